@@ -1,0 +1,20 @@
+//! What a board gives a node, as traits that a board implements and nothing above it names.
+//!
+//! Invariants:
+//! - Nothing here blocks: a device that isn't ready says so in its error or its `Option`.
+//! - Libraries above never read a clock: an [`Instant`] is handed down to them. Only the loop of a
+//!   board calls [`Clock::now`].
+//! - Every address and length that crosses these traits is in bytes, counted from the start of the
+//!   device that the trait stands for.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod clock;
+mod entropy;
+mod flash;
+mod link;
+
+pub use clock::{Clock, Instant, UnixTime};
+pub use entropy::{Entropy, EntropyError};
+pub use flash::{Flash, FlashError, FlashGeometry};
+pub use link::{Link, LinkError};

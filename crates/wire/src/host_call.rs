@@ -1,0 +1,134 @@
+//! The host-call table: everything a machine may ask of its device, described once.
+//!
+//! From the one description below come [`HostCall`] (what the kernel matches on, with its decoder),
+//! [`TABLE`] (what the vm checks imports against) and, by `cargo xtask generate`, the C header and
+//! the Rust binding of the SDK and the reference page.
+//!
+//! A machine imports these functions from the wasm module [`MODULE`]. On the wasm side a `Text`,
+//! `Bytes`, `Optional` or `Buffer` is two `i32` parameters, a pointer and a length in bytes; a
+//! `Word` is an `i32`. Guest pointers are allegations: they are checked at each use, by [`guest`].
+
+mod guest;
+mod table;
+
+pub use guest::{BadPointer, GuestBuffer, GuestBytes, GuestText};
+pub use table::{HostCallInfo, Parameter, ParameterKind, ResultKind, WasmType};
+
+use table::{host_calls, host_errors};
+
+/// The wasm module name that host calls are imported from.
+pub const MODULE: &str = "tenure";
+
+host_errors! {
+    /// The name, path, function, machine or task isn't there, or a value is null.
+    NotFound = -1, "not found";
+    /// A name, path, value or parameter is longer than its limit.
+    TooLong = -2, "too long";
+    /// A queue, a budget or the flash has no room left.
+    Full = -3, "no room left";
+    /// The machine holds no grant for that.
+    Denied = -4, "denied";
+    /// A name, path or text is not well formed.
+    Invalid = -5, "not well formed";
+    /// The called function failed; why is its device's business alone.
+    Execution = -6, "execution error";
+    /// The machine that was called could not be reached.
+    Unreachable = -7, "unreachable";
+    /// The deadline passed before there was an answer.
+    Deadline = -8, "deadline passed";
+    /// The call may have run or not: its device restarted before it answered.
+    Unknown = -9, "outcome unknown";
+    /// The device failed: its flash or its random source.
+    Device = -10, "device failure";
+}
+
+host_calls! {
+    /// Writes a line to the machine's log. Levels: 0 error, 1 warning, 2 info, 3 debug. What is
+    /// longer than 256 bytes is cut.
+    0 => log(level: Word, message: Text) -> Nothing;
+
+    /// Microseconds since the device booted.
+    1 => uptime_us() -> Time;
+
+    /// Seconds since 1970-01-01 00:00 UTC, or -1 if the device doesn't know.
+    2 => unix_time_s() -> Time;
+
+    /// Writes this machine's public key to `into` and returns its length, 32.
+    3 => public_key(into: Buffer) -> Status;
+
+    /// Writes the public key of the machine that made the call being served to `into` and returns
+    /// its length, 32; 0 if the device itself made it.
+    4 => caller(into: Buffer) -> Status;
+
+    /// The length of the parameter of the call being served, or `NotFound` if it is null.
+    5 => parameter_length() -> Status;
+
+    /// Copies the parameter from byte `offset` on to `into` and returns how many bytes were copied.
+    6 => parameter_read(offset: Word, into: Buffer) -> Status;
+
+    /// Sets the result of the call being served; without it, or with a null value, it is null.
+    /// The last one counts.
+    7 => reply(value: Optional) -> Status;
+
+    /// Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
+    /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power.
+    8 => tree_set(path: Text, kind: Word, value: Bytes) -> Status;
+
+    /// Copies the value at `path` to `into`, as much as fits, and returns its whole length.
+    9 => tree_get(path: Text, into: Buffer) -> Status;
+
+    /// Deletes the value at `path` and everything below it; returns how many values went.
+    10 => tree_delete(path: Text) -> Status;
+
+    /// Writes the names of the children of `path` (empty: of the root) to `into`, each followed by
+    /// a zero byte, in order; returns the length of the whole list, which may be more than fits.
+    11 => tree_list(path: Text, into: Buffer) -> Status;
+
+    /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
+    /// of the result, which `result_read` reads; `NotFound` if the result is null. `deadline_ms` 0
+    /// means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
+    /// or `#key`.
+    12 => call(target: Text, function: Text, parameter: Optional, deadline_ms: Word) -> Status;
+
+    /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
+    /// bytes were copied.
+    13 => result_read(offset: Word, into: Buffer) -> Status;
+
+    /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
+    /// called with its result; when it failed for good, after `retries` further attempts to reach
+    /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
+    /// number. A call runs at most once, however often it is sent.
+    14 => queue(
+        target: Text,
+        function: Text,
+        parameter: Optional,
+        on_success: Text,
+        on_failure: Text,
+        deadline_ms: Word,
+        retries: Word
+    ) -> Status;
+
+    /// Lets the others run; returns when it is this machine's turn again.
+    15 => yield_now() -> Nothing;
+
+    /// Waits for `duration_ms` milliseconds while others run.
+    16 => sleep_ms(duration_ms: Word) -> Nothing;
+
+    /// Fills `into` with random bytes fit for keys.
+    17 => random(into: Buffer) -> Status;
+
+    /// Writes the 32-byte public keys of the machines this device knows to `into`, as many as fit;
+    /// returns how many bytes there are in all. `which`: 1 those on this device, 2 those on others,
+    /// 3 both.
+    18 => peers(which: Word, into: Buffer) -> Status;
+
+    /// Finds the public key of the machine that `target` names, waiting for the directory if need
+    /// be; writes it to `into` and returns its length, 32.
+    19 => resolve(target: Text, into: Buffer) -> Status;
+
+    /// Ends the call being served as failed and stops the machine, with `message` in its log.
+    20 => abort(message: Text) -> Nothing;
+}
+
+#[cfg(test)]
+mod tests;

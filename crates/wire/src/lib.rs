@@ -1,0 +1,22 @@
+//! What Tenure's parts say to one another: ids, names, messages, the host-call table.
+//!
+//! Invariants:
+//! - A value of a type in here is valid: parsing checks, and what can be built can be sent.
+//! - Everything that is parsed has a limit, and the limit stands in [`limits`].
+//! - Integers are little-endian on the wire, whatever the CPU.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod budget;
+pub mod host_call;
+mod id;
+pub mod limits;
+mod name;
+mod text;
+
+pub use budget::Budget;
+pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
+pub use name::{Name, NameError, Target};
+pub use text::TextError;

@@ -1,0 +1,19 @@
+//! The limits that everybody who speaks to a node must keep, in one place.
+
+/// The longest name of a machine or device, in bytes.
+pub const NAME_BYTES_MAX: usize = 32;
+/// The longest name of a function, in bytes.
+pub const FUNCTION_BYTES_MAX: usize = 64;
+/// The longest parameter or result of one call, in bytes.
+pub const PARAMETER_BYTES_MAX: usize = 8 * 1024;
+/// The longest path in a machine's tree, in bytes, dots included.
+pub const PATH_BYTES_MAX: usize = 128;
+/// The longest value in a machine's tree, in bytes.
+pub const VALUE_BYTES_MAX: usize = 2 * 1024;
+/// The longest message of one log entry, in bytes; what is longer is cut.
+pub const LOG_BYTES_MAX: usize = 256;
+/// The most machines that one device announces.
+pub const MACHINES_MAX: usize = 32;
+
+const _: () = assert!(VALUE_BYTES_MAX <= PARAMETER_BYTES_MAX, "a value can be returned whole");
+const _: () = assert!(LOG_BYTES_MAX <= PARAMETER_BYTES_MAX);
