@@ -1,0 +1,157 @@
+//! ChaCha20-Poly1305 and XChaCha20-Poly1305, RFC 8439 §2.8, in place with a detached tag.
+
+use core::fmt;
+use core::marker::PhantomData;
+
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+use crate::backend;
+use crate::chacha::{BLOCK_BYTES, Block, Extended, Form, Ietf, KEY_BYTES, State};
+use crate::poly1305::{Poly1305, TAG_BYTES};
+
+/// ChaCha20-Poly1305, RFC 8439.
+pub type ChaCha20Poly1305 = Aead<Ietf>;
+/// XChaCha20-Poly1305: a nonce of 24 bytes, which may be drawn at random.
+pub type XChaCha20Poly1305 = Aead<Extended>;
+/// A tag of 16 bytes.
+pub type Tag = [u8; TAG_BYTES];
+
+const DOUBLE_ROUNDS: usize = 10;
+
+/// Block 0 makes the authenticator's key (RFC 8439 §2.6), the others encrypt.
+const DATA_BYTES_MAX: u64 = (Ietf::BLOCKS - 1) * BLOCK_BYTES as u64;
+
+/// Sealing or opening failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AeadError {
+    /// The caller's message is longer than 2^38 - 64 bytes.
+    TooLong,
+    /// The peer's message, header, nonce or tag is not what was sealed under this key.
+    Forged,
+}
+
+impl fmt::Display for AeadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::TooLong => "the message is longer than the keystream of one nonce",
+            Self::Forged => "the message was not sealed under this key",
+        })
+    }
+}
+
+impl core::error::Error for AeadError {}
+
+/// An AEAD under one key. Wiped when dropped.
+#[derive(Clone)]
+pub struct Aead<F: Form> {
+    key: [u8; KEY_BYTES],
+    form: PhantomData<F>,
+}
+
+impl<F: AeadForm> Aead<F> {
+    /// Under `key`.
+    pub fn with_key(key: &[u8; KEY_BYTES]) -> Self {
+        Self { key: *key, form: PhantomData }
+    }
+
+    /// Encrypts `data` in place and authenticates it together with `header`, which stays in clear.
+    ///
+    /// A nonce must never be used for two messages under one key.
+    pub fn seal(&self, nonce: &F::Nonce, header: &[u8], data: &mut [u8]) -> Result<Tag, AeadError> {
+        check_length(data)?;
+        let mut state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
+        let authenticator = authenticator(&state);
+        xor_data(&mut state, data);
+        Ok(authenticate(authenticator, header, data))
+    }
+
+    /// Checks `tag`, then decrypts `data` in place. If the tag is wrong, `data` stays as it was.
+    pub fn open(
+        &self,
+        nonce: &F::Nonce,
+        header: &[u8],
+        data: &mut [u8],
+        tag: &Tag,
+    ) -> Result<(), AeadError> {
+        check_length(data)?;
+        let mut state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
+        let expected = authenticate(authenticator(&state), header, data);
+        if !equal(&expected, tag) {
+            return Err(AeadError::Forged);
+        }
+        xor_data(&mut state, data);
+        Ok(())
+    }
+}
+
+/// The forms of which RFC 8439 and the XChaCha draft make AEADs.
+pub trait AeadForm: Form {}
+impl AeadForm for Ietf {}
+impl AeadForm for Extended {}
+
+fn check_length(data: &[u8]) -> Result<(), AeadError> {
+    if data.len() as u64 > DATA_BYTES_MAX { Err(AeadError::TooLong) } else { Ok(()) }
+}
+
+/// RFC 8439 §2.6: the one-time key is the first half of block 0.
+fn authenticator(state: &State) -> Poly1305 {
+    let mut block = [0; BLOCK_BYTES];
+    backend::native().xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
+    let mut key = [0; KEY_BYTES];
+    key.copy_from_slice(&block[..KEY_BYTES]);
+    let authenticator = Poly1305::with_key(&key);
+    block.zeroize();
+    key.zeroize();
+    authenticator
+}
+
+/// Encrypts from block 1 on.
+fn xor_data(state: &mut State, data: &mut [u8]) {
+    state.set_counter(1);
+    let (blocks, tail) = data.as_chunks_mut::<BLOCK_BYTES>();
+    if !blocks.is_empty() {
+        backend::native().xor(state, DOUBLE_ROUNDS, blocks);
+    }
+    if !tail.is_empty() {
+        state.set_counter(1 + blocks.len() as u32);
+        let mut block: Block = [0; BLOCK_BYTES];
+        block[..tail.len()].copy_from_slice(tail);
+        backend::native().xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
+        tail.copy_from_slice(&block[..tail.len()]);
+        block.zeroize();
+    }
+}
+
+/// RFC 8439 §2.8: header and ciphertext, each padded, then both lengths.
+fn authenticate(mut authenticator: Poly1305, header: &[u8], data: &[u8]) -> Tag {
+    authenticator.update(header);
+    authenticator.pad();
+    authenticator.update(data);
+    authenticator.pad();
+    let mut lengths = [0; 16];
+    lengths[..8].copy_from_slice(&(header.len() as u64).to_le_bytes());
+    lengths[8..].copy_from_slice(&(data.len() as u64).to_le_bytes());
+    authenticator.update(&lengths);
+    authenticator.tag()
+}
+
+/// Compares in constant time.
+fn equal(a: &Tag, b: &Tag) -> bool {
+    let difference = a.iter().zip(b).fold(0, |sum, (a, b)| sum | (a ^ b));
+    core::hint::black_box(difference) == 0
+}
+
+impl<F: Form> Drop for Aead<F> {
+    fn drop(&mut self) {
+        self.key.zeroize();
+    }
+}
+
+impl<F: Form> ZeroizeOnDrop for Aead<F> {}
+
+impl<F: Form> fmt::Debug for Aead<F> {
+    /// Shows no key material.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Aead").finish_non_exhaustive()
+    }
+}
