@@ -1,0 +1,144 @@
+/* Generated from crates/wire/src/host_call.rs by `cargo xtask generate`.
+ * The raw host calls; tenure.h is what programs use. */
+#pragma once
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* Why a host call failed: a negative result. */
+enum tenure_error {
+    TENURE_NOT_FOUND = -1, /* not found */
+    TENURE_TOO_LONG = -2, /* too long */
+    TENURE_FULL = -3, /* no room left */
+    TENURE_DENIED = -4, /* denied */
+    TENURE_INVALID = -5, /* not well formed */
+    TENURE_EXECUTION = -6, /* execution error */
+    TENURE_UNREACHABLE = -7, /* unreachable */
+    TENURE_DEADLINE = -8, /* deadline passed */
+    TENURE_UNKNOWN = -9, /* outcome unknown */
+    TENURE_DEVICE = -10, /* device failure */
+};
+
+/* The words for each error, for tenure_error_text. */
+#define TENURE_ERRORS(EACH) \
+    EACH(TENURE_NOT_FOUND, "not found") \
+    EACH(TENURE_TOO_LONG, "too long") \
+    EACH(TENURE_FULL, "no room left") \
+    EACH(TENURE_DENIED, "denied") \
+    EACH(TENURE_INVALID, "not well formed") \
+    EACH(TENURE_EXECUTION, "execution error") \
+    EACH(TENURE_UNREACHABLE, "unreachable") \
+    EACH(TENURE_DEADLINE, "deadline passed") \
+    EACH(TENURE_UNKNOWN, "outcome unknown") \
+    EACH(TENURE_DEVICE, "device failure")
+
+#define TENURE_IMPORT(NAME) \
+    __attribute__((import_module("tenure"), import_name(NAME)))
+
+/* Writes a line to the machine's log. Levels: 0 error, 1 warning, 2 info, 3 debug. What is
+ * longer than 256 bytes is cut. */
+TENURE_IMPORT("log")
+void tenure_host_log(uint32_t level, const char *message, uint32_t message_length);
+
+/* Microseconds since the device booted. */
+TENURE_IMPORT("uptime_us")
+int64_t tenure_host_uptime_us(void);
+
+/* Seconds since 1970-01-01 00:00 UTC, or -1 if the device doesn't know. */
+TENURE_IMPORT("unix_time_s")
+int64_t tenure_host_unix_time_s(void);
+
+/* Writes this machine's public key to `into` and returns its length, 32. */
+TENURE_IMPORT("public_key")
+int32_t tenure_host_public_key(void *into, uint32_t into_capacity);
+
+/* Writes the public key of the machine that made the call being served to `into` and returns
+ * its length, 32; 0 if the device itself made it. */
+TENURE_IMPORT("caller")
+int32_t tenure_host_caller(void *into, uint32_t into_capacity);
+
+/* The length of the parameter of the call being served, or `NotFound` if it is null. */
+TENURE_IMPORT("parameter_length")
+int32_t tenure_host_parameter_length(void);
+
+/* Copies the parameter from byte `offset` on to `into` and returns how many bytes were copied. */
+TENURE_IMPORT("parameter_read")
+int32_t tenure_host_parameter_read(uint32_t offset, void *into, uint32_t into_capacity);
+
+/* Sets the result of the call being served; without it, or with a null value, it is null.
+ * The last one counts. */
+TENURE_IMPORT("reply")
+int32_t tenure_host_reply(const void *value, uint32_t value_length);
+
+/* Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
+ * is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power. */
+TENURE_IMPORT("tree_set")
+int32_t tenure_host_tree_set(const char *path, uint32_t path_length, uint32_t kind, const void *value, uint32_t value_length);
+
+/* Copies the value at `path` to `into`, as much as fits, and returns its whole length. */
+TENURE_IMPORT("tree_get")
+int32_t tenure_host_tree_get(const char *path, uint32_t path_length, void *into, uint32_t into_capacity);
+
+/* Deletes the value at `path` and everything below it; returns how many values went. */
+TENURE_IMPORT("tree_delete")
+int32_t tenure_host_tree_delete(const char *path, uint32_t path_length);
+
+/* Writes the names of the children of `path` (empty: of the root) to `into`, each followed by
+ * a zero byte, in order; returns the length of the whole list, which may be more than fits. */
+TENURE_IMPORT("tree_list")
+int32_t tenure_host_tree_list(const char *path, uint32_t path_length, void *into, uint32_t into_capacity);
+
+/* Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
+ * of the result, which `result_read` reads; `NotFound` if the result is null. `deadline_ms` 0
+ * means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
+ * or `#key`. */
+TENURE_IMPORT("call")
+int32_t tenure_host_call(const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, uint32_t deadline_ms);
+
+/* Copies the result of the last `call` from byte `offset` on to `into` and returns how many
+ * bytes were copied. */
+TENURE_IMPORT("result_read")
+int32_t tenure_host_result_read(uint32_t offset, void *into, uint32_t into_capacity);
+
+/* Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
+ * called with its result; when it failed for good, after `retries` further attempts to reach
+ * the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
+ * number. A call runs at most once, however often it is sent. */
+TENURE_IMPORT("queue")
+int32_t tenure_host_queue(const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, const char *on_success, uint32_t on_success_length, const char *on_failure, uint32_t on_failure_length, uint32_t deadline_ms, uint32_t retries);
+
+/* Lets the others run; returns when it is this machine's turn again. */
+TENURE_IMPORT("yield_now")
+void tenure_host_yield_now(void);
+
+/* Waits for `duration_ms` milliseconds while others run. */
+TENURE_IMPORT("sleep_ms")
+void tenure_host_sleep_ms(uint32_t duration_ms);
+
+/* Fills `into` with random bytes fit for keys. */
+TENURE_IMPORT("random")
+int32_t tenure_host_random(void *into, uint32_t into_capacity);
+
+/* Writes the 32-byte public keys of the machines this device knows to `into`, as many as fit;
+ * returns how many bytes there are in all. `which`: 1 those on this device, 2 those on others,
+ * 3 both. */
+TENURE_IMPORT("peers")
+int32_t tenure_host_peers(uint32_t which, void *into, uint32_t into_capacity);
+
+/* Finds the public key of the machine that `target` names, waiting for the directory if need
+ * be; writes it to `into` and returns its length, 32. */
+TENURE_IMPORT("resolve")
+int32_t tenure_host_resolve(const char *target, uint32_t target_length, void *into, uint32_t into_capacity);
+
+/* Ends the call being served as failed and stops the machine, with `message` in its log. */
+TENURE_IMPORT("abort")
+void tenure_host_abort(const char *message, uint32_t message_length);
+
+#undef TENURE_IMPORT
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,325 @@
+//! The raw host calls; the crate's other modules are what programs use.
+//!
+//! Generated from crates/wire/src/host_call.rs by `cargo xtask generate`.
+
+#[cfg(not(target_arch = "wasm32"))]
+pub use elsewhere::*;
+#[cfg(target_arch = "wasm32")]
+pub use machine::*;
+
+/// Why a host call failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(i32)]
+pub enum Error {
+    /// Not found.
+    NotFound = -1,
+    /// Too long.
+    TooLong = -2,
+    /// No room left.
+    Full = -3,
+    /// Denied.
+    Denied = -4,
+    /// Not well formed.
+    Invalid = -5,
+    /// Execution error.
+    Execution = -6,
+    /// Unreachable.
+    Unreachable = -7,
+    /// Deadline passed.
+    Deadline = -8,
+    /// Outcome unknown.
+    Unknown = -9,
+    /// Device failure.
+    Device = -10,
+}
+
+impl Error {
+    /// The error with this number, as host calls give it.
+    pub const fn from_code(code: i32) -> Self {
+        match code {
+            -1 => Self::NotFound,
+            -2 => Self::TooLong,
+            -3 => Self::Full,
+            -4 => Self::Denied,
+            -5 => Self::Invalid,
+            -6 => Self::Execution,
+            -7 => Self::Unreachable,
+            -8 => Self::Deadline,
+            -9 => Self::Unknown,
+            _ => Self::Device,
+        }
+    }
+
+    /// What it means, in a few words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not found",
+            Self::TooLong => "too long",
+            Self::Full => "no room left",
+            Self::Denied => "denied",
+            Self::Invalid => "not well formed",
+            Self::Execution => "execution error",
+            Self::Unreachable => "unreachable",
+            Self::Deadline => "deadline passed",
+            Self::Unknown => "outcome unknown",
+            Self::Device => "device failure",
+        }
+    }
+}
+
+#[cfg(target_arch = "wasm32")]
+mod machine {
+    #[link(wasm_import_module = "tenure")]
+    unsafe extern "C" {
+        /// Writes a line to the machine's log. Levels: 0 error, 1 warning, 2 info, 3 debug. What is
+        /// longer than 256 bytes is cut.
+        pub fn log(level: u32, message: *const u8, message_length: usize);
+
+        /// Microseconds since the device booted.
+        pub fn uptime_us() -> i64;
+
+        /// Seconds since 1970-01-01 00:00 UTC, or -1 if the device doesn't know.
+        pub fn unix_time_s() -> i64;
+
+        /// Writes this machine's public key to `into` and returns its length, 32.
+        pub fn public_key(into: *mut u8, into_capacity: usize) -> i32;
+
+        /// Writes the public key of the machine that made the call being served to `into` and returns
+        /// its length, 32; 0 if the device itself made it.
+        pub fn caller(into: *mut u8, into_capacity: usize) -> i32;
+
+        /// The length of the parameter of the call being served, or `NotFound` if it is null.
+        pub fn parameter_length() -> i32;
+
+        /// Copies the parameter from byte `offset` on to `into` and returns how many bytes were copied.
+        pub fn parameter_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32;
+
+        /// Sets the result of the call being served; without it, or with a null value, it is null.
+        /// The last one counts.
+        pub fn reply(value: *const u8, value_length: usize) -> i32;
+
+        /// Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
+        /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power.
+        pub fn tree_set(
+            path: *const u8,
+            path_length: usize,
+            kind: u32,
+            value: *const u8,
+            value_length: usize,
+        ) -> i32;
+
+        /// Copies the value at `path` to `into`, as much as fits, and returns its whole length.
+        pub fn tree_get(
+            path: *const u8,
+            path_length: usize,
+            into: *mut u8,
+            into_capacity: usize,
+        ) -> i32;
+
+        /// Deletes the value at `path` and everything below it; returns how many values went.
+        pub fn tree_delete(path: *const u8, path_length: usize) -> i32;
+
+        /// Writes the names of the children of `path` (empty: of the root) to `into`, each followed by
+        /// a zero byte, in order; returns the length of the whole list, which may be more than fits.
+        pub fn tree_list(
+            path: *const u8,
+            path_length: usize,
+            into: *mut u8,
+            into_capacity: usize,
+        ) -> i32;
+
+        /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
+        /// of the result, which `result_read` reads; `NotFound` if the result is null. `deadline_ms` 0
+        /// means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
+        /// or `#key`.
+        pub fn call(
+            target: *const u8,
+            target_length: usize,
+            function: *const u8,
+            function_length: usize,
+            parameter: *const u8,
+            parameter_length: usize,
+            deadline_ms: u32,
+        ) -> i32;
+
+        /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
+        /// bytes were copied.
+        pub fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32;
+
+        /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
+        /// called with its result; when it failed for good, after `retries` further attempts to reach
+        /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
+        /// number. A call runs at most once, however often it is sent.
+        pub fn queue(
+            target: *const u8,
+            target_length: usize,
+            function: *const u8,
+            function_length: usize,
+            parameter: *const u8,
+            parameter_length: usize,
+            on_success: *const u8,
+            on_success_length: usize,
+            on_failure: *const u8,
+            on_failure_length: usize,
+            deadline_ms: u32,
+            retries: u32,
+        ) -> i32;
+
+        /// Lets the others run; returns when it is this machine's turn again.
+        pub fn yield_now();
+
+        /// Waits for `duration_ms` milliseconds while others run.
+        pub fn sleep_ms(duration_ms: u32);
+
+        /// Fills `into` with random bytes fit for keys.
+        pub fn random(into: *mut u8, into_capacity: usize) -> i32;
+
+        /// Writes the 32-byte public keys of the machines this device knows to `into`, as many as fit;
+        /// returns how many bytes there are in all. `which`: 1 those on this device, 2 those on others,
+        /// 3 both.
+        pub fn peers(which: u32, into: *mut u8, into_capacity: usize) -> i32;
+
+        /// Finds the public key of the machine that `target` names, waiting for the directory if need
+        /// be; writes it to `into` and returns its length, 32.
+        pub fn resolve(
+            target: *const u8,
+            target_length: usize,
+            into: *mut u8,
+            into_capacity: usize,
+        ) -> i32;
+
+        /// Ends the call being served as failed and stops the machine, with `message` in its log.
+        pub fn abort(message: *const u8, message_length: usize);
+    }
+}
+
+/// The same names where there is no host, so that a program's own tests can be built.
+#[cfg(not(target_arch = "wasm32"))]
+#[allow(clippy::missing_safety_doc, missing_docs, unused_variables)]
+mod elsewhere {
+    pub unsafe fn log(level: u32, message: *const u8, message_length: usize) {
+        panic!("`log` is there only in a machine")
+    }
+
+    pub unsafe fn uptime_us() -> i64 {
+        panic!("`uptime_us` is there only in a machine")
+    }
+
+    pub unsafe fn unix_time_s() -> i64 {
+        panic!("`unix_time_s` is there only in a machine")
+    }
+
+    pub unsafe fn public_key(into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`public_key` is there only in a machine")
+    }
+
+    pub unsafe fn caller(into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`caller` is there only in a machine")
+    }
+
+    pub unsafe fn parameter_length() -> i32 {
+        panic!("`parameter_length` is there only in a machine")
+    }
+
+    pub unsafe fn parameter_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`parameter_read` is there only in a machine")
+    }
+
+    pub unsafe fn reply(value: *const u8, value_length: usize) -> i32 {
+        panic!("`reply` is there only in a machine")
+    }
+
+    pub unsafe fn tree_set(
+        path: *const u8,
+        path_length: usize,
+        kind: u32,
+        value: *const u8,
+        value_length: usize,
+    ) -> i32 {
+        panic!("`tree_set` is there only in a machine")
+    }
+
+    pub unsafe fn tree_get(
+        path: *const u8,
+        path_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        panic!("`tree_get` is there only in a machine")
+    }
+
+    pub unsafe fn tree_delete(path: *const u8, path_length: usize) -> i32 {
+        panic!("`tree_delete` is there only in a machine")
+    }
+
+    pub unsafe fn tree_list(
+        path: *const u8,
+        path_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        panic!("`tree_list` is there only in a machine")
+    }
+
+    pub unsafe fn call(
+        target: *const u8,
+        target_length: usize,
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        deadline_ms: u32,
+    ) -> i32 {
+        panic!("`call` is there only in a machine")
+    }
+
+    pub unsafe fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`result_read` is there only in a machine")
+    }
+
+    pub unsafe fn queue(
+        target: *const u8,
+        target_length: usize,
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        on_success: *const u8,
+        on_success_length: usize,
+        on_failure: *const u8,
+        on_failure_length: usize,
+        deadline_ms: u32,
+        retries: u32,
+    ) -> i32 {
+        panic!("`queue` is there only in a machine")
+    }
+
+    pub unsafe fn yield_now() {
+        panic!("`yield_now` is there only in a machine")
+    }
+
+    pub unsafe fn sleep_ms(duration_ms: u32) {
+        panic!("`sleep_ms` is there only in a machine")
+    }
+
+    pub unsafe fn random(into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`random` is there only in a machine")
+    }
+
+    pub unsafe fn peers(which: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`peers` is there only in a machine")
+    }
+
+    pub unsafe fn resolve(
+        target: *const u8,
+        target_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        panic!("`resolve` is there only in a machine")
+    }
+
+    pub unsafe fn abort(message: *const u8, message_length: usize) {
+        panic!("`abort` is there only in a machine")
+    }
+}

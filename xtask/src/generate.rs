@@ -1,0 +1,62 @@
+//! `cargo xtask generate`: writes the guest bindings from the host-call table in `tenure_wire`.
+//!
+//! The generated files are committed, so that a guest builds without this workspace; `check` says
+//! when one of them is no longer what the table gives.
+
+use std::path::Path;
+
+use anyhow::{Context as _, Result, bail};
+use tenure_wire::host_call::{HostCallInfo, HostError, TABLE};
+
+mod c;
+mod markdown;
+mod rust;
+
+/// The generated files, by their path in the repository, with the generator of each.
+const FILES: [(&str, fn(&Description) -> String); 3] = [
+    ("sdk/c/include/tenure_host.h", c::header),
+    ("sdk/rust/src/host.rs", rust::module),
+    ("docs/host-calls.md", markdown::page),
+];
+
+/// The sentence that marks a file as generated.
+const NOTICE: &str = "Generated from crates/wire/src/host_call.rs by `cargo xtask generate`.";
+
+/// What the files are generated from.
+struct Description {
+    calls: &'static [HostCallInfo],
+    errors: &'static [(HostError, &'static str)],
+}
+
+/// Writes the generated files below `root`; with `check` it only compares them.
+///
+/// # Errors
+/// A file can't be read or written, or, with `check`, isn't current.
+pub(crate) fn run(check: bool, root: &Path) -> Result<()> {
+    let description = Description { calls: TABLE, errors: HostError::ALL };
+    let mut stale = Vec::new();
+    for (name, generate) in FILES {
+        let path = root.join(name);
+        let text = generate(&description);
+        if std::fs::read_to_string(&path).is_ok_and(|current| current == text) {
+            continue;
+        }
+        if check {
+            stale.push(name);
+        } else {
+            write(&path, &text)?;
+            println!("wrote {name}");
+        }
+    }
+    if !stale.is_empty() {
+        bail!("not current: {}; run `cargo xtask generate`", stale.join(", "));
+    }
+    Ok(())
+}
+
+fn write(path: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = path.parent() {
+        std::fs::create_dir_all(folder).with_context(|| format!("can't make {folder:?}"))?;
+    }
+    std::fs::write(path, text).with_context(|| format!("can't write {path:?}"))
+}

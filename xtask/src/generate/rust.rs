@@ -1,0 +1,107 @@
+//! The Rust module: raw imports and the error type.
+
+use std::fmt::Write as _;
+
+use tenure_wire::host_call::{HostCallInfo, MODULE, Parameter, ParameterKind, ResultKind};
+
+use super::{Description, NOTICE};
+
+/// How wide rustfmt lets a line be (`rustfmt.toml`).
+const LINE_WIDTH: usize = 100;
+
+pub(super) fn module(description: &Description) -> String {
+    let mut text = format!(
+        "//! The raw host calls; the crate's other modules are what programs use.\n//!\n\
+         //! {NOTICE}\n\n\
+         #[cfg(not(target_arch = \"wasm32\"))]\npub use elsewhere::*;\n\
+         #[cfg(target_arch = \"wasm32\")]\npub use machine::*;\n\n"
+    );
+    text += &error_type(description);
+    text += "\n#[cfg(target_arch = \"wasm32\")]\nmod machine {\n";
+    let _ = writeln!(text, "    #[link(wasm_import_module = \"{MODULE}\")]");
+    text += "    unsafe extern \"C\" {\n";
+    for (position, call) in description.calls.iter().enumerate() {
+        if position > 0 {
+            text.push('\n');
+        }
+        for line in call.documentation {
+            let _ = writeln!(text, "        ///{line}");
+        }
+        text += &signature(call, "        ", "pub ", ";\n");
+    }
+    text += "    }\n}\n\n";
+    text += "/// The same names where there is no host, so that a program's own tests can be built.\n\
+             #[cfg(not(target_arch = \"wasm32\"))]\n\
+             #[allow(clippy::missing_safety_doc, missing_docs, unused_variables)]\n\
+             mod elsewhere {\n";
+    for (position, call) in description.calls.iter().enumerate() {
+        if position > 0 {
+            text.push('\n');
+        }
+        text += &signature(call, "    ", "pub unsafe ", " {\n");
+        let _ = writeln!(text, "        panic!(\"`{}` is there only in a machine\")", call.name);
+        text += "    }\n";
+    }
+    text + "}\n"
+}
+
+fn error_type(description: &Description) -> String {
+    let mut text = String::from(
+        "/// Why a host call failed.\n\
+         #[derive(Clone, Copy, Debug, PartialEq, Eq)]\n#[repr(i32)]\npub enum Error {\n",
+    );
+    for (error, name) in description.errors {
+        let _ = writeln!(text, "    /// {}\n    {name} = {},", sentence(error), error.code());
+    }
+    text += "}\n\nimpl Error {\n    /// The error with this number, as host calls give it.\n    \
+             pub const fn from_code(code: i32) -> Self {\n        match code {\n";
+    for (error, name) in description.errors {
+        if *name != "Device" {
+            let _ = writeln!(text, "            {} => Self::{name},", error.code());
+        }
+    }
+    text += "            _ => Self::Device,\n        }\n    }\n\n    \
+             /// What it means, in a few words.\n    \
+             pub const fn as_str(self) -> &'static str {\n        match self {\n";
+    for (error, name) in description.errors {
+        let _ = writeln!(text, "            Self::{name} => \"{error}\",");
+    }
+    text + "        }\n    }\n}\n"
+}
+
+/// A function's signature as rustfmt would have it.
+fn signature(call: &HostCallInfo, indent: &str, before: &str, after: &str) -> String {
+    let parameters: Vec<String> = call.parameters.iter().flat_map(parameter).collect();
+    let result = match call.result {
+        ResultKind::Nothing => "",
+        ResultKind::Status => " -> i32",
+        ResultKind::Time => " -> i64",
+    };
+    let name = call.name;
+    let line = format!("{indent}{before}fn {name}({}){result}{after}", parameters.join(", "));
+    if line.trim_end().len() <= LINE_WIDTH {
+        return line;
+    }
+    let mut text = format!("{indent}{before}fn {name}(\n");
+    for parameter in parameters {
+        let _ = writeln!(text, "{indent}    {parameter},");
+    }
+    text + &format!("{indent}){result}{after}")
+}
+
+fn parameter(parameter: &Parameter) -> Vec<String> {
+    let name = parameter.name;
+    let pointer = match parameter.kind {
+        ParameterKind::Word => return vec![format!("{name}: u32")],
+        ParameterKind::Buffer => "*mut u8",
+        ParameterKind::Text | ParameterKind::Bytes | ParameterKind::Optional => "*const u8",
+    };
+    let length = if parameter.kind == ParameterKind::Buffer { "capacity" } else { "length" };
+    vec![format!("{name}: {pointer}"), format!("{name}_{length}: usize")]
+}
+
+/// The words of an error as a sentence.
+fn sentence(error: &impl std::fmt::Display) -> String {
+    let words = error.to_string();
+    words[..1].to_uppercase() + &words[1..] + "."
+}
