@@ -9,13 +9,17 @@
 
 extern crate alloc;
 
+mod address;
 mod budget;
+pub mod control;
+pub mod directory;
 pub mod host_call;
 mod id;
 pub mod limits;
 mod name;
 mod text;
 
+pub use address::Address;
 pub use budget::Budget;
 pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
 pub use name::{Name, NameError, Target};

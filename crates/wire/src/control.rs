@@ -1,0 +1,256 @@
+//! What an owner says to a device: the functions of the device's own machine.
+//!
+//! Parameters and results are in postcard's encoding; a failure is a [`ControlError`]. Only the
+//! owner's key may call them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, Signature, VerifyingKey};
+
+/// Functions that a device's own machine offers, by their names on the wire.
+pub mod function {
+    /// Takes nothing, gives a [`super::DeviceStatus`].
+    pub const STATUS: &str = "status";
+    /// Takes a [`super::ListMachines`], gives a [`super::MachineList`].
+    pub const LIST: &str = "list";
+    /// Takes an [`super::InstallBegin`], gives nothing. What was begun before is dropped.
+    pub const INSTALL_BEGIN: &str = "install_begin";
+    /// Takes an [`super::InstallChunk`], gives nothing.
+    pub const INSTALL_CHUNK: &str = "install_chunk";
+    /// Takes an [`super::InstallCommit`], gives the [`super::MachineStatus`] of the new machine.
+    pub const INSTALL_COMMIT: &str = "install_commit";
+    /// Takes a [`super::Remove`], gives nothing.
+    pub const REMOVE: &str = "remove";
+    /// Takes a [`super::TreeQuery`], gives a [`super::TreeNode`].
+    pub const TREE: &str = "tree";
+    /// Takes a [`super::LogQuery`], gives a [`super::LogPage`].
+    pub const LOG: &str = "log";
+}
+
+/// The most bytes of a package that one [`InstallChunk`] carries.
+pub const CHUNK_BYTES_MAX: usize = 4096;
+
+/// The answer to every control function: its result, or why there is none.
+pub type Answer<T> = Result<T, ControlError>;
+
+/// How a device is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceStatus {
+    /// Its name.
+    pub name: Name,
+    /// Its own key.
+    pub key: VerifyingKey,
+    /// The key of its own machine.
+    pub device_machine: PublicKey,
+    /// Its owner.
+    pub owner: VerifyingKey,
+    /// The version of the software on it.
+    pub version: String,
+    /// Milliseconds since it booted.
+    pub uptime_ms: u64,
+    /// How often it has booted.
+    pub boots: u32,
+    /// The directory it registers with, and whether it has answered.
+    pub hub: Option<(Address, bool)>,
+    /// How many machines are on it.
+    pub machines: u32,
+    /// The longest image or package that still fits, in bytes.
+    pub code_bytes_free: u32,
+}
+
+/// From which machine on to list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListMachines {
+    /// How many machines to skip.
+    pub skip: u32,
+}
+
+/// The machines on a device.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineList {
+    /// A page of them.
+    pub machines: Vec<MachineStatus>,
+    /// How many there are in all.
+    pub total: u32,
+}
+
+/// How a machine is.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineStatus {
+    /// Its name.
+    pub name: Name,
+    /// Its id.
+    pub id: MachineId,
+    /// Its public key.
+    pub key: PublicKey,
+    /// The package it was made from.
+    pub package: Name,
+    /// The digest of that package.
+    pub digest: Digest,
+    /// Who signed the package.
+    pub tenant: VerifyingKey,
+    /// The functions that others may call.
+    pub exports: Vec<String>,
+    /// What it is doing, in a word.
+    pub state: String,
+    /// Tasks waiting.
+    pub queue_length: u32,
+    /// Tasks finished since the device booted.
+    pub tasks_done: u64,
+    /// Fuel used since the device booted.
+    pub fuel_used: u64,
+    /// Faults in a row.
+    pub faults: u32,
+    /// The last fault since the device booted.
+    pub last_fault: Option<String>,
+    /// Linear memory in use, in bytes.
+    pub memory_bytes: u32,
+    /// Keys and values in its tree, in bytes.
+    pub stored_bytes: u32,
+    /// What it may use.
+    pub budget: Budget,
+}
+
+/// Announces a package.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstallBegin {
+    /// The length of the package in bytes.
+    pub bytes: u32,
+}
+
+/// A part of a package; parts come in order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstallChunk<'a> {
+    /// Where it belongs, in bytes from the start.
+    pub offset: u32,
+    /// At most [`CHUNK_BYTES_MAX`] bytes.
+    #[serde(borrow)]
+    pub bytes: &'a [u8],
+}
+
+/// Makes a machine of the package that was transferred.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct InstallCommit {
+    /// The owner's placement in its signed encoding.
+    pub placement: Vec<u8>,
+    /// The owner's signature over it.
+    pub signature: Signature,
+}
+
+/// Removes a machine and all it stored.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Remove {
+    /// Which.
+    pub machine: Name,
+}
+
+/// Asks for a place in a machine's tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeQuery {
+    /// Whose tree.
+    pub machine: Name,
+    /// Where; empty for the root.
+    pub path: String,
+    /// How many children to skip.
+    pub skip: u32,
+}
+
+/// A place in a machine's tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeNode {
+    /// The value there, if any.
+    pub value: Option<TreeValue>,
+    /// The names of a page of its children, in order.
+    pub children: Vec<String>,
+    /// How many children there are in all.
+    pub total: u32,
+}
+
+/// A stored value.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum TreeValue {
+    /// Text.
+    Text(String),
+    /// Bytes.
+    Bytes(Vec<u8>),
+}
+
+/// Asks for log lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogQuery {
+    /// Only lines of this machine.
+    pub machine: Option<Name>,
+    /// Only lines with a number of at least this.
+    pub from: u64,
+}
+
+/// A page of log lines.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogPage {
+    /// The lines, oldest first.
+    pub lines: Vec<LogLine>,
+    /// The number to ask from next time.
+    pub next: u64,
+    /// How many lines were lost since boot because nobody read them in time.
+    pub lost: u64,
+    /// Whether there are more lines at once.
+    pub more: bool,
+}
+
+/// One line of a log.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogLine {
+    /// Its number on this device since boot.
+    pub number: u64,
+    /// Milliseconds since the device booted.
+    pub at_ms: u64,
+    /// Whose line it is.
+    pub machine: Name,
+    /// `fault`, `error`, `warning`, `info` or `debug`.
+    pub level: String,
+    /// The text.
+    pub message: String,
+}
+
+/// Why a device didn't do what its owner asked.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum ControlError {
+    /// The parameter can't be read: the two sides are of different versions.
+    Malformed,
+    /// The caller isn't the owner.
+    NotOwner,
+    /// There is no such function.
+    NoSuchFunction,
+    /// No machine of that name.
+    NoSuchMachine(Name),
+    /// No transfer was begun, or a part is missing or out of order.
+    Transfer,
+    /// The package or its placement was refused; the text says why.
+    Refused(String),
+    /// The device has no room; the text says for what.
+    Full(String),
+    /// The device failed; the text says how.
+    Device(String),
+}
+
+impl core::fmt::Display for ControlError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            Self::Malformed => {
+                f.write_str("the device can't read the request: it runs another version")
+            }
+            Self::NotOwner => f.write_str("the device belongs to another owner"),
+            Self::NoSuchFunction => f.write_str("the device doesn't know this request"),
+            Self::NoSuchMachine(name) => write!(f, "there is no machine `{name}` on the device"),
+            Self::Transfer => f.write_str("the transfer of the package was interrupted"),
+            Self::Refused(why) => write!(f, "refused: {why}"),
+            Self::Full(what) => write!(f, "the device is full: {what}"),
+            Self::Device(what) => write!(f, "the device failed: {what}"),
+        }
+    }
+}
+
+impl core::error::Error for ControlError {}

@@ -1,0 +1,166 @@
+//! What devices publish about themselves, and what they ask the directory.
+//!
+//! A record is signed by its device and carries the owner's enrolment of that device, so it proves
+//! itself wherever it is found: a directory can withhold a record, and can't forge one. Its number
+//! only goes up and it expires, so an old one can't be brought back.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
+
+/// The context under which an [`Enrolment`] is signed.
+pub const ENROLMENT_CONTEXT: &str = "tenure enrolment 1";
+/// The context under which a [`DeviceRecord`] is signed.
+pub const RECORD_CONTEXT: &str = "tenure device record 1";
+
+/// Functions that a directory machine offers, by their names on the wire.
+pub mod function {
+    /// Takes a [`super::SignedRecord`], gives a [`super::Registered`].
+    pub const REGISTER: &str = "register";
+    /// Takes a [`super::Query`], gives a [`super::Found`], or null if nobody is known by that name.
+    pub const RESOLVE: &str = "resolve";
+    /// Takes a [`super::ListFrom`], gives a [`super::Listing`].
+    pub const LIST: &str = "list";
+}
+
+/// The owner's word that a device carries a name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enrolment {
+    /// The device's name.
+    pub device: Name,
+    /// The device's own key.
+    pub device_key: VerifyingKey,
+    /// Goes up with each enrolment of that name; the highest counts.
+    pub number: u64,
+}
+
+/// What a device says about itself, signed by it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DeviceRecord {
+    /// The enrolment that makes the name its own.
+    pub enrolment: Enrolment,
+    /// The owner who signed the enrolment.
+    pub owner: VerifyingKey,
+    /// The owner's signature over the enrolment.
+    pub enrolment_signature: Signature,
+    /// Goes up with each record of this device.
+    pub sequence: u64,
+    /// When the record expires, in seconds since 1970 UTC.
+    pub expires_unix_s: u64,
+    /// The epoch that initiations of sessions must name; see `rpc`.
+    pub epoch: [u8; 8],
+    /// Where the device listens, beside the address that the directory saw it come from.
+    pub addresses: Vec<Address>,
+    /// The key of the device's own machine, which the owner talks to.
+    pub device_machine: PublicKey,
+    /// The machines on it that others may call.
+    pub machines: Vec<(Name, PublicKey)>,
+}
+
+/// A [`DeviceRecord`] as it was signed.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignedRecord {
+    /// The record in postcard's encoding.
+    pub bytes: Vec<u8>,
+    /// The device's signature over these bytes.
+    pub signature: Signature,
+}
+
+/// The directory's answer to a registration.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Registered {
+    /// The record is in force.
+    Accepted {
+        /// The wall clock of the directory, in seconds since 1970 UTC.
+        unix_s: u64,
+    },
+    /// It isn't, and why.
+    Refused(Refusal),
+}
+
+/// Why a record is not accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Refusal {
+    /// It can't be read, or a list in it is too long.
+    Malformed,
+    /// The device's signature is wrong.
+    Signature,
+    /// The owner's enrolment is wrong.
+    Enrolment,
+    /// The owner isn't one whom this directory, or this device, trusts.
+    Owner,
+    /// The name belongs to a device of another owner.
+    NameTaken,
+    /// A record or an enrolment with that or a higher number is known.
+    Stale,
+    /// It has expired, or lasts longer than is allowed.
+    Expired,
+    /// The directory has no room.
+    Full,
+}
+
+impl core::fmt::Display for Refusal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "the record can't be read",
+            Self::Signature => "the device's signature is wrong",
+            Self::Enrolment => "the owner's enrolment is wrong",
+            Self::Owner => "the device's owner isn't trusted here",
+            Self::NameTaken => "the name belongs to a device of another owner",
+            Self::Stale => "a newer record is known",
+            Self::Expired => "the record has expired or lasts too long",
+            Self::Full => "the directory is full",
+        })
+    }
+}
+
+impl core::error::Error for Refusal {}
+
+/// Whom a device looks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Query {
+    /// The device of that name.
+    Device(Name),
+    /// The device that holds the machine with that id.
+    Id(MachineId),
+    /// The device that holds the machine with that key.
+    Key(PublicKey),
+}
+
+/// A record that was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Found {
+    /// The record.
+    pub record: SignedRecord,
+    /// Where the directory last heard from the device.
+    pub seen_at: Address,
+}
+
+/// From which machine on to list.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListFrom {
+    /// How many machines to skip.
+    pub skip: u32,
+}
+
+/// Machines that the directory knows.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// A page of them.
+    pub machines: Vec<ListedMachine>,
+    /// How many there are in all.
+    pub total: u32,
+}
+
+/// One machine of a [`Listing`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ListedMachine {
+    /// Its name.
+    pub machine: Name,
+    /// Its device's name.
+    pub device: Name,
+    /// Its key.
+    pub key: PublicKey,
+}
