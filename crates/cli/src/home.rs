@@ -1,0 +1,180 @@
+//! The user's folder of keys: `$TENURE_HOME`, or `tenure` below the configuration folder (XDG).
+//!
+//! Invariant: a key file is created complete, readable by its user alone, and never overwritten.
+
+use std::fs;
+use std::io::{self, Write as _};
+use std::path::{Path, PathBuf};
+
+/// The folder in which a user's keys lie.
+#[derive(Clone, Debug)]
+pub struct Home {
+    folder: PathBuf,
+}
+
+/// The secret from which a signing key derives.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Seed(pub [u8; 32]);
+
+/// Why a key could not be had.
+#[derive(Debug, thiserror::Error)]
+pub enum HomeError {
+    /// The environment names no folder.
+    #[error("no place for keys is known: set TENURE_HOME to a folder, or HOME")]
+    NoFolder,
+    /// The system had no random bytes.
+    #[error("the system gave no random bytes for a new key: {0}")]
+    Random(getrandom::Error),
+    /// The file system refused.
+    #[error("can't {action} {path}: {source}")]
+    File {
+        /// What was tried.
+        action: &'static str,
+        /// On what.
+        path: PathBuf,
+        /// What the system says.
+        source: io::Error,
+    },
+    /// The file holds something else.
+    #[error("{0} is not a key file (64 hexadecimal digits); move it away to have a new key made")]
+    NotAKey(PathBuf),
+    /// Others could read the secret.
+    #[error("{0} can be read by other users; make it yours alone with: chmod 600 {0}")]
+    Exposed(PathBuf),
+}
+
+impl Home {
+    /// The folder that the environment names; it need not exist.
+    ///
+    /// # Errors
+    /// Neither `TENURE_HOME` nor `XDG_CONFIG_HOME` nor `HOME` is set.
+    pub fn from_environment() -> Result<Self, HomeError> {
+        let variable = |name| std::env::var_os(name).filter(|value| !value.is_empty());
+        let folder = variable("TENURE_HOME")
+            .map(PathBuf::from)
+            .or_else(|| variable("XDG_CONFIG_HOME").map(|path| Path::new(&path).join("tenure")))
+            .or_else(|| variable("HOME").map(|path| Path::new(&path).join(".config/tenure")))
+            .ok_or(HomeError::NoFolder)?;
+        Ok(Self { folder })
+    }
+
+    /// The folder `folder`.
+    pub fn at(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: folder.into() }
+    }
+
+    /// Where it is.
+    pub fn folder(&self) -> &Path {
+        &self.folder
+    }
+
+    /// The key with which this user signs packages, made at its first use.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn tenant_key(&self) -> Result<Seed, HomeError> {
+        self.key("tenant.key")
+    }
+
+    /// The key with which this user places machines on devices, made at its first use.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn owner_key(&self) -> Result<Seed, HomeError> {
+        self.key("owner.key")
+    }
+
+    fn key(&self, name: &str) -> Result<Seed, HomeError> {
+        let path = self.folder.join(name);
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                check_private(&path)?;
+                parse(text.trim()).ok_or(HomeError::NotAKey(path))
+            }
+            Err(source) if source.kind() == io::ErrorKind::NotFound => self.create(&path),
+            Err(source) if source.kind() == io::ErrorKind::InvalidData => {
+                Err(HomeError::NotAKey(path))
+            }
+            Err(source) => Err(HomeError::File { action: "read", path, source }),
+        }
+    }
+
+    /// Makes a key. Two commands that start at once agree on one: the file appears complete under
+    /// its name, and whoever comes second reads what is there.
+    fn create(&self, path: &Path) -> Result<Seed, HomeError> {
+        let failed = |action, path: &Path| {
+            let path = path.to_path_buf();
+            move |source| HomeError::File { action, path, source }
+        };
+        let mut seed = Seed([0; 32]);
+        getrandom::fill(&mut seed.0).map_err(HomeError::Random)?;
+        create_private_folder(&self.folder).map_err(failed("create", &self.folder))?;
+        let draft = path.with_extension(format!("key.{}", std::process::id()));
+        write_private(&draft, &text(&seed)).map_err(failed("write", &draft))?;
+        let linked = fs::hard_link(&draft, path);
+        fs::remove_file(&draft).map_err(failed("remove", &draft))?;
+        match linked {
+            Ok(()) => Ok(seed),
+            Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
+                let text = fs::read_to_string(path).map_err(failed("read", path))?;
+                parse(text.trim()).ok_or_else(|| HomeError::NotAKey(path.to_path_buf()))
+            }
+            Err(source) => Err(failed("create", path)(source)),
+        }
+    }
+}
+
+fn text(seed: &Seed) -> String {
+    seed.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
+}
+
+fn parse(text: &str) -> Option<Seed> {
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    let mut seed = Seed([0; 32]);
+    for (byte, pair) in seed.0.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |digit: u8| char::from(digit).to_digit(16);
+        *byte = u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()?;
+    }
+    Some(seed)
+}
+
+#[cfg(unix)]
+fn check_private(path: &Path) -> Result<(), HomeError> {
+    use std::os::unix::fs::PermissionsExt as _;
+    match fs::metadata(path) {
+        Ok(metadata) if metadata.permissions().mode() & 0o077 != 0 => {
+            Err(HomeError::Exposed(path.to_path_buf()))
+        }
+        Ok(_) => Ok(()),
+        Err(source) => Err(HomeError::File { action: "read", path: path.to_path_buf(), source }),
+    }
+}
+
+#[cfg(not(unix))]
+fn check_private(_path: &Path) -> Result<(), HomeError> {
+    Ok(())
+}
+
+fn create_private_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+fn write_private(path: &Path, text: &str) -> io::Result<()> {
+    let mut options = fs::OpenOptions::new();
+    options.write(true).create_new(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut file = options.open(path)?;
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,10 @@
+//! The parts of the command `tenure`, each usable by a test or another tool.
+//!
+//! Each command is a module with its `Arguments` and a `run` function. What it found goes to
+//! standard output, as text or with `--json` as one object; an error names the cause and the way
+//! out.
+#![forbid(unsafe_code)]
+
+pub mod home;
+pub mod project;
+pub mod project_file;

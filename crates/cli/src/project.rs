@@ -1,0 +1,78 @@
+//! `tenure new`: makes a machine project that builds.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use tenure_wire::Name;
+
+use crate::project_file::Language;
+
+/// Make a machine project in a new folder.
+///
+/// Example: tenure new thermostat --lang rust
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// What the machine, its package and the folder are called.
+    name: Name,
+    /// What it is written in.
+    #[arg(long, value_enum, default_value = "rust")]
+    lang: Language,
+}
+
+/// The files of a new project: where they go, and what they hold.
+type Template = &'static [(&'static str, &'static str)];
+
+const RUST: Template = &[
+    ("tenure.toml", include_str!("../templates/rust/tenure.toml")),
+    ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
+    (".cargo/config.toml", include_str!("../templates/rust/.cargo/config.toml")),
+    ("src/lib.rs", include_str!("../templates/rust/src/lib.rs")),
+    ("README.md", include_str!("../templates/README.md")),
+    (".gitignore", include_str!("../templates/gitignore")),
+];
+
+const C: Template = &[
+    ("tenure.toml", include_str!("../templates/c/tenure.toml")),
+    ("src/main.c", include_str!("../templates/c/src/main.c")),
+    ("README.md", include_str!("../templates/README.md")),
+    (".gitignore", include_str!("../templates/gitignore")),
+];
+
+/// Runs `tenure new` in the current folder.
+///
+/// # Errors
+/// The folder is there already, or can't be written.
+pub fn run(arguments: &Arguments, json: bool) -> anyhow::Result<()> {
+    let folder = create(Path::new("."), &arguments.name, arguments.lang)?;
+    let name = &arguments.name;
+    if json {
+        println!("{}", serde_json::json!({ "project": folder, "name": name }));
+    } else {
+        println!("made {}; next: cd {name} && tenure build", folder.display());
+    }
+    Ok(())
+}
+
+/// Makes the project `name` in a folder of that name in `parent`.
+///
+/// # Errors
+/// The folder is there already, or can't be written.
+pub fn create(parent: &Path, name: &Name, language: Language) -> anyhow::Result<PathBuf> {
+    let folder = parent.join(name.as_str());
+    if folder.exists() {
+        bail!("{} is there already; choose another name or remove it", folder.display());
+    }
+    let template = match language {
+        Language::Rust => RUST,
+        Language::C => C,
+    };
+    for (file, text) in template {
+        let path = folder.join(file);
+        let parent = path.parent().unwrap_or(&folder);
+        fs::create_dir_all(parent).with_context(|| format!("can't make {}", parent.display()))?;
+        fs::write(&path, text.replace("{{name}}", name.as_str()))
+            .with_context(|| format!("can't write {}", path.display()))?;
+    }
+    Ok(folder)
+}

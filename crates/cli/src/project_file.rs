@@ -1,0 +1,110 @@
+//! `tenure.toml`: what a machine project says of itself.
+
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use tenure_wire::{Budget, Name};
+
+/// The file's name.
+pub const FILE_NAME: &str = "tenure.toml";
+
+/// A project's description.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectFile {
+    /// What its package and, unless the owner says otherwise, its machine are called.
+    pub name: Name,
+    /// Its version, `major.minor.patch`.
+    pub version: String,
+    /// One line for those who choose among packages.
+    #[serde(default)]
+    pub description: String,
+    /// What it is written in.
+    pub language: Language,
+    /// The functions that callers may call; without it, every function that the code exports.
+    pub exports: Option<Vec<String>>,
+    /// What its machine may use.
+    #[serde(default)]
+    pub budget: Budget,
+    /// What its machine asks to be allowed; nothing else is.
+    #[serde(default)]
+    pub capabilities: Capabilities,
+    /// What its machine finds in its tree: tables, texts, and lists of numbers as bytes.
+    #[serde(default)]
+    pub tree: toml::Table,
+    /// How it is compiled.
+    #[serde(default)]
+    pub build: BuildOptions,
+}
+
+/// The languages that `tenure build` compiles.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// Rust, by cargo.
+    Rust,
+    /// C or C++, by clang.
+    C,
+}
+
+/// The rights that a package asks for.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Capabilities {
+    /// Topics to publish or subscribe to.
+    pub topics: Vec<String>,
+    /// Machines to call.
+    pub peers: Vec<String>,
+    /// Peripherals to use.
+    pub peripherals: Vec<String>,
+    /// Secrets to read.
+    pub secrets: Vec<String>,
+}
+
+/// How a project is compiled.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct BuildOptions {
+    /// The C and C++ files, relative to the project; by default all that lie in `src`.
+    pub sources: Vec<PathBuf>,
+    /// The room in memory for variables that don't fit in registers. What overruns it traps.
+    pub stack_bytes: u32,
+}
+
+impl Default for BuildOptions {
+    fn default() -> Self {
+        Self { sources: Vec::new(), stack_bytes: 4096 }
+    }
+}
+
+/// Why a project could not be read.
+#[derive(Debug, thiserror::Error)]
+pub enum ProjectFileError {
+    /// There is no project.
+    #[error("there is no {FILE_NAME} in {0}; make a project with `tenure new NAME`")]
+    Missing(PathBuf),
+    /// The file system refused.
+    #[error("can't read {0}: {1}")]
+    File(PathBuf, std::io::Error),
+    /// The file is not as it should be; the text shows where and what is allowed.
+    #[error("in {0}: {1}")]
+    Content(PathBuf, Box<toml::de::Error>),
+}
+
+impl ProjectFile {
+    /// Reads the project in `folder`.
+    ///
+    /// # Errors
+    /// See [`ProjectFileError`].
+    pub fn read(folder: &Path) -> Result<Self, ProjectFileError> {
+        let path = folder.join(FILE_NAME);
+        let text = match std::fs::read_to_string(&path) {
+            Ok(text) => text,
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+                return Err(ProjectFileError::Missing(folder.to_path_buf()));
+            }
+            Err(error) => return Err(ProjectFileError::File(path, error)),
+        };
+        toml::from_str(&text).map_err(|error| ProjectFileError::Content(path, Box::new(error)))
+    }
+}
