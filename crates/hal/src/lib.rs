@@ -9,12 +9,19 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
+#[cfg(feature = "simulated")]
+extern crate alloc;
+
 mod clock;
 mod entropy;
 mod flash;
 mod link;
+mod partition;
+#[cfg(feature = "simulated")]
+pub mod simulated;
 
 pub use clock::{Clock, Instant, UnixTime};
 pub use entropy::{Entropy, EntropyError};
 pub use flash::{Flash, FlashError, FlashGeometry};
 pub use link::{Link, LinkError};
+pub use partition::Partition;

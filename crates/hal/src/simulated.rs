@@ -1,0 +1,235 @@
+//! Devices made of memory, for tests and the simulator: a NOR flash whose power can be cut.
+//!
+//! Invariants:
+//! - [`RamFlash`] refuses what the contract of [`Flash`] refuses, and tears what the contract says
+//!   may be torn; so what works on it builds on nothing else.
+//! - The same calls with the same seed do the same, bit for bit.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use crate::{Flash, FlashError, FlashGeometry};
+
+#[cfg(test)]
+mod tests;
+
+/// A NOR flash in RAM that counts what is done to it and whose power can be cut at any operation.
+#[derive(Clone, Debug)]
+pub struct RamFlash {
+    geometry: FlashGeometry,
+    bytes: Vec<u8>,
+    counters: FlashCounters,
+    power: Power,
+}
+
+/// What was asked of a [`RamFlash`] since it was made or since its counters were reset.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct FlashCounters {
+    /// Calls of `read`.
+    pub reads: u64,
+    /// Bytes that they read.
+    pub read_bytes: u64,
+    /// Calls of `program`.
+    pub programs: u64,
+    /// Bytes that they programmed.
+    pub program_bytes: u64,
+    /// Calls of `erase`.
+    pub erases: u64,
+}
+
+#[derive(Clone, Debug)]
+enum Power {
+    On,
+    /// Fails in the middle of the operation that comes after `operations` more.
+    FailsAfter {
+        operations: u64,
+        seed: u64,
+    },
+    Off,
+}
+
+impl RamFlash {
+    /// An erased device.
+    pub fn new(geometry: FlashGeometry) -> Self {
+        Self::with_bytes(geometry, vec![0xFF; geometry.bytes() as usize])
+    }
+
+    /// A device that holds `bytes`; what they lack to the size of the device is erased, and what
+    /// they have too much is cut off.
+    pub fn with_bytes(geometry: FlashGeometry, mut bytes: Vec<u8>) -> Self {
+        bytes.resize(geometry.bytes() as usize, 0xFF);
+        Self { geometry, bytes, counters: FlashCounters::default(), power: Power::On }
+    }
+
+    /// Lets `operations` more programs and erases succeed and tears the one after; from then on
+    /// every call fails until [`RamFlash::restore_power`]. `seed` says how it is torn.
+    pub fn cut_power_after(&mut self, operations: u64, seed: u64) {
+        self.power = Power::FailsAfter { operations, seed };
+    }
+
+    /// Whether the power has been cut.
+    pub fn is_off(&self) -> bool {
+        matches!(self.power, Power::Off)
+    }
+
+    /// Takes away the power at once.
+    pub fn cut_power(&mut self) {
+        self.power = Power::Off;
+    }
+
+    /// Gives the power back, and forgets a cut that was planned.
+    pub fn restore_power(&mut self) {
+        self.power = Power::On;
+    }
+
+    /// What has been asked of the device.
+    pub fn counters(&self) -> FlashCounters {
+        self.counters
+    }
+
+    /// Starts counting from zero.
+    pub fn reset_counters(&mut self) {
+        self.counters = FlashCounters::default();
+    }
+
+    /// Everything the device holds.
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes
+    }
+
+    /// Everything the device holds, to be corrupted.
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        &mut self.bytes
+    }
+
+    fn range(&self, offset: u32, length: usize) -> Result<core::ops::Range<usize>, FlashError> {
+        let start = offset as usize;
+        let end = start.checked_add(length).filter(|end| *end <= self.bytes.len());
+        Ok(start..end.ok_or(FlashError::OutOfRange)?)
+    }
+
+    /// How the next program or erase goes: whole (`None`) or torn as the generator says.
+    fn draw_power(&mut self) -> Result<Option<Generator>, FlashError> {
+        match &mut self.power {
+            Power::On => Ok(None),
+            Power::Off => Err(FlashError::Hardware),
+            Power::FailsAfter { operations: 0, seed } => {
+                let generator = Generator(*seed);
+                self.power = Power::Off;
+                Ok(Some(generator))
+            }
+            Power::FailsAfter { operations, .. } => {
+                *operations -= 1;
+                Ok(None)
+            }
+        }
+    }
+}
+
+impl Flash for RamFlash {
+    fn geometry(&self) -> FlashGeometry {
+        self.geometry
+    }
+
+    fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
+        let range = self.range(offset, into.len())?;
+        if self.is_off() {
+            return Err(FlashError::Hardware);
+        }
+        self.counters.reads += 1;
+        self.counters.read_bytes += into.len() as u64;
+        into.copy_from_slice(&self.bytes[range]);
+        Ok(())
+    }
+
+    fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        let range = self.range(offset, bytes.len())?;
+        let unit = self.geometry.program_bytes as usize;
+        if !range.start.is_multiple_of(unit) || !bytes.len().is_multiple_of(unit) {
+            return Err(FlashError::Misaligned);
+        }
+        let sets_a_bit = |(old, new): (&u8, &u8)| !old & new != 0;
+        if self.bytes[range.clone()].iter().zip(bytes).any(sets_a_bit) {
+            return Err(FlashError::NotErased);
+        }
+        let torn = self.draw_power()?;
+        self.counters.programs += 1;
+        self.counters.program_bytes += bytes.len() as u64;
+        match torn {
+            None => {
+                self.bytes[range].copy_from_slice(bytes);
+                Ok(())
+            }
+            Some(mut generator) => {
+                tear_program(&mut self.bytes[range], bytes, unit, &mut generator);
+                Err(FlashError::Hardware)
+            }
+        }
+    }
+
+    fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
+        if sector >= self.geometry.sector_count {
+            return Err(FlashError::OutOfRange);
+        }
+        let sector_bytes = self.geometry.sector_bytes;
+        let range = self.range(sector * sector_bytes, sector_bytes as usize)?;
+        let torn = self.draw_power()?;
+        self.counters.erases += 1;
+        match torn {
+            None => {
+                self.bytes[range].fill(0xFF);
+                Ok(())
+            }
+            Some(mut generator) => {
+                tear_erase(&mut self.bytes[range], &mut generator);
+                Err(FlashError::Hardware)
+            }
+        }
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(&self.bytes)
+    }
+}
+
+/// Programs a prefix, and of the unit at its end any of the bits.
+fn tear_program(stored: &mut [u8], bytes: &[u8], unit: usize, generator: &mut Generator) {
+    let units = bytes.len() / unit;
+    let whole = generator.below(units as u64 + 1) as usize * unit;
+    stored[..whole].copy_from_slice(&bytes[..whole]);
+    let end = (whole + unit).min(bytes.len());
+    for (old, new) in stored[whole..end].iter_mut().zip(&bytes[whole..end]) {
+        *old &= new | generator.next() as u8;
+    }
+}
+
+/// Leaves in the sector what a device may: the old bytes, some of them, erased ones or noise.
+fn tear_erase(sector: &mut [u8], generator: &mut Generator) {
+    let cut = generator.below(sector.len() as u64 + 1) as usize;
+    match generator.below(6) {
+        0 => {}
+        1 => sector.fill(0xFF),
+        2 => sector[..cut].fill(0xFF),
+        3 => sector[cut..].fill(0xFF),
+        4 => sector.iter_mut().for_each(|byte| *byte |= generator.next() as u8),
+        _ => sector.iter_mut().for_each(|byte| *byte = generator.next() as u8),
+    }
+}
+
+/// SplitMix64: enough for choosing how to tear.
+#[derive(Clone, Debug)]
+struct Generator(u64);
+
+impl Generator {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound
+    }
+}
