@@ -8,12 +8,8 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::datagram::Epoch;
 use crate::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
-
-/// The context under which an [`Enrolment`] is signed.
-pub const ENROLMENT_CONTEXT: &str = "tenure enrolment 1";
-/// The context under which a [`DeviceRecord`] is signed.
-pub const RECORD_CONTEXT: &str = "tenure device record 1";
 
 /// Functions that a directory machine offers, by their names on the wire.
 pub mod function {
@@ -50,7 +46,7 @@ pub struct DeviceRecord {
     /// When the record expires, in seconds since 1970 UTC.
     pub expires_unix_s: u64,
     /// The epoch that initiations of sessions must name; see `rpc`.
-    pub epoch: [u8; 8],
+    pub epoch: Epoch,
     /// Where the device listens, beside the address that the directory saw it come from.
     pub addresses: Vec<Address>,
     /// The key of the device's own machine, which the owner talks to.

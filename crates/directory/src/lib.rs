@@ -1,0 +1,20 @@
+//! Signed, numbered, expiring records of which device holds which machines.
+//!
+//! Invariants:
+//! - A record proves itself: [`open`] checks the device's signature and the owner's enrolment, so
+//!   that whoever passes it on can withhold it and not forge it.
+//! - A [`Table`] never goes back: not to a lower enrolment of a name, nor to a lower record of an
+//!   enrolment, nor to an expired one; and a name stays with the owner who first had it.
+//! - Time is an argument, in seconds since 1970 UTC.
+//!
+//! The heap is used by [`Table`], bounded by its `devices_max` and by the limits of a record.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod record;
+mod table;
+
+pub use record::{LIFETIME_S_MAX, enrol, open, seal};
+pub use table::{Entry, Table};

@@ -1,0 +1,71 @@
+//! Making records and checking them.
+
+use alloc::vec::Vec;
+
+use tenure_crypto::{Context, SigningKey, verify};
+use tenure_wire::directory::{DeviceRecord, Enrolment, Refusal, SignedRecord};
+use tenure_wire::limits::{MACHINES_MAX, PARAMETER_BYTES_MAX};
+use tenure_wire::{Signature, VerifyingKey};
+
+/// The longest that a record may be in force, in seconds.
+pub const LIFETIME_S_MAX: u64 = 24 * 60 * 60;
+
+/// The most addresses that a record lists.
+const ADDRESSES_MAX: usize = 8;
+
+const ENROLMENT: Context = Context::new("enrolment");
+const RECORD: Context = Context::new("device record");
+
+/// The owner's signature that makes a name a device's own.
+pub fn enrol(owner: &SigningKey, enrolment: &Enrolment) -> Signature {
+    owner.sign(ENROLMENT, &encode(enrolment))
+}
+
+/// Signs a record with the key of its device.
+pub fn seal(device: &SigningKey, record: &DeviceRecord) -> SignedRecord {
+    let bytes = encode(record);
+    let signature = device.sign(RECORD, &bytes);
+    SignedRecord { bytes, signature }
+}
+
+/// Reads and checks a record: its limits, its time and both signatures.
+///
+/// Whether its owner is to be trusted, and whether a newer record is known, is for the caller.
+///
+/// # Errors
+/// [`Refusal::Malformed`], [`Refusal::Expired`], [`Refusal::Enrolment`] or [`Refusal::Signature`].
+pub fn open(signed: &SignedRecord, now_unix_s: u64) -> Result<DeviceRecord, Refusal> {
+    if signed.bytes.len() > PARAMETER_BYTES_MAX {
+        return Err(Refusal::Malformed);
+    }
+    let record: DeviceRecord =
+        postcard::from_bytes(&signed.bytes).map_err(|_| Refusal::Malformed)?;
+    if record.machines.len() > MACHINES_MAX || record.addresses.len() > ADDRESSES_MAX {
+        return Err(Refusal::Malformed);
+    }
+    let lasts = now_unix_s..=now_unix_s.saturating_add(LIFETIME_S_MAX);
+    if !lasts.contains(&record.expires_unix_s) {
+        return Err(Refusal::Expired);
+    }
+    check_enrolment(&record.owner, &record.enrolment, &record.enrolment_signature)?;
+    verify(&record.enrolment.device_key, RECORD, &signed.bytes, &signed.signature)
+        .map_err(|_| Refusal::Signature)?;
+    Ok(record)
+}
+
+/// Checks that `owner` signed `enrolment`.
+///
+/// # Errors
+/// [`Refusal::Enrolment`] if not.
+pub(crate) fn check_enrolment(
+    owner: &VerifyingKey,
+    enrolment: &Enrolment,
+    signature: &Signature,
+) -> Result<(), Refusal> {
+    verify(owner, ENROLMENT, &encode(enrolment), signature).map_err(|_| Refusal::Enrolment)
+}
+
+/// Encodes what has been built of valid parts, which can't fail but for want of memory.
+fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_allocvec(value).unwrap_or_default()
+}

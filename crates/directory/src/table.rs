@@ -1,0 +1,141 @@
+//! The table of records: who is known, under which name, since when.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use tenure_crypto::machine_id;
+use tenure_wire::directory::{DeviceRecord, Found, ListedMachine, Query, Refusal, SignedRecord};
+use tenure_wire::{Address, Name, VerifyingKey};
+
+use crate::record::open;
+
+/// A device as the table knows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its last record, checked.
+    pub record: DeviceRecord,
+    /// The same as it was signed, to be passed on.
+    pub signed: SignedRecord,
+    /// Where it was last heard from.
+    pub seen_at: Address,
+}
+
+/// Devices by name. Expired ones are no longer found, and still keep their name and their numbers.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The only owners whose devices are taken; empty means any.
+    owners: Vec<VerifyingKey>,
+    devices_max: usize,
+    devices: BTreeMap<Name, Entry>,
+}
+
+impl Table {
+    /// An empty table for at most `devices_max` devices of `owners` (empty: of anybody).
+    pub fn new(owners: Vec<VerifyingKey>, devices_max: usize) -> Self {
+        Self { owners, devices_max, devices: BTreeMap::new() }
+    }
+
+    /// Takes a record that came from `seen_at`; gives whether it is new, `false` if the same one
+    /// was known.
+    ///
+    /// # Errors
+    /// Why the record isn't taken; the table is unchanged then.
+    pub fn accept(
+        &mut self,
+        signed: SignedRecord,
+        seen_at: Address,
+        now_unix_s: u64,
+    ) -> Result<bool, Refusal> {
+        let record = open(&signed, now_unix_s)?;
+        if !self.owners.is_empty() && !self.owners.contains(&record.owner) {
+            return Err(Refusal::Owner);
+        }
+        let name = record.enrolment.device.clone();
+        if let Some(known) = self.devices.get_mut(&name) {
+            if known.signed == signed {
+                known.seen_at = seen_at;
+                return Ok(false);
+            }
+            follows(&known.record, &record)?;
+        } else if self.devices.len() >= self.devices_max {
+            return Err(Refusal::Full);
+        }
+        self.devices.insert(name, Entry { record, signed, seen_at });
+        Ok(true)
+    }
+
+    /// The device that `query` asks for, if its record is in force.
+    pub fn find(&self, query: &Query, now_unix_s: u64) -> Option<&Entry> {
+        match query {
+            Query::Device(name) => {
+                self.devices.get(name).filter(|entry| entry.is_in_force(now_unix_s))
+            }
+            Query::Id(id) => self.find_by(now_unix_s, |key| machine_id(key) == *id),
+            Query::Key(key) => self.find_by(now_unix_s, |known| known == key),
+        }
+    }
+
+    /// Every machine of a device whose record is in force, by device and name.
+    pub fn machines(&self, now_unix_s: u64) -> impl Iterator<Item = ListedMachine> {
+        self.devices.iter().filter(move |(_, entry)| entry.is_in_force(now_unix_s)).flat_map(
+            |(device, entry)| {
+                entry.record.machines.iter().map(move |(machine, key)| ListedMachine {
+                    machine: machine.clone(),
+                    device: device.clone(),
+                    key: *key,
+                })
+            },
+        )
+    }
+
+    /// Every device, in force or not, by name.
+    pub fn entries(&self) -> impl Iterator<Item = &Entry> {
+        self.devices.values()
+    }
+
+    /// Forgets a device's record, so that the next query goes to whoever has a newer one.
+    pub fn forget(&mut self, device: &Name) {
+        self.devices.remove(device);
+    }
+
+    fn find_by(
+        &self,
+        now_unix_s: u64,
+        wanted: impl Fn(&tenure_wire::PublicKey) -> bool,
+    ) -> Option<&Entry> {
+        self.devices
+            .values()
+            .filter(|entry| entry.is_in_force(now_unix_s))
+            .find(|entry| entry.record.machines.iter().any(|(_, key)| wanted(key)))
+    }
+}
+
+impl Entry {
+    /// Whether the record has not expired.
+    pub fn is_in_force(&self, now_unix_s: u64) -> bool {
+        now_unix_s <= self.record.expires_unix_s
+    }
+
+    /// The entry as an answer to a query.
+    pub fn found(&self) -> Found {
+        Found { record: self.signed.clone(), seen_at: self.seen_at.clone() }
+    }
+}
+
+/// Whether `new` may take the place of `known` under the same name.
+fn follows(known: &DeviceRecord, new: &DeviceRecord) -> Result<(), Refusal> {
+    if known.owner != new.owner {
+        return Err(Refusal::NameTaken);
+    }
+    let same_device = known.enrolment.device_key == new.enrolment.device_key;
+    let order = new.enrolment.number.cmp(&known.enrolment.number);
+    let newer = match order {
+        core::cmp::Ordering::Greater => !same_device || new.sequence > known.sequence,
+        core::cmp::Ordering::Equal => same_device && new.sequence > known.sequence,
+        core::cmp::Ordering::Less => false,
+    };
+    if newer { Ok(()) } else { Err(Refusal::Stale) }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+use alloc::vec;
+
+use tenure_crypto::SigningKey;
+use tenure_wire::datagram::Epoch;
+use tenure_wire::directory::Enrolment;
+use tenure_wire::{Address, PublicKey};
+
+use super::*;
+use crate::{LIFETIME_S_MAX, enrol, seal};
+
+const NOW: u64 = 1_800_000_000;
+const PLACE: Address = Address::Simulated(1);
+
+/// A device under test, with what it would sign.
+#[derive(Clone)]
+struct Device {
+    owner: SigningKey,
+    key: SigningKey,
+    record: DeviceRecord,
+}
+
+impl Device {
+    fn new(owner: u8, key: u8, enrolled: u64) -> Self {
+        let owner = SigningKey::from_bytes(&[owner; 32]);
+        let key = SigningKey::from_bytes(&[key; 32]);
+        let enrolment = Enrolment {
+            device: "attic".parse().unwrap(),
+            device_key: key.verifying_key(),
+            number: enrolled,
+        };
+        let record = DeviceRecord {
+            owner: owner.verifying_key(),
+            enrolment_signature: enrol(&owner, &enrolment),
+            enrolment,
+            sequence: 1,
+            expires_unix_s: NOW + 60,
+            epoch: Epoch([1; 8]),
+            addresses: vec![],
+            device_machine: PublicKey([1; 32]),
+            machines: vec![("thermostat".parse().unwrap(), PublicKey([2; 32]))],
+        };
+        Self { owner, key, record }
+    }
+
+    fn signed(&self) -> SignedRecord {
+        seal(&self.key, &self.record)
+    }
+
+    fn with(mut self, change: impl FnOnce(&mut DeviceRecord)) -> Self {
+        change(&mut self.record);
+        self
+    }
+}
+
+fn accept(table: &mut Table, device: &Device) -> Result<bool, Refusal> {
+    table.accept(device.signed(), PLACE, NOW)
+}
+
+#[test]
+fn a_record_is_found_by_name_id_and_key_until_it_expires() {
+    let mut table = Table::new(vec![], 4);
+    let device = Device::new(1, 2, 1);
+    assert_eq!(accept(&mut table, &device), Ok(true));
+    assert_eq!(accept(&mut table, &device), Ok(false), "the same record again is no news");
+    let key = PublicKey([2; 32]);
+    let queries =
+        [Query::Device("attic".parse().unwrap()), Query::Id(machine_id(&key)), Query::Key(key)];
+    for query in queries {
+        assert_eq!(table.find(&query, NOW).map(|entry| &entry.record), Some(&device.record));
+        assert_eq!(table.find(&query, NOW + 61), None, "{query:?} after expiry");
+    }
+    assert_eq!(table.machines(NOW).count(), 1);
+    assert_eq!(table.machines(NOW + 61).count(), 0);
+}
+
+#[test]
+fn spoofed_records_are_refused() {
+    let mut table = Table::new(vec![], 4);
+    let mut forged = Device::new(1, 2, 1);
+    forged.key = SigningKey::from_bytes(&[9; 32]);
+    assert_eq!(accept(&mut table, &forged), Err(Refusal::Signature));
+
+    let stolen_name = Device::new(1, 2, 1).with(|record| {
+        record.enrolment.device = "cellar".parse().unwrap();
+    });
+    assert_eq!(accept(&mut table, &stolen_name), Err(Refusal::Enrolment));
+
+    let mut changed = Device::new(1, 2, 1).signed();
+    let last = changed.bytes.len() - 1;
+    changed.bytes[last] ^= 1;
+    assert_eq!(table.accept(changed, PLACE, NOW), Err(Refusal::Signature));
+    assert_eq!(table.entries().count(), 0);
+}
+
+#[test]
+fn truncated_records_are_refused() {
+    let mut table = Table::new(vec![], 4);
+    let whole = Device::new(1, 2, 1).signed();
+    for length in 0..whole.bytes.len() {
+        let mut cut = whole.clone();
+        cut.bytes.truncate(length);
+        assert!(table.accept(cut, PLACE, NOW).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn replayed_and_expired_records_are_refused() {
+    let mut table = Table::new(vec![], 4);
+    let old = Device::new(1, 2, 1);
+    let new = old.clone().with(|record| record.sequence = 2);
+    assert_eq!(accept(&mut table, &new), Ok(true));
+    assert_eq!(accept(&mut table, &old), Err(Refusal::Stale));
+    let same_number = new.clone().with(|record| record.epoch = Epoch([7; 8]));
+    assert_eq!(accept(&mut table, &same_number), Err(Refusal::Stale));
+    let expired = new.clone().with(|record| record.expires_unix_s = NOW - 1);
+    assert_eq!(accept(&mut table, &expired), Err(Refusal::Expired));
+    let endless = new.with(|record| record.expires_unix_s = NOW + LIFETIME_S_MAX + 1);
+    assert_eq!(accept(&mut table, &endless), Err(Refusal::Expired));
+}
+
+#[test]
+fn a_replay_after_expiry_is_still_refused() {
+    let mut table = Table::new(vec![], 4);
+    let first = Device::new(1, 2, 1).with(|record| record.expires_unix_s = NOW + 600);
+    let second = Device::new(1, 2, 1).with(|record| record.sequence = 2);
+    assert_eq!(accept(&mut table, &second), Ok(true));
+    assert_eq!(table.accept(first.signed(), PLACE, NOW + 120), Err(Refusal::Stale));
+}
+
+#[test]
+fn a_name_stays_with_its_owner_and_moves_to_a_later_enrolled_device() {
+    let mut table = Table::new(vec![], 4);
+    let first = Device::new(1, 2, 5);
+    assert_eq!(accept(&mut table, &first), Ok(true));
+    assert_eq!(accept(&mut table, &Device::new(3, 4, 9)), Err(Refusal::NameTaken));
+    assert_eq!(accept(&mut table, &Device::new(1, 4, 5)), Err(Refusal::Stale));
+    assert_eq!(accept(&mut table, &Device::new(1, 4, 6)), Ok(true));
+    let back = first.with(|record| record.sequence = 100);
+    assert_eq!(accept(&mut table, &back), Err(Refusal::Stale), "the old device can't come back");
+}
+
+#[test]
+fn strangers_and_one_too_many_are_refused() {
+    let mut table =
+        Table::new(vec![SigningKey::from_bytes(&[1; 32]).verifying_key()], 1);
+    assert_eq!(accept(&mut table, &Device::new(3, 4, 1)), Err(Refusal::Owner));
+    assert_eq!(accept(&mut table, &Device::new(1, 2, 1)), Ok(true));
+    let mut second = Device::new(1, 5, 1);
+    second.record.enrolment.device = "cellar".parse().unwrap();
+    second.record.enrolment_signature = enrol(&second.owner, &second.record.enrolment);
+    assert_eq!(accept(&mut table, &second), Err(Refusal::Full));
+}
