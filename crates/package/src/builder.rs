@@ -1,0 +1,79 @@
+//! Making packages: what the developer's tool does.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tenure_crypto::SigningKey;
+
+use crate::layout::{
+    BODY_AT, CODE_BYTES_MAX, CONTEXT, MAGIC, MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX,
+};
+use crate::{Entry, Manifest, PackageError, ValueKind};
+
+/// A package in the making.
+#[derive(Clone, Debug)]
+pub struct PackageBuilder {
+    manifest: Manifest,
+    code: Vec<u8>,
+    tree: BTreeMap<String, (ValueKind, Vec<u8>)>,
+}
+
+impl PackageBuilder {
+    /// A package with this manifest and code, and an empty tree.
+    ///
+    /// # Errors
+    /// [`PackageError::Manifest`] or [`PackageError::TooLarge`].
+    pub fn new(manifest: Manifest, code: Vec<u8>) -> Result<Self, PackageError> {
+        manifest.check().map_err(PackageError::Manifest)?;
+        if code.len() > CODE_BYTES_MAX {
+            return Err(PackageError::TooLarge);
+        }
+        Ok(Self { manifest, code, tree: BTreeMap::new() })
+    }
+
+    /// Puts a value into the initial tree, replacing what was at `path`.
+    ///
+    /// # Errors
+    /// [`PackageError::Tree`] if path or value is not well formed.
+    pub fn value(
+        mut self,
+        path: &str,
+        kind: ValueKind,
+        value: &[u8],
+    ) -> Result<Self, PackageError> {
+        Entry { path, kind, value }.check().map_err(PackageError::Tree)?;
+        self.tree.insert(path.into(), (kind, value.into()));
+        Ok(self)
+    }
+
+    /// The package's bytes, signed by the tenant who holds `key`.
+    ///
+    /// # Errors
+    /// [`PackageError::TooLarge`] if manifest or tree outgrow their limits.
+    pub fn sign(&self, key: &SigningKey) -> Result<Vec<u8>, PackageError> {
+        let manifest =
+            postcard::to_allocvec(&self.manifest).map_err(|_| PackageError::ManifestForm)?;
+        let mut tree = Vec::new();
+        for (path, (kind, value)) in &self.tree {
+            Entry { path, kind: *kind, value }.write(&mut tree);
+        }
+        if manifest.len() > MANIFEST_BYTES_MAX || tree.len() > TREE_BYTES_MAX {
+            return Err(PackageError::TooLarge);
+        }
+        let parts = [&manifest, &tree, &self.code];
+        let length = BODY_AT + parts.iter().map(|part| part.len()).sum::<usize>() + SIGNATURE_BYTES;
+        let mut bytes = Vec::with_capacity(length);
+        bytes.extend(MAGIC);
+        bytes.extend(key.verifying_key().0);
+        for part in parts {
+            bytes.extend((part.len() as u32).to_le_bytes());
+        }
+        for part in parts {
+            bytes.extend(part);
+        }
+        let signature = key.sign(CONTEXT, &bytes);
+        bytes.extend(signature.to_bytes());
+        Ok(bytes)
+    }
+}

@@ -1,0 +1,40 @@
+//! Where things stand in a package file. Integers are little-endian.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | [`MAGIC`], whose last byte is the version of the format |
+//! | 8 | 32 | the tenant's Ed25519 key |
+//! | 40 | 4 | length `m` of the manifest |
+//! | 44 | 4 | length `t` of the initial tree |
+//! | 48 | 4 | length `c` of the code |
+//! | 52 | `m` | the manifest (postcard) |
+//! | 52 + m | `t` | the initial tree |
+//! | 52 + m + t | `c` | the code |
+//! | 52 + m + t + c | 64 | the tenant's signature of all that stands before it |
+
+use tenure_crypto::Context;
+
+/// What a package begins with.
+pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x01";
+/// The magic without the version.
+pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
+/// What the tenant's signature is for.
+pub(crate) const CONTEXT: Context = Context::new("package");
+
+pub(crate) const KEY_AT: usize = MAGIC.len();
+pub(crate) const KEY_BYTES: usize = 32;
+pub(crate) const LENGTHS_AT: usize = KEY_AT + KEY_BYTES;
+pub(crate) const BODY_AT: usize = LENGTHS_AT + 3 * 4;
+pub(crate) const SIGNATURE_BYTES: usize = 64;
+
+/// The longest manifest, in bytes.
+pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;
+/// The longest initial tree, in bytes.
+pub const TREE_BYTES_MAX: usize = 64 * 1024;
+/// The longest code, in bytes.
+pub const CODE_BYTES_MAX: usize = 1024 * 1024;
+/// The longest package, in bytes.
+pub const PACKAGE_BYTES_MAX: usize =
+    BODY_AT + MANIFEST_BYTES_MAX + TREE_BYTES_MAX + CODE_BYTES_MAX + SIGNATURE_BYTES;
+
+const _: () = assert!(PACKAGE_BYTES_MAX < u32::MAX as usize, "lengths fit in their fields");

@@ -1,0 +1,32 @@
+//! Signed packages, from which machines are made, and the owner's signed placements.
+//!
+//! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
+//! the owner's on the [`Placement`] says where, under which name and with what budget.
+//!
+//! Invariants:
+//! - A [`Package`] is a checked view: whatever it hands out is within the limits of its format.
+//! - What is signed is exactly the bytes before the signature; nothing is encoded anew to verify.
+//! - A [`Placement`] that came in as bytes has been verified; there is no other way to get one.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod builder;
+mod layout;
+mod manifest;
+mod package;
+mod placement;
+mod tree;
+mod version;
+
+pub use builder::PackageBuilder;
+pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX};
+pub use manifest::{
+    CAPABILITIES_MAX, CAPABILITY_BYTES_MAX, Capabilities, CodeKind, DESCRIPTION_BYTES_MAX,
+    EXPORTS_MAX, Manifest, ManifestError,
+};
+pub use package::{Package, PackageError};
+pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
+pub use tree::{Entry, Tree, TreeError, ValueKind};
+pub use version::{Version, VersionError};

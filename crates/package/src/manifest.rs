@@ -1,0 +1,200 @@
+//! What a package says of itself and asks for.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::de::{Error as _, SeqAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+use tenure_wire::limits::FUNCTION_BYTES_MAX;
+use tenure_wire::{Budget, Name};
+
+use crate::Version;
+
+/// The most functions that a package offers.
+pub const EXPORTS_MAX: usize = 64;
+/// The most capabilities of one kind that a package asks for.
+pub const CAPABILITIES_MAX: usize = 32;
+/// The longest name of a capability, in bytes.
+pub const CAPABILITY_BYTES_MAX: usize = 64;
+/// The longest description, in bytes.
+pub const DESCRIPTION_BYTES_MAX: usize = 256;
+
+/// What a package says of itself and asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Manifest {
+    /// The package's name, and its machine's unless the owner chooses another.
+    pub name: Name,
+    /// The package's version.
+    pub version: Version,
+    /// One line for those who choose among packages.
+    pub description: String,
+    /// The functions that callers may call. `entry`, if it is among them, runs when the machine
+    /// starts.
+    #[serde(deserialize_with = "list_of_exports")]
+    pub exports: Vec<String>,
+    /// The budget that the machine asks for; the owner grants at most this.
+    pub budget: Budget,
+    /// The rights that the machine asks for.
+    pub capabilities: Capabilities,
+    /// What the code is.
+    pub code: CodeKind,
+}
+
+/// Rights of a machine. What isn't named is denied.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Capabilities {
+    /// Topics that it publishes or subscribes to.
+    #[serde(deserialize_with = "list_of_capabilities")]
+    pub topics: Vec<String>,
+    /// Machines that it calls.
+    #[serde(deserialize_with = "list_of_capabilities")]
+    pub peers: Vec<String>,
+    /// Peripherals that it uses.
+    #[serde(deserialize_with = "list_of_capabilities")]
+    pub peripherals: Vec<String>,
+    /// Secrets that it reads.
+    #[serde(deserialize_with = "list_of_capabilities")]
+    pub secrets: Vec<String>,
+}
+
+/// The kinds of code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum CodeKind {
+    /// A WebAssembly module.
+    WebAssembly,
+}
+
+impl Manifest {
+    /// Checks everything that the types don't.
+    ///
+    /// # Errors
+    /// The first thing that is beyond a limit or said twice.
+    pub fn check(&self) -> Result<(), ManifestError> {
+        if self.description.len() > DESCRIPTION_BYTES_MAX {
+            return Err(ManifestError::Description);
+        }
+        if self.exports.len() > EXPORTS_MAX {
+            return Err(ManifestError::Exports);
+        }
+        if let Some(export) =
+            self.exports.iter().position(|name| !is_word(name, FUNCTION_BYTES_MAX))
+        {
+            return Err(ManifestError::ExportName { export });
+        }
+        if let Some(export) = duplicate(&self.exports) {
+            return Err(ManifestError::ExportTwice { export });
+        }
+        self.capabilities.check()
+    }
+}
+
+impl Capabilities {
+    /// Checks everything that the types don't.
+    ///
+    /// # Errors
+    /// The first list that is too long, or has a name that is malformed or there twice.
+    pub fn check(&self) -> Result<(), ManifestError> {
+        for list in [&self.topics, &self.peers, &self.peripherals, &self.secrets] {
+            let well_formed = list.iter().all(|name| is_word(name, CAPABILITY_BYTES_MAX));
+            if list.len() > CAPABILITIES_MAX || !well_formed || duplicate(list).is_some() {
+                return Err(ManifestError::Capability);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether `text` can name something: visible characters, not too many.
+fn is_word(text: &str, bytes_max: usize) -> bool {
+    !text.is_empty()
+        && text.len() <= bytes_max
+        && !text.chars().any(|character| character.is_control() || character.is_whitespace())
+}
+
+/// Where the first name stands that was there before.
+fn duplicate(names: &[String]) -> Option<usize> {
+    (1..names.len()).find(|position| names[..*position].contains(&names[*position]))
+}
+
+fn list_of_exports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
+    deserializer.deserialize_seq(ShortList::<EXPORTS_MAX>)
+}
+
+fn list_of_capabilities<'de, D>(deserializer: D) -> Result<Vec<String>, D::Error>
+where
+    D: Deserializer<'de>,
+{
+    deserializer.deserialize_seq(ShortList::<CAPABILITIES_MAX>)
+}
+
+/// Reads a list and believes what there is, not what its length says: serde would reserve up to a
+/// megabyte for an alleged length.
+struct ShortList<const MAX: usize>;
+
+impl<'de, const MAX: usize> Visitor<'de> for ShortList<MAX> {
+    type Value = Vec<String>;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a list of at most {MAX} names")
+    }
+
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<String>, A::Error> {
+        let mut list = Vec::new();
+        while let Some(name) = sequence.next_element()? {
+            if list.len() == MAX {
+                return Err(A::Error::invalid_length(MAX + 1, &self));
+            }
+            list.push(name);
+        }
+        Ok(list)
+    }
+}
+
+/// What is wrong with a manifest. Its author is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ManifestError {
+    /// The description is too long.
+    Description,
+    /// There are too many exports.
+    Exports,
+    /// An export's name is empty, too long or has invisible characters.
+    ExportName {
+        /// Which, counted from 0.
+        export: usize,
+    },
+    /// An export is there twice.
+    ExportTwice {
+        /// The second one, counted from 0.
+        export: usize,
+    },
+    /// A list of capabilities is too long, or has a name that is malformed or there twice.
+    Capability,
+}
+
+impl fmt::Display for ManifestError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Description => {
+                write!(f, "the description is longer than {DESCRIPTION_BYTES_MAX} bytes")
+            }
+            Self::Exports => write!(f, "there are more than {EXPORTS_MAX} exports"),
+            Self::ExportName { export } => write!(
+                f,
+                "export {} has no name of 1 to {FUNCTION_BYTES_MAX} visible characters",
+                export + 1
+            ),
+            Self::ExportTwice { export } => write!(f, "export {} is there twice", export + 1),
+            Self::Capability => write!(
+                f,
+                "a list of capabilities has more than {CAPABILITIES_MAX} names, or one that is \
+                 there twice or isn't 1 to {CAPABILITY_BYTES_MAX} visible characters"
+            ),
+        }
+    }
+}
+
+impl core::error::Error for ManifestError {}
+
+#[cfg(test)]
+mod tests;

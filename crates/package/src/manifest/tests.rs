@@ -1,0 +1,63 @@
+use alloc::string::ToString;
+use alloc::vec;
+use core::iter::repeat_n;
+
+use super::*;
+
+fn manifest() -> Manifest {
+    Manifest {
+        name: "m".parse().unwrap(),
+        version: "1.2.3".parse().unwrap(),
+        description: String::new(),
+        exports: vec!["entry".into(), "read".into()],
+        budget: Budget::default(),
+        capabilities: Capabilities::default(),
+        code: CodeKind::WebAssembly,
+    }
+}
+
+#[test]
+fn limits_are_kept() {
+    let check = |change: fn(&mut Manifest)| {
+        let mut manifest = manifest();
+        change(&mut manifest);
+        manifest.check()
+    };
+    assert_eq!(check(|_| ()), Ok(()));
+    assert_eq!(
+        check(|m| m.description = repeat_n('d', 257).collect()),
+        Err(ManifestError::Description)
+    );
+    assert_eq!(
+        check(|m| m.exports = (0..65).map(|n| n.to_string()).collect()),
+        Err(ManifestError::Exports)
+    );
+    for name in ["", "a b", "a\n", "\0"] {
+        let mut manifest = manifest();
+        manifest.exports[1] = name.into();
+        assert_eq!(manifest.check(), Err(ManifestError::ExportName { export: 1 }), "{name:?}");
+    }
+    assert_eq!(
+        check(|m| m.exports[1] = "entry".into()),
+        Err(ManifestError::ExportTwice { export: 1 })
+    );
+    assert_eq!(check(|m| m.capabilities.peers = vec![" ".into()]), Err(ManifestError::Capability));
+}
+
+#[test]
+fn alleged_length_reserves_nothing() {
+    // A list of 2^28 names, of which none follows.
+    let bytes = [0xff, 0xff, 0xff, 0xff, 0x01];
+    assert!(postcard::from_bytes::<Capabilities>(&bytes).is_err());
+}
+
+#[test]
+fn versions_have_one_text_form_each() {
+    for text in ["0.0.0", "1.2.3", "65535.0.10"] {
+        assert_eq!(text.parse::<Version>().unwrap().to_string(), text);
+    }
+    for text in ["", "1", "1.2", "1.2.3.4", "1.2.x", "01.2.3", "+1.2.3", "1.2.65536", "1..2"] {
+        assert!(text.parse::<Version>().is_err(), "{text}");
+    }
+    assert!("1.10.0".parse::<Version>().unwrap() > "1.9.9".parse().unwrap());
+}

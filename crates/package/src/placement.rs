@@ -1,0 +1,117 @@
+//! The owner's word on where a package runs, as what, and with how much.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | magic, whose last byte is the version of the format |
+//! | 8 | 32 | the owner's Ed25519 key |
+//! | 40 | `n` | the placement (postcard) |
+//! | 40 + n | 64 | the owner's signature of all that stands before it |
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use tenure_crypto::{Context, SigningKey, verify};
+use tenure_wire::{Budget, Digest, Name, Signature, VerifyingKey};
+
+use crate::Capabilities;
+
+const MAGIC: [u8; 8] = *b"tenurpl\x01";
+const CONTEXT: Context = Context::new("placement");
+const BODY_AT: usize = MAGIC.len() + 32;
+const SIGNATURE_BYTES: usize = 64;
+
+/// The longest placement, in bytes: one that grants as much as can be asked for.
+pub const PLACEMENT_BYTES_MAX: usize = 16 * 1024;
+
+/// A machine to be: which package, on which device, under which name, with what rights.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placement {
+    /// The package, by its digest.
+    pub package: Digest,
+    /// The only device for which this counts.
+    pub device: VerifyingKey,
+    /// What the machine is called there.
+    pub machine: Name,
+    /// What it may use at most; its package's wish counts too, whichever is smaller.
+    pub budget: Budget,
+    /// The rights it has; what its package didn't ask for it doesn't get.
+    pub grants: Capabilities,
+    /// Grows with every placement of this machine; a device takes none that isn't greater than the
+    /// last one.
+    pub sequence: u64,
+}
+
+impl Placement {
+    /// The placement as bytes, signed by the owner who holds `key`.
+    ///
+    /// # Errors
+    /// [`PlacementError::Form`] if its grants are not well formed.
+    pub fn sign(&self, key: &SigningKey) -> Result<Vec<u8>, PlacementError> {
+        self.grants.check().map_err(|_| PlacementError::Form)?;
+        let body = postcard::to_allocvec(self).map_err(|_| PlacementError::Form)?;
+        let mut bytes = Vec::with_capacity(BODY_AT + body.len() + SIGNATURE_BYTES);
+        bytes.extend(MAGIC);
+        bytes.extend(key.verifying_key().0);
+        bytes.extend(body);
+        let signature = key.sign(CONTEXT, &bytes);
+        bytes.extend(signature.to_bytes());
+        Ok(bytes)
+    }
+
+    /// The placement in `bytes`, once it is sure that `owner` signed it.
+    ///
+    /// # Errors
+    /// See [`PlacementError`].
+    pub fn verify(bytes: &[u8], owner: &VerifyingKey) -> Result<Self, PlacementError> {
+        if bytes.len() > PLACEMENT_BYTES_MAX || !bytes.starts_with(&MAGIC) {
+            return Err(PlacementError::NotAPlacement);
+        }
+        let (signed, signature) =
+            bytes.split_last_chunk::<SIGNATURE_BYTES>().ok_or(PlacementError::Truncated)?;
+        let (header, body) = signed.split_at_checked(BODY_AT).ok_or(PlacementError::Truncated)?;
+        if header[MAGIC.len()..] != owner.0 {
+            return Err(PlacementError::OtherOwner);
+        }
+        verify(owner, CONTEXT, signed, &Signature::from_bytes(signature))
+            .map_err(|_| PlacementError::Signature)?;
+        match postcard::take_from_bytes::<Self>(body) {
+            Ok((placement, [])) if placement.grants.check().is_ok() => Ok(placement),
+            _ => Err(PlacementError::Form),
+        }
+    }
+}
+
+/// Why bytes are not a placement that counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PlacementError {
+    /// They don't begin as a placement of a known format does, or are too long for one.
+    NotAPlacement,
+    /// They end too soon.
+    Truncated,
+    /// Another owner's key stands in it.
+    OtherOwner,
+    /// The owner did not sign these bytes: they were changed since, or forged.
+    Signature,
+    /// What the owner signed can't be read: the tool that made it is to blame.
+    Form,
+}
+
+impl fmt::Display for PlacementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::NotAPlacement => "not a placement of a format that is known here",
+            Self::Truncated => "the placement is cut off; send it again",
+            Self::OtherOwner => {
+                "the placement is by an owner who doesn't hold this device; sign it with the \
+                 owner's key"
+            }
+            Self::Signature => {
+                "the placement was not signed by the owner it names: it was changed or forged"
+            }
+            Self::Form => "the placement can't be read; make it with a tool of this version",
+        })
+    }
+}
+
+impl core::error::Error for PlacementError {}
