@@ -12,7 +12,9 @@ extern crate alloc;
 mod address;
 mod budget;
 pub mod control;
+pub mod datagram;
 pub mod directory;
+pub mod frame;
 pub mod host_call;
 mod id;
 pub mod limits;
@@ -21,6 +23,7 @@ mod text;
 
 pub use address::Address;
 pub use budget::Budget;
+pub use datagram::Epoch;
 pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
 pub use name::{Name, NameError, Target};
 pub use text::TextError;

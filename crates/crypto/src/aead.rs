@@ -1,0 +1,93 @@
+//! Authenticated encryption with ChaCha20-Poly1305 (RFC 8439).
+
+use core::fmt;
+
+use chacha20poly1305::ChaCha20Poly1305;
+use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use zeroize::{Zeroize, ZeroizeOnDrop};
+
+/// How many bytes sealing adds.
+pub const TAG_BYTES: usize = 16;
+
+/// A key of ChaCha20-Poly1305. Whoever seals with it must never use a nonce twice.
+#[derive(Zeroize, ZeroizeOnDrop)]
+pub struct AeadKey([u8; 32]);
+
+impl AeadKey {
+    /// The key in `bytes`, which the caller wipes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self(*bytes)
+    }
+
+    /// Encrypts `message` where it stands and returns its tag, which also covers `associated`.
+    pub fn seal(&self, nonce: &Nonce, associated: &[u8], message: &mut [u8]) -> [u8; TAG_BYTES] {
+        ChaCha20Poly1305::new(&self.0.into())
+            .encrypt_inout_detached(&nonce.0.into(), associated, message.into())
+            .expect("a message in memory is shorter than the 256 GiB that one nonce covers")
+            .into()
+    }
+
+    /// Decrypts `sealed`, a message followed by its tag, where it stands, and returns the message.
+    ///
+    /// # Errors
+    /// [`Undecryptable`] if anything at all is wrong; what `sealed` holds then is not plaintext.
+    pub fn open<'a>(
+        &self,
+        nonce: &Nonce,
+        associated: &[u8],
+        sealed: &'a mut [u8],
+    ) -> Result<&'a mut [u8], Undecryptable> {
+        let (message, tag) = sealed.split_last_chunk_mut::<TAG_BYTES>().ok_or(Undecryptable)?;
+        ChaCha20Poly1305::new(&self.0.into())
+            .decrypt_inout_detached(
+                &nonce.0.into(),
+                associated,
+                (&mut *message).into(),
+                &(*tag).into(),
+            )
+            .map_err(|_| Undecryptable)?;
+        Ok(message)
+    }
+}
+
+impl fmt::Debug for AeadKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("AeadKey(secret)")
+    }
+}
+
+/// A number that is used once with a key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Nonce([u8; 12]);
+
+impl Nonce {
+    /// The nonce in `bytes`.
+    pub const fn from_bytes(bytes: [u8; 12]) -> Self {
+        Self(bytes)
+    }
+
+    /// The nonce of a message counter: four zero bytes, then the counter, little-endian (Noise
+    /// revision 34, §12.3).
+    pub const fn from_counter(counter: u64) -> Self {
+        let mut bytes = [0; 12];
+        let counter = counter.to_le_bytes();
+        let mut at = 0;
+        while at < counter.len() {
+            bytes[4 + at] = counter[at];
+            at += 1;
+        }
+        Self(bytes)
+    }
+}
+
+/// A sealed message was not made with this key, nonce and associated data, or was changed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Undecryptable;
+
+impl fmt::Display for Undecryptable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("could not be decrypted")
+    }
+}
+
+impl core::error::Error for Undecryptable {}

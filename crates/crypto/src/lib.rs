@@ -1,0 +1,25 @@
+//! The security abstraction layer: every key and every cryptographic operation of a node.
+//!
+//! Invariants:
+//! - A secret is a type of its own, has no `Debug` that shows it, and is wiped when dropped.
+//! - Nothing here draws randomness by itself: it comes in through [`tenure_hal::Entropy`].
+//! - What a signature or a derived key is for is part of what is signed or derived, so that one
+//!   made for one purpose can't serve another.
+//! - A failed decryption or verification says that it failed and nothing more.
+//!
+//! Sources: X25519 is RFC 7748, Ed25519 RFC 8032, ChaCha20-Poly1305 RFC 8439, SHA-256 FIPS 180-4,
+//! HMAC RFC 2104, HKDF RFC 5869.
+#![no_std]
+#![forbid(unsafe_code)]
+
+mod aead;
+mod agreement;
+mod hash;
+mod seed;
+mod signature;
+
+pub use aead::{AeadKey, Nonce, TAG_BYTES, Undecryptable};
+pub use agreement::{NonContributory, SharedSecret, StaticSecret, machine_id};
+pub use hash::{Hmac, Sha256, equal, hkdf_sha256, hmac_sha256, sha256};
+pub use seed::{MACHINE_SALT_BYTES, Seed};
+pub use signature::{BadSignature, Context, SigningKey, verify, verify_digest};

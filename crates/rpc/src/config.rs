@@ -1,0 +1,179 @@
+//! The limits of an endpoint, with strict defaults.
+
+use core::fmt;
+use core::time::Duration;
+
+use tenure_wire::datagram::{DATA_OVERHEAD, INITIATION_OVERHEAD};
+use tenure_wire::frame::{CallBody, FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Greeting};
+use tenure_wire::limits::{FUNCTION_BYTES_MAX, MACHINES_MAX, PARAMETER_BYTES_MAX};
+
+/// What an endpoint may use, and how patient it is.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The longest datagram to send, in bytes.
+    pub datagram_bytes_max: usize,
+    /// The longest parameter or result, in bytes.
+    pub parameter_bytes_max: usize,
+    /// Machines that this endpoint speaks for.
+    pub machines_max: usize,
+    /// Sessions, with whomever and whoever opened them.
+    pub sessions_max: usize,
+    /// Sessions whose opener has not yet shown that it got the response.
+    pub half_open_max: usize,
+    /// Peers that are called, with what is known of the way to them.
+    pub peers_max: usize,
+    /// Callers of whose calls it is remembered which were executed.
+    pub callers_max: usize,
+    /// Own calls that are under way.
+    pub calls_max: usize,
+    /// Others' calls that are being executed, of all callers together.
+    pub running_max: usize,
+    /// Others' calls that are being executed, of one caller.
+    pub running_per_caller_max: usize,
+    /// Calls of one caller that are remembered until it has acknowledged their results.
+    pub remembered_per_caller_max: usize,
+    /// Bytes of parameters and results that are assembled or kept, for all callers together.
+    pub buffer_bytes_max: usize,
+    /// Bytes of parameters and results that are assembled or kept for one caller.
+    pub buffer_bytes_per_caller_max: usize,
+    /// Datagrams that wait to be sent; further ones are lost.
+    pub queued_datagrams_max: usize,
+    /// Accepted initiations that are remembered before a new epoch begins.
+    pub accepted_initiations_max: usize,
+    /// Handshakes a second that are computed for anybody who asks.
+    pub handshakes_per_second: u32,
+    /// Handshakes a second that are computed in all; beyond [`Self::handshakes_per_second`] only
+    /// for those who have shown that they receive at their address.
+    pub handshakes_per_second_max: u32,
+    /// How long to wait for an answer before anything is known of the peer.
+    pub timeout_initial: Duration,
+    /// The shortest time to wait for an answer.
+    pub timeout_min: Duration,
+    /// The longest time to wait for an answer, and between questions whether a call still runs.
+    pub timeout_max: Duration,
+    /// How long the receipt of a result may go unacknowledged while there is nothing else to say.
+    pub acknowledge_after: Duration,
+    /// How long a call in fragments may stand still before its fragments are dropped.
+    pub assembly_timeout: Duration,
+    /// The age at which a session is replaced by whoever wants to call over it.
+    pub rekey_after: Duration,
+    /// The age at which a session ends.
+    pub session_lifetime: Duration,
+    /// The messages in one direction after which a session is replaced; at twice that it ends.
+    pub rekey_after_messages: u64,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            datagram_bytes_max: 1200,
+            parameter_bytes_max: PARAMETER_BYTES_MAX,
+            machines_max: MACHINES_MAX,
+            sessions_max: 32,
+            half_open_max: 8,
+            peers_max: 16,
+            callers_max: 24,
+            calls_max: 32,
+            running_max: 16,
+            running_per_caller_max: 4,
+            remembered_per_caller_max: 16,
+            buffer_bytes_max: 48 * 1024,
+            buffer_bytes_per_caller_max: 24 * 1024,
+            queued_datagrams_max: 32,
+            accepted_initiations_max: 32,
+            handshakes_per_second: 4,
+            handshakes_per_second_max: 16,
+            timeout_initial: Duration::from_millis(500),
+            timeout_min: Duration::from_millis(50),
+            timeout_max: Duration::from_secs(4),
+            acknowledge_after: Duration::from_millis(500),
+            assembly_timeout: Duration::from_secs(15),
+            rekey_after: Duration::from_secs(2 * 60 * 60),
+            session_lifetime: Duration::from_secs(3 * 60 * 60),
+            rekey_after_messages: 1 << 32,
+        }
+    }
+}
+
+/// The shortest datagram that an endpoint can be told to keep to.
+const DATAGRAM_BYTES_MIN: usize = 256;
+const _: () = assert!(DATAGRAM_BYTES_MIN >= INITIATION_OVERHEAD + Greeting::BYTES + 8 + 1);
+const _: () = assert!(DATAGRAM_BYTES_MIN > DATA_OVERHEAD + FRAGMENT_OVERHEAD);
+
+impl Config {
+    /// Checks that the limits fit one another.
+    ///
+    /// # Errors
+    /// [`ConfigError`] names the first limit that doesn't.
+    pub(crate) fn check(&self) -> Result<(), ConfigError> {
+        let body_bytes_max = self.body_bytes_max();
+        let checks = [
+            (
+                "datagram_bytes_max",
+                (DATAGRAM_BYTES_MIN..=65_507).contains(&self.datagram_bytes_max),
+            ),
+            (
+                "parameter_bytes_max",
+                body_bytes_max.div_ceil(self.fragment_bytes().into()) <= FRAGMENTS_MAX,
+            ),
+            ("machines_max", self.machines_max >= 1),
+            ("sessions_max", self.sessions_max > self.half_open_max),
+            ("half_open_max", self.half_open_max >= 1),
+            ("peers_max", self.peers_max >= 1),
+            ("callers_max", self.callers_max > self.running_max),
+            ("calls_max", self.calls_max >= 1),
+            ("running_max", self.running_max >= self.running_per_caller_max),
+            ("running_per_caller_max", self.running_per_caller_max >= 1),
+            (
+                "remembered_per_caller_max",
+                self.remembered_per_caller_max >= self.running_per_caller_max,
+            ),
+            ("buffer_bytes_max", self.buffer_bytes_max >= self.buffer_bytes_per_caller_max),
+            ("buffer_bytes_per_caller_max", self.buffer_bytes_per_caller_max >= body_bytes_max),
+            ("queued_datagrams_max", self.queued_datagrams_max >= 1),
+            ("accepted_initiations_max", self.accepted_initiations_max >= 1),
+            ("handshakes_per_second", self.handshakes_per_second >= 1),
+            (
+                "handshakes_per_second_max",
+                self.handshakes_per_second_max >= self.handshakes_per_second,
+            ),
+            ("timeout_min", !self.timeout_min.is_zero()),
+            ("timeout_initial", self.timeout_initial >= self.timeout_min),
+            ("timeout_max", self.timeout_max >= self.timeout_initial),
+            ("session_lifetime", self.session_lifetime > self.rekey_after),
+            ("rekey_after_messages", (1..=1 << 48).contains(&self.rekey_after_messages)),
+        ];
+        match checks.into_iter().find(|(_, holds)| !holds) {
+            Some((limit, _)) => Err(ConfigError { limit }),
+            None => Ok(()),
+        }
+    }
+
+    /// The longest call or reply as it is fragmented, in bytes.
+    pub(crate) fn body_bytes_max(&self) -> usize {
+        self.parameter_bytes_max
+            .saturating_add(CallBody::OVERHEAD)
+            .saturating_add(FUNCTION_BYTES_MAX)
+    }
+
+    /// How long the fragments are that this endpoint sends.
+    pub(crate) fn fragment_bytes(&self) -> u16 {
+        let bytes = self.datagram_bytes_max.saturating_sub(DATA_OVERHEAD + FRAGMENT_OVERHEAD);
+        u16::try_from(bytes).unwrap_or(u16::MAX).max(1)
+    }
+}
+
+/// A limit that doesn't fit the others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConfigError {
+    /// The name of the limit.
+    pub limit: &'static str,
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the limit {} is out of range or doesn't fit the others", self.limit)
+    }
+}
+
+impl core::error::Error for ConfigError {}

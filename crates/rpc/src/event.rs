@@ -1,0 +1,213 @@
+//! What goes into an endpoint and what comes out of it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use tenure_hal::{EntropyError, Instant};
+use tenure_wire::datagram::Epoch;
+use tenure_wire::frame::{CallNumber, Declined};
+use tenure_wire::{MachineId, PublicKey};
+
+use crate::ConfigError;
+
+/// A call that a machine of this endpoint makes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingCall {
+    /// The function that is called.
+    pub function: String,
+    /// What it is called with.
+    pub parameter: Option<Vec<u8>>,
+    /// When the caller stops waiting.
+    pub deadline: Instant,
+    /// How often something is sent without any answer before the peer counts as unreachable; at
+    /// least once.
+    pub attempts: u8,
+}
+
+/// Names a call that was made, until its [`Event::CallDone`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CallHandle(pub(crate) CallNumber);
+
+/// Names a call that came in, until it is replied to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IncomingCallHandle {
+    pub(crate) caller: u64,
+    pub(crate) number: CallNumber,
+}
+
+/// Names a question for a device's identity, until its [`Event::Identified`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct IdentifyHandle(pub(crate) u64);
+
+/// What an endpoint has to say to its owner.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event<A> {
+    /// A call came in. It is handed out exactly once, however often it was sent, and is to be
+    /// answered by `Endpoint::reply`.
+    IncomingCall {
+        /// By which to reply.
+        handle: IncomingCallHandle,
+        /// The machine that is called.
+        to: MachineId,
+        /// Who calls: the key is proven.
+        peer: PublicKey,
+        /// The function that is called.
+        function: String,
+        /// What it is called with.
+        parameter: Option<Vec<u8>>,
+        /// When the caller stops waiting.
+        deadline: Instant,
+        /// Where the call came from.
+        from: A,
+    },
+    /// A call that was made is over. There is exactly one of these for each call that wasn't
+    /// cancelled.
+    CallDone {
+        /// Which call.
+        handle: CallHandle,
+        /// What came of it.
+        result: Result<Option<Vec<u8>>, Failure>,
+    },
+    /// A peer opened a session, or its datagrams come from another place than before.
+    PeerSeen {
+        /// The machine of this endpoint that it speaks to.
+        machine: MachineId,
+        /// Who it is: the key is proven.
+        peer: PublicKey,
+        /// Where it is. Somebody who relays its datagrams looks the same.
+        from: A,
+    },
+    /// A question for a device's identity is over.
+    Identified {
+        /// Which question.
+        handle: IdentifyHandle,
+        /// What the device says of itself, or `None` if nobody answered. Anybody at that address,
+        /// or on the way to it, can say this.
+        identity: Option<Identity>,
+    },
+}
+
+/// What a device says of itself to anybody. It proves nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Identity {
+    /// The key of its own machine, if it has one.
+    pub key: Option<PublicKey>,
+    /// Its current epoch.
+    pub epoch: Epoch,
+}
+
+/// Why a call has no result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The function was started and failed; why is the called device's business alone.
+    Execution,
+    /// The machine has no such function.
+    NoSuchFunction,
+    /// The device that was reached has no such machine.
+    NoSuchMachine,
+    /// The machine doesn't let this caller call that.
+    Denied,
+    /// The machine had no room for another call. It was not executed.
+    Busy,
+    /// The parameter is longer than the called side takes, or the result than the caller does. In
+    /// the latter case the call was executed.
+    TooLong,
+    /// There was no answer of any kind. If the call was sent, it may have been executed.
+    Unreachable,
+    /// The deadline passed. The call may have been executed, or yet be.
+    Deadline,
+    /// The called device lost its memory, or had to drop the result, before the caller had it. The
+    /// call may have been executed.
+    OutcomeUnknown,
+}
+
+impl From<Declined> for Failure {
+    fn from(declined: Declined) -> Self {
+        match declined {
+            Declined::Execution => Self::Execution,
+            Declined::NoSuchFunction => Self::NoSuchFunction,
+            Declined::NoSuchMachine => Self::NoSuchMachine,
+            Declined::Denied => Self::Denied,
+            Declined::Busy => Self::Busy,
+            Declined::TooLong => Self::TooLong,
+            Declined::Forgotten => Self::OutcomeUnknown,
+        }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Execution => "execution error",
+            Self::NoSuchFunction => "the machine has no such function",
+            Self::NoSuchMachine => "the device has no such machine",
+            Self::Denied => "the machine doesn't allow that",
+            Self::Busy => "the machine is busy",
+            Self::TooLong => "the parameter or the result is too long",
+            Self::Unreachable => "the machine could not be reached",
+            Self::Deadline => "the deadline passed",
+            Self::OutcomeUnknown => "outcome unknown: the device lost track of the call",
+        })
+    }
+}
+
+impl core::error::Error for Failure {}
+
+/// Why a call isn't even tried. The caller is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// This endpoint doesn't speak for that machine.
+    UnknownMachine,
+    /// The function's name is empty or too long.
+    Function,
+    /// The parameter is longer than the limit.
+    TooLong,
+    /// Too many calls are under way, or to too many peers.
+    Busy,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::UnknownMachine => "the calling machine isn't on this device",
+            Self::Function => "the function's name is empty or too long",
+            Self::TooLong => "the parameter is too long",
+            Self::Busy => "too many calls are under way",
+        })
+    }
+}
+
+impl core::error::Error for CallError {}
+
+/// Why there is no endpoint.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum EndpointError {
+    /// The caller's limits don't fit one another.
+    Config(ConfigError),
+    /// The hardware gave no randomness.
+    Entropy(EntropyError),
+}
+
+impl fmt::Display for EndpointError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Entropy(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for EndpointError {}
+
+/// Why a machine wasn't added.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooManyMachines;
+
+impl fmt::Display for TooManyMachines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the endpoint speaks for as many machines as it may")
+    }
+}
+
+impl core::error::Error for TooManyMachines {}

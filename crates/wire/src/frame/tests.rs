@@ -1,0 +1,119 @@
+//! Messages read back as they were written; inconsistent fragments don't exist; nothing panics.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use proptest::prelude::*;
+
+use super::*;
+
+fn check(frame: Frame<'_>) {
+    let message = Message { floor: CallNumber(u64::MAX - 3), frame };
+    let mut bytes = Vec::new();
+    message.emit(&mut bytes);
+    assert_eq!(Message::parse(&bytes), Ok(message));
+    bytes.pop();
+    assert_ne!(Message::parse(&bytes), Ok(message), "cut by one byte");
+}
+
+#[test]
+fn every_frame_reads_back() {
+    let number = CallNumber(0x0102_0304_0506_0708);
+    let mut fragments = FragmentSet::first(7);
+    fragments.insert(255);
+    let fragment = Fragment::of(&[3; 250], 100, 2, true).expect("the third of three");
+    assert_eq!((fragment.count(), fragment.offset(), fragment.bytes().len()), (3, 200, 50));
+    check(Frame::Acknowledge);
+    check(Frame::Call { number, fragment });
+    check(Frame::Query { number });
+    check(Frame::Running { number });
+    check(Frame::Missing { number, fragments });
+    check(Frame::Reply { number, held_us: 77, fragment });
+    check(Frame::Want { number, burst: 8, fragments });
+}
+
+#[test]
+fn fragment_that_does_not_fit_its_lengths_is_refused() {
+    let check = |length: u32, fragment_bytes: u16, index: u8, bytes: usize| {
+        let raw = [
+            &length.to_le_bytes()[..],
+            &fragment_bytes.to_le_bytes(),
+            &[index, 0],
+            &vec![0; bytes],
+        ]
+        .concat();
+        Fragment::parse(&raw).is_some()
+    };
+    assert!(check(250, 100, 0, 100));
+    assert!(check(250, 100, 2, 50));
+    assert!(!check(250, 100, 2, 100), "longer than the whole");
+    assert!(!check(250, 100, 1, 99), "a short one in the middle");
+    assert!(!check(250, 100, 3, 0), "beyond the last");
+    assert!(!check(0, 100, 0, 0), "of nothing");
+    assert!(!check(250, 0, 0, 0), "of no length");
+    assert!(check(256, 1, 255, 1));
+    assert!(!check(257, 1, 255, 1), "one of too many");
+    assert!(!check(u32::MAX, u16::MAX, 0, usize::from(u16::MAX)), "one of too many");
+}
+
+#[test]
+fn call_body_reads_back() {
+    for parameter in [None, Some(&b""[..]), Some(&b"22.5"[..])] {
+        let body = CallBody { remaining_ms: 5_000, function: "read", parameter };
+        let bytes = body.to_bytes().expect("a valid body");
+        assert_eq!(CallBody::parse(&bytes), Ok(body));
+    }
+    assert!(CallBody { remaining_ms: 0, function: "", parameter: None }.to_bytes().is_err());
+    let long = "f".repeat(FUNCTION_BYTES_MAX + 1);
+    assert!(CallBody { remaining_ms: 0, function: &long, parameter: None }.to_bytes().is_err());
+}
+
+#[test]
+fn malformed_call_body_is_refused() {
+    assert!(CallBody::parse(b"\0\0\0\0\x01f\0").is_ok());
+    assert!(CallBody::parse(b"\0\0\0\0\x00\0").is_err(), "no function");
+    assert!(CallBody::parse(b"\0\0\0\0\x02f\0").is_err(), "cut short");
+    assert!(CallBody::parse(b"\0\0\0\0\x01f\0x").is_err(), "a null with bytes");
+    assert!(CallBody::parse(b"\0\0\0\0\x01f\x02x").is_err(), "neither null nor bytes");
+    assert!(CallBody::parse(b"\0\0\0\0\x01\xff\0").is_err(), "no UTF-8");
+}
+
+#[test]
+fn reply_body_reads_back() {
+    for result in [Ok(None), Ok(Some(&b""[..])), Ok(Some(&b"ok"[..]))]
+        .into_iter()
+        .chain(Declined::ALL.map(Err))
+    {
+        let bytes = ReplyBody(result).to_bytes();
+        assert_eq!(ReplyBody::parse(&bytes), Ok(ReplyBody(result)));
+    }
+    assert!(ReplyBody::parse(&[]).is_err());
+    assert!(ReplyBody::parse(&[99]).is_err());
+    assert!(ReplyBody::parse(&[1, 0]).is_err());
+}
+
+proptest! {
+    #[test]
+    fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
+        let _ = Message::parse(&bytes);
+        let _ = Greeting::parse(&bytes);
+        let _ = CallBody::parse(&bytes);
+        let _ = ReplyBody::parse(&bytes);
+    }
+
+    #[test]
+    fn fragments_rebuild_the_whole(
+        whole in proptest::collection::vec(any::<u8>(), 1..2000),
+        fragment_bytes in 8_u16..2100,
+    ) {
+        let mut rebuilt = vec![0; whole.len()];
+        let count = whole.len().div_ceil(usize::from(fragment_bytes));
+        for index in 0..count {
+            let fragment = Fragment::of(&whole, fragment_bytes, index, false).expect("exists");
+            prop_assert_eq!(fragment.count(), count);
+            rebuilt[fragment.offset()..][..fragment.bytes().len()].copy_from_slice(fragment.bytes());
+        }
+        prop_assert_eq!(rebuilt, whole.clone());
+        prop_assert_eq!(Fragment::of(&whole, fragment_bytes, count, false), None);
+    }
+}
