@@ -5,7 +5,7 @@ use core::marker::PhantomData;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::backend;
+use crate::backend::{self, Backend};
 use crate::chacha::{BLOCK_BYTES, Block, Extended, Form, Ietf, KEY_BYTES, State};
 use crate::poly1305::{Poly1305, TAG_BYTES};
 
@@ -59,10 +59,8 @@ impl<F: AeadForm> Aead<F> {
     /// A nonce must never be used for two messages under one key.
     pub fn seal(&self, nonce: &F::Nonce, header: &[u8], data: &mut [u8]) -> Result<Tag, AeadError> {
         check_length(data)?;
-        let mut state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
-        let authenticator = authenticator(&state);
-        xor_data(&mut state, data);
-        Ok(authenticate(authenticator, header, data))
+        let state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
+        Ok(backend::native().seal(state, header, data))
     }
 
     /// Checks `tag`, then decrypts `data` in place. If the tag is wrong, `data` stays as it was.
@@ -74,13 +72,8 @@ impl<F: AeadForm> Aead<F> {
         tag: &Tag,
     ) -> Result<(), AeadError> {
         check_length(data)?;
-        let mut state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
-        let expected = authenticate(authenticator(&state), header, data);
-        if !equal(&expected, tag) {
-            return Err(AeadError::Forged);
-        }
-        xor_data(&mut state, data);
-        Ok(())
+        let state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
+        backend::native().open(state, header, data, tag)
     }
 }
 
@@ -93,10 +86,38 @@ fn check_length(data: &[u8]) -> Result<(), AeadError> {
     if data.len() as u64 > DATA_BYTES_MAX { Err(AeadError::TooLong) } else { Ok(()) }
 }
 
+/// RFC 8439 §2.8.1 from the state of block 0, in the usual two passes.
+pub(crate) fn seal(
+    backend: &(impl Backend + ?Sized),
+    mut state: State,
+    header: &[u8],
+    data: &mut [u8],
+) -> Tag {
+    let authenticator = authenticator(backend, &state);
+    xor_data(backend, &mut state, data);
+    authenticate(backend, authenticator, header, data)
+}
+
+/// The way back from [`seal`]: `data` is changed only if the tag is right.
+pub(crate) fn open(
+    backend: &(impl Backend + ?Sized),
+    mut state: State,
+    header: &[u8],
+    data: &mut [u8],
+    tag: &Tag,
+) -> Result<(), AeadError> {
+    let expected = authenticate(backend, authenticator(backend, &state), header, data);
+    if !equal(&expected, tag) {
+        return Err(AeadError::Forged);
+    }
+    xor_data(backend, &mut state, data);
+    Ok(())
+}
+
 /// RFC 8439 §2.6: the one-time key is the first half of block 0.
-fn authenticator(state: &State) -> Poly1305 {
+fn authenticator(backend: &(impl Backend + ?Sized), state: &State) -> Poly1305 {
     let mut block = [0; BLOCK_BYTES];
-    backend::native().xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
+    backend.xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
     let mut key = [0; KEY_BYTES];
     key.copy_from_slice(&block[..KEY_BYTES]);
     let authenticator = Poly1305::with_key(&key);
@@ -106,33 +127,38 @@ fn authenticator(state: &State) -> Poly1305 {
 }
 
 /// Encrypts from block 1 on.
-fn xor_data(state: &mut State, data: &mut [u8]) {
+fn xor_data(backend: &(impl Backend + ?Sized), state: &mut State, data: &mut [u8]) {
     state.set_counter(1);
     let (blocks, tail) = data.as_chunks_mut::<BLOCK_BYTES>();
     if !blocks.is_empty() {
-        backend::native().xor(state, DOUBLE_ROUNDS, blocks);
+        backend.xor(state, DOUBLE_ROUNDS, blocks);
     }
     if !tail.is_empty() {
         state.set_counter(1 + blocks.len() as u32);
         let mut block: Block = [0; BLOCK_BYTES];
         block[..tail.len()].copy_from_slice(tail);
-        backend::native().xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
+        backend.xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
         tail.copy_from_slice(&block[..tail.len()]);
         block.zeroize();
     }
 }
 
 /// RFC 8439 §2.8: header and ciphertext, each padded, then both lengths.
-fn authenticate(mut authenticator: Poly1305, header: &[u8], data: &[u8]) -> Tag {
-    authenticator.update(header);
-    authenticator.pad();
-    authenticator.update(data);
-    authenticator.pad();
+fn authenticate(
+    backend: &(impl Backend + ?Sized),
+    mut authenticator: Poly1305,
+    header: &[u8],
+    data: &[u8],
+) -> Tag {
+    authenticator.update_on(backend, header);
+    authenticator.pad_on(backend);
+    authenticator.update_on(backend, data);
+    authenticator.pad_on(backend);
     let mut lengths = [0; 16];
     lengths[..8].copy_from_slice(&(header.len() as u64).to_le_bytes());
     lengths[8..].copy_from_slice(&(data.len() as u64).to_le_bytes());
-    authenticator.update(&lengths);
-    authenticator.tag()
+    authenticator.update_on(backend, &lengths);
+    authenticator.tag_on(backend)
 }
 
 /// Compares in constant time.

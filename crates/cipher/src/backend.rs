@@ -1,9 +1,18 @@
 //! Where blocks are worked on: one trait, an implementation per instruction set.
 
+use crate::aead::{self, AeadError, Tag};
 use crate::chacha::{Block, State};
 use crate::poly1305::PolyState;
 
+#[cfg(any(target_arch = "riscv32", target_arch = "riscv64", tenure_thumb))]
+mod aligned;
+#[cfg(tenure_thumb)]
+pub mod arm;
+#[cfg(any(target_arch = "riscv32", target_arch = "riscv64", tenure_thumb))]
+mod hoist;
 pub mod portable;
+#[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
+pub mod riscv;
 
 /// What an instruction set offers. Implementations agree bit for bit.
 pub trait Backend: Sync {
@@ -16,12 +25,46 @@ pub trait Backend: Sync {
     fn xor(&self, state: &State, double_rounds: usize, data: &mut [Block]);
 
     /// For each block `m`, least significant byte first: `h = (h + m + top * 2^128) * r`, reduced
-    /// until `h[4]` is at most 4. `top` is 1 for whole blocks and 0 for one that carries its own end mark.
+    /// until `h[4]` is at most 4. `top` is 1 for whole blocks and 0 for one that carries its own
+    /// end mark.
     fn absorb(&self, state: &mut PolyState, data: &[[u8; 16]], top: u32);
+
+    /// Encrypts `data` and authenticates `header` and `data` (RFC 8439 §2.8.1), from the state of
+    /// block 0 with counter 0. `data` is at most 2^38 - 64 bytes.
+    fn seal(&self, state: State, header: &[u8], data: &mut [u8]) -> Tag {
+        aead::seal(self, state, header, data)
+    }
+
+    /// Checks `tag` and decrypts; if the tag is wrong, `data` is as it was.
+    fn open(
+        &self,
+        state: State,
+        header: &[u8],
+        data: &mut [u8],
+        tag: &Tag,
+    ) -> Result<(), AeadError> {
+        aead::open(self, state, header, data, tag)
+    }
 }
 
 /// The fastest backend for the core this runs on.
 #[inline]
 pub fn native() -> &'static dyn Backend {
+    #[cfg(all(
+        any(target_arch = "riscv32", target_arch = "riscv64"),
+        any(target_feature = "zbb", target_feature = "zbkb")
+    ))]
+    return const { &riscv::Rotate::by_target_feature() };
+    #[cfg(all(
+        any(target_arch = "riscv32", target_arch = "riscv64"),
+        target_feature = "m",
+        not(any(target_feature = "zbb", target_feature = "zbkb"))
+    ))]
+    return &riscv::Scalar;
+    #[cfg(tenure_thumb = "v7m")]
+    return &arm::V7m;
+    #[cfg(tenure_thumb = "v6m")]
+    return &arm::V6m;
+    #[allow(unreachable_code)]
     &portable::Portable
 }

@@ -4,7 +4,7 @@ use core::fmt;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::backend;
+use crate::backend::{self, Backend};
 use crate::chacha::KEY_BYTES;
 
 /// Bytes of a tag.
@@ -41,11 +41,15 @@ impl PolyState {
         self.h
     }
 
+    /// The accumulator modulo 2^130 - 5.
+    pub fn reduced(&self) -> [u32; 5] {
+        // h < 5 * 2^128 < 2p, so subtracting p once reduces it.
+        subtract_p(&self.h)
+    }
+
     /// `h mod (2^130 - 5)`, plus `s`, modulo 2^128 (RFC 8439 §2.5.1, the last steps).
     fn tag(&self, s: &[u8; 16]) -> [u8; TAG_BYTES] {
-        // h < 5 * 2^128 < 2p, so subtracting p once reduces it.
-        let h = subtract_p(&self.h);
-        let low = words_to_u128(&h).wrapping_add(u128::from_le_bytes(*s));
+        let low = words_to_u128(&self.reduced()).wrapping_add(u128::from_le_bytes(*s));
         low.to_le_bytes()
     }
 }
@@ -108,7 +112,20 @@ impl Poly1305 {
 
     /// Appends `data` to the message.
     pub fn update(&mut self, data: &[u8]) {
-        let mut data = data;
+        self.update_on(backend::native(), data);
+    }
+
+    /// Appends zeros up to a multiple of 16 bytes (RFC 8439 §2.8).
+    pub fn pad(&mut self) {
+        self.pad_on(backend::native());
+    }
+
+    /// Ends the message and gives its tag.
+    pub fn tag(self) -> [u8; TAG_BYTES] {
+        self.tag_on(backend::native())
+    }
+
+    pub(crate) fn update_on(&mut self, backend: &(impl Backend + ?Sized), mut data: &[u8]) {
         if self.partial_len > 0 {
             let (head, rest) = data.split_at(data.len().min(16 - self.partial_len));
             self.partial[self.partial_len..][..head.len()].copy_from_slice(head);
@@ -117,32 +134,30 @@ impl Poly1305 {
             if self.partial_len < 16 {
                 return;
             }
-            backend::native().absorb(&mut self.state, core::slice::from_ref(&self.partial), 1);
+            backend.absorb(&mut self.state, core::slice::from_ref(&self.partial), 1);
             self.partial_len = 0;
         }
         let (blocks, tail) = data.as_chunks::<16>();
         if !blocks.is_empty() {
-            backend::native().absorb(&mut self.state, blocks, 1);
+            backend.absorb(&mut self.state, blocks, 1);
         }
         self.partial[..tail.len()].copy_from_slice(tail);
         self.partial_len = tail.len();
     }
 
-    /// Appends zeros up to a multiple of 16 bytes (RFC 8439 §2.8).
-    pub fn pad(&mut self) {
+    pub(crate) fn pad_on(&mut self, backend: &(impl Backend + ?Sized)) {
         if self.partial_len > 0 {
             self.partial[self.partial_len..].fill(0);
-            backend::native().absorb(&mut self.state, core::slice::from_ref(&self.partial), 1);
+            backend.absorb(&mut self.state, core::slice::from_ref(&self.partial), 1);
             self.partial_len = 0;
         }
     }
 
-    /// Ends the message and gives its tag.
-    pub fn tag(mut self) -> [u8; TAG_BYTES] {
+    pub(crate) fn tag_on(mut self, backend: &(impl Backend + ?Sized)) -> [u8; TAG_BYTES] {
         if self.partial_len > 0 {
             self.partial[self.partial_len] = 1;
             self.partial[self.partial_len + 1..].fill(0);
-            backend::native().absorb(&mut self.state, core::slice::from_ref(&self.partial), 0);
+            backend.absorb(&mut self.state, core::slice::from_ref(&self.partial), 0);
         }
         self.state.tag(&self.s)
     }

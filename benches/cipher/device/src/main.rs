@@ -1,0 +1,41 @@
+//! Checks the backends of one instruction set against the portable one on a bare machine, then
+//! counts their instructions. Prints `check NAME ok` and `count BENCH SUBJECT INSTRUCTIONS BYTES`.
+#![no_std]
+#![no_main]
+
+#[cfg_attr(any(target_arch = "riscv32", target_arch = "riscv64"), path = "riscv.rs")]
+#[cfg_attr(target_arch = "arm", path = "arm.rs")]
+mod machine;
+
+mod check;
+mod count;
+mod print;
+
+
+/// Runs everything; the machine's start code calls it with a stack and nothing else.
+fn run() -> Result<(), &'static str> {
+    for backend in machine::backends() {
+        check::check(backend)?;
+        print::line(&["check ", backend.name(), " ok"], &[]);
+    }
+    count::count(&tenure_cipher::backend::portable::Portable);
+    for backend in machine::backends() {
+        count::count(backend);
+    }
+    #[cfg(feature = "peers")]
+    count::peers::count();
+    Ok(())
+}
+
+/// Ends the run, with the reason if it failed.
+fn finish(result: Result<(), &'static str>) -> ! {
+    if let Err(reason) = result {
+        print::line(&["failed: ", reason], &[]);
+    }
+    machine::exit(result.is_ok())
+}
+
+#[panic_handler]
+fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
+    finish(Err("panicked"))
+}

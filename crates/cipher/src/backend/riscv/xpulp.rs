@@ -1,0 +1,1 @@
+//! RI5CY and its kin (GAP8): rotations, hardware loops and post-incremented memory accesses.
