@@ -13,11 +13,14 @@ mod markdown;
 mod rust;
 
 /// The generated files, by their path in the repository, with the generator of each.
-const FILES: [(&str, fn(&Description) -> String); 3] = [
+const FILES: [(&str, Generator); 3] = [
     ("sdk/c/include/tenure_host.h", c::header),
     ("sdk/rust/src/host.rs", rust::module),
     ("docs/host-calls.md", markdown::page),
 ];
+
+/// Gives the whole text of a file.
+type Generator = fn(&Description) -> String;
 
 /// The sentence that marks a file as generated.
 const NOTICE: &str = "Generated from crates/wire/src/host_call.rs by `cargo xtask generate`.";

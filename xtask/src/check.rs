@@ -1,0 +1,61 @@
+//! `check`: everything that can be said about the code without running it.
+
+mod bare_metal;
+mod c_format;
+mod deny;
+mod dependencies;
+mod layering;
+mod links;
+mod lints;
+mod sources;
+
+use std::path::Path;
+
+use anyhow::Result;
+
+use crate::generate;
+use crate::report::{Report, Verdict};
+use crate::setup::{self, Need};
+
+/// Check format, layers, lints, docs, links, dependencies and bare-metal builds.
+#[derive(clap::Args)]
+#[command(after_help = "Example: cargo xtask check --fix")]
+pub(crate) struct Arguments {
+    /// Mend what a tool can mend: format, some lints, generated files.
+    #[arg(long)]
+    fix: bool,
+    /// Only what takes seconds: no lints, no docs, no bare-metal builds.
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    setup::ensure(&[Need::Lints])?;
+    let mut report = Report::default();
+    quick_steps(&mut report, root, arguments.fix);
+    if !arguments.quick {
+        setup::ensure(&[Need::Wasm, Need::BareMetal])?;
+        slow_steps(&mut report, root, arguments.fix);
+    }
+    report.finish()
+}
+
+/// The steps that read and compile nothing, or next to nothing.
+pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
+    report.step("format", || lints::format(root, fix));
+    report.step("format of C", || c_format::check(root, fix));
+    report.step("layering", || layering::check(root));
+    report.step("sources", || sources::check(root));
+    report.step("dependencies", || dependencies::check(root));
+    report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));
+    report.step("links", || links::check(root));
+    report.step("no std below", || bare_metal::check_features(root));
+}
+
+/// The steps that compile.
+pub(crate) fn slow_steps(report: &mut Report, root: &Path, fix: bool) {
+    report.step("clippy", || lints::clippy(root, fix));
+    report.step("rustdoc", || lints::rustdoc(root));
+    report.step("cargo deny", || deny::check(root));
+    report.step("bare metal", || bare_metal::build(root));
+}

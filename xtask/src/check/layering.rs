@@ -1,0 +1,143 @@
+//! The layers' arrows point strictly down.
+//!
+//! `boards` stand on a layer of their own below the command line; `sdk` and `apps` are guests and
+//! know the rest only through the host calls; `xtask` may read the descriptions on layer 0, and
+//! nothing knows it.
+
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::report::Verdict;
+use crate::workspace::{self, Package};
+
+/// The layer of every crate in `boards/`.
+const BOARD_LAYER: u8 = 4;
+/// The highest layer that `xtask` may use, so that it stays quick to build.
+const XTASK_LAYER_MAX: u8 = 0;
+
+pub(super) fn check(root: &Path) -> Result<Verdict> {
+    let mut packages = workspace::packages(root)?;
+    for folder in workspace::other_workspaces(root)? {
+        packages.extend(workspace::packages(&folder)?);
+    }
+    let nodes: Vec<Node> = packages.iter().map(|package| Node::new(package, root)).collect();
+    let violations = violations(&nodes);
+    if !violations.is_empty() {
+        bail!("the layering is broken:\n  {}", violations.join("\n  "));
+    }
+    Ok(Verdict::Passed)
+}
+
+/// The part of the repository that a package belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Zone {
+    Crates,
+    Boards,
+    Sdk,
+    Apps,
+    Xtask,
+    /// Fuzz targets, benches: they use whatever they try, and nothing uses them.
+    Trial,
+}
+
+struct Node {
+    name: String,
+    zone: Zone,
+    layer: Option<u8>,
+    /// Folder in the repository, to resolve the arrows of other packages.
+    folder: String,
+    arrows: Vec<Arrow>,
+}
+
+struct Arrow {
+    folder: String,
+    is_dev: bool,
+}
+
+impl Node {
+    fn new(package: &Package, root: &Path) -> Self {
+        let relative =
+            |folder: &Path| folder.strip_prefix(root).unwrap_or(folder).display().to_string();
+        let folder = relative(package.folder());
+        let arrows = package
+            .dependencies
+            .iter()
+            .filter_map(|dependency| {
+                let path = dependency.path.as_deref()?;
+                Some(Arrow { folder: relative(path), is_dev: dependency.is_dev() })
+            })
+            .collect();
+        let zone = Zone::of(&folder);
+        Node { name: package.name.clone(), zone, layer: package.layer(), folder, arrows }
+    }
+}
+
+impl Zone {
+    fn of(folder: &str) -> Self {
+        match folder.split('/').next().unwrap_or_default() {
+            "crates" => Zone::Crates,
+            "boards" => Zone::Boards,
+            "sdk" => Zone::Sdk,
+            "apps" => Zone::Apps,
+            "xtask" => Zone::Xtask,
+            _ => Zone::Trial,
+        }
+    }
+}
+
+fn violations(nodes: &[Node]) -> Vec<String> {
+    let mut found = Vec::new();
+    for node in nodes {
+        found.extend(declaration_fault(node));
+        for arrow in &node.arrows {
+            let Some(target) = nodes.iter().find(|other| other.folder == arrow.folder) else {
+                let (name, folder) = (&node.name, &arrow.folder);
+                found.push(format!("{name} uses {folder}, which is in no workspace here"));
+                continue;
+            };
+            if let Some(rule) = arrow_fault(node, target, arrow.is_dev) {
+                found.push(format!("{} uses {}: {rule}", node.name, target.name));
+            }
+        }
+    }
+    found
+}
+
+fn declaration_fault(node: &Node) -> Option<String> {
+    let name = &node.name;
+    match (node.zone, node.layer) {
+        (Zone::Crates, None) => {
+            Some(format!("{name} declares no layer ([package.metadata.tenure] layer = N)"))
+        }
+        (Zone::Boards, layer) if layer != Some(BOARD_LAYER) => {
+            Some(format!("{name} is a board and must declare layer = {BOARD_LAYER}"))
+        }
+        _ => None,
+    }
+}
+
+/// The rule that an arrow from `node` to `target` breaks.
+fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
+    match (node.zone, target.zone) {
+        (_, Zone::Xtask | Zone::Trial) => Some("nothing may use the developer's tools".into()),
+        (Zone::Trial, _) => None,
+        (Zone::Xtask, Zone::Crates) => target
+            .layer
+            .is_some_and(|layer| layer > XTASK_LAYER_MAX)
+            .then(|| format!("xtask may use layer {XTASK_LAYER_MAX} only")),
+        (Zone::Sdk, Zone::Sdk) | (Zone::Apps, Zone::Sdk) => None,
+        (Zone::Sdk | Zone::Apps, _) => Some("guests know only what sdk/ gives".into()),
+        (_, Zone::Sdk | Zone::Apps) => Some("no part of the host may use a guest's".into()),
+        (Zone::Xtask, Zone::Boards) => Some("xtask may use no board".into()),
+        (Zone::Crates | Zone::Boards, Zone::Crates | Zone::Boards) => {
+            let (from, to) = (node.layer?, target.layer?);
+            // A test may drive a crate with its neighbours, but not with what stands on it.
+            let points_down = if is_dev { to <= from } else { to < from };
+            (!points_down).then(|| format!("layer {from} points at layer {to}"))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

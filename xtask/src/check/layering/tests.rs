@@ -1,0 +1,104 @@
+use super::*;
+
+fn node(folder: &str, layer: Option<u8>, uses: &[&str]) -> Node {
+    let arrow = |folder: &&str| match folder.strip_prefix("dev:") {
+        Some(folder) => Arrow { folder: folder.to_owned(), is_dev: true },
+        None => Arrow { folder: (*folder).to_owned(), is_dev: false },
+    };
+    Node {
+        name: folder.rsplit('/').next().unwrap().to_owned(),
+        zone: Zone::of(folder),
+        layer,
+        folder: folder.to_owned(),
+        arrows: uses.iter().map(arrow).collect(),
+    }
+}
+
+#[track_caller]
+fn check(nodes: &[Node], expected: &[&str]) {
+    assert_eq!(violations(nodes), expected);
+}
+
+#[test]
+fn arrows_that_point_down_are_allowed() {
+    check(
+        &[
+            node("crates/wire", Some(0), &[]),
+            node("crates/store", Some(1), &["crates/wire"]),
+            node("boards/linux", Some(4), &["crates/store"]),
+            node("crates/cli", Some(5), &["boards/linux", "crates/wire"]),
+            node("xtask", None, &["crates/wire"]),
+            node("sdk/rust", None, &[]),
+            node("apps/echo", None, &["sdk/rust"]),
+            node("fuzz", None, &["crates/wire", "crates/store"]),
+        ],
+        &[],
+    );
+}
+
+#[test]
+fn arrows_up_or_sideways_are_named() {
+    check(
+        &[
+            node("crates/a", Some(1), &["crates/b", "crates/c"]),
+            node("crates/b", Some(1), &[]),
+            node("crates/c", Some(2), &[]),
+        ],
+        &["a uses b: layer 1 points at layer 1", "a uses c: layer 1 points at layer 2"],
+    );
+}
+
+#[test]
+fn tests_may_use_neighbours_but_nothing_above() {
+    check(
+        &[
+            node("crates/a", Some(1), &["dev:crates/b", "dev:crates/c"]),
+            node("crates/b", Some(1), &[]),
+            node("crates/c", Some(2), &[]),
+        ],
+        &["a uses c: layer 1 points at layer 2"],
+    );
+}
+
+#[test]
+fn crates_and_boards_declare_their_layer() {
+    check(
+        &[node("crates/a", None, &[]), node("boards/linux", Some(3), &[])],
+        &[
+            "a declares no layer ([package.metadata.tenure] layer = N)",
+            "linux is a board and must declare layer = 4",
+        ],
+    );
+}
+
+#[test]
+fn guests_and_hosts_do_not_use_each_other() {
+    check(
+        &[
+            node("crates/wire", Some(0), &["sdk/rust"]),
+            node("sdk/rust", None, &["crates/wire"]),
+            node("apps/one", None, &["apps/two"]),
+            node("apps/two", None, &[]),
+        ],
+        &[
+            "wire uses rust: no part of the host may use a guest's",
+            "rust uses wire: guests know only what sdk/ gives",
+            "one uses two: guests know only what sdk/ gives",
+        ],
+    );
+}
+
+#[test]
+fn developer_tools_are_used_by_nothing_and_use_the_lowest_layer() {
+    check(
+        &[
+            node("crates/store", Some(1), &["dev:xtask"]),
+            node("xtask", None, &["crates/store", "crates/gone"]),
+        ],
+        &[
+            "store uses xtask: nothing may use the developer's tools",
+            "xtask uses store: xtask may use layer 0 only",
+            "xtask uses crates/gone, which is in no workspace here",
+        ],
+    );
+}

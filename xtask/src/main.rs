@@ -1,0 +1,73 @@
+//! The developer's commands, run as `cargo xtask VERB`.
+//!
+//! Each verb is a module with an `Arguments` type and a `run` function. A verb that checks several
+//! things goes on after a failure, and says at the end what failed.
+#![forbid(unsafe_code)]
+
+mod c_compiler;
+mod check;
+mod files;
+mod generate;
+mod paint;
+mod process;
+mod report;
+mod setup;
+mod test;
+mod toolchain;
+mod workspace;
+
+use std::path::{Path, PathBuf};
+use std::process::ExitCode;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+/// The developer's commands of Tenure.
+#[derive(Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask", version)]
+struct CommandLine {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand)]
+enum Verb {
+    Setup(setup::Arguments),
+    Check(check::Arguments),
+    Test(test::Arguments),
+    Generate(GenerateArguments),
+}
+
+/// Write the guest bindings and their page from the table of host calls.
+#[derive(clap::Args)]
+#[command(after_help = "Example: cargo xtask generate --check")]
+struct GenerateArguments {
+    /// Write nothing, and fail if a file is not current.
+    #[arg(long)]
+    check: bool,
+}
+
+fn main() -> ExitCode {
+    match dispatch(CommandLine::parse().verb, &repository_root()) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{} {error:#}", paint::stderr().bad("error:"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn dispatch(verb: Verb, root: &Path) -> Result<()> {
+    match verb {
+        Verb::Setup(arguments) => setup::run(&arguments),
+        Verb::Check(arguments) => check::run(&arguments, root),
+        Verb::Test(arguments) => test::run(&arguments, root),
+        Verb::Generate(arguments) => generate::run(arguments.check, root),
+    }
+}
+
+/// The folder of the main workspace, in which this crate is a folder.
+fn repository_root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().expect("xtask lies in a folder of the repository").to_path_buf()
+}

@@ -1,0 +1,111 @@
+//! Runs other programs, and says which one failed.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+
+use anyhow::{Context, Result, bail};
+
+/// The `cargo` that runs us, in `folder`.
+pub(crate) fn cargo(folder: &Path) -> Command {
+    let mut command = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    command.current_dir(folder);
+    command
+}
+
+/// Runs `command` with our own standard streams.
+pub(crate) fn run(command: &mut Command) -> Result<()> {
+    let status = command.status().with_context(|| cannot_start(command))?;
+    succeeded(command, status)
+}
+
+/// Runs all `commands`, whatever becomes of each, and says which failed.
+pub(crate) fn run_all(commands: impl IntoIterator<Item = Command>) -> Result<()> {
+    let failures: Vec<_> = commands
+        .into_iter()
+        .filter_map(|mut command| {
+            let folder = command.get_current_dir().map(Path::to_path_buf).unwrap_or_default();
+            run(&mut command).err().map(|error| format!("{error:#} in {}", folder.display()))
+        })
+        .collect();
+    if !failures.is_empty() {
+        bail!("{}", failures.join("\n  "));
+    }
+    Ok(())
+}
+
+/// Runs `command` and gives what it wrote to standard output; its errors go to ours.
+pub(crate) fn capture(command: &mut Command) -> Result<String> {
+    let output = command
+        .stdin(Stdio::null())
+        .stderr(Stdio::inherit())
+        .output()
+        .with_context(|| cannot_start(command))?;
+    succeeded(command, output.status)?;
+    String::from_utf8(output.stdout).with_context(|| format!("{} wrote no text", show(command)))
+}
+
+/// What `command` wrote to standard output, if it succeeded; its errors are dropped.
+pub(crate) fn quiet_capture(command: &mut Command) -> Option<String> {
+    let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
+    let text = String::from_utf8(output.stdout).ok()?;
+    output.status.success().then_some(text)
+}
+
+/// Whether `command` starts and succeeds; what it writes is dropped.
+pub(crate) fn succeeds(command: &mut Command) -> bool {
+    command
+        .stdin(Stdio::null())
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status()
+        .is_ok_and(|status| status.success())
+}
+
+/// Runs `command`, passes its standard output on, and shows each line of it to `see`.
+///
+/// Gives the exit status, not an error, so that the caller can weigh it against what it saw.
+pub(crate) fn tee(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitStatus> {
+    let mut child = command
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .spawn()
+        .with_context(|| cannot_start(command))?;
+    let output = child.stdout.take().context("the child has no standard output")?;
+    let mut reader = BufReader::new(output);
+    let mut line = Vec::new();
+    while reader.read_until(b'\n', &mut line)? > 0 {
+        std::io::stdout().write_all(&line)?;
+        see(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    Ok(child.wait()?)
+}
+
+/// Where the shell would find `program`.
+pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
+}
+
+/// An error unless `status` is success.
+pub(crate) fn succeeded(command: &Command, status: ExitStatus) -> Result<()> {
+    if !status.success() {
+        bail!("`{}` failed ({status})", show(command));
+    }
+    Ok(())
+}
+
+fn cannot_start(command: &Command) -> String {
+    format!("cannot start `{}`", show(command))
+}
+
+/// The command as one would type it, without its environment.
+fn show(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
+    std::iter::once(program)
+        .chain(command.get_args())
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect::<Vec<_>>()
+        .join(" ")
+}

@@ -1,0 +1,188 @@
+//! Finds what a verb needs on this machine, and installs what is missing.
+//!
+//! As root, or with `CI=true`, it asks nothing. Where it may not install, it prints the one command
+//! that does.
+
+mod apt;
+
+use std::io::{BufRead, IsTerminal, Write};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::toolchain::{self, BARE_METAL_TARGETS, WASM_TARGET};
+use crate::{c_compiler, paint, process};
+
+/// Install what the other verbs need: Rust targets, clang with wasm-ld.
+#[derive(clap::Args)]
+#[command(after_help = "Example: cargo xtask setup")]
+pub(crate) struct Arguments {}
+
+/// Something that a verb cannot do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Need {
+    /// rustfmt and clippy.
+    Lints,
+    /// A Rust that builds guests.
+    Wasm,
+    /// A Rust that builds for microcontrollers.
+    BareMetal,
+    /// A clang that builds guests.
+    Clang,
+}
+
+/// All there is to need.
+pub(crate) const EVERYTHING: [Need; 4] = [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang];
+
+pub(crate) fn run(_: &Arguments) -> Result<()> {
+    ensure(&EVERYTHING)?;
+    println!("Nothing is missing.");
+    Ok(())
+}
+
+/// Installs what is missing of `needs`; an error says what to do by hand.
+pub(crate) fn ensure(needs: &[Need]) -> Result<()> {
+    let missing = missing(needs);
+    if missing.is_empty() {
+        return Ok(());
+    }
+    println!("{}", paint::stdout().strong("Missing on this machine:"));
+    for need in &missing {
+        println!("  {}", need.in_words());
+    }
+    if !may_install()? {
+        bail!("not installed. {}", by_hand(&missing));
+    }
+    install_with_rustup(&missing);
+    let missing = self::missing(needs);
+    if !missing.is_empty() {
+        install_with_apt(&missing)?;
+    }
+    let missing = self::missing(needs);
+    if !missing.is_empty() {
+        bail!("still missing after the installation. {}", by_hand(&missing));
+    }
+    Ok(())
+}
+
+fn missing(needs: &[Need]) -> Vec<Need> {
+    needs.iter().copied().filter(|need| !need.is_met()).collect()
+}
+
+impl Need {
+    fn is_met(self) -> bool {
+        match self {
+            Need::Lints => ["fmt", "clippy"]
+                .iter()
+                .all(|tool| process::succeeds(Command::new("cargo").args([tool, "--version"]))),
+            Need::Wasm => toolchain::for_target(WASM_TARGET).is_some(),
+            Need::BareMetal => {
+                BARE_METAL_TARGETS.iter().all(|target| toolchain::for_target(target).is_some())
+            }
+            Need::Clang => c_compiler::find().is_some(),
+        }
+    }
+
+    fn in_words(self) -> &'static str {
+        match self {
+            Need::Lints => "rustfmt and clippy, which check how the code is written",
+            Need::Wasm => "the Rust target wasm32-unknown-unknown, which builds guests",
+            Need::BareMetal => {
+                "the Rust targets riscv32imac-unknown-none-elf and thumbv7m-none-eabi, \
+                 which prove that the core needs no operating system"
+            }
+            Need::Clang => "clang 15 or later with wasm-ld of the same release (C guests)",
+        }
+    }
+
+    /// The words after `rustup`, if rustup has it.
+    fn rustup_arguments(self) -> Option<Vec<&'static str>> {
+        match self {
+            Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
+            Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
+            Need::BareMetal => Some([&["target", "add"], &BARE_METAL_TARGETS[..]].concat()),
+            Need::Clang => None,
+        }
+    }
+}
+
+fn install_with_rustup(missing: &[Need]) {
+    if process::find_program("rustup").is_none() {
+        return;
+    }
+    for arguments in missing.iter().filter_map(|need| need.rustup_arguments()) {
+        println!("Installing: rustup {}", arguments.join(" "));
+        if process::run(Command::new("rustup").args(&arguments)).is_err() {
+            println!("rustup could not download it (no network?).");
+        }
+    }
+}
+
+fn install_with_apt(missing: &[Need]) -> Result<()> {
+    if !apt::exists() {
+        bail!("no package manager known here. {}", by_hand(missing));
+    }
+    apt::update();
+    let packages = apt::packages(missing);
+    println!("Installing: {}", apt::command_line(&packages));
+    if apt::install(&packages).is_err() {
+        bail!("apt-get could not install it (see above; no network?). {}", by_hand(missing));
+    }
+    Ok(())
+}
+
+/// What to type, or what to look for where we know no command.
+fn by_hand(missing: &[Need]) -> String {
+    let mut commands = Vec::new();
+    let mut words = Vec::new();
+    let mut left = Vec::new();
+    for need in missing {
+        match need.rustup_arguments() {
+            Some(arguments) if process::find_program("rustup").is_some() => {
+                commands.push(format!("rustup {}", arguments.join(" ")));
+            }
+            _ => left.push(*need),
+        }
+    }
+    if !left.is_empty() && apt::exists() {
+        commands.push(apt::command_line(&apt::packages(&left)));
+    } else {
+        words.extend(left.iter().map(|need| need.in_words()));
+    }
+    let mut text = String::new();
+    if !commands.is_empty() {
+        text += &format!("Run this once: {}", commands.join(" && "));
+    }
+    if !words.is_empty() {
+        text += &format!("\nInstall by your system's means: {}", words.join("; "));
+    }
+    text
+}
+
+/// Root and CI are not asked; a person is asked once; without a terminal the answer is no.
+fn may_install() -> Result<bool> {
+    if is_root() || is_ci() {
+        return Ok(true);
+    }
+    if !may_ask() {
+        return Ok(false);
+    }
+    print!("Install it now? [Y/n] ");
+    std::io::stdout().flush()?;
+    let mut answer = String::new();
+    std::io::stdin().lock().read_line(&mut answer)?;
+    Ok(matches!(answer.trim().to_lowercase().as_str(), "" | "y" | "yes"))
+}
+
+fn may_ask() -> bool {
+    std::io::stdin().is_terminal() && !is_ci()
+}
+
+fn is_ci() -> bool {
+    std::env::var("CI").is_ok_and(|value| value == "true")
+}
+
+/// Whether we run as the superuser.
+fn is_root() -> bool {
+    process::quiet_capture(Command::new("id").arg("-u")).is_some_and(|id| id.trim() == "0")
+}

@@ -1,0 +1,93 @@
+//! What Debian's packages are called, and how they are installed.
+
+use std::process::Command;
+
+use anyhow::Result;
+
+use super::{Need, is_root, may_ask};
+use crate::{c_compiler, process};
+
+pub(super) fn exists() -> bool {
+    process::find_program("apt-get").is_some()
+}
+
+/// The packages that meet `needs`.
+pub(super) fn packages(needs: &[Need]) -> Vec<String> {
+    let mut packages: Vec<String> = Vec::new();
+    for need in needs {
+        packages.extend(match need {
+            Need::Lints => vec!["rustfmt-web".into(), "rust-web-clippy".into()],
+            // Debian's newest Rust, which builds `core` from its source for any target.
+            Need::Wasm | Need::BareMetal => {
+                let linker = format!("lld-{}", newest_clang());
+                vec!["rustc-web".into(), "cargo-web".into(), "rust-web-src".into(), linker]
+            }
+            Need::Clang => {
+                let release = newest_clang();
+                vec![format!("clang-{release}"), format!("lld-{release}")]
+            }
+        });
+    }
+    packages.sort();
+    packages.dedup();
+    packages
+}
+
+/// The newest release of clang of which apt has both the compiler and the linker.
+fn newest_clang() -> u32 {
+    let names = process::quiet_capture(Command::new("apt-cache").args(["pkgnames", "clang-"]))
+        .unwrap_or_default();
+    let linkers = process::quiet_capture(Command::new("apt-cache").args(["pkgnames", "lld-"]))
+        .unwrap_or_default();
+    newest_of(&names, &linkers).unwrap_or(c_compiler::OLDEST_RELEASE)
+}
+
+fn newest_of(compilers: &str, linkers: &str) -> Option<u32> {
+    compilers
+        .lines()
+        .filter_map(|name| name.strip_prefix("clang-")?.parse().ok())
+        .filter(|release| linkers.lines().any(|name| name == format!("lld-{release}")))
+        .max()
+}
+
+/// Refreshes the list of packages; what fails here fails again, with a better message, on install.
+pub(super) fn update() {
+    println!("Looking up packages: apt-get update");
+    let _ = process::run(privileged().args(["apt-get", "-qq", "update"]));
+}
+
+/// Installs, but never at the price of another package.
+pub(super) fn install(packages: &[String]) -> Result<()> {
+    let options = ["apt-get", "-qq", "install", "-y", "--no-install-recommends", "--no-remove"];
+    process::run(privileged().args(options).args(packages))
+}
+
+/// What a person would type for [`install`].
+pub(super) fn command_line(packages: &[String]) -> String {
+    let sudo = if is_root() { "" } else { "sudo " };
+    format!("{sudo}apt-get install --no-remove {}", packages.join(" "))
+}
+
+fn privileged() -> Command {
+    let mut command = Command::new(if is_root() { "env" } else { "sudo" });
+    if !is_root() {
+        if !may_ask() {
+            command.arg("--non-interactive");
+        }
+        command.arg("env");
+    }
+    command.arg("DEBIAN_FRONTEND=noninteractive");
+    command
+}
+
+#[cfg(test)]
+mod tests {
+    use super::newest_of;
+
+    #[test]
+    fn newest_clang_is_compared_as_number_and_needs_its_linker() {
+        let compilers = "clang-9\nclang-19\nclang-22\nclang-format\nclang-22-doc";
+        assert_eq!(newest_of(compilers, "lld-9\nlld-19"), Some(19));
+        assert_eq!(newest_of(compilers, "lld-22-dev"), None);
+    }
+}

@@ -1,0 +1,86 @@
+//! `test`: sets up what is missing, builds everything and runs every test.
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::Result;
+
+use crate::report::{Report, Tally, Verdict};
+use crate::setup::{self, Need};
+use crate::{check, process, toolchain, workspace};
+
+/// Set up this machine, build everything, run every test.
+#[derive(clap::Args)]
+#[command(after_help = "Example: cargo xtask test --quick")]
+pub(crate) struct Arguments {
+    /// Only the tests that run on this machine: no lints, no docs, no bare-metal builds.
+    #[arg(long)]
+    quick: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let needs: &[Need] =
+        if arguments.quick { &[Need::Lints, Need::Wasm, Need::Clang] } else { &setup::EVERYTHING };
+    setup::ensure(needs)?;
+    let mut report = Report::default();
+    check::quick_steps(&mut report, root, false);
+    report.step("build", || {
+        process::run(process::cargo(root).args(["build", "--workspace"])).map(|()| Verdict::Passed)
+    });
+    report.step("tests", || tests(process::cargo(root).args(["test", "--workspace"])));
+    report.step("tests of other workspaces", || tests_elsewhere(root));
+    if !arguments.quick {
+        check::slow_steps(&mut report, root, false);
+    }
+    report.finish()
+}
+
+/// The host's tests of the workspaces that have some; their products go to our target folder.
+fn tests_elsewhere(root: &Path) -> Result<Verdict> {
+    let mut sum = Tally::default();
+    for folder in workspace::other_workspaces(root)? {
+        let mut command = process::cargo(&folder);
+        command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));
+        if let Verdict::Tests(tally) = tests(command.args(["test", "--workspace"]))? {
+            sum += tally;
+        }
+    }
+    Ok(Verdict::Tests(sum))
+}
+
+/// Runs a `cargo test` to its end and counts its tests.
+fn tests(command: &mut Command) -> Result<Verdict> {
+    let mut sum = Tally::default();
+    let status = process::tee(command.arg("--no-fail-fast"), |line| {
+        if let Some(tally) = parse_result(line) {
+            sum += tally;
+        }
+    })?;
+    if sum.failed == 0 {
+        // It did not build, or a test binary died before it could count.
+        process::succeeded(command, status)?;
+    }
+    Ok(Verdict::Tests(sum))
+}
+
+/// Reads libtest's `test result: ok. 12 passed; 0 failed; …`.
+fn parse_result(line: &str) -> Option<Tally> {
+    let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
+    let count = |word: &str| {
+        counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse().ok())
+    };
+    Some(Tally { passed: count("passed")?, failed: count("failed")? })
+}
+
+#[cfg(test)]
+mod tests_of_parsing {
+    use super::*;
+
+    #[test]
+    fn result_lines_of_libtest_are_counted() {
+        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s";
+        assert_eq!(parse_result(line), Some(Tally { passed: 12, failed: 3 }));
+        assert_eq!(parse_result("test result: ok."), None);
+        assert_eq!(parse_result("test wire::name ... ok"), None);
+    }
+}

@@ -1,0 +1,92 @@
+//! Which Rust builds for a target: the one that runs us, or Debian's with `-Zbuild-std`.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::process;
+
+/// The targets that stand for "no operating system": a RISC-V and an ARM microcontroller.
+pub(crate) const BARE_METAL_TARGETS: [&str; 2] =
+    ["riscv32imac-unknown-none-elf", "thumbv7m-none-eabi"];
+
+/// What guests written in Rust are built for.
+pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
+
+/// A Rust toolchain that can build for one target.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Toolchain {
+    /// The active one; it has the target's `core`.
+    Active,
+    /// Debian's `rustc-web`, which has the source of `core` and builds it on the way.
+    Debian,
+}
+
+/// The toolchain that can build for `target`, if there is one.
+pub(crate) fn for_target(target: &str) -> Option<Toolchain> {
+    if active_has(target) {
+        Some(Toolchain::Active)
+    } else if debian_has_source() {
+        Some(Toolchain::Debian)
+    } else {
+        None
+    }
+}
+
+/// Whether the active toolchain has a compiled `core` for `target`.
+pub(crate) fn active_has(target: &str) -> bool {
+    process::quiet_capture(Command::new("rustc").args([
+        "--print",
+        "target-libdir",
+        "--target",
+        target,
+    ]))
+    .is_some_and(|folder| Path::new(folder.trim()).is_dir())
+}
+
+fn debian_has_source() -> bool {
+    let sysroot = process::quiet_capture(
+        debian_environment(&mut Command::new("/usr/bin/rustc")).args(["--print", "sysroot"]),
+    );
+    sysroot.is_some_and(|folder| {
+        Path::new("/usr/bin/cargo").is_file()
+            && Path::new(folder.trim()).join("lib/rustlib/src/rust/library/core").is_dir()
+    })
+}
+
+impl Toolchain {
+    /// `cargo VERB` for `target`, to be run in `folder`.
+    pub(crate) fn cargo(self, folder: &Path, verb: &str, target: &str) -> Command {
+        let mut command = match self {
+            Toolchain::Active => process::cargo(folder),
+            Toolchain::Debian => Command::new("/usr/bin/cargo"),
+        };
+        command.current_dir(folder).args([verb, "--target", target]);
+        if self == Toolchain::Debian {
+            debian_environment(&mut command)
+                .arg("-Zbuild-std=core,alloc")
+                // Another compiler's products are of no use here, nor ours to it.
+                .env("CARGO_TARGET_DIR", target_folder(folder).join("debian"));
+        }
+        command
+    }
+}
+
+/// Hides rustup, which put itself first in the environment of whatever cargo runs.
+fn debian_environment(command: &mut Command) -> &mut Command {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = vec![PathBuf::from("/usr/bin")];
+    folders.extend(std::env::split_paths(&path));
+    if let Ok(joined) = std::env::join_paths(folders) {
+        command.env("PATH", joined);
+    }
+    for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "LD_LIBRARY_PATH"] {
+        command.env_remove(variable);
+    }
+    command.env("RUSTC_BOOTSTRAP", "1")
+}
+
+/// Where cargo puts what it builds in `folder`.
+pub(crate) fn target_folder(folder: &Path) -> PathBuf {
+    let chosen = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
+    chosen.unwrap_or_else(|| folder.join("target"))
+}

@@ -1,0 +1,115 @@
+//! What the manifests say: packages, their layers, and what they depend on.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use serde::Deserialize;
+
+use crate::{files, process};
+
+/// The highest layer whose crates run on bare metal.
+pub(crate) const TOP_BARE_METAL_LAYER: u8 = 3;
+
+/// A cargo package of this repository.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Package {
+    pub(crate) name: String,
+    pub(crate) manifest_path: PathBuf,
+    pub(crate) dependencies: Vec<Dependency>,
+    pub(crate) targets: Vec<Target>,
+    #[serde(default)]
+    metadata: Option<Metadata>,
+}
+
+/// One line of a manifest's `[dependencies]`, `[dev-dependencies]` or `[build-dependencies]`.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Dependency {
+    pub(crate) name: String,
+    /// `None`, `dev` or `build`.
+    pub(crate) kind: Option<String>,
+    /// The folder, if the dependency is a package of this repository.
+    pub(crate) path: Option<PathBuf>,
+}
+
+/// What a package builds.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Target {
+    pub(crate) kind: Vec<String>,
+    pub(crate) src_path: PathBuf,
+}
+
+#[derive(Debug, Deserialize)]
+struct Metadata {
+    #[serde(default)]
+    tenure: Option<TenureMetadata>,
+}
+
+#[derive(Debug, Deserialize)]
+struct TenureMetadata {
+    layer: Option<u8>,
+}
+
+impl Package {
+    /// The layer that the manifest declares in `[package.metadata.tenure]`.
+    pub(crate) fn layer(&self) -> Option<u8> {
+        self.metadata.as_ref()?.tenure.as_ref()?.layer
+    }
+
+    /// The folder that holds the manifest.
+    pub(crate) fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new("."))
+    }
+
+    /// Whether the crate must build where there is no operating system.
+    pub(crate) fn is_bare_metal(&self) -> bool {
+        self.layer().is_some_and(|layer| layer <= TOP_BARE_METAL_LAYER)
+    }
+}
+
+impl Dependency {
+    pub(crate) fn is_dev(&self) -> bool {
+        self.kind.as_deref() == Some("dev")
+    }
+}
+
+/// The packages of the workspace in `folder`.
+pub(crate) fn packages(folder: &Path) -> Result<Vec<Package>> {
+    #[derive(Deserialize)]
+    struct Answer {
+        packages: Vec<Package>,
+    }
+    let json = process::capture(process::cargo(folder).args([
+        "metadata",
+        "--no-deps",
+        "--format-version",
+        "1",
+    ]))?;
+    let answer: Answer =
+        serde_json::from_str(&json).context("cargo metadata wrote no such JSON")?;
+    Ok(answer.packages)
+}
+
+/// The main workspace's crates with these names (without `tenure-`), or all for bare metal.
+pub(crate) fn bare_metal_packages(root: &Path) -> Result<Vec<Package>> {
+    let chosen: Vec<_> = packages(root)?.into_iter().filter(Package::is_bare_metal).collect();
+    if chosen.is_empty() {
+        bail!("no crate declares a layer up to {TOP_BARE_METAL_LAYER}");
+    }
+    Ok(chosen)
+}
+
+/// The folders of all other workspaces of the repository: guests, fuzz targets, benches.
+///
+/// Those under `crates/` are data of a crate (a template, a test's input), and not built here.
+pub(crate) fn other_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = Vec::new();
+    for manifest in files::with_ending(root, &["Cargo.toml"])? {
+        let folder = manifest.parent().unwrap_or(root);
+        let is_data = folder.starts_with(root.join("crates"));
+        let is_workspace = files::read(&manifest)?.lines().any(|line| line.trim() == "[workspace]");
+        if folder != root && !is_data && is_workspace {
+            folders.push(folder.to_path_buf());
+        }
+    }
+    Ok(folders)
+}
