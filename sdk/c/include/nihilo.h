@@ -1,0 +1,88 @@
+/* The API of the 2020 Nihilo (ESP32) by its own names, for C and C++.
+ *
+ * A program written for it compiles and runs here unchanged. What differs is better: the heap is
+ * real, nothing is cut at 1,000 characters, and global variables keep their values between calls.
+ * As there, what is allocated while a call is served is gone when the function returns. */
+#pragma once
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __cplusplus
+#define NIHILO_EXTERN_C extern "C"
+extern "C" {
+#else
+#define NIHILO_EXTERN_C
+#if __STDC_VERSION__ < 202311L && !defined(nullptr)
+#define nullptr ((void *)0)
+#endif
+#endif
+
+/* Declares a function of the host. */
+#define WASM_IMPORT(MODULE, NAME) __attribute__((import_module(MODULE), import_name(NAME)))
+
+/* Begins the definition of a function that others can call, with a parameter that is null if the
+ * call has none. NIH_VOID returns nothing, NIH_CHARS a string or null. */
+#define NIH_VOID(NAME, PARAMNAME)                                                                  \
+    void NAME(char *PARAMNAME);                                                                    \
+    NIHILO_EXTERN_C __attribute__((export_name(#NAME))) void nihilo_export_##NAME(void) {          \
+        char *parameter;                                                                           \
+        getParam(&parameter);                                                                      \
+        NAME(parameter);                                                                           \
+        nihilo_end();                                                                              \
+    }                                                                                              \
+    void NAME(__attribute__((unused)) char *PARAMNAME)
+
+#define NIH_CHARS(NAME, PARAMNAME)                                                                 \
+    const char *NAME(char *PARAMNAME);                                                             \
+    NIHILO_EXTERN_C __attribute__((export_name(#NAME))) void nihilo_export_##NAME(void) {          \
+        char *parameter;                                                                           \
+        getParam(&parameter);                                                                      \
+        setReturn(NAME(parameter));                                                                \
+        nihilo_end();                                                                              \
+    }                                                                                              \
+    const char *NAME(__attribute__((unused)) char *PARAMNAME)
+
+/* Sets *target to `size` bytes of new memory, or to null if there is none. */
+void mallocWasm(void **target, uint32_t size);
+
+/* Stores a string at a path ("A.B.C") of the machine's tree, making the objects above it and
+ * replacing what is there. A null value deletes. */
+void writeString(const char *path, const char *value);
+
+/* Sets *target to the string at a path, or to null if there is none. */
+void readString(const char *path, char **target);
+
+/* Sets *pubs to the 32-byte public keys of the machines that this device knows, one after another,
+ * and returns how many there are. */
+int knownPubs(unsigned char **pubs, int include_local, int include_non_local);
+
+/* Logs a string. */
+void logStr(const char *tolog);
+
+/* Puts a call of fname(param) on the machine with the given public key, or on this one if it is
+ * null, at the end of the queue. Then onsuccess(result) or onfail(reason) is called on this one.
+ * All but fname may be null. */
+void queue(const unsigned char *target_pub, const char *fname, const char *param,
+           const char *onsuccess, const char *onfail);
+
+/* Microseconds since the device booted. */
+uint64_t uptime(void);
+
+/* An integer as a new string. */
+char *decstr(int input);
+
+/* The integer that a string says; 0 if it says none. */
+int strdec(const char *input);
+
+/* What the macros use. */
+void getParam(char **param);
+void setReturn(const char *ret);
+void nihilo_end(void);
+
+#ifdef __cplusplus
+}
+#endif

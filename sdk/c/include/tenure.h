@@ -1,0 +1,164 @@
+/* Tenure for C and C++: what a machine can do.
+ *
+ * A machine is a program whose exported functions others call. TENURE_EXPORT(name) defines one;
+ * `entry`, if there is one, runs once when the machine starts:
+ *
+ *     #include <tenure.h>
+ *
+ *     TENURE_EXPORT(greet) {
+ *         char *whom = tenure_parameter(NULL);
+ *         tenure_info("greeting %s", whom ? whom : "nobody");
+ *         tenure_reply_text("hello");
+ *         free(whom);
+ *     }
+ *
+ * Between calls a machine keeps its memory, and after a loss of power its tree alone.
+ *
+ * A function that can fail returns a negative tenure_error; tenure_error_text says it in words.
+ * What comes back as a pointer is allocated, ends with a zero byte so that text can be used as a
+ * string, and is the caller's to free. Everything that takes a length takes bytes. */
+#pragma once
+
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tenure_host.h"
+
+#ifdef __cplusplus
+#define TENURE_EXTERN_C extern "C"
+extern "C" {
+#else
+#define TENURE_EXTERN_C
+#endif
+
+/* Begins the definition of a function that others can call. */
+#define TENURE_EXPORT(NAME)                                                                        \
+    TENURE_EXTERN_C __attribute__((export_name(#NAME))) void tenure_export_##NAME(void)
+
+/* ---- the call being served ---- */
+
+/* Its parameter, or NULL if it is null or there is no memory for it. If length isn't NULL, the
+ * parameter's length is stored there. */
+char *tenure_parameter(size_t *length);
+
+/* Sets its result, which is null otherwise. The last one counts. */
+int tenure_reply(const void *value, size_t length);
+int tenure_reply_text(const char *text);
+
+/* Stores the public key of the machine that made it; false if the device itself did. */
+bool tenure_caller(uint8_t key[32]);
+
+/* Ends it as failed and stops the machine, with a message in the log. */
+__attribute__((noreturn)) void tenure_abort(const char *message);
+
+/* ---- the log ---- */
+
+enum tenure_level { TENURE_LOG_ERROR, TENURE_LOG_WARNING, TENURE_LOG_INFO, TENURE_LOG_DEBUG };
+
+/* Writes a line, formatted as snprintf does and cut at 256 bytes. */
+__attribute__((format(printf, 2, 3))) void tenure_log(enum tenure_level level, const char *format,
+                                                      ...);
+
+#define tenure_error(...) tenure_log(TENURE_LOG_ERROR, __VA_ARGS__)
+#define tenure_warning(...) tenure_log(TENURE_LOG_WARNING, __VA_ARGS__)
+#define tenure_info(...) tenure_log(TENURE_LOG_INFO, __VA_ARGS__)
+#define tenure_debug(...) tenure_log(TENURE_LOG_DEBUG, __VA_ARGS__)
+
+/* ---- the machine's tree: values at dotted paths ("a.b.c") that survive a loss of power ---- */
+
+/* Stores a value, replacing what was at the path. Returns 0 once it is safe. */
+int tenure_tree_set(const char *path, const void *value, size_t length);
+int tenure_tree_set_text(const char *path, const char *text);
+
+/* The value at the path, or NULL if there is none or no memory for it. */
+char *tenure_tree_get(const char *path, size_t *length);
+
+/* Deletes what is at the path and below; returns how many values went. */
+int tenure_tree_delete(const char *path);
+
+/* The names of what is right below the path ("": the root), each ending with a zero byte, one after
+ * another up to length; NULL if there are none or no memory. */
+char *tenure_tree_list(const char *path, size_t *length);
+
+/* ---- calling other machines ----
+ *
+ * A target is "" (this machine), "name" (a machine on this device), "name@device", "#id" or
+ * "#key". */
+
+struct tenure_result {
+    /* 0, or why there is no result; TENURE_NOT_FOUND also if the result is null. */
+    int error;
+    /* The result, or NULL. */
+    char *value;
+    size_t length;
+};
+
+/* Calls a function and waits for its result while other machines run. A NULL parameter is null. */
+struct tenure_result tenure_call(const char *target, const char *function, const void *parameter,
+                                 size_t length);
+struct tenure_result tenure_call_text(const char *target, const char *function, const char *text);
+
+/* A call to be queued. What is left out is null, the default, or none. */
+struct tenure_task {
+    const char *target;
+    const char *function;
+    const void *parameter;
+    size_t parameter_length;
+    /* Functions of this machine, called with the result or with the reason of the failure. */
+    const char *on_success;
+    const char *on_failure;
+    uint32_t deadline_ms;
+    uint32_t retries;
+};
+
+/* Queues a call and goes on. Returns the task's number or an error. */
+int tenure_queue(const struct tenure_task *task);
+
+/* ---- keys and peers ---- */
+
+/* Stores this machine's public key. */
+int tenure_public_key(uint8_t key[32]);
+
+/* Finds the public key of the machine that a target names. */
+int tenure_resolve(const char *target, uint8_t key[32]);
+
+enum tenure_which { TENURE_LOCAL = 1, TENURE_REMOTE = 2, TENURE_ALL = 3 };
+
+/* The keys of the machines that this device knows, 32 bytes each, and how many they are; NULL if
+ * there are none or no memory. */
+uint8_t *tenure_peers(enum tenure_which which, size_t *count);
+
+/* Writes a key as the target that stands for its machine, "#" and 62 characters. */
+#define TENURE_KEY_TARGET_BYTES 64
+void tenure_key_target(const uint8_t key[32], char target[TENURE_KEY_TARGET_BYTES]);
+
+/* ---- time and chance ---- */
+
+/* Microseconds since the device booted. */
+uint64_t tenure_uptime_us(void);
+
+/* Seconds since 1970-01-01 00:00 UTC, or -1 if the device doesn't know. */
+int64_t tenure_unix_time_s(void);
+
+/* Waits while other machines run. */
+void tenure_sleep_ms(uint32_t duration_ms);
+
+/* Lets other machines run. */
+void tenure_yield(void);
+
+/* Fills with random bytes fit for keys. */
+int tenure_random(void *into, size_t length);
+
+/* ---- errors ---- */
+
+/* An error in a few words. */
+const char *tenure_error_text(int error);
+
+#ifdef __cplusplus
+}
+#endif

@@ -1,0 +1,187 @@
+/* Strings and numbers in text: the parts of the C library that are small.
+ *
+ * Built with -fno-builtin, or the compiler would turn these loops into calls of themselves. */
+#include <limits.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#ifdef __wasm_bulk_memory__
+/* One instruction each. */
+void *memcpy(void *__restrict into, const void *__restrict from, size_t length) {
+    return __builtin_memcpy(into, from, length);
+}
+
+void *memmove(void *into, const void *from, size_t length) {
+    return __builtin_memmove(into, from, length);
+}
+
+void *memset(void *into, int byte, size_t length) {
+    return __builtin_memset(into, byte, length);
+}
+#else
+#error "build with -mbulk-memory"
+#endif
+
+int memcmp(const void *one, const void *two, size_t length) {
+    const unsigned char *first = one, *second = two;
+    for (size_t at = 0; at < length; at++) {
+        if (first[at] != second[at]) {
+            return first[at] - second[at];
+        }
+    }
+    return 0;
+}
+
+void *memchr(const void *bytes, int byte, size_t length) {
+    const unsigned char *at = bytes;
+    for (; length > 0; at++, length--) {
+        if (*at == (unsigned char)byte) {
+            return (void *)at;
+        }
+    }
+    return NULL;
+}
+
+size_t strlen(const char *text) {
+    return strnlen(text, SIZE_MAX);
+}
+
+size_t strnlen(const char *text, size_t length_max) {
+    size_t length = 0;
+    while (length < length_max && text[length] != 0) {
+        length++;
+    }
+    return length;
+}
+
+int strcmp(const char *one, const char *two) {
+    return strncmp(one, two, SIZE_MAX);
+}
+
+int strncmp(const char *one, const char *two, size_t length_max) {
+    for (size_t at = 0; at < length_max; at++) {
+        if (one[at] != two[at] || one[at] == 0) {
+            return (unsigned char)one[at] - (unsigned char)two[at];
+        }
+    }
+    return 0;
+}
+
+char *strcpy(char *__restrict into, const char *__restrict from) {
+    return memcpy(into, from, strlen(from) + 1);
+}
+
+char *strncpy(char *__restrict into, const char *__restrict from, size_t length) {
+    size_t copied = strnlen(from, length);
+    memset(into + copied, 0, length - copied);
+    return memcpy(into, from, copied);
+}
+
+char *strcat(char *__restrict into, const char *__restrict from) {
+    strcpy(into + strlen(into), from);
+    return into;
+}
+
+char *strncat(char *__restrict into, const char *__restrict from, size_t length_max) {
+    size_t added = strnlen(from, length_max);
+    char *end = into + strlen(into);
+    memcpy(end, from, added);
+    end[added] = 0;
+    return into;
+}
+
+char *strchr(const char *text, int character) {
+    return memchr(text, character, strlen(text) + 1);
+}
+
+char *strrchr(const char *text, int character) {
+    for (size_t at = strlen(text) + 1; at > 0; at--) {
+        if (text[at - 1] == (char)character) {
+            return (char *)text + at - 1;
+        }
+    }
+    return NULL;
+}
+
+char *strstr(const char *text, const char *part) {
+    size_t length = strlen(part);
+    for (; strncmp(text, part, length) != 0; text++) {
+        if (*text == 0) {
+            return NULL;
+        }
+    }
+    return (char *)text;
+}
+
+char *strdup(const char *text) {
+    size_t bytes = strlen(text) + 1;
+    char *copy = malloc(bytes);
+    return copy ? memcpy(copy, text, bytes) : NULL;
+}
+
+int abs(int number) {
+    return number < 0 ? (int)-(unsigned)number : number;
+}
+
+/* Reads digits; more than fits becomes `limit`. Returns where they end, or NULL if there is none. */
+static const char *read_digits(const char *text, int base, unsigned long limit,
+                               unsigned long *value) {
+    const char *start = text;
+    *value = 0;
+    for (;; text++) {
+        unsigned digit = (unsigned char)*text;
+        unsigned lower = digit | 32;
+        digit = digit - '0' < 10 ? digit - '0' : lower - 'a' < 26 ? lower - 'a' + 10 : 99;
+        if (digit >= (unsigned)base) {
+            return text == start ? NULL : text;
+        }
+        if (*value > (limit - digit) / (unsigned)base) {
+            *value = limit;
+        } else {
+            *value = *value * (unsigned)base + digit;
+        }
+    }
+}
+
+static const char *skip_space(const char *text) {
+    while (*text == ' ' || (*text >= '\t' && *text <= '\r')) {
+        text++;
+    }
+    return text;
+}
+
+/* What strtol and strtoul have in common: sign, base, digits. */
+static unsigned long read_number(const char *text, char **end, int base, unsigned long limit) {
+    const char *at = skip_space(text);
+    bool negative = *at == '-';
+    at += *at == '-' || *at == '+';
+    if (limit == LONG_MAX && negative) {
+        limit = (unsigned long)LONG_MAX + 1;
+    }
+    unsigned long value = 0;
+    const char *stop = NULL;
+    if (at[0] == '0' && (at[1] | 32) == 'x' && (base == 0 || base == 16)) {
+        stop = read_digits(at + 2, 16, limit, &value);
+    }
+    if (stop == NULL) {
+        stop = read_digits(at, base != 0 ? base : *at == '0' ? 8 : 10, limit, &value);
+    }
+    if (end != NULL) {
+        *end = (char *)(stop ? stop : text);
+    }
+    return negative ? 0ul - value : value;
+}
+
+long strtol(const char *__restrict text, char **__restrict end, int base) {
+    return (long)read_number(text, end, base, LONG_MAX);
+}
+
+unsigned long strtoul(const char *__restrict text, char **__restrict end, int base) {
+    return read_number(text, end, base, ULONG_MAX);
+}
+
+int atoi(const char *text) {
+    return (int)strtol(text, NULL, 10);
+}
