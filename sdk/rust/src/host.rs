@@ -195,7 +195,8 @@ mod machine {
 
 /// The same names where there is no host, so that a program's own tests can be built.
 #[cfg(not(target_arch = "wasm32"))]
-#[allow(clippy::missing_safety_doc, missing_docs, unused_variables)]
+#[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
+#[allow(missing_docs, unused_variables)]
 mod elsewhere {
     pub unsafe fn log(level: u32, message: *const u8, message_length: usize) {
         panic!("`log` is there only in a machine")

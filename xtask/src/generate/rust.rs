@@ -32,7 +32,8 @@ pub(super) fn module(description: &Description) -> String {
     text += "    }\n}\n\n";
     text += "/// The same names where there is no host, so that a program's own tests can be built.\n\
              #[cfg(not(target_arch = \"wasm32\"))]\n\
-             #[allow(clippy::missing_safety_doc, missing_docs, unused_variables)]\n\
+             #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]\n\
+             #[allow(missing_docs, unused_variables)]\n\
              mod elsewhere {\n";
     for (position, call) in description.calls.iter().enumerate() {
         if position > 0 {

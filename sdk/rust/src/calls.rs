@@ -1,0 +1,197 @@
+//! The call being served, and calls of other machines.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use crate::status::{length, optional};
+use crate::{Error, host};
+
+/// The parameter of the call being served.
+pub(crate) fn parameter() -> Result<Option<Vec<u8>>, Error> {
+    // SAFETY: the call takes nothing and only returns a number.
+    let status = unsafe { host::parameter_length() };
+    let read = |into: &mut [u8]| {
+        // SAFETY: pointer and capacity are of a slice that lives until the call returns.
+        unsafe { host::parameter_read(0, into.as_mut_ptr(), into.len()) }
+    };
+    optional(length(status))?.map(|whole| read_all(whole, read)).transpose()
+}
+
+/// Sets the result of the call being served.
+pub(crate) fn reply(value: Option<&[u8]>) -> Result<(), Error> {
+    let (pointer, bytes) = parts(value);
+    // SAFETY: pointer and length are of a slice that lives until the call returns, or null.
+    length(unsafe { host::reply(pointer, bytes) }).map(|_| ())
+}
+
+/// Calls `function` of the machine `target` and waits for its result; other machines run meanwhile.
+///
+/// Targets are `""` (this machine), `"name"` (on this device), `"name@device"`, `"#id"` or
+/// `"#key"`, such as [`PublicKey::target`](crate::PublicKey::target) gives. A parameter or result
+/// that is null is `None`.
+///
+/// # Errors
+/// [`Error::Execution`] if the function failed, [`Error::NotFound`] if the machine or function isn't
+/// there, and so on.
+///
+/// ```no_run
+/// # fn main() -> Result<(), tenure::Error> {
+/// let reading = tenure::call("thermostat@attic", "read", None)?;
+/// # Ok(()) }
+/// ```
+pub fn call(
+    target: &str,
+    function: &str,
+    parameter: Option<&[u8]>,
+) -> Result<Option<Vec<u8>>, Error> {
+    call_in_ms(target, function, parameter, 0)
+}
+
+/// As [`call`], but gives up after `deadline` (at most 49 days).
+///
+/// # Errors
+/// As [`call`], and [`Error::Deadline`].
+pub fn call_with_deadline(
+    target: &str,
+    function: &str,
+    parameter: Option<&[u8]>,
+    deadline: Duration,
+) -> Result<Option<Vec<u8>>, Error> {
+    call_in_ms(target, function, parameter, milliseconds(deadline).max(1))
+}
+
+fn call_in_ms(
+    target: &str,
+    function: &str,
+    parameter: Option<&[u8]>,
+    deadline_ms: u32,
+) -> Result<Option<Vec<u8>>, Error> {
+    let (pointer, bytes) = parts(parameter);
+    // SAFETY: each pointer and length is of a slice that lives until the call returns, or null.
+    let status = unsafe {
+        host::call(
+            target.as_ptr(),
+            target.len(),
+            function.as_ptr(),
+            function.len(),
+            pointer,
+            bytes,
+            deadline_ms,
+        )
+    };
+    // Both a null result and a machine that isn't there come as `NotFound`; a result is what
+    // callers ask for more often.
+    let read = |into: &mut [u8]| {
+        // SAFETY: pointer and capacity are of a slice that lives until the call returns.
+        unsafe { host::result_read(0, into.as_mut_ptr(), into.len()) }
+    };
+    optional(length(status))?.map(|whole| read_all(whole, read)).transpose()
+}
+
+/// A call to be queued, and what to do when it is done. Made by [`queue`].
+///
+/// ```no_run
+/// # fn main() -> Result<(), tenure::Error> {
+/// tenure::queue("logger@hub", "append")
+///     .parameter(b"door opened")
+///     .on_failure("keep_for_later")
+///     .retries(5)
+///     .send()?;
+/// # Ok(()) }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "a task is queued by `send`"]
+pub struct Task<'a> {
+    target: &'a str,
+    function: &'a str,
+    parameter: Option<&'a [u8]>,
+    on_success: &'a str,
+    on_failure: &'a str,
+    deadline_ms: u32,
+    retries: u32,
+}
+
+/// Describes a call of `function` of the machine `target` (see [`call`]), to be queued by
+/// [`Task::send`]. However often it is sent, it runs at most once.
+pub fn queue<'a>(target: &'a str, function: &'a str) -> Task<'a> {
+    Task {
+        target,
+        function,
+        parameter: None,
+        on_success: "",
+        on_failure: "",
+        deadline_ms: 0,
+        retries: 0,
+    }
+}
+
+impl<'a> Task<'a> {
+    /// The parameter; without this, it is null.
+    pub fn parameter(self, parameter: &'a [u8]) -> Self {
+        Self { parameter: Some(parameter), ..self }
+    }
+
+    /// The function of this machine to call with the result.
+    pub fn on_success(self, function: &'a str) -> Self {
+        Self { on_success: function, ..self }
+    }
+
+    /// The function of this machine to call with the reason, once it failed for good.
+    pub fn on_failure(self, function: &'a str) -> Self {
+        Self { on_failure: function, ..self }
+    }
+
+    /// When to give up (at most 49 days); without this, the device's default.
+    pub fn deadline(self, deadline: Duration) -> Self {
+        Self { deadline_ms: milliseconds(deadline).max(1), ..self }
+    }
+
+    /// How often to try again to reach the target.
+    pub fn retries(self, retries: u32) -> Self {
+        Self { retries, ..self }
+    }
+
+    /// Queues the call and gives its number.
+    ///
+    /// # Errors
+    /// [`Error::Full`] if too many are under way, and so on.
+    pub fn send(self) -> Result<u32, Error> {
+        let (pointer, bytes) = parts(self.parameter);
+        // SAFETY: each pointer and length is of a slice that lives until the call returns, or null.
+        let status = unsafe {
+            host::queue(
+                self.target.as_ptr(),
+                self.target.len(),
+                self.function.as_ptr(),
+                self.function.len(),
+                pointer,
+                bytes,
+                self.on_success.as_ptr(),
+                self.on_success.len(),
+                self.on_failure.as_ptr(),
+                self.on_failure.len(),
+                self.deadline_ms,
+                self.retries,
+            )
+        };
+        length(status).map(|number| number as u32)
+    }
+}
+
+/// A value as the host takes it; the pointer of an empty slice isn't null.
+fn parts(value: Option<&[u8]>) -> (*const u8, usize) {
+    value.map_or((core::ptr::null(), 0), |value| (value.as_ptr(), value.len()))
+}
+
+pub(crate) fn milliseconds(duration: Duration) -> u32 {
+    u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
+}
+
+/// What `read` copies, of `whole` bytes.
+fn read_all(whole: usize, read: impl Fn(&mut [u8]) -> i32) -> Result<Vec<u8>, Error> {
+    let mut bytes = vec![0; whole];
+    let copied = length(read(&mut bytes))?;
+    bytes.truncate(copied);
+    Ok(bytes)
+}

@@ -1,0 +1,150 @@
+//! Functions that others can call.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt::Display;
+
+use crate::{abort, calls};
+
+/// Names the functions of this module that others can call, and `entry`, which runs when the machine
+/// starts.
+///
+/// A function takes nothing, or the call's parameter as `Option<&[u8]>`, `Option<&str>`, `&[u8]` or
+/// `&str`, and returns what is a [`Reply`]. If the parameter is null and the function can't take
+/// that, or isn't the text it must be, the call fails.
+///
+/// ```
+/// tenure::export!(entry, double);
+///
+/// fn entry() {}
+///
+/// fn double(number: &str) -> Result<String, core::num::ParseIntError> {
+///     Ok((number.parse::<i32>()? * 2).to_string())
+/// }
+/// ```
+#[macro_export]
+macro_rules! export {
+    ($($function:ident),+ $(,)?) => {
+        $(
+            const _: () = {
+                #[cfg_attr(target_arch = "wasm32", unsafe(export_name = stringify!($function)))]
+                #[allow(dead_code)]
+                extern "C" fn exported() {
+                    $crate::private::serve($function);
+                }
+            };
+        )+
+    };
+}
+
+/// Serves the call with `function`.
+pub fn serve<Marker>(function: impl Function<Marker>) {
+    let parameter = match calls::parameter() {
+        Ok(parameter) => parameter,
+        Err(error) => abort(error.as_str()),
+    };
+    function.serve(parameter.as_deref());
+}
+
+/// A function that can serve a call. `Marker` tells apart how it takes the parameter.
+pub trait Function<Marker> {
+    /// Runs it and replies.
+    fn serve(self, parameter: Option<&[u8]>);
+}
+
+/// What a function can return: `()` and `None` are null; texts and bytes are themselves; an error is
+/// logged, and the call fails.
+pub trait Reply {
+    /// Makes this the result of the call being served.
+    fn reply(self);
+}
+
+macro_rules! functions {
+    ($($marker:ty, ($($type:ty)?), |$parameter:ident| $argument:expr;)+) => {
+        $(
+            impl<F, R> Function<$marker> for F
+            where
+                F: FnOnce($($type)?) -> R,
+                R: Reply,
+            {
+                fn serve(self, $parameter: Option<&[u8]>) {
+                    functions!(@call self, ($($type)?), $argument).reply();
+                }
+            }
+        )+
+    };
+    (@call $function:ident, (), $argument:expr) => {{
+        let _ = $argument;
+        $function()
+    }};
+    (@call $function:ident, ($type:ty), $argument:expr) => { $function($argument) };
+}
+
+functions! {
+    (), (), |parameter| parameter;
+    (Option<&[u8]>,), (Option<&[u8]>), |parameter| parameter;
+    (Option<&str>,), (Option<&str>), |parameter| parameter.map(text);
+    (&[u8],), (&[u8]), |parameter| given(parameter);
+    (&str,), (&str), |parameter| text(given(parameter));
+}
+
+fn given(parameter: Option<&[u8]>) -> &[u8] {
+    parameter.unwrap_or_else(|| abort("the parameter is null"))
+}
+
+fn text(parameter: &[u8]) -> &str {
+    core::str::from_utf8(parameter).unwrap_or_else(|_| abort("the parameter is not text"))
+}
+
+/// Replies with bytes or null.
+fn send(value: Option<&[u8]>) {
+    if let Err(error) = calls::reply(value) {
+        abort(error.as_str());
+    }
+}
+
+impl Reply for () {
+    fn reply(self) {}
+}
+
+impl Reply for &[u8] {
+    fn reply(self) {
+        send(Some(self));
+    }
+}
+
+impl Reply for Vec<u8> {
+    fn reply(self) {
+        send(Some(&self));
+    }
+}
+
+impl Reply for &str {
+    fn reply(self) {
+        send(Some(self.as_bytes()));
+    }
+}
+
+impl Reply for String {
+    fn reply(self) {
+        send(Some(self.as_bytes()));
+    }
+}
+
+impl<T: Reply> Reply for Option<T> {
+    fn reply(self) {
+        match self {
+            Some(value) => value.reply(),
+            None => send(None),
+        }
+    }
+}
+
+impl<T: Reply, E: Display> Reply for Result<T, E> {
+    fn reply(self) {
+        match self {
+            Ok(value) => value.reply(),
+            Err(error) => abort(&alloc::format!("{error}")),
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! What a machine written in Rust can do: serve calls and make them, keep values, log, wait.
+//!
+//! A machine is a program whose exported functions others call. [`export!`] names them; `entry`, if
+//! it is among them, runs once when the machine starts:
+//!
+//! ```
+//! use tenure::{Error, log, tree};
+//!
+//! tenure::export!(entry, greet);
+//!
+//! fn entry() {
+//!     log!("ready");
+//! }
+//!
+//! fn greet(whom: Option<&str>) -> Result<String, Error> {
+//!     tree::set_text("last", whom.unwrap_or("nobody"))?;
+//!     Ok(format!("hello, {}", whom.unwrap_or("world")))
+//! }
+//! ```
+//!
+//! Between calls a machine keeps its memory, and after a loss of power its [`tree`] alone. While it
+//! waits ([`call`], [`sleep`], [`resolve`]) other machines run. A panic ends the call being served
+//! as failed and stops the machine, with the panic's message in its log.
+//!
+//! Unsafe code is what talks to the host and what keeps the heap; each such place says why it is
+//! sound.
+#![no_std]
+
+extern crate alloc;
+
+mod calls;
+mod export;
+#[cfg(any(target_arch = "wasm32", test))]
+mod heap;
+pub mod host;
+mod key;
+mod log;
+mod machine;
+mod status;
+pub mod tree;
+
+pub use calls::{Task, call, call_with_deadline, queue};
+pub use export::{Function, Reply};
+pub use host::Error;
+pub use key::{KeyTextError, PublicKey};
+pub use log::Level;
+pub use machine::{
+    Which, abort, caller, peers, public_key, random, resolve, sleep, unix_time, uptime, yield_now,
+};
+
+/// What the macros use.
+#[doc(hidden)]
+pub mod private {
+    pub use crate::export::serve;
+    pub use crate::log::write;
+}
