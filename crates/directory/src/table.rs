@@ -7,7 +7,7 @@ use tenure_crypto::machine_id;
 use tenure_wire::directory::{DeviceRecord, Found, ListedMachine, Query, Refusal, SignedRecord};
 use tenure_wire::{Address, Name, VerifyingKey};
 
-use crate::record::open;
+use crate::record::{open, open_whenever};
 
 /// A device as the table knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,21 +47,41 @@ impl Table {
         now_unix_s: u64,
     ) -> Result<bool, Refusal> {
         let record = open(&signed, now_unix_s)?;
+        let new = self.assess(&record)?;
+        self.put(record, signed, seen_at);
+        Ok(new)
+    }
+
+    /// Whether a record that was [opened](crate::open) is new; `false` if the same one is known.
+    ///
+    /// # Errors
+    /// Why it can't be taken.
+    pub fn assess(&self, record: &DeviceRecord) -> Result<bool, Refusal> {
         if !self.owners.is_empty() && !self.owners.contains(&record.owner) {
             return Err(Refusal::Owner);
         }
-        let name = record.enrolment.device.clone();
-        if let Some(known) = self.devices.get_mut(&name) {
-            if known.signed == signed {
-                known.seen_at = seen_at;
-                return Ok(false);
-            }
-            follows(&known.record, &record)?;
-        } else if self.devices.len() >= self.devices_max {
-            return Err(Refusal::Full);
+        match self.devices.get(&record.enrolment.device) {
+            Some(known) if known.record == *record => Ok(false),
+            Some(known) => follows(&known.record, record).map(|()| true),
+            None if self.devices.len() >= self.devices_max => Err(Refusal::Full),
+            None => Ok(true),
         }
-        self.devices.insert(name, Entry { record, signed, seen_at });
-        Ok(true)
+    }
+
+    /// Puts a record that was opened and assessed in its place.
+    pub fn put(&mut self, record: DeviceRecord, signed: SignedRecord, seen_at: Address) {
+        self.devices.insert(record.enrolment.device.clone(), Entry { record, signed, seen_at });
+    }
+
+    /// Takes up a record that was accepted before, expired or not, so that its name and numbers
+    /// are remembered.
+    ///
+    /// # Errors
+    /// Why it isn't a record; the table is unchanged then.
+    pub fn restore(&mut self, signed: SignedRecord, seen_at: Address) -> Result<(), Refusal> {
+        let record = open_whenever(&signed)?;
+        self.put(record, signed, seen_at);
+        Ok(())
     }
 
     /// The device that `query` asks for, if its record is in force.

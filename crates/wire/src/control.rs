@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, Signature, VerifyingKey};
+use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, VerifyingKey};
 
 /// Functions that a device's own machine offers, by their names on the wire.
 pub mod function {
@@ -134,10 +134,8 @@ pub struct InstallChunk<'a> {
 /// Makes a machine of the package that was transferred.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InstallCommit {
-    /// The owner's placement in its signed encoding.
+    /// The owner's signed placement.
     pub placement: Vec<u8>,
-    /// The owner's signature over it.
-    pub signature: Signature,
 }
 
 /// Removes a machine and all it stored.

@@ -65,15 +65,12 @@ pub struct SignedRecord {
 }
 
 /// The directory's answer to a registration.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Registered {
-    /// The record is in force.
-    Accepted {
-        /// The wall clock of the directory, in seconds since 1970 UTC.
-        unix_s: u64,
-    },
-    /// It isn't, and why.
-    Refused(Refusal),
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Registered {
+    /// Why the record isn't in force; `None` if it is.
+    pub refusal: Option<Refusal>,
+    /// The wall clock of the directory, in seconds since 1970 UTC, for devices that have none.
+    pub unix_s: u64,
 }
 
 /// Why a record is not accepted.
@@ -81,6 +78,8 @@ pub enum Registered {
 pub enum Refusal {
     /// It can't be read, or a list in it is too long.
     Malformed,
+    /// Somebody else than the device sent it.
+    Sender,
     /// The device's signature is wrong.
     Signature,
     /// The owner's enrolment is wrong.
@@ -101,6 +100,7 @@ impl core::fmt::Display for Refusal {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
         f.write_str(match self {
             Self::Malformed => "the record can't be read",
+            Self::Sender => "somebody else than the device sent the record",
             Self::Signature => "the device's signature is wrong",
             Self::Enrolment => "the owner's enrolment is wrong",
             Self::Owner => "the device's owner isn't trusted here",

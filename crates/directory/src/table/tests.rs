@@ -141,12 +141,24 @@ fn a_name_stays_with_its_owner_and_moves_to_a_later_enrolled_device() {
 
 #[test]
 fn strangers_and_one_too_many_are_refused() {
-    let mut table =
-        Table::new(vec![SigningKey::from_bytes(&[1; 32]).verifying_key()], 1);
+    let mut table = Table::new(vec![SigningKey::from_bytes(&[1; 32]).verifying_key()], 1);
     assert_eq!(accept(&mut table, &Device::new(3, 4, 1)), Err(Refusal::Owner));
     assert_eq!(accept(&mut table, &Device::new(1, 2, 1)), Ok(true));
     let mut second = Device::new(1, 5, 1);
     second.record.enrolment.device = "cellar".parse().unwrap();
     second.record.enrolment_signature = enrol(&second.owner, &second.record.enrolment);
     assert_eq!(accept(&mut table, &second), Err(Refusal::Full));
+}
+
+#[test]
+fn a_restored_table_still_refuses_what_is_older() {
+    let old = Device::new(1, 2, 1);
+    let new = old.clone().with(|record| record.sequence = 2);
+    let mut table = Table::new(vec![], 4);
+    table.restore(new.signed(), PLACE).unwrap();
+    let long_after = NOW + 3600;
+    assert_eq!(table.find(&Query::Device("attic".parse().unwrap()), long_after), None);
+    let replay = old.with(|record| record.expires_unix_s = long_after + 60);
+    assert_eq!(table.accept(replay.signed(), PLACE, long_after), Err(Refusal::Stale));
+    assert_eq!(accept(&mut table, &Device::new(3, 4, 9)), Err(Refusal::NameTaken));
 }
