@@ -3,9 +3,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
-use crate::backend::{self, Backend};
+use crate::backend::{self, Backend, wipe::wipe};
 use crate::chacha::{BLOCK_BYTES, Block, Extended, Form, Ietf, KEY_BYTES, State};
 use crate::poly1305::{Poly1305, TAG_BYTES};
 
@@ -121,8 +121,8 @@ fn authenticator(backend: &(impl Backend + ?Sized), state: &State) -> Poly1305 {
     let mut key = [0; KEY_BYTES];
     key.copy_from_slice(&block[..KEY_BYTES]);
     let authenticator = Poly1305::with_key(&key);
-    block.zeroize();
-    key.zeroize();
+    wipe(&mut block);
+    wipe(&mut key);
     authenticator
 }
 
@@ -139,7 +139,7 @@ fn xor_data(backend: &(impl Backend + ?Sized), state: &mut State, data: &mut [u8
         block[..tail.len()].copy_from_slice(tail);
         backend.xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
         tail.copy_from_slice(&block[..tail.len()]);
-        block.zeroize();
+        wipe(&mut block);
     }
 }
 
@@ -169,7 +169,7 @@ fn equal(a: &Tag, b: &Tag) -> bool {
 
 impl<F: Form> Drop for Aead<F> {
     fn drop(&mut self) {
-        self.key.zeroize();
+        wipe(&mut self.key);
     }
 }
 

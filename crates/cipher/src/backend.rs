@@ -4,7 +4,6 @@ use crate::aead::{self, AeadError, Tag};
 use crate::chacha::{Block, State};
 use crate::poly1305::PolyState;
 
-#[cfg(any(target_arch = "riscv32", target_arch = "riscv64", tenure_thumb))]
 mod aligned;
 #[cfg(tenure_thumb)]
 pub mod arm;
@@ -13,6 +12,9 @@ mod hoist;
 pub mod portable;
 #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
 pub mod riscv;
+pub(crate) mod wipe;
+#[cfg(target_arch = "x86_64")]
+pub mod x86;
 
 /// What an instruction set offers. Implementations agree bit for bit.
 pub trait Backend: Sync {
@@ -61,10 +63,24 @@ pub fn native() -> &'static dyn Backend {
         not(any(target_feature = "zbb", target_feature = "zbkb"))
     ))]
     return &riscv::Scalar;
+    #[cfg(target_arch = "x86_64")]
+    return x86::native();
     #[cfg(tenure_thumb = "v7m")]
     return &arm::V7m;
     #[cfg(tenure_thumb = "v6m")]
     return &arm::V6m;
     #[allow(unreachable_code)]
     &portable::Portable
+}
+
+/// Every backend that this machine can run, the portable one first; for tests and tables.
+///
+/// On cores that cannot be asked these are the ones that the compiler was told of.
+pub fn available() -> impl Iterator<Item = &'static dyn Backend> {
+    let portable: &'static dyn Backend = &portable::Portable;
+    #[cfg(target_arch = "x86_64")]
+    let others = x86::available().into_iter().flatten();
+    #[cfg(not(target_arch = "x86_64"))]
+    let others = core::iter::once(native());
+    core::iter::once(portable).chain(others)
 }

@@ -2,6 +2,8 @@
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
+use crate::backend::wipe::wipe;
+
 /// Bytes of a key.
 pub const KEY_BYTES: usize = 32;
 /// Bytes of a keystream block.
@@ -130,7 +132,7 @@ impl Form for Extended {
         suffix[4..].copy_from_slice(&nonce[16..]);
         let mut subkey = hchacha::<DOUBLE_ROUNDS>(key, &prefix);
         let state = Ietf::state::<DOUBLE_ROUNDS>(&subkey, &suffix);
-        subkey.zeroize();
+        wipe(&mut subkey);
         state
     }
 

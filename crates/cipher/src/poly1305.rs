@@ -4,7 +4,7 @@ use core::fmt;
 
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
-use crate::backend::{self, Backend};
+use crate::backend::{self, Backend, wipe::wipe};
 use crate::chacha::KEY_BYTES;
 
 /// Bytes of a tag.
@@ -106,7 +106,7 @@ impl Poly1305 {
         r.copy_from_slice(&key[..16]);
         s.copy_from_slice(&key[16..]);
         let state = PolyState::new(&r);
-        r.zeroize();
+        wipe(&mut r);
         Self { state, s, partial: [0; 16], partial_len: 0 }
     }
 
@@ -165,8 +165,8 @@ impl Poly1305 {
 
 impl Drop for Poly1305 {
     fn drop(&mut self) {
-        self.s.zeroize();
-        self.partial.zeroize();
+        wipe(&mut self.s);
+        wipe(&mut self.partial);
     }
 }
 

@@ -3,9 +3,9 @@
 use core::fmt;
 use core::marker::PhantomData;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
-use crate::backend;
+use crate::backend::{self, wipe::wipe};
 use crate::chacha::{BLOCK_BYTES, Block, Extended, Form, Ietf, KEY_BYTES, Legacy, State};
 
 /// ChaCha20 as in RFC 8439: 96-bit nonce, at most 256 GiB.
@@ -145,7 +145,7 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
 
 impl<const DOUBLE_ROUNDS: usize, F: Form> Drop for Stream<DOUBLE_ROUNDS, F> {
     fn drop(&mut self) {
-        self.leftover.zeroize();
+        wipe(&mut self.leftover);
     }
 }
 

@@ -4,32 +4,8 @@
 use aead::{AeadInOut, KeyInit, inout::InOutBuf};
 use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 
-/// Splitmix64: numbers that a failing test can repeat.
-struct Numbers(u64);
-
-impl Numbers {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        z ^ (z >> 31)
-    }
-
-    fn below(&mut self, end: u64) -> u64 {
-        self.next() % end
-    }
-
-    /// A length below `2^bits_max`, short ones as likely as long ones.
-    fn len(&mut self, bits_max: u64) -> usize {
-        let end = 1 << self.below(bits_max + 1);
-        self.below(end) as usize
-    }
-
-    fn bytes(&mut self, len: usize) -> Vec<u8> {
-        (0..len).map(|_| self.next() as u8).collect()
-    }
-}
+mod numbers;
+use numbers::Numbers;
 
 /// Seeks and encrypts pieces of random lengths with both; `end` bounds the positions.
 fn check_stream<Ours, Theirs>(seed: u64, end: u64)
@@ -37,7 +13,7 @@ where
     Ours: KeyIvInit + StreamCipher + StreamCipherSeek,
     Theirs: KeyIvInit + StreamCipher + StreamCipherSeek,
 {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::new(seed);
     let key = numbers.bytes(32);
     let nonce = numbers.bytes(Ours::iv_size());
     let mut ours = Ours::new_from_slices(&key, &nonce).unwrap();
@@ -85,7 +61,7 @@ where
     Ours: KeyInit + AeadInOut,
     Theirs: KeyInit + AeadInOut<NonceSize = Ours::NonceSize, TagSize = Ours::TagSize>,
 {
-    let mut numbers = Numbers(seed);
+    let mut numbers = Numbers::new(seed);
     let key = numbers.bytes(32);
     let ours = Ours::new_from_slice(&key).unwrap();
     let theirs = Theirs::new_from_slice(&key).unwrap();

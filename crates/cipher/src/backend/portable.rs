@@ -1,6 +1,7 @@
 //! The reference: plain Rust, any machine.
 
 use super::Backend;
+use super::aligned::words_mut;
 use crate::chacha::{Block, State, permute};
 use crate::poly1305::PolyState;
 
@@ -21,11 +22,7 @@ impl Backend for Portable {
         for block in data {
             let mut output = input.0;
             permute(&mut output, double_rounds);
-            for ((bytes, word), input) in
-                block.as_chunks_mut::<4>().0.iter_mut().zip(output).zip(input.0)
-            {
-                *bytes = (u32::from_le_bytes(*bytes) ^ word.wrapping_add(input)).to_le_bytes();
-            }
+            xor_block(block, &output, &input.0);
             input.0[12] = input.0[12].wrapping_add(1);
         }
     }
@@ -35,6 +32,24 @@ impl Backend for Portable {
             poly64::absorb(state, data, top);
         } else {
             poly32::absorb(state, data, top);
+        }
+    }
+}
+
+/// Adds the input to the output and exclusive-ors it into the data.
+///
+/// Aligned data is taken by words: where memory has no unaligned accesses, the compiler would load
+/// the four bytes of each one by one.
+#[inline(always)]
+fn xor_block(block: &mut Block, output: &[u32; 16], input: &[u32; 16]) {
+    let key = |i: usize| output[i].wrapping_add(input[i]).to_le();
+    match words_mut(block) {
+        Some(words) => (0..16).for_each(|i| words[i] ^= key(i)),
+        None => {
+            let words = block.as_chunks_mut::<4>().0;
+            (0..16).for_each(|i| {
+                words[i] = (u32::from_ne_bytes(words[i]) ^ key(i)).to_ne_bytes();
+            });
         }
     }
 }

@@ -3,6 +3,7 @@
 //! `r` is below 2^124 and its upper words are multiples of 4, so `x * r[i] * 2^(32 * (4 + k))` is
 //! `x * (r[i] / 4 * 5) * 2^(32 * k)` modulo 2^130 - 5 when the weights meet at 2^128.
 
+use super::super::aligned::words;
 use crate::poly1305::PolyState;
 
 /// See [`super::Backend::absorb`].
@@ -12,13 +13,16 @@ pub(super) fn absorb(state: &mut PolyState, data: &[[u8; 16]], top: u32) {
     let [mut h0, mut h1, mut h2, mut h3, mut h4] = state.h;
     let wide = |a: u32, b: u32| u64::from(a) * u64::from(b);
     for block in data {
-        let m = |i: usize| {
-            u64::from(u32::from_le_bytes([block[i], block[i + 1], block[i + 2], block[i + 3]]))
+        let message = match words(block) {
+            Some(words) => words.map(u32::from_le),
+            None => [0, 4, 8, 12]
+                .map(|i| u32::from_le_bytes([block[i], block[i + 1], block[i + 2], block[i + 3]])),
         };
+        let m = |i: usize| u64::from(message[i]);
         let d0 = u64::from(h0) + m(0);
-        let d1 = u64::from(h1) + m(4) + (d0 >> 32);
-        let d2 = u64::from(h2) + m(8) + (d1 >> 32);
-        let d3 = u64::from(h3) + m(12) + (d2 >> 32);
+        let d1 = u64::from(h1) + m(1) + (d0 >> 32);
+        let d2 = u64::from(h2) + m(2) + (d1 >> 32);
+        let d3 = u64::from(h3) + m(3) + (d2 >> 32);
         (h0, h1, h2, h3) = (d0 as u32, d1 as u32, d2 as u32, d3 as u32);
         h4 = h4 + (d3 >> 32) as u32 + top;
 
