@@ -1,0 +1,163 @@
+//! Several changes that happen together or not at all.
+//!
+//! The records of a batch count once its commit record stands behind them. The commit says where
+//! the batch begins, so that it can't vouch for what an earlier, broken-off batch left behind; it
+//! is written twice, so that the loss of one record never costs a batch.
+
+use alloc::vec::Vec;
+
+use tenure_hal::{Flash, FlashError};
+
+use crate::error::BatchError;
+use crate::index::Location;
+use crate::path;
+use crate::record::{Action, COMMIT_VALUE_BYTES, Head, Origin, ValueCrc, ValueKind};
+use crate::store::{Store, TreeId, head_of_delete, head_of_set};
+
+/// One change of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change<'a> {
+    /// Sets a value, as [`Store::set`] does.
+    Set {
+        /// Of which tree.
+        tree: TreeId,
+        /// Where.
+        path: &'a str,
+        /// Bytes or text.
+        kind: ValueKind,
+        /// The value.
+        value: &'a [u8],
+    },
+    /// Deletes a node and all below it, as [`Store::delete`] does.
+    Delete {
+        /// Of which tree.
+        tree: TreeId,
+        /// Which node; the empty path stands for the whole tree.
+        path: &'a str,
+    },
+}
+
+impl Change<'_> {
+    fn path(&self) -> &str {
+        match self {
+            Self::Set { path, .. } | Self::Delete { path, .. } => path,
+        }
+    }
+
+    fn value(&self) -> &[u8] {
+        match self {
+            Self::Set { value, .. } => value,
+            Self::Delete { .. } => &[],
+        }
+    }
+
+    fn head(&self) -> Head {
+        match *self {
+            Self::Set { tree, path, kind, value } => {
+                head_of_set(tree, path, kind, value, Origin::Batched)
+            }
+            Self::Delete { tree, path } => head_of_delete(tree, path, Origin::Batched),
+        }
+    }
+}
+
+impl<F: Flash> Store<F> {
+    /// Does all of `changes`, one after the other, or none: a power cut at any point leaves either
+    /// all of them or none.
+    ///
+    /// What the batch replaces stays on the flash until the batch is whole, so it needs room for
+    /// all that it sets.
+    ///
+    /// # Errors
+    /// As [`BatchError`] says; all trees are as before then.
+    pub fn batch(&mut self, changes: &[Change<'_>]) -> Result<(), BatchError> {
+        self.check_changes(changes)?;
+        self.check_sound().map_err(BatchError::Flash)?;
+        if changes.is_empty() {
+            return Ok(());
+        }
+        let layout = self.log.layout;
+        let size =
+            |change: &Change<'_>| layout.record_bytes(change.path().len(), change.value().len());
+        let charge: u64 = (changes.iter())
+            .filter(|change| matches!(change, Change::Set { .. }))
+            .map(|change| layout.charge(size(change)))
+            .sum();
+        if charge > 0 && self.catalogue.charged + charge > layout.charge_max() {
+            return Err(BatchError::Full);
+        }
+        let commits = [layout.record_bytes(0, COMMIT_VALUE_BYTES); 2];
+        self.make_room_for_all(changes.iter().map(size).chain(commits))?;
+        let locations = self.write_batch(changes).map_err(BatchError::Flash)?;
+        self.or_fail(|store| store.apply(&locations)).map_err(BatchError::Flash)
+    }
+
+    fn check_changes(&self, changes: &[Change<'_>]) -> Result<(), BatchError> {
+        let bytes_max = self.value_bytes_max();
+        for (change, what) in changes.iter().enumerate() {
+            let checked = match what {
+                Change::Set { path, .. } => path::check_value(path),
+                Change::Delete { path, .. } => path::check_node(path),
+            };
+            checked.map_err(|error| BatchError::Path { change, error })?;
+            if what.value().len() > bytes_max {
+                return Err(BatchError::ValueTooLong { change, bytes_max });
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes the batch and its commits, for which there is room.
+    fn write_batch(&mut self, changes: &[Change<'_>]) -> Result<Vec<Location>, FlashError> {
+        let mut locations = Vec::with_capacity(changes.len());
+        for change in changes {
+            locations.push(self.append_in_place(
+                change.head(),
+                change.path().as_bytes(),
+                change.value(),
+            )?);
+        }
+        let first = locations[0].0.to_le_bytes();
+        let commit = Head {
+            action: Action::Commit,
+            origin: Origin::Alone,
+            tree: 0,
+            path_length: 0,
+            value_length: COMMIT_VALUE_BYTES as u16,
+            value_crc: ValueCrc::of(&first),
+        };
+        self.append_in_place(commit, &[], &first)?;
+        // The batch counts already; the second commit only guards the first.
+        let _ = self.append_in_place(commit, &[], &first);
+        Ok(locations)
+    }
+
+    fn append_in_place(
+        &mut self,
+        head: Head,
+        path: &[u8],
+        value: &[u8],
+    ) -> Result<Location, FlashError> {
+        if self.log.head_room() < self.log.layout.record_bytes(path.len(), value.len()) {
+            self.log.open_sector()?;
+        }
+        self.log.append(head, path, value)
+    }
+
+    /// Makes the changes in the records at `locations` count, in their order.
+    pub(crate) fn apply(&mut self, locations: &[Location]) -> Result<(), FlashError> {
+        for location in locations {
+            let Some(entry) = self.log.entry(*location)? else {
+                continue;
+            };
+            match entry.head.action {
+                Action::Set(_) => self.put(*location)?,
+                Action::Delete => {
+                    self.remove_subtree(entry.head.tree, entry.path())?;
+                }
+                Action::Commit | Action::Reclaimed => {}
+            }
+        }
+        Ok(())
+    }
+}

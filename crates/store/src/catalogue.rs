@@ -1,0 +1,158 @@
+//! What the store knows in RAM of the records on the flash: the index and the sums over it.
+//!
+//! A record that can't be read any more is taken out of the index when a search meets it, so that
+//! it costs itself alone; its bytes stay counted until the next mount.
+
+use alloc::collections::BTreeMap;
+
+use tenure_hal::{Flash, FlashError};
+
+use crate::index::{Found, Index, Location, Slot};
+use crate::log::Entry;
+use crate::path::{self, Edge, Place};
+use crate::store::Store;
+
+/// The index of all live records, and what they come to.
+#[derive(Debug, Default)]
+pub(crate) struct Catalogue {
+    pub(crate) index: Index,
+    pub(crate) trees: BTreeMap<u16, TreeUsage>,
+    /// What all live records take, in bytes.
+    pub(crate) live_bytes: u64,
+    /// What they count against the limit of the store.
+    pub(crate) charged: u64,
+    pub(crate) records_lost: usize,
+}
+
+/// What one tree has stored.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct TreeUsage {
+    pub(crate) bytes: usize,
+    pub(crate) keys: usize,
+}
+
+impl Catalogue {
+    fn count(&mut self, tree: u16, bytes: u32, charge: u64) {
+        let usage = self.trees.entry(tree).or_default();
+        usage.bytes += bytes as usize;
+        usage.keys += 1;
+        self.live_bytes += u64::from(bytes);
+        self.charged += charge;
+    }
+
+    fn discount(&mut self, tree: u16, bytes: u32, charge: u64) {
+        self.live_bytes = self.live_bytes.saturating_sub(u64::from(bytes));
+        self.charged = self.charged.saturating_sub(charge);
+        if let Some(usage) = self.trees.get_mut(&tree) {
+            usage.bytes = usage.bytes.saturating_sub(bytes as usize);
+            usage.keys = usage.keys.saturating_sub(1);
+            if usage.keys == 0 {
+                self.trees.remove(&tree);
+            }
+        }
+    }
+}
+
+impl<F: Flash> Store<F> {
+    /// Where `place` is in the index, and whether the key there is the one sought.
+    pub(crate) fn seek(&mut self, place: Place<'_>) -> Result<(Slot, bool), FlashError> {
+        loop {
+            let log = &mut self.log;
+            let found = self.catalogue.index.search(|location| {
+                let entry = log.entry(location)?;
+                Ok(entry.map(|entry| place.compare_key(entry.head.tree, entry.path())))
+            })?;
+            match found {
+                Found::At(slot) => return Ok((slot, true)),
+                Found::Before(slot) => return Ok((slot, false)),
+                Found::Lost(slot) => self.lose(slot),
+            }
+        }
+    }
+
+    /// The first record of the place's tree at the place or after it.
+    pub(crate) fn entry_from(&mut self, place: Place<'_>) -> Result<Option<Entry>, FlashError> {
+        let (slot, _) = self.seek(place)?;
+        let next = self.entry_at(slot)?;
+        Ok(next.filter(|entry| entry.head.tree == place.tree))
+    }
+
+    /// The record of the entry at `slot`, or of the first one after it that can be read.
+    fn entry_at(&mut self, slot: Slot) -> Result<Option<Entry>, FlashError> {
+        while let Some(location) = self.catalogue.index.entry(slot) {
+            if let Some(entry) = self.log.entry(location)? {
+                return Ok(Some(entry));
+            }
+            self.lose(slot);
+        }
+        Ok(None)
+    }
+
+    fn lose(&mut self, slot: Slot) {
+        self.catalogue.index.remove(slot);
+        self.catalogue.records_lost += 1;
+    }
+
+    /// Makes the set record at `location` the one that counts for its key.
+    pub(crate) fn put(&mut self, location: Location) -> Result<(), FlashError> {
+        let Some(entry) = self.log.entry(location)? else {
+            return Ok(());
+        };
+        let (slot, is_there) = self.seek(place_of(&entry))?;
+        if is_there {
+            if let Some(old) = self.entry_at(slot)? {
+                self.discount(&old);
+            }
+            self.catalogue.index.replace(slot, location);
+        } else {
+            self.catalogue.index.insert(slot, location);
+        }
+        let (bytes, charge) = self.cost(&entry);
+        self.catalogue.count(entry.head.tree, bytes, charge);
+        Ok(())
+    }
+
+    /// Takes the node at `path` and all below it out of the index; gives the number of values.
+    pub(crate) fn remove_subtree(&mut self, tree: u16, node: &[u8]) -> Result<usize, FlashError> {
+        let (slot, _) = self.seek(Place { tree, path: node, edge: Edge::At })?;
+        let mut gone = 0;
+        while let Some(entry) = self.entry_at(slot)? {
+            if entry.head.tree != tree || !path::is_within(entry.path(), node) {
+                break;
+            }
+            self.discount(&entry);
+            self.catalogue.index.remove(slot);
+            gone += 1;
+        }
+        Ok(gone)
+    }
+
+    /// Lets the index follow a record that was copied, if it is live.
+    pub(crate) fn live_slot(&mut self, entry: &Entry) -> Result<Option<Slot>, FlashError> {
+        let (slot, is_there) = self.seek(place_of(entry))?;
+        let is_live = is_there && self.catalogue.index.entry(slot) == Some(entry.location);
+        Ok(is_live.then_some(slot))
+    }
+
+    /// Drops a live record whose value is damaged beyond use.
+    pub(crate) fn drop_damaged(&mut self, slot: Slot, entry: &Entry) {
+        self.discount(entry);
+        self.lose(slot);
+    }
+
+    fn discount(&mut self, entry: &Entry) {
+        let (bytes, charge) = self.cost(entry);
+        self.catalogue.discount(entry.head.tree, bytes, charge);
+    }
+
+    /// What a record takes, and what it is charged.
+    pub(crate) fn cost(&self, entry: &Entry) -> (u32, u64) {
+        let layout = &self.log.layout;
+        let bytes = layout.record_bytes(entry.path().len(), entry.value_length());
+        (bytes, layout.charge(bytes))
+    }
+}
+
+fn place_of(entry: &Entry) -> Place<'_> {
+    Place { tree: entry.head.tree, path: entry.path(), edge: Edge::At }
+}

@@ -1,0 +1,44 @@
+//! A power-safe key-value tree on NOR flash.
+//!
+//! A store holds trees, each under its [`TreeId`]; a tree holds values (bytes or text) at dotted
+//! paths (`a.b.c`). A change appends to a log and is atomic: after a power cut at any point, torn
+//! writes included, each key has its old or its new value. A [`Store::batch`] of changes is atomic
+//! as a whole.
+//!
+//! Invariants:
+//! - Nothing that was acknowledged is lost, and nothing that was refused is there.
+//! - A damaged byte costs the record that it hit, or the acknowledged write that it was, and
+//!   nothing else; where an older value of that key still stands in the log, it counts again.
+//! - Making room never takes more than one spare sector, and sectors wear evenly.
+//! - A write costs one program of its own record and, on average over many, a bounded share of
+//!   reclaiming: at worst seven live bytes are copied for every byte written, when seven eighths
+//!   of the flash are live. It does not grow with the number of keys.
+//!
+//! What it costs in RAM: four bytes a key and under two of slack, as the index holds locations in
+//! the order of their keys and not the keys (6 KB for 1,000 keys); a search reads about log2(n)
+//! heads from the flash, so the flash should be memory-mapped, or hold a few hundred keys.
+//! Listing the children of a node costs a search per child. Values are not sealed here: a layer
+//! above encrypts them.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod batch;
+mod catalogue;
+mod error;
+mod index;
+mod layout;
+mod log;
+mod mount;
+mod path;
+mod reclaim;
+mod record;
+mod store;
+
+pub use batch::Change;
+pub use error::{BatchError, DeleteError, FormatError, MountError, ReadError, SetError};
+pub use mount::MountReport;
+pub use path::{PATH_BYTES_MAX, PathError};
+pub use record::ValueKind;
+pub use store::{Occupancy, Store, TreeId, Value};

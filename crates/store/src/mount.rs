@@ -1,0 +1,227 @@
+//! Making a store, and finding it again after a reboot.
+//!
+//! Mounting writes nothing. It reads the sectors in use once, from the oldest to the newest, and
+//! checks every record; what is not intact is passed over and counted.
+
+use alloc::vec::Vec;
+
+use tenure_hal::{Flash, FlashError};
+
+use crate::catalogue::Catalogue;
+use crate::error::{FormatError, MountError};
+use crate::index::Location;
+use crate::layout::Layout;
+use crate::log::{Entry, Log};
+use crate::record::{Action, HEADER_BYTES, Origin, SectorHeader};
+use crate::store::Store;
+
+/// What a mount found.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct MountReport {
+    /// Live values in all trees.
+    pub keys: usize,
+    /// Runs of bytes that are no intact record: a write that a power cut tore (which was never
+    /// acknowledged, and stays here until its sector is reclaimed), or bits that rotted.
+    pub damaged_records: usize,
+    /// Sectors that are in use and whose header is damaged; their records were found without it.
+    pub damaged_headers: usize,
+    /// Whether the last change was a batch that a power cut broke off: it is not done.
+    pub batch_broken_off: bool,
+    /// Sectors in use.
+    pub sectors_used: u32,
+}
+
+impl<F: Flash> Store<F> {
+    /// Finds the store on `flash`. Formats nothing: a flash that holds no store is an error.
+    ///
+    /// # Errors
+    /// As [`MountError`] says. Damaged records are no error: each costs itself alone, and the
+    /// report counts them.
+    pub fn mount(mut flash: F) -> Result<(Self, MountReport), MountError> {
+        let layout = Layout::new(flash.geometry()).ok_or(MountError::TooSmall)?;
+        let Some(extent) = find_extent(&mut flash, &layout)? else {
+            return Err(if is_blank(&mut flash, &layout)? {
+                MountError::Blank
+            } else {
+                MountError::Foreign
+            });
+        };
+        let mut log = Log::new(flash, layout, extent.salt);
+        log.oldest = extent.oldest;
+        log.newest = extent.newest;
+        while log.holds_records(log.newest + 1)? {
+            log.newest += 1;
+        }
+        let count = layout.geometry.sector_count;
+        log.oldest = log.oldest.max((log.newest + 1).saturating_sub(count));
+        if log.free_sectors() == 0 {
+            log.settle_reclaim()?;
+        }
+        let mut store = Self { log, catalogue: Catalogue::default() };
+        let report = store.replay()?;
+        Ok((store, report))
+    }
+
+    /// Makes an empty store on `flash`; all that it holds is lost.
+    ///
+    /// The store's salt is 0. Where values may come from someone who would profit from a damaged
+    /// flash, use [`Store::format_with_salt`].
+    ///
+    /// # Errors
+    /// As [`FormatError`] says. A format that a power cut broke off must be done again.
+    pub fn format(flash: F) -> Result<Self, FormatError> {
+        Self::format_with_salt(flash, 0)
+    }
+
+    /// As [`Store::format`], with a salt: a random number that nobody learns.
+    ///
+    /// When a record's head is damaged, the store looks for the next record byte by byte. Without
+    /// the salt nobody can write a value that looks like a record there.
+    ///
+    /// # Errors
+    /// As [`Store::format`].
+    pub fn format_with_salt(mut flash: F, salt: u32) -> Result<Self, FormatError> {
+        let layout = Layout::new(flash.geometry()).ok_or(FormatError::TooSmall)?;
+        for sector in 0..layout.geometry.sector_count {
+            if !is_erased(&mut flash, sector * layout.geometry.sector_bytes, &layout)? {
+                flash.erase(sector)?;
+            }
+        }
+        let mut log = Log::new(flash, layout, salt);
+        log.begin_sector()?;
+        Ok(Self { log, catalogue: Catalogue::default() })
+    }
+
+    /// Reads the log from its oldest record to its newest and sets up everything in RAM.
+    fn replay(&mut self) -> Result<MountReport, FlashError> {
+        let mut report = MountReport::default();
+        let mut pending = Vec::new();
+        for sequence in self.log.oldest..=self.log.newest {
+            let position = sequence % self.log.layout.geometry.sector_count;
+            let header = self.log.header(position)?;
+            if header.is_none_or(|header| header.sequence != sequence) {
+                report.damaged_headers += 1;
+            }
+            let mut walk = self.log.walk(sequence)?;
+            while let Some(entry) = self.log.next(&mut walk)? {
+                if self.log.is_value_intact(&entry)? {
+                    self.replay_record(&entry, &mut pending)?;
+                } else {
+                    report.damaged_records += 1;
+                }
+            }
+            report.damaged_records += walk.damaged_runs;
+            self.log.tail = walk.tail();
+        }
+        report.keys = self.catalogue.index.len();
+        report.batch_broken_off = !pending.is_empty();
+        report.sectors_used = self.log.newest + 1 - self.log.oldest;
+        Ok(report)
+    }
+
+    fn replay_record(
+        &mut self,
+        entry: &Entry,
+        pending: &mut Vec<Location>,
+    ) -> Result<(), FlashError> {
+        if entry.head.action == Action::Commit {
+            let first = self.log.value(entry)?.and_then(|value| value.try_into().ok());
+            if let Some(first) = first.map(|first| Location(u32::from_le_bytes(first))) {
+                let begin = self.log.position(first);
+                pending.retain(|location| self.log.position(*location) >= begin);
+                self.apply(pending)?;
+            }
+            pending.clear();
+        } else if entry.head.origin == Origin::Batched {
+            pending.push(entry.location);
+        } else {
+            pending.clear();
+            self.apply(&[entry.location])?;
+        }
+        Ok(())
+    }
+}
+
+impl<F: Flash> Log<F> {
+    /// Whether the sector with this sequence number holds a record written under that number.
+    fn holds_records(&mut self, sequence: u32) -> Result<bool, FlashError> {
+        let mut walk = self.walk(sequence)?;
+        Ok(self.next(&mut walk)?.is_some())
+    }
+
+    /// With no sector free, a reclaim of the oldest into the newest was under way. If the newest
+    /// holds anything but copies, it was done, else it will be done anew.
+    fn settle_reclaim(&mut self) -> Result<(), FlashError> {
+        let mut walk = self.walk(self.newest)?;
+        while let Some(entry) = self.next(&mut walk)? {
+            if entry.head.origin != Origin::Copied {
+                self.oldest += 1;
+                return Ok(());
+            }
+        }
+        self.newest -= 1;
+        Ok(())
+    }
+}
+
+/// Which sectors the log consists of, as far as headers tell.
+struct Extent {
+    salt: u32,
+    oldest: u32,
+    newest: u32,
+}
+
+/// Reads all sectors' headers. `None` if there is none.
+fn find_extent<F: Flash>(flash: &mut F, layout: &Layout) -> Result<Option<Extent>, MountError> {
+    let geometry = layout.geometry;
+    let mut found: Option<Extent> = None;
+    let mut misfit = None;
+    for position in 0..geometry.sector_count {
+        let mut bytes = [0; HEADER_BYTES];
+        flash.read(position * geometry.sector_bytes, &mut bytes)?;
+        let Some(header) = SectorHeader::parse(&bytes) else {
+            continue;
+        };
+        let SectorHeader { sector_bytes, sector_count, salt, sequence, oldest } = header;
+        if (sector_bytes, sector_count) != (geometry.sector_bytes, geometry.sector_count) {
+            misfit = Some(MountError::Geometry { sector_bytes, sector_count });
+        } else if sequence % sector_count == position
+            && found.as_ref().is_none_or(|found| found.newest < sequence)
+        {
+            found = Some(Extent { salt, oldest, newest: sequence });
+        }
+    }
+    match (found, misfit) {
+        (None, Some(misfit)) => Err(misfit),
+        (found, _) => Ok(found),
+    }
+}
+
+/// Whether nothing was ever written but perhaps, by a format that was broken off, the first
+/// header.
+fn is_blank<F: Flash>(flash: &mut F, layout: &Layout) -> Result<bool, FlashError> {
+    for sector in 0..layout.geometry.sector_count {
+        let start = sector * layout.geometry.sector_bytes;
+        let skip = if sector == 0 { layout.records_start() } else { 0 };
+        if !is_erased(flash, start + skip, layout)? {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+/// Whether everything from `offset` to the end of its sector is erased.
+fn is_erased<F: Flash>(flash: &mut F, offset: u32, layout: &Layout) -> Result<bool, FlashError> {
+    let end = (offset / layout.geometry.sector_bytes + 1) * layout.geometry.sector_bytes;
+    let mut piece = [0; 128];
+    let mut at = offset;
+    while at < end {
+        let length = piece.len().min((end - at) as usize);
+        flash.read(at, &mut piece[..length])?;
+        if piece[..length].iter().any(|byte| *byte != 0xFF) {
+            return Ok(false);
+        }
+        at += length as u32;
+    }
+    Ok(true)
+}

@@ -1,0 +1,130 @@
+//! Making room: what is live in the oldest sector is copied to the head of the log.
+//!
+//! Invariants:
+//! - One sector at least is free between any two operations, and a reclaim needs no other: what is
+//!   live in one sector fits into one sector.
+//! - A sector that a reclaim took the last free sector for is no longer needed once any record
+//!   stands in that sector which isn't a copy. Until then the newest sector holds nothing but
+//!   copies of what still stands in the oldest, and a mount ignores it.
+//! - A deletion is dropped when the sector that it stands in is reclaimed: what it deleted is
+//!   older, so it was there too or is gone already.
+
+use tenure_hal::{Flash, FlashError};
+
+use crate::error::RoomError;
+use crate::log::Entry;
+use crate::record::{Action, Head, Origin, ValueCrc};
+use crate::store::Store;
+
+/// How many sectors one write reclaims at most, as long as free sectors are left. Seven are enough
+/// to pass once through a log of which seven eighths are live while an eighth is written.
+const RECLAIMS_PER_SECTOR_MAX: u32 = 8;
+
+impl<F: Flash> Store<F> {
+    /// Sees to it that `bytes` fit at the head of the log.
+    pub(crate) fn make_room(&mut self, bytes: u32) -> Result<(), RoomError> {
+        if self.log.head_room() >= bytes {
+            return Ok(());
+        }
+        self.reclaim_ahead()?;
+        let mut rounds = 2 * self.log.layout.geometry.sector_count;
+        while self.log.head_room() < bytes {
+            if self.log.free_sectors() >= 2 {
+                self.log.open_sector()?;
+            } else {
+                rounds = rounds.checked_sub(1).ok_or(RoomError::Full)?;
+                self.reclaim_oldest()?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sees to it that all of `records` (their sizes) fit one after the other without a reclaim in
+    /// between.
+    pub(crate) fn make_room_for_all(
+        &mut self,
+        records: impl Iterator<Item = u32> + Clone,
+    ) -> Result<(), RoomError> {
+        let mut rounds = 2 * self.log.layout.geometry.sector_count;
+        while self.sectors_to_open(records.clone()) >= self.log.free_sectors() {
+            rounds = rounds.checked_sub(1).ok_or(RoomError::Full)?;
+            self.reclaim_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// How many sectors must be opened for records of these sizes.
+    fn sectors_to_open(&self, records: impl Iterator<Item = u32>) -> u32 {
+        let mut opened = 0;
+        let mut room = self.log.head_room();
+        for bytes in records {
+            if room < bytes {
+                opened += 1;
+                room = self.log.layout.sector_room();
+            }
+            room = room.saturating_sub(bytes);
+        }
+        opened
+    }
+
+    /// Reclaims some sectors before the last one is needed, so that no single write has to pass
+    /// through a whole log that is nearly all live.
+    fn reclaim_ahead(&mut self) -> Result<(), FlashError> {
+        let plenty = self.log.layout.geometry.sector_count / 8 + 1;
+        let sector_room = u64::from(self.log.layout.sector_room());
+        for _ in 0..RECLAIMS_PER_SECTOR_MAX {
+            let dead = self.log.used_bytes().saturating_sub(self.catalogue.charged);
+            if self.log.free_sectors() > plenty || dead < sector_room {
+                break;
+            }
+            self.reclaim_oldest()?;
+        }
+        Ok(())
+    }
+
+    /// Frees the oldest sector. A fault in the middle of it leaves the store unusable until it is
+    /// mounted anew, which starts the reclaim over.
+    fn reclaim_oldest(&mut self) -> Result<(), FlashError> {
+        self.or_fail(|store| {
+            let mut walk = store.log.walk(store.log.oldest)?;
+            while let Some(entry) = store.log.next(&mut walk)? {
+                store.carry_over(&entry)?;
+            }
+            if store.log.free_sectors() == 0 {
+                store.log.append(RECLAIMED, &[], &[])?;
+            }
+            store.log.oldest += 1;
+            Ok(())
+        })
+    }
+
+    /// Copies a record of the oldest sector to the head, if it is live.
+    fn carry_over(&mut self, entry: &Entry) -> Result<(), FlashError> {
+        let Action::Set(_) = entry.head.action else {
+            return Ok(());
+        };
+        let Some(slot) = self.live_slot(entry)? else {
+            return Ok(());
+        };
+        let Some(value) = self.log.value(entry)? else {
+            self.drop_damaged(slot, entry);
+            return Ok(());
+        };
+        if self.log.head_room() < self.cost(entry).0 {
+            self.log.open_sector()?;
+        }
+        let head = Head { origin: Origin::Copied, ..entry.head };
+        let location = self.log.append(head, entry.path(), &value)?;
+        self.catalogue.index.replace(slot, location);
+        Ok(())
+    }
+}
+
+const RECLAIMED: Head = Head {
+    action: Action::Reclaimed,
+    origin: Origin::Alone,
+    tree: 0,
+    path_length: 0,
+    value_length: 0,
+    value_crc: ValueCrc::EMPTY,
+};

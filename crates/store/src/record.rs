@@ -1,0 +1,231 @@
+//! The format of a record and of a sector's header.
+//!
+//! ```text
+//! record  0 tag | 1 path length | 2 tree (2) | 4 value length (2) | 6 value CRC (4)
+//!         | 10 head CRC (4) | 14 path | value | 0xFF to the next unit
+//! header  0 "TNR" 0x01 | 4 sector bytes | 8 sector count | 12 salt | 16 sequence | 20 oldest
+//!         | 24 CRC (4) | 0xFF to the next unit
+//! ```
+//! Integers are little-endian; CRCs are CRC-32C. The head CRC begins with the store's salt, the
+//! sector's sequence number and the record's offset, so that a record counts in its own place
+//! alone: neither what an old erase left over, nor a value that looks like a record, is one.
+
+use crc::{CRC_32_ISCSI, Crc, Table};
+use tenure_hal::FlashGeometry;
+
+use crate::path::PATH_BYTES_MAX;
+
+static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
+
+/// The bytes before a record's path.
+pub(crate) const HEAD_BYTES: usize = 14;
+/// The most bytes from a record's start to its value.
+pub(crate) const HEAD_AND_PATH_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX;
+/// What a sector's header holds, padding not counted.
+pub(crate) const HEADER_BYTES: usize = 28;
+/// The value of a commit record: where its batch begins.
+pub(crate) const COMMIT_VALUE_BYTES: usize = 4;
+
+const MAGIC: [u8; 4] = *b"TNR\x01";
+
+/// What a value is to those who read it; the store treats both alike.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ValueKind {
+    /// Any bytes.
+    Bytes,
+    /// UTF-8 text, as its writer said; the store doesn't check it.
+    Text,
+}
+
+/// What a record does.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Action {
+    /// Sets a value.
+    Set(ValueKind),
+    /// Deletes a node and all below it.
+    Delete,
+    /// Makes the batched records before it count.
+    Commit,
+    /// Says that the sector which was being reclaimed is free.
+    Reclaimed,
+}
+
+/// How a record came into the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Origin {
+    /// Written by itself: counts at once.
+    Alone,
+    /// Part of a batch: counts once a commit follows.
+    Batched,
+    /// Copied from a sector that is being reclaimed.
+    Copied,
+}
+
+const BATCHED: u8 = 0x10;
+const COPIED: u8 = 0x20;
+
+/// The fixed part of a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) action: Action,
+    pub(crate) origin: Origin,
+    pub(crate) tree: u16,
+    pub(crate) path_length: u8,
+    pub(crate) value_length: u16,
+    pub(crate) value_crc: u32,
+}
+
+/// What a head's CRC covers besides the head: the place that it was written for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Seat {
+    pub(crate) salt: u32,
+    pub(crate) sequence: u32,
+    /// Bytes from the start of the sector.
+    pub(crate) offset: u32,
+}
+
+impl Head {
+    /// Writes head and path to the start of `into`, for a record at `seat`.
+    pub(crate) fn emit(&self, path: &[u8], seat: Seat, into: &mut [u8]) {
+        let origin = match self.origin {
+            Origin::Alone => 0,
+            Origin::Batched => BATCHED,
+            Origin::Copied => COPIED,
+        };
+        let action = match self.action {
+            Action::Set(ValueKind::Bytes) => 1,
+            Action::Set(ValueKind::Text) => 2,
+            Action::Delete => 3,
+            Action::Commit => 4,
+            Action::Reclaimed => 5,
+        };
+        into[0] = action | origin;
+        into[1] = self.path_length;
+        into[2..4].copy_from_slice(&self.tree.to_le_bytes());
+        into[4..6].copy_from_slice(&self.value_length.to_le_bytes());
+        into[6..10].copy_from_slice(&self.value_crc.to_le_bytes());
+        into[HEAD_BYTES..HEAD_BYTES + path.len()].copy_from_slice(path);
+        let crc = head_crc(seat, &into[..10], path);
+        into[10..HEAD_BYTES].copy_from_slice(&crc.to_le_bytes());
+    }
+
+    /// Reads the head in `bytes`, which is all but the CRC's check: call [`Head::is_seated`] once
+    /// the path is there. `None` if no record begins like this.
+    pub(crate) fn parse(bytes: &[u8; HEAD_BYTES]) -> Option<Self> {
+        let action = match bytes[0] & 0x0F {
+            1 => Action::Set(ValueKind::Bytes),
+            2 => Action::Set(ValueKind::Text),
+            3 => Action::Delete,
+            4 => Action::Commit,
+            5 => Action::Reclaimed,
+            _ => return None,
+        };
+        let origin = match bytes[0] & 0xF0 {
+            0 => Origin::Alone,
+            BATCHED => Origin::Batched,
+            COPIED => Origin::Copied,
+            _ => return None,
+        };
+        let head = Self {
+            action,
+            origin,
+            path_length: bytes[1],
+            tree: u16::from_le_bytes([bytes[2], bytes[3]]),
+            value_length: u16::from_le_bytes([bytes[4], bytes[5]]),
+            value_crc: u32::from_le_bytes([bytes[6], bytes[7], bytes[8], bytes[9]]),
+        };
+        (usize::from(head.path_length) <= PATH_BYTES_MAX).then_some(head)
+    }
+
+    /// Whether head and path in `bytes` were written for `seat` and are intact.
+    pub(crate) fn is_seated(&self, bytes: &[u8], seat: Seat) -> bool {
+        let path = &bytes[HEAD_BYTES..HEAD_BYTES + usize::from(self.path_length)];
+        bytes[10..HEAD_BYTES] == head_crc(seat, &bytes[..10], path).to_le_bytes()
+    }
+}
+
+fn head_crc(seat: Seat, fixed: &[u8], path: &[u8]) -> u32 {
+    let mut digest = CRC.digest();
+    digest.update(&seat.salt.to_le_bytes());
+    digest.update(&seat.sequence.to_le_bytes());
+    digest.update(&seat.offset.to_le_bytes());
+    digest.update(fixed);
+    digest.update(path);
+    digest.finalize()
+}
+
+/// The CRC of a value, which may come in pieces.
+pub(crate) struct ValueCrc(crc::Digest<'static, u32, Table<1>>);
+
+impl ValueCrc {
+    /// The CRC of a value of no bytes.
+    pub(crate) const EMPTY: u32 = 0;
+
+    pub(crate) fn new() -> Self {
+        Self(CRC.digest())
+    }
+
+    pub(crate) fn of(value: &[u8]) -> u32 {
+        CRC.checksum(value)
+    }
+
+    pub(crate) fn update(&mut self, piece: &[u8]) {
+        self.0.update(piece);
+    }
+
+    pub(crate) fn finish(self) -> u32 {
+        self.0.finalize()
+    }
+}
+
+/// What stands at the start of a sector in use.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct SectorHeader {
+    pub(crate) sector_bytes: u32,
+    pub(crate) sector_count: u32,
+    /// A number of this store alone.
+    pub(crate) salt: u32,
+    /// Counts the sectors as they are taken into use; the sector's place on the device is this
+    /// number modulo the number of sectors.
+    pub(crate) sequence: u32,
+    /// The sequence number of the log's oldest sector at the time.
+    pub(crate) oldest: u32,
+}
+
+impl SectorHeader {
+    /// A header for a flash of this shape.
+    pub(crate) fn new(geometry: FlashGeometry, salt: u32, sequence: u32, oldest: u32) -> Self {
+        let FlashGeometry { sector_bytes, sector_count, .. } = geometry;
+        Self { sector_bytes, sector_count, salt, sequence, oldest }
+    }
+
+    pub(crate) fn emit(&self) -> [u8; HEADER_BYTES] {
+        let mut bytes = [0; HEADER_BYTES];
+        bytes[0..4].copy_from_slice(&MAGIC);
+        let fields = [self.sector_bytes, self.sector_count, self.salt, self.sequence, self.oldest];
+        for (field, into) in fields.iter().zip(bytes[4..24].chunks_exact_mut(4)) {
+            into.copy_from_slice(&field.to_le_bytes());
+        }
+        let crc = CRC.checksum(&bytes[..24]);
+        bytes[24..].copy_from_slice(&crc.to_le_bytes());
+        bytes
+    }
+
+    /// `None` if it is no header, or a damaged one.
+    pub(crate) fn parse(bytes: &[u8; HEADER_BYTES]) -> Option<Self> {
+        let crc = CRC.checksum(&bytes[..24]);
+        if bytes[..4] != MAGIC || bytes[24..] != crc.to_le_bytes() {
+            return None;
+        }
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        Some(Self {
+            sector_bytes: word(4),
+            sector_count: word(8),
+            salt: word(12),
+            sequence: word(16),
+            oldest: word(20),
+        })
+    }
+}

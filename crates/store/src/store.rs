@@ -1,0 +1,350 @@
+//! The store's operations: what its users call.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tenure_hal::{Flash, FlashError};
+
+use crate::catalogue::{Catalogue, TreeUsage};
+use crate::error::{DeleteError, ReadError, RoomError, SetError};
+use crate::index::Location;
+use crate::log::{Entry, Log};
+use crate::path::{self, Edge, Place};
+use crate::record::{Action, Head, Origin, ValueCrc, ValueKind};
+
+/// The number of a tree: who it belongs to is the caller's affair.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct TreeId(pub u16);
+
+/// A stored value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Value {
+    /// Bytes or text.
+    pub kind: ValueKind,
+    /// The value itself.
+    pub bytes: Vec<u8>,
+}
+
+/// How full a store is. All but the numbers of sectors and keys are in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Occupancy {
+    /// What all live records take on the flash.
+    pub stored_bytes: u64,
+    /// What they count against `charge_bytes_max`: a large record counts for more than it takes,
+    /// as it may leave a gap before it.
+    pub charged_bytes: u64,
+    /// Where the store is full.
+    pub charge_bytes_max: u64,
+    /// Live values in all trees.
+    pub keys: usize,
+    /// Sectors not in use now. One is always kept.
+    pub free_sectors: u32,
+    /// Sectors of the flash.
+    pub sectors: u32,
+    /// What the index of all keys takes from the heap.
+    pub index_bytes: usize,
+    /// Sectors taken into use since the store was formatted: divided by `sectors`, how often each
+    /// sector was erased.
+    pub sectors_opened: u32,
+    /// Records that were intact when the store was mounted, and found damaged since.
+    pub records_lost: usize,
+}
+
+/// A tree of values per [`TreeId`], kept on `F`.
+///
+/// Every change is on the flash when its call returns `Ok`, and not at all when it returns an
+/// error. After a flash error that leaves it unknown what the flash holds, every call fails with
+/// [`FlashError::Hardware`] until the flash is mounted anew.
+#[derive(Debug)]
+pub struct Store<F> {
+    pub(crate) log: Log<F>,
+    pub(crate) catalogue: Catalogue,
+}
+
+impl<F: Flash> Store<F> {
+    /// Sets the value at `path`; the nodes above it come into being with it.
+    ///
+    /// Setting what is stored already writes nothing.
+    ///
+    /// # Errors
+    /// As [`SetError`] says; the tree is as before then.
+    pub fn set(
+        &mut self,
+        tree: TreeId,
+        path: &str,
+        kind: ValueKind,
+        value: &[u8],
+    ) -> Result<(), SetError> {
+        path::check_value(path).map_err(SetError::Path)?;
+        let bytes_max = self.value_bytes_max();
+        if value.len() > bytes_max {
+            return Err(SetError::ValueTooLong { bytes_max });
+        }
+        self.check_sound().map_err(SetError::Flash)?;
+        let old = self.find(tree, path).map_err(SetError::Flash)?;
+        if let Some(old) = &old
+            && self.holds(old, kind, value).map_err(SetError::Flash)?
+        {
+            return Ok(());
+        }
+        let old_charge = old.map_or(0, |old| self.charge_of(&old));
+        let new_charge =
+            self.log.layout.charge(self.log.layout.record_bytes(path.len(), value.len()));
+        let charged = self.catalogue.charged - old_charge + new_charge;
+        if new_charge > old_charge && charged > self.log.layout.charge_max() {
+            return Err(SetError::Full);
+        }
+        let head = head_of_set(tree, path, kind, value, Origin::Alone);
+        let location = self.write(head, path.as_bytes(), value)?;
+        self.or_fail(|store| store.put(location)).map_err(SetError::Flash)
+    }
+
+    /// The value at `path`, or `None` if the node isn't there or has no value of its own.
+    ///
+    /// # Errors
+    /// As [`ReadError`] says.
+    pub fn get(&mut self, tree: TreeId, path: &str) -> Result<Option<Value>, ReadError> {
+        path::check_value(path).map_err(ReadError::Path)?;
+        self.check_sound()?;
+        let Some(entry) = self.find(tree, path)? else {
+            return Ok(None);
+        };
+        let Action::Set(kind) = entry.head.action else {
+            return Ok(None);
+        };
+        let bytes = self.log.value(&entry)?.ok_or(ReadError::Corrupt)?;
+        Ok(Some(Value { kind, bytes }))
+    }
+
+    /// Deletes the node at `path` and all below it; the empty path deletes the whole tree. Gives
+    /// the number of values that are gone.
+    ///
+    /// It takes one small record whatever the number of values, and works when the store is full.
+    ///
+    /// # Errors
+    /// As [`DeleteError`] says; the tree is as before then.
+    pub fn delete(&mut self, tree: TreeId, path: &str) -> Result<usize, DeleteError> {
+        path::check_node(path).map_err(DeleteError::Path)?;
+        self.check_sound().map_err(DeleteError::Flash)?;
+        if !self.exists_checked(tree, path).map_err(DeleteError::Flash)? {
+            return Ok(0);
+        }
+        self.write(head_of_delete(tree, path, Origin::Alone), path.as_bytes(), &[])?;
+        self.or_fail(|store| store.remove_subtree(tree.0, path.as_bytes()))
+            .map_err(DeleteError::Flash)
+    }
+
+    /// Whether there is a node at `path`: a value, or a value below it.
+    ///
+    /// # Errors
+    /// As [`ReadError`] says.
+    pub fn exists(&mut self, tree: TreeId, path: &str) -> Result<bool, ReadError> {
+        path::check_node(path).map_err(ReadError::Path)?;
+        self.check_sound()?;
+        Ok(self.exists_checked(tree, path)?)
+    }
+
+    /// The names of the nodes right below `path`, in order; the empty path stands for the tree.
+    /// Empty if there is no such node.
+    ///
+    /// It costs one search per child, whatever stands below the children.
+    ///
+    /// # Errors
+    /// As [`ReadError`] says.
+    pub fn children(&mut self, tree: TreeId, path: &str) -> Result<Vec<String>, ReadError> {
+        let mut names = Vec::new();
+        while let Some(name) = self.next_child(tree, path, names.last().map(String::as_str))? {
+            names.push(name);
+        }
+        Ok(names)
+    }
+
+    /// The name of the first node right below `path`, or of the first after the one named `after`.
+    ///
+    /// # Errors
+    /// As [`ReadError`] says.
+    pub fn next_child(
+        &mut self,
+        tree: TreeId,
+        path: &str,
+        after: Option<&str>,
+    ) -> Result<Option<String>, ReadError> {
+        path::check_node(path).map_err(ReadError::Path)?;
+        self.check_sound()?;
+        let mut sibling = String::from(path);
+        let edge = match after {
+            None if path.is_empty() => Edge::At,
+            None => Edge::Past,
+            Some(name) => {
+                if !path.is_empty() {
+                    sibling.push('.');
+                }
+                sibling.push_str(name);
+                Edge::Beyond
+            }
+        };
+        let place = Place { tree: tree.0, path: sibling.as_bytes(), edge };
+        let next = self.entry_from(place)?;
+        Ok(next.and_then(|entry| {
+            let name = path::segment_below(entry.path(), path.as_bytes())?;
+            Some(String::from_utf8_lossy(name).into_owned())
+        }))
+    }
+
+    /// The path of the first value of the tree, or of the first after the one at `after`.
+    ///
+    /// # Errors
+    /// As [`ReadError`] says.
+    pub fn next_path(
+        &mut self,
+        tree: TreeId,
+        after: Option<&str>,
+    ) -> Result<Option<String>, ReadError> {
+        let (path, edge) = after.map_or(("", Edge::At), |path| (path, Edge::Past));
+        path::check_node(path).map_err(ReadError::Path)?;
+        self.check_sound()?;
+        let next = self.entry_from(Place { tree: tree.0, path: path.as_bytes(), edge })?;
+        Ok(next.map(|entry| String::from_utf8_lossy(entry.path()).into_owned()))
+    }
+
+    /// What the tree's values take on the flash, in bytes: paths, values, heads and padding.
+    pub fn stored_bytes(&self, tree: TreeId) -> usize {
+        self.usage(tree).bytes
+    }
+
+    /// How many values the tree has.
+    pub fn keys(&self, tree: TreeId) -> usize {
+        self.usage(tree).keys
+    }
+
+    /// What a value takes on the flash, in bytes: what it adds to [`Store::stored_bytes`].
+    pub fn record_bytes(&self, path: &str, value: &[u8]) -> usize {
+        self.log.layout.record_bytes(path.len(), value.len()) as usize
+    }
+
+    /// The trees that have a value, in order.
+    pub fn trees(&self) -> impl Iterator<Item = TreeId> + '_ {
+        self.catalogue.trees.keys().copied().map(TreeId)
+    }
+
+    /// The longest value that this flash can hold, in bytes.
+    pub fn value_bytes_max(&self) -> usize {
+        self.log.layout.value_bytes_max()
+    }
+
+    /// How full the store is.
+    pub fn occupancy(&self) -> Occupancy {
+        let sectors = self.log.layout.geometry.sector_count;
+        Occupancy {
+            stored_bytes: self.catalogue.live_bytes,
+            charged_bytes: self.catalogue.charged,
+            charge_bytes_max: self.log.layout.charge_max(),
+            keys: self.catalogue.index.len(),
+            free_sectors: self.log.free_sectors(),
+            sectors,
+            index_bytes: self.catalogue.index.heap_bytes(),
+            sectors_opened: self.log.newest + 1 - sectors,
+            records_lost: self.catalogue.records_lost,
+        }
+    }
+
+    /// Gives the flash back, to mount it anew for instance.
+    pub fn into_flash(self) -> F {
+        self.log.into_flash()
+    }
+
+    /// The flash below.
+    pub fn flash(&self) -> &F {
+        self.log.flash()
+    }
+
+    /// The flash below. Whoever writes to it must mount it anew.
+    pub fn flash_mut(&mut self) -> &mut F {
+        self.log.flash_mut()
+    }
+
+    fn usage(&self, tree: TreeId) -> TreeUsage {
+        self.catalogue.trees.get(&tree.0).copied().unwrap_or_default()
+    }
+
+    /// Refuses all work when it is unknown what the flash holds.
+    pub(crate) fn check_sound(&self) -> Result<(), FlashError> {
+        if self.log.failed { Err(FlashError::Hardware) } else { Ok(()) }
+    }
+
+    /// Does what must not fail halfway: if it does, the store refuses all further work.
+    pub(crate) fn or_fail<T>(
+        &mut self,
+        step: impl FnOnce(&mut Self) -> Result<T, FlashError>,
+    ) -> Result<T, FlashError> {
+        step(self).inspect_err(|_| self.log.failed = true)
+    }
+
+    fn exists_checked(&mut self, tree: TreeId, path: &str) -> Result<bool, FlashError> {
+        let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
+        let first = self.entry_from(place)?;
+        Ok(first.is_some_and(|entry| path::is_within(entry.path(), path.as_bytes())))
+    }
+
+    /// The record of the value at `path`.
+    fn find(&mut self, tree: TreeId, path: &str) -> Result<Option<Entry>, FlashError> {
+        let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
+        let first = self.entry_from(place)?;
+        Ok(first.filter(|entry| entry.path() == path.as_bytes()))
+    }
+
+    /// Whether the record holds this very value.
+    fn holds(&mut self, old: &Entry, kind: ValueKind, value: &[u8]) -> Result<bool, FlashError> {
+        let alike = old.head.action == Action::Set(kind)
+            && old.value_length() == value.len()
+            && old.head.value_crc == ValueCrc::of(value);
+        Ok(alike && self.log.value(old)?.is_some_and(|old| old == value))
+    }
+
+    fn charge_of(&self, entry: &Entry) -> u64 {
+        let layout = &self.log.layout;
+        layout.charge(layout.record_bytes(entry.path().len(), entry.value_length()))
+    }
+
+    /// Appends a record, making room for it.
+    fn write(&mut self, head: Head, path: &[u8], value: &[u8]) -> Result<Location, RoomError> {
+        let bytes = self.log.layout.record_bytes(path.len(), value.len());
+        self.make_room(bytes)?;
+        match self.log.append(head, path, value) {
+            // What should be erased is not: the room is damaged, and the log has left it.
+            Err(FlashError::NotErased) => {
+                self.make_room(bytes)?;
+                Ok(self.log.append(head, path, value)?)
+            }
+            other => Ok(other?),
+        }
+    }
+}
+
+pub(crate) fn head_of_set(
+    tree: TreeId,
+    path: &str,
+    kind: ValueKind,
+    value: &[u8],
+    origin: Origin,
+) -> Head {
+    Head {
+        action: Action::Set(kind),
+        origin,
+        tree: tree.0,
+        path_length: path.len() as u8,
+        value_length: value.len() as u16,
+        value_crc: ValueCrc::of(value),
+    }
+}
+
+pub(crate) fn head_of_delete(tree: TreeId, path: &str, origin: Origin) -> Head {
+    Head {
+        action: Action::Delete,
+        origin,
+        tree: tree.0,
+        path_length: path.len() as u8,
+        value_length: 0,
+        value_crc: ValueCrc::EMPTY,
+    }
+}
