@@ -6,15 +6,13 @@ use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
 
+use tenure_crypto::SigningKey;
+
 /// The folder in which a user's keys lie.
 #[derive(Clone, Debug)]
 pub struct Home {
     folder: PathBuf,
 }
-
-/// The secret from which a signing key derives.
-#[derive(Clone, PartialEq, Eq)]
-pub struct Seed(pub [u8; 32]);
 
 /// Why a key could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -72,7 +70,7 @@ impl Home {
     ///
     /// # Errors
     /// See [`HomeError`].
-    pub fn tenant_key(&self) -> Result<Seed, HomeError> {
+    pub fn tenant_key(&self) -> Result<SigningKey, HomeError> {
         self.key("tenant.key")
     }
 
@@ -80,11 +78,11 @@ impl Home {
     ///
     /// # Errors
     /// See [`HomeError`].
-    pub fn owner_key(&self) -> Result<Seed, HomeError> {
+    pub fn owner_key(&self) -> Result<SigningKey, HomeError> {
         self.key("owner.key")
     }
 
-    fn key(&self, name: &str) -> Result<Seed, HomeError> {
+    fn key(&self, name: &str) -> Result<SigningKey, HomeError> {
         let path = self.folder.join(name);
         match fs::read_to_string(&path) {
             Ok(text) => {
@@ -101,20 +99,21 @@ impl Home {
 
     /// Makes a key. Two commands that start at once agree on one: the file appears complete under
     /// its name, and whoever comes second reads what is there.
-    fn create(&self, path: &Path) -> Result<Seed, HomeError> {
+    fn create(&self, path: &Path) -> Result<SigningKey, HomeError> {
         let failed = |action, path: &Path| {
             let path = path.to_path_buf();
             move |source| HomeError::File { action, path, source }
         };
-        let mut seed = Seed([0; 32]);
-        getrandom::fill(&mut seed.0).map_err(HomeError::Random)?;
+        let mut secret = [0; 32];
+        getrandom::fill(&mut secret).map_err(HomeError::Random)?;
+        let key = SigningKey::from_bytes(&secret);
         create_private_folder(&self.folder).map_err(failed("create", &self.folder))?;
         let draft = path.with_extension(format!("key.{}", std::process::id()));
-        write_private(&draft, &text(&seed)).map_err(failed("write", &draft))?;
+        write_private(&draft, &text(&key)).map_err(failed("write", &draft))?;
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft).map_err(failed("remove", &draft))?;
         match linked {
-            Ok(()) => Ok(seed),
+            Ok(()) => Ok(key),
             Err(source) if source.kind() == io::ErrorKind::AlreadyExists => {
                 let text = fs::read_to_string(path).map_err(failed("read", path))?;
                 parse(text.trim()).ok_or_else(|| HomeError::NotAKey(path.to_path_buf()))
@@ -124,21 +123,21 @@ impl Home {
     }
 }
 
-fn text(seed: &Seed) -> String {
-    seed.0.iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
+fn text(key: &SigningKey) -> String {
+    key.to_bytes().iter().map(|byte| format!("{byte:02x}")).collect::<String>() + "\n"
 }
 
-fn parse(text: &str) -> Option<Seed> {
+fn parse(text: &str) -> Option<SigningKey> {
     let digits = text.as_bytes();
     if digits.len() != 64 {
         return None;
     }
-    let mut seed = Seed([0; 32]);
-    for (byte, pair) in seed.0.iter_mut().zip(digits.chunks_exact(2)) {
+    let mut secret = [0; 32];
+    for (byte, pair) in secret.iter_mut().zip(digits.chunks_exact(2)) {
         let digit = |digit: u8| char::from(digit).to_digit(16);
         *byte = u8::try_from(digit(pair[0])? << 4 | digit(pair[1])?).ok()?;
     }
-    Some(seed)
+    Some(SigningKey::from_bytes(&secret))
 }
 
 #[cfg(unix)]

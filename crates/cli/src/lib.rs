@@ -5,6 +5,11 @@
 //! out.
 #![forbid(unsafe_code)]
 
+pub mod build;
 pub mod home;
+pub mod module;
+pub mod pack;
 pub mod project;
 pub mod project_file;
+pub mod sdk;
+pub mod toolchain;

@@ -4,7 +4,8 @@
 use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
-use tenure_cli::project;
+use tenure_cli::home::Home;
+use tenure_cli::{build, project};
 
 /// Runs many tenants' programs on small computers.
 #[derive(Parser)]
@@ -21,6 +22,7 @@ struct CommandLine {
 #[derive(Subcommand)]
 enum Command {
     New(project::Arguments),
+    Build(build::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -37,5 +39,6 @@ fn main() -> ExitCode {
 fn run(json: bool, command: &Command) -> anyhow::Result<()> {
     match command {
         Command::New(arguments) => project::run(arguments, json),
+        Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, json),
     }
 }

@@ -7,11 +7,11 @@ use anyhow::{Context as _, bail};
 use tenure_wire::Name;
 
 use crate::project_file::Language;
+use crate::sdk;
 
 /// Make a machine project in a new folder.
-///
-/// Example: tenure new thermostat --lang rust
 #[derive(clap::Args)]
+#[command(after_help = "Example: tenure new thermostat --lang rust")]
 pub struct Arguments {
     /// What the machine, its package and the folder are called.
     name: Name,
@@ -74,5 +74,6 @@ pub fn create(parent: &Path, name: &Name, language: Language) -> anyhow::Result<
         fs::write(&path, text.replace("{{name}}", name.as_str()))
             .with_context(|| format!("can't write {}", path.display()))?;
     }
+    sdk::install(&folder).with_context(|| format!("can't write to {}", folder.display()))?;
     Ok(folder)
 }

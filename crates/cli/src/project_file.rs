@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
+use tenure_package::Version;
 use tenure_wire::{Budget, Name};
 
 /// The file's name.
@@ -15,7 +16,7 @@ pub struct ProjectFile {
     /// What its package and, unless the owner says otherwise, its machine are called.
     pub name: Name,
     /// Its version, `major.minor.patch`.
-    pub version: String,
+    pub version: Version,
     /// One line for those who choose among packages.
     #[serde(default)]
     pub description: String,
@@ -29,7 +30,8 @@ pub struct ProjectFile {
     /// What its machine asks to be allowed; nothing else is.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// What its machine finds in its tree: tables, texts, and lists of numbers as bytes.
+    /// What its machine finds in its tree: texts, lists of numbers from 0 to 255 as bytes, and
+    /// tables of those.
     #[serde(default)]
     pub tree: toml::Table,
     /// How it is compiled.

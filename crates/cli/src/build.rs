@@ -1,0 +1,204 @@
+//! `tenure build`: compiles a machine project, packs it and signs the package.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context as _, bail};
+use tenure_package::Package;
+
+use crate::home::Home;
+use crate::module::Module;
+use crate::pack::pack;
+use crate::project_file::{Language, ProjectFile};
+use crate::sdk;
+use crate::toolchain::{Clang, Rust};
+
+/// Compile a machine project, pack it and sign the package with the tenant's key.
+#[derive(clap::Args)]
+#[command(after_help = "Example: tenure build apps/hello -o hello.tenure")]
+pub struct Arguments {
+    /// The project's folder.
+    #[arg(default_value = ".")]
+    project: PathBuf,
+    /// Where to write the package; by default to NAME.tenure in the project's folder.
+    #[arg(short, long, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+/// A package that was built.
+#[derive(Clone, Debug)]
+pub struct Built {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub bytes: Vec<u8>,
+}
+
+/// Runs `tenure build`.
+///
+/// # Errors
+/// The project is not well formed, doesn't compile, or no compiler is there; the error says which.
+pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()> {
+    let built = build(&arguments.project, arguments.output.as_deref(), home)?;
+    let package = Package::parse(&built.bytes)?;
+    let (manifest, code_bytes) = (package.manifest(), package.code().len());
+    if json {
+        let report = serde_json::json!({
+            "package": built.path,
+            "name": manifest.name,
+            "version": manifest.version,
+            "digest": package.digest().to_string(),
+            "tenant": package.tenant().to_string(),
+            "exports": manifest.exports,
+            "code_bytes": code_bytes,
+        });
+        println!("{report}");
+    } else {
+        println!("built {}: {code_bytes} bytes of code", built.path.display());
+        println!("  offers  {}", manifest.exports.join(", "));
+        println!("  digest  {}", package.digest());
+    }
+    Ok(())
+}
+
+/// Builds the project in `folder` and writes its package to `output`, or to NAME.tenure in the
+/// folder.
+///
+/// # Errors
+/// As [`run`].
+pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Result<Built> {
+    let project = ProjectFile::read(folder)?;
+    sdk::install(folder).with_context(|| format!("can't put the SDK into {}", folder.display()))?;
+    let (wasm, exact_memory) = match project.language {
+        Language::Rust => compile_rust(folder, &project)?,
+        Language::C => compile_c(folder, &project)?,
+    };
+    let code = fs::read(&wasm).with_context(|| format!("can't read {}", wasm.display()))?;
+    let bytes = pack(&project, Module::read(&code)?, exact_memory, &home.tenant_key()?)?;
+    let default = || folder.join(format!("{}.tenure", project.name));
+    let path = output.map_or_else(default, Path::to_path_buf);
+    fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    Ok(Built { path, bytes })
+}
+
+/// What the linker is told, beside what to link.
+fn link_arguments(project: &ProjectFile, exact_memory: bool) -> Vec<String> {
+    let mut arguments = vec![
+        // Below all else, so that what overruns the stack leaves the memory and traps.
+        "--stack-first".to_owned(),
+        format!("-zstack-size={}", project.build.stack_bytes.next_multiple_of(16)),
+        "--strip-all".to_owned(),
+    ];
+    if exact_memory {
+        arguments.push("--page-size=1".to_owned());
+    }
+    arguments
+}
+
+/// Compiles a Rust project; gives the module's path.
+fn compile_rust(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
+    let rust = Rust::find()?;
+    let mut command = rust.cargo_rustc();
+    command.current_dir(folder).args(["--crate-type", "cdylib"]);
+    command.arg("--message-format=json-render-diagnostics").arg("--");
+    for argument in link_arguments(project, rust.exact_memory()) {
+        command.arg(format!("-Clink-arg={argument}"));
+    }
+    let mut cargo = command.stdout(Stdio::piped()).spawn().context("can't run cargo")?;
+    let mut wasm = None;
+    if let Some(messages) = cargo.stdout.take() {
+        for message in BufReader::new(messages).lines() {
+            wasm = artifact(&message.context("can't read what cargo says")?).or(wasm);
+        }
+    }
+    if !cargo.wait().context("can't wait for cargo")?.success() {
+        bail!("{} doesn't compile; see what cargo says above", folder.display());
+    }
+    let wasm = wasm.with_context(|| {
+        format!("{} is no library crate; it needs a src/lib.rs", folder.display())
+    })?;
+    Ok((wasm, rust.exact_memory()))
+}
+
+/// The module that a message of cargo tells of, if it does.
+fn artifact(message: &str) -> Option<PathBuf> {
+    let message: serde_json::Value = serde_json::from_str(message).ok()?;
+    let files = message.get("filenames")?.as_array()?;
+    files
+        .iter()
+        .filter_map(|file| file.as_str())
+        .find(|file| file.ends_with(".wasm"))
+        .map(Into::into)
+}
+
+/// What every C file is compiled with.
+const C_FLAGS: [&str; 8] = [
+    "--target=wasm32",
+    "-nostdlib",
+    "-Oz",
+    "-mbulk-memory",
+    // The SDK's own memcpy and the like must not be compiled to calls of themselves.
+    "-fno-builtin",
+    "-fvisibility=hidden",
+    "-Wall",
+    "-Wextra",
+];
+
+/// What every C++ file is compiled with besides.
+const CPP_FLAGS: [&str; 4] =
+    ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-Wno-writable-strings"];
+
+/// Compiles a C or C++ project; gives the module's path.
+fn compile_c(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
+    let clang = Clang::find()?;
+    let target = folder.join("target");
+    fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
+    let wasm = format!("target/{}.wasm", project.name);
+    let sources = c_sources(folder, project)?;
+    let mut command = Command::new(&clang.program);
+    command.current_dir(folder).args(C_FLAGS).arg(format!("-I{}/c/include", sdk::FOLDER));
+    if sources.iter().any(|source| is_cpp(source)) {
+        command.args(CPP_FLAGS);
+    }
+    let mut linker = OsString::from("-fuse-ld=");
+    linker.push(&clang.linker.program);
+    command.arg(linker).arg("-Wl,--no-entry");
+    for argument in link_arguments(project, clang.linker.exact_memory) {
+        command.arg(format!("-Wl,{argument}"));
+    }
+    command.args(&sources).args(sdk::c_sources()).args(["-o", &wasm]);
+    let status =
+        command.status().with_context(|| format!("can't run {}", clang.program.display()))?;
+    if !status.success() {
+        bail!("{} doesn't compile; see what clang says above", folder.display());
+    }
+    Ok((folder.join(wasm), clang.linker.exact_memory))
+}
+
+/// The project's C files: those it names, or all in `src`, in order.
+fn c_sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Vec<PathBuf>> {
+    if !project.build.sources.is_empty() {
+        return Ok(project.build.sources.clone());
+    }
+    let mut sources = Vec::new();
+    let entries = fs::read_dir(folder.join("src"))
+        .with_context(|| format!("can't read {}/src", folder.display()))?;
+    for entry in entries {
+        let name = PathBuf::from(entry?.file_name());
+        if name.extension().is_some_and(|extension| extension == "c") || is_cpp(&name) {
+            sources.push(Path::new("src").join(name));
+        }
+    }
+    if sources.is_empty() {
+        bail!("there is no .c or .cpp file in {}/src", folder.display());
+    }
+    sources.sort();
+    Ok(sources)
+}
+
+fn is_cpp(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "cpp" || extension == "cc")
+}

@@ -1,0 +1,206 @@
+//! Which compilers of this computer make WebAssembly.
+
+use std::env;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// The target that Rust machines are built for.
+pub const RUST_TARGET: &str = "wasm32-unknown-unknown";
+/// The names that clang goes by, and the oldest that is known to do.
+const CLANG_VERSIONS: std::ops::RangeInclusive<u32> = 15..=30;
+
+/// A Rust toolchain that makes WebAssembly.
+#[derive(Clone, Debug)]
+pub enum Rust {
+    /// The active one; it has the target's standard library.
+    Active {
+        /// Whether its linker makes memories that aren't whole pages of 64 KiB.
+        exact_memory: bool,
+    },
+    /// Debian's, which has the library's source and builds it on the way.
+    Debian {
+        /// The linker.
+        linker: Linker,
+    },
+}
+
+/// A clang and the linker it uses.
+#[derive(Clone, Debug)]
+pub struct Clang {
+    /// The compiler.
+    pub program: PathBuf,
+    /// The linker.
+    pub linker: Linker,
+}
+
+/// A linker for WebAssembly.
+#[derive(Clone, Debug)]
+pub struct Linker {
+    /// Its path.
+    pub program: PathBuf,
+    /// Whether it makes memories that aren't whole pages of 64 KiB.
+    pub exact_memory: bool,
+}
+
+/// There is no compiler.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ToolchainError {
+    /// For Rust, with rustup to get it.
+    #[error("Rust can't make WebAssembly here yet; run: rustup target add {RUST_TARGET}")]
+    RustTarget,
+    /// For Rust, and nothing to get it with.
+    #[error(
+        "there is no Rust that makes WebAssembly; on Debian run: apt-get install rustc-web \
+         cargo-web rust-web-src lld-22 (elsewhere, install Rust from https://rustup.rs and run: \
+         rustup target add {RUST_TARGET})"
+    )]
+    Rust,
+    /// For C.
+    #[error(
+        "there is no clang (version {} or newer) with its linker wasm-ld; on Debian run: apt-get \
+         install clang-22 lld-22",
+        CLANG_VERSIONS.start()
+    )]
+    Clang,
+}
+
+impl Rust {
+    /// Looks for one.
+    ///
+    /// # Errors
+    /// [`ToolchainError`] says how to get one.
+    pub fn find() -> Result<Self, ToolchainError> {
+        let libraries = output(rustc().args(["--print", "target-libdir", "--target", RUST_TARGET]));
+        if libraries.is_some_and(|folder| Path::new(folder.trim()).is_dir()) {
+            return Ok(Self::Active { exact_memory: bundled_linker_is_exact() });
+        }
+        if debian_has_source()
+            && let Some(linker) = Linker::find()
+        {
+            return Ok(Self::Debian { linker });
+        }
+        let rustup = find_program("rustup").is_some();
+        Err(if rustup { ToolchainError::RustTarget } else { ToolchainError::Rust })
+    }
+
+    /// Whether its linker makes memories that aren't whole pages of 64 KiB.
+    pub fn exact_memory(&self) -> bool {
+        match self {
+            Self::Active { exact_memory } => *exact_memory,
+            Self::Debian { linker } => linker.exact_memory,
+        }
+    }
+
+    /// `cargo rustc` for a machine in the current folder; what follows goes to the compiler of the
+    /// machine's own crate.
+    pub fn cargo_rustc(&self) -> Command {
+        let mut command = match self {
+            Self::Active { .. } => Command::new("cargo"),
+            Self::Debian { .. } => debian(Command::new("/usr/bin/cargo")),
+        };
+        // Flags for the computer's own programs don't suit machines.
+        command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
+        command.args(["rustc", "--lib", "--release", "--target", RUST_TARGET]);
+        if let Self::Debian { linker } = self {
+            command.arg("-Zbuild-std=core,alloc");
+            let linker = linker.program.display();
+            let config = format!("target.{RUST_TARGET}.linker=\"{linker}\"");
+            command.args(["--config", &config]);
+        }
+        command
+    }
+}
+
+impl Clang {
+    /// Looks for one; one whose linker makes exact memories is preferred.
+    ///
+    /// # Errors
+    /// [`ToolchainError::Clang`] if there is none.
+    pub fn find() -> Result<Self, ToolchainError> {
+        let numbered = CLANG_VERSIONS.rev().map(|version| format!("clang-{version}"));
+        let mut fallback = None;
+        for name in std::iter::once("clang".to_owned()).chain(numbered) {
+            let Some(program) = find_program(&name) else { continue };
+            let own = output(Command::new(&program).arg("-print-prog-name=wasm-ld"))
+                .map(|path| PathBuf::from(path.trim()))
+                .filter(|path| path.is_absolute())
+                .and_then(|path| Linker::at(&path));
+            let Some(linker) = own.or_else(Linker::find) else { continue };
+            let exact_memory = linker.exact_memory;
+            let clang = Self { program, linker };
+            if exact_memory {
+                return Ok(clang);
+            }
+            fallback = fallback.or(Some(clang));
+        }
+        fallback.ok_or(ToolchainError::Clang)
+    }
+}
+
+impl Linker {
+    fn find() -> Option<Self> {
+        let numbered = CLANG_VERSIONS.rev().map(|version| format!("wasm-ld-{version}"));
+        let mut linkers = std::iter::once("wasm-ld".to_owned())
+            .chain(numbered)
+            .filter_map(|name| Self::at(&find_program(&name)?));
+        let first = linkers.next()?;
+        if first.exact_memory {
+            return Some(first);
+        }
+        Some(linkers.find(|linker| linker.exact_memory).unwrap_or(first))
+    }
+
+    fn at(program: &Path) -> Option<Self> {
+        let help = output(Command::new(program).arg("--help"))?;
+        Some(Self { program: program.into(), exact_memory: knows_page_size(&help) })
+    }
+}
+
+fn knows_page_size(help: &str) -> bool {
+    help.contains("--page-size")
+}
+
+/// Whether the linker that comes with the active Rust makes exact memories.
+fn bundled_linker_is_exact() -> bool {
+    let Some(folder) = output(rustc().args(["--print", "target-libdir"])) else { return false };
+    let linker = Path::new(folder.trim()).join("../bin/rust-lld");
+    output(Command::new(linker).args(["-flavor", "wasm", "--help"]))
+        .is_some_and(|help| knows_page_size(&help))
+}
+
+fn debian_has_source() -> bool {
+    let sysroot = output(debian(Command::new("/usr/bin/rustc")).args(["--print", "sysroot"]));
+    Path::new("/usr/bin/cargo").is_file()
+        && sysroot.is_some_and(|folder| {
+            Path::new(folder.trim()).join("lib/rustlib/src/rust/library/core").is_dir()
+        })
+}
+
+/// The environment in which Debian's Rust builds its own library.
+fn debian(mut command: Command) -> Command {
+    let path = env::var_os("PATH").unwrap_or_default();
+    let folders = std::iter::once(PathBuf::from("/usr/bin")).chain(env::split_paths(&path));
+    if let Ok(path) = env::join_paths(folders) {
+        command.env("PATH", path);
+    }
+    command.env("RUSTC_BOOTSTRAP", "1");
+    for variable in ["RUSTC", "RUSTUP_TOOLCHAIN", "CARGO"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn rustc() -> Command {
+    Command::new("rustc")
+}
+
+fn find_program(name: &str) -> Option<PathBuf> {
+    let path = env::var_os("PATH")?;
+    env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
+}
+
+/// What a program prints, if it can be run and ends well.
+fn output(command: &mut Command) -> Option<String> {
+    let output = command.stderr(std::process::Stdio::null()).output().ok()?;
+    output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+}
