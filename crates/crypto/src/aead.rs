@@ -2,15 +2,14 @@
 
 use core::fmt;
 
-use chacha20poly1305::ChaCha20Poly1305;
-use chacha20poly1305::aead::{AeadInOut, KeyInit};
+use tenure_cipher::ChaCha20Poly1305;
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// How many bytes sealing adds.
 pub const TAG_BYTES: usize = 16;
 
 /// A key of ChaCha20-Poly1305. Whoever seals with it must never use a nonce twice.
-#[derive(Zeroize, ZeroizeOnDrop)]
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
 pub struct AeadKey([u8; 32]);
 
 impl AeadKey {
@@ -21,10 +20,9 @@ impl AeadKey {
 
     /// Encrypts `message` where it stands and returns its tag, which also covers `associated`.
     pub fn seal(&self, nonce: &Nonce, associated: &[u8], message: &mut [u8]) -> [u8; TAG_BYTES] {
-        ChaCha20Poly1305::new(&self.0.into())
-            .encrypt_inout_detached(&nonce.0.into(), associated, message.into())
+        ChaCha20Poly1305::with_key(&self.0)
+            .seal(&nonce.0, associated, message)
             .expect("a message in memory is shorter than the 256 GiB that one nonce covers")
-            .into()
     }
 
     /// Decrypts `sealed`, a message followed by its tag, where it stands, and returns the message.
@@ -38,13 +36,8 @@ impl AeadKey {
         sealed: &'a mut [u8],
     ) -> Result<&'a mut [u8], Undecryptable> {
         let (message, tag) = sealed.split_last_chunk_mut::<TAG_BYTES>().ok_or(Undecryptable)?;
-        ChaCha20Poly1305::new(&self.0.into())
-            .decrypt_inout_detached(
-                &nonce.0.into(),
-                associated,
-                (&mut *message).into(),
-                &(*tag).into(),
-            )
+        ChaCha20Poly1305::with_key(&self.0)
+            .open(&nonce.0, associated, message, tag)
             .map_err(|_| Undecryptable)?;
         Ok(message)
     }

@@ -1,4 +1,6 @@
 //! One device's end of all its sessions: turns datagrams into events and calls into datagrams.
+//!
+//! `opening` holds the handshakes, `calling` the calls that go out, `called` those that come in.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -6,71 +8,141 @@ use core::hash::Hash;
 
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::{Entropy, Instant};
-use tenure_wire::datagram::Epoch;
+use tenure_wire::datagram::{Data, Datagram, Epoch, Probe, Refusal, RefusalReason, SessionIndex};
+use tenure_wire::frame::{CallBody, CallNumber, Declined, Frame, Message, ReplyBody};
 use tenure_wire::{MachineId, PublicKey};
 
+use crate::callers::Callers;
+use crate::calls::{Call, Peer, Stage};
+use crate::gate::Gate;
+use crate::question::{QUESTIONS_MAX, Question};
+use crate::session::{Pair, Session};
 use crate::{
-    CallError, CallHandle, Config, Declined, EndpointError, Event, IdentifyHandle,
+    CallError, CallHandle, Config, EndpointError, Event, Failure, IdentifyHandle,
     IncomingCallHandle, OutgoingCall, TooManyMachines,
 };
 
-/// One device's (or tool's, or hub's) end. `A` is the transport's address of a peer.
+mod called;
+mod calling;
+mod opening;
+
+/// One device's (or tool's, or hub's) end of all its sessions. `A` is the transport's address of a
+/// peer.
+///
+/// Whoever owns it hands in what arrives, and after each call takes out what [`Self::transmit`]
+/// and [`Self::event`] give until they give nothing.
 pub struct Endpoint<A> {
     config: Config,
-    machines: Vec<(MachineId, StaticSecret)>,
-    epoch: Epoch,
-    outbox: VecDeque<(A, Vec<u8>)>,
+    machines: Vec<Machine>,
+    identity: Option<PublicKey>,
+    incarnation: u64,
+    next_number: u64,
+    gate: Gate,
+    sessions: Vec<Session<A>>,
+    callers: Callers,
+    peers: Vec<Peer<A>>,
+    calls: Vec<Call<A>>,
+    questions: Vec<Question<A>>,
+    outbox: Outbox<A>,
     events: VecDeque<Event<A>>,
 }
 
+/// A machine that this endpoint speaks for.
+struct Machine {
+    id: MachineId,
+    key: PublicKey,
+    secret: StaticSecret,
+}
+
+/// Datagrams that wait to be sent.
+struct Outbox<A> {
+    queue: VecDeque<(A, Vec<u8>)>,
+    length_max: usize,
+}
+
+impl<A> Outbox<A> {
+    /// Queues a datagram; one too many is lost, as it might be on its way.
+    fn push(&mut self, to: A, datagram: Vec<u8>) {
+        if self.queue.len() < self.length_max {
+            self.queue.push_back((to, datagram));
+        }
+    }
+}
+
 impl<A: Clone + Eq + Hash> Endpoint<A> {
-    /// An endpoint that speaks for no machine yet. What was received before `now` is not
-    /// remembered: peers are told so.
+    /// An endpoint that speaks for no machine yet. It remembers no call from before `now`, and
+    /// tells its peers so.
     ///
     /// # Errors
     /// [`EndpointError`] if the limits don't fit one another or there is no randomness.
     pub fn new(
         config: Config,
-        _now: Instant,
+        now: Instant,
         entropy: &mut dyn Entropy,
     ) -> Result<Self, EndpointError> {
         config.check().map_err(EndpointError::Config)?;
-        let mut epoch = [0; 8];
-        entropy.fill(&mut epoch).map_err(EndpointError::Entropy)?;
+        let mut gate = Gate::new(&config, now, entropy).map_err(EndpointError::Entropy)?;
         Ok(Self {
-            config,
             machines: Vec::new(),
-            epoch: Epoch(epoch),
-            outbox: VecDeque::new(),
+            identity: None,
+            incarnation: gate.draw_incarnation(),
+            next_number: 1,
+            gate,
+            sessions: Vec::new(),
+            callers: Callers::new(now),
+            peers: Vec::new(),
+            calls: Vec::new(),
+            questions: Vec::new(),
+            outbox: Outbox { queue: VecDeque::new(), length_max: config.queued_datagrams_max },
             events: VecDeque::new(),
+            config,
         })
     }
 
     /// Speaks for one more machine from now on.
     ///
     /// # Errors
-    /// [`TooManyMachines`] beyond `Config::machines_max`.
+    /// [`TooManyMachines`] beyond [`Config::machines_max`].
     pub fn add_machine(&mut self, secret: StaticSecret) -> Result<MachineId, TooManyMachines> {
-        let id = machine_id(&secret.public_key());
+        let key = secret.public_key();
+        let id = machine_id(&key);
+        if self.machine(&id).is_some() {
+            return Ok(id);
+        }
         if self.machines.len() >= self.config.machines_max {
             return Err(TooManyMachines);
         }
-        self.machines.push((id, secret));
+        self.machines.push(Machine { id, key, secret });
         Ok(id)
     }
 
     /// Speaks no longer for `machine`: its sessions end, its own calls fail, and replies to calls
     /// that it is still executing are dropped.
-    pub fn remove_machine(&mut self, _now: Instant, machine: &MachineId) {
-        self.machines.retain(|(id, _)| id != machine);
+    pub fn remove_machine(&mut self, now: Instant, machine: &MachineId) {
+        if let Some(position) = self.machines.iter().position(|known| known.id == *machine) {
+            let gone = self.machines.swap_remove(position);
+            self.identity.take_if(|key| *key == gone.key);
+        }
+        for forgotten in self.callers.forget_machine(|pair| pair.local == *machine) {
+            self.after_forgetting(now, forgotten);
+        }
+        while let Some(call) = self.calls.iter().find(|call| call.pair.local == *machine) {
+            let failure =
+                if call.is_unsent() { Failure::Unreachable } else { Failure::OutcomeUnknown };
+            self.finish(now, call.number, Err(failure));
+        }
+        self.peers.retain(|peer| peer.pair.local != *machine);
+        self.sessions.retain(|session| session.pair.local != *machine);
     }
 
     /// Names the machine whose key this device tells to anybody who asks: its own.
-    pub fn identify_as(&mut self, _machine: &MachineId) {}
+    pub fn identify_as(&mut self, machine: &MachineId) {
+        self.identity = self.machine(machine).map(|machine| machine.key);
+    }
 
     /// The current epoch, to be published. It changes now and then: compare before publishing.
     pub fn epoch(&self) -> Epoch {
-        self.epoch
+        self.gate.epoch()
     }
 
     /// Calls a function of the machine that holds `peer`, in the name of the machine `from`.
@@ -79,72 +151,304 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     ///
     /// # Errors
     /// [`CallError`] if the call can't be made; there is no event then.
-    #[allow(clippy::too_many_arguments)]
+    #[expect(clippy::too_many_arguments, reason = "who, whom, where and what are four things")]
     pub fn call(
         &mut self,
-        _now: Instant,
-        _entropy: &mut dyn Entropy,
-        _from: &MachineId,
-        _peer: &PublicKey,
-        _route: A,
-        _epoch_hint: Option<Epoch>,
-        _call: OutgoingCall,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        from: &MachineId,
+        peer: &PublicKey,
+        route: A,
+        epoch_hint: Option<Epoch>,
+        call: OutgoingCall,
     ) -> Result<CallHandle, CallError> {
-        Err(CallError::Busy)
+        if self.machine(from).is_none() {
+            return Err(CallError::UnknownMachine);
+        }
+        let parameter = call.parameter.as_deref();
+        if parameter.map_or(0, <[u8]>::len) > self.config.parameter_bytes_max {
+            return Err(CallError::TooLong);
+        }
+        let remaining_ms = call.deadline.since(now).as_millis();
+        let body = CallBody {
+            remaining_ms: u32::try_from(remaining_ms).unwrap_or(u32::MAX),
+            function: &call.function,
+            parameter,
+        };
+        let body = body.to_bytes().map_err(|_| CallError::Function)?;
+        let pair = Pair { local: *from, peer: *peer };
+        if self.calls.len() >= self.config.calls_max || !self.know_peer(now, pair, epoch_hint) {
+            return Err(CallError::Busy);
+        }
+        let number = CallNumber(self.next_number);
+        self.next_number += 1;
+        let fragment_bytes = self.config.fragment_bytes();
+        self.calls.push(Call::new(now, number, pair, route, body, fragment_bytes, &call));
+        self.advance(now, entropy, &pair);
+        Ok(CallHandle(number))
     }
 
-    /// Gives up on a call: there is no event for it. It may have been executed.
-    pub fn cancel(&mut self, _now: Instant, _handle: CallHandle) {}
+    /// Gives up on a call: there is no event for it. It may have been executed, or yet be.
+    pub fn cancel(&mut self, now: Instant, handle: CallHandle) {
+        self.withdraw(now, handle.0);
+    }
 
     /// Answers a call that came in. An answer to a call that is no longer known is dropped.
     pub fn reply(
         &mut self,
-        _now: Instant,
-        _handle: IncomingCallHandle,
-        _result: Result<Option<Vec<u8>>, Declined>,
+        now: Instant,
+        handle: IncomingCallHandle,
+        result: Result<Option<Vec<u8>>, Declined>,
     ) {
+        let result = match &result {
+            Ok(Some(value)) if value.len() > self.config.parameter_bytes_max => {
+                Err(Declined::TooLong)
+            }
+            Ok(value) => Ok(value.as_deref()),
+            Err(declined) => Err(*declined),
+        };
+        self.finish_incoming(now, handle, ReplyBody(result).to_bytes());
     }
 
-    /// Asks whoever is at `route` for its key and epoch.
+    /// Asks whoever is at `route` for its key and epoch, again and again until `deadline`.
     ///
     /// # Errors
     /// [`CallError::Busy`] if too many such questions are under way.
     pub fn identify(
         &mut self,
-        _now: Instant,
-        _entropy: &mut dyn Entropy,
-        _route: A,
-        _deadline: Instant,
+        now: Instant,
+        route: A,
+        deadline: Instant,
     ) -> Result<IdentifyHandle, CallError> {
-        Err(CallError::Busy)
+        if self.questions.len() >= QUESTIONS_MAX {
+            return Err(CallError::Busy);
+        }
+        let handle = IdentifyHandle(self.next_number);
+        self.next_number += 1;
+        let nonce = self.gate.draw_nonce();
+        let mut question = Question::new(handle, nonce, route, deadline);
+        let datagram = question.ask(&self.config, now);
+        self.outbox.push(question.route().clone(), datagram);
+        self.questions.push(question);
+        Ok(handle)
     }
 
     /// Takes in a datagram that came from `from`. Whatever is in it, the worst that happens is that
     /// nothing does.
-    pub fn receive(
+    pub fn receive(&mut self, now: Instant, entropy: &mut dyn Entropy, from: A, datagram: &[u8]) {
+        let Ok(parsed) = Datagram::parse(datagram) else { return };
+        match parsed {
+            Datagram::Initiation(initiation) => {
+                self.on_initiation(now, entropy, from, datagram.len(), &initiation);
+            }
+            Datagram::Response(response) => self.on_response(now, entropy, from, &response),
+            Datagram::Data(data) => self.on_data(now, entropy, from, datagram.len(), &data),
+            Datagram::Probe(Probe { nonce }) => self.challenge(now, from, nonce),
+            Datagram::Challenge(challenge) => self.on_challenge(now, entropy, &challenge),
+            Datagram::Refusal(refusal) => self.on_refusal(now, entropy, &refusal),
+        }
+    }
+
+    fn on_data(
         &mut self,
-        _now: Instant,
-        _entropy: &mut dyn Entropy,
-        _from: A,
-        _datagram: &[u8],
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        from: A,
+        length: usize,
+        data: &Data<'_>,
     ) {
+        let config = &self.config;
+        let session = self
+            .sessions
+            .iter_mut()
+            .find(|session| session.index == data.receiver && !session.is_over(config, now));
+        let Some(session) = session else {
+            if self.gate.may_refuse(now) {
+                let refusal = Refusal { reason: RefusalReason::NoSuchSession, echo: data.echo() };
+                self.outbox.push(from, refusal.to_bytes().to_vec());
+            }
+            return;
+        };
+        let Ok((bytes, newest)) = session.open(data) else { return };
+        let moved = session.heard(now, &from, length, newest);
+        let pair = session.pair;
+        let newly_confirmed = !core::mem::replace(&mut session.confirmed, true);
+        if moved {
+            self.saw(&pair, from);
+        }
+        if newly_confirmed {
+            self.on_confirmed(now, entropy, data.receiver);
+        }
+        let Ok(message) = Message::parse(&bytes) else { return };
+        self.on_message(now, entropy, data.receiver, &message);
+    }
+
+    /// Takes in what an authenticated peer says.
+    fn on_message(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        session: SessionIndex,
+        message: &Message<'_>,
+    ) {
+        let Some(known) = self.session(session) else { return };
+        let (pair, incarnation) = (known.pair, known.incarnation);
+        if let Some(caller) = self.callers.find(&pair, incarnation) {
+            caller.raise_floor(message.floor);
+        }
+        match message.frame {
+            Frame::Acknowledge => {}
+            Frame::Call { number, fragment } => {
+                self.on_call(now, session, message.floor, number, &fragment);
+            }
+            Frame::Query { number } => self.on_query(now, session, number),
+            Frame::Want { number, burst, fragments } => {
+                self.on_want(now, session, number, burst, &fragments);
+            }
+            Frame::Running { number } => self.on_running(now, &pair, number),
+            Frame::Missing { number, fragments } => {
+                self.on_missing(now, &pair, number, &fragments);
+            }
+            Frame::Reply { number, held_us, fragment } => {
+                self.on_reply(now, entropy, &pair, number, held_us, &fragment);
+            }
+        }
     }
 
     /// Does what time has come for: sends again, gives up, forgets.
-    pub fn poll(&mut self, _now: Instant, _entropy: &mut dyn Entropy) {}
+    pub fn poll(&mut self, now: Instant, entropy: &mut dyn Entropy) {
+        self.poll_questions(now);
+        self.poll_sessions(now, entropy);
+        self.poll_calls(now, entropy);
+        self.poll_handshakes(now, entropy);
+        self.poll_acknowledgements(now);
+        self.callers.expire_assemblies(&self.config, now);
+    }
 
-    /// When to call [`Self::poll`] next, if nothing else happens.
+    /// When to call [`Self::poll`] next, if nothing else happens before.
     pub fn poll_at(&self) -> Option<Instant> {
-        None
+        let calls = self.calls.iter().flat_map(|call| {
+            let again = matches!(call.stage, Stage::Sent { .. }).then_some(call.next_at);
+            [Some(call.deadline), again]
+        });
+        let peers = self.peers.iter().flat_map(|peer| {
+            [peer.acknowledge_at, peer.handshake.as_ref().map(|handshake| handshake.next_at)]
+        });
+        let sessions =
+            self.sessions.iter().map(|session| session.created + self.config.session_lifetime);
+        let questions = self.questions.iter().map(Question::next_at);
+        calls
+            .chain(peers)
+            .flatten()
+            .chain(sessions)
+            .chain(questions)
+            .chain(self.callers.next_expiry(&self.config))
+            .min()
     }
 
     /// The next datagram to send, and where to.
     pub fn transmit(&mut self) -> Option<(A, Vec<u8>)> {
-        self.outbox.pop_front()
+        self.outbox.queue.pop_front()
     }
 
     /// The next event.
     pub fn event(&mut self) -> Option<Event<A>> {
         self.events.pop_front()
     }
+
+    fn machine(&self, id: &MachineId) -> Option<&Machine> {
+        self.machines.iter().find(|machine| machine.id == *id)
+    }
+
+    fn session(&self, index: SessionIndex) -> Option<&Session<A>> {
+        self.sessions.iter().find(|session| session.index == index)
+    }
+
+    fn peer(&mut self, pair: &Pair) -> Option<&mut Peer<A>> {
+        self.peers.iter_mut().find(|peer| peer.pair == *pair)
+    }
+
+    /// Below which number all calls of this pair are over.
+    fn floor(&self, pair: &Pair) -> CallNumber {
+        self.calls
+            .iter()
+            .filter(|call| call.pair == *pair)
+            .map(|call| call.number)
+            .min()
+            .unwrap_or(CallNumber(self.next_number))
+    }
+
+    /// Sends a frame over a session, to where the peer was last heard.
+    fn send(&mut self, session: SessionIndex, frame: Frame<'_>) -> Delivery {
+        let Some(pair) = self.session(session).map(|session| session.pair) else {
+            return Delivery::Withheld;
+        };
+        let message = Message { floor: self.floor(&pair), frame };
+        let delivery =
+            seal(&self.config, &mut self.sessions, &mut self.outbox, session, None, &message);
+        if delivery == Delivery::Sent {
+            self.acknowledged(&pair);
+        }
+        delivery
+    }
+
+    /// Takes note that the peer was just told this end's floor.
+    fn acknowledged(&mut self, pair: &Pair) {
+        if let Some(peer) = self.peer(pair) {
+            peer.acknowledge_at = None;
+        }
+    }
+
+    /// Reports where a peer is; while nobody takes the reports, only some are kept.
+    fn saw(&mut self, pair: &Pair, from: A) {
+        if self.events.len() < self.config.sessions_max {
+            self.events.push_back(Event::PeerSeen { machine: pair.local, peer: pair.peer, from });
+        }
+    }
+
+    fn poll_questions(&mut self, now: Instant) {
+        for question in &mut self.questions {
+            if question.next_at() <= now && !question.is_over(now) {
+                let datagram = question.ask(&self.config, now);
+                self.outbox.push(question.route().clone(), datagram);
+            }
+        }
+        for question in self.questions.extract_if(.., |question| question.is_over(now)) {
+            self.events.push_back(Event::Identified { handle: question.handle(), identity: None });
+        }
+    }
 }
+
+/// Whether a datagram went out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Delivery {
+    Sent,
+    /// The session is gone or used up, or the peer must first show that it receives at its address.
+    Withheld,
+}
+
+/// Seals a message and queues it, to `route` if one is named, else to where the peer was last
+/// heard.
+fn seal<A: Clone + PartialEq>(
+    config: &Config,
+    sessions: &mut [Session<A>],
+    outbox: &mut Outbox<A>,
+    index: SessionIndex,
+    route: Option<&A>,
+    message: &Message<'_>,
+) -> Delivery {
+    let Some(session) = sessions.iter_mut().find(|session| session.index == index) else {
+        return Delivery::Withheld;
+    };
+    let Some(datagram) = session.seal(config, message) else { return Delivery::Withheld };
+    let to = match route {
+        Some(route) => route.clone(),
+        None if session.may_send(datagram.len()) => session.route.clone(),
+        None => return Delivery::Withheld,
+    };
+    outbox.push(to, datagram);
+    Delivery::Sent
+}
+
+#[cfg(test)]
+mod tests;

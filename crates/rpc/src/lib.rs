@@ -4,9 +4,18 @@
 
 extern crate alloc;
 
+mod assembly;
+mod callers;
+mod calls;
 mod config;
 mod endpoint;
 mod event;
+mod gate;
+mod noise;
+mod question;
+mod round_trip;
+mod session;
+mod window;
 
 pub use config::{Config, ConfigError};
 pub use endpoint::Endpoint;

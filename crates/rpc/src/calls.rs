@@ -1,0 +1,171 @@
+//! The calling side: calls that are under way, and what is known of the peers they go to.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+
+use tenure_hal::Instant;
+use tenure_wire::datagram::{Cookie, Echo, Epoch, SessionIndex};
+use tenure_wire::frame::{CallNumber, FragmentSet};
+
+use crate::assembly::Assembly;
+use crate::noise::Initiated;
+use crate::round_trip::RoundTrip;
+use crate::session::Pair;
+
+/// One call that is under way.
+pub(crate) struct Call<A> {
+    pub(crate) number: CallNumber,
+    pub(crate) pair: Pair,
+    /// Where its caller believes the peer to be.
+    pub(crate) route: A,
+    /// What is sent.
+    pub(crate) body: Vec<u8>,
+    pub(crate) deadline: Instant,
+    /// How often something may be sent without an answer, in all and from now on.
+    pub(crate) attempts: u8,
+    pub(crate) attempts_left: u8,
+    /// When any part of it was first sent, by whichever way.
+    pub(crate) first_sent: Option<Instant>,
+    pub(crate) stage: Stage,
+    /// When something about it was last sent, and whether that was the only thing since the last
+    /// answer, so that the answer measures the round trip.
+    pub(crate) sent_at: Instant,
+    pub(crate) sent_once: bool,
+    /// How often something was sent since the last answer.
+    pub(crate) unanswered: u32,
+    /// How many answers in a row said no more than that it runs.
+    pub(crate) still_running: u32,
+    /// When to send something again, while in [`Stage::Sent`].
+    pub(crate) next_at: Instant,
+    /// Fragments of the body that the peer isn't known to have.
+    pub(crate) missing: FragmentSet,
+    /// Fragments of the body that were sent last.
+    pub(crate) in_flight: FragmentSet,
+    /// The reply, as far as it is here.
+    pub(crate) reply: Option<Assembly>,
+}
+
+/// Where a call stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// It waits for a session.
+    Waiting,
+    /// It is part of the initiation that is under way.
+    Riding,
+    /// It was sent over this session.
+    Sent {
+        /// This end's number of the session.
+        over: SessionIndex,
+    },
+}
+
+impl<A> Call<A> {
+    /// Takes note of an answer about this call; gives the round trip if it measures one.
+    pub(crate) fn answered(&mut self, now: Instant) -> Option<core::time::Duration> {
+        let measured = self.sent_once.then(|| now.since(self.sent_at));
+        self.sent_once = false;
+        self.unanswered = 0;
+        self.attempts_left = self.attempts;
+        measured
+    }
+
+    /// Takes note that something was sent that is to be answered by `now + timeout`.
+    pub(crate) fn sent(&mut self, now: Instant, timeout: core::time::Duration) {
+        self.first_sent.get_or_insert(now);
+        self.sent_once = self.unanswered == 0;
+        self.unanswered += 1;
+        self.sent_at = now;
+        self.next_at = now + timeout;
+    }
+
+    /// Whether it has never left this device, not even in part.
+    pub(crate) fn is_unsent(&self) -> bool {
+        self.first_sent.is_none()
+    }
+}
+
+/// What is known of a peer that is called.
+pub(crate) struct Peer<A> {
+    pub(crate) pair: Pair,
+    /// Its epoch, as it said itself or as was published.
+    pub(crate) epoch: Option<Epoch>,
+    /// The epoch that was last published, as the caller said.
+    pub(crate) hint: Option<Epoch>,
+    pub(crate) round_trip: RoundTrip,
+    /// How many fragments to send, or to ask for, at a time.
+    pub(crate) burst: u8,
+    pub(crate) handshake: Option<Handshake<A>>,
+    /// When to say which results have arrived, if nothing else is said before.
+    pub(crate) acknowledge_at: Option<Instant>,
+    pub(crate) last_used: Instant,
+    /// When it was last suspected to have lost its sessions.
+    pub(crate) last_doubt: Option<Instant>,
+}
+
+/// The fewest and the most fragments that are sent at a time.
+pub(crate) const BURST_MAX: u8 = 32;
+/// How many fragments are sent at a time before anything is known of the way.
+pub(crate) const BURST_INITIAL: u8 = 8;
+
+impl<A> Peer<A> {
+    pub(crate) fn new(now: Instant, pair: Pair) -> Self {
+        Self {
+            pair,
+            epoch: None,
+            hint: None,
+            round_trip: RoundTrip::default(),
+            burst: BURST_INITIAL,
+            handshake: None,
+            acknowledge_at: None,
+            last_used: now,
+            last_doubt: None,
+        }
+    }
+
+    /// Adapts the burst to what became of the last one: additive increase when all of it arrived,
+    /// halving when some was lost.
+    pub(crate) fn adapt_burst(&mut self, lost: bool) {
+        self.burst = if lost { (self.burst / 2).max(1) } else { self.burst + 4 }.min(BURST_MAX);
+    }
+}
+
+/// A handshake that this end opened.
+pub(crate) struct Handshake<A> {
+    pub(crate) step: Step,
+    pub(crate) route: A,
+    pub(crate) cookie: Cookie,
+    /// How often the current message was sent, when last, and when to send it again.
+    pub(crate) transmissions: u32,
+    pub(crate) sent_at: Instant,
+    pub(crate) next_at: Instant,
+    /// How many challenges were answered at once.
+    pub(crate) challenges: u8,
+    /// How often somebody said that the machine isn't there.
+    pub(crate) absences: u8,
+    /// How often more to send while no call waits for it.
+    pub(crate) attempts_in_background: u8,
+}
+
+/// How far a handshake is.
+pub(crate) enum Step {
+    /// Nothing could be sent yet.
+    Idle,
+    /// The peer was asked for its epoch.
+    Probing {
+        /// What the answer echoes.
+        nonce: Echo,
+    },
+    /// The first message was sent.
+    Initiating(Box<Initiating>),
+}
+
+/// What belongs to a first message that was sent.
+pub(crate) struct Initiating {
+    pub(crate) noise: Initiated,
+    pub(crate) index: SessionIndex,
+    pub(crate) datagram: Vec<u8>,
+    pub(crate) echo: Echo,
+    pub(crate) epoch: Epoch,
+    /// The call that it carries.
+    pub(crate) rider: Option<CallNumber>,
+}

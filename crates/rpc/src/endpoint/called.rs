@@ -1,0 +1,237 @@
+//! Calls that come in: executed at most once, and answered as often as they are asked for.
+
+use alloc::borrow::ToOwned;
+use alloc::vec::Vec;
+use core::hash::Hash;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_wire::datagram::SessionIndex;
+use tenure_wire::frame::{
+    CallBody, CallNumber, Declined, Fragment, FragmentSet, Frame, Message, ReplyBody,
+};
+
+use super::{Delivery, Endpoint, seal};
+use crate::callers::{Allowance, Forgotten, Verdict};
+use crate::calls::{BURST_INITIAL, BURST_MAX, Step};
+use crate::session::Pair;
+use crate::{Event, IncomingCallHandle};
+
+impl<A: Clone + Eq + Hash> Endpoint<A> {
+    pub(super) fn on_call(
+        &mut self,
+        now: Instant,
+        session: SessionIndex,
+        floor: CallNumber,
+        number: CallNumber,
+        fragment: &Fragment<'_>,
+    ) {
+        let Some(known) = self.session(session) else { return };
+        let (pair, incarnation) = (known.pair, known.incarnation);
+        // Whom nothing can be remembered of, nothing is executed for.
+        if !self.callers.has_room(&self.config, &pair, incarnation) {
+            let Some(forgotten) = self.callers.forget_one() else { return };
+            self.after_forgetting(now, forgotten);
+        }
+        let length = fragment.length();
+        let room_in_all = fragment.count() > 1 && self.callers.reclaim(&self.config, now, length);
+        let may_run = self.callers.running() < self.config.running_max;
+        let caller = self.callers.know(now, pair, incarnation);
+        caller.raise_floor(floor);
+        let room_of_caller =
+            caller.bytes_taken().saturating_add(length) <= self.config.buffer_bytes_per_caller_max;
+        let allowance = Allowance { may_run, may_assemble: room_in_all && room_of_caller };
+        let verdict = caller.take_fragment(&self.config, now, session, number, fragment, allowance);
+        self.carry_out(now, session, number, verdict);
+    }
+
+    pub(super) fn on_query(&mut self, now: Instant, session: SessionIndex, number: CallNumber) {
+        let Some(known) = self.session(session) else { return };
+        let (pair, incarnation) = (known.pair, known.incarnation);
+        let verdict = match self.callers.find(&pair, incarnation) {
+            Some(caller) => caller.query(now, session, number),
+            None => Verdict::Missing(FragmentSet::ALL),
+        };
+        self.carry_out(now, session, number, verdict);
+    }
+
+    pub(super) fn on_want(
+        &mut self,
+        now: Instant,
+        session: SessionIndex,
+        number: CallNumber,
+        burst: u8,
+        fragments: &FragmentSet,
+    ) {
+        let Some(known) = self.session(session) else { return };
+        let (pair, incarnation) = (known.pair, known.incarnation);
+        let Some(caller) = self.callers.find(&pair, incarnation) else { return };
+        match caller.query(now, session, number) {
+            Verdict::Reply => {
+                let burst = burst.clamp(1, BURST_MAX);
+                self.send_reply(now, &pair, incarnation, number, burst, fragments);
+            }
+            verdict => self.carry_out(now, session, number, verdict),
+        }
+    }
+
+    fn carry_out(
+        &mut self,
+        now: Instant,
+        session: SessionIndex,
+        number: CallNumber,
+        verdict: Verdict,
+    ) {
+        let Some(known) = self.session(session) else { return };
+        let (pair, incarnation) = (known.pair, known.incarnation);
+        match verdict {
+            Verdict::Ignore => {}
+            Verdict::Running => {
+                self.send(session, Frame::Running { number });
+            }
+            Verdict::Missing(fragments) => {
+                self.send(session, Frame::Missing { number, fragments });
+            }
+            Verdict::Reply => self.send_reply_again(now, &pair, incarnation, number),
+            Verdict::Execute(body) => {
+                let from = known.route.clone();
+                self.hand_out(now, &pair, incarnation, number, from, &body);
+            }
+        }
+    }
+
+    /// Gives a call, whole for the first time, to whoever executes it.
+    fn hand_out(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        incarnation: u64,
+        number: CallNumber,
+        from: A,
+        body: &[u8],
+    ) {
+        let Some(caller) = self.callers.find(pair, incarnation) else { return };
+        let handle = IncomingCallHandle { caller: caller.id, number };
+        match CallBody::parse(body) {
+            Ok(call) => self.events.push_back(Event::IncomingCall {
+                handle,
+                to: pair.local,
+                peer: pair.peer,
+                function: call.function.to_owned(),
+                parameter: call.parameter.map(<[u8]>::to_vec),
+                deadline: now + Duration::from_millis(call.remaining_ms.into()),
+                from,
+            }),
+            Err(_) => {
+                let body = ReplyBody(Err(Declined::NoSuchFunction)).to_bytes();
+                self.finish_incoming(now, handle, body);
+            }
+        }
+    }
+
+    pub(super) fn finish_incoming(
+        &mut self,
+        now: Instant,
+        handle: IncomingCallHandle,
+        body: Vec<u8>,
+    ) {
+        let Some(caller) = self.callers.by_id(handle.caller) else { return };
+        let (pair, incarnation) = (caller.pair, caller.incarnation);
+        if !caller.finish(handle.number, body) {
+            return;
+        }
+        self.send_reply_again(now, &pair, incarnation, handle.number);
+        let within_caller = self
+            .callers
+            .find(&pair, incarnation)
+            .is_some_and(|one| one.bytes_taken() <= self.config.buffer_bytes_per_caller_max);
+        let within_all = self.callers.reclaim(&self.config, now, 0);
+        if !(within_caller && within_all) {
+            if let Some(caller) = self.callers.find(&pair, incarnation) {
+                caller.drop_result(handle.number);
+            }
+        }
+    }
+
+    /// Sends a reply from its beginning.
+    pub(super) fn send_reply_again(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        incarnation: u64,
+        number: CallNumber,
+    ) {
+        self.send_reply(now, pair, incarnation, number, BURST_INITIAL, &FragmentSet::ALL);
+    }
+
+    /// Sends the first `burst` of those fragments of a reply that are wanted, over the session by
+    /// which the caller last asked, or its newest one.
+    fn send_reply(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        incarnation: u64,
+        number: CallNumber,
+        burst: u8,
+        wanted: &FragmentSet,
+    ) {
+        let floor = self.floor(pair);
+        let Self { config, sessions, outbox, callers, .. } = self;
+        let Some(caller) = callers.find(pair, incarnation) else { return };
+        let Some((body, asked_over, asked_at)) = caller.reply(number) else { return };
+        let of_caller = sessions
+            .iter()
+            .filter(|session| session.pair == *pair && session.incarnation == incarnation)
+            .max_by_key(|session| (session.index == asked_over, session.created));
+        let Some(index) = of_caller.map(|session| session.index) else { return };
+        let held_us = u32::try_from(now.since(asked_at).as_micros()).unwrap_or(u32::MAX);
+        let fragment_bytes = config.fragment_bytes();
+        let count = body.len().div_ceil(fragment_bytes.into());
+        let burst: Vec<usize> =
+            FragmentSet::first(count).intersection(wanted).iter().take(burst.into()).collect();
+        let mut withheld = false;
+        for fragment_index in &burst {
+            let last = Some(fragment_index) == burst.last();
+            let Some(fragment) = Fragment::of(body, fragment_bytes, *fragment_index, last) else {
+                continue;
+            };
+            let frame = Frame::Reply { number, held_us, fragment };
+            let message = Message { floor, frame };
+            if seal(config, sessions, outbox, index, None, &message) == Delivery::Withheld {
+                withheld = true;
+                break;
+            }
+        }
+        if withheld {
+            caller.withhold(number);
+            self.send(index, Frame::Running { number });
+        } else {
+            self.acknowledged(pair);
+        }
+    }
+
+    /// Ends the sessions of a caller that was forgotten, and sees to it that no initiation of its
+    /// is accepted any more that may carry a call it made before.
+    pub(super) fn after_forgetting(&mut self, now: Instant, forgotten: Forgotten) {
+        if forgotten.last_call.is_some_and(|last| last >= self.gate.epoch_began()) {
+            self.gate.begin_epoch(now);
+        }
+        let Forgotten { pair, incarnation, .. } = forgotten;
+        let of_caller = |session: &&crate::session::Session<A>| {
+            session.pair == pair && session.incarnation == incarnation
+        };
+        while let Some(index) = self.sessions.iter().find(of_caller).map(|one| one.index) {
+            self.end_session(index);
+        }
+        // What an initiation under way says of this end's memory is no longer true.
+        self.recall_initiation(now, &pair);
+    }
+
+    fn recall_initiation(&mut self, now: Instant, pair: &Pair) {
+        self.unseat_rider(pair);
+        if let Some(handshake) = self.peer(pair).and_then(|peer| peer.handshake.as_mut()) {
+            handshake.step = Step::Idle;
+            handshake.next_at = now;
+        }
+    }
+}

@@ -1,0 +1,451 @@
+//! Calls that go out: sent, asked after, and brought to exactly one end.
+
+use alloc::vec::Vec;
+use core::hash::Hash;
+use core::time::Duration;
+
+use tenure_hal::{Entropy, Instant};
+use tenure_wire::datagram::{Epoch, SessionIndex};
+use tenure_wire::frame::{CallNumber, Fragment, FragmentSet, Frame, Message, ReplyBody};
+
+use super::{Delivery, Endpoint, seal};
+use crate::assembly::Assembly;
+use crate::calls::{Call, Peer, Stage};
+use crate::session::Pair;
+use crate::{CallHandle, Event, Failure, OutgoingCall};
+
+/// After how many messages without an answer a session is suspected to be dead.
+const UNANSWERED_DOUBT: u32 = 2;
+
+impl<A: Clone + Eq + Hash> Endpoint<A> {
+    /// Makes a peer known, in the place of one that no call goes to if need be.
+    pub(super) fn know_peer(&mut self, now: Instant, pair: Pair, hint: Option<Epoch>) -> bool {
+        if self.peer(&pair).is_none() {
+            if self.peers.len() >= self.config.peers_max {
+                let idle = self
+                    .peers
+                    .iter()
+                    .enumerate()
+                    .filter(|(_, peer)| !self.calls.iter().any(|call| call.pair == peer.pair))
+                    .min_by_key(|(_, peer)| peer.last_used)
+                    .map(|(position, _)| position);
+                let Some(position) = idle else { return false };
+                self.peers.swap_remove(position);
+            }
+            self.peers.push(Peer::new(now, pair));
+        }
+        if let Some(peer) = self.peer(&pair) {
+            peer.last_used = now;
+            // What the peer said itself holds until something else is published.
+            if hint.is_some() && hint != peer.hint {
+                peer.hint = hint;
+                peer.epoch = hint;
+            }
+        }
+        true
+    }
+
+    /// Sends what waits for a session, over the newest there is, or opens one.
+    pub(super) fn advance(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
+        let waiting: Vec<CallNumber> = self
+            .calls
+            .iter()
+            .filter(|call| call.pair == *pair && call.stage == Stage::Waiting)
+            .map(|call| call.number)
+            .collect();
+        let Some(first) = waiting.first() else { return };
+        let Some(route) = self.call_of(pair, *first).map(|call| call.route.clone()) else {
+            return;
+        };
+        match self.newest_session(now, pair) {
+            Some(session) => {
+                let (index, old) = (session.index, session.wants_successor(&self.config, now));
+                let mut unsure = false;
+                for number in waiting {
+                    unsure |= self.place(now, number, index) == Placement::Unsure;
+                }
+                if old || unsure {
+                    self.open(now, entropy, pair, route);
+                }
+            }
+            None => self.open(now, entropy, pair, route),
+        }
+    }
+
+    /// The call that travelled in an initiation is on this session now.
+    pub(super) fn seat_rider(
+        &mut self,
+        now: Instant,
+        over: SessionIndex,
+        rider: Option<CallNumber>,
+    ) {
+        let rider = self.calls.iter_mut().find(|call| Some(call.number) == rider);
+        let Some(call) = rider.filter(|call| call.stage == Stage::Riding) else { return };
+        let timeout = self
+            .peers
+            .iter()
+            .find(|peer| peer.pair == call.pair)
+            .map_or(self.config.timeout_initial, |peer| peer.round_trip.timeout(&self.config, 0));
+        call.stage = Stage::Sent { over };
+        call.attempts_left = call.attempts;
+        call.sent(now, timeout);
+        call.sent_once = false;
+    }
+
+    /// Moves the calls of a session's pair to that session, newly established: those that wait, and
+    /// those that were sent over others, which the peer may have lost.
+    pub(super) fn settle(&mut self, now: Instant, index: SessionIndex) {
+        let Some(pair) = self.session(index).map(|session| session.pair) else { return };
+        let numbers: Vec<CallNumber> = self
+            .calls
+            .iter()
+            .filter(|call| call.pair == pair && call.stage != (Stage::Sent { over: index }))
+            .filter(|call| call.stage != Stage::Riding)
+            .map(|call| call.number)
+            .collect();
+        for number in numbers {
+            self.place(now, number, index);
+        }
+    }
+
+    /// Sends a call over a session. One that was sent before is sent again only if the peer still
+    /// knows whether it executed it.
+    fn place(&mut self, now: Instant, number: CallNumber, index: SessionIndex) -> Placement {
+        let Some(session) = self.session(index) else { return Placement::Unsure };
+        let (remembers_since, opened_here) = (session.peer_remembers_since, session.opened_here);
+        let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else {
+            return Placement::Over;
+        };
+        if call.first_sent.is_some_and(|first| first <= remembers_since) {
+            if !opened_here {
+                return Placement::Unsure;
+            }
+            self.finish(now, number, Err(Failure::OutcomeUnknown));
+            return Placement::Over;
+        }
+        call.stage = Stage::Sent { over: index };
+        call.unanswered = 0;
+        call.attempts_left = call.attempts;
+        self.transmit_call(now, number);
+        Placement::Sent
+    }
+
+    /// Sends what a call needs next: its fragments, a question, or a wish for the reply's.
+    fn transmit_call(&mut self, now: Instant, number: CallNumber) {
+        let Some(call) = self.calls.iter().find(|call| call.number == number) else { return };
+        let (pair, Stage::Sent { over }) = (call.pair, call.stage) else { return };
+        let floor = self.floor(&pair);
+        let Self { config, sessions, outbox, calls, peers, .. } = self;
+        let Some(call) = calls.iter_mut().find(|call| call.number == number) else { return };
+        let Some(peer) = peers.iter_mut().find(|peer| peer.pair == pair) else { return };
+        // Every other time without an answer, try where the caller believes the peer to be.
+        let route = (call.unanswered % 2 == 1).then(|| call.route.clone());
+        let mut deliver = |frame: Frame<'_>| {
+            seal(config, sessions, outbox, over, route.as_ref(), &Message { floor, frame })
+                == Delivery::Sent
+        };
+        let delivered = match call.next_frames(config.fragment_bytes()) {
+            NextFrames::Want(fragments) => {
+                deliver(Frame::Want { number, burst: peer.burst, fragments })
+            }
+            NextFrames::Query => deliver(Frame::Query { number }),
+            NextFrames::Body => {
+                let burst: Vec<usize> = call.missing.iter().take(usize::from(peer.burst)).collect();
+                call.in_flight = FragmentSet::EMPTY;
+                let mut delivered = false;
+                for index in &burst {
+                    let last = Some(index) == burst.last();
+                    let fragment = Fragment::of(&call.body, config.fragment_bytes(), *index, last);
+                    let Some(fragment) = fragment else { continue };
+                    delivered |= deliver(Frame::Call { number, fragment });
+                    call.in_flight.insert(*index);
+                }
+                delivered
+            }
+        };
+        let retries = call.unanswered.max(call.still_running);
+        call.sent(now, peer.round_trip.timeout(config, retries));
+        if delivered {
+            peer.acknowledge_at = None;
+        }
+    }
+
+    pub(super) fn on_running(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
+        let Some(measured) = self.call_of(pair, number).map(|call| {
+            call.missing = FragmentSet::EMPTY;
+            call.still_running = call.still_running.saturating_add(1);
+            call.answered(now)
+        }) else {
+            return;
+        };
+        let round_trip = self.sample(pair, measured);
+        let config = self.config.clone();
+        if let Some(call) = self.call_of(pair, number) {
+            call.next_at = now + round_trip.timeout(&config, call.still_running);
+        }
+    }
+
+    pub(super) fn on_missing(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        number: CallNumber,
+        fragments: &FragmentSet,
+    ) {
+        let fragment_bytes = self.config.fragment_bytes();
+        let Some(call) = self.call_of(pair, number) else { return };
+        if call.reply.is_some() {
+            return;
+        }
+        let missing = fragments.intersection(&call.all_fragments(fragment_bytes));
+        if missing.is_empty() {
+            return;
+        }
+        let lost = !missing.intersection(&call.in_flight).is_empty();
+        call.missing = missing;
+        call.still_running = 0;
+        let measured = call.answered(now);
+        self.sample(pair, measured);
+        if let Some(peer) = self.peer(pair) {
+            peer.adapt_burst(lost);
+        }
+        self.transmit_call(now, number);
+    }
+
+    pub(super) fn on_reply(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        pair: &Pair,
+        number: CallNumber,
+        held_us: u32,
+        fragment: &Fragment<'_>,
+    ) {
+        let body_bytes_max = self.config.body_bytes_max();
+        let taken: usize = self.calls.iter().map(Call::reply_bytes).sum();
+        let room = self.config.buffer_bytes_max.saturating_sub(taken);
+        let Some(call) = self.call_of(pair, number) else { return };
+        if fragment.length() > body_bytes_max {
+            return self.finish(now, number, Err(Failure::TooLong));
+        }
+        if call.reply.is_none() && fragment.length() > room {
+            return;
+        }
+        let measured = call
+            .answered(now)
+            .map(|whole| whole.saturating_sub(Duration::from_micros(held_us.into())));
+        let reply = call.reply.get_or_insert_with(|| Assembly::begin(fragment));
+        reply.add(fragment);
+        let Some(body) = reply.complete() else {
+            let lost = reply.has_gap_before(fragment.index());
+            self.sample(pair, measured);
+            return self.on_reply_in_part(now, pair, number, fragment.last_of_burst(), lost);
+        };
+        self.sample(pair, measured);
+        let result = match ReplyBody::parse(&body) {
+            Ok(ReplyBody(Ok(result))) => Ok(result.map(<[u8]>::to_vec)),
+            Ok(ReplyBody(Err(declined))) => Err(declined.into()),
+            // The peer is who it should be, and talks nonsense.
+            Err(_) => Err(Failure::Execution),
+        };
+        self.finish(now, number, result);
+        self.advance(now, entropy, pair);
+    }
+
+    /// Asks for the fragments that are still missing once a burst is over.
+    fn on_reply_in_part(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        number: CallNumber,
+        burst_over: bool,
+        lost: bool,
+    ) {
+        if burst_over {
+            if let Some(peer) = self.peer(pair) {
+                peer.adapt_burst(lost);
+            }
+            return self.transmit_call(now, number);
+        }
+        let Some(peer) = self.peer(pair) else { return };
+        let round_trip = peer.round_trip;
+        let timeout = round_trip.timeout(&self.config, 0);
+        if let Some(call) = self.call_of(pair, number) {
+            call.next_at = now + timeout;
+        }
+    }
+
+    /// Asks again after calls whose answer is overdue, and ends those whose time is up.
+    pub(super) fn poll_calls(&mut self, now: Instant, entropy: &mut dyn Entropy) {
+        while let Some(call) = self.calls.iter().find(|call| call.deadline <= now) {
+            self.finish(now, call.number, Err(Failure::Deadline));
+        }
+        let due: Vec<CallNumber> = self
+            .calls
+            .iter()
+            .filter(|call| matches!(call.stage, Stage::Sent { .. }) && call.next_at <= now)
+            .map(|call| call.number)
+            .collect();
+        for number in due {
+            self.retry_call(now, entropy, number);
+        }
+    }
+
+    fn retry_call(&mut self, now: Instant, entropy: &mut dyn Entropy, number: CallNumber) {
+        let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else { return };
+        let Some(left) = call.attempts_left.checked_sub(1) else {
+            return self.finish(now, number, Err(Failure::Unreachable));
+        };
+        call.attempts_left = left;
+        let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
+        if unanswered > 0 {
+            if let Some(peer) = self.peer(&pair) {
+                peer.adapt_burst(true);
+            }
+        }
+        if unanswered >= UNANSWERED_DOUBT {
+            self.doubt(now, entropy, &pair, route);
+        }
+        self.transmit_call(now, number);
+    }
+
+    /// Tells peers which results have arrived, where nothing else did in time.
+    pub(super) fn poll_acknowledgements(&mut self, now: Instant) {
+        let due: Vec<Pair> = self
+            .peers
+            .iter()
+            .filter(|peer| peer.acknowledge_at.is_some_and(|at| at <= now))
+            .map(|peer| peer.pair)
+            .collect();
+        for pair in due {
+            self.acknowledged(&pair);
+            if let Some(index) = self.newest_session(now, &pair).map(|session| session.index) {
+                self.send(index, Frame::Acknowledge);
+            }
+        }
+    }
+
+    /// Ends a call, and says so.
+    pub(super) fn finish(
+        &mut self,
+        now: Instant,
+        number: CallNumber,
+        result: Result<Option<Vec<u8>>, Failure>,
+    ) {
+        if self.withdraw(now, number) {
+            self.events.push_back(Event::CallDone { handle: CallHandle(number), result });
+        }
+    }
+
+    /// Ends a call without a word. The peer will be told that it needn't remember it.
+    pub(super) fn withdraw(&mut self, now: Instant, number: CallNumber) -> bool {
+        let Some(position) = self.calls.iter().position(|call| call.number == number) else {
+            return false;
+        };
+        let call = self.calls.swap_remove(position);
+        let acknowledge_at = now + self.config.acknowledge_after;
+        if let Some(peer) = self.peer(&call.pair) {
+            peer.last_used = now;
+            if matches!(call.stage, Stage::Sent { .. }) {
+                peer.acknowledge_at.get_or_insert(acknowledge_at);
+            }
+        }
+        true
+    }
+
+    fn call_of(&mut self, pair: &Pair, number: CallNumber) -> Option<&mut Call<A>> {
+        self.calls.iter_mut().find(|call| call.number == number && call.pair == *pair)
+    }
+
+    fn sample(&mut self, pair: &Pair, measured: Option<Duration>) -> crate::round_trip::RoundTrip {
+        let Some(peer) = self.peer(pair) else { return Default::default() };
+        if let Some(measured) = measured {
+            peer.round_trip.sample(measured);
+        }
+        peer.round_trip
+    }
+}
+
+/// What came of trying to send a call over a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Placement {
+    /// It was sent.
+    Sent,
+    /// It has come to its end.
+    Over,
+    /// It may have been executed and forgotten. A session that this end opens will tell.
+    Unsure,
+}
+
+/// What to send for a call.
+enum NextFrames {
+    Want(FragmentSet),
+    Query,
+    Body,
+}
+
+impl<A> Call<A> {
+    pub(super) fn new(
+        now: Instant,
+        number: CallNumber,
+        pair: Pair,
+        route: A,
+        body: Vec<u8>,
+        fragment_bytes: u16,
+        call: &OutgoingCall,
+    ) -> Self {
+        let attempts = call.attempts.max(1) - 1;
+        let missing = all_fragments(&body, fragment_bytes);
+        Self {
+            number,
+            pair,
+            route,
+            body,
+            deadline: call.deadline,
+            attempts,
+            attempts_left: attempts,
+            first_sent: None,
+            stage: Stage::Waiting,
+            sent_at: now,
+            sent_once: false,
+            unanswered: 0,
+            still_running: 0,
+            next_at: now,
+            missing,
+            in_flight: FragmentSet::EMPTY,
+            reply: None,
+        }
+    }
+
+    fn all_fragments(&self, fragment_bytes: u16) -> FragmentSet {
+        all_fragments(&self.body, fragment_bytes)
+    }
+
+    /// A call in one fragment is simply sent again; of a longer one it is asked first what is
+    /// missing.
+    fn next_frames(&self, fragment_bytes: u16) -> NextFrames {
+        if let Some(reply) = &self.reply {
+            return NextFrames::Want(reply.missing());
+        }
+        let short = self.body.len() <= usize::from(fragment_bytes);
+        let fresh = self.unanswered == 0 && self.first_sent.is_none_or(|_| self.was_answered());
+        if !self.missing.is_empty() && (short || fresh) {
+            NextFrames::Body
+        } else {
+            NextFrames::Query
+        }
+    }
+
+    /// Whether the last thing heard was what is missing, so that it can be sent at once.
+    fn was_answered(&self) -> bool {
+        !self.in_flight.is_empty()
+    }
+
+    fn reply_bytes(&self) -> usize {
+        self.reply.as_ref().map_or(0, Assembly::bytes_taken)
+    }
+}
+
+fn all_fragments(body: &[u8], fragment_bytes: u16) -> FragmentSet {
+    FragmentSet::first(body.len().div_ceil(usize::from(fragment_bytes.max(1))))
+}

@@ -1,0 +1,650 @@
+//! Handshakes, from both ends, and the sessions that come of them.
+
+use alloc::boxed::Box;
+use alloc::vec::Vec;
+use core::hash::Hash;
+use core::time::Duration;
+
+use tenure_crypto::{StaticSecret, machine_id};
+use tenure_hal::{Entropy, Instant};
+use tenure_wire::PublicKey;
+use tenure_wire::datagram::{
+    Challenge, Cookie, Echo, Epoch, INITIATION_OVERHEAD, Initiation, Probe, Refusal, RefusalReason,
+    Response, SessionIndex,
+};
+use tenure_wire::frame::{
+    CallNumber, FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greeting, Message,
+};
+
+use super::Endpoint;
+use crate::calls::{Call, Handshake, Initiating, Peer, Stage, Step};
+use crate::gate::Admission;
+use crate::noise::{Invited, initiate};
+use crate::session::{Opening, Pair, Reach, Session};
+use crate::{Event, Failure, Identity};
+
+/// What binds a handshake to this protocol; the initiation's header follows it in the prologue.
+const PROTOCOL: &[u8] = b"tenure rpc 1";
+
+/// How many challenges in a row are answered at once; after that, only when a timeout is up. Those
+/// who see the initiations could keep an endpoint busy with false challenges otherwise.
+const CHALLENGES_AT_ONCE: u8 = 2;
+/// How often it must be said that a machine isn't there before it is believed.
+const ABSENCES_BELIEVED: u8 = 2;
+/// How often an initiation is sent while no call waits for it.
+const ATTEMPTS_IN_BACKGROUND: u8 = 4;
+/// Sessions of one pair; a successor, and one that the other end opened at the same time.
+const SESSIONS_PER_PAIR_MAX: usize = 3;
+/// The least time between two handshakes that are begun because a peer seems to have lost its
+/// sessions.
+const DOUBT_PERIOD: Duration = Duration::from_secs(1);
+
+/// How far apart two clocks run at most: one part in this many.
+const CLOCK_DRIFT: u32 = 1_000;
+
+impl<A: Clone + Eq + Hash> Endpoint<A> {
+    // The initiator.
+
+    /// Begins a handshake with a peer unless one is under way.
+    pub(super) fn open(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair, route: A) {
+        let Some(peer) = self.peer(pair) else { return };
+        if peer.handshake.is_none() {
+            peer.handshake = Some(Handshake {
+                step: Step::Idle,
+                route,
+                cookie: Cookie::NONE,
+                transmissions: 0,
+                sent_at: now,
+                next_at: now,
+                challenges: 0,
+                absences: 0,
+                attempts_in_background: ATTEMPTS_IN_BACKGROUND,
+            });
+            self.begin(now, entropy, pair);
+        }
+    }
+
+    /// Begins a handshake because a peer seems to have lost its sessions, though not too often.
+    pub(super) fn doubt(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair, route: A) {
+        let Some(peer) = self.peer(pair) else { return };
+        if peer.last_doubt.is_none_or(|last| now.since(last) >= DOUBT_PERIOD) {
+            peer.last_doubt = Some(now);
+            self.open(now, entropy, pair, route);
+        }
+    }
+
+    /// Builds and sends the first message that the peer's epoch allows.
+    fn begin(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
+        let nonce = self.gate.draw_nonce();
+        let Some(peer) = self.peer(pair) else { return };
+        let Some(epoch) = peer.epoch else {
+            if let Some(handshake) = &mut peer.handshake {
+                handshake.step = Step::Probing { nonce };
+                handshake.transmissions = 0;
+            }
+            return self.transmit_handshake(now, pair);
+        };
+        match self.initiation(now, entropy, pair, epoch) {
+            Ok(initiating) => {
+                if let Some(handshake) = self.peer(pair).and_then(|peer| peer.handshake.as_mut()) {
+                    handshake.step = Step::Initiating(Box::new(initiating));
+                    handshake.transmissions = 0;
+                }
+                self.transmit_handshake(now, pair);
+            }
+            Err(NoInitiation::Entropy) => {
+                let again = now + self.config.timeout_initial;
+                if let Some(handshake) = self.peer(pair).and_then(|peer| peer.handshake.as_mut()) {
+                    handshake.step = Step::Idle;
+                    handshake.next_at = again;
+                }
+            }
+            Err(NoInitiation::BadKey) => self.give_up_opening(now, pair, Failure::Unreachable),
+        }
+    }
+
+    /// The first message of a handshake, with a call in it if one waits that was never sent before:
+    /// the peer can't tell whether it executed, in an epoch before this, one that was.
+    fn initiation(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        pair: &Pair,
+        epoch: Epoch,
+    ) -> Result<Initiating, NoInitiation> {
+        let ephemeral = StaticSecret::generate(entropy).map_err(|_| NoInitiation::Entropy)?;
+        let index = self.unused_index();
+        let payload_bytes_max = self.config.datagram_bytes_max - INITIATION_OVERHEAD;
+        let body_bytes_max = payload_bytes_max.saturating_sub(Greeting::BYTES + FRAGMENT_OVERHEAD);
+        let rider = self.calls.iter().position(|call| {
+            call.pair == *pair
+                && call.stage == Stage::Waiting
+                && call.is_unsent()
+                && call.body.len() <= body_bytes_max
+        });
+        let rider_number = rider.map(|position| self.calls[position].number);
+        let frame = rider.and_then(|position| {
+            let call = &self.calls[position];
+            let length = u16::try_from(call.body.len()).ok()?;
+            let fragment = Fragment::of(&call.body, length, 0, true)?;
+            Some(Frame::Call { number: call.number, fragment })
+        });
+        let mut payload = Vec::with_capacity(payload_bytes_max);
+        payload.extend_from_slice(&self.greeting(now, pair, None).to_bytes());
+        let message =
+            Message { floor: self.floor(pair), frame: frame.unwrap_or(Frame::Acknowledge) };
+        message.emit(&mut payload);
+
+        let machine = self.machine(&pair.local).ok_or(NoInitiation::BadKey)?;
+        let header = Initiation::header(&machine_id(&pair.peer), index, &epoch);
+        let mut datagram = Vec::with_capacity(INITIATION_OVERHEAD + payload.len());
+        datagram.extend_from_slice(&header);
+        datagram.extend_from_slice(&Cookie::NONE.0);
+        let noise_start = datagram.len();
+        let noise = initiate(
+            &machine.secret,
+            &machine.key,
+            &pair.peer,
+            ephemeral,
+            &[PROTOCOL, &header],
+            &payload,
+            &mut datagram,
+        )
+        .map_err(|_| NoInitiation::BadKey)?;
+        let echo = datagram[noise_start..].first_chunk().map_or(Echo([0; 16]), |echo| Echo(*echo));
+        if let Some(call) = rider.and_then(|position| self.calls.get_mut(position)) {
+            call.stage = Stage::Riding;
+            call.first_sent = Some(now);
+        }
+        Ok(Initiating { noise, index, datagram, echo, epoch, rider: rider_number })
+    }
+
+    /// Sends the current message of a handshake.
+    fn transmit_handshake(&mut self, now: Instant, pair: &Pair) {
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.pair == *pair) else { return };
+        let Some(handshake) = &mut peer.handshake else { return };
+        let datagram = match &mut handshake.step {
+            Step::Idle => return,
+            Step::Probing { nonce } => Probe { nonce: *nonce }.to_bytes().to_vec(),
+            Step::Initiating(initiating) => {
+                Initiation::set_cookie(&mut initiating.datagram, &handshake.cookie);
+                initiating.datagram.clone()
+            }
+        };
+        self.outbox.push(handshake.route.clone(), datagram);
+        let timeout = peer.round_trip.timeout(&self.config, handshake.transmissions);
+        handshake.transmissions += 1;
+        handshake.sent_at = now;
+        handshake.next_at = now + timeout;
+    }
+
+    /// Sends handshakes again whose answer is overdue, and gives up those that nobody waits for.
+    pub(super) fn poll_handshakes(&mut self, now: Instant, entropy: &mut dyn Entropy) {
+        let due: Vec<Pair> = self
+            .peers
+            .iter()
+            .filter(|peer| peer.handshake.as_ref().is_some_and(|one| one.next_at <= now))
+            .map(|peer| peer.pair)
+            .collect();
+        for pair in due {
+            self.retry_handshake(now, entropy, &pair);
+        }
+    }
+
+    fn retry_handshake(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
+        let mut exhausted = Vec::new();
+        let mut waiting = None;
+        for call in self.calls.iter_mut().filter(|call| call.waits_for_session(pair)) {
+            match call.attempts_left.checked_sub(1) {
+                Some(left) => {
+                    call.attempts_left = left;
+                    waiting = Some(call.route.clone());
+                }
+                None => exhausted.push(call.number),
+            }
+        }
+        for number in exhausted {
+            self.finish(now, number, Err(Failure::Unreachable));
+        }
+        let heard_at = self.newest_session(now, pair).map(|session| session.route.clone());
+        let Some(peer) = self.peer(pair) else { return };
+        let Some(handshake) = &mut peer.handshake else { return };
+        match waiting {
+            // Every other time, to where the peer was last heard, if that is somewhere else.
+            Some(route) => {
+                let alternate = heard_at.filter(|_| handshake.transmissions % 2 == 1);
+                handshake.route = alternate.unwrap_or(route);
+            }
+            None => match handshake.attempts_in_background.checked_sub(1) {
+                Some(left) => handshake.attempts_in_background = left,
+                None => return self.close_handshake(pair),
+            },
+        }
+        let holds = match &handshake.step {
+            Step::Idle => false,
+            Step::Probing { .. } => peer.epoch.is_none(),
+            Step::Initiating(initiating) => peer.epoch == Some(initiating.epoch),
+        };
+        if holds {
+            self.transmit_handshake(now, pair);
+        } else {
+            self.begin_again(now, entropy, pair);
+        }
+    }
+
+    /// Drops the current message of a handshake, which may have been received, and builds another.
+    fn begin_again(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
+        self.unseat_rider(pair);
+        self.begin(now, entropy, pair);
+    }
+
+    /// Takes the call out of an initiation that is given up: it waits for a session from now on.
+    pub(super) fn unseat_rider(&mut self, pair: &Pair) {
+        for call in &mut self.calls {
+            if call.pair == *pair && call.stage == Stage::Riding {
+                call.stage = Stage::Waiting;
+            }
+        }
+    }
+
+    /// Ends a handshake without a session.
+    pub(super) fn close_handshake(&mut self, pair: &Pair) {
+        if let Some(peer) = self.peer(pair) {
+            peer.handshake = None;
+        }
+    }
+
+    /// Ends a handshake without a session, and the calls that wait for one with it.
+    fn give_up_opening(&mut self, now: Instant, pair: &Pair, failure: Failure) {
+        self.close_handshake(pair);
+        while let Some(call) = self.calls.iter().find(|call| call.waits_for_session(pair)) {
+            self.finish(now, call.number, Err(failure));
+        }
+    }
+
+    pub(super) fn on_challenge(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        challenge: &Challenge,
+    ) {
+        if let Some(position) =
+            self.questions.iter().position(|question| question.is_answered_by(&challenge.echo))
+        {
+            let question = self.questions.swap_remove(position);
+            let key = (challenge.key != PublicKey([0; 32])).then_some(challenge.key);
+            let identity = Some(Identity { key, epoch: challenge.epoch });
+            self.events.push_back(Event::Identified { handle: question.handle(), identity });
+            return;
+        }
+        let Some(peer) = self.peers.iter_mut().find(|peer| peer.opened_with(&challenge.echo))
+        else {
+            return;
+        };
+        let pair = peer.pair;
+        let Some(handshake) = &mut peer.handshake else { return };
+        if handshake.transmissions == 1 {
+            peer.round_trip.sample(now.since(handshake.sent_at));
+        }
+        handshake.cookie = challenge.cookie;
+        let same_epoch = peer.epoch == Some(challenge.epoch);
+        peer.epoch = Some(challenge.epoch);
+        handshake.challenges = handshake.challenges.saturating_add(1);
+        if handshake.challenges > CHALLENGES_AT_ONCE {
+            return;
+        }
+        match handshake.step {
+            Step::Initiating(_) if same_epoch => self.transmit_handshake(now, &pair),
+            _ => self.begin_again(now, entropy, &pair),
+        }
+    }
+
+    pub(super) fn on_refusal(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        refusal: &Refusal,
+    ) {
+        match refusal.reason {
+            RefusalReason::NoSuchMachine => {
+                let refused = self.peers.iter_mut().find(|peer| peer.opened_with(&refusal.echo));
+                let Some(peer) = refused else { return };
+                let pair = peer.pair;
+                let Some(handshake) = &mut peer.handshake else { return };
+                handshake.absences += 1;
+                if handshake.absences >= ABSENCES_BELIEVED {
+                    self.give_up_opening(now, &pair, Failure::NoSuchMachine);
+                }
+            }
+            RefusalReason::NoSuchSession => {
+                let refused =
+                    self.sessions.iter().find(|session| session.sent_recently(&refusal.echo));
+                let Some(session) = refused else { return };
+                let (pair, index) = (session.pair, session.index);
+                let outstanding = self
+                    .calls
+                    .iter()
+                    .find(|call| call.stage == Stage::Sent { over: index } && call.unanswered > 0);
+                if let Some(call) = outstanding {
+                    let route = call.route.clone();
+                    self.doubt(now, entropy, &pair, route);
+                }
+            }
+        }
+    }
+
+    pub(super) fn on_response(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        from: A,
+        response: &Response<'_>,
+    ) {
+        let answered = self.peers.iter().find_map(|peer| {
+            let handshake = peer.handshake.as_ref()?;
+            let Step::Initiating(initiating) = &handshake.step else { return None };
+            (initiating.index == response.receiver).then_some((peer.pair, handshake, initiating))
+        });
+        let Some((pair, handshake, initiating)) = answered else { return };
+        let Ok((keys, payload)) = initiating.noise.read_response(response.noise) else { return };
+        let Ok((remote, greeting, _)) = parse_response(&payload) else { return };
+        let measured = (handshake.transmissions == 1).then(|| now.since(handshake.sent_at));
+        let (index, rider) = (initiating.index, initiating.rider);
+        if let Some(peer) = self.peer(&pair) {
+            peer.handshake = None;
+            if let Some(measured) = measured {
+                peer.round_trip.sample(measured);
+            }
+        }
+        if !self.make_room_for_session(now, &pair, true) {
+            self.unseat_rider(&pair);
+            return self.open(now, entropy, &pair, from);
+        }
+        self.sessions.push(Session::new(
+            now,
+            Opening {
+                index,
+                remote,
+                pair,
+                incarnation: greeting.incarnation,
+                opened_here: true,
+                route: from,
+                reaches: Reach::Shown,
+                peer_remembers_since: remembers_since(now, &greeting),
+                keys,
+            },
+        ));
+        self.seat_rider(now, index, rider);
+        // Confirms the session, and the address, to the responder even if nothing else does.
+        self.send(index, Frame::Acknowledge);
+        self.settle(now, index);
+    }
+
+    /// The number of a session that doesn't exist yet.
+    fn unused_index(&mut self) -> SessionIndex {
+        loop {
+            let index = self.gate.draw_index();
+            let taken = self.session(index).is_some()
+                || self.peers.iter().any(|peer| {
+                    peer.handshake.as_ref().is_some_and(|handshake| {
+                        matches!(&handshake.step, Step::Initiating(one) if one.index == index)
+                    })
+                });
+            if !taken {
+                return index;
+            }
+        }
+    }
+
+    // The responder.
+
+    pub(super) fn on_initiation(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        from: A,
+        length: usize,
+        initiation: &Initiation<'_>,
+    ) {
+        let echo = initiation.echo();
+        if self.machine(&initiation.destination).is_none() {
+            if self.gate.may_refuse(now) {
+                let refusal = Refusal { reason: RefusalReason::NoSuchMachine, echo };
+                self.outbox.push(from, refusal.to_bytes().to_vec());
+            }
+            return;
+        }
+        if let Some(response) = self.gate.response(&echo) {
+            let response = response.to_vec();
+            return self.outbox.push(from, response);
+        }
+        match self.gate.admit(now, &from, &initiation.epoch, &initiation.cookie) {
+            Admission::Admit => self.accept(now, entropy, from, length, initiation),
+            Admission::Challenge => self.challenge(now, from, echo),
+            Admission::Drop => {}
+        }
+    }
+
+    /// Tells whoever is at `to` what an initiation must name.
+    pub(super) fn challenge(&mut self, now: Instant, to: A, echo: Echo) {
+        let challenge = Challenge {
+            echo,
+            epoch: self.gate.epoch(),
+            cookie: self.gate.cookie(now, &to),
+            key: self.identity.unwrap_or(PublicKey([0; 32])),
+        };
+        self.outbox.push(to, challenge.to_bytes().to_vec());
+    }
+
+    fn accept(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        from: A,
+        length: usize,
+        initiation: &Initiation<'_>,
+    ) {
+        let Some(machine) = self.machine(&initiation.destination) else { return };
+        let prologue: [&[u8]; 2] = [PROTOCOL, initiation.header];
+        let Ok((invited, payload)) =
+            Invited::read(&machine.secret, &machine.key, &prologue, initiation.noise)
+        else {
+            return;
+        };
+        let Ok((greeting, rest)) = Greeting::parse(&payload) else { return };
+        let Ok(message) = Message::parse(rest) else { return };
+        let Ok(ephemeral) = StaticSecret::generate(entropy) else { return };
+        let pair = Pair { local: initiation.destination, peer: invited.peer() };
+        if !self.make_room_for_session(now, &pair, false) {
+            return;
+        }
+
+        let index = self.unused_index();
+        let mut payload = Vec::new();
+        payload.extend_from_slice(&index.0.to_le_bytes());
+        let own_greeting = self.greeting(now, &pair, Some(greeting.incarnation));
+        payload.extend_from_slice(&own_greeting.to_bytes());
+        Message { floor: self.floor(&pair), frame: Frame::Acknowledge }.emit(&mut payload);
+        let mut response = Response::header(initiation.sender).to_vec();
+        let Ok(keys) = invited.respond(ephemeral, &payload, &mut response) else { return };
+
+        let mut reaches = Reach::of_one_datagram(length);
+        reaches.spend(response.len());
+        self.sessions.push(Session::new(
+            now,
+            Opening {
+                index,
+                remote: initiation.sender,
+                pair,
+                incarnation: greeting.incarnation,
+                opened_here: false,
+                route: from.clone(),
+                reaches,
+                peer_remembers_since: remembers_since(now, &greeting),
+                keys,
+            },
+        ));
+        self.gate.accept(now, initiation.echo(), response.clone());
+        self.outbox.push(from.clone(), response);
+        self.saw(&pair, from);
+        self.on_message(now, entropy, index, &message);
+    }
+
+    /// The opener of a session has shown that it has the keys.
+    pub(super) fn on_confirmed(
+        &mut self,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        index: SessionIndex,
+    ) {
+        let Some(session) = self.session(index) else { return };
+        let (pair, incarnation) = (session.pair, session.incarnation);
+        while let Some(number) =
+            self.callers.find(&pair, incarnation).and_then(|caller| caller.take_withheld())
+        {
+            self.send_reply_again(now, &pair, incarnation, number);
+        }
+        self.settle(now, index);
+        self.advance(now, entropy, &pair);
+    }
+
+    // Both.
+
+    /// What this end tells a peer of itself. Which incarnation of the peer it talks to is known to
+    /// a responder only; an initiator tells what holds for all of them.
+    fn greeting(&self, now: Instant, pair: &Pair, incarnation: Option<u64>) -> Greeting {
+        let since = match incarnation {
+            Some(incarnation) => self.callers.complete_since(pair, incarnation),
+            None => self.callers.horizon(),
+        };
+        let remembers_ms = u64::try_from(now.since(since).as_millis()).unwrap_or(u64::MAX);
+        Greeting { incarnation: self.incarnation, remembers_ms }
+    }
+
+    /// Sees to it that there is room for one more session, by ending others if need be: those that
+    /// are over, the oldest of the same pair, half-open ones, and then the one that was silent for
+    /// longest among those that no call uses.
+    fn make_room_for_session(&mut self, now: Instant, pair: &Pair, confirmed: bool) -> bool {
+        let config = &self.config;
+        self.sessions.retain(|session| !session.is_over(config, now));
+        let of_pair = |session: &Session<A>| session.pair == *pair;
+        if self.sessions.iter().filter(|session| of_pair(session)).count() >= SESSIONS_PER_PAIR_MAX
+        {
+            self.end_oldest(of_pair);
+        }
+        let half_open = |session: &Session<A>| !session.confirmed;
+        if !confirmed
+            && self.sessions.iter().filter(|session| half_open(session)).count()
+                >= self.config.half_open_max
+        {
+            self.end_oldest(half_open);
+        }
+        if self.sessions.len() < self.config.sessions_max {
+            return true;
+        }
+        let idle = self
+            .sessions
+            .iter()
+            .enumerate()
+            .filter(|(_, session)| !self.is_in_use(session))
+            .min_by_key(|(_, session)| (session.confirmed, session.last_heard))
+            .map(|(position, _)| position);
+        match idle {
+            Some(position) => {
+                self.sessions.swap_remove(position);
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn end_oldest(&mut self, of: impl Fn(&Session<A>) -> bool) {
+        let oldest = self
+            .sessions
+            .iter()
+            .filter(|session| of(session))
+            .min_by_key(|session| session.created)
+            .map(|session| session.index);
+        if let Some(index) = oldest {
+            self.end_session(index);
+        }
+    }
+
+    /// Ends a session; calls that were sent over it wait for another.
+    pub(super) fn end_session(&mut self, index: SessionIndex) {
+        self.sessions.retain(|session| session.index != index);
+        for call in &mut self.calls {
+            if call.stage == (Stage::Sent { over: index }) {
+                call.stage = Stage::Waiting;
+            }
+        }
+    }
+
+    /// Whether a call, in either direction, depends on a session.
+    fn is_in_use(&self, session: &Session<A>) -> bool {
+        let stage = Stage::Sent { over: session.index };
+        self.calls.iter().any(|call| call.stage == stage)
+            || self.callers.is_running(&session.pair, session.incarnation)
+    }
+
+    /// Ends sessions that are too old, and opens others where calls wait.
+    pub(super) fn poll_sessions(&mut self, now: Instant, entropy: &mut dyn Entropy) {
+        let config = &self.config;
+        let over = |session: &&Session<A>| session.is_over(config, now);
+        while let Some(session) = self.sessions.iter().find(over) {
+            let (index, pair) = (session.index, session.pair);
+            self.end_session(index);
+            self.advance(now, entropy, &pair);
+            return self.poll_sessions(now, entropy);
+        }
+    }
+
+    /// The newest session with a peer that may be sent over.
+    pub(super) fn newest_session(&self, now: Instant, pair: &Pair) -> Option<&Session<A>> {
+        self.sessions
+            .iter()
+            .filter(|session| {
+                session.pair == *pair && session.confirmed && !session.is_over(&self.config, now)
+            })
+            .max_by_key(|session| session.created)
+    }
+}
+
+/// Why there is no first message.
+enum NoInitiation {
+    Entropy,
+    /// The peer's key is nobody's, or the calling machine is gone.
+    BadKey,
+}
+
+impl<A> Call<A> {
+    fn waits_for_session(&self, pair: &Pair) -> bool {
+        self.pair == *pair && matches!(self.stage, Stage::Waiting | Stage::Riding)
+    }
+}
+
+impl<A> Peer<A> {
+    /// Whether `echo` is of what was last sent to open a session.
+    fn opened_with(&self, echo: &Echo) -> bool {
+        match self.handshake.as_ref().map(|handshake| &handshake.step) {
+            Some(Step::Probing { nonce }) => nonce == echo,
+            Some(Step::Initiating(initiating)) => initiating.echo == *echo,
+            Some(Step::Idle) | None => false,
+        }
+    }
+}
+
+/// What stands in a response: the responder's number for the session, its greeting, a message.
+fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting, CallNumber), FrameError> {
+    let (index, rest) = payload.split_first_chunk().ok_or(FrameError)?;
+    let (greeting, rest) = Greeting::parse(rest)?;
+    let message = Message::parse(rest)?;
+    Ok((SessionIndex(u32::from_le_bytes(*index)), greeting, message.floor))
+}
+
+/// Since when, on this end's clock, the peer surely remembers. The greeting was made at some time
+/// before `now`, so counting back from `now` errs on the side of forgetting.
+fn remembers_since(now: Instant, greeting: &Greeting) -> Instant {
+    let remembers = Duration::from_millis(greeting.remembers_ms);
+    now - (remembers - remembers / CLOCK_DRIFT)
+}

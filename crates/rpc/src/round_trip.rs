@@ -1,0 +1,45 @@
+//! How long a peer takes to answer: RFC 6298, in microseconds.
+
+use core::time::Duration;
+
+use crate::Config;
+
+/// The estimate for one peer.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct RoundTrip {
+    estimate: Option<Estimate>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Estimate {
+    smoothed_us: u64,
+    variation_us: u64,
+}
+
+impl RoundTrip {
+    /// Takes in one measured round trip, of a message that was sent once (Karn's algorithm).
+    pub(crate) fn sample(&mut self, measured: Duration) {
+        let measured_us = u64::try_from(measured.as_micros()).unwrap_or(u64::MAX).min(60_000_000);
+        self.estimate = Some(match self.estimate {
+            None => Estimate { smoothed_us: measured_us, variation_us: measured_us / 2 },
+            Some(Estimate { smoothed_us, variation_us }) => Estimate {
+                variation_us: (variation_us * 3 + smoothed_us.abs_diff(measured_us)) / 4,
+                smoothed_us: (smoothed_us * 7 + measured_us) / 8,
+            },
+        });
+    }
+
+    /// How long to wait for an answer after `retransmissions` without one: doubling, within the
+    /// limits of `config`.
+    pub(crate) fn timeout(&self, config: &Config, retransmissions: u32) -> Duration {
+        let base = match self.estimate {
+            None => config.timeout_initial,
+            Some(estimate) => {
+                Duration::from_micros(estimate.smoothed_us + 4 * estimate.variation_us)
+            }
+        };
+        base.max(config.timeout_min)
+            .saturating_mul(1 << retransmissions.min(16))
+            .min(config.timeout_max)
+    }
+}

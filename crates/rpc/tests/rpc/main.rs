@@ -1,0 +1,6 @@
+//! Endpoints over a simulated network: calls, losses, restarts, attacks.
+
+mod attacks;
+mod calls;
+mod restarts;
+mod world;

@@ -1,0 +1,349 @@
+//! A seeded world of endpoints and the network between them, which loses, delays and repeats.
+//!
+//! The world itself checks what must always hold: no call is executed twice, none ends twice, and
+//! what comes back is what was asked for.
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap};
+use std::time::Duration;
+
+use tenure_crypto::StaticSecret;
+use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_rpc::{
+    CallHandle, Config, Declined, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall,
+};
+use tenure_wire::{MachineId, PublicKey};
+
+/// SplitMix64: small, and the same on every platform.
+#[derive(Clone)]
+pub(crate) struct Random(pub(crate) u64);
+
+impl Random {
+    pub(crate) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+        self.next() % bound.max(1)
+    }
+
+    pub(crate) fn chance(&mut self, percent: u64) -> bool {
+        self.below(100) < percent
+    }
+}
+
+impl Entropy for Random {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        bytes.chunks_mut(8).for_each(|chunk| {
+            let drawn = self.next().to_le_bytes();
+            chunk.copy_from_slice(&drawn[..chunk.len()]);
+        });
+        Ok(())
+    }
+}
+
+/// An address is a number; the first of them belong to the nodes, in order.
+pub(crate) type Place = u32;
+
+pub(crate) struct Node {
+    pub(crate) endpoint: Endpoint<Place>,
+    pub(crate) config: Config,
+    pub(crate) secret: StaticSecret,
+    pub(crate) key: PublicKey,
+    pub(crate) id: MachineId,
+    pub(crate) published: Epoch,
+    pub(crate) seen: Vec<(PublicKey, Place)>,
+    running: Vec<(Instant, IncomingCallHandle, Result<Option<Vec<u8>>, Declined>)>,
+}
+
+/// How the network misbehaves.
+#[derive(Clone, Copy)]
+pub(crate) struct Network {
+    pub(crate) loss_percent: u64,
+    pub(crate) repeat_percent: u64,
+    pub(crate) delay_ms: (u64, u64),
+}
+
+impl Network {
+    pub(crate) const PERFECT: Self = Self { loss_percent: 0, repeat_percent: 0, delay_ms: (5, 5) };
+    pub(crate) const BAD: Self = Self { loss_percent: 20, repeat_percent: 10, delay_ms: (1, 80) };
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct InFlight {
+    arrives: Instant,
+    serial: u64,
+    pub(crate) from: Place,
+    pub(crate) to: Place,
+    pub(crate) bytes: Vec<u8>,
+}
+
+/// A call whose end is awaited.
+pub(crate) struct Asked {
+    tag: u64,
+    pub(crate) result: Option<Result<Option<Vec<u8>>, Failure>>,
+}
+
+pub(crate) struct World {
+    pub(crate) now: Instant,
+    pub(crate) nodes: Vec<Node>,
+    pub(crate) network: Network,
+    pub(crate) random: Random,
+    pub(crate) seed: u64,
+    in_flight: BinaryHeap<Reverse<InFlight>>,
+    serial: u64,
+    /// Everything that was ever sent.
+    pub(crate) captured: Vec<InFlight>,
+    /// How often each call, by its tag, was executed.
+    pub(crate) executed: BTreeMap<u64, u32>,
+    pub(crate) asked: BTreeMap<(usize, CallHandle), Asked>,
+    pub(crate) execution_ms: (u64, u64),
+    next_tag: u64,
+    /// Drops datagrams by what they are, when set.
+    pub(crate) filter: fn(&InFlight) -> bool,
+    pub(crate) identified: Vec<Option<tenure_rpc::Identity>>,
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, nodes: usize, network: Network) -> Self {
+        Self::with_config(seed, nodes, network, &Config::default())
+    }
+
+    pub(crate) fn with_config(seed: u64, nodes: usize, network: Network, config: &Config) -> Self {
+        let mut random = Random(seed);
+        let now = Instant::from_millis(1_000);
+        let nodes = (0..nodes).map(|_| Node::new(now, &mut random, config)).collect();
+        Self {
+            // Long enough after their boot that the nodes' memories reach back.
+            now: now + Duration::from_secs(10),
+            nodes,
+            network,
+            random,
+            seed,
+            in_flight: BinaryHeap::new(),
+            serial: 0,
+            captured: Vec::new(),
+            executed: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            execution_ms: (0, 0),
+            next_tag: 0,
+            filter: |_| true,
+            identified: Vec::new(),
+        }
+    }
+
+    /// Calls `function` of node `to` with a parameter of about `length` bytes.
+    pub(crate) fn call(&mut self, from: usize, to: usize, length: usize) -> CallHandle {
+        let hint = Some(self.nodes[to].published);
+        self.call_with(from, to, length, hint, "echo")
+    }
+
+    pub(crate) fn call_with(
+        &mut self,
+        from: usize,
+        to: usize,
+        length: usize,
+        hint: Option<Epoch>,
+        function: &str,
+    ) -> CallHandle {
+        self.next_tag += 1;
+        let tag = self.next_tag;
+        let mut parameter = tag.to_le_bytes().to_vec();
+        parameter.extend((8..length).map(|at| filler(tag, at)));
+        let call = OutgoingCall {
+            function: function.to_owned(),
+            parameter: Some(parameter),
+            deadline: self.now + Duration::from_secs(60),
+            attempts: 12,
+        };
+        let (id, peer) = (self.nodes[from].id, self.nodes[to].key);
+        let handle = self.nodes[from]
+            .endpoint
+            .call(self.now, &mut self.random, &id, &peer, to as Place, hint, call)
+            .expect("a call that can be made");
+        self.asked.insert((from, handle), Asked { tag, result: None });
+        self.drain(from);
+        handle
+    }
+
+    pub(crate) fn result(
+        &self,
+        from: usize,
+        handle: CallHandle,
+    ) -> &Result<Option<Vec<u8>>, Failure> {
+        self.asked[&(from, handle)].result.as_ref().expect("the call is over")
+    }
+
+    /// Puts a datagram into the network, as anybody could.
+    pub(crate) fn inject(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
+        self.serial += 1;
+        let serial = self.serial;
+        let datagram = InFlight { arrives: self.now, serial, from, to, bytes };
+        self.in_flight.push(Reverse(datagram));
+    }
+
+    /// A device loses power and boots again: everything but its keys is gone.
+    pub(crate) fn restart(&mut self, node: usize) {
+        let now = self.now;
+        let random = &mut self.random;
+        let node_ref = &mut self.nodes[node];
+        node_ref.endpoint = Endpoint::new(node_ref.config.clone(), now, random).expect("boots");
+        node_ref.endpoint.add_machine(node_ref.secret.clone()).expect("room");
+        node_ref.endpoint.identify_as(&node_ref.id.clone());
+        node_ref.running.clear();
+        self.asked.retain(|(from, _), asked| *from != node || asked.result.is_some());
+    }
+
+    /// What the directory knows is brought up to date.
+    pub(crate) fn publish(&mut self) {
+        self.nodes.iter_mut().for_each(|node| node.published = node.endpoint.epoch());
+    }
+
+    /// Lets time pass until nothing more happens, or until `span` is over.
+    pub(crate) fn run(&mut self, span: Duration) {
+        let end = self.now + span;
+        while let Some(next) = self.next_event().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.step();
+        }
+        self.now = end;
+    }
+
+    /// Lets time pass until every call is over.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..1_000 {
+            if self.asked.values().all(|asked| asked.result.is_some()) {
+                return;
+            }
+            self.run(Duration::from_millis(200));
+        }
+        panic!("seed {}: a call has no end", self.seed);
+    }
+
+    pub(crate) fn pending(&self) -> usize {
+        self.asked.values().filter(|asked| asked.result.is_none()).count()
+    }
+
+    fn next_event(&self) -> Option<Instant> {
+        let polls = self.nodes.iter().filter_map(|node| node.endpoint.poll_at());
+        let runs = self.nodes.iter().flat_map(|node| node.running.iter().map(|run| run.0));
+        let arrivals = self.in_flight.iter().map(|one| one.0.arrives).min();
+        polls.chain(runs).chain(arrivals).min()
+    }
+
+    fn step(&mut self) {
+        while self.in_flight.peek().is_some_and(|one| one.0.arrives <= self.now) {
+            let Some(Reverse(one)) = self.in_flight.pop() else { break };
+            let to = one.to as usize;
+            if let Some(node) = self.nodes.get_mut(to) {
+                node.endpoint.receive(self.now, &mut self.random, one.from, &one.bytes);
+                self.drain(to);
+            }
+        }
+        for node in 0..self.nodes.len() {
+            let now = self.now;
+            let due = self.nodes[node].running.extract_if(.., |run| run.0 <= now);
+            for (_, handle, result) in due.collect::<Vec<_>>() {
+                self.nodes[node].endpoint.reply(now, handle, result);
+            }
+            if self.nodes[node].endpoint.poll_at().is_some_and(|at| at <= now) {
+                self.nodes[node].endpoint.poll(now, &mut self.random);
+                let again = self.nodes[node].endpoint.poll_at();
+                assert!(again.is_none_or(|at| at > now), "seed {}: polls forever", self.seed);
+            }
+            self.drain(node);
+        }
+    }
+
+    pub(crate) fn drain(&mut self, node: usize) {
+        while let Some((to, bytes)) = self.nodes[node].endpoint.transmit() {
+            assert!(bytes.len() <= self.nodes[node].config.datagram_bytes_max);
+            self.carry(node as Place, to, bytes);
+        }
+        while let Some(event) = self.nodes[node].endpoint.event() {
+            self.take(node, event);
+        }
+    }
+
+    fn carry(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
+        let copies = 1 + u64::from(self.random.chance(self.network.repeat_percent));
+        for _ in 0..copies {
+            let (least, most) = self.network.delay_ms;
+            let delay = least + self.random.below(most - least + 1);
+            self.serial += 1;
+            let arrives = self.now + Duration::from_millis(delay);
+            let one = InFlight { arrives, serial: self.serial, from, to, bytes: bytes.clone() };
+            self.captured.push(one.clone());
+            let lost = self.random.chance(self.network.loss_percent);
+            if !lost && (self.filter)(&one) {
+                self.in_flight.push(Reverse(one));
+            }
+        }
+    }
+
+    fn take(&mut self, node: usize, event: Event<Place>) {
+        match event {
+            Event::IncomingCall { handle, function, parameter, to, .. } => {
+                assert_eq!(to, self.nodes[node].id);
+                let parameter = parameter.expect("every call here has one");
+                let tag = u64::from_le_bytes(parameter[..8].try_into().expect("a tag"));
+                let executions = self.executed.entry(tag).or_default();
+                *executions += 1;
+                assert_eq!(*executions, 1, "seed {}: call {tag} ran twice", self.seed);
+                let result = match function.as_str() {
+                    "echo" => Ok(Some(parameter)),
+                    "long" => Ok(Some((0..8_000).map(|at| filler(tag, at)).collect())),
+                    "nothing" => Ok(None),
+                    "fail" => Err(Declined::Execution),
+                    _ => Err(Declined::NoSuchFunction),
+                };
+                let (least, most) = self.execution_ms;
+                let lasts = Duration::from_millis(least + self.random.below(most - least + 1));
+                self.nodes[node].running.push((self.now + lasts, handle, result));
+            }
+            Event::CallDone { handle, result } => {
+                let Some(asked) = self.asked.get_mut(&(node, handle)) else {
+                    panic!("seed {}: a call ended that nobody made", self.seed)
+                };
+                assert!(asked.result.is_none(), "seed {}: a call ended twice", self.seed);
+                if let Ok(Some(value)) = &result {
+                    let tag = asked.tag;
+                    let echoed = value.starts_with(&tag.to_le_bytes())
+                        && (8..value.len()).all(|at| value[at] == filler(tag, at));
+                    let long = (0..value.len()).all(|at| value[at] == filler(tag, at));
+                    assert!(echoed || long, "seed {}: another call's result", self.seed);
+                }
+                asked.result = Some(result);
+            }
+            Event::PeerSeen { peer, from, .. } => self.nodes[node].seen.push((peer, from)),
+            Event::Identified { identity, .. } => self.identified.push(identity),
+        }
+    }
+}
+
+impl Node {
+    fn new(now: Instant, random: &mut Random, config: &Config) -> Self {
+        let mut endpoint = Endpoint::new(config.clone(), now, random).expect("valid limits");
+        let secret = StaticSecret::generate(random).expect("randomness");
+        let id = endpoint.add_machine(secret.clone()).expect("room");
+        endpoint.identify_as(&id);
+        Self {
+            published: endpoint.epoch(),
+            endpoint,
+            config: config.clone(),
+            key: secret.public_key(),
+            secret,
+            id,
+            seen: Vec::new(),
+            running: Vec::new(),
+        }
+    }
+}
+
+fn filler(tag: u64, at: usize) -> u8 {
+    (tag as usize * 31 + at * 7 + at / 251) as u8
+}
