@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::directory::SignedRecord;
 use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, VerifyingKey};
 
 /// Functions that a device's own machine offers, by their names on the wire.
@@ -59,6 +60,9 @@ pub struct DeviceStatus {
     pub machines: u32,
     /// The longest image or package that still fits, in bytes.
     pub code_bytes_free: u32,
+    /// What it would tell a directory: the proof that its owner enrolled it and that the machine
+    /// that answers is its own. `None` if it isn't enrolled.
+    pub record: Option<SignedRecord>,
 }
 
 /// From which machine on to list.

@@ -15,6 +15,11 @@ impl GuestBytes {
         Self { pointer, length }
     }
 
+    /// The alleged address.
+    pub const fn pointer(self) -> u32 {
+        self.pointer
+    }
+
     /// The alleged length in bytes.
     pub const fn length(self) -> usize {
         self.length as usize

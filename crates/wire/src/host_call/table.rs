@@ -105,14 +105,24 @@ impl<'a> Slots<'a> {
     }
 }
 
+/// The most parameters, and so ranges of memory, that one host call has.
+pub const RANGES_MAX: usize = 7;
+
 /// A kind of parameter as the kernel sees it.
 pub(super) trait Argument {
     fn take(slots: &mut Slots<'_>) -> Self;
+
+    /// The range of memory that it names, if it names one.
+    fn range(&self) -> Option<GuestBytes>;
 }
 
 impl Argument for u32 {
     fn take(slots: &mut Slots<'_>) -> Self {
         slots.next()
+    }
+
+    fn range(&self) -> Option<GuestBytes> {
+        None
     }
 }
 
@@ -121,11 +131,19 @@ impl Argument for GuestBytes {
         let pointer = slots.next();
         Self::new(pointer, slots.next())
     }
+
+    fn range(&self) -> Option<GuestBytes> {
+        Some(*self)
+    }
 }
 
 impl Argument for Option<GuestBytes> {
     fn take(slots: &mut Slots<'_>) -> Self {
         Some(GuestBytes::take(slots)).filter(|bytes| !bytes.is_null())
+    }
+
+    fn range(&self) -> Option<GuestBytes> {
+        *self
     }
 }
 
@@ -133,11 +151,19 @@ impl Argument for GuestText {
     fn take(slots: &mut Slots<'_>) -> Self {
         Self(GuestBytes::take(slots))
     }
+
+    fn range(&self) -> Option<GuestBytes> {
+        Some(self.0)
+    }
 }
 
 impl Argument for GuestBuffer {
     fn take(slots: &mut Slots<'_>) -> Self {
         Self(GuestBytes::take(slots))
+    }
+
+    fn range(&self) -> Option<GuestBytes> {
+        Some(self.0)
     }
 }
 
@@ -182,6 +208,20 @@ macro_rules! host_calls {
                     }),)*
                     _ => None,
                 }
+            }
+
+            /// The ranges of memory that the machine alleges, in the order of the parameters.
+            pub fn ranges(&self) -> [Option<GuestBytes>; table::RANGES_MAX] {
+                #[allow(unused_mut)]
+                let mut ranges = [None; table::RANGES_MAX];
+                match self {
+                    $(Self::$name { $($parameter),* } => {
+                        let named: &[Option<GuestBytes>] =
+                            &[$(table::Argument::range($parameter)),*];
+                        ranges[..named.len()].copy_from_slice(named);
+                    })*
+                }
+                ranges
             }
         }
 

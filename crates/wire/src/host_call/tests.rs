@@ -1,4 +1,5 @@
 use super::*;
+use alloc::vec::Vec;
 
 #[test]
 fn numbers_are_the_positions_in_the_table() {
@@ -43,4 +44,13 @@ fn error_codes_are_negative_and_come_back() {
         assert!(error.code() < 0, "{name}");
         assert_eq!(HostError::from_code(error.code()), Some(*error));
     }
+}
+
+#[test]
+fn every_range_that_a_call_names_is_told() {
+    let queue = HostCall::decode(14, &[16, 1, 32, 2, 0, 9, 64, 3, 80, 4, 5, 6]).unwrap();
+    let ranges: Vec<_> = queue.ranges().into_iter().flatten().collect();
+    let expected = [(16, 1), (32, 2), (64, 3), (80, 4)];
+    assert_eq!(ranges, expected.map(|(pointer, length)| GuestBytes::new(pointer, length)));
+    assert!(TABLE.iter().all(|call| call.parameters.len() <= queue.ranges().len()));
 }
