@@ -248,6 +248,12 @@ impl<F: Flash> Store<F> {
         }
     }
 
+    /// Whether a flash error has left it unknown what the flash holds: then every call fails until
+    /// the flash is mounted anew.
+    pub fn has_failed(&self) -> bool {
+        self.log.failed
+    }
+
     /// Gives the flash back, to mount it anew for instance.
     pub fn into_flash(self) -> F {
         self.log.into_flash()

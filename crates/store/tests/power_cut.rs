@@ -1,0 +1,202 @@
+//! The power is cut at every flash operation, torn writes and torn erases included.
+
+mod model;
+
+use model::{Model, Outcome, SMALL, Step, Work, perform};
+use tenure_hal::simulated::RamFlash;
+use tenure_hal::{Flash, FlashGeometry};
+use tenure_store::Store;
+
+/// Does the step. If the power goes during it, boots, and expects what was before the step or what
+/// should be after it.
+fn step_with_cut(store: &mut Store<RamFlash>, model: &mut Model, step: &Step, repeat: &str) {
+    let before = model.clone();
+    match perform(store, step) {
+        Outcome::Done => model.apply(step),
+        Outcome::Full => {}
+        Outcome::Cut => {
+            let mut after = before.clone();
+            after.apply(step);
+            *model = Model::of(reboot(store, repeat));
+            assert!(*model == before || *model == after, "{repeat}: {step:?}\n{model:?}");
+        }
+    }
+}
+
+/// Gives the power back and mounts, as a boot does.
+fn reboot<'a>(store: &'a mut Store<RamFlash>, repeat: &str) -> &'a mut Store<RamFlash> {
+    let mut flash = store.flash().clone();
+    flash.restore_power();
+    let (mounted, _) = Store::mount(flash).unwrap_or_else(|error| panic!("{repeat}: {error}"));
+    *store = mounted;
+    store
+}
+
+/// A store that has gone round its ring, and what it holds.
+fn settled(geometry: FlashGeometry, work: &mut Work, steps: usize) -> (Store<RamFlash>, Model) {
+    let mut store = Store::format(RamFlash::new(geometry)).unwrap();
+    let mut model = Model::default();
+    for _ in 0..steps {
+        let step = work.step();
+        if perform(&mut store, &step) == Outcome::Done {
+            model.apply(&step);
+        }
+    }
+    (store, model)
+}
+
+#[test]
+fn each_operation_of_a_run_cut_once_leaves_old_or_new() {
+    for (seed, sector_count) in [(1, 8), (2, 3), (3, 4)] {
+        let geometry = FlashGeometry { sector_count, ..SMALL };
+        let mut work = Work(seed);
+        let (mut start, start_model) = settled(geometry, &mut work, 400);
+        let steps: Vec<Step> = (0..60).map(|_| work.step()).collect();
+        start.flash_mut().reset_counters();
+        let flash = start.flash().clone();
+        let mut whole = Store::mount(flash.clone()).unwrap().0;
+        for step in &steps {
+            let _ = perform(&mut whole, step);
+        }
+        let counters = whole.flash().counters();
+
+        for operation in 0..counters.programs + counters.erases {
+            let repeat = format!("seed {seed}, operation {operation}");
+            let (mut store, _) = Store::mount(flash.clone()).unwrap();
+            store.flash_mut().cut_power_after(operation, seed << 32 | operation);
+            let mut model = start_model.clone();
+            for step in &steps {
+                step_with_cut(&mut store, &mut model, step, &repeat);
+            }
+            assert_eq!(Model::of(&mut store), model, "{repeat}");
+            assert_eq!(Model::of(reboot(&mut store, &repeat)), model, "{repeat}");
+        }
+    }
+}
+
+#[test]
+fn cut_after_cut_nothing_is_lost() {
+    (0..60).for_each(check_cut_after_cut);
+}
+
+#[test]
+#[ignore = "takes minutes: run it with --release"]
+fn cut_after_cut_nothing_is_lost_with_thousands_of_seeds() {
+    (1000..6000).for_each(check_cut_after_cut);
+}
+
+fn check_cut_after_cut(seed: u64) {
+    let mut work = Work(seed);
+    let unit = [1, 2, 4, 8, 16][seed as usize % 5];
+    let sector_count = 3 + work.below(8) as u32;
+    let geometry = FlashGeometry { sector_count, program_bytes: unit, ..SMALL };
+    let (mut store, mut model) = settled(geometry, &mut work, 150);
+    for round in 0..30 {
+        let repeat = format!("seed {seed}, round {round}");
+        let (operations, tear) = (work.below(12), work.number());
+        store.flash_mut().cut_power_after(operations, tear);
+        while !store.flash().is_off() {
+            let step = work.step();
+            step_with_cut(&mut store, &mut model, &step, &repeat);
+            if !store.flash().is_off() && work.below(20) == 0 {
+                break;
+            }
+        }
+        assert_eq!(Model::of(reboot(&mut store, &repeat)), model, "{repeat}");
+    }
+    check_still_writable(&mut store, &mut model);
+}
+
+/// Whatever happened: everything can be deleted, and then written again.
+fn check_still_writable(store: &mut Store<RamFlash>, model: &mut Model) {
+    for tree in 0..3 {
+        let step = Step::Delete { tree, path: String::new() };
+        assert_eq!(perform(store, &step), Outcome::Done);
+        model.apply(&step);
+    }
+    assert_eq!(&Model::of(store), model);
+    assert_eq!(store.occupancy().stored_bytes, 0);
+    let mut work = Work(0);
+    let mut done = 0;
+    for _ in 0..20 {
+        let step = work.step();
+        if perform(store, &step) == Outcome::Done {
+            model.apply(&step);
+            done += 1;
+        }
+    }
+    assert!(done > 10);
+    assert_eq!(&Model::of(store), model);
+}
+
+#[test]
+fn after_a_fault_that_passes_the_store_goes_on_or_refuses_all() {
+    for seed in 0..60 {
+        let mut work = Work(seed);
+        let (mut store, mut model) = settled(SMALL, &mut work, 200);
+        for round in 0..40 {
+            let repeat = format!("seed {seed}, round {round}");
+            let (operations, tear) = (work.below(6), work.number());
+            store.flash_mut().cut_power_after(operations, tear);
+            let (step, outcome) = loop {
+                let step = work.step();
+                let outcome = perform(&mut store, &step);
+                if store.flash().is_off() {
+                    break (step, outcome);
+                }
+                if outcome == Outcome::Done {
+                    model.apply(&step);
+                }
+            };
+            store.flash_mut().restore_power();
+            if !store.has_failed() {
+                if outcome == Outcome::Done {
+                    model.apply(&step);
+                }
+                assert_eq!(Model::of(&mut store), model, "{repeat}");
+                continue;
+            }
+            assert_eq!(perform(&mut store, &work.step()), Outcome::Cut, "{repeat}");
+            let mut after = model.clone();
+            after.apply(&step);
+            let found = Model::of(reboot(&mut store, &repeat));
+            assert!(found == after || (found == model && outcome != Outcome::Done), "{repeat}");
+            model = found;
+        }
+    }
+}
+
+#[test]
+fn a_write_that_failed_but_stands_counts() {
+    // A device that reports a fault after having programmed everything.
+    struct Pessimist(RamFlash, bool);
+    impl Flash for Pessimist {
+        fn geometry(&self) -> FlashGeometry {
+            self.0.geometry()
+        }
+        fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), tenure_hal::FlashError> {
+            self.0.read(offset, into)
+        }
+        fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), tenure_hal::FlashError> {
+            self.0.program(offset, bytes)?;
+            if self.1 { Err(tenure_hal::FlashError::Hardware) } else { Ok(()) }
+        }
+        fn erase(&mut self, sector: u32) -> Result<(), tenure_hal::FlashError> {
+            self.0.erase(sector)
+        }
+        fn mapped(&self) -> Option<&[u8]> {
+            None
+        }
+    }
+    let mut store = Store::format(Pessimist(RamFlash::new(SMALL), false)).unwrap();
+    store.flash_mut().1 = true;
+    let mut work = Work(5);
+    let step = std::iter::repeat_with(|| work.step())
+        .find(|step| matches!(step, Step::Set { .. }))
+        .unwrap();
+    assert_eq!(perform(&mut store, &step), Outcome::Done);
+    let model = Model::of(&mut store);
+    assert_eq!(model.values.len(), 1);
+    let (mut store, _) = Store::mount(store.into_flash()).unwrap();
+    assert_eq!(Model::of(&mut store), model);
+}

@@ -1,0 +1,82 @@
+//! Random work against the model.
+
+mod model;
+
+use model::{Model, Outcome, SMALL, Step, Work, perform};
+use proptest::prelude::*;
+use tenure_hal::simulated::RamFlash;
+use tenure_store::{Store, TreeId, ValueKind};
+
+fn check_equal(store: &mut Store<RamFlash>, model: &Model) {
+    assert_eq!(&Model::of(store), model);
+    for tree in 0..3 {
+        assert_eq!(store.children(TreeId(tree), "").unwrap(), model.children(tree, ""));
+        for node in ["a", "a.b", "a-b", "cc.a", "b.b.b"] {
+            let names = model.children(tree, node);
+            assert_eq!(store.children(TreeId(tree), node).unwrap(), names, "{tree} {node}");
+        }
+        let records = model.values.iter().filter(|((of, _), _)| *of == tree);
+        let bytes = records.map(|((_, path), (_, value))| store.record_bytes(path, value)).sum();
+        assert_eq!(store.stored_bytes(TreeId(tree)), bytes);
+    }
+}
+
+#[test]
+fn long_random_work_is_done_as_the_model_does_it() {
+    for seed in 0..12 {
+        let mut work = Work(seed);
+        let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+        let mut model = Model::default();
+        for round in 0..4000 {
+            let step = work.step();
+            match perform(&mut store, &step) {
+                Outcome::Done => model.apply(&step),
+                Outcome::Full => {}
+                Outcome::Cut => panic!("seed {seed}: nothing was cut"),
+            }
+            if round % 97 == 0 {
+                check_equal(&mut store, &model);
+                let (mounted, report) = Store::mount(store.into_flash()).unwrap();
+                store = mounted;
+                assert_eq!(report.damaged_records + report.damaged_headers, 0, "seed {seed}");
+                check_equal(&mut store, &model);
+            }
+        }
+        assert!(store.occupancy().sectors_opened > 50, "seed {seed}: went round the ring");
+    }
+}
+
+fn steps() -> impl Strategy<Value = Vec<Step>> {
+    let path = "[ab-]{1,2}(\\.[ab-]{1,2}){0,2}";
+    let kind = prop_oneof![Just(ValueKind::Bytes), Just(ValueKind::Text)];
+    let value = prop::collection::vec(any::<u8>(), 0..60);
+    let set = (0u16..2, path, kind, value).prop_map(|(tree, path, kind, value)| Step::Set {
+        tree,
+        path,
+        kind,
+        value,
+    });
+    let delete =
+        (0u16..2, "|[ab-](\\.[ab-])?").prop_map(|(tree, path)| Step::Delete { tree, path });
+    let single = prop_oneof![4 => set, 1 => delete];
+    let batch = prop::collection::vec(single.clone(), 0..5).prop_map(Step::Batch);
+    prop::collection::vec(prop_oneof![6 => single, 1 => batch], 0..120)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn any_work_is_done_as_a_map_does_it(steps in steps()) {
+        let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+        let mut model = Model::default();
+        for step in &steps {
+            if perform(&mut store, step) == Outcome::Done {
+                model.apply(step);
+            }
+        }
+        check_equal(&mut store, &model);
+        let (mut store, _) = Store::mount(store.into_flash()).unwrap();
+        check_equal(&mut store, &model);
+    }
+}
