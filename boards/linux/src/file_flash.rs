@@ -1,0 +1,217 @@
+//! A file that behaves as NOR flash: an image of the device, byte for byte.
+//!
+//! Invariants:
+//! - What the file holds is also in memory, so reading costs no system call and the flash is
+//!   mapped. Only the holder of the file's lock writes it, so the two don't come apart.
+//! - When a write returns, the file has the bytes: killing the process loses nothing. With
+//!   [`Durability::PowerLoss`] they have reached the disk as well.
+
+use std::fs::{File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::Arc;
+
+use tenure_hal::{Flash, FlashError, FlashGeometry};
+
+mod error;
+#[cfg(test)]
+mod tests;
+
+pub use error::{OpenError, OpenProblem, SplitError};
+
+/// The size of an erasable sector, as most NOR flashes have it.
+pub const SECTOR_BYTES: u32 = 4096;
+
+/// What acknowledged writes survive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// Killing the process and a loss of power: every write waits for the disk (`fdatasync`). This
+    /// is what [`Flash`] promises, and the default.
+    #[default]
+    PowerLoss,
+    /// Killing the process. When the machine itself goes down, writes of the last seconds may be
+    /// lost or reordered. For demonstrations, tests and benchmarks: a write takes microseconds.
+    ProcessKill,
+}
+
+/// A NOR flash kept in a file, locked against every other process as long as it is open.
+#[derive(Debug)]
+pub struct FileFlash {
+    file: Arc<File>,
+    durability: Durability,
+    /// Where this flash begins in the file, in bytes: not 0 in a part of one.
+    base: u64,
+    contents: Vec<u8>,
+}
+
+impl FileFlash {
+    /// Opens the flash in the file at `path`, or makes one there of `bytes` bytes, all erased. Its
+    /// folder must exist.
+    ///
+    /// # Errors
+    /// [`OpenError`], also if there is a file of another size; it is left as it is.
+    pub fn open_or_create(
+        path: &Path,
+        bytes: u32,
+        durability: Durability,
+    ) -> Result<Self, OpenError> {
+        let fail = |problem| OpenError { path: path.to_path_buf(), problem };
+        if bytes == 0 || !bytes.is_multiple_of(SECTOR_BYTES) {
+            return Err(fail(OpenProblem::BadSize { bytes: u64::from(bytes) }));
+        }
+        let file = lock(path, true).map_err(fail)?;
+        complete(&file, path, bytes).map_err(fail)?;
+        Self::load(file, durability).map_err(fail)
+    }
+
+    /// Opens the flash in the file at `path`, whatever its size.
+    ///
+    /// # Errors
+    /// [`OpenError`], also if there is no such file.
+    pub fn open(path: &Path, durability: Durability) -> Result<Self, OpenError> {
+        let fail = |problem| OpenError { path: path.to_path_buf(), problem };
+        let file = lock(path, false).map_err(fail)?;
+        Self::load(file, durability).map_err(fail)
+    }
+
+    fn load(file: File, durability: Durability) -> Result<Self, OpenProblem> {
+        let bytes = file.metadata()?.len();
+        if bytes == 0 || bytes > u64::from(u32::MAX) || !bytes.is_multiple_of(SECTOR_BYTES.into()) {
+            return Err(OpenProblem::BadSize { bytes });
+        }
+        let mut contents = vec![0; bytes as usize];
+        file.read_exact_at(&mut contents, 0)?;
+        Ok(Self { file: Arc::new(file), durability, base: 0, contents })
+    }
+
+    /// Cuts the flash into parts of so many sectors each, one behind the other; they are flashes
+    /// of their own, may be used side by side, and share the file's lock. What is left at the end
+    /// belongs to none.
+    ///
+    /// # Errors
+    /// [`SplitError`] if there are fewer sectors.
+    pub fn split<const PARTS: usize>(
+        self,
+        sector_counts: [u32; PARTS],
+    ) -> Result<[Self; PARTS], SplitError> {
+        let asked = sector_counts.iter().map(|count| u64::from(*count)).sum();
+        let present = self.geometry().sector_count;
+        if asked > u64::from(present) {
+            return Err(SplitError { asked, present });
+        }
+        let Self { file, durability, mut base, contents: mut rest } = self;
+        Ok(sector_counts.map(|count| {
+            let bytes = count as usize * SECTOR_BYTES as usize;
+            let behind = rest.split_off(bytes);
+            let contents = std::mem::replace(&mut rest, behind);
+            let part = Self { file: Arc::clone(&file), durability, base, contents };
+            base += bytes as u64;
+            part
+        }))
+    }
+
+    fn range(&self, offset: u32, length: usize) -> Result<std::ops::Range<usize>, FlashError> {
+        let start = offset as usize;
+        let end = start.checked_add(length).filter(|end| *end <= self.contents.len());
+        Ok(start..end.ok_or(FlashError::OutOfRange)?)
+    }
+
+    /// Writes `bytes` to the file and, once they are there, to the copy in memory.
+    fn store(&mut self, start: usize, bytes: &[u8]) -> Result<(), FlashError> {
+        let written = (self.file.write_all_at(bytes, self.base + start as u64)).and_then(|()| {
+            match self.durability {
+                Durability::PowerLoss => self.file.sync_data(),
+                Durability::ProcessKill => Ok(()),
+            }
+        });
+        let copy = &mut self.contents[start..start + bytes.len()];
+        match written {
+            Ok(()) => {
+                copy.copy_from_slice(bytes);
+                Ok(())
+            }
+            Err(_) => {
+                // Some of it may be in the file: what is there now is what this flash holds.
+                let _ = self.file.read_exact_at(copy, self.base + start as u64);
+                Err(FlashError::Hardware)
+            }
+        }
+    }
+}
+
+impl Flash for FileFlash {
+    fn geometry(&self) -> FlashGeometry {
+        FlashGeometry {
+            sector_bytes: SECTOR_BYTES,
+            sector_count: self.contents.len() as u32 / SECTOR_BYTES,
+            program_bytes: 1,
+        }
+    }
+
+    fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
+        let range = self.range(offset, into.len())?;
+        into.copy_from_slice(&self.contents[range]);
+        Ok(())
+    }
+
+    fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        let range = self.range(offset, bytes.len())?;
+        let sets_a_bit = |(old, new): (&u8, &u8)| !old & new != 0;
+        if self.contents[range.clone()].iter().zip(bytes).any(sets_a_bit) {
+            return Err(FlashError::NotErased);
+        }
+        self.store(range.start, bytes)
+    }
+
+    fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
+        let start = sector.checked_mul(SECTOR_BYTES).ok_or(FlashError::OutOfRange)?;
+        let range = self.range(start, SECTOR_BYTES as usize)?;
+        self.store(range.start, &[0xFF; SECTOR_BYTES as usize])
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(&self.contents)
+    }
+}
+
+/// Opens the file for reading and writing, and locks it.
+fn lock(path: &Path, create: bool) -> Result<File, OpenProblem> {
+    let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path);
+    let file = file.map_err(|error| OpenProblem::of_open(path, error))?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(OpenProblem::InUse),
+        Err(TryLockError::Error(error)) => Err(OpenProblem::Io(error)),
+    }
+}
+
+/// Fills a file that was just made, or whose making was broken off, with erased bytes.
+fn complete(file: &File, path: &Path, bytes: u32) -> Result<(), OpenProblem> {
+    let present = file.metadata()?.len();
+    if present == u64::from(bytes) {
+        return Ok(());
+    }
+    if present > u64::from(bytes) || !is_erased(file, present)? {
+        return Err(OpenProblem::WrongSize { bytes: present, asked: u64::from(bytes) });
+    }
+    let erased = vec![0xFF; bytes as usize - present as usize];
+    file.write_all_at(&erased, present)?;
+    file.sync_all()?;
+    sync_folder(path)?;
+    Ok(())
+}
+
+fn is_erased(file: &File, bytes: u64) -> io::Result<bool> {
+    let mut contents = vec![0; bytes as usize];
+    file.read_exact_at(&mut contents, 0)?;
+    Ok(contents.iter().all(|byte| *byte == 0xFF))
+}
+
+/// Makes the file's name survive a loss of power too.
+fn sync_folder(path: &Path) -> io::Result<()> {
+    match path.parent() {
+        Some(folder) if !folder.as_os_str().is_empty() => File::open(folder)?.sync_all(),
+        _ => File::open(".")?.sync_all(),
+    }
+}

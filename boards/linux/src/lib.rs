@@ -1,0 +1,16 @@
+//! A Linux process as a board: what a node needs of it, by the traits of `hal`.
+//!
+//! Invariants:
+//! - Nothing blocks but [`UdpLink::wait`] and writes to a file.
+//! - Every error of setting up names what it is about (path, address), the cause and the way out.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod entropy;
+mod file_flash;
+mod udp_link;
+
+pub use clock::LinuxClock;
+pub use entropy::LinuxEntropy;
+pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
+pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink, Woken};

@@ -1,0 +1,186 @@
+//! UDP as a link: datagrams over IPv4 and IPv6.
+
+use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::time::Duration;
+use std::{fmt, io};
+
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use tenure_hal::{Link, LinkError};
+
+#[cfg(test)]
+mod tests;
+
+/// The longest datagram that is sent or taken: IPv6's smallest MTU (RFC 8200 §5) less the headers
+/// of IPv6 and UDP. So no router ever has to cut one up.
+pub const DATAGRAM_BYTES_MAX: usize = 1280 - 40 - 8;
+
+/// How many datagrams that are too long one call skips before it says that there is none.
+const SKIPPED_MAX: usize = 64;
+
+/// A UDP socket that never blocks but in [`UdpLink::wait`].
+#[derive(Debug)]
+pub struct UdpLink {
+    socket: UdpSocket,
+    address: SocketAddr,
+}
+
+/// Why [`UdpLink::wait`] came back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Woken {
+    /// A datagram has arrived.
+    ByDatagram,
+    /// The time is over.
+    ByTimeout,
+    /// A signal came.
+    BySignal,
+}
+
+impl UdpLink {
+    /// Listens at `address`. Port 0 takes a free port; `[::]` takes IPv4 as well as IPv6.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
+        let fail = |error| BindError { address, error };
+        let socket = UdpSocket::bind(address).map_err(fail)?;
+        socket.set_nonblocking(true).map_err(fail)?;
+        let address = socket.local_addr().map_err(fail)?;
+        Ok(Self { socket, address })
+    }
+
+    /// Where the link listens: with the port that was taken if 0 was asked for.
+    pub fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// Sleeps until a datagram can be received, `timeout` is over or a signal came.
+    ///
+    /// # Errors
+    /// [`LinkError::Hardware`] if the system refuses, so that a loop doesn't spin unnoticed.
+    pub fn wait(&self, timeout: Duration) -> Result<Woken, LinkError> {
+        let timeout = Timespec {
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_nsec: timeout.subsec_nanos().into(),
+        };
+        let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
+        match poll(&mut sockets, Some(&timeout)) {
+            Ok(0) => Ok(Woken::ByTimeout),
+            Ok(_) => Ok(Woken::ByDatagram),
+            Err(rustix::io::Errno::INTR) => Ok(Woken::BySignal),
+            Err(_) => Err(LinkError::Hardware),
+        }
+    }
+
+    /// An address as this socket's family wants it: a socket of IPv6 reaches IPv4 by mapped
+    /// addresses (RFC 4291 §2.5.5.2).
+    fn outward(&self, address: SocketAddr) -> SocketAddr {
+        match (self.address, address) {
+            (SocketAddr::V6(_), SocketAddr::V4(to)) => {
+                SocketAddrV6::new(to.ip().to_ipv6_mapped(), to.port(), 0, 0).into()
+            }
+            _ => address,
+        }
+    }
+}
+
+/// One form for each address: an IPv4 sender is one, whatever the socket's family.
+fn inward(address: SocketAddr) -> SocketAddr {
+    match address.ip().to_canonical() {
+        ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
+        IpAddr::V6(_) => address,
+    }
+}
+
+impl Link for UdpLink {
+    type Address = SocketAddr;
+
+    fn datagram_bytes_max(&self) -> usize {
+        DATAGRAM_BYTES_MAX
+    }
+
+    fn send(&mut self, to: &SocketAddr, datagram: &[u8]) -> Result<(), LinkError> {
+        if datagram.len() > DATAGRAM_BYTES_MAX {
+            return Err(LinkError::TooLong);
+        }
+        match self.socket.send_to(datagram, self.outward(*to)) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(match error.kind() {
+                io::ErrorKind::WouldBlock
+                | io::ErrorKind::OutOfMemory
+                | io::ErrorKind::Interrupted => LinkError::Busy,
+                _ if error.raw_os_error() == Some(rustix::io::Errno::NOBUFS.raw_os_error()) => {
+                    LinkError::Busy
+                }
+                _ if error.raw_os_error() == Some(rustix::io::Errno::MSGSIZE.raw_os_error()) => {
+                    LinkError::TooLong
+                }
+                io::ErrorKind::BrokenPipe | io::ErrorKind::NotConnected => LinkError::Hardware,
+                // No route, no such family, port 0, a firewall's refusal, an earlier ICMP error.
+                _ => LinkError::Unreachable,
+            }),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, SocketAddr)>, LinkError> {
+        let mut datagram = [0; DATAGRAM_BYTES_MAX + 1];
+        for _ in 0..SKIPPED_MAX {
+            match self.socket.recv_from(&mut datagram) {
+                Ok((length, _)) if length > into.len().min(DATAGRAM_BYTES_MAX) => {}
+                Ok((length, from)) => {
+                    into[..length].copy_from_slice(&datagram[..length]);
+                    return Ok(Some((length, inward(from))));
+                }
+                Err(error) => match error.kind() {
+                    io::ErrorKind::WouldBlock => return Ok(None),
+                    // An earlier datagram was refused by its receiver; this says nothing of ours.
+                    io::ErrorKind::Interrupted
+                    | io::ErrorKind::ConnectionRefused
+                    | io::ErrorKind::ConnectionReset
+                    | io::ErrorKind::HostUnreachable
+                    | io::ErrorKind::NetworkUnreachable => {}
+                    _ => return Err(LinkError::Hardware),
+                },
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Nobody can listen at an address.
+#[derive(Debug)]
+pub struct BindError {
+    /// Which address.
+    pub address: SocketAddr,
+    /// What the system says.
+    pub error: io::Error,
+}
+
+impl fmt::Display for BindError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { address, error } = self;
+        write!(f, "can't listen at {address}: ")?;
+        match error.kind() {
+            io::ErrorKind::AddrInUse => f.write_str(
+                "another process listens there; stop that one, or choose another port (port 0 \
+                 takes a free one)",
+            ),
+            io::ErrorKind::AddrNotAvailable => f.write_str(
+                "no network interface of this computer has that address; use 0.0.0.0 or [::] for \
+                 all of them",
+            ),
+            io::ErrorKind::PermissionDenied => {
+                f.write_str("this user may not use that port; choose one from 1024 up")
+            }
+            io::ErrorKind::Unsupported => {
+                f.write_str("this computer doesn't speak that version of IP")
+            }
+            _ => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for BindError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
