@@ -1,0 +1,587 @@
+//! The instruction set of images, described once.
+//!
+//! [`instructions`] lists every instruction in the order of its opcode. Encoder constants, operand
+//! layouts, the disassembler's mnemonics, both dispatchers and the reference page are generated from
+//! this list. An instruction is a row of 16-bit units: the opcode, then its operands.
+//!
+//! A mnemonic ends in the forms of its operands: `s` a frame slot, `a` the accumulator, `i` a 16-bit
+//! immediate, `z` the constant zero. Where an instruction exists with its result in the accumulator
+//! (`….a`) and in a slot as well (`….s`), the second directly follows the first: the translator turns
+//! one into the other by adding one to the opcode and appending the destination.
+
+/// What one operand is; each takes one unit unless said otherwise.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Operand {
+    /// Frame slot that is read.
+    Source,
+    /// Frame slot that is written.
+    Destination,
+    /// Sign-extended 16-bit constant.
+    Immediate16,
+    /// 32-bit constant (2 units).
+    Immediate32,
+    /// 64-bit constant (4 units).
+    Immediate64,
+    /// Branch displacement in bytes, from the end of the operand.
+    Target,
+    /// 32-bit branch displacement (2 units).
+    FarTarget,
+    /// Memory offset plus access size minus one.
+    Reach,
+    /// Index of a function, type, table, segment, global (in bytes) or host function.
+    Index,
+    /// Distance in bytes from this frame to the callee's.
+    Delta,
+    /// Slot of the return link.
+    Link,
+    /// Number of branch displacements that follow.
+    Count,
+}
+
+impl Operand {
+    pub(crate) fn units(self) -> usize {
+        match self {
+            Operand::Immediate32 | Operand::FarTarget => 2,
+            Operand::Immediate64 => 4,
+            _ => 1,
+        }
+    }
+
+    /// The letter that stands for the operand in `LAYOUTS`.
+    pub(crate) fn letter(self) -> char {
+        match self {
+            Operand::Source => 's',
+            Operand::Destination => 'd',
+            Operand::Immediate16 => 'i',
+            Operand::Immediate32 => 'j',
+            Operand::Immediate64 => 'k',
+            Operand::Target => 't',
+            Operand::FarTarget => 'T',
+            Operand::Reach => 'r',
+            Operand::Index => 'x',
+            Operand::Delta => 'f',
+            Operand::Link => 'l',
+            Operand::Count => 'n',
+        }
+    }
+}
+
+pub(crate) struct Instruction {
+    pub(crate) mnemonic: String,
+    pub(crate) operands: Vec<Operand>,
+    /// Rust statements over `s: &mut State`, ending in an expression of type `Flow`.
+    pub(crate) body: String,
+    pub(crate) float: bool,
+}
+
+impl Instruction {
+    pub(crate) fn units(&self) -> usize {
+        1 + self.operands.iter().map(|operand| operand.units()).sum::<usize>()
+    }
+}
+
+/// Collects one instruction: reads its sources, computes, writes its result.
+struct Form {
+    mnemonic: String,
+    operands: Vec<Operand>,
+    body: String,
+    units: usize,
+}
+
+impl Form {
+    fn new(mnemonic: &str) -> Form {
+        Form { mnemonic: mnemonic.into(), operands: vec![], body: String::new(), units: 1 }
+    }
+
+    fn suffix(mut self, text: &str) -> Form {
+        self.mnemonic.push('.');
+        self.mnemonic.push_str(text);
+        self
+    }
+
+    fn line(mut self, text: &str) -> Form {
+        self.body.push_str(text);
+        self.body.push('\n');
+        self
+    }
+
+    fn operand(mut self, operand: Operand) -> (Form, usize) {
+        let at = self.units;
+        self.operands.push(operand);
+        self.units += operand.units();
+        (self, at)
+    }
+
+    /// Binds `name` to a source of the given form: `s`, `a`, `i` or `z`; `width` is 32 or 64.
+    fn source(self, name: &str, form: char, width: usize) -> Form {
+        match form {
+            's' => {
+                let (form, at) = self.operand(Operand::Source);
+                form.line(&format!("let {name} = s.read{width}({at});"))
+            }
+            'a' => self.line(&format!("let {name} = s.accumulator;")),
+            'i' => {
+                let (form, at) = self.operand(Operand::Immediate16);
+                form.line(&format!("let {name} = s.immediate({at}) as u{width};"))
+            }
+            'z' => self.line(&format!("let {name} = 0u{width};")),
+            _ => unreachable!("no such source form"),
+        }
+    }
+
+    /// Writes `r` to the accumulator (`a`), or to a slot; a 32-bit result stays in the accumulator too.
+    fn result(self, form: char, width: usize, mirror: bool) -> Form {
+        let form_a = if mirror { self.line("s.accumulator = r;") } else { self };
+        match form {
+            'a' => form_a,
+            's' => {
+                let (form, at) = form_a.operand(Operand::Destination);
+                form.line(&format!("s.write{width}({at}, r);"))
+            }
+            _ => unreachable!("no such result form"),
+        }
+    }
+
+    fn next(self) -> Instruction {
+        let units = self.units;
+        self.line(&format!("s.advance({units})")).done()
+    }
+
+    fn done(self) -> Instruction {
+        Instruction {
+            mnemonic: self.mnemonic,
+            operands: self.operands,
+            body: self.body,
+            float: false,
+        }
+    }
+}
+
+/// i32 operations with every form: (mnemonic, expression over `a` and `b`).
+const I32_HOT: [(&str, &str); 10] = [
+    ("add", "a.wrapping_add(b)"),
+    ("sub", "a.wrapping_sub(b)"),
+    ("mul", "a.wrapping_mul(b)"),
+    ("and", "a & b"),
+    ("or", "a | b"),
+    ("xor", "a ^ b"),
+    ("shl", "a.wrapping_shl(b)"),
+    ("shr_s", "(a as i32).wrapping_shr(b) as u32"),
+    ("shr_u", "a.wrapping_shr(b)"),
+    ("rotl", "a.rotate_left(b & 31)"),
+];
+
+/// The operations of `I32_HOT` that also take the accumulator on the right of a slot.
+const I32_SLOT_ACCUMULATOR: [&str; 4] = ["sub", "shl", "shr_s", "shr_u"];
+
+const I32_COLD: [(&str, &str); 5] = [
+    ("rotr", "a.rotate_right(b & 31)"),
+    (
+        "div_s",
+        "{ if b == 0 { return Flow::DivideByZero } match (a as i32).checked_div(b as i32) { Some(q) => q as u32, None => return Flow::IntegerOverflow } }",
+    ),
+    ("div_u", "{ if b == 0 { return Flow::DivideByZero } a / b }"),
+    (
+        "rem_s",
+        "{ if b == 0 { return Flow::DivideByZero } (a as i32).wrapping_rem(b as i32) as u32 }",
+    ),
+    ("rem_u", "{ if b == 0 { return Flow::DivideByZero } a % b }"),
+];
+
+/// Comparisons in pairs of opposites, so that `index ^ 1` negates.
+const COMPARISONS: [(&str, &str); 10] = [
+    ("eq", "a == b"),
+    ("ne", "a != b"),
+    ("lt_s", "(a as iN) < b as iN"),
+    ("ge_s", "a as iN >= b as iN"),
+    ("lt_u", "a < b"),
+    ("ge_u", "a >= b"),
+    ("gt_s", "a as iN > b as iN"),
+    ("le_s", "a as iN <= b as iN"),
+    ("gt_u", "a > b"),
+    ("le_u", "a <= b"),
+];
+
+/// (forms of a and b, how many of `COMPARISONS`).
+const I32_COMPARISON_FORMS: [(&str, usize); 6] =
+    [("ss", 6), ("as", 10), ("si", 6), ("ai", 6), ("sz", 2), ("az", 2)];
+const I64_COMPARISON_FORMS: [(&str, usize); 3] = [("ss", 6), ("si", 6), ("sz", 2)];
+
+const I64_HOT: [(&str, &str); 10] = [
+    ("add", "a.wrapping_add(b)"),
+    ("sub", "a.wrapping_sub(b)"),
+    ("mul", "a.wrapping_mul(b)"),
+    ("and", "a & b"),
+    ("or", "a | b"),
+    ("xor", "a ^ b"),
+    ("shl", "a.wrapping_shl(b as u32)"),
+    ("shr_s", "(a as i64).wrapping_shr(b as u32) as u64"),
+    ("shr_u", "a.wrapping_shr(b as u32)"),
+    ("rotl", "a.rotate_left(b as u32 & 63)"),
+];
+
+const I64_COLD: [(&str, &str); 5] = [
+    ("rotr", "a.rotate_right(b as u32 & 63)"),
+    (
+        "div_s",
+        "{ if b == 0 { return Flow::DivideByZero } match (a as i64).checked_div(b as i64) { Some(q) => q as u64, None => return Flow::IntegerOverflow } }",
+    ),
+    ("div_u", "{ if b == 0 { return Flow::DivideByZero } a / b }"),
+    (
+        "rem_s",
+        "{ if b == 0 { return Flow::DivideByZero } (a as i64).wrapping_rem(b as i64) as u64 }",
+    ),
+    ("rem_u", "{ if b == 0 { return Flow::DivideByZero } a % b }"),
+];
+
+/// Operations of one slot: (mnemonic, source width, expression, result width).
+const UNARY: [(&str, usize, &str, usize); 14] = [
+    ("i32.clz", 32, "a.leading_zeros()", 32),
+    ("i32.ctz", 32, "a.trailing_zeros()", 32),
+    ("i32.popcnt", 32, "a.count_ones()", 32),
+    ("i64.clz", 64, "a.leading_zeros() as u64", 64),
+    ("i64.ctz", 64, "a.trailing_zeros() as u64", 64),
+    ("i64.popcnt", 64, "a.count_ones() as u64", 64),
+    ("i64.extend8_s", 64, "a as i8 as u64", 64),
+    ("i64.extend16_s", 64, "a as i16 as u64", 64),
+    ("i64.extend32_s", 64, "a as i32 as u64", 64),
+    ("i64.extend_i32_s", 32, "a as i32 as u64", 64),
+    ("i64.extend_i32_u", 32, "a as u64", 64),
+    ("i64.eqz", 64, "(a == 0) as u32", 32),
+    ("copy32", 32, "a", 32),
+    ("copy64", 64, "a", 64),
+];
+
+/// Loads of an i32: (mnemonic, bytes, State method, conversion).
+const LOADS32: [(&str, usize, &str); 5] = [
+    ("load32", 4, "load32(p)"),
+    ("load8_s", 1, "load8(p) as i8 as u32"),
+    ("load8_u", 1, "load8(p) as u32"),
+    ("load16_s", 2, "load16(p) as i16 as u32"),
+    ("load16_u", 2, "load16(p) as u32"),
+];
+
+const LOADS64: [(&str, usize, &str); 7] = [
+    ("load64", 8, "load64(p)"),
+    ("load64_8_s", 1, "load8(p) as i8 as u64"),
+    ("load64_8_u", 1, "load8(p) as u64"),
+    ("load64_16_s", 2, "load16(p) as i16 as u64"),
+    ("load64_16_u", 2, "load16(p) as u64"),
+    ("load64_32_s", 4, "load32(p) as i32 as u64"),
+    ("load64_32_u", 4, "load32(p) as u64"),
+];
+
+/// Stores: (mnemonic, bytes, slot width).
+const STORES: [(&str, usize, usize); 4] =
+    [("store32", 4, 32), ("store8", 1, 32), ("store16", 2, 32), ("store64", 8, 64)];
+
+pub(crate) fn instructions() -> Vec<Instruction> {
+    let mut list = Vec::new();
+    i32_operations(&mut list);
+    comparisons(&mut list);
+    i64_operations(&mut list);
+    constants_and_copies(&mut list);
+    memory(&mut list);
+    control(&mut list);
+    outer(&mut list);
+    float::instructions(&mut list);
+    list
+}
+
+fn binary(name: &str, expression: &str, sources: &str, result: char, width: usize) -> Instruction {
+    let forms: Vec<char> = sources.chars().collect();
+    let mirror = width == 32;
+    Form::new(name)
+        .suffix(&format!("{sources}.{result}"))
+        .source("a", forms[0], width)
+        .source("b", forms[1], width)
+        .line(&format!("let r = {expression};"))
+        .result(result, width, mirror)
+        .next()
+}
+
+fn i32_operations(list: &mut Vec<Instruction>) {
+    for (name, expression) in I32_HOT {
+        for sources in ["ss", "as", "si", "ai"] {
+            for result in ['a', 's'] {
+                list.push(binary(&format!("i32.{name}"), expression, sources, result, 32));
+            }
+        }
+    }
+    for wanted in I32_SLOT_ACCUMULATOR {
+        let (name, expression) = I32_HOT.iter().find(|(name, _)| *name == wanted).unwrap();
+        for result in ['a', 's'] {
+            list.push(binary(&format!("i32.{name}"), expression, "sa", result, 32));
+        }
+    }
+    for (name, expression) in I32_COLD {
+        for result in ['a', 's'] {
+            list.push(binary(&format!("i32.{name}"), expression, "ss", result, 32));
+        }
+    }
+    for (name, expression) in [("extend8_s", "a as i8 as u32"), ("extend16_s", "a as i16 as u32")] {
+        for source in ['s', 'a'] {
+            for result in ['a', 's'] {
+                list.push(
+                    Form::new(&format!("i32.{name}.{source}.{result}"))
+                        .source("a", source, 32)
+                        .line(&format!("let r = {expression};"))
+                        .result(result, 32, true)
+                        .next(),
+                );
+            }
+        }
+    }
+}
+
+/// Comparisons into the accumulator, then in the same order the branches on them.
+fn comparisons(list: &mut Vec<Instruction>) {
+    for branch in [false, true] {
+        for (kind, width, forms) in
+            [("i32", 32, &I32_COMPARISON_FORMS[..]), ("i64", 64, &I64_COMPARISON_FORMS[..])]
+        {
+            for &(sources, count) in forms {
+                for (name, condition) in &COMPARISONS[..count] {
+                    let condition = condition.replace("iN", kind);
+                    list.push(comparison(kind, name, &condition, sources, width, branch));
+                }
+            }
+        }
+    }
+}
+
+fn comparison(
+    kind: &str,
+    name: &str,
+    condition: &str,
+    sources: &str,
+    width: usize,
+    branch: bool,
+) -> Instruction {
+    let forms: Vec<char> = sources.chars().collect();
+    let prefix = if branch { "br." } else { "" };
+    let form = Form::new(&format!("{prefix}{kind}.{name}.{sources}"))
+        .source("a", forms[0], width)
+        .source("b", forms[1], width);
+    if branch {
+        let (form, at) = form.operand(Operand::Target);
+        let units = form.units;
+        form.line(&format!("if {condition} {{ s.jump({at}) }} else {{ s.advance({units}) }}"))
+            .done()
+    } else {
+        form.line(&format!("s.accumulator = ({condition}) as u32;")).next()
+    }
+}
+
+fn i64_operations(list: &mut Vec<Instruction>) {
+    for (name, expression) in I64_HOT {
+        for sources in ["ss", "si"] {
+            list.push(binary(&format!("i64.{name}"), expression, sources, 's', 64));
+        }
+    }
+    for (name, expression) in I64_COLD {
+        list.push(binary(&format!("i64.{name}"), expression, "ss", 's', 64));
+    }
+}
+
+pub(crate) fn unary(name: &str, from: usize, expression: &str, to: usize) -> Instruction {
+    Form::new(name)
+        .source("a", 's', from)
+        .line(&format!("let r = {expression};"))
+        .result('s', to, false)
+        .next()
+}
+
+fn constants_and_copies(list: &mut Vec<Instruction>) {
+    for (name, source, expression, result) in UNARY {
+        list.push(unary(name, source, expression, result));
+    }
+    list.push(Form::new("copy_a").line("let r = s.accumulator;").result('s', 32, false).next());
+    for (name, operand, read) in
+        [("const16", Operand::Immediate16, "immediate"), ("const32", Operand::Immediate32, "wide")]
+    {
+        let constant = |name: &str| {
+            let (form, at) = Form::new(name).operand(operand);
+            form.line(&format!("let r = s.{read}({at}) as u32;"))
+        };
+        list.push(constant(&format!("{name}.a")).line("s.accumulator = r;").next());
+        // The slot form leaves the accumulator alone: it may hold the other operand.
+        list.push(constant(&format!("{name}.s")).result('s', 32, false).next());
+    }
+    for (name, operand, expression) in [
+        ("const64_16", Operand::Immediate16, "s.immediate(1) as u64"),
+        (
+            "const64",
+            Operand::Immediate64,
+            "s.wide(1) as u32 as u64 | (s.wide(3) as u32 as u64) << 32",
+        ),
+    ] {
+        let (form, _) = Form::new(name).operand(operand);
+        list.push(form.line(&format!("let r = {expression};")).result('s', 64, false).next());
+    }
+    for condition in ['a', 's'] {
+        for (width, results) in [(32, "as"), (64, "s")] {
+            for result in results.chars() {
+                list.push(
+                    Form::new(&format!("select{width}.{condition}.{result}"))
+                        .source("a", 's', width)
+                        .source("b", 's', width)
+                        .source("c", condition, 32)
+                        .line("let r = if c != 0 { a } else { b };")
+                        .result(result, width, width == 32)
+                        .next(),
+                );
+            }
+        }
+    }
+    for (name, width, mirror) in [("global.get32", 32, true), ("global.get64", 64, false)] {
+        for result in if width == 32 { "as" } else { "s" }.chars() {
+            let (form, at) = Form::new(&format!("{name}.{result}")).operand(Operand::Index);
+            list.push(
+                form.line(&format!("let r = s.global{width}({at}).read();"))
+                    .result(result, width, mirror)
+                    .next(),
+            );
+        }
+    }
+    for (name, width, source) in
+        [("global.set32.s", 32, 's'), ("global.set32.a", 32, 'a'), ("global.set64.s", 64, 's')]
+    {
+        let (form, at) = Form::new(name).source("a", source, width).operand(Operand::Index);
+        list.push(form.line(&format!("s.global{width}({at}).write(a);")).next());
+    }
+}
+
+fn memory(list: &mut Vec<Instruction>) {
+    for (name, bytes, load) in LOADS32 {
+        for address in ['s', 'a'] {
+            for result in ['a', 's'] {
+                let form = Form::new(&format!("{name}.{address}.{result}"));
+                list.push(load_instruction(
+                    form.source("address", address, 32),
+                    bytes,
+                    load,
+                    result,
+                    32,
+                ));
+            }
+        }
+    }
+    for (name, bytes, load) in LOADS64 {
+        let form = Form::new(name).source("address", 's', 32);
+        list.push(load_instruction(form, bytes, load, 's', 64));
+    }
+    // Addresses known when translating: a C program's global variables.
+    for result in ['a', 's'] {
+        let (form, at) = Form::new(&format!("load32.i.{result}")).operand(Operand::Immediate32);
+        let form = form
+            .line(&format!("let address = s.wide({at}) as u32;"))
+            .line("let Some(p) = s.locate(address, 3, 4) else { return Flow::OutOfBounds };")
+            .line("let r = s.load32(p);");
+        list.push(form.result(result, 32, true).next());
+    }
+    for (name, bytes, width) in STORES {
+        for forms in if width == 32 { &["ss", "sa", "as"][..] } else { &["ss", "as"][..] } {
+            let forms: Vec<char> = forms.chars().collect();
+            let (form, at) = Form::new(&format!("{name}.{}{}", forms[0], forms[1]))
+                .source("address", forms[0], 32)
+                .source("value", forms[1], width)
+                .operand(Operand::Reach);
+            list.push(
+                form.line(&format!("let reach = s.unit({at});"))
+                    .line(&format!(
+                        "let Some(p) = s.locate(address, reach, {bytes}) else {{ return Flow::OutOfBounds }};"
+                    ))
+                    .line(&format!("s.store{}(p, value as u{0});", bytes * 8))
+                    .next(),
+            );
+        }
+    }
+    // Offsets that do not fit a unit: the sum becomes the address, and must not wrap (wasm §4.4.7).
+    let (form, at) = Form::new("address.s.a").source("a", 's', 32).operand(Operand::Immediate32);
+    list.push(
+        form.line(&format!("let offset = s.wide({at}) as u32;"))
+            .line("let Some(r) = a.checked_add(offset) else { return Flow::OutOfBounds };")
+            .line("s.accumulator = r;")
+            .next(),
+    );
+}
+
+fn load_instruction(
+    form: Form,
+    bytes: usize,
+    load: &str,
+    result: char,
+    width: usize,
+) -> Instruction {
+    let (form, at) = form.operand(Operand::Reach);
+    form.line(&format!("let reach = s.unit({at});"))
+        .line(&format!(
+            "let Some(p) = s.locate(address, reach, {bytes}) else {{ return Flow::OutOfBounds }};"
+        ))
+        .line(&format!("let r = s.{load};"))
+        .result(result, width, width == 32)
+        .next()
+}
+
+fn control(list: &mut Vec<Instruction>) {
+    use Operand::*;
+    let mut add = |mnemonic: &str, operands: &[Operand], body: &str| {
+        list.push(Instruction {
+            mnemonic: mnemonic.into(),
+            operands: operands.into(),
+            body: body.into(),
+            float: false,
+        })
+    };
+    add("unreachable", &[], "Flow::Unreachable");
+    add("br", &[Target], "s.jump(1)");
+    add("br_far", &[FarTarget], "s.jump_far(1)");
+    add("br_table.s", &[Source, Count], "let index = s.read32(1); s.jump_table(index, 2)");
+    add("br_table.a", &[Count], "let index = s.accumulator; s.jump_table(index, 1)");
+    // A fuel check inside a long stretch without branches.
+    add("check", &[], "s.pass_check(1)");
+    add("call", &[Index, Delta], "s.call(s.unit(1), 3)");
+    add("call_indirect", &[Index, Source, Delta], "s.call_indirect(s.unit(1), s.read32(2), 4)");
+    add("return", &[Link], "s.return_to(1, 2)");
+    add("return32.s", &[Source, Link], "let r = s.read32(1); s.result32(r); s.return_to(2, 3)");
+    add("return32.a", &[Link], "let r = s.accumulator; s.result32(r); s.return_to(1, 2)");
+    add("return64.s", &[Source, Link], "let r = s.read64(1); s.result64(r); s.return_to(2, 3)");
+    add("host", &[Index], "Flow::Outer");
+}
+
+/// Instructions that the loop around the interpreter executes in safe Rust.
+fn outer(list: &mut Vec<Instruction>) {
+    use Operand::*;
+    for (mnemonic, operands) in [
+        ("memory.size", &[Destination][..]),
+        ("memory.grow", &[Source, Destination]),
+        ("memory.fill", &[Source, Source, Source]),
+        ("memory.copy", &[Source, Source, Source]),
+        ("memory.init", &[Source, Source, Source, Index]),
+        ("data.drop", &[Index]),
+        ("table.get", &[Source, Index, Destination]),
+        ("table.set", &[Source, Source, Index]),
+        ("table.size", &[Index, Destination]),
+        ("table.grow", &[Source, Source, Index, Destination]),
+        ("table.fill", &[Source, Source, Source, Index]),
+        ("table.copy", &[Source, Source, Source, Index, Index]),
+        ("table.init", &[Source, Source, Source, Index, Index]),
+        ("elem.drop", &[Index]),
+        // Index of the table, of the type, slot of the element.
+        ("call_indirect.table", &[Index, Index, Source, Delta]),
+        // First argument, then as for the calls.
+        ("return_call", &[Index, Delta, Link]),
+        ("return_call_indirect", &[Index, Index, Source, Delta, Link]),
+    ] {
+        list.push(Instruction {
+            mnemonic: mnemonic.into(),
+            operands: operands.into(),
+            body: "Flow::Outer".into(),
+            float: false,
+        });
+    }
+}
+
+#[path = "float.rs"]
+mod float;

@@ -1,0 +1,102 @@
+//! Generates the instruction set's tables and handlers, and chooses the dispatcher.
+
+use std::{env, fmt::Write, fs, path::Path};
+
+mod isa;
+
+fn main() {
+    println!("cargo::rerun-if-changed=build");
+    println!("cargo::rustc-check-cfg=cfg(tail_dispatch)");
+    if tail_dispatch() {
+        println!("cargo::rustc-cfg=tail_dispatch");
+    }
+    let float = env::var_os("CARGO_FEATURE_FLOAT").is_some();
+    let instructions = isa::instructions();
+    let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
+    let write = |name: &str, text: String| {
+        fs::write(Path::new(&out).join(name), text).expect("OUT_DIR is writable")
+    };
+    write("isa.rs", tables(&instructions));
+    write("handlers.rs", handlers(&instructions, float));
+}
+
+/// Handlers end in a tail call where LLVM makes one of a call in tail position: with optimisation, and
+/// where all of a handler's arguments travel in registers. Elsewhere one `match` dispatches.
+fn tail_dispatch() -> bool {
+    let target = env::var("CARGO_CFG_TARGET_ARCH").unwrap_or_default();
+    let optimised = !matches!(env::var("OPT_LEVEL").as_deref(), Ok("0" | "1") | Err(_));
+    let forced = env::var_os("CARGO_FEATURE_BECOME").is_some();
+    let portable = env::var_os("CARGO_FEATURE_PORTABLE_DISPATCH").is_some()
+        || env::var_os("CARGO_CFG_MIRI").is_some();
+    let registers = matches!(target.as_str(), "x86_64" | "aarch64" | "riscv32" | "riscv64");
+    !portable && registers && (optimised || forced)
+}
+
+fn constant_name(mnemonic: &str) -> String {
+    mnemonic.replace('.', "_").to_uppercase()
+}
+
+fn function_name(mnemonic: &str) -> String {
+    format!("op_{}", mnemonic.replace('.', "_"))
+}
+
+fn tables(instructions: &[isa::Instruction]) -> String {
+    let mut text = String::new();
+    for (opcode, instruction) in instructions.iter().enumerate() {
+        let name = constant_name(&instruction.mnemonic);
+        writeln!(text, "pub(crate) const {name}: u16 = {opcode};").unwrap();
+    }
+    let count = instructions.len();
+    writeln!(text, "pub(crate) const COUNT: usize = {count};").unwrap();
+    writeln!(text, "pub(crate) static MNEMONICS: [&str; COUNT] = [").unwrap();
+    for instruction in instructions {
+        writeln!(text, "    {:?},", instruction.mnemonic).unwrap();
+    }
+    writeln!(text, "];\npub(crate) static LAYOUTS: [&str; COUNT] = [").unwrap();
+    for instruction in instructions {
+        let layout: String = instruction.operands.iter().map(|operand| operand.letter()).collect();
+        writeln!(text, "    {layout:?},").unwrap();
+    }
+    writeln!(text, "];\npub(crate) static UNITS: [u8; COUNT] = [").unwrap();
+    for instruction in instructions {
+        writeln!(text, "    {},", instruction.units()).unwrap();
+    }
+    text.push_str("];\n");
+    text
+}
+
+fn handlers(instructions: &[isa::Instruction], float: bool) -> String {
+    let mut text = String::new();
+    let body_of = |instruction: &isa::Instruction| {
+        if instruction.float && !float {
+            "Flow::Unreachable\n".into()
+        } else {
+            instruction.body.clone()
+        }
+    };
+    for instruction in instructions {
+        let name = function_name(&instruction.mnemonic);
+        let body = body_of(instruction);
+        let body = body.trim();
+        // An instruction that only stops execution touches nothing.
+        let text_of = if body.starts_with("Flow::") {
+            format!("unsafe fn {name}(_: &mut State) -> Flow {{\n{body}\n}}")
+        } else {
+            format!(
+                "unsafe fn {name}(s: &mut State) -> Flow {{\n// SAFETY: see the module: the image was \
+                 verified, so every operand lies in its frame.\nunsafe {{\n{body}\n}}\n}}"
+            )
+        };
+        writeln!(text, "#[inline(always)]\n{text_of}").unwrap();
+    }
+    text.push_str("#[cfg(tail_dispatch)]\npub(super) static HANDLERS: [Handler; isa::COUNT] = [\n");
+    for instruction in instructions {
+        writeln!(text, "    handler!({}),", function_name(&instruction.mnemonic)).unwrap();
+    }
+    text.push_str("];\n#[cfg(not(tail_dispatch))]\n#[inline(always)]\npub(super) unsafe fn dispatch(opcode: u16, s: &mut State) -> Flow {\n// SAFETY: as for each instruction.\nunsafe { match opcode {\n");
+    for (opcode, instruction) in instructions.iter().enumerate() {
+        writeln!(text, "    {opcode} => {}(s),", function_name(&instruction.mnemonic)).unwrap();
+    }
+    text.push_str("    _ => core::hint::unreachable_unchecked(),\n} }\n}\n");
+    text
+}

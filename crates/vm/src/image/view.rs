@@ -1,0 +1,453 @@
+//! A checked view of an image.
+
+use super::{
+    EXPORT_BYTES, FOOTER_BYTES, FUNCTION_BYTES, Footer, GLOBAL_BYTES, HEADER_BYTES, MAGIC, NONE,
+    Range, SEGMENT_BYTES, TABLE_BYTES, TYPE_BYTES, VERSION, verify::verify,
+};
+use crate::{
+    checksum::crc32,
+    translate::{MemoryType, TableType},
+    value::{FunctionType, ValueType},
+};
+
+/// Why bytes are not an image that may be run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ImageError {
+    /// No image begins here.
+    NotAnImage,
+    /// Made by another version of the translator: translate the module again.
+    Version(u16),
+    /// Not as long as it says.
+    Truncated,
+    /// The checksum differs.
+    Damaged,
+    /// Made for another package.
+    ForeignPackage,
+    /// The checksum is right, but the contents break a rule at this offset: not our translator's work.
+    Forged(u32),
+    /// The bytes must begin at an address that four divides.
+    Misaligned,
+}
+
+impl core::fmt::Display for ImageError {
+    fn fmt(&self, formatter: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            ImageError::NotAnImage => formatter.write_str("not an image"),
+            ImageError::Version(found) => {
+                write!(
+                    formatter,
+                    "image of version {found}, not {VERSION}: translate the module again"
+                )
+            }
+            ImageError::Truncated => formatter.write_str("image is truncated"),
+            ImageError::Damaged => formatter.write_str("image is damaged: its checksum differs"),
+            ImageError::ForeignPackage => formatter.write_str("image was made for another package"),
+            ImageError::Forged(at) => write!(formatter, "image breaks a rule at byte {at}"),
+            ImageError::Misaligned => {
+                formatter.write_str("image does not lie at a multiple of four")
+            }
+        }
+    }
+}
+
+impl core::error::Error for ImageError {}
+
+/// Number of a function, imported ones first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FunctionIndex(pub u32);
+
+/// Names an image that [`Image::parse`] has accepted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ImageToken {
+    pub(crate) length: u32,
+    pub(crate) checksum: u32,
+}
+
+/// An image: code and constants of a machine, shared by all its instances.
+#[derive(Clone, Copy)]
+pub struct Image<'a> {
+    bytes: &'a [u8],
+    pub(crate) footer: Footer,
+    pub(crate) token: ImageToken,
+}
+
+/// An exported function.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionExport<'a> {
+    /// What `Instance::prepare` takes.
+    pub index: FunctionIndex,
+    /// Its parameters and results.
+    pub signature: FunctionType<'a>,
+}
+
+/// What an export is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ExportKind {
+    /// A function.
+    Function(FunctionIndex),
+    /// A table.
+    Table(u32),
+    /// The memory.
+    Memory,
+    /// A global variable.
+    Global(u32),
+}
+
+/// A named part of a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Export<'a> {
+    /// The name.
+    pub name: &'a str,
+    /// What it names.
+    pub kind: ExportKind,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct FunctionEntry {
+    pub(crate) code: u32,
+    pub(crate) frame_bytes: u16,
+    pub(crate) link: u16,
+    pub(crate) zeros: u16,
+    pub(crate) canonical: u16,
+    pub(crate) params: u16,
+    pub(crate) results: u16,
+}
+
+impl FunctionEntry {
+    pub(crate) fn to_bytes(self) -> [u8; FUNCTION_BYTES] {
+        let mut bytes = [0; FUNCTION_BYTES];
+        bytes[..4].copy_from_slice(&self.code.to_le_bytes());
+        let halves =
+            [self.frame_bytes, self.link, self.zeros, self.canonical, self.params, self.results];
+        for (bytes, half) in bytes[4..].chunks_exact_mut(2).zip(halves) {
+            bytes.copy_from_slice(&half.to_le_bytes());
+        }
+        bytes
+    }
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct GlobalEntry {
+    pub(crate) initial: u64,
+    pub(crate) value_type: ValueType,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct TableEntry {
+    pub(crate) min: u32,
+    pub(crate) max: u32,
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct DataSegment<'a> {
+    /// Address, of an active segment.
+    pub(crate) address: Option<u32>,
+    pub(crate) bytes: &'a [u8],
+}
+
+#[derive(Clone, Copy)]
+pub(crate) struct ElementSegment<'a> {
+    /// Table and first index, of an active segment.
+    pub(crate) place: Option<(u32, u32)>,
+    /// A declared segment holds nothing when the program starts.
+    pub(crate) declared: bool,
+    items: &'a [u8],
+}
+
+impl ElementSegment<'_> {
+    pub(crate) fn len(&self) -> usize {
+        self.items.len() / 4
+    }
+
+    pub(crate) fn item(&self, index: usize) -> u32 {
+        word(self.items, index * 4)
+    }
+}
+
+fn word(bytes: &[u8], at: usize) -> u32 {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        Some(&bytes) => u32::from_le_bytes(bytes),
+        None => 0,
+    }
+}
+
+fn half(bytes: &[u8], at: usize) -> u16 {
+    match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
+        Some(&bytes) => u16::from_le_bytes(bytes),
+        None => 0,
+    }
+}
+
+impl<'a> Image<'a> {
+    /// Checks all of an image: version, length, checksum, and every instruction and table in it, so that
+    /// running it needs no checks. Takes time in proportion to its size: do it once.
+    pub fn parse(bytes: &'a [u8]) -> Result<Image<'a>, ImageError> {
+        let image = Image::open(bytes)?;
+        if crc32(&bytes[..bytes.len() - 4]) != image.token.checksum {
+            return Err(ImageError::Damaged);
+        }
+        verify(&image)?;
+        Ok(image)
+    }
+
+    /// As [`Image::parse`], for an image that must belong to the package with this digest.
+    pub fn parse_bound(bytes: &'a [u8], digest: &[u8; 32]) -> Result<Image<'a>, ImageError> {
+        let image = Image::parse(bytes)?;
+        if image.digest() != digest {
+            return Err(ImageError::ForeignPackage);
+        }
+        Ok(image)
+    }
+
+    /// Looks again at bytes that `parse` accepted, in constant time. The bytes must not have changed
+    /// since; of that only length and checksum field are compared.
+    pub fn reopen(bytes: &'a [u8], token: &ImageToken) -> Result<Image<'a>, ImageError> {
+        let image = Image::open(bytes)?;
+        if image.token != *token {
+            return Err(ImageError::Damaged);
+        }
+        Ok(image)
+    }
+
+    fn open(bytes: &'a [u8]) -> Result<Image<'a>, ImageError> {
+        if bytes.len() < HEADER_BYTES || bytes[..4] != MAGIC {
+            return Err(ImageError::NotAnImage);
+        }
+        if half(bytes, 4) != VERSION {
+            return Err(ImageError::Version(half(bytes, 4)));
+        }
+        let Some(at) = bytes.len().checked_sub(FOOTER_BYTES).filter(|&at| at >= HEADER_BYTES)
+        else {
+            return Err(ImageError::Truncated);
+        };
+        // Cores that cannot read across a word boundary execute the image as well.
+        if crate::interpreter::STRICT_ALIGNMENT && bytes.as_ptr().addr() % 4 != 0 {
+            return Err(ImageError::Misaligned);
+        }
+        let range = |index: usize| Range {
+            at: word(bytes, at + index * 8),
+            count: word(bytes, at + index * 8 + 4),
+        };
+        let after = |index: usize| word(bytes, at + 56 + index * 4);
+        let mut digest = [0; 32];
+        digest.copy_from_slice(&bytes[at + 80..at + 112]);
+        let token = ImageToken { length: word(bytes, at + 112), checksum: word(bytes, at + 116) };
+        if token.length as usize != bytes.len() {
+            return Err(ImageError::Truncated);
+        }
+        let footer = Footer {
+            functions: range(0),
+            types: range(1),
+            exports: range(2),
+            globals: range(3),
+            tables: range(4),
+            elements: range(5),
+            data: range(6),
+            code_end: after(0),
+            start: after(1),
+            pages_min: after(2),
+            pages_max: after(3),
+            page_shift: after(4),
+            memories: after(5),
+            digest,
+        };
+        Ok(Image { bytes, footer, token })
+    }
+
+    /// What lets [`Image::reopen`] know the image again.
+    pub fn token(&self) -> ImageToken {
+        self.token
+    }
+
+    /// Digest of the package that the image was made from; zeros if it was bound to none.
+    pub fn digest(&self) -> &[u8; 32] {
+        &self.footer.digest
+    }
+
+    /// Looks a function up by the name it is exported under.
+    pub fn function(&self, name: &str) -> Option<FunctionExport<'a>> {
+        self.exports().find_map(|export| match export.kind {
+            ExportKind::Function(index) if export.name == name => {
+                Some(FunctionExport { index, signature: self.signature(index)? })
+            }
+            _ => None,
+        })
+    }
+
+    /// Everything that is exported, in the module's order.
+    pub fn exports(&self) -> impl Iterator<Item = Export<'a>> + 'a {
+        let bytes = self.bytes;
+        let mut at = self.footer.exports.at as usize;
+        (0..self.footer.exports.count).map_while(move |_| {
+            let length = half(bytes, at + 2) as usize;
+            let index = word(bytes, at + 4);
+            let kind = match bytes.get(at)? {
+                0 => ExportKind::Function(FunctionIndex(index)),
+                1 => ExportKind::Table(index),
+                2 => ExportKind::Memory,
+                _ => ExportKind::Global(index),
+            };
+            let name = bytes.get(at + EXPORT_BYTES..at + EXPORT_BYTES + length)?;
+            at = (at + EXPORT_BYTES + length).next_multiple_of(4);
+            Some(Export { name: core::str::from_utf8(name).ok()?, kind })
+        })
+    }
+
+    /// The function that a new instance runs first, if the module names one.
+    pub fn start_function(&self) -> Option<FunctionIndex> {
+        (self.footer.start != NONE).then_some(FunctionIndex(self.footer.start))
+    }
+
+    /// Number of functions, imported ones included.
+    pub fn functions(&self) -> u32 {
+        self.footer.functions.count
+    }
+
+    /// Parameters and results of a function.
+    pub fn signature(&self, function: FunctionIndex) -> Option<FunctionType<'a>> {
+        let entry = self.function_entry(function.0)?;
+        let at = self.footer.types.at as usize + entry.canonical as usize * TYPE_BYTES;
+        let from = word(self.bytes, at) as usize;
+        let (params, results) =
+            (half(self.bytes, at + 4) as usize, half(self.bytes, at + 6) as usize);
+        let types = self.bytes.get(from..from.checked_add(params + results)?)?;
+        Some(FunctionType::new(&types[..params], &types[params..]))
+    }
+
+    /// Code of a function, for the disassembler.
+    pub fn code(&self, function: FunctionIndex) -> Option<&'a [u8]> {
+        let (start, end) = self.code_range(function.0)?;
+        self.bytes.get(start..end)
+    }
+
+    /// Bytes of linear memory that the module declares: at the start, and at most.
+    pub fn memory_bytes(&self) -> Option<(u64, u64)> {
+        let footer = &self.footer;
+        (footer.memories != 0).then(|| {
+            let all = 1u64 << 32;
+            let max = (footer.pages_max as u64) << footer.page_shift;
+            (
+                (footer.pages_min as u64) << footer.page_shift,
+                if footer.pages_max == NONE { all } else { max.min(all) },
+            )
+        })
+    }
+
+    pub(crate) fn bytes(&self) -> &'a [u8] {
+        self.bytes
+    }
+
+    pub(crate) fn function_entry(&self, function: u32) -> Option<FunctionEntry> {
+        if function >= self.footer.functions.count {
+            return None;
+        }
+        let at = self.footer.functions.at as usize + function as usize * FUNCTION_BYTES;
+        Some(FunctionEntry {
+            code: word(self.bytes, at),
+            frame_bytes: half(self.bytes, at + 4),
+            link: half(self.bytes, at + 6),
+            zeros: half(self.bytes, at + 8),
+            canonical: half(self.bytes, at + 10),
+            params: half(self.bytes, at + 12),
+            results: half(self.bytes, at + 14),
+        })
+    }
+
+    /// Where a function's code begins and ends.
+    pub(crate) fn code_range(&self, function: u32) -> Option<(usize, usize)> {
+        let start = self.function_entry(function)?.code;
+        let end = self.function_entry(function + 1).map_or(self.footer.code_end, |next| next.code);
+        Some((start as usize, end as usize))
+    }
+
+    /// The function whose code holds the byte at `position`.
+    pub(crate) fn function_at(&self, position: u32) -> Option<u32> {
+        let (mut low, mut high) = (0, self.footer.functions.count);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if self.function_entry(middle)?.code <= position {
+                low = middle + 1;
+            } else {
+                high = middle;
+            }
+        }
+        if position < self.footer.code_end { low.checked_sub(1) } else { None }
+    }
+
+    pub(crate) fn global(&self, index: u32) -> Option<GlobalEntry> {
+        if index >= self.footer.globals.count {
+            return None;
+        }
+        let at = self.footer.globals.at as usize + index as usize * GLOBAL_BYTES;
+        Some(GlobalEntry {
+            initial: word(self.bytes, at) as u64 | (word(self.bytes, at + 4) as u64) << 32,
+            value_type: ValueType::from_byte(*self.bytes.get(at + 8)?)?,
+        })
+    }
+
+    pub(crate) fn table(&self, index: u32) -> Option<TableEntry> {
+        if index >= self.footer.tables.count {
+            return None;
+        }
+        let at = self.footer.tables.at as usize + index as usize * TABLE_BYTES;
+        Some(TableEntry { min: word(self.bytes, at + 4), max: word(self.bytes, at + 8) })
+    }
+
+    pub(crate) fn data(&self, index: u32) -> Option<DataSegment<'a>> {
+        if index >= self.footer.data.count {
+            return None;
+        }
+        let at = self.footer.data.at as usize + index as usize * SEGMENT_BYTES;
+        let (from, length) =
+            (word(self.bytes, at + 8) as usize, word(self.bytes, at + 12) as usize);
+        Some(DataSegment {
+            address: (word(self.bytes, at) != 0).then(|| word(self.bytes, at + 4)),
+            bytes: self.bytes.get(from..from.checked_add(length)?)?,
+        })
+    }
+
+    pub(crate) fn elements(&self, index: u32) -> Option<ElementSegment<'a>> {
+        if index >= self.footer.elements.count {
+            return None;
+        }
+        let at = self.footer.elements.at as usize + index as usize * SEGMENT_BYTES;
+        let mode = half(self.bytes, at);
+        let (from, count) = (word(self.bytes, at + 8) as usize, word(self.bytes, at + 12) as usize);
+        let items = self.bytes.get(from..from.checked_add(count.checked_mul(4)?)?)?;
+        Some(ElementSegment {
+            place: (mode == 1).then(|| (half(self.bytes, at + 2) as u32, word(self.bytes, at + 4))),
+            declared: mode == 2,
+            items,
+        })
+    }
+}
+
+impl Image<'_> {
+    /// Size of the memory that the module declares.
+    pub fn memory_type(&self) -> Option<MemoryType> {
+        let footer = &self.footer;
+        (footer.memories != 0).then(|| MemoryType {
+            pages_min: footer.pages_min,
+            pages_max: (footer.pages_max != NONE).then_some(footer.pages_max),
+            page_bytes: 1 << footer.page_shift,
+        })
+    }
+
+    /// Kind and size of a table.
+    pub fn table_type(&self, table: u32) -> Option<TableType> {
+        let entry = self.table(table)?;
+        let at = self.footer.tables.at as usize + table as usize * TABLE_BYTES;
+        Some(TableType {
+            element: ValueType::from_byte(*self.bytes.get(at)?)?,
+            min: entry.min,
+            max: (entry.max != NONE).then_some(entry.max),
+        })
+    }
+
+    /// Whether a program may change a global variable.
+    pub fn is_global_mutable(&self, global: u32) -> Option<bool> {
+        self.global(global)?;
+        let at = self.footer.globals.at as usize + global as usize * GLOBAL_BYTES;
+        Some(*self.bytes.get(at + 9)? != 0)
+    }
+}

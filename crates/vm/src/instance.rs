@@ -1,0 +1,575 @@
+//! A machine's changing state, and how it is driven from outside.
+
+mod outer;
+mod start;
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{
+    image::{FunctionIndex, Image, ImageToken},
+    interpreter::{self, Entry, Flow},
+    isa,
+    memory::{Memory, Unavailable},
+    value::Value,
+};
+
+/// What an instance may use.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct InstanceConfig {
+    /// Bytes of the stack of frames.
+    pub stack_bytes: usize,
+    /// Bytes of linear memory, whatever the module declares.
+    pub memory_bytes_max: usize,
+}
+
+impl Default for InstanceConfig {
+    fn default() -> InstanceConfig {
+        InstanceConfig { stack_bytes: 4096, memory_bytes_max: 64 * 1024 }
+    }
+}
+
+/// Why an instance could not be made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// A data segment does not fit the declared memory.
+    DataOutOfBounds,
+    /// An element segment does not fit its table.
+    ElementsOutOfBounds,
+    /// The data needs more memory than the budget allows.
+    MemoryBudget,
+    /// The start function's frame does not fit the stack.
+    StackBudget,
+    /// The allocator had no room.
+    OutOfMemory,
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            StartError::DataOutOfBounds => "a data segment does not fit the memory",
+            StartError::ElementsOutOfBounds => "an element segment does not fit its table",
+            StartError::MemoryBudget => "the data needs more memory than the budget allows",
+            StartError::StackBudget => "the start function does not fit the stack",
+            StartError::OutOfMemory => "no room for the instance",
+        })
+    }
+}
+
+impl core::error::Error for StartError {}
+
+/// Why a call could not be prepared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// A call is under way: run it to its end, or abandon it.
+    Busy,
+    /// The instance belongs to another image.
+    ForeignImage,
+    /// There is no such function.
+    UnknownFunction,
+    /// Number or types of the arguments are not the parameters'.
+    Arguments,
+    /// The function's frame does not fit the stack.
+    StackBudget,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            CallError::Busy => "a call is under way",
+            CallError::ForeignImage => "the instance belongs to another image",
+            CallError::UnknownFunction => "unknown function",
+            CallError::Arguments => "arguments do not match the parameters",
+            CallError::StackBudget => "the function does not fit the stack",
+        })
+    }
+}
+
+impl core::error::Error for CallError {}
+
+/// Why a host call could not be finished.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum HostResultError {
+    /// No host call is waiting.
+    NotWaiting,
+    /// Number or types of the values are not the function's results.
+    Results,
+}
+
+impl fmt::Display for HostResultError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            HostResultError::NotWaiting => "no host call is waiting",
+            HostResultError::Results => "values do not match the function's results",
+        })
+    }
+}
+
+impl core::error::Error for HostResultError {}
+
+/// How a slice of execution ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// The call returned; `Instance::results` has its results. Also if there was nothing to run.
+    Done,
+    /// The fuel is used up. Run again with more.
+    OutOfFuel,
+    /// The program calls the host's function of this number; `Instance::host_arguments` has the
+    /// arguments. Finish it with `Instance::finish_host_call`, then run on.
+    HostCall {
+        /// As `HostFunctions::resolve` numbered it.
+        function: u16,
+    },
+    /// The call failed. Memory, globals and tables keep what was written.
+    Trap(Trap),
+}
+
+/// A failure of the program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Trap {
+    /// What happened.
+    pub kind: TrapKind,
+    /// Function in which it happened.
+    pub function: u32,
+    /// Offset of the instruction in the function's image code; `SourceMap` knows where it came from.
+    pub offset: u32,
+}
+
+impl fmt::Display for Trap {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{} in function {} at offset {}", self.kind, self.function, self.offset)
+    }
+}
+
+/// What went wrong in a program.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub enum TrapKind {
+    /// The program executed `unreachable`.
+    Unreachable = 1,
+    /// A memory access beyond the memory's size.
+    OutOfBounds,
+    /// A memory access that the module may make, beyond the machine's memory budget.
+    MemoryBudget,
+    /// Division by zero.
+    DivideByZero,
+    /// A result that its integer type cannot hold.
+    IntegerOverflow,
+    /// Conversion of a NaN to an integer.
+    InvalidConversion,
+    /// Calls nested deeper than the stack allows.
+    StackOverflow,
+    /// A table access beyond the table's size.
+    TableOutOfBounds,
+    /// A call through a null reference.
+    UninitializedElement,
+    /// A call through a reference to a function of another type.
+    SignatureMismatch,
+    /// The host refused a call.
+    Host,
+    /// The device had no room for memory within the budget.
+    OutOfMemory,
+    /// The image is not the one that the instance was made from.
+    ForeignImage,
+}
+
+impl TrapKind {
+    pub(crate) fn from_byte(byte: u8) -> Option<TrapKind> {
+        use TrapKind::*;
+        [
+            Unreachable,
+            OutOfBounds,
+            MemoryBudget,
+            DivideByZero,
+            IntegerOverflow,
+            InvalidConversion,
+            StackOverflow,
+            TableOutOfBounds,
+            UninitializedElement,
+            SignatureMismatch,
+            Host,
+            OutOfMemory,
+            ForeignImage,
+        ]
+        .get((byte as usize).checked_sub(1)?)
+        .copied()
+    }
+}
+
+impl fmt::Display for TrapKind {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            TrapKind::Unreachable => "unreachable executed",
+            TrapKind::OutOfBounds => "out of bounds memory access",
+            TrapKind::MemoryBudget => "memory access beyond the machine's budget",
+            TrapKind::DivideByZero => "integer divide by zero",
+            TrapKind::IntegerOverflow => "integer overflow",
+            TrapKind::InvalidConversion => "invalid conversion to integer",
+            TrapKind::StackOverflow => "call stack exhausted",
+            TrapKind::TableOutOfBounds => "out of bounds table access",
+            TrapKind::UninitializedElement => "uninitialized element",
+            TrapKind::SignatureMismatch => "indirect call type mismatch",
+            TrapKind::Host => "the host refused a call",
+            TrapKind::OutOfMemory => "the device is out of memory",
+            TrapKind::ForeignImage => "the instance belongs to another image",
+        })
+    }
+}
+
+/// One call of a backtrace, innermost first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// The function.
+    pub function: u32,
+    /// Offset in its image code: of the failed instruction, or behind the call.
+    pub offset: u32,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    Idle,
+    Running,
+    /// For the host; how many arguments there are, and which results it must give.
+    Waiting {
+        function: u16,
+        arguments: u16,
+        results: u32,
+    },
+    Done,
+    Trapped {
+        kind: TrapKind,
+    },
+}
+
+/// Tells lists of types apart without keeping them.
+pub(crate) fn fingerprint(types: impl Iterator<Item = crate::value::ValueType>) -> u32 {
+    types.fold(1, |sum: u32, value_type| sum.wrapping_mul(0x0100_0193) ^ value_type as u32)
+}
+
+/// A running program: memory, globals, tables and a stack of frames, without any reference to its image.
+pub struct Instance {
+    pub(crate) token: ImageToken,
+    pub(crate) status: Status,
+    /// The function that was called from outside.
+    pub(crate) entry: u32,
+    /// Offset in the image of the next instruction.
+    pub(crate) pc: u32,
+    /// Offset in the stack of the current frame, in bytes.
+    pub(crate) frame: u32,
+    pub(crate) accumulator: u32,
+    /// Fuel that the last instruction took beyond what there was, in bytes of code.
+    pub(crate) debt: u32,
+    /// Globals, then the stack.
+    pub(crate) slots: Vec<u64>,
+    pub(crate) globals: usize,
+    pub(crate) memory: Memory,
+    pub(crate) tables: Vec<Vec<u32>>,
+    /// Bit sets of the segments that hold nothing any more.
+    pub(crate) dropped_data: Vec<u32>,
+    pub(crate) dropped_elements: Vec<u32>,
+}
+
+/// Bytes of code that a unit of fuel stands for.
+const UNIT_BYTES: u64 = 2;
+const WINDOW_BYTES: u64 = isa::WINDOW_UNITS as u64 * UNIT_BYTES;
+/// Budget of a single instruction: more than the longest, less than overflows.
+const SINGLE_BUDGET: usize = 1 << 18;
+
+impl Instance {
+    /// Sets up a call from outside, of any function that is no import.
+    pub fn prepare(
+        &mut self,
+        image: &Image<'_>,
+        function: FunctionIndex,
+        arguments: &[Value],
+    ) -> Result<(), CallError> {
+        if matches!(self.status, Status::Running | Status::Waiting { .. }) {
+            return Err(CallError::Busy);
+        }
+        if image.token != self.token {
+            return Err(CallError::ForeignImage);
+        }
+        let signature = image.signature(function).ok_or(CallError::UnknownFunction)?;
+        let entry = image.function_entry(function.0).ok_or(CallError::UnknownFunction)?;
+        if !signature.params().eq(arguments.iter().map(|argument| argument.value_type())) {
+            return Err(CallError::Arguments);
+        }
+        let stack = &mut self.slots[self.globals..];
+        let Some(frame) = stack.get_mut(..entry.frame_bytes as usize / 8) else {
+            return Err(CallError::StackBudget);
+        };
+        let link = entry.link as usize / 8;
+        for (slot, argument) in frame.iter_mut().zip(arguments) {
+            *slot = argument.to_slot();
+        }
+        // A link of zero ends the call.
+        frame[link..=link + entry.zeros as usize].fill(0);
+        self.entry = function.0;
+        self.pc = entry.code;
+        self.frame = 0;
+        self.accumulator = 0;
+        self.debt = 0;
+        self.status = Status::Running;
+        Ok(())
+    }
+
+    /// Runs until the call ends, the host is called, or the fuel is used up; deducts what was used.
+    ///
+    /// An instruction that costs more than there is left is executed, and the rest is owed: it is taken
+    /// from the next fuel first.
+    pub fn run(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
+        match self.status {
+            Status::Running if image.token != self.token => {
+                return Outcome::Trap(Trap {
+                    kind: TrapKind::ForeignImage,
+                    function: 0,
+                    offset: 0,
+                });
+            }
+            Status::Running => {}
+            Status::Idle | Status::Done => return Outcome::Done,
+            Status::Waiting { function, .. } => return Outcome::HostCall { function },
+            Status::Trapped { kind } => return self.trap(image, kind),
+        }
+        const BUDGET_MAX: u64 = i64::MAX as u64 / 2;
+        let given = fuel.saturating_mul(UNIT_BYTES).min(BUDGET_MAX);
+        let mut left = given as i64 - self.debt as i64;
+        self.debt = 0;
+        let outcome = self.run_slice(image, &mut left);
+        let used = given as i64 - left.max(0);
+        *fuel -= (used as u64 / UNIT_BYTES).min(*fuel);
+        if left < 0 {
+            self.debt = left.unsigned_abs() as u32;
+        }
+        outcome
+    }
+
+    fn run_slice(&mut self, image: &Image<'_>, left: &mut i64) -> Outcome {
+        loop {
+            if *left <= 0 {
+                return Outcome::OutOfFuel;
+            }
+            let flow = self.execute(image, left);
+            match flow {
+                Flow::Next | Flow::Check => {}
+                Flow::Done => {
+                    self.status = Status::Done;
+                    return Outcome::Done;
+                }
+                Flow::Outer => match self.execute_outer(image, left) {
+                    Ok(()) => {
+                        if let Status::Waiting { function, .. } = self.status {
+                            return Outcome::HostCall { function };
+                        }
+                    }
+                    Err(kind) => return self.trap(image, kind),
+                },
+                Flow::OutOfBounds => {
+                    // Perhaps the bytes are only not committed yet.
+                    let end = self.access_end(image);
+                    if let Err(kind) = self.commit(end) {
+                        return self.trap(image, kind);
+                    }
+                }
+                Flow::Unreachable => return self.trap(image, TrapKind::Unreachable),
+                Flow::DivideByZero => return self.trap(image, TrapKind::DivideByZero),
+                Flow::IntegerOverflow => return self.trap(image, TrapKind::IntegerOverflow),
+                Flow::InvalidConversion => return self.trap(image, TrapKind::InvalidConversion),
+                Flow::StackOverflow => return self.trap(image, TrapKind::StackOverflow),
+                Flow::TableOutOfBounds => return self.trap(image, TrapKind::TableOutOfBounds),
+                Flow::UninitializedElement => {
+                    return self.trap(image, TrapKind::UninitializedElement);
+                }
+                Flow::SignatureMismatch => return self.trap(image, TrapKind::SignatureMismatch),
+            }
+        }
+    }
+
+    /// Executes as much as it may at once: up to the last window of fuel, there one instruction.
+    fn execute(&mut self, image: &Image<'_>, left: &mut i64) -> Flow {
+        let budget_max = interpreter::budget_max(image);
+        let budget = (*left as u64).min(budget_max as u64);
+        let once = budget < WINDOW_BYTES;
+        let (globals, stack) = self.slots.split_at_mut(self.globals);
+        let exit = interpreter::execute(Entry {
+            image,
+            globals,
+            stack,
+            memory: self.memory.bytes_mut(),
+            table: self.tables.first().map_or(&[], |table| table),
+            pc: self.pc,
+            frame: self.frame,
+            accumulator: self.accumulator,
+            budget: if once { SINGLE_BUDGET.min(budget_max) } else { budget as usize },
+            once,
+        });
+        self.pc = exit.pc;
+        self.frame = exit.frame;
+        self.accumulator = exit.accumulator;
+        *left -= exit.used as i64;
+        exit.flow
+    }
+
+    fn trap(&mut self, image: &Image<'_>, kind: TrapKind) -> Outcome {
+        self.status = Status::Trapped { kind };
+        let function = image.function_at(self.pc).unwrap_or(0);
+        let start = image.code_range(function).map_or(0, |range| range.0 as u32);
+        Outcome::Trap(Trap { kind, function, offset: self.pc.saturating_sub(start) })
+    }
+
+    fn commit(&mut self, end: u64) -> Result<(), TrapKind> {
+        self.memory.commit(end).map_err(|unavailable| match unavailable {
+            Unavailable::OutOfBounds => TrapKind::OutOfBounds,
+            Unavailable::OverBudget => TrapKind::MemoryBudget,
+            Unavailable::Exhausted => TrapKind::OutOfMemory,
+        })
+    }
+
+    /// Linear memory, as far as it is committed; empty if there is none.
+    pub fn memory(&self) -> &[u8] {
+        self.memory.bytes()
+    }
+
+    /// As [`Instance::memory`], to write to.
+    pub fn memory_mut(&mut self) -> &mut [u8] {
+        self.memory.bytes_mut()
+    }
+
+    /// Pages of memory as the program sees them.
+    pub fn memory_pages(&self) -> u32 {
+        self.memory.pages()
+    }
+
+    /// Sets the memory's size as another instance that shares it does, for hosts that link instances;
+    /// commits all of it.
+    pub fn grow_memory(&mut self, image: &Image<'_>, pages: u32) -> Option<u32> {
+        let maximum = image.memory_bytes()?.1;
+        let before = self.memory.grow(pages, maximum)?;
+        self.memory.commit(self.memory.declared()).ok()?;
+        Some(before)
+    }
+
+    /// `length` bytes of memory at `address`, committed if the budget allows; `None` if not, or if the
+    /// program has no such bytes. For pointers that a program hands to the host.
+    pub fn memory_range_mut(&mut self, address: u32, length: u32) -> Option<&mut [u8]> {
+        let end = address as u64 + length as u64;
+        self.memory.commit(end).ok()?;
+        self.memory.bytes_mut().get_mut(address as usize..end as usize)
+    }
+
+    /// Value of a global variable.
+    pub fn global(&self, image: &Image<'_>, index: u32) -> Option<Value> {
+        let entry = image.global(index)?;
+        let slot = self.slots[..self.globals].get(index as usize)?;
+        Some(Value::from_slot(*slot, entry.value_type))
+    }
+
+    /// Sets a global variable; false if there is none of this type.
+    pub fn set_global(&mut self, image: &Image<'_>, index: u32, value: Value) -> bool {
+        let fits = image.global(index).is_some_and(|entry| entry.value_type == value.value_type());
+        match self.slots[..self.globals].get_mut(index as usize) {
+            Some(slot) if fits => {
+                *slot = value.to_slot();
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Number of a table's elements.
+    pub fn table_size(&self, table: u32) -> Option<u32> {
+        self.tables.get(table as usize).map(|table| table.len() as u32)
+    }
+
+    /// Whether a call is under way.
+    pub fn is_busy(&self) -> bool {
+        matches!(self.status, Status::Running | Status::Waiting { .. })
+    }
+
+    /// Arguments of the waiting host call, one slot each; of 32-bit types only the low half counts.
+    pub fn host_arguments(&self) -> &[u64] {
+        let start = self.globals + self.frame as usize / 8;
+        match self.status {
+            Status::Waiting { arguments, .. } => {
+                self.slots.get(start..start + arguments as usize).unwrap_or(&[])
+            }
+            _ => &[],
+        }
+    }
+
+    /// Gives the waiting host call its results.
+    pub fn finish_host_call(&mut self, results: &[Value]) -> Result<(), HostResultError> {
+        let Status::Waiting { results: expected, .. } = self.status else {
+            return Err(HostResultError::NotWaiting);
+        };
+        if fingerprint(results.iter().map(|result| result.value_type())) != expected {
+            return Err(HostResultError::Results);
+        }
+        let start = self.globals + self.frame as usize / 8;
+        for (slot, result) in self.slots[start..].iter_mut().zip(results) {
+            *slot = result.to_slot();
+        }
+        self.leave_host();
+        Ok(())
+    }
+
+    /// Goes on behind the instruction that called the host.
+    fn leave_host(&mut self) {
+        const HOST_BYTES: u32 = 4;
+        self.pc += HOST_BYTES;
+        self.status = Status::Running;
+    }
+
+    /// Lets the waiting host call fail: the program traps, as `Instance::run` will say.
+    pub fn fail_host_call(&mut self) -> Result<(), HostResultError> {
+        let Status::Waiting { .. } = self.status else {
+            return Err(HostResultError::NotWaiting);
+        };
+        self.status = Status::Trapped { kind: TrapKind::Host };
+        Ok(())
+    }
+
+    /// Results of the call that is done, in order; nothing before.
+    pub fn results<'r>(&'r self, image: &Image<'r>) -> impl ExactSizeIterator<Item = Value> + 'r {
+        let types = match self.status {
+            Status::Done if image.token == self.token => image.signature(FunctionIndex(self.entry)),
+            _ => None,
+        };
+        let types = types.unwrap_or(crate::value::FunctionType::new(&[], &[]));
+        let slots = &self.slots[self.globals..];
+        types.results().enumerate().map(|(index, value_type)| {
+            Value::from_slot(slots.get(index).copied().unwrap_or(0), value_type)
+        })
+    }
+
+    /// Drops the call that is under way; memory, globals and tables stay.
+    pub fn abandon(&mut self) {
+        self.status = Status::Idle;
+        self.debt = 0;
+        self.accumulator = 0;
+    }
+
+    /// The calls that are under way or failed, innermost first.
+    pub fn backtrace(&self, image: &Image<'_>) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        let mut frame = self.frame;
+        let mut pc = self.pc;
+        if image.token != self.token || matches!(self.status, Status::Idle | Status::Done) {
+            return frames;
+        }
+        while let Some(function) = image.function_at(pc) {
+            let Some(entry) = image.function_entry(function) else { break };
+            frames.push(Frame { function, offset: pc - entry.code });
+            let slot = self.globals + (frame as usize + entry.link as usize) / 8;
+            let link = self.slots.get(slot).map_or(0, |&slot| slot as u32);
+            let Some(before) = link.checked_sub(2) else { break };
+            let delta = isa::unit_at(image.bytes(), before as usize).unwrap_or(0);
+            let Some(caller) = frame.checked_sub(delta as u32) else { break };
+            if delta == 0 {
+                break;
+            }
+            (frame, pc) = (caller, link);
+        }
+        frames
+    }
+}

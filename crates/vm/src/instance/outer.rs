@@ -1,0 +1,374 @@
+//! Instructions executed outside the interpreter: rare ones, and those that work in steps.
+//!
+//! A bulk instruction takes a unit of fuel for every [`GRANULE`] bytes or elements, and keeps what is
+//! left to do in its operands' slots: it can stop between any two steps.
+
+use super::{Instance, Status, TrapKind, UNIT_BYTES, fingerprint, start};
+use crate::{
+    image::{FunctionIndex, Image},
+    isa,
+};
+
+/// Bytes of memory, or elements of a table, that one unit of fuel moves.
+const GRANULE: u32 = 16;
+
+/// A bulk operation's operands: slots of destination, source or value, and count.
+struct Bulk {
+    to: u32,
+    from: u32,
+    count: u32,
+}
+
+impl Instance {
+    fn unit(&self, image: &Image<'_>, n: usize) -> u16 {
+        isa::unit_at(image.bytes(), self.pc as usize + 2 * n).unwrap_or(0)
+    }
+
+    fn slot_index(&self, image: &Image<'_>, n: usize) -> usize {
+        self.globals + (self.frame as usize + self.unit(image, n) as usize) / 8
+    }
+
+    fn read(&self, image: &Image<'_>, n: usize) -> u32 {
+        self.slots.get(self.slot_index(image, n)).map_or(0, |&slot| slot as u32)
+    }
+
+    /// Writes the low half of a slot, as the interpreter does.
+    fn write(&mut self, image: &Image<'_>, n: usize, value: u32) {
+        let index = self.slot_index(image, n);
+        if let Some(slot) = self.slots.get_mut(index) {
+            *slot = *slot >> 32 << 32 | value as u64;
+        }
+    }
+
+    /// Executes the instruction at `pc`, as far as fuel allows.
+    pub(super) fn execute_outer(
+        &mut self,
+        image: &Image<'_>,
+        left: &mut i64,
+    ) -> Result<(), TrapKind> {
+        let Some((opcode, length)) = isa::instruction_at(image.bytes(), self.pc as usize) else {
+            return Err(TrapKind::Unreachable);
+        };
+        let finished = match opcode {
+            isa::HOST => return self.wait_for_host(image, length, left),
+            isa::RETURN_CALL | isa::RETURN_CALL_INDIRECT => {
+                *left -= length as i64;
+                return self.tail_call(image, opcode);
+            }
+            isa::CALL_INDIRECT_TABLE => {
+                *left -= length as i64;
+                return self.call_through_table(image, length);
+            }
+            isa::MEMORY_FILL | isa::MEMORY_COPY | isa::MEMORY_INIT => {
+                self.bulk_memory(image, opcode, left)?
+            }
+            isa::TABLE_FILL | isa::TABLE_COPY | isa::TABLE_INIT => {
+                self.bulk_table(image, opcode, left)?
+            }
+            _ => {
+                self.simple(image, opcode)?;
+                true
+            }
+        };
+        if finished {
+            *left -= length as i64;
+            self.pc += length as u32;
+        }
+        Ok(())
+    }
+
+    fn simple(&mut self, image: &Image<'_>, opcode: u16) -> Result<(), TrapKind> {
+        match opcode {
+            isa::MEMORY_SIZE => self.write(image, 1, self.memory.pages()),
+            isa::MEMORY_GROW => {
+                let pages = self.read(image, 1);
+                let maximum = image.memory_bytes().map_or(0, |bytes| bytes.1);
+                let before = self.memory.grow(pages, maximum);
+                self.write(image, 2, before.unwrap_or(u32::MAX));
+            }
+            isa::DATA_DROP => {
+                let index = self.unit(image, 1) as u32;
+                start::drop_segment(&mut self.dropped_data, index);
+            }
+            isa::ELEM_DROP => {
+                let index = self.unit(image, 1) as u32;
+                start::drop_segment(&mut self.dropped_elements, index);
+            }
+            isa::TABLE_GET => {
+                let (index, table) = (self.read(image, 1), self.unit(image, 2) as usize);
+                let value = self.tables.get(table).and_then(|table| table.get(index as usize));
+                let value = *value.ok_or(TrapKind::TableOutOfBounds)?;
+                self.write(image, 3, value);
+            }
+            isa::TABLE_SET => {
+                let (index, value) = (self.read(image, 1), self.read(image, 2));
+                let table = self.unit(image, 3) as usize;
+                let slot =
+                    self.tables.get_mut(table).and_then(|table| table.get_mut(index as usize));
+                *slot.ok_or(TrapKind::TableOutOfBounds)? = value;
+            }
+            isa::TABLE_SIZE => {
+                let size =
+                    self.tables.get(self.unit(image, 1) as usize).map_or(0, |table| table.len());
+                self.write(image, 2, size as u32);
+            }
+            isa::TABLE_GROW => {
+                let grown = self.grow_table(image);
+                self.write(image, 4, grown.unwrap_or(u32::MAX));
+            }
+            // The interpreter executes everything else itself.
+            _ => return Err(TrapKind::Unreachable),
+        }
+        Ok(())
+    }
+
+    fn grow_table(&mut self, image: &Image<'_>) -> Option<u32> {
+        let (value, count) = (self.read(image, 1), self.read(image, 2));
+        let index = self.unit(image, 3) as u32;
+        let maximum = Instance::table_maximum(image, index);
+        let table = self.tables.get_mut(index as usize)?;
+        let before = table.len();
+        let size = before.checked_add(count as usize).filter(|&size| size <= maximum as usize)?;
+        table.try_reserve_exact(count as usize).ok()?;
+        table.resize(size, value);
+        Some(before as u32)
+    }
+
+    /// A host call is charged when it is made; `pc` stays until it is finished.
+    fn wait_for_host(
+        &mut self,
+        image: &Image<'_>,
+        length: usize,
+        left: &mut i64,
+    ) -> Result<(), TrapKind> {
+        let stub = image.function_at(self.pc).ok_or(TrapKind::Unreachable)?;
+        let signature = image.signature(FunctionIndex(stub)).ok_or(TrapKind::Unreachable)?;
+        *left -= length as i64;
+        self.status = Status::Waiting {
+            function: self.unit(image, 1),
+            arguments: signature.params().len() as u16,
+            results: fingerprint(signature.results()),
+        };
+        Ok(())
+    }
+
+    fn bulk(&self, image: &Image<'_>) -> Bulk {
+        Bulk { to: self.read(image, 1), from: self.read(image, 2), count: self.read(image, 3) }
+    }
+
+    /// How much of `count` fuel allows at once, and takes it.
+    fn step(count: u32, left: &mut i64) -> u32 {
+        let granules = (*left).max(0) as u64 / UNIT_BYTES;
+        let count_now = (granules * GRANULE as u64).min(count as u64) as u32;
+        *left -= (count_now.div_ceil(GRANULE) as u64 * UNIT_BYTES) as i64;
+        // Fuel of half a unit there is not: at least one step was possible.
+        count_now
+    }
+
+    /// Stores what is left to do; whether that is nothing. With `ascending`, the part that was done lay
+    /// at the front.
+    fn note_progress(
+        &mut self,
+        image: &Image<'_>,
+        bulk: &Bulk,
+        done: u32,
+        ascending: bool,
+        source: bool,
+    ) -> bool {
+        if ascending {
+            self.write(image, 1, bulk.to.wrapping_add(done));
+            if source {
+                self.write(image, 2, bulk.from.wrapping_add(done));
+            }
+        }
+        self.write(image, 3, bulk.count - done);
+        done == bulk.count
+    }
+
+    fn bulk_memory(
+        &mut self,
+        image: &Image<'_>,
+        opcode: u16,
+        left: &mut i64,
+    ) -> Result<bool, TrapKind> {
+        let bulk = self.bulk(image);
+        let (to, from, count) = (bulk.to as usize, bulk.from as usize, bulk.count as usize);
+        let source: &[u8] = match opcode {
+            isa::MEMORY_INIT => self.segment_bytes(image, self.unit(image, 4) as u32),
+            _ => &[],
+        };
+        if opcode == isa::MEMORY_INIT && from as u64 + count as u64 > source.len() as u64 {
+            return Err(TrapKind::OutOfBounds);
+        }
+        if opcode == isa::MEMORY_COPY {
+            self.reach(bulk.from as u64 + bulk.count as u64)?;
+        }
+        self.reach(bulk.to as u64 + bulk.count as u64)?;
+        let now = Self::step(bulk.count, left) as usize;
+        let memory = self.memory.bytes_mut();
+        // Copying upwards onto itself must begin at the end.
+        let ascending = opcode != isa::MEMORY_COPY || to <= from;
+        let skipped = if ascending { 0 } else { count - now };
+        if now > 0 {
+            let target = to + skipped..to + skipped + now;
+            match opcode {
+                isa::MEMORY_FILL => memory[target].fill(bulk.from as u8),
+                isa::MEMORY_COPY => {
+                    let from = from + skipped;
+                    memory.copy_within(from..from + now, to + skipped);
+                }
+                _ => memory[target].copy_from_slice(&source[from..from + now]),
+            }
+        }
+        let source = opcode != isa::MEMORY_FILL;
+        Ok(self.note_progress(image, &bulk, now as u32, ascending, source))
+    }
+
+    /// Commits memory up to `end`, or says why it cannot be reached. Nothing is committed for a bulk
+    /// operation of length zero, which may end at the declared size.
+    fn reach(&mut self, end: u64) -> Result<(), TrapKind> {
+        self.commit(end)
+    }
+
+    fn segment_bytes<'a>(&self, image: &Image<'a>, index: u32) -> &'a [u8] {
+        if start::is_dropped(&self.dropped_data, index) {
+            return &[];
+        }
+        image.data(index).map_or(&[], |segment| segment.bytes)
+    }
+
+    fn bulk_table(
+        &mut self,
+        image: &Image<'_>,
+        opcode: u16,
+        left: &mut i64,
+    ) -> Result<bool, TrapKind> {
+        let bulk = self.bulk(image);
+        let end = |start: u32| start as u64 + bulk.count as u64;
+        let table_at = if opcode == isa::TABLE_INIT { 5 } else { 4 };
+        let table = self.unit(image, table_at) as usize;
+        let length = |index: usize| self.tables.get(index).map_or(0, |table| table.len()) as u64;
+        let segment = match opcode {
+            isa::TABLE_INIT => {
+                let index = self.unit(image, 4) as u32;
+                let segment = image.elements(index);
+                segment.filter(|_| !start::is_dropped(&self.dropped_elements, index))
+            }
+            _ => None,
+        };
+        let other = self.unit(image, 5) as usize;
+        let source_length = match opcode {
+            isa::TABLE_INIT => segment.map_or(0, |segment| segment.len() as u64),
+            isa::TABLE_COPY => length(other),
+            _ => u64::MAX,
+        };
+        if end(bulk.to) > length(table) || end(bulk.from) > source_length {
+            return Err(TrapKind::TableOutOfBounds);
+        }
+        let now = Self::step(bulk.count, left);
+        let ascending = opcode != isa::TABLE_COPY || bulk.to <= bulk.from;
+        let skipped = if ascending { 0 } else { bulk.count - now };
+        for step in 0..now {
+            // Descending, so that a copy onto itself reads before it writes.
+            let item = skipped + if ascending { step } else { now - 1 - step };
+            let from = bulk.from.wrapping_add(item) as usize;
+            let value = match opcode {
+                isa::TABLE_FILL => bulk.from,
+                isa::TABLE_COPY => self.tables[other][from],
+                _ => segment.map_or(0, |segment| segment.item(from)),
+            };
+            self.tables[table][(bulk.to + item) as usize] = value;
+        }
+        let source = opcode != isa::TABLE_FILL;
+        Ok(self.note_progress(image, &bulk, now, ascending, source))
+    }
+
+    /// The function that a table's element refers to.
+    fn element(
+        &self,
+        image: &Image<'_>,
+        table: usize,
+        index: u32,
+        canonical: u16,
+    ) -> Result<u32, TrapKind> {
+        let element = self.tables.get(table).and_then(|table| table.get(index as usize));
+        let function = element.ok_or(TrapKind::TableOutOfBounds)?.wrapping_sub(1);
+        let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
+        if entry.canonical != canonical {
+            return Err(TrapKind::SignatureMismatch);
+        }
+        Ok(function)
+    }
+
+    fn call_through_table(&mut self, image: &Image<'_>, length: usize) -> Result<(), TrapKind> {
+        let (table, canonical) = (self.unit(image, 1) as usize, self.unit(image, 2));
+        let function = self.element(image, table, self.read(image, 3), canonical)?;
+        let delta = self.unit(image, 4) as u32;
+        let link = self.pc + length as u32;
+        self.enter(image, function, self.frame + delta, link)
+    }
+
+    /// Moves the arguments to the frame's beginning and enters the function in its place.
+    fn tail_call(&mut self, image: &Image<'_>, opcode: u16) -> Result<(), TrapKind> {
+        let indirect = opcode == isa::RETURN_CALL_INDIRECT;
+        let (function, first) = if indirect {
+            let (table, canonical) = (self.unit(image, 1) as usize, self.unit(image, 2));
+            (self.element(image, table, self.read(image, 3), canonical)?, 4)
+        } else {
+            (self.unit(image, 1) as u32, 2)
+        };
+        let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
+        let link = self.read(image, first + 1);
+        let from = self.slot_index(image, first);
+        let to = self.globals + self.frame as usize / 8;
+        let params = entry.params as usize;
+        if from + params > self.slots.len() {
+            return Err(TrapKind::StackOverflow);
+        }
+        // Check the room before the frame is given up, so that a backtrace can be made.
+        if to + entry.frame_bytes as usize / 8 > self.slots.len() {
+            return Err(TrapKind::StackOverflow);
+        }
+        self.slots.copy_within(from..from + params, to);
+        self.enter(image, function, self.frame, link)
+    }
+
+    fn enter(
+        &mut self,
+        image: &Image<'_>,
+        function: u32,
+        frame: u32,
+        link: u32,
+    ) -> Result<(), TrapKind> {
+        let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
+        let start = self.globals + frame as usize / 8;
+        let Some(slots) = self.slots.get_mut(start..start + entry.frame_bytes as usize / 8) else {
+            return Err(TrapKind::StackOverflow);
+        };
+        let at = entry.link as usize / 8;
+        slots[at..=at + entry.zeros as usize].fill(0);
+        slots[at] = link as u64;
+        self.frame = frame;
+        self.pc = entry.code;
+        Ok(())
+    }
+
+    /// Where the memory access ends at which the interpreter stopped.
+    pub(super) fn access_end(&self, image: &Image<'_>) -> u64 {
+        let Some((opcode, _)) = isa::instruction_at(image.bytes(), self.pc as usize) else {
+            return u64::MAX;
+        };
+        let layout = isa::LAYOUTS[opcode as usize];
+        if opcode == isa::ADDRESS_S_A {
+            return u64::MAX;
+        }
+        if layout.starts_with('j') {
+            let address = self.unit(image, 1) as u64 | (self.unit(image, 2) as u64) << 16;
+            return address + 4;
+        }
+        let Some(reach_at) = layout.find('r') else { return u64::MAX };
+        let from_accumulator = layout.starts_with('r') || isa::addresses_by_accumulator(opcode);
+        let address = if from_accumulator { self.accumulator } else { self.read(image, 1) };
+        address as u64 + self.unit(image, 1 + reach_at) as u64 + 1
+    }
+}

@@ -1,0 +1,24 @@
+//! Executes image code: the only hot loop, and the only unsafe code but for `memory`'s.
+//!
+//! Unsafe pays here: bounds checks on operands cost about four tenths of the run time (`docs/vm.md`).
+//! What every handler relies on:
+//! - code was accepted by `image::verify`: instructions are whole, branches lead to instructions, slots
+//!   lie in the frame, indices name what exists;
+//! - the frame at `frame` lies in the stack: `call` compares with the stack's end before it enters, and
+//!   `Instance` checks the frames that it makes or rebuilds;
+//! - links in the stack are written by `call` alone, or were checked by `Instance::resume`;
+//! - linear memory is reached only through `State::locate`, which checks.
+//!
+//! Fuel. An instruction costs as many units as it is long. Nothing is counted: `limit` is the position at
+//! which, going straight on, fuel would be short of a window of `WINDOW_UNITS`; a branch moves `limit`
+//! along with `pc`, and looks whether `pc` has passed it. The translator puts a `check` into every
+//! straight line that is as long as the window, so fuel can't run out between two looks. In the last
+//! window the caller has instructions executed one at a time.
+
+#[cfg(feature = "float")]
+mod float;
+mod handlers;
+mod state;
+
+pub(crate) use handlers::{Entry, budget_max, execute};
+pub(crate) use state::{Flow, STRICT_ALIGNMENT};

@@ -1,0 +1,102 @@
+//! Linear memory: a committed prefix of what the module declares.
+//!
+//! Bytes are kept in words of 64 bits, so that memory begins where wide loads are aligned; lending them
+//! as bytes is this file's only unsafe code.
+
+use alloc::vec::Vec;
+
+/// Memory is committed in steps of this.
+const STEP_BYTES: usize = 256;
+
+/// Why bytes are not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unavailable {
+    /// The module does not have them.
+    OutOfBounds,
+    /// The module may have them, the machine's budget does not.
+    OverBudget,
+    /// The allocator had no room.
+    Exhausted,
+}
+
+pub(crate) struct Memory {
+    words: Vec<u64>,
+    committed: usize,
+    /// Size in pages as the program sees it.
+    pages: u32,
+    page_shift: u32,
+    budget: usize,
+}
+
+impl Memory {
+    pub(crate) fn new(pages: u32, page_shift: u32, budget: usize) -> Memory {
+        Memory { words: Vec::new(), committed: 0, pages, page_shift, budget }
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        // SAFETY: `committed` never exceeds the words' bytes, and any byte is a u8.
+        unsafe { core::slice::from_raw_parts(self.words.as_ptr().cast(), self.committed) }
+    }
+
+    pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; any bytes are a u64.
+        unsafe { core::slice::from_raw_parts_mut(self.words.as_mut_ptr().cast(), self.committed) }
+    }
+
+    pub(crate) fn pages(&self) -> u32 {
+        self.pages
+    }
+
+    /// Bytes as the program sees them; only the first of them are committed.
+    pub(crate) fn declared(&self) -> u64 {
+        (self.pages as u64) << self.page_shift
+    }
+
+    /// Declared bytes that the budget has room for.
+    pub(crate) fn usable(&self) -> usize {
+        usize::try_from(self.declared()).unwrap_or(usize::MAX).min(self.budget)
+    }
+
+    /// Makes the first `end` bytes available.
+    pub(crate) fn commit(&mut self, end: u64) -> Result<(), Unavailable> {
+        if end <= self.committed as u64 {
+            return Ok(());
+        }
+        if end > self.declared() {
+            return Err(Unavailable::OutOfBounds);
+        }
+        let usable = self.usable();
+        if end > usable as u64 {
+            return Err(Unavailable::OverBudget);
+        }
+        let ahead = self.committed + self.committed / 2;
+        let wanted = (end as usize).max(ahead).checked_next_multiple_of(STEP_BYTES);
+        let wanted = wanted.unwrap_or(usable).min(usable);
+        self.commit_exactly(wanted)
+    }
+
+    /// Commits `wanted` bytes, which are usable.
+    pub(crate) fn commit_exactly(&mut self, wanted: usize) -> Result<(), Unavailable> {
+        let words = wanted.div_ceil(8);
+        if words < self.words.len() {
+            return Ok(());
+        }
+        self.words
+            .try_reserve_exact(words - self.words.len())
+            .map_err(|_| Unavailable::Exhausted)?;
+        self.words.resize(words, 0);
+        self.committed = wanted;
+        Ok(())
+    }
+
+    /// Grows by pages; the size before. `None`: over a maximum or the budget, and nothing changed.
+    pub(crate) fn grow(&mut self, pages: u32, maximum: u64) -> Option<u32> {
+        let before = self.pages;
+        let size = (before as u64 + pages as u64) << self.page_shift;
+        if pages > 0 && (size > maximum || size > self.budget as u64) {
+            return None;
+        }
+        self.pages = before.checked_add(pages)?;
+        Some(before)
+    }
+}

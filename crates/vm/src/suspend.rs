@@ -1,0 +1,363 @@
+//! An instance as bytes, and back.
+//!
+//! ```text
+//! "TNVS", version u16, 0 u16, image length u32, image checksum u32
+//! status u8 (0 idle, 1 running, 2 waiting, 3 done, 4 trapped), trap u8, host function u16,
+//! entry, pc, frame, accumulator, debt: u32
+//! slots in use u32, each u64: globals, then the stack up to the end of the current frame
+//! pages u32, committed bytes u32, bytes in use u32, and they (what follows is zero)
+//! tables u32, each: length u32, elements u32
+//! data segments dropped, element segments dropped: words u32 each
+//! CRC-32
+//! ```
+//!
+//! All little-endian, and the same on every processor. The checksum finds damage; against forgery the
+//! caller authenticates. Whatever the bytes are, resuming them neither panics nor breaks the sandbox:
+//! every frame is checked against the image's code.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use crate::{
+    checksum::crc32,
+    image::{FunctionIndex, Image},
+    instance::{Instance, InstanceConfig, Status, TrapKind, fingerprint},
+    isa,
+};
+
+const MAGIC: [u8; 4] = *b"TNVS";
+const VERSION: u16 = 1;
+
+/// Why bytes cannot be resumed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ResumeError {
+    /// No suspended instance begins here, or one of another version.
+    NotSuspended,
+    /// The checksum differs, or the bytes end early.
+    Damaged,
+    /// Suspended from another image.
+    ForeignImage,
+    /// The stack does not fit the configuration.
+    StackBudget,
+    /// The memory does not fit the configuration.
+    MemoryBudget,
+    /// The allocator had no room.
+    OutOfMemory,
+    /// The contents break a rule: not our own work.
+    Forged,
+}
+
+impl fmt::Display for ResumeError {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str(match self {
+            ResumeError::NotSuspended => "not a suspended instance of this version",
+            ResumeError::Damaged => "suspended instance is damaged",
+            ResumeError::ForeignImage => "suspended from another image",
+            ResumeError::StackBudget => "suspended stack does not fit",
+            ResumeError::MemoryBudget => "suspended memory does not fit",
+            ResumeError::OutOfMemory => "no room for the instance",
+            ResumeError::Forged => "suspended instance breaks a rule",
+        })
+    }
+}
+
+impl core::error::Error for ResumeError {}
+
+fn word(out: &mut Vec<u8>, word: u32) {
+    out.extend_from_slice(&word.to_le_bytes());
+}
+
+fn words(out: &mut Vec<u8>, list: &[u32]) {
+    word(out, list.len() as u32);
+    for &item in list {
+        word(out, item);
+    }
+}
+
+impl Instance {
+    /// Appends the instance to `out`. Possible at any time but while it runs.
+    pub fn suspend(&self, image: &Image<'_>, out: &mut Vec<u8>) {
+        let begin = out.len();
+        out.extend_from_slice(&MAGIC);
+        out.extend_from_slice(&VERSION.to_le_bytes());
+        out.extend_from_slice(&[0; 2]);
+        word(out, self.token.length);
+        word(out, self.token.checksum);
+        let (status, trap, function) = match self.status {
+            Status::Idle => (0, 0, 0),
+            Status::Running => (1, 0, 0),
+            Status::Waiting { function, .. } => (2, 0, function),
+            Status::Done => (3, 0, 0),
+            Status::Trapped { kind } => (4, kind as u8, 0),
+        };
+        out.extend_from_slice(&[status, trap]);
+        out.extend_from_slice(&function.to_le_bytes());
+        for field in [self.entry, self.pc, self.frame, self.accumulator, self.debt] {
+            word(out, field);
+        }
+        let slots = self.slots_in_use(image);
+        word(out, slots.len() as u32);
+        for slot in slots {
+            out.extend_from_slice(&slot.to_le_bytes());
+        }
+        let memory = self.memory.bytes();
+        let used = memory.iter().rposition(|&byte| byte != 0).map_or(0, |last| last + 1);
+        for field in [self.memory.pages(), memory.len() as u32, used as u32] {
+            word(out, field);
+        }
+        out.extend_from_slice(&memory[..used]);
+        word(out, self.tables.len() as u32);
+        for table in &self.tables {
+            words(out, table);
+        }
+        words(out, &self.dropped_data);
+        words(out, &self.dropped_elements);
+        let checksum = crc32(&out[begin..]);
+        word(out, checksum);
+    }
+
+    fn slots_in_use(&self, image: &Image<'_>) -> &[u64] {
+        let frame_bytes = match self.status {
+            Status::Idle => 0,
+            Status::Done => image.function_entry(self.entry).map_or(0, |entry| entry.link as usize),
+            _ => {
+                let function = image.function_at(self.pc).unwrap_or(0);
+                let entry = image.function_entry(function);
+                self.frame as usize + entry.map_or(0, |entry| entry.frame_bytes as usize)
+            }
+        };
+        let end = (self.globals + frame_bytes / 8).min(self.slots.len());
+        &self.slots[..end]
+    }
+
+    /// Rebuilds an instance from what [`Instance::suspend`] wrote.
+    pub fn resume(
+        image: &Image<'_>,
+        bytes: &[u8],
+        config: &InstanceConfig,
+    ) -> Result<Instance, ResumeError> {
+        let (body, checksum) =
+            bytes.split_at_checked(bytes.len().wrapping_sub(4)).ok_or(ResumeError::NotSuspended)?;
+        let mut reader = Reader(body);
+        if reader.take(4)? != MAGIC || reader.half()? != VERSION || reader.half()? != 0 {
+            return Err(ResumeError::NotSuspended);
+        }
+        if checksum != crc32(body).to_le_bytes() {
+            return Err(ResumeError::Damaged);
+        }
+        if reader.word()? != image.token.length || reader.word()? != image.token.checksum {
+            return Err(ResumeError::ForeignImage);
+        }
+        let mut instance = Instance::bare(image, config).map_err(|_| ResumeError::OutOfMemory)?;
+        let status = reader.half()?.to_le_bytes();
+        let function = reader.half()?;
+        instance.entry = reader.word()?;
+        instance.pc = reader.word()?;
+        instance.frame = reader.word()?;
+        instance.accumulator = reader.word()?;
+        instance.debt = reader.word()?;
+        instance.read_slots(&mut reader)?;
+        instance.read_memory(image, &mut reader)?;
+        instance.read_tables(image, &mut reader)?;
+        read_words(&mut reader, &mut instance.dropped_data)?;
+        read_words(&mut reader, &mut instance.dropped_elements)?;
+        if !reader.0.is_empty() {
+            return Err(ResumeError::Forged);
+        }
+        instance.status = instance.read_status(image, status, function)?;
+        Ok(instance)
+    }
+
+    fn read_slots(&mut self, reader: &mut Reader<'_>) -> Result<(), ResumeError> {
+        let count = reader.word()? as usize;
+        if count < self.globals {
+            return Err(ResumeError::Forged);
+        }
+        let bytes = reader.take(count.checked_mul(8).ok_or(ResumeError::Damaged)?)?;
+        let slots = self.slots.get_mut(..count).ok_or(ResumeError::StackBudget)?;
+        for (slot, bytes) in slots.iter_mut().zip(bytes.chunks_exact(8)) {
+            *slot = bytes.first_chunk().map_or(0, |&bytes| u64::from_le_bytes(bytes));
+        }
+        Ok(())
+    }
+
+    fn read_memory(
+        &mut self,
+        image: &Image<'_>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ResumeError> {
+        let (pages, committed, used) = (reader.word()?, reader.word()? as u64, reader.word()?);
+        let bytes = reader.take(used as usize)?;
+        let initial = self.memory.pages();
+        let maximum = image.memory_bytes().map_or(0, |bytes| bytes.1);
+        let more = pages.checked_sub(initial).ok_or(ResumeError::Forged)?;
+        if used as u64 > committed {
+            return Err(ResumeError::Forged);
+        }
+        self.memory.grow(more, maximum).ok_or(ResumeError::MemoryBudget)?;
+        if committed > self.memory.declared() {
+            return Err(ResumeError::Forged);
+        }
+        if committed > self.memory.usable() as u64 {
+            return Err(ResumeError::MemoryBudget);
+        }
+        self.memory.commit_exactly(committed as usize).map_err(|_| ResumeError::OutOfMemory)?;
+        self.memory.bytes_mut()[..used as usize].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn read_tables(
+        &mut self,
+        image: &Image<'_>,
+        reader: &mut Reader<'_>,
+    ) -> Result<(), ResumeError> {
+        if reader.word()? as usize != self.tables.len() {
+            return Err(ResumeError::Forged);
+        }
+        for (index, table) in self.tables.iter_mut().enumerate() {
+            let length = reader.word()? as usize;
+            let maximum = Instance::table_maximum(image, index as u32).max(table.len() as u32);
+            if length < table.len() || length > maximum as usize {
+                return Err(ResumeError::Forged);
+            }
+            let bytes = reader.take(length.checked_mul(4).ok_or(ResumeError::Damaged)?)?;
+            let more = length - table.len();
+            table.try_reserve_exact(more).map_err(|_| ResumeError::OutOfMemory)?;
+            table.resize(length, 0);
+            for (item, bytes) in table.iter_mut().zip(bytes.chunks_exact(4)) {
+                *item = bytes.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes));
+            }
+        }
+        Ok(())
+    }
+
+    fn read_status(
+        &self,
+        image: &Image<'_>,
+        [status, trap]: [u8; 2],
+        function: u16,
+    ) -> Result<Status, ResumeError> {
+        Ok(match status {
+            0 => Status::Idle,
+            3 => {
+                // The results are read from the stack.
+                let entry = image.function_entry(self.entry).ok_or(ResumeError::Forged)?;
+                if self.slots.len() < self.globals + entry.results as usize {
+                    return Err(ResumeError::StackBudget);
+                }
+                Status::Done
+            }
+            1 | 2 | 4 => {
+                let opcode = self.check_frames(image)?;
+                match status {
+                    1 => Status::Running,
+                    4 => Status::Trapped {
+                        kind: TrapKind::from_byte(trap).ok_or(ResumeError::Forged)?,
+                    },
+                    _ if opcode != isa::HOST => return Err(ResumeError::Forged),
+                    _ => self.waiting(image, function)?,
+                }
+            }
+            _ => return Err(ResumeError::Forged),
+        })
+    }
+
+    fn waiting(&self, image: &Image<'_>, function: u16) -> Result<Status, ResumeError> {
+        let stub = image.function_at(self.pc).ok_or(ResumeError::Forged)?;
+        let signature = image.signature(FunctionIndex(stub)).ok_or(ResumeError::Forged)?;
+        if isa::unit_at(image.bytes(), self.pc as usize + 2) != Some(function) {
+            return Err(ResumeError::Forged);
+        }
+        Ok(Status::Waiting {
+            function,
+            arguments: signature.params().len() as u16,
+            results: fingerprint(signature.results()),
+        })
+    }
+
+    /// Checks that every frame is one that execution could have left: it fits the stack, execution goes
+    /// on at an instruction, and below it lies the frame of a call. The opcode at which it stands.
+    fn check_frames(&self, image: &Image<'_>) -> Result<u16, ResumeError> {
+        let stack = &self.slots[self.globals..];
+        let (mut pc, mut frame) = (self.pc, self.frame);
+        let mut standing = None;
+        loop {
+            let function = image.function_at(pc).ok_or(ResumeError::Forged)?;
+            let entry = image.function_entry(function).ok_or(ResumeError::Forged)?;
+            let position = pc - entry.code;
+            let (before, at) = neighbours(image, function, position).ok_or(ResumeError::Forged)?;
+            let calls =
+                matches!(before, Some(isa::CALL | isa::CALL_INDIRECT | isa::CALL_INDIRECT_TABLE));
+            if standing.is_some() && !calls {
+                return Err(ResumeError::Forged);
+            }
+            standing.get_or_insert(at);
+            let end = frame as usize + entry.frame_bytes as usize;
+            if frame % 8 != 0 || end / 8 > stack.len() {
+                return Err(ResumeError::StackBudget);
+            }
+            let link = stack[(frame as usize + entry.link as usize) / 8] as u32;
+            if link == 0 {
+                let outermost = frame == 0 && image.function_entry(self.entry).is_some();
+                let same_results = image.signature(FunctionIndex(function)).map(|own| {
+                    image
+                        .signature(FunctionIndex(self.entry))
+                        .is_some_and(|entry| own.results().eq(entry.results()))
+                });
+                // A tail call may have replaced the function that was entered.
+                return match standing {
+                    Some(opcode) if outermost && same_results == Some(true) => Ok(opcode),
+                    _ => Err(ResumeError::Forged),
+                };
+            }
+            let delta = link.checked_sub(2).and_then(|at| isa::unit_at(image.bytes(), at as usize));
+            let delta = delta.filter(|&delta| delta != 0).ok_or(ResumeError::Forged)?;
+            frame = frame.checked_sub(delta as u32).ok_or(ResumeError::Forged)?;
+            pc = link;
+        }
+    }
+}
+
+/// The instruction that ends at `position` of a function's code, and the one that begins there.
+fn neighbours(image: &Image<'_>, function: u32, position: u32) -> Option<(Option<u16>, u16)> {
+    let code = image.code(FunctionIndex(function))?;
+    let mut before = None;
+    let mut at = 0;
+    while at <= position as usize {
+        let (opcode, length) = isa::instruction_at(code, at)?;
+        if at == position as usize {
+            return Some((before, opcode));
+        }
+        before = Some(opcode);
+        at += length;
+    }
+    None
+}
+
+fn read_words(reader: &mut Reader<'_>, list: &mut [u32]) -> Result<(), ResumeError> {
+    if reader.word()? as usize != list.len() {
+        return Err(ResumeError::Forged);
+    }
+    for item in list {
+        *item = reader.word()?;
+    }
+    Ok(())
+}
+
+struct Reader<'b>(&'b [u8]);
+
+impl<'b> Reader<'b> {
+    fn take(&mut self, count: usize) -> Result<&'b [u8], ResumeError> {
+        let (taken, rest) = self.0.split_at_checked(count).ok_or(ResumeError::Damaged)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn half(&mut self) -> Result<u16, ResumeError> {
+        Ok(self.take(2)?.first_chunk().map_or(0, |&bytes| u16::from_le_bytes(bytes)))
+    }
+
+    fn word(&mut self) -> Result<u32, ResumeError> {
+        Ok(self.take(4)?.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes)))
+    }
+}

@@ -1,0 +1,173 @@
+//! What follows the code in an image: segments, types, functions, exports, globals, tables.
+
+use crate::{
+    error::{TranslateError, TranslateErrorKind},
+    image::{FUNCTION_BYTES, Footer, ImageWriter, NONE, Range},
+    wasm::{Module, SegmentMode, data_segment, element_segment},
+};
+
+/// Why the rest could not be written: the module, met again, or the sink.
+pub(super) enum Stop {
+    Refused(TranslateError),
+    Sink(TranslateErrorKind),
+}
+
+impl From<TranslateError> for Stop {
+    fn from(error: TranslateError) -> Stop {
+        Stop::Refused(error)
+    }
+}
+
+impl From<TranslateErrorKind> for Stop {
+    fn from(kind: TranslateErrorKind) -> Stop {
+        Stop::Sink(kind)
+    }
+}
+
+type Written<T> = Result<T, Stop>;
+
+pub(super) fn write(
+    module: &Module<'_>,
+    functions: &[[u8; FUNCTION_BYTES]],
+    digest: &[u8; 32],
+    writer: &mut ImageWriter<'_>,
+) -> Written<Footer> {
+    let code_end = writer.position();
+    let memory = module.memory;
+    Ok(Footer {
+        data: data(module, writer)?,
+        elements: elements(module, writer)?,
+        types: types(module, writer)?,
+        functions: function_table(functions, writer)?,
+        exports: exports(module, writer)?,
+        globals: globals(module, writer)?,
+        tables: tables(module, writer)?,
+        code_end,
+        start: module.start.unwrap_or(NONE),
+        pages_min: memory.map_or(0, |memory| memory.pages_min),
+        pages_max: memory.and_then(|memory| memory.pages_max).unwrap_or(NONE),
+        page_shift: memory.map_or(0, |memory| memory.page_shift as u32),
+        memories: memory.is_some() as u32,
+        digest: *digest,
+    })
+}
+
+/// The bytes of all segments, then their descriptions: read twice instead of remembered.
+fn data(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
+    let count = module.data.count;
+    let mut at = writer.position();
+    let mut reader = module.reader(module.data.at);
+    for _ in 0..count {
+        writer.write(data_segment(&mut reader, module)?.1)?;
+    }
+    writer.align()?;
+    let range = Range { at: writer.position(), count };
+    let mut reader = module.reader(module.data.at);
+    for _ in 0..count {
+        let (address, bytes) = data_segment(&mut reader, module)?;
+        for word in [address.is_some() as u32, address.unwrap_or(0), at, bytes.len() as u32] {
+            writer.word(word)?;
+        }
+        at += bytes.len() as u32;
+    }
+    Ok(range)
+}
+
+fn elements(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
+    let count = module.elements.count;
+    let mut at = writer.position();
+    let mut reader = module.reader(module.elements.at);
+    for _ in 0..count {
+        let segment = element_segment(&mut reader, module)?;
+        for _ in 0..segment.items {
+            writer.word(segment.item(&mut reader, module)?)?;
+        }
+    }
+    let range = Range { at: writer.position(), count };
+    let mut reader = module.reader(module.elements.at);
+    for _ in 0..count {
+        let segment = element_segment(&mut reader, module)?;
+        for _ in 0..segment.items {
+            segment.item(&mut reader, module)?;
+        }
+        let (mode, table, offset) = match segment.mode {
+            SegmentMode::Passive => (0, 0, 0),
+            SegmentMode::Active { table, offset } => (1, table, offset),
+            SegmentMode::Declared => (2, 0, 0),
+        };
+        for word in [mode | table << 16, offset, at, segment.items] {
+            writer.word(word)?;
+        }
+        at += segment.items * 4;
+    }
+    Ok(range)
+}
+
+fn types(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
+    let mut at = writer.position();
+    let bytes = |from: u32, count: u16| {
+        module.bytes.get(from as usize..from as usize + count as usize).unwrap_or(&[])
+    };
+    for entry in &module.types {
+        writer.write(bytes(entry.params_at, entry.params))?;
+        writer.write(bytes(entry.results_at, entry.results))?;
+    }
+    writer.align()?;
+    let range = Range { at: writer.position(), count: module.types.len() as u32 };
+    for entry in &module.types {
+        writer.word(at)?;
+        writer.word(entry.params as u32 | (entry.results as u32) << 16)?;
+        at += entry.params as u32 + entry.results as u32;
+    }
+    Ok(range)
+}
+
+fn function_table(
+    functions: &[[u8; FUNCTION_BYTES]],
+    writer: &mut ImageWriter<'_>,
+) -> Written<Range> {
+    let range = Range { at: writer.position(), count: functions.len() as u32 };
+    for entry in functions {
+        writer.write(entry)?;
+    }
+    Ok(range)
+}
+
+fn exports(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
+    let range = Range { at: writer.position(), count: module.exports.count };
+    let mut reader = module.reader(module.exports.at);
+    for _ in 0..range.count {
+        let start = reader;
+        let name = reader.name()?;
+        let Ok(length) = u16::try_from(name.len()) else {
+            return Ok(start.error(crate::error::Limit::Exports)?);
+        };
+        let kind = reader.byte()?;
+        let index = reader.u32()?;
+        writer.word(kind as u32 | (length as u32) << 16)?;
+        writer.word(index)?;
+        writer.write(name.as_bytes())?;
+        writer.align()?;
+    }
+    Ok(range)
+}
+
+fn globals(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
+    let range = Range { at: writer.position(), count: module.globals.len() as u32 };
+    for global in &module.globals {
+        writer.write(&global.initial.to_le_bytes())?;
+        writer.word(global.value_type as u32 | (global.mutable as u32) << 8)?;
+        writer.word(0)?;
+    }
+    Ok(range)
+}
+
+fn tables(module: &Module<'_>, writer: &mut ImageWriter<'_>) -> Written<Range> {
+    let range = Range { at: writer.position(), count: module.tables.len() as u32 };
+    for table in &module.tables {
+        writer.word(table.element as u32)?;
+        writer.word(table.min)?;
+        writer.word(table.max.unwrap_or(NONE))?;
+    }
+    Ok(range)
+}

@@ -1,0 +1,11 @@
+//! The binary format: reading and checking all of a module but its function bodies (wasm 2.0 §3, §5).
+
+mod constant;
+mod module;
+mod reader;
+mod sections;
+
+pub(crate) use constant::constant;
+pub(crate) use module::{Module, SegmentMode, Table, TypeEntry, element_segment};
+pub(crate) use reader::{Checked, Reader};
+pub(crate) use sections::{block_type, data_segment, read_module, value_type};

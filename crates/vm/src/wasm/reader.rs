@@ -1,0 +1,130 @@
+//! A cursor over the binary format: bytes, LEB128 integers, names (wasm 2.0 §5.2).
+
+use crate::error::{Malformed, TranslateError, TranslateErrorKind};
+
+/// Result of reading or checking a part of a module.
+pub(crate) type Checked<T> = Result<T, TranslateError>;
+
+/// Reads `bytes[at..end]`; offsets are those of the whole module.
+#[derive(Clone, Copy)]
+pub(crate) struct Reader<'a> {
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
+        Reader { bytes, at: 0 }
+    }
+
+    pub(crate) fn offset(&self) -> usize {
+        self.at
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.at >= self.bytes.len()
+    }
+
+    pub(crate) fn error<T>(&self, kind: impl Into<TranslateErrorKind>) -> Checked<T> {
+        Err(TranslateError { offset: self.at, kind: kind.into() })
+    }
+
+    pub(crate) fn byte(&mut self) -> Checked<u8> {
+        match self.bytes.get(self.at) {
+            Some(&byte) => {
+                self.at += 1;
+                Ok(byte)
+            }
+            None => self.error(Malformed::UnexpectedEnd),
+        }
+    }
+
+    pub(crate) fn peek(&self) -> Option<u8> {
+        self.bytes.get(self.at).copied()
+    }
+
+    pub(crate) fn take(&mut self, length: usize) -> Checked<&'a [u8]> {
+        match self.at.checked_add(length).and_then(|end| self.bytes.get(self.at..end)) {
+            Some(bytes) => {
+                self.at += length;
+                Ok(bytes)
+            }
+            None => self.error(Malformed::UnexpectedEnd),
+        }
+    }
+
+    /// A reader of the next `length` bytes, which this one skips.
+    pub(crate) fn part(&mut self, length: usize) -> Checked<Reader<'a>> {
+        let start = self.at;
+        self.take(length)?;
+        Ok(Reader { bytes: &self.bytes[..start + length], at: start })
+    }
+
+    /// A reader at `offset`, which was met before.
+    pub(crate) fn at(&self, offset: usize) -> Reader<'a> {
+        Reader { bytes: self.bytes, at: offset }
+    }
+
+    pub(crate) fn u32(&mut self) -> Checked<u32> {
+        // Nearly all integers in modules take one byte.
+        if let Some(&byte) = self.bytes.get(self.at)
+            && byte < 0x80
+        {
+            self.at += 1;
+            return Ok(byte as u32);
+        }
+        Ok(self.leb128(32, false)? as u32)
+    }
+
+    pub(crate) fn i32(&mut self) -> Checked<i32> {
+        Ok(self.leb128(32, true)? as i32)
+    }
+
+    pub(crate) fn i33(&mut self) -> Checked<i64> {
+        Ok(self.leb128(33, true)? as i64)
+    }
+
+    pub(crate) fn i64(&mut self) -> Checked<i64> {
+        Ok(self.leb128(64, true)? as i64)
+    }
+
+    /// An integer of `bits` bits in the fewest bytes that can hold it or more, up to ceil(bits / 7).
+    fn leb128(&mut self, bits: u32, signed: bool) -> Checked<u64> {
+        let mut value = 0u64;
+        let mut shift = 0;
+        loop {
+            let byte = self.byte()?;
+            let payload = (byte & 0x7F) as u64;
+            value |= payload << shift;
+            let remaining = bits - shift;
+            if remaining < 7 {
+                // The unused bits of the last byte must be a sign extension, or zero.
+                let unused = (byte & 0x7F) >> if signed { remaining - 1 } else { remaining };
+                let ones = 0x7F >> if signed { remaining - 1 } else { remaining };
+                if unused != 0 && !(signed && unused == ones) {
+                    return self.error(Malformed::Leb128);
+                }
+            }
+            shift += 7;
+            if byte & 0x80 == 0 {
+                if signed && shift < 64 && byte & 0x40 != 0 {
+                    value |= !0 << shift;
+                }
+                return Ok(value);
+            }
+            if shift >= bits {
+                return self.error(Malformed::Leb128);
+            }
+        }
+    }
+
+    pub(crate) fn name(&mut self) -> Checked<&'a str> {
+        let length = self.u32()? as usize;
+        let start = *self;
+        let bytes = self.take(length)?;
+        match core::str::from_utf8(bytes) {
+            Ok(name) => Ok(name),
+            Err(_) => start.error(Malformed::Utf8),
+        }
+    }
+}
