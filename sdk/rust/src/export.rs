@@ -4,6 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt::Display;
 
+use crate::machine::stop;
 use crate::{abort, calls};
 
 /// Names the functions of this module that others can call, and `entry`, which runs when the machine
@@ -144,7 +145,7 @@ impl<T: Reply, E: Display> Reply for Result<T, E> {
     fn reply(self) {
         match self {
             Ok(value) => value.reply(),
-            Err(error) => abort(&alloc::format!("{error}")),
+            Err(error) => stop(format_args!("{error}")),
         }
     }
 }
