@@ -1,0 +1,241 @@
+//! Code flash: where images stand, in whole sectors, and are executed in place.
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::{Flash, FlashError};
+
+/// A range of code flash: from the start of a sector, `bytes` long.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Extent {
+    /// Where it begins, in bytes.
+    pub offset: u32,
+    /// How much of it is in use, in bytes.
+    pub bytes: u32,
+}
+
+/// The flash that code stands in, and which parts of it are taken.
+pub struct CodeRegion<F> {
+    flash: F,
+    taken: Vec<Extent>,
+}
+
+impl<F: Flash> CodeRegion<F> {
+    /// A region of which nothing is taken yet.
+    pub(crate) fn new(flash: F) -> Self {
+        Self { flash, taken: Vec::new() }
+    }
+
+    /// The whole region as memory.
+    ///
+    /// # Errors
+    /// [`CodeError::NotMapped`] if the board doesn't map its code flash.
+    pub fn mapped(&self) -> Result<&[u8], CodeError> {
+        self.flash.mapped().ok_or(CodeError::NotMapped)
+    }
+
+    /// What stands in `extent`.
+    ///
+    /// # Errors
+    /// [`CodeError::NotMapped`], or [`CodeError::Flash`] if the extent leaves the region.
+    pub fn view(&self, extent: Extent) -> Result<&[u8], CodeError> {
+        let start = extent.offset as usize;
+        self.mapped()?
+            .get(start..start + extent.bytes as usize)
+            .ok_or(CodeError::Flash(FlashError::OutOfRange))
+    }
+
+    /// Takes the first free room of `bytes` bytes, rounded up to sectors.
+    ///
+    /// # Errors
+    /// [`CodeError::Full`] if there is none.
+    pub fn reserve(&mut self, bytes: u32) -> Result<Extent, CodeError> {
+        let geometry = self.flash.geometry();
+        let sectors = bytes.div_ceil(geometry.sector_bytes).max(1);
+        let mut first = 0;
+        while first + sectors <= geometry.sector_count {
+            match self.taken_beyond(first, sectors) {
+                None => {
+                    let extent = Extent { offset: first * geometry.sector_bytes, bytes };
+                    self.taken.push(extent);
+                    return Ok(extent);
+                }
+                Some(next) => first = next,
+            }
+        }
+        Err(CodeError::Full)
+    }
+
+    /// The longest extent that could be reserved now, in bytes.
+    pub fn free_bytes(&self) -> u32 {
+        let geometry = self.flash.geometry();
+        let (mut longest, mut first, mut run) = (0, 0, 0);
+        while first < geometry.sector_count {
+            match self.taken_beyond(first, 1) {
+                None => {
+                    run += 1;
+                    longest = longest.max(run);
+                    first += 1;
+                }
+                Some(next) => {
+                    run = 0;
+                    first = next;
+                }
+            }
+        }
+        longest * geometry.sector_bytes
+    }
+
+    /// Marks what a record says is in use.
+    pub(crate) fn claim(&mut self, extent: Extent) {
+        self.taken.push(extent);
+    }
+
+    /// Gives `extent` back. Its bytes stay until the room is taken again.
+    pub fn release(&mut self, extent: Extent) {
+        self.taken.retain(|taken| taken.offset != extent.offset);
+    }
+
+    fn shrink(&mut self, extent: Extent, bytes: u32) -> Extent {
+        let shrunk = Extent { offset: extent.offset, bytes: bytes.min(extent.bytes) };
+        for taken in &mut self.taken {
+            if taken.offset == extent.offset {
+                *taken = shrunk;
+            }
+        }
+        shrunk
+    }
+
+    /// Appends `bytes` to what `draft` has written.
+    ///
+    /// # Errors
+    /// As [`Draft::append`].
+    pub fn append(&mut self, draft: &mut Draft, bytes: &[u8]) -> Result<(), CodeError> {
+        draft.append(&mut self.flash, bytes)
+    }
+
+    /// Writes out the end of `draft` and gives back the room that it didn't need.
+    ///
+    /// # Errors
+    /// [`CodeError::Flash`].
+    pub fn finish(&mut self, draft: Draft) -> Result<Extent, CodeError> {
+        let whole = draft.extent;
+        let bytes = draft.finish(&mut self.flash)?;
+        Ok(self.shrink(whole, bytes))
+    }
+
+    /// The first sector behind a taken extent that touches `sectors` sectors from `first` on.
+    fn taken_beyond(&self, first: u32, sectors: u32) -> Option<u32> {
+        let sector_bytes = self.flash.geometry().sector_bytes;
+        self.taken.iter().find_map(|taken| {
+            let begin = taken.offset / sector_bytes;
+            let end = begin + taken.bytes.div_ceil(sector_bytes).max(1);
+            (begin < first + sectors && first < end).then_some(end)
+        })
+    }
+}
+
+/// Something being written to flash from the start of a sector on, each sector erased as the
+/// writing comes to it.
+#[derive(Debug)]
+pub struct Draft {
+    extent: Extent,
+    /// What stands in flash, in bytes.
+    written: u32,
+    /// What waits for a whole program unit.
+    partial: Vec<u8>,
+}
+
+impl Draft {
+    /// Nothing yet, to be written to `extent`.
+    pub fn new(extent: Extent) -> Self {
+        Self { extent, written: 0, partial: Vec::new() }
+    }
+
+    /// Where it is written.
+    pub fn extent(&self) -> Extent {
+        self.extent
+    }
+
+    /// How many bytes have been appended.
+    pub fn appended(&self) -> u32 {
+        self.written + self.partial.len() as u32
+    }
+
+    /// Appends `bytes`.
+    ///
+    /// # Errors
+    /// [`CodeError::Full`] at the end of the extent, or [`CodeError::Flash`].
+    pub fn append<F: Flash>(&mut self, flash: &mut F, bytes: &[u8]) -> Result<(), CodeError> {
+        if self.appended() as usize + bytes.len() > self.extent.bytes as usize {
+            return Err(CodeError::Full);
+        }
+        let unit = flash.geometry().program_bytes as usize;
+        self.partial.extend_from_slice(bytes);
+        let whole = self.partial.len() - self.partial.len() % unit;
+        let rest = self.partial.split_off(whole);
+        let ready = core::mem::replace(&mut self.partial, rest);
+        self.program(flash, &ready)
+    }
+
+    /// Writes out what waits, padded with erased bytes; gives the length without padding.
+    ///
+    /// # Errors
+    /// [`CodeError::Flash`].
+    pub fn finish<F: Flash>(mut self, flash: &mut F) -> Result<u32, CodeError> {
+        let bytes = self.appended();
+        if !self.partial.is_empty() {
+            let unit = flash.geometry().program_bytes as usize;
+            let mut last = core::mem::take(&mut self.partial);
+            last.resize(unit, 0xFF);
+            self.program(flash, &last)?;
+        }
+        Ok(bytes)
+    }
+
+    fn program<F: Flash>(&mut self, flash: &mut F, mut bytes: &[u8]) -> Result<(), CodeError> {
+        let sector_bytes = flash.geometry().sector_bytes;
+        while !bytes.is_empty() {
+            let offset = self.extent.offset + self.written;
+            if offset % sector_bytes == 0 {
+                flash.erase(offset / sector_bytes)?;
+            }
+            let room = (sector_bytes - offset % sector_bytes) as usize;
+            let (now, later) = bytes.split_at(room.min(bytes.len()));
+            flash.program(offset, now)?;
+            self.written += now.len() as u32;
+            bytes = later;
+        }
+        Ok(())
+    }
+}
+
+/// Why code could not be written or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CodeError {
+    /// No free room of that length, or the extent is at its end.
+    Full,
+    /// The board doesn't map its code flash into memory.
+    NotMapped,
+    /// The flash device's fault.
+    Flash(FlashError),
+}
+
+impl From<FlashError> for CodeError {
+    fn from(error: FlashError) -> Self {
+        Self::Flash(error)
+    }
+}
+
+impl fmt::Display for CodeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => f.write_str("code flash has no room of that length"),
+            Self::NotMapped => f.write_str("this board doesn't map its code flash"),
+            Self::Flash(error) => write!(f, "code flash: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for CodeError {}

@@ -1,0 +1,47 @@
+//! What host calls cost, in fuel, beside the fuel of the machine's own instructions.
+//!
+//! Without a price a machine could keep the device busy with host calls that its slice doesn't
+//! show. The unit is the vm's: about one executed instruction.
+
+use tenure_wire::host_call::HostCall;
+
+/// What every host call costs.
+const BASE: u64 = 30;
+/// A lookup in the tree.
+const TREE_READ: u64 = 500;
+/// A change of the tree: one append to flash.
+const TREE_WRITE: u64 = 5_000;
+/// Handing a call to another machine.
+const CALL: u64 = 2_000;
+/// Random bytes come from a key stream or slow hardware.
+const RANDOM_PER_BYTE: u64 = 8;
+/// Copying between machine and kernel.
+const BYTES_PER_FUEL: u64 = 4;
+
+/// The fuel that `call` costs.
+pub(crate) fn of(call: &HostCall) -> u64 {
+    let bytes = |length: usize| length as u64 / BYTES_PER_FUEL;
+    BASE + match call {
+        HostCall::log { message, .. } | HostCall::abort { message } => bytes(message.length()),
+        HostCall::parameter_read { into, .. } | HostCall::result_read { into, .. } => {
+            bytes(into.capacity())
+        }
+        HostCall::reply { value } => value.map_or(0, |value| bytes(value.length())),
+        HostCall::tree_get { .. } | HostCall::tree_list { .. } => TREE_READ,
+        HostCall::tree_set { value, .. } => TREE_WRITE + bytes(value.length()),
+        HostCall::tree_delete { .. } => TREE_WRITE,
+        HostCall::call { parameter, .. } | HostCall::queue { parameter, .. } => {
+            CALL + parameter.map_or(0, |parameter| bytes(parameter.length()))
+        }
+        HostCall::resolve { .. } => CALL,
+        HostCall::random { into } => into.capacity() as u64 * RANDOM_PER_BYTE,
+        HostCall::peers { .. } => TREE_READ,
+        HostCall::uptime_us {}
+        | HostCall::unix_time_s {}
+        | HostCall::public_key { .. }
+        | HostCall::caller { .. }
+        | HostCall::parameter_length {}
+        | HostCall::yield_now {}
+        | HostCall::sleep_ms { .. } => 0,
+    }
+}

@@ -1,0 +1,110 @@
+//! What the kernel asks of the node around it.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use tenure_hal::Instant;
+use tenure_wire::host_call::HostError;
+use tenure_wire::{MachineId, Name, Target};
+
+use crate::calls::CallId;
+use crate::task::Ticket;
+
+/// Something that only the node can do.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// Carry a call to a machine that isn't on this device; [`Kernel::complete`](crate::Kernel::complete) takes the answer.
+    Call(OutgoingCall),
+    /// Find the public key that `target` stands for; the answer is the key's 32 bytes.
+    Resolve {
+        /// Under which number to give the answer.
+        id: CallId,
+        /// Whom the machine means.
+        target: Target,
+    },
+    /// Find the public keys of the machines known on other devices; the answer is the keys one
+    /// after the other, 32 bytes each.
+    Peers {
+        /// Under which number to give the answer.
+        id: CallId,
+    },
+    /// Answer a call that came from outside.
+    Reply {
+        /// As it was delivered.
+        ticket: Ticket,
+        /// The result (`None` is null), or why there is none.
+        result: Result<Option<Vec<u8>>, HostError>,
+    },
+    /// A machine, or the kernel about a machine, has something to say.
+    Log(LogEntry),
+}
+
+/// A call on its way off the device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct OutgoingCall {
+    /// Under which number to give the answer.
+    pub id: CallId,
+    /// The machine that calls.
+    pub from: MachineId,
+    /// Whom it calls.
+    pub target: Target,
+    /// Which function.
+    pub function: String,
+    /// The parameter; `None` is null.
+    pub parameter: Option<Vec<u8>>,
+    /// When the answer is of no use any more.
+    pub deadline: Instant,
+    /// How often the target may be tried, at least once.
+    pub attempts: u8,
+}
+
+/// One line of a machine's log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LogEntry {
+    /// When, on the device's clock.
+    pub at: Instant,
+    /// Whose line it is.
+    pub machine: Name,
+    /// How grave.
+    pub level: LogLevel,
+    /// The text, cut to its limit; what isn't UTF-8 is replaced.
+    pub message: String,
+}
+
+/// How grave a log line is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum LogLevel {
+    /// The kernel stopped the machine.
+    Fault,
+    /// The machine says: an error.
+    Error,
+    /// The machine says: a warning.
+    Warning,
+    /// The machine says: what it does.
+    Info,
+    /// The machine says: a detail.
+    Debug,
+}
+
+impl LogLevel {
+    /// The level behind a host call's number; anything unknown is a detail.
+    pub(crate) fn from_number(number: u32) -> Self {
+        match number {
+            0 => Self::Error,
+            1 => Self::Warning,
+            2 => Self::Info,
+            _ => Self::Debug,
+        }
+    }
+
+    /// The level's name in lower case.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Fault => "fault",
+            Self::Error => "error",
+            Self::Warning => "warning",
+            Self::Info => "info",
+            Self::Debug => "debug",
+        }
+    }
+}

@@ -1,0 +1,499 @@
+//! Host calls: what machines ask, checked and done.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::{Flash, Instant};
+use tenure_store::{DeleteError, ReadError, SetError, ValueKind};
+use tenure_vm::{FunctionType, HostFunctions, Instance, Value, ValueType};
+use tenure_wire::host_call::{
+    BadPointer, GuestBuffer, GuestBytes, GuestText, HostCall, HostError, MODULE, TABLE, WasmType,
+};
+use tenure_wire::limits::{
+    FUNCTION_BYTES_MAX, LOG_BYTES_MAX, PARAMETER_BYTES_MAX, VALUE_BYTES_MAX,
+};
+use tenure_wire::{PublicKey, Target};
+
+use crate::calls::{Completion, Request};
+use crate::effect::LogLevel;
+use crate::kernel::{Kernel, World};
+use crate::machine::{FaultKind, Wait};
+
+/// The host calls as the vm checks a module's imports against them.
+pub fn host_functions() -> impl HostFunctions {
+    TableOfHostCalls
+}
+
+struct TableOfHostCalls;
+
+impl HostFunctions for TableOfHostCalls {
+    fn resolve(&self, module: &str, name: &str, signature: &FunctionType<'_>) -> Option<u16> {
+        let call = TABLE.iter().find(|call| module == MODULE && call.name == name)?;
+        let parameters = call.wasm_parameters().map(value_type);
+        let results = call.wasm_result().map(value_type).into_iter();
+        (signature.params().eq(parameters) && signature.results().eq(results))
+            .then_some(call.number)
+    }
+}
+
+fn value_type(wasm: WasmType) -> ValueType {
+    match wasm {
+        WasmType::I32 => ValueType::I32,
+        WasmType::I64 => ValueType::I64,
+    }
+}
+
+/// What becomes of a machine that made a host call.
+pub(crate) enum Verdict {
+    /// It goes on with this result.
+    Continue(HostResult),
+    /// It goes on at its next turn.
+    Yield,
+    /// It waits.
+    Wait(Wait),
+    /// It is stopped.
+    Fault(FaultKind),
+}
+
+/// What a host call gives back: nothing, or one value.
+pub(crate) struct HostResult(Option<[Value; 1]>);
+
+impl HostResult {
+    pub(crate) fn as_slice(&self) -> &[Value] {
+        self.0.as_ref().map_or(&[], |value| value.as_slice())
+    }
+}
+
+/// Why a host call doesn't simply go on.
+enum Stop {
+    /// The machine is told.
+    Error(HostError),
+    /// The machine is stopped.
+    Fault(FaultKind),
+    /// The machine waits.
+    Wait(Wait),
+}
+
+impl From<BadPointer> for Stop {
+    fn from(_: BadPointer) -> Self {
+        Self::Fault(FaultKind::BadPointer)
+    }
+}
+
+impl From<HostError> for Stop {
+    fn from(error: HostError) -> Self {
+        Self::Error(error)
+    }
+}
+
+impl From<ReadError> for Stop {
+    fn from(error: ReadError) -> Self {
+        Self::Error(match error {
+            ReadError::Path(_) => HostError::Invalid,
+            _ => HostError::Device,
+        })
+    }
+}
+
+impl From<SetError> for Stop {
+    fn from(error: SetError) -> Self {
+        Self::Error(match error {
+            SetError::Path(_) => HostError::Invalid,
+            SetError::ValueTooLong { .. } => HostError::TooLong,
+            SetError::Full => HostError::Full,
+            SetError::Flash(_) => HostError::Device,
+        })
+    }
+}
+
+impl From<DeleteError> for Stop {
+    fn from(error: DeleteError) -> Self {
+        Self::Error(match error {
+            DeleteError::Path(_) => HostError::Invalid,
+            DeleteError::Full => HostError::Full,
+            DeleteError::Flash(_) => HostError::Device,
+        })
+    }
+}
+
+/// A length or count that a host call returns.
+type Status = Result<usize, Stop>;
+
+impl<F: Flash> Kernel<F> {
+    /// Does what the machine in `slot`, whose `instance` is out of its slot, asks.
+    pub(crate) fn serve(
+        &mut self,
+        slot: usize,
+        instance: &mut Instance,
+        world: &mut World<'_>,
+        call: HostCall,
+    ) -> Verdict {
+        let now = world.now;
+        commit_ranges(instance, &call);
+        let status = match call {
+            HostCall::log { level, message } => {
+                return match self.host_log(slot, instance, now, level, message) {
+                    Ok(()) => Verdict::Continue(HostResult(None)),
+                    Err(BadPointer) => Verdict::Fault(FaultKind::BadPointer),
+                };
+            }
+            HostCall::abort { message } => {
+                let _ = self.host_log(slot, instance, now, 0, message);
+                return Verdict::Fault(FaultKind::Aborted);
+            }
+            HostCall::yield_now {} => return Verdict::Yield,
+            HostCall::sleep_ms { duration_ms } => {
+                let until = now + Duration::from_millis(u64::from(duration_ms));
+                return Verdict::Wait(Wait::Until(until));
+            }
+            HostCall::uptime_us {} => return time(Some(now.as_micros())),
+            HostCall::unix_time_s {} => return time(world.unix_time.map(|unix| unix.seconds)),
+            HostCall::public_key { into } => self.host_public_key(slot, instance, into),
+            HostCall::caller { into } => self.host_caller(slot, instance, into),
+            HostCall::parameter_length {} => self.host_parameter_length(slot),
+            HostCall::parameter_read { offset, into } => {
+                self.host_parameter_read(slot, instance, offset, into)
+            }
+            HostCall::reply { value } => self.host_reply(slot, instance, value),
+            HostCall::tree_set { path, kind, value } => {
+                self.host_tree_set(slot, instance, path, kind, value)
+            }
+            HostCall::tree_get { path, into } => self.host_tree_get(slot, instance, path, into),
+            HostCall::tree_delete { path } => self.host_tree_delete(slot, instance, path),
+            HostCall::tree_list { path, into } => self.host_tree_list(slot, instance, path, into),
+            HostCall::call { target, function, parameter, deadline_ms } => {
+                self.host_call(slot, instance, now, target, function, parameter, deadline_ms)
+            }
+            HostCall::result_read { offset, into } => {
+                self.host_result_read(slot, instance, offset, into)
+            }
+            HostCall::queue {
+                target,
+                function,
+                parameter,
+                on_success,
+                on_failure,
+                deadline_ms,
+                retries,
+            } => {
+                let callbacks = (on_success, on_failure);
+                let times = (deadline_ms, retries);
+                self.host_queue(
+                    slot,
+                    instance,
+                    now,
+                    (target, function, parameter),
+                    callbacks,
+                    times,
+                )
+            }
+            HostCall::random { into } => host_random(instance, world, into),
+            HostCall::peers { which, into } => self.host_peers(slot, now, which, into),
+            HostCall::resolve { target, into } => {
+                self.host_resolve(slot, instance, now, target, into)
+            }
+        };
+        match status {
+            Ok(length) => word(i32::try_from(length).unwrap_or(i32::MAX)),
+            Err(Stop::Error(error)) => word(error.code()),
+            Err(Stop::Fault(kind)) => Verdict::Fault(kind),
+            Err(Stop::Wait(wait)) => Verdict::Wait(wait),
+        }
+    }
+
+    fn host_log(
+        &mut self,
+        slot: usize,
+        instance: &Instance,
+        now: Instant,
+        level: u32,
+        message: GuestText,
+    ) -> Result<(), BadPointer> {
+        let bytes = message.read_bytes(instance.memory(), LOG_BYTES_MAX)?;
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        if let Some(machine) = self.machine(slot) {
+            let name = machine.record.name.clone();
+            self.log(now, name, LogLevel::from_number(level), text);
+        }
+        Ok(())
+    }
+
+    fn host_public_key(&self, slot: usize, instance: &mut Instance, into: GuestBuffer) -> Status {
+        let machine = self.machine(slot).ok_or(HostError::NotFound)?;
+        write_whole(instance, into, &machine.public_key().0)
+    }
+
+    fn host_caller(&self, slot: usize, instance: &mut Instance, into: GuestBuffer) -> Status {
+        match self.running(slot).and_then(|running| running.task.caller) {
+            Some(PublicKey(key)) => write_whole(instance, into, &key),
+            None => Ok(0),
+        }
+    }
+
+    fn host_parameter_length(&self, slot: usize) -> Status {
+        Ok(self.parameter(slot).ok_or(HostError::NotFound)?.len())
+    }
+
+    fn host_parameter_read(
+        &self,
+        slot: usize,
+        instance: &mut Instance,
+        offset: u32,
+        into: GuestBuffer,
+    ) -> Status {
+        let parameter = self.parameter(slot).ok_or(HostError::NotFound)?;
+        let rest = parameter.get(offset as usize..).unwrap_or_default();
+        Ok(into.write(instance.memory_mut(), rest)?)
+    }
+
+    fn host_reply(
+        &mut self,
+        slot: usize,
+        instance: &Instance,
+        value: Option<GuestBytes>,
+    ) -> Status {
+        let reply = read_parameter(instance, value)?;
+        if let Some(running) = self.machine_mut(slot).and_then(|machine| machine.current.as_mut()) {
+            running.reply = reply;
+        }
+        Ok(0)
+    }
+
+    fn host_tree_set(
+        &mut self,
+        slot: usize,
+        instance: &Instance,
+        path: GuestText,
+        kind: u32,
+        value: GuestBytes,
+    ) -> Status {
+        let path = text(instance, path)?;
+        if value.length() > VALUE_BYTES_MAX {
+            return Err(HostError::TooLong.into());
+        }
+        let bytes = value.read(instance.memory())?;
+        let kind = match kind {
+            0 => ValueKind::Bytes,
+            1 if core::str::from_utf8(bytes).is_ok() => ValueKind::Text,
+            _ => return Err(HostError::Invalid.into()),
+        };
+        let machine = self.machine(slot).ok_or(HostError::NotFound)?;
+        let (tree, limit) = (machine.tree, machine.record.budget.stored_bytes as usize);
+        let replaced = match self.store.get(tree, path) {
+            Ok(Some(value)) => self.store.record_bytes(path, &value.bytes),
+            Ok(None) | Err(ReadError::Corrupt) => 0,
+            Err(error) => return Err(error.into()),
+        };
+        let kept = self.store.stored_bytes(tree).saturating_sub(replaced);
+        if kept + self.store.record_bytes(path, bytes) > limit {
+            return Err(HostError::Full.into());
+        }
+        self.store.set(tree, path, kind, bytes)?;
+        Ok(0)
+    }
+
+    fn host_tree_get(
+        &mut self,
+        slot: usize,
+        instance: &mut Instance,
+        path: GuestText,
+        into: GuestBuffer,
+    ) -> Status {
+        let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
+        let value = self.store.get(tree, text(instance, path)?)?.ok_or(HostError::NotFound)?;
+        into.write(instance.memory_mut(), &value.bytes)?;
+        Ok(value.bytes.len())
+    }
+
+    fn host_tree_delete(&mut self, slot: usize, instance: &Instance, path: GuestText) -> Status {
+        let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
+        Ok(self.store.delete(tree, text(instance, path)?)?)
+    }
+
+    fn host_tree_list(
+        &mut self,
+        slot: usize,
+        instance: &mut Instance,
+        path: GuestText,
+        into: GuestBuffer,
+    ) -> Status {
+        let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
+        let mut list = Vec::new();
+        for child in self.store.children(tree, text(instance, path)?)? {
+            list.extend_from_slice(child.as_bytes());
+            list.push(0);
+        }
+        into.write(instance.memory_mut(), &list)?;
+        Ok(list.len())
+    }
+
+    #[allow(clippy::too_many_arguments)] // as many as the host call has
+    fn host_call(
+        &mut self,
+        slot: usize,
+        instance: &Instance,
+        now: Instant,
+        target: GuestText,
+        function: GuestText,
+        parameter: Option<GuestBytes>,
+        deadline_ms: u32,
+    ) -> Status {
+        let request = read_call(instance, target, function, parameter)?;
+        self.check_room(slot)?;
+        let deadline = self.deadline(now, deadline_ms);
+        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        Err(Stop::Wait(Wait::Call(id)))
+    }
+
+    fn host_queue(
+        &mut self,
+        slot: usize,
+        instance: &Instance,
+        now: Instant,
+        (target, function, parameter): (GuestText, GuestText, Option<GuestBytes>),
+        (on_success, on_failure): (GuestText, GuestText),
+        (deadline_ms, retries): (u32, u32),
+    ) -> Status {
+        let request = read_call(instance, target, function, parameter)?;
+        let completion = Completion::Callbacks {
+            on_success: function_name(instance, on_success)?.to_string(),
+            on_failure: function_name(instance, on_failure)?.to_string(),
+        };
+        self.check_room(slot)?;
+        let deadline = self.deadline(now, deadline_ms);
+        let retries = u8::try_from(retries).unwrap_or(u8::MAX);
+        let id = self.calls.insert(slot, request, completion, deadline, retries);
+        self.dispatch(now, id);
+        Ok((id.0 & 0x7FFF_FFFF) as usize)
+    }
+
+    fn host_resolve(
+        &mut self,
+        slot: usize,
+        instance: &Instance,
+        now: Instant,
+        target: GuestText,
+        into: GuestBuffer,
+    ) -> Status {
+        let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
+        self.check_room(slot)?;
+        let deadline = self.deadline(now, 0);
+        let request = Request::Resolve { target };
+        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        Err(Stop::Wait(Wait::Keys(id, into)))
+    }
+
+    fn host_result_read(
+        &self,
+        slot: usize,
+        instance: &mut Instance,
+        offset: u32,
+        into: GuestBuffer,
+    ) -> Status {
+        let machine = self.machine(slot).ok_or(HostError::NotFound)?;
+        let rest = machine.call_result.get(offset as usize..).unwrap_or_default();
+        Ok(into.write(instance.memory_mut(), rest)?)
+    }
+
+    fn host_peers(&mut self, slot: usize, now: Instant, which: u32, into: GuestBuffer) -> Status {
+        let request = Request::Peers { own: which & 1 != 0, others: which & 2 != 0 };
+        self.check_room(slot)?;
+        let deadline = self.deadline(now, 0);
+        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        Err(Stop::Wait(Wait::Keys(id, into)))
+    }
+
+    fn running(&self, slot: usize) -> Option<&crate::machine::Running> {
+        self.machine(slot)?.current.as_ref()
+    }
+
+    fn parameter(&self, slot: usize) -> Option<&[u8]> {
+        self.running(slot)?.task.parameter.as_deref()
+    }
+
+    /// A machine's tasks and calls share one limit, so that each call's callback has its room.
+    fn check_room(&self, slot: usize) -> Result<(), Stop> {
+        let machine = self.machine(slot).ok_or(HostError::NotFound)?;
+        let taken = machine.queue.len() + self.calls.count_of(slot);
+        if taken >= usize::from(machine.record.budget.queue_length) {
+            return Err(HostError::Full.into());
+        }
+        Ok(())
+    }
+
+    fn deadline(&self, now: Instant, deadline_ms: u32) -> Instant {
+        let wanted = match deadline_ms {
+            0 => self.config.deadline_default,
+            _ => Duration::from_millis(u64::from(deadline_ms)),
+        };
+        now + wanted.min(self.config.deadline_max)
+    }
+}
+
+/// Commits the memory that the machine's pointers name, as its own access to it would. What isn't
+/// the machine's stays uncommitted, and is found out where it is used.
+fn commit_ranges(instance: &mut Instance, call: &HostCall) {
+    for range in call.ranges().into_iter().flatten() {
+        let length = u32::try_from(range.length()).unwrap_or(u32::MAX);
+        let _ = instance.memory_range_mut(range.pointer(), length);
+    }
+}
+
+fn host_random(instance: &mut Instance, world: &mut World<'_>, into: GuestBuffer) -> Status {
+    let mut bytes = alloc::vec![0; into.capacity().min(PARAMETER_BYTES_MAX)];
+    world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
+    Ok(into.write(instance.memory_mut(), &bytes)?)
+}
+
+fn word(value: i32) -> Verdict {
+    Verdict::Continue(HostResult(Some([Value::I32(value)])))
+}
+
+/// A time that the device may not know.
+fn time(value: Option<u64>) -> Verdict {
+    let value = value.and_then(|value| i64::try_from(value).ok()).unwrap_or(-1);
+    Verdict::Continue(HostResult(Some([Value::I64(value)])))
+}
+
+/// Writes all of `bytes` or says that the room is too small.
+fn write_whole(instance: &mut Instance, into: GuestBuffer, bytes: &[u8]) -> Status {
+    if into.capacity() < bytes.len() {
+        return Err(HostError::TooLong.into());
+    }
+    Ok(into.write(instance.memory_mut(), bytes)?)
+}
+
+fn text(instance: &Instance, text: GuestText) -> Result<&str, Stop> {
+    Ok(text.read(instance.memory())?.ok_or(HostError::Invalid)?)
+}
+
+fn function_name(instance: &Instance, name: GuestText) -> Result<&str, Stop> {
+    let name = text(instance, name)?;
+    if name.len() > FUNCTION_BYTES_MAX {
+        return Err(HostError::TooLong.into());
+    }
+    Ok(name)
+}
+
+fn read_parameter(instance: &Instance, value: Option<GuestBytes>) -> Result<Option<Vec<u8>>, Stop> {
+    let Some(value) = value else { return Ok(None) };
+    if value.length() > PARAMETER_BYTES_MAX {
+        return Err(HostError::TooLong.into());
+    }
+    Ok(Some(value.read(instance.memory())?.to_vec()))
+}
+
+fn read_call(
+    instance: &Instance,
+    target: GuestText,
+    function: GuestText,
+    parameter: Option<GuestBytes>,
+) -> Result<Request, Stop> {
+    let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
+    let function = function_name(instance, function)?.to_string();
+    if function.is_empty() {
+        return Err(HostError::Invalid.into());
+    }
+    Ok(Request::Call { target, function, parameter: read_parameter(instance, parameter)? })
+}

@@ -1,0 +1,590 @@
+//! The kernel's face to the node: boot, install, remove, deliver, look.
+
+use alloc::collections::VecDeque;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use tenure_hal::{Entropy, Flash, Instant, UnixTime};
+use tenure_store::{BatchError, Change, DeleteError, ReadError, Store, TreeId, Value, ValueKind};
+use tenure_vm::Image;
+use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
+use tenure_wire::{MachineId, Name, PublicKey};
+
+use crate::calls::Calls;
+use crate::code::{CodeError, CodeRegion};
+use crate::effect::{Effect, LogEntry, LogLevel};
+use crate::lifecycle::State;
+use crate::machine::{Fault, FaultKind, Machine};
+use crate::record::MachineRecord;
+use crate::task::{ReplyTo, Task, Ticket};
+
+/// The function that runs when a machine starts.
+pub(crate) const ENTRY: &str = "entry";
+/// Where the kernel keeps its own things.
+const KERNEL_TREE: TreeId = TreeId(0);
+/// The path in the kernel's tree below which machines are recorded, one a slot.
+const MACHINES_PATH: &str = "machines";
+
+/// What a device gives its kernel.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This device's name, if it has one.
+    pub device: Option<Name>,
+    /// The most machines at a time.
+    pub machines_max: usize,
+    /// Memory for all instances together, in bytes.
+    pub memory_bytes_max: usize,
+    /// The fuel of one slice.
+    pub slice_fuel: u64,
+    /// How long a call may take whose caller didn't say.
+    pub deadline_default: Duration,
+    /// The longest deadline that a machine can ask for.
+    pub deadline_max: Duration,
+    /// The most effects that wait for the node; log lines beyond are dropped and counted.
+    pub effects_max: usize,
+}
+
+impl Default for Config {
+    /// What fits on the smallest class of device.
+    fn default() -> Self {
+        Self {
+            device: None,
+            machines_max: 16,
+            memory_bytes_max: 256 * 1024,
+            slice_fuel: 20_000,
+            deadline_default: Duration::from_secs(10),
+            deadline_max: Duration::from_secs(600),
+            effects_max: 64,
+        }
+    }
+}
+
+/// What the kernel is told of the world for the length of one call.
+pub struct World<'a> {
+    /// The time since boot.
+    pub now: Instant,
+    /// The wall clock, if known.
+    pub unix_time: Option<UnixTime>,
+    /// Randomness for machines.
+    pub entropy: &'a mut dyn Entropy,
+}
+
+/// What [`Kernel::run`] did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ran {
+    /// A machine had a slice; there may be more to do at once.
+    Slice,
+    /// Nothing is ready; until this instant nothing will be unless something comes from outside.
+    Idle {
+        /// When, if ever, the kernel has something to do by itself.
+        until: Option<Instant>,
+    },
+}
+
+/// A machine to be put on this device, or a new version of one.
+pub struct Installation {
+    /// The record to be kept.
+    pub record: MachineRecord,
+    /// Its id, the digest of the public key in the record.
+    pub id: MachineId,
+    /// What its tree begins with: path, kind, value.
+    pub initial_tree: Vec<(String, ValueKind, Vec<u8>)>,
+}
+
+/// Machines, their tasks, and what they keep.
+pub struct Kernel<F> {
+    pub(crate) config: Config,
+    pub(crate) store: Store<F>,
+    pub(crate) code: CodeRegion<F>,
+    pub(crate) machines: Vec<Option<Machine>>,
+    pub(crate) calls: Calls,
+    pub(crate) effects: VecDeque<Effect>,
+    pub(crate) logs_dropped: u64,
+    /// The slot that had the last slice.
+    pub(crate) turn: usize,
+}
+
+impl<F: Flash> Kernel<F> {
+    /// Takes up the machines that `store` has a record of; each one's `entry` is queued.
+    ///
+    /// A record that can't be read, or whose image is damaged, costs that machine alone: it is
+    /// reported in the log and left out.
+    ///
+    /// # Errors
+    /// The store's, if its own tree can't be listed.
+    pub fn boot(
+        store: Store<F>,
+        code: F,
+        config: Config,
+        now: Instant,
+        id_of: impl Fn(&PublicKey) -> MachineId,
+    ) -> Result<Self, ReadError> {
+        let mut kernel = Self {
+            machines: Vec::new(),
+            store,
+            code: CodeRegion::new(code),
+            calls: Calls::default(),
+            effects: VecDeque::new(),
+            logs_dropped: 0,
+            turn: 0,
+            config,
+        };
+        for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
+            let Ok(slot) = child.parse::<usize>() else { continue };
+            let Some(record) = kernel.read_record(slot) else { continue };
+            kernel.code.claim(record.image);
+            let id = id_of(&record.public_key);
+            kernel.occupy(slot, Machine::new(record, id, tree_of(slot)));
+            kernel.check_image(slot, now);
+        }
+        Ok(kernel)
+    }
+
+    /// Code flash, for whoever writes images to it.
+    pub fn code(&mut self) -> &mut CodeRegion<F> {
+        &mut self.code
+    }
+
+    /// The store, for the node's own tree.
+    pub fn store(&mut self) -> &mut Store<F> {
+        &mut self.store
+    }
+
+    /// What the kernel was configured with.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// Puts a machine on the device, or replaces the code of the one with that name and key, and
+    /// queues its `entry`. Either all of it is kept or nothing.
+    ///
+    /// # Errors
+    /// As [`InstallError`] says; the device is as before then.
+    pub fn install(
+        &mut self,
+        now: Instant,
+        installation: Installation,
+    ) -> Result<(), InstallError> {
+        let Installation { record, id, initial_tree } = installation;
+        let slot = self.slot_for(&record)?;
+        let replaced = self.machines.get(slot).and_then(Option::as_ref).is_some();
+        self.keep_record(slot, &record, initial_tree, replaced)?;
+        if replaced {
+            self.vacate(slot, now);
+        }
+        let name = record.name.clone();
+        self.occupy(slot, Machine::new(record, id, tree_of(slot)));
+        self.check_image(slot, now);
+        self.log(now, name, LogLevel::Info, "installed".to_string());
+        Ok(())
+    }
+
+    /// Removes a machine with everything it stored. Its callers get a failure.
+    ///
+    /// # Errors
+    /// [`InstallError::NotFound`], or the store's.
+    pub fn remove(&mut self, now: Instant, name: &Name) -> Result<(), InstallError> {
+        let slot = self.slot_of_name(name).ok_or(InstallError::NotFound)?;
+        self.store.delete(KERNEL_TREE, &record_path(slot))?;
+        self.store.delete(tree_of(slot), "")?;
+        self.vacate(slot, now);
+        Ok(())
+    }
+
+    /// The machines on this device, in the order of their slots.
+    pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.machines.iter().flatten().map(|machine| MachineInfo {
+            record: &machine.record,
+            id: machine.id,
+            state: machine.state,
+            queue_length: machine.queue.len(),
+            fuel_used: machine.fuel_used,
+            tasks_done: machine.tasks_done,
+            faults: machine.faults,
+            last_fault: machine.last_fault,
+            memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
+            stored_bytes: self.store.stored_bytes(machine.tree),
+        })
+    }
+
+    /// Queues a call from outside.
+    ///
+    /// # Errors
+    /// As [`DeliverError`] says; nothing is queued then.
+    pub fn deliver(
+        &mut self,
+        to: MachineId,
+        caller: Option<PublicKey>,
+        function: &str,
+        parameter: Option<Vec<u8>>,
+        ticket: Ticket,
+    ) -> Result<(), DeliverError> {
+        let slot = self.slot_of_id(to).ok_or(DeliverError::NoSuchMachine)?;
+        let task = Task {
+            caller,
+            function: function.to_string(),
+            parameter,
+            reply_to: ReplyTo::Outside(ticket),
+        };
+        self.submit(slot, task, Access::Others)
+    }
+
+    /// The value at `path` in the tree of machine `name`, for the owner's eyes.
+    ///
+    /// # Errors
+    /// [`LookError`].
+    pub fn look(&mut self, name: &Name, path: &str) -> Result<Look, LookError> {
+        let slot = self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?;
+        let tree = tree_of(slot);
+        let value = match path {
+            "" => None,
+            _ => self.store.get(tree, path).map_err(LookError::Store)?,
+        };
+        let children = self.store.children(tree, path).map_err(LookError::Store)?;
+        Ok(Look { value, children })
+    }
+
+    /// The next thing the node has to do for the kernel.
+    pub fn effect(&mut self) -> Option<Effect> {
+        self.effects.pop_front()
+    }
+
+    /// How many log lines were dropped because nobody took them.
+    pub fn logs_dropped(&self) -> u64 {
+        self.logs_dropped
+    }
+
+    /// Queues a task if its function may be called and the queue has room.
+    pub(crate) fn submit(
+        &mut self,
+        slot: usize,
+        task: Task,
+        access: Access,
+    ) -> Result<(), DeliverError> {
+        if task.function.len() > FUNCTION_BYTES_MAX
+            || task.parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX)
+        {
+            return Err(DeliverError::TooLong);
+        }
+        let busy = self.calls.count_of(slot);
+        let machine = self.machine_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
+        let exported = machine.record.exports.contains(&task.function);
+        if access == Access::Others && !exported {
+            return Err(DeliverError::NoSuchFunction);
+        }
+        if machine.queue.len() + busy >= usize::from(machine.record.budget.queue_length) {
+            return Err(DeliverError::Busy);
+        }
+        if access == Access::Own && !self.has_function(slot, &task.function) {
+            return Err(DeliverError::NoSuchFunction);
+        }
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.enqueue(task);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn machine(&self, slot: usize) -> Option<&Machine> {
+        self.machines.get(slot)?.as_ref()
+    }
+
+    pub(crate) fn machine_mut(&mut self, slot: usize) -> Option<&mut Machine> {
+        self.machines.get_mut(slot)?.as_mut()
+    }
+
+    pub(crate) fn slot_of_id(&self, id: MachineId) -> Option<usize> {
+        self.slot_where(|machine| machine.id == id)
+    }
+
+    pub(crate) fn slot_of_key(&self, key: &PublicKey) -> Option<usize> {
+        self.slot_where(|machine| machine.public_key() == *key)
+    }
+
+    pub(crate) fn slot_of_name(&self, name: &Name) -> Option<usize> {
+        self.slot_where(|machine| machine.record.name == *name)
+    }
+
+    /// Adds a line to the log, unless the node has left too many untaken.
+    pub(crate) fn log(&mut self, at: Instant, machine: Name, level: LogLevel, message: String) {
+        if self.effects.len() >= self.config.effects_max {
+            self.logs_dropped += 1;
+            return;
+        }
+        self.effects.push_back(Effect::Log(LogEntry { at, machine, level, message }));
+    }
+
+    /// Whether the image of `slot` offers `function` in the form that tasks have: no parameters,
+    /// no results.
+    pub(crate) fn has_function(&self, slot: usize, function: &str) -> bool {
+        self.image(slot).is_some_and(|image| callable(&image, function).is_some())
+    }
+
+    /// The image of `slot`, which was checked when the machine took its slot.
+    pub(crate) fn image(&self, slot: usize) -> Option<Image<'_>> {
+        let machine = self.machine(slot)?;
+        let bytes = self.code.view(machine.record.image).ok()?;
+        Image::reopen(bytes, machine.token.as_ref()?).ok()
+    }
+
+    fn slot_where(&self, wanted: impl Fn(&Machine) -> bool) -> Option<usize> {
+        self.machines.iter().position(|slot| slot.as_ref().is_some_and(&wanted))
+    }
+
+    /// The slot of the machine with that name, or a free one.
+    fn slot_for(&self, record: &MachineRecord) -> Result<usize, InstallError> {
+        if let Some(slot) = self.slot_of_name(&record.name) {
+            let current = &self.machines[slot].as_ref().expect("a slot found is taken").record;
+            if current.tenant != record.tenant {
+                return Err(InstallError::OtherTenant);
+            }
+            if current.placement >= record.placement {
+                return Err(InstallError::Stale);
+            }
+            return Ok(slot);
+        }
+        let free = self.machines.iter().position(Option::is_none).unwrap_or(self.machines.len());
+        if free >= self.config.machines_max {
+            return Err(InstallError::NoSlot);
+        }
+        Ok(free)
+    }
+
+    /// Writes record and initial tree in one go. A machine that is replaced keeps its own values.
+    fn keep_record(
+        &mut self,
+        slot: usize,
+        record: &MachineRecord,
+        initial_tree: Vec<(String, ValueKind, Vec<u8>)>,
+        replaced: bool,
+    ) -> Result<(), InstallError> {
+        let bytes = postcard::to_allocvec(record).map_err(|_| InstallError::Record)?;
+        let (tree, record_path) = (tree_of(slot), record_path(slot));
+        let mut changes = Vec::new();
+        if !replaced {
+            changes.push(Change::Delete { tree, path: "" });
+        }
+        for (path, kind, value) in &initial_tree {
+            let kept = replaced && self.store.exists(tree, path)?;
+            if !kept {
+                changes.push(Change::Set { tree, path, kind: *kind, value });
+            }
+        }
+        changes.push(Change::Set {
+            tree: KERNEL_TREE,
+            path: &record_path,
+            kind: ValueKind::Bytes,
+            value: &bytes,
+        });
+        Ok(self.store.batch(&changes)?)
+    }
+
+    /// Empties a slot: its callers get a failure, its code its room back.
+    fn vacate(&mut self, slot: usize, now: Instant) {
+        let Some(machine) = self.machines[slot].take() else { return };
+        self.code.release(machine.record.image);
+        self.calls.remove_all_of(slot);
+        let current = machine.current.map(|running| running.task);
+        for task in current.into_iter().chain(machine.queue) {
+            self.answer(now, task.reply_to, Err(tenure_wire::host_call::HostError::Execution));
+        }
+    }
+
+    fn occupy(&mut self, slot: usize, machine: Machine) {
+        if self.machines.len() <= slot {
+            self.machines.resize_with(slot + 1, || None);
+        }
+        self.machines[slot] = Some(machine);
+    }
+
+    /// Checks the image of `slot` once, and queues its `entry`; a damaged one stops the machine.
+    fn check_image(&mut self, slot: usize, now: Instant) {
+        let Some(machine) = self.machine(slot) else { return };
+        let (extent, package) = (machine.record.image, machine.record.package);
+        let view = self.code.view(extent).ok();
+        let checked = view.and_then(|bytes| Image::parse_bound(bytes, &package.0).ok());
+        let token = checked.map(|image| image.token());
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.token = token;
+        }
+        match token {
+            Some(_) => self.enqueue_entry(slot),
+            None => self.fault(slot, now, Fault::of(FaultKind::Image)),
+        }
+    }
+
+    /// Queues `entry` ahead of everything else, if the machine has one.
+    pub(crate) fn enqueue_entry(&mut self, slot: usize) {
+        if !self.has_function(slot, ENTRY) {
+            return;
+        }
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.queue.push_front(Task {
+                caller: None,
+                function: ENTRY.to_string(),
+                parameter: None,
+                reply_to: ReplyTo::Nobody,
+            });
+            if machine.state == State::Idle {
+                machine.step(crate::lifecycle::Event::Enqueued);
+            }
+        }
+    }
+
+    fn read_record(&mut self, slot: usize) -> Option<MachineRecord> {
+        let value = self.store.get(KERNEL_TREE, &record_path(slot)).ok()??;
+        postcard::from_bytes(&value.bytes).ok()
+    }
+}
+
+/// A function in the form that tasks have.
+pub(crate) fn callable(image: &Image<'_>, function: &str) -> Option<tenure_vm::FunctionIndex> {
+    let export = image.function(function)?;
+    export.signature.is(&[], &[]).then_some(export.index)
+}
+
+/// Who asks for a function.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    /// Another machine: only what the package exports.
+    Others,
+    /// The machine itself: any function its code offers.
+    Own,
+}
+
+fn tree_of(slot: usize) -> TreeId {
+    TreeId(slot as u16 + 1)
+}
+
+fn record_path(slot: usize) -> String {
+    alloc::format!("{MACHINES_PATH}.{slot}")
+}
+
+/// A machine as others may see it.
+#[derive(Clone, Debug)]
+pub struct MachineInfo<'a> {
+    /// What the store keeps of it.
+    pub record: &'a MachineRecord,
+    /// Its id.
+    pub id: MachineId,
+    /// What it is doing.
+    pub state: State,
+    /// Tasks waiting.
+    pub queue_length: usize,
+    /// Fuel used since boot.
+    pub fuel_used: u64,
+    /// Tasks finished since boot.
+    pub tasks_done: u64,
+    /// Faults in a row.
+    pub faults: u32,
+    /// The last fault since boot.
+    pub last_fault: Option<Fault>,
+    /// Linear memory committed, in bytes.
+    pub memory_bytes: usize,
+    /// Keys and values in its tree, in bytes.
+    pub stored_bytes: usize,
+}
+
+/// What stands at a path of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The value, if there is one.
+    pub value: Option<Value>,
+    /// The names of the children, in order.
+    pub children: Vec<String>,
+}
+
+/// Why there is nothing to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookError {
+    /// The caller's mistake: no machine of that name.
+    NoSuchMachine,
+    /// The store's fault, or a path that is none.
+    Store(ReadError),
+}
+
+/// Why a call was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliverError {
+    /// No machine with that id here.
+    NoSuchMachine,
+    /// The machine doesn't offer that function.
+    NoSuchFunction,
+    /// The machine's queue is full.
+    Busy,
+    /// Function name or parameter are over the limit.
+    TooLong,
+}
+
+/// Why a machine was not installed or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallError {
+    /// No machine of that name.
+    NotFound,
+    /// The name belongs to a machine of another tenant.
+    OtherTenant,
+    /// A placement with this or a higher number is in force already.
+    Stale,
+    /// Every slot is taken.
+    NoSlot,
+    /// The store is full.
+    StoreFull,
+    /// A path or value of the initial tree is not allowed.
+    InitialTree,
+    /// The record doesn't fit its format.
+    Record,
+    /// Code flash.
+    Code(CodeError),
+    /// The store failed.
+    Store,
+}
+
+impl From<BatchError> for InstallError {
+    fn from(error: BatchError) -> Self {
+        match error {
+            BatchError::Path { .. } | BatchError::ValueTooLong { .. } => Self::InitialTree,
+            BatchError::Full => Self::StoreFull,
+            BatchError::Flash(_) => Self::Store,
+        }
+    }
+}
+
+impl From<ReadError> for InstallError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Path(_) => Self::InitialTree,
+            ReadError::Corrupt | ReadError::Flash(_) => Self::Store,
+        }
+    }
+}
+
+impl From<DeleteError> for InstallError {
+    fn from(_: DeleteError) -> Self {
+        Self::Store
+    }
+}
+
+impl From<CodeError> for InstallError {
+    fn from(error: CodeError) -> Self {
+        Self::Code(error)
+    }
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("no machine of that name"),
+            Self::OtherTenant => f.write_str("the name belongs to another tenant's machine"),
+            Self::Stale => f.write_str("a newer placement is in force"),
+            Self::NoSlot => f.write_str("the device has no room for another machine"),
+            Self::StoreFull => f.write_str("the device's store is full"),
+            Self::InitialTree => f.write_str("the initial tree has a path or value not allowed"),
+            Self::Record => f.write_str("the machine's record can't be written"),
+            Self::Code(error) => write!(f, "{error}"),
+            Self::Store => f.write_str("the device's store failed"),
+        }
+    }
+}
+
+impl core::error::Error for InstallError {}

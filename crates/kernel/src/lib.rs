@@ -1,0 +1,43 @@
+//! Machines on one device: tasks, scheduling, budgets, faults, host calls.
+//!
+//! Invariants:
+//! - The kernel knows no network. A call that leaves the device becomes an [`Effect`] that `node`
+//!   routes; its answer comes back by [`Kernel::complete`].
+//! - Nothing here blocks or calls back: [`Kernel::run`] runs one slice of one machine and returns.
+//! - A machine can spend only its own budget: each queue and table that a machine can fill has a
+//!   limit that stands in its [`Budget`](tenure_wire::Budget), and overspending is an error to that machine alone.
+//! - A failure tells a caller nothing of the callee's inside.
+//!
+//! The heap is used for: the machine table and each machine's instance (bounded by
+//! [`Config::machines_max`] and the machines' budgets), queued tasks with their parameters
+//! (bounded by `queue_length` × [`PARAMETER_BYTES_MAX`](tenure_wire::limits::PARAMETER_BYTES_MAX)
+//! a machine), and effects that `node` has not taken yet (bounded by [`Config::effects_max`]).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod calls;
+mod code;
+mod cost;
+mod effect;
+mod host;
+mod kernel;
+mod lifecycle;
+mod machine;
+mod record;
+mod run;
+mod task;
+
+pub use calls::CallId;
+pub use code::{CodeError, CodeRegion, Draft, Extent};
+pub use effect::{Effect, LogEntry, LogLevel, OutgoingCall};
+pub use host::host_functions;
+pub use kernel::{
+    Config, DeliverError, InstallError, Installation, Kernel, Look, LookError, MachineInfo, Ran,
+    World,
+};
+pub use lifecycle::{Event, State};
+pub use machine::{Fault, FaultKind};
+pub use record::MachineRecord;
+pub use task::Ticket;

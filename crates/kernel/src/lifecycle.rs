@@ -1,0 +1,106 @@
+//! The life of a machine: one table of states and events.
+//!
+//! ```text
+//!             Enqueued              Blocked
+//!    Idle ───────────────▶ Ready ───────────────▶ Waiting
+//!     ▲  ◀───────────────  ▲ │  ◀───────────────   │
+//!     │      Drained       │ │       Woken         │
+//!     │                    │ │ Faulted             │ Faulted
+//!     │         Restarted  │ ▼                     │
+//!     │                   BackedOff ◀──────────────┘
+//! ```
+
+/// What a machine is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum State {
+    /// It has nothing to do.
+    Idle,
+    /// It has a task and wants the processor.
+    Ready,
+    /// It is in the middle of a task and waits for an answer or a time.
+    Waiting,
+    /// It failed and is kept from running for a while.
+    BackedOff,
+}
+
+/// What happens to a machine.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Event {
+    /// A task came.
+    Enqueued,
+    /// It finished its last task.
+    Drained,
+    /// It asked for something that takes time.
+    Blocked,
+    /// What it waited for is there.
+    Woken,
+    /// It trapped or overspent.
+    Faulted,
+    /// Its back-off is over.
+    Restarted,
+}
+
+impl State {
+    /// Every state.
+    pub const ALL: [Self; 4] = [Self::Idle, Self::Ready, Self::Waiting, Self::BackedOff];
+
+    /// The state after `event`, or `None` if the event can't happen in this state.
+    pub const fn after(self, event: Event) -> Option<Self> {
+        use Event::{Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
+        Some(match (self, event) {
+            (Self::Idle | Self::Ready, Enqueued) => Self::Ready,
+            (Self::Ready, Drained) => Self::Idle,
+            (Self::Ready, Blocked) => Self::Waiting,
+            (Self::Waiting, Woken) => Self::Ready,
+            (Self::Waiting, Enqueued) => Self::Waiting,
+            (Self::BackedOff, Enqueued) => Self::BackedOff,
+            (Self::Idle | Self::Ready | Self::Waiting, Faulted) => Self::BackedOff,
+            (Self::BackedOff, Restarted) => Self::Ready,
+            _ => return None,
+        })
+    }
+
+    /// The state's name in words.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Idle => "idle",
+            Self::Ready => "ready",
+            Self::Waiting => "waiting",
+            Self::BackedOff => "stopped",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::format;
+    use alloc::string::String;
+
+    #[test]
+    fn transition_table_is_as_drawn() {
+        use Event::{Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
+        let mut table = String::new();
+        for state in State::ALL {
+            for event in [Enqueued, Drained, Blocked, Woken, Faulted, Restarted] {
+                if let Some(next) = state.after(event) {
+                    table += &format!("{state:?} {event:?} {next:?}\n");
+                }
+            }
+        }
+        assert_eq!(
+            table,
+            "Idle Enqueued Ready\n\
+             Idle Faulted BackedOff\n\
+             Ready Enqueued Ready\n\
+             Ready Drained Idle\n\
+             Ready Blocked Waiting\n\
+             Ready Faulted BackedOff\n\
+             Waiting Enqueued Waiting\n\
+             Waiting Woken Ready\n\
+             Waiting Faulted BackedOff\n\
+             BackedOff Enqueued BackedOff\n\
+             BackedOff Restarted Ready\n"
+        );
+    }
+}

@@ -1,0 +1,195 @@
+//! One machine as the kernel sees it.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_store::TreeId;
+use tenure_vm::{ImageToken, Instance, TrapKind, Value};
+use tenure_wire::host_call::GuestBuffer;
+use tenure_wire::{MachineId, PublicKey};
+
+use crate::calls::CallId;
+use crate::lifecycle::{Event, State};
+use crate::record::MachineRecord;
+use crate::task::Task;
+
+/// The first back-off after a fault; it doubles with each further fault.
+const BACKOFF_FIRST: Duration = Duration::from_secs(1);
+/// The longest back-off.
+const BACKOFF_MAX: Duration = Duration::from_secs(600);
+
+/// A machine in its slot.
+pub(crate) struct Machine {
+    pub(crate) record: MachineRecord,
+    pub(crate) id: MachineId,
+    pub(crate) tree: TreeId,
+    /// What its image is known by since it was checked; absent if it is damaged.
+    pub(crate) token: Option<ImageToken>,
+    pub(crate) state: State,
+    pub(crate) queue: VecDeque<Task>,
+    /// The task being run, with what it has gathered.
+    pub(crate) current: Option<Running>,
+    /// Memory, globals and stack; absent until the first task and after a fault, and while the
+    /// vm runs it.
+    pub(crate) instance: Option<Instance>,
+    /// What it waits for, if [`State::Waiting`].
+    pub(crate) wait: Option<Wait>,
+    /// The result of its last `call`.
+    pub(crate) call_result: Vec<u8>,
+    /// Faults in a row.
+    pub(crate) faults: u32,
+    /// When a back-off ends.
+    pub(crate) restart_at: Option<Instant>,
+    /// Fuel used since boot.
+    pub(crate) fuel_used: u64,
+    /// Tasks finished since boot, well or badly.
+    pub(crate) tasks_done: u64,
+    pub(crate) last_fault: Option<Fault>,
+}
+
+/// A task being run.
+pub(crate) struct Running {
+    pub(crate) task: Task,
+    /// What `reply` set.
+    pub(crate) reply: Option<Vec<u8>>,
+    pub(crate) fuel_used: u64,
+}
+
+/// What a waiting machine waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Wait {
+    /// The answer to a call, which `call_result` and a status will tell.
+    Call(CallId),
+    /// Public keys, to be written to the machine's memory.
+    Keys(CallId, GuestBuffer),
+    /// A time.
+    Until(Instant),
+}
+
+impl Machine {
+    pub(crate) fn new(record: MachineRecord, id: MachineId, tree: TreeId) -> Self {
+        Self {
+            record,
+            id,
+            tree,
+            token: None,
+            state: State::Idle,
+            queue: VecDeque::new(),
+            current: None,
+            instance: None,
+            wait: None,
+            call_result: Vec::new(),
+            faults: 0,
+            restart_at: None,
+            fuel_used: 0,
+            tasks_done: 0,
+            last_fault: None,
+        }
+    }
+
+    pub(crate) fn public_key(&self) -> PublicKey {
+        self.record.public_key
+    }
+
+    /// Moves along the lifecycle. An event that can't happen in this state changes nothing.
+    pub(crate) fn step(&mut self, event: Event) {
+        let next = self.state.after(event);
+        debug_assert!(next.is_some(), "{event:?} in {:?}", self.state);
+        self.state = next.unwrap_or(self.state);
+    }
+
+    /// Adds a task at the end of the queue, whatever its length.
+    pub(crate) fn enqueue(&mut self, task: Task) {
+        self.queue.push_back(task);
+        self.step(Event::Enqueued);
+    }
+
+    /// Lets a waiting machine go on, its host call returning `results`.
+    pub(crate) fn wake(&mut self, results: &[Value]) {
+        if let Some(instance) = &mut self.instance
+            && instance.finish_host_call(results).is_ok()
+        {
+            self.wait = None;
+            self.step(Event::Woken);
+        }
+    }
+
+    /// Stops it until its back-off is over; memory, stack and globals are gone, queue and tree stay.
+    pub(crate) fn back_off(&mut self, now: Instant, fault: Fault) {
+        let wait = BACKOFF_FIRST.saturating_mul(1_u32 << self.faults.min(16)).min(BACKOFF_MAX);
+        self.faults = self.faults.saturating_add(1);
+        self.restart_at = Some(now + wait);
+        self.instance = None;
+        self.wait = None;
+        self.call_result.clear();
+        self.last_fault = Some(fault);
+        self.step(Event::Faulted);
+    }
+
+    /// When it wants the kernel's attention by itself.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        match (self.state, self.wait) {
+            (State::BackedOff, _) => self.restart_at,
+            (State::Waiting, Some(Wait::Until(at))) => Some(at),
+            _ => None,
+        }
+    }
+}
+
+/// What a machine was stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// The function it happened in, as its index in the module, where known.
+    pub function: Option<u32>,
+    /// The offset into the module's code section, in bytes, where known.
+    pub offset: Option<u32>,
+}
+
+impl Fault {
+    /// A fault of which only the kind is known.
+    pub(crate) const fn of(kind: FaultKind) -> Self {
+        Self { kind, function: None, offset: None }
+    }
+}
+
+/// The kinds of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The vm trapped.
+    Trap(TrapKind),
+    /// It passed a pointer outside its memory to a host call.
+    BadPointer,
+    /// It called `abort`.
+    Aborted,
+    /// One task used more fuel than the budget has for it.
+    TaskFuel,
+    /// It asks for more memory than its budget, or than the device has.
+    Memory,
+    /// Its image is damaged.
+    Image,
+    /// It isn't a callable function.
+    Function,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            FaultKind::Trap(kind) => write!(f, "trap: {kind}")?,
+            FaultKind::BadPointer => f.write_str("passed the host a pointer outside its memory")?,
+            FaultKind::Aborted => f.write_str("aborted")?,
+            FaultKind::TaskFuel => f.write_str("one task used more fuel than its budget has")?,
+            FaultKind::Memory => f.write_str("needs more memory than its budget or the device")?,
+            FaultKind::Image => f.write_str("its image in flash is damaged")?,
+            FaultKind::Function => f.write_str("has no such function")?,
+        }
+        if let (Some(function), Some(offset)) = (self.function, self.offset) {
+            write!(f, ", in function {function} at offset {offset:#x}")?;
+        }
+        Ok(())
+    }
+}

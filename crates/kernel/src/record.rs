@@ -1,0 +1,34 @@
+//! What the store keeps of a machine, so that it is there again after a restart.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use tenure_wire::{Budget, Digest, Name, PublicKey, VerifyingKey};
+
+use crate::code::Extent;
+
+/// A machine as it stands in the kernel's tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MachineRecord {
+    /// Its name on this device.
+    pub name: Name,
+    /// Its public key.
+    pub public_key: PublicKey,
+    /// The salt from which the device derives the machine's secret key.
+    pub salt: [u8; 16],
+    /// The package it was made from.
+    pub package: Digest,
+    /// The package's name.
+    pub package_name: Name,
+    /// The tenant who signed the package.
+    pub tenant: VerifyingKey,
+    /// The functions that others may call.
+    pub exports: Vec<String>,
+    /// What it may use.
+    pub budget: Budget,
+    /// The number of the placement that put it here; a later one is higher.
+    pub placement: u64,
+    /// Where its image stands in code flash.
+    pub image: Extent,
+}
