@@ -28,7 +28,7 @@ TENURE_EXPORT(stack_overflow) {
 
 TENURE_EXPORT(division) {
     volatile int zero = 0;
-    tenure_info("%d", 1 / zero);
+    tenure_info("%d", 100 / zero);
 }
 
 /* As a program that finds itself in a state that can't be. */

@@ -51,10 +51,12 @@ TENURE_EXPORT(heap) {
         blocks[which] = NULL;
     }
     /* All of it is one block again. */
+    extern unsigned char __heap_base;
     size_t pages = __builtin_wasm_memory_size(0);
-    void *large = malloc(4096);
-    assert(large != NULL && __builtin_wasm_memory_size(0) == pages);
-    free(large);
+    size_t memory_end = pages < (uintptr_t)&__heap_base ? pages * 65536 : pages;
+    void *all = malloc(memory_end - (uintptr_t)&__heap_base - 24);
+    assert(all != NULL && __builtin_wasm_memory_size(0) == pages);
+    free(all);
 }
 
 /* What can't be had is refused, and what was had before is still good. */

@@ -1,0 +1,111 @@
+//! The example machines: each is built, and does what its README says.
+
+mod common;
+
+use common::Workbench;
+use common::device::{Device, Queued};
+use tenure_wire::PublicKey;
+use tenure_wire::host_call::HostError;
+
+fn package(name: &str) -> Vec<u8> {
+    Workbench::new().build_app(name)
+}
+
+#[test]
+fn hello_greets() {
+    let mut device = Device::start(&package("hello"));
+    assert_eq!(device.call("greet", Some("Ada")), Ok(Some("Hello, Ada!".into())));
+    assert_eq!(device.call("greet", None), Ok(Some("Hello, world!".into())));
+    assert_eq!(device.world().log, ["hello has started"]);
+}
+
+#[test]
+fn thermostat_keeps_what_it_is_set_to() {
+    let package = package("thermostat");
+    let mut device = Device::start(&package);
+    assert_eq!(device.call("read", None), Ok(Some("21.0".into())));
+    assert_eq!(device.call("set", Some("19.5")), Ok(Some("19.5".into())));
+    for nonsense in ["", "x", "4.9", "31", "-3", "19.55", "19.", "300000000000"] {
+        assert_eq!(device.call("set", Some(nonsense)), Ok(Some("19.5".into())), "{nonsense}");
+    }
+    let tree = device.world().tree.clone();
+    let mut restarted = Device::with(&package, |world| world.tree = tree);
+    assert_eq!(restarted.call("read", None), Ok(Some("19.5".into())));
+}
+
+#[test]
+fn dashboard_asks_each_room() {
+    let mut device = Device::with(&package("dashboard"), |world| {
+        let read = |room: &str| (format!("thermostat@{room}"), "read".to_owned());
+        world.callees.insert(read("attic"), Ok(b"20.0".to_vec()));
+        world.callees.insert(read("cellar"), Err(HostError::Unreachable));
+    });
+    assert_eq!(device.world().log, ["watching 2 rooms"]);
+    let page = "attic: 20.0\ncellar: (unreachable)\n";
+    assert_eq!(device.call("show", None), Ok(Some(page.into())));
+    assert_eq!(device.call("add", Some("bath thermostat@bath")), Ok(None));
+    assert!(device.world().tree.contains_key("rooms.bath"));
+}
+
+#[test]
+fn crasher_fails_in_every_way_and_runs_again() {
+    let package = package("crasher");
+    for (function, reason) in [
+        ("unreachable", "unreachable"),
+        ("out_of_bounds", "out of bounds"),
+        ("stack_overflow", "out of bounds"),
+        ("division", "division by zero"),
+        ("give_up", "gave up, as it was told"),
+    ] {
+        let mut device = Device::start(&package);
+        let error = device.call(function, None).unwrap_err();
+        assert!(error.contains(reason) || error.contains("divide by zero"), "{function}: {error}");
+        assert_eq!(Device::start(&package).call("ping", None), Ok(Some("pong".into())));
+    }
+}
+
+#[test]
+fn counter_goes_on_where_it_was() {
+    let package = package("counter");
+    let mut device = Device::start(&package);
+    assert_eq!(device.call("add", None), Ok(Some("1".into())));
+    assert_eq!(device.call("add", Some("41")), Ok(Some("42".into())));
+    let tree = device.world().tree.clone();
+    let mut restarted = Device::with(&package, |world| world.tree = tree);
+    assert_eq!(restarted.world().log, ["going on from 42"]);
+    assert_eq!(restarted.call("value", None), Ok(Some("42".into())));
+}
+
+#[test]
+fn spinner_is_small_and_offers_its_entry() {
+    let bytes = package("spinner");
+    let package = tenure_package::Package::parse(&bytes).unwrap();
+    assert_eq!(package.manifest().exports, ["entry"]);
+}
+
+#[test]
+fn nihilo_a_writes_reads_and_returns() {
+    let mut device = Device::start(&package("nihilo-a"));
+    assert_eq!(device.call("RPC", None), Ok(Some("hello, world".into())));
+    assert_eq!(device.world().tree["M.N"], b"hello, world");
+}
+
+#[test]
+fn nihilo_b_finds_its_peer_and_logs_the_result() {
+    let peer = [9; 32];
+    let mut device = Device::with(&package("nihilo-b"), |world| {
+        world.local_peers = vec![[1; 32]];
+        world.remote_peers = vec![peer, [2; 32]];
+    });
+    let call = Queued {
+        target: format!("#{}", PublicKey(peer)),
+        function: "RPC".into(),
+        parameter: None,
+        on_success: "success".into(),
+        on_failure: "fail".into(),
+    };
+    assert_eq!(device.world().queued, [call]);
+    device.call("success", Some("hello, world")).unwrap();
+    device.call("fail", None).unwrap();
+    assert_eq!(device.world().log, ["success", "hello, world", "failure"]);
+}

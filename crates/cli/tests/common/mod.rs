@@ -1,0 +1,92 @@
+//! Projects in temporary folders, built by the real command, and a pretended device to run them on.
+#![allow(dead_code, reason = "each test file uses a part")]
+
+pub mod device;
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+use tempfile::TempDir;
+
+/// A folder for projects, with keys of its own.
+pub struct Workbench {
+    folder: TempDir,
+}
+
+impl Workbench {
+    pub fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Runs `tenure` here. What Rust machines share is compiled once for all tests.
+    pub fn tenure(&self, arguments: &[&str]) -> Output {
+        Command::new(env!("CARGO_BIN_EXE_tenure"))
+            .args(arguments)
+            .current_dir(self.folder.path())
+            .env("TENURE_HOME", self.path("home"))
+            .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"))
+            .output()
+            .unwrap()
+    }
+
+    /// As [`Self::tenure`], which must go well; gives what it prints.
+    pub fn tenure_ok(&self, arguments: &[&str]) -> String {
+        let output = self.tenure(arguments);
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "tenure {arguments:?}: {error}");
+        String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// As [`Self::tenure`], which must fail; gives what it complains of.
+    pub fn tenure_error(&self, arguments: &[&str]) -> String {
+        let output = self.tenure(arguments);
+        assert_eq!(output.status.code(), Some(1), "tenure {arguments:?}");
+        assert!(output.stdout.is_empty(), "an error goes to standard error");
+        String::from_utf8(output.stderr).unwrap()
+    }
+
+    /// Writes files below the folder.
+    pub fn write(&self, files: &[(&str, &str)]) {
+        for (path, text) in files {
+            let path = self.path(path);
+            std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+            std::fs::write(path, text).unwrap();
+        }
+    }
+
+    /// Copies the example machine `name`, and builds it.
+    pub fn build_app(&self, name: &str) -> Vec<u8> {
+        let app = repository().join("apps").join(name);
+        copy(&app, &self.path(name));
+        self.build(name)
+    }
+
+    /// Builds the project `name`; gives its package.
+    pub fn build(&self, name: &str) -> Vec<u8> {
+        let package = format!("{name}.tenure");
+        self.tenure_ok(&["build", name, "-o", &package]);
+        std::fs::read(self.path(&package)).unwrap()
+    }
+}
+
+pub fn repository() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+/// Copies what belongs to a project, not what was built of it.
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(&name)).unwrap();
+        } else if name != "target" && name != ".tenure" {
+            copy(&entry.path(), &to.join(&name));
+        }
+    }
+}
