@@ -3,7 +3,7 @@
 //! This is what makes a call run at most once. Its invariants:
 //! - What is remembered of a caller (one incarnation of one peer) is complete since
 //!   [`Caller::complete_since`]. It is forgotten as a whole, and all its sessions with it; only
-//!   calls below the caller's own floor are dropped one by one.
+//!   calls that the caller has done with are dropped one by one.
 //! - Of calls that were first sent after `horizon`, none that was executed is forgotten, whoever
 //!   made it. Forgetting a caller moves `horizon` to its last call.
 //! - A call that runs isn't forgotten before it ends.
@@ -12,7 +12,7 @@ use alloc::vec::Vec;
 
 use tenure_hal::Instant;
 use tenure_wire::datagram::SessionIndex;
-use tenure_wire::frame::{CallNumber, Declined, Fragment, FragmentSet, ReplyBody};
+use tenure_wire::frame::{CallNumber, Declined, Finished, Fragment, FragmentSet, ReplyBody};
 
 use crate::Config;
 use crate::assembly::Assembly;
@@ -37,7 +37,8 @@ pub(crate) struct Caller {
     /// Which incarnation calls.
     pub(crate) incarnation: u64,
     complete_since: Instant,
-    floor: CallNumber,
+    /// The calls that it has done with.
+    finished: Finished,
     last_call: Option<Instant>,
     last_used: Instant,
     calls: Vec<RememberedCall>,
@@ -67,6 +68,8 @@ pub(crate) enum Verdict {
     Ignore,
     /// Execute this body: it is whole for the first time.
     Execute(Vec<u8>),
+    /// Say that there is no room now.
+    Later,
     /// Say that it runs.
     Running,
     /// Say what is missing.
@@ -136,7 +139,7 @@ impl Callers {
                 pair,
                 incarnation,
                 complete_since: self.horizon,
-                floor: CallNumber(0),
+                finished: Finished::below(CallNumber(0)),
                 last_call: None,
                 last_used: now,
                 calls: Vec::new(),
@@ -258,7 +261,7 @@ impl Caller {
         allowance: Allowance,
     ) -> Verdict {
         self.last_used = now;
-        if number < self.floor {
+        if self.finished.contains(number) {
             return Verdict::Ignore;
         }
         let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else {
@@ -293,7 +296,7 @@ impl Caller {
         allowance: Allowance,
     ) -> Verdict {
         if self.calls.len() >= config.remembered_per_caller_max {
-            return Verdict::Ignore;
+            return Verdict::Later;
         }
         let mut remember = |state| {
             self.calls.push(RememberedCall {
@@ -310,7 +313,7 @@ impl Caller {
         }
         if fragment.count() > 1 {
             if !allowance.may_assemble {
-                return Verdict::Ignore;
+                return if fragment.last_of_burst() { Verdict::Later } else { Verdict::Ignore };
             }
             let mut assembly = Assembly::begin(fragment);
             assembly.add(fragment);
@@ -336,7 +339,7 @@ impl Caller {
         number: CallNumber,
     ) -> Verdict {
         self.last_used = now;
-        if number < self.floor {
+        if self.finished.contains(number) {
             return Verdict::Ignore;
         }
         let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else {
@@ -376,14 +379,13 @@ impl Caller {
 
     /// Ends a call that runs. Returns whether its result is still wanted.
     pub(crate) fn finish(&mut self, number: CallNumber, body: Vec<u8>) -> bool {
-        let floor = self.floor;
         let running = |call: &RememberedCall| matches!(call.state, State::Running);
         let Some(position) =
             self.calls.iter().position(|call| call.number == number && running(call))
         else {
             return false;
         };
-        if number < floor {
+        if self.finished.contains(number) {
             self.calls.swap_remove(position);
             return false;
         }
@@ -391,11 +393,12 @@ impl Caller {
         true
     }
 
-    /// Takes note that the caller has done with all calls below `floor`.
-    pub(crate) fn raise_floor(&mut self, floor: CallNumber) {
-        self.floor = self.floor.max(floor);
-        let floor = self.floor;
-        self.calls.retain(|call| call.number >= floor || matches!(call.state, State::Running));
+    /// Takes note of the calls that the caller has done with.
+    pub(crate) fn note_finished(&mut self, finished: &Finished) {
+        self.finished.merge(finished);
+        let finished = self.finished;
+        self.calls
+            .retain(|call| !finished.contains(call.number) || matches!(call.state, State::Running));
     }
 
     /// The reply to a call that is over, where the caller was last heard, and when.

@@ -5,8 +5,9 @@ use alloc::vec::Vec;
 
 use tenure_hal::Instant;
 use tenure_wire::datagram::{Cookie, Echo, Epoch, SessionIndex};
-use tenure_wire::frame::{CallNumber, FragmentSet};
+use tenure_wire::frame::{CallNumber, Finished, FragmentSet};
 
+use crate::CallHandle;
 use crate::assembly::Assembly;
 use crate::noise::Initiated;
 use crate::round_trip::RoundTrip;
@@ -14,6 +15,9 @@ use crate::session::Pair;
 
 /// One call that is under way.
 pub(crate) struct Call<A> {
+    /// Its name to its caller, among all calls of this endpoint.
+    pub(crate) handle: CallHandle,
+    /// Its name to the peer, among all calls of this pair.
     pub(crate) number: CallNumber,
     pub(crate) pair: Pair,
     /// Where its caller believes the peer to be.
@@ -87,6 +91,10 @@ impl<A> Call<A> {
 /// What is known of a peer that is called.
 pub(crate) struct Peer<A> {
     pub(crate) pair: Pair,
+    /// The number of the next call to it.
+    pub(crate) next_number: CallNumber,
+    /// The calls to it that are over.
+    pub(crate) finished: Finished,
     /// Its epoch, as it said itself or as was published.
     pub(crate) epoch: Option<Epoch>,
     /// The epoch that was last published, as the caller said.
@@ -108,9 +116,12 @@ pub(crate) const BURST_MAX: u8 = 32;
 pub(crate) const BURST_INITIAL: u8 = 8;
 
 impl<A> Peer<A> {
-    pub(crate) fn new(now: Instant, pair: Pair) -> Self {
+    /// A peer that nothing is known of. `first` is higher than the number of any call to it before.
+    pub(crate) fn new(now: Instant, pair: Pair, first: CallNumber) -> Self {
         Self {
             pair,
+            next_number: first,
+            finished: Finished::below(first),
             epoch: None,
             hint: None,
             round_trip: RoundTrip::default(),
@@ -120,6 +131,11 @@ impl<A> Peer<A> {
             last_used: now,
             last_doubt: None,
         }
+    }
+
+    /// Whether the peer can keep track of a call with that number beside those before it.
+    pub(crate) fn may_send(&self, number: CallNumber) -> bool {
+        number.0.saturating_sub(self.finished.floor().0) <= Finished::WINDOW
     }
 
     /// Adapts the burst to what became of the last one: additive increase when all of it arrived,
@@ -167,5 +183,5 @@ pub(crate) struct Initiating {
     pub(crate) echo: Echo,
     pub(crate) epoch: Epoch,
     /// The call that it carries.
-    pub(crate) rider: Option<CallNumber>,
+    pub(crate) rider: Option<CallHandle>,
 }

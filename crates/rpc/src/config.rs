@@ -4,7 +4,7 @@ use core::fmt;
 use core::time::Duration;
 
 use tenure_wire::datagram::{DATA_OVERHEAD, INITIATION_OVERHEAD};
-use tenure_wire::frame::{CallBody, FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Greeting};
+use tenure_wire::frame::{CallBody, FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Finished, Greeting};
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, MACHINES_MAX, PARAMETER_BYTES_MAX};
 
 /// What an endpoint may use, and how patient it is.
@@ -97,7 +97,8 @@ impl Default for Config {
 
 /// The shortest datagram that an endpoint can be told to keep to.
 const DATAGRAM_BYTES_MIN: usize = 256;
-const _: () = assert!(DATAGRAM_BYTES_MIN >= INITIATION_OVERHEAD + Greeting::BYTES + 8 + 1);
+const _: () =
+    assert!(DATAGRAM_BYTES_MIN >= INITIATION_OVERHEAD + Greeting::BYTES + Finished::BYTES + 1);
 const _: () = assert!(DATAGRAM_BYTES_MIN > DATA_OVERHEAD + FRAGMENT_OVERHEAD);
 
 impl Config {

@@ -9,7 +9,7 @@ use core::hash::Hash;
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::{Entropy, Instant};
 use tenure_wire::datagram::{Data, Datagram, Epoch, Probe, Refusal, RefusalReason, SessionIndex};
-use tenure_wire::frame::{CallBody, CallNumber, Declined, Frame, Message, ReplyBody};
+use tenure_wire::frame::{CallBody, CallNumber, Declined, Finished, Frame, Message, ReplyBody};
 use tenure_wire::{MachineId, PublicKey};
 
 use crate::callers::Callers;
@@ -36,6 +36,8 @@ pub struct Endpoint<A> {
     machines: Vec<Machine>,
     identity: Option<PublicKey>,
     incarnation: u64,
+    next_handle: u64,
+    /// Higher than the number of any call that was made.
     next_number: u64,
     gate: Gate,
     sessions: Vec<Session<A>>,
@@ -86,6 +88,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             machines: Vec::new(),
             identity: None,
             incarnation: gate.draw_incarnation(),
+            next_handle: 1,
             next_number: 1,
             gate,
             sessions: Vec::new(),
@@ -129,7 +132,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         while let Some(call) = self.calls.iter().find(|call| call.pair.local == *machine) {
             let failure =
                 if call.is_unsent() { Failure::Unreachable } else { Failure::OutcomeUnknown };
-            self.finish(now, call.number, Err(failure));
+            self.finish(now, call.handle, Err(failure));
         }
         self.peers.retain(|peer| peer.pair.local != *machine);
         self.sessions.retain(|session| session.pair.local != *machine);
@@ -180,17 +183,20 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if self.calls.len() >= self.config.calls_max || !self.know_peer(now, pair, epoch_hint) {
             return Err(CallError::Busy);
         }
-        let number = CallNumber(self.next_number);
-        self.next_number += 1;
+        let handle = CallHandle(self.draw_handle());
+        let Some(peer) = self.peer(&pair) else { return Err(CallError::Busy) };
+        let number = peer.next_number;
+        peer.next_number = CallNumber(number.0 + 1);
+        self.next_number = self.next_number.max(number.0 + 1);
         let fragment_bytes = self.config.fragment_bytes();
-        self.calls.push(Call::new(now, number, pair, route, body, fragment_bytes, &call));
+        self.calls.push(Call::new(now, handle, number, pair, route, body, fragment_bytes, &call));
         self.advance(now, entropy, &pair);
-        Ok(CallHandle(number))
+        Ok(handle)
     }
 
     /// Gives up on a call: there is no event for it. It may have been executed, or yet be.
     pub fn cancel(&mut self, now: Instant, handle: CallHandle) {
-        self.withdraw(now, handle.0);
+        self.withdraw(now, handle);
     }
 
     /// Answers a call that came in. An answer to a call that is no longer known is dropped.
@@ -223,8 +229,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if self.questions.len() >= QUESTIONS_MAX {
             return Err(CallError::Busy);
         }
-        let handle = IdentifyHandle(self.next_number);
-        self.next_number += 1;
+        let handle = IdentifyHandle(self.draw_handle());
         let nonce = self.gate.draw_nonce();
         let mut question = Question::new(handle, nonce, route, deadline);
         let datagram = question.ask(&self.config, now);
@@ -294,17 +299,18 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let Some(known) = self.session(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
         if let Some(caller) = self.callers.find(&pair, incarnation) {
-            caller.raise_floor(message.floor);
+            caller.note_finished(&message.finished);
         }
         match message.frame {
             Frame::Acknowledge => {}
             Frame::Call { number, fragment } => {
-                self.on_call(now, session, message.floor, number, &fragment);
+                self.on_call(now, session, &message.finished, number, &fragment);
             }
             Frame::Query { number } => self.on_query(now, session, number),
             Frame::Want { number, burst, fragments } => {
                 self.on_want(now, session, number, burst, &fragments);
             }
+            Frame::Later { number } => self.on_later(now, &pair, number),
             Frame::Running { number } => self.on_running(now, &pair, number),
             Frame::Missing { number, fragments } => {
                 self.on_missing(now, &pair, number, &fragments);
@@ -368,14 +374,17 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         self.peers.iter_mut().find(|peer| peer.pair == *pair)
     }
 
-    /// Below which number all calls of this pair are over.
-    fn floor(&self, pair: &Pair) -> CallNumber {
-        self.calls
+    /// Which calls of this pair are over.
+    fn finished(&self, pair: &Pair) -> Finished {
+        self.peers
             .iter()
-            .filter(|call| call.pair == *pair)
-            .map(|call| call.number)
-            .min()
-            .unwrap_or(CallNumber(self.next_number))
+            .find(|peer| peer.pair == *pair)
+            .map_or(Finished::below(CallNumber(self.next_number)), |peer| peer.finished)
+    }
+
+    fn draw_handle(&mut self) -> u64 {
+        self.next_handle += 1;
+        self.next_handle
     }
 
     /// Sends a frame over a session, to where the peer was last heard.
@@ -383,7 +392,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let Some(pair) = self.session(session).map(|session| session.pair) else {
             return Delivery::Withheld;
         };
-        let message = Message { floor: self.floor(&pair), frame };
+        let message = Message { finished: self.finished(&pair), frame };
         let delivery =
             seal(&self.config, &mut self.sessions, &mut self.outbox, session, None, &message);
         if delivery == Delivery::Sent {
@@ -392,7 +401,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         delivery
     }
 
-    /// Takes note that the peer was just told this end's floor.
+    /// Takes note that the peer was just told which calls of this end's are over.
     fn acknowledged(&mut self, pair: &Pair) {
         if let Some(peer) = self.peer(pair) {
             peer.acknowledge_at = None;

@@ -27,7 +27,7 @@ pub struct OutgoingCall {
 
 /// Names a call that was made, until its [`Event::CallDone`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct CallHandle(pub(crate) CallNumber);
+pub struct CallHandle(pub(crate) u64);
 
 /// Names a call that came in, until it is replied to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

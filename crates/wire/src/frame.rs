@@ -1,6 +1,6 @@
 //! The inside of what machines send one another: messages that only the two of them can read.
 //!
-//! A [`Message`] is the sender's floor (8 bytes) and one [`Frame`]. Calls and replies are byte
+//! A [`Message`] is what the sender has done with ([`Finished`], 16 bytes) and one [`Frame`]. Calls and replies are byte
 //! strings, [`CallBody`] and [`ReplyBody`], that travel in one or more fragments. Integers are
 //! little-endian.
 //!
@@ -13,6 +13,7 @@
 //! | 4 | [`Frame::Missing`] | number 8 · fragments that are missing 32 |
 //! | 5 | [`Frame::Reply`] | number 8 · microseconds that the reply was held 4 · fragment |
 //! | 6 | [`Frame::Want`] | number 8 · fragments at a time 1 · fragments that are wanted 32 |
+//! | 7 | [`Frame::Later`] | number 8 |
 //!
 //! A fragment is: length of the whole 4 · length of a fragment 2 · index 1 · last of a burst 1 ·
 //! bytes. All fragments but the last have the same length.
@@ -25,13 +26,96 @@ use crate::limits::FUNCTION_BYTES_MAX;
 /// The most fragments that a call or a reply is split into.
 pub const FRAGMENTS_MAX: usize = 256;
 /// How many bytes of a message with a fragment aren't the fragment's own, at most.
-pub const FRAGMENT_OVERHEAD: usize = 8 + 1 + 8 + 4 + FRAGMENT_HEADER_BYTES;
+pub const FRAGMENT_OVERHEAD: usize = Finished::BYTES + 1 + 8 + 4 + FRAGMENT_HEADER_BYTES;
 
 const FRAGMENT_HEADER_BYTES: usize = 4 + 2 + 1 + 1;
 
-/// The number of a call: unique among the calls of one incarnation, and growing.
+/// The number of a call: unique among the calls of one incarnation, and growing by one from call to
+/// call of the same pair of machines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CallNumber(pub u64);
+
+/// The calls that their caller has done with: all below a floor, and some of the [`Self::WINDOW`]
+/// that follow it. They may be forgotten, and are never executed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Finished {
+    floor: CallNumber,
+    /// Bit `i`: the call `floor` + 1 + `i`.
+    beyond: u64,
+}
+
+impl Finished {
+    /// By how much the number of a call may exceed that of the oldest unfinished one.
+    pub const WINDOW: u64 = 64;
+    /// How long it is on the wire.
+    pub const BYTES: usize = 16;
+
+    /// All calls below `floor`, and no other.
+    pub const fn below(floor: CallNumber) -> Self {
+        Self { floor, beyond: 0 }
+    }
+
+    /// The lowest number that isn't finished.
+    pub const fn floor(&self) -> CallNumber {
+        self.floor
+    }
+
+    /// Whether the caller has done with that call.
+    pub const fn contains(&self, number: CallNumber) -> bool {
+        match number.0.checked_sub(self.floor.0) {
+            None => true,
+            Some(ahead) => 1 <= ahead && ahead <= 64 && self.beyond >> (ahead - 1) & 1 == 1,
+        }
+    }
+
+    /// Adds a call; one beyond the window is ignored.
+    pub fn insert(&mut self, number: CallNumber) {
+        match number.0.checked_sub(self.floor.0) {
+            None => {}
+            Some(0) => self.raise(CallNumber(self.floor.0.saturating_add(1))),
+            Some(ahead @ 1..=64) => self.beyond |= 1 << (ahead - 1),
+            Some(_) => {}
+        }
+    }
+
+    /// Adds all calls that are in `other`.
+    pub fn merge(&mut self, other: &Self) {
+        let mut other = *other;
+        // Raising one moves on over what is finished in it, and may pass the other in its turn.
+        while self.floor != other.floor {
+            let floor = self.floor.max(other.floor);
+            self.raise(floor);
+            other.raise(floor);
+        }
+        self.beyond |= other.beyond;
+    }
+
+    /// Adds all calls below `floor`, then moves on over those that were finished before.
+    fn raise(&mut self, floor: CallNumber) {
+        let Some(step) = floor.0.checked_sub(self.floor.0).filter(|step| *step > 0) else { return };
+        let at_floor = 1..=Self::WINDOW;
+        let floor_finished = at_floor.contains(&step) && self.beyond >> (step - 1) & 1 == 1;
+        self.beyond =
+            u32::try_from(step).ok().and_then(|step| self.beyond.checked_shr(step)).unwrap_or(0);
+        self.floor = floor;
+        if floor_finished {
+            self.raise(CallNumber(floor.0.saturating_add(1)));
+        }
+    }
+
+    fn to_bytes(self) -> [u8; Self::BYTES] {
+        let mut bytes = [0; Self::BYTES];
+        bytes[..8].copy_from_slice(&self.floor.0.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.beyond.to_le_bytes());
+        bytes
+    }
+
+    fn parse(bytes: &[u8; Self::BYTES]) -> Option<Self> {
+        let (floor, rest) = bytes.split_first_chunk()?;
+        let floor = CallNumber(u64::from_le_bytes(*floor));
+        Some(Self { floor, beyond: u64::from_le_bytes(*rest.first_chunk()?) })
+    }
+}
 
 /// What each end tells the other in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -73,8 +157,8 @@ impl Greeting {
 /// What one datagram of a session says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
-    /// All calls of the sender's with lower numbers are over: it won't ask for them again.
-    pub floor: CallNumber,
+    /// The calls of the sender's that it has done with: it won't ask for them again.
+    pub finished: Finished,
     /// What it is about.
     pub frame: Frame<'a>,
 }
@@ -82,7 +166,7 @@ pub struct Message<'a> {
 impl<'a> Message<'a> {
     /// Appends the message to `to`.
     pub fn emit(&self, to: &mut Vec<u8>) {
-        to.extend_from_slice(&self.floor.0.to_le_bytes());
+        to.extend_from_slice(&self.finished.to_bytes());
         self.frame.emit(to);
     }
 
@@ -91,16 +175,16 @@ impl<'a> Message<'a> {
     /// # Errors
     /// [`FrameError`] if the bytes are none.
     pub fn parse(bytes: &'a [u8]) -> Result<Self, FrameError> {
-        let (floor, rest) = bytes.split_first_chunk().ok_or(FrameError)?;
-        let frame = Frame::parse(rest).ok_or(FrameError)?;
-        Ok(Self { floor: CallNumber(u64::from_le_bytes(*floor)), frame })
+        let (finished, rest) = bytes.split_first_chunk().ok_or(FrameError)?;
+        let finished = Finished::parse(finished).ok_or(FrameError)?;
+        Ok(Self { finished, frame: Frame::parse(rest).ok_or(FrameError)? })
     }
 }
 
 /// What a message is about.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
-    /// Nothing but the floor.
+    /// Nothing but what is finished.
     Acknowledge,
     /// From the caller: a part of a call.
     Call {
@@ -144,6 +228,11 @@ pub enum Frame<'a> {
         /// The fragments that are wanted.
         fragments: FragmentSet,
     },
+    /// To the caller: there is no room for the call now, and nothing is known of it.
+    Later {
+        /// Which call.
+        number: CallNumber,
+    },
 }
 
 impl<'a> Frame<'a> {
@@ -156,11 +245,12 @@ impl<'a> Frame<'a> {
             Self::Missing { number, .. } => (4, number),
             Self::Reply { number, .. } => (5, number),
             Self::Want { number, .. } => (6, number),
+            Self::Later { number } => (7, number),
         };
         to.push(kind);
         to.extend_from_slice(&number.0.to_le_bytes());
         match self {
-            Self::Acknowledge | Self::Query { .. } | Self::Running { .. } => {}
+            Self::Acknowledge | Self::Query { .. } | Self::Running { .. } | Self::Later { .. } => {}
             Self::Call { fragment, .. } => fragment.emit(to),
             Self::Missing { fragments, .. } => to.extend_from_slice(&fragments.to_bytes()),
             Self::Reply { held_us, fragment, .. } => {
@@ -196,6 +286,7 @@ impl<'a> Frame<'a> {
                 let fragments = FragmentSet::parse(rest)?;
                 Some(Self::Want { number, burst: *burst, fragments })
             }
+            7 => rest.is_empty().then_some(Self::Later { number }),
             _ => None,
         }
     }

@@ -8,7 +8,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_wire::datagram::SessionIndex;
 use tenure_wire::frame::{
-    CallBody, CallNumber, Declined, Fragment, FragmentSet, Frame, Message, ReplyBody,
+    CallBody, CallNumber, Declined, Finished, Fragment, FragmentSet, Frame, Message, ReplyBody,
 };
 
 use super::{Delivery, Endpoint, seal};
@@ -22,7 +22,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         &mut self,
         now: Instant,
         session: SessionIndex,
-        floor: CallNumber,
+        finished: &Finished,
         number: CallNumber,
         fragment: &Fragment<'_>,
     ) {
@@ -30,14 +30,16 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let (pair, incarnation) = (known.pair, known.incarnation);
         // Whom nothing can be remembered of, nothing is executed for.
         if !self.callers.has_room(&self.config, &pair, incarnation) {
-            let Some(forgotten) = self.callers.forget_one() else { return };
+            let Some(forgotten) = self.callers.forget_one() else {
+                return self.carry_out(now, session, number, Verdict::Later);
+            };
             self.after_forgetting(now, forgotten);
         }
         let length = fragment.length();
         let room_in_all = fragment.count() > 1 && self.callers.reclaim(&self.config, now, length);
         let may_run = self.callers.running() < self.config.running_max;
         let caller = self.callers.know(now, pair, incarnation);
-        caller.raise_floor(floor);
+        caller.note_finished(finished);
         let room_of_caller =
             caller.bytes_taken().saturating_add(length) <= self.config.buffer_bytes_per_caller_max;
         let allowance = Allowance { may_run, may_assemble: room_in_all && room_of_caller };
@@ -86,6 +88,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let (pair, incarnation) = (known.pair, known.incarnation);
         match verdict {
             Verdict::Ignore => {}
+            Verdict::Later => {
+                self.send(session, Frame::Later { number });
+            }
             Verdict::Running => {
                 self.send(session, Frame::Running { number });
             }
@@ -175,7 +180,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         burst: u8,
         wanted: &FragmentSet,
     ) {
-        let floor = self.floor(pair);
+        let finished = self.finished(pair);
         let Self { config, sessions, outbox, callers, .. } = self;
         let Some(caller) = callers.find(pair, incarnation) else { return };
         let Some((body, asked_over, asked_at)) = caller.reply(number) else { return };
@@ -196,7 +201,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 continue;
             };
             let frame = Frame::Reply { number, held_us, fragment };
-            let message = Message { floor, frame };
+            let message = Message { finished, frame };
             if seal(config, sessions, outbox, index, None, &message) == Delivery::Withheld {
                 withheld = true;
                 break;

@@ -32,7 +32,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 let Some(position) = idle else { return false };
                 self.peers.swap_remove(position);
             }
-            self.peers.push(Peer::new(now, pair));
+            self.peers.push(Peer::new(now, pair, CallNumber(self.next_number)));
         }
         if let Some(peer) = self.peer(&pair) {
             peer.last_used = now;
@@ -47,22 +47,20 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// Sends what waits for a session, over the newest there is, or opens one.
     pub(super) fn advance(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
-        let waiting: Vec<CallNumber> = self
-            .calls
-            .iter()
-            .filter(|call| call.pair == *pair && call.stage == Stage::Waiting)
-            .map(|call| call.number)
-            .collect();
-        let Some(first) = waiting.first() else { return };
-        let Some(route) = self.call_of(pair, *first).map(|call| call.route.clone()) else {
-            return;
-        };
+        let Some(peer) = self.peers.iter().find(|peer| peer.pair == *pair) else { return };
+        let mut waiting = self.calls.iter().filter(|call| {
+            call.pair == *pair && call.stage == Stage::Waiting && peer.may_send(call.number)
+        });
+        let Some(first) = waiting.next() else { return };
+        let route = first.route.clone();
+        let mut handles = alloc::vec![first.handle];
+        handles.extend(waiting.map(|call| call.handle));
         match self.newest_session(now, pair) {
             Some(session) => {
                 let (index, old) = (session.index, session.wants_successor(&self.config, now));
                 let mut unsure = false;
-                for number in waiting {
-                    unsure |= self.place(now, number, index) == Placement::Unsure;
+                for handle in handles {
+                    unsure |= self.place(now, handle, index) == Placement::Unsure;
                 }
                 if old || unsure {
                     self.open(now, entropy, pair, route);
@@ -77,9 +75,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         &mut self,
         now: Instant,
         over: SessionIndex,
-        rider: Option<CallNumber>,
+        rider: Option<CallHandle>,
     ) {
-        let rider = self.calls.iter_mut().find(|call| Some(call.number) == rider);
+        let rider = self.calls.iter_mut().find(|call| Some(call.handle) == rider);
         let Some(call) = rider.filter(|call| call.stage == Stage::Riding) else { return };
         let timeout = self
             .peers
@@ -96,52 +94,54 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// those that were sent over others, which the peer may have lost.
     pub(super) fn settle(&mut self, now: Instant, index: SessionIndex) {
         let Some(pair) = self.session(index).map(|session| session.pair) else { return };
-        let numbers: Vec<CallNumber> = self
+        let Some(peer) = self.peers.iter().find(|peer| peer.pair == pair) else { return };
+        let handles: Vec<CallHandle> = self
             .calls
             .iter()
             .filter(|call| call.pair == pair && call.stage != (Stage::Sent { over: index }))
-            .filter(|call| call.stage != Stage::Riding)
-            .map(|call| call.number)
+            .filter(|call| call.stage != Stage::Riding && peer.may_send(call.number))
+            .map(|call| call.handle)
             .collect();
-        for number in numbers {
-            self.place(now, number, index);
+        for handle in handles {
+            self.place(now, handle, index);
         }
     }
 
     /// Sends a call over a session. One that was sent before is sent again only if the peer still
     /// knows whether it executed it.
-    fn place(&mut self, now: Instant, number: CallNumber, index: SessionIndex) -> Placement {
+    fn place(&mut self, now: Instant, handle: CallHandle, index: SessionIndex) -> Placement {
         let Some(session) = self.session(index) else { return Placement::Unsure };
         let (remembers_since, opened_here) = (session.peer_remembers_since, session.opened_here);
-        let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else {
+        let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else {
             return Placement::Over;
         };
         if call.first_sent.is_some_and(|first| first <= remembers_since) {
             if !opened_here {
                 return Placement::Unsure;
             }
-            self.finish(now, number, Err(Failure::OutcomeUnknown));
+            self.finish(now, handle, Err(Failure::OutcomeUnknown));
             return Placement::Over;
         }
         call.stage = Stage::Sent { over: index };
         call.unanswered = 0;
         call.attempts_left = call.attempts;
-        self.transmit_call(now, number);
+        self.transmit_call(now, handle);
         Placement::Sent
     }
 
     /// Sends what a call needs next: its fragments, a question, or a wish for the reply's.
-    fn transmit_call(&mut self, now: Instant, number: CallNumber) {
-        let Some(call) = self.calls.iter().find(|call| call.number == number) else { return };
-        let (pair, Stage::Sent { over }) = (call.pair, call.stage) else { return };
-        let floor = self.floor(&pair);
+    fn transmit_call(&mut self, now: Instant, handle: CallHandle) {
+        let Some(call) = self.calls.iter().find(|call| call.handle == handle) else { return };
+        let (pair, number) = (call.pair, call.number);
+        let Stage::Sent { over } = call.stage else { return };
+        let finished = self.finished(&pair);
         let Self { config, sessions, outbox, calls, peers, .. } = self;
-        let Some(call) = calls.iter_mut().find(|call| call.number == number) else { return };
+        let Some(call) = calls.iter_mut().find(|call| call.handle == handle) else { return };
         let Some(peer) = peers.iter_mut().find(|peer| peer.pair == pair) else { return };
         // Every other time without an answer, try where the caller believes the peer to be.
         let route = (call.unanswered % 2 == 1).then(|| call.route.clone());
         let mut deliver = |frame: Frame<'_>| {
-            seal(config, sessions, outbox, over, route.as_ref(), &Message { floor, frame })
+            seal(config, sessions, outbox, over, route.as_ref(), &Message { finished, frame })
                 == Delivery::Sent
         };
         let delivered = match call.next_frames(config.fragment_bytes()) {
@@ -171,13 +171,20 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     }
 
     pub(super) fn on_running(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
-        let Some(measured) = self.call_of(pair, number).map(|call| {
-            call.missing = FragmentSet::EMPTY;
-            call.still_running = call.still_running.saturating_add(1);
-            call.answered(now)
-        }) else {
-            return;
-        };
+        let Some(call) = self.call_of(pair, number) else { return };
+        call.missing = FragmentSet::EMPTY;
+        self.ask_later(now, pair, number);
+    }
+
+    /// The peer has no room for the call now.
+    pub(super) fn on_later(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
+        self.ask_later(now, pair, number);
+    }
+
+    fn ask_later(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
+        let Some(call) = self.call_of(pair, number) else { return };
+        call.still_running = call.still_running.saturating_add(1);
+        let measured = call.answered(now);
         let round_trip = self.sample(pair, measured);
         let config = self.config.clone();
         if let Some(call) = self.call_of(pair, number) {
@@ -209,7 +216,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if let Some(peer) = self.peer(pair) {
             peer.adapt_burst(lost);
         }
-        self.transmit_call(now, number);
+        let handle = self.call_of(pair, number).map(|call| call.handle);
+        if let Some(handle) = handle {
+            self.transmit_call(now, handle);
+        }
     }
 
     pub(super) fn on_reply(
@@ -225,8 +235,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let taken: usize = self.calls.iter().map(Call::reply_bytes).sum();
         let room = self.config.buffer_bytes_max.saturating_sub(taken);
         let Some(call) = self.call_of(pair, number) else { return };
+        let handle = call.handle;
         if fragment.length() > body_bytes_max {
-            return self.finish(now, number, Err(Failure::TooLong));
+            return self.finish(now, handle, Err(Failure::TooLong));
         }
         if call.reply.is_none() && fragment.length() > room {
             return;
@@ -239,7 +250,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let Some(body) = reply.complete() else {
             let lost = reply.has_gap_before(fragment.index());
             self.sample(pair, measured);
-            return self.on_reply_in_part(now, pair, number, fragment.last_of_burst(), lost);
+            return self.on_reply_in_part(now, pair, handle, fragment.last_of_burst(), lost);
         };
         self.sample(pair, measured);
         let result = match ReplyBody::parse(&body) {
@@ -248,7 +259,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             // The peer is who it should be, and talks nonsense.
             Err(_) => Err(Failure::Execution),
         };
-        self.finish(now, number, result);
+        self.finish(now, handle, result);
         self.advance(now, entropy, pair);
     }
 
@@ -257,7 +268,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         &mut self,
         now: Instant,
         pair: &Pair,
-        number: CallNumber,
+        handle: CallHandle,
         burst_over: bool,
         lost: bool,
     ) {
@@ -265,12 +276,12 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             if let Some(peer) = self.peer(pair) {
                 peer.adapt_burst(lost);
             }
-            return self.transmit_call(now, number);
+            return self.transmit_call(now, handle);
         }
         let Some(peer) = self.peer(pair) else { return };
         let round_trip = peer.round_trip;
         let timeout = round_trip.timeout(&self.config, 0);
-        if let Some(call) = self.call_of(pair, number) {
+        if let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) {
             call.next_at = now + timeout;
         }
     }
@@ -278,23 +289,33 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// Asks again after calls whose answer is overdue, and ends those whose time is up.
     pub(super) fn poll_calls(&mut self, now: Instant, entropy: &mut dyn Entropy) {
         while let Some(call) = self.calls.iter().find(|call| call.deadline <= now) {
-            self.finish(now, call.number, Err(Failure::Deadline));
+            self.finish(now, call.handle, Err(Failure::Deadline));
         }
-        let due: Vec<CallNumber> = self
+        let due: Vec<CallHandle> = self
             .calls
             .iter()
             .filter(|call| matches!(call.stage, Stage::Sent { .. }) && call.next_at <= now)
-            .map(|call| call.number)
+            .map(|call| call.handle)
             .collect();
-        for number in due {
-            self.retry_call(now, entropy, number);
+        for handle in due {
+            self.retry_call(now, entropy, handle);
+        }
+        // What waited for older calls to end, or failed to open for want of randomness.
+        let idle: Vec<Pair> = self
+            .peers
+            .iter()
+            .filter(|peer| peer.handshake.is_none())
+            .map(|peer| peer.pair)
+            .collect();
+        for pair in idle {
+            self.advance(now, entropy, &pair);
         }
     }
 
-    fn retry_call(&mut self, now: Instant, entropy: &mut dyn Entropy, number: CallNumber) {
-        let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else { return };
+    fn retry_call(&mut self, now: Instant, entropy: &mut dyn Entropy, handle: CallHandle) {
+        let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else { return };
         let Some(left) = call.attempts_left.checked_sub(1) else {
-            return self.finish(now, number, Err(Failure::Unreachable));
+            return self.finish(now, handle, Err(Failure::Unreachable));
         };
         call.attempts_left = left;
         let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
@@ -306,7 +327,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if unanswered >= UNANSWERED_DOUBT {
             self.doubt(now, entropy, &pair, route);
         }
-        self.transmit_call(now, number);
+        self.transmit_call(now, handle);
     }
 
     /// Tells peers which results have arrived, where nothing else did in time.
@@ -329,23 +350,24 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     pub(super) fn finish(
         &mut self,
         now: Instant,
-        number: CallNumber,
+        handle: CallHandle,
         result: Result<Option<Vec<u8>>, Failure>,
     ) {
-        if self.withdraw(now, number) {
-            self.events.push_back(Event::CallDone { handle: CallHandle(number), result });
+        if self.withdraw(now, handle) {
+            self.events.push_back(Event::CallDone { handle, result });
         }
     }
 
     /// Ends a call without a word. The peer will be told that it needn't remember it.
-    pub(super) fn withdraw(&mut self, now: Instant, number: CallNumber) -> bool {
-        let Some(position) = self.calls.iter().position(|call| call.number == number) else {
+    pub(super) fn withdraw(&mut self, now: Instant, handle: CallHandle) -> bool {
+        let Some(position) = self.calls.iter().position(|call| call.handle == handle) else {
             return false;
         };
         let call = self.calls.swap_remove(position);
         let acknowledge_at = now + self.config.acknowledge_after;
         if let Some(peer) = self.peer(&call.pair) {
             peer.last_used = now;
+            peer.finished.insert(call.number);
             if matches!(call.stage, Stage::Sent { .. }) {
                 peer.acknowledge_at.get_or_insert(acknowledge_at);
             }
@@ -387,6 +409,7 @@ enum NextFrames {
 impl<A> Call<A> {
     pub(super) fn new(
         now: Instant,
+        handle: CallHandle,
         number: CallNumber,
         pair: Pair,
         route: A,
@@ -397,6 +420,7 @@ impl<A> Call<A> {
         let attempts = call.attempts.max(1) - 1;
         let missing = all_fragments(&body, fragment_bytes);
         Self {
+            handle,
             number,
             pair,
             route,

@@ -12,9 +12,7 @@ use tenure_wire::datagram::{
     Challenge, Cookie, Echo, Epoch, INITIATION_OVERHEAD, Initiation, Probe, Refusal, RefusalReason,
     Response, SessionIndex,
 };
-use tenure_wire::frame::{
-    CallNumber, FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greeting, Message,
-};
+use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greeting, Message};
 
 use super::Endpoint;
 use crate::calls::{Call, Handshake, Initiating, Peer, Stage, Step};
@@ -116,13 +114,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let index = self.unused_index();
         let payload_bytes_max = self.config.datagram_bytes_max - INITIATION_OVERHEAD;
         let body_bytes_max = payload_bytes_max.saturating_sub(Greeting::BYTES + FRAGMENT_OVERHEAD);
+        let peer = self.peers.iter().find(|peer| peer.pair == *pair).ok_or(NoInitiation::BadKey)?;
         let rider = self.calls.iter().position(|call| {
             call.pair == *pair
+                && peer.may_send(call.number)
                 && call.stage == Stage::Waiting
                 && call.is_unsent()
                 && call.body.len() <= body_bytes_max
         });
-        let rider_number = rider.map(|position| self.calls[position].number);
+        let rider_handle = rider.map(|position| self.calls[position].handle);
         let frame = rider.and_then(|position| {
             let call = &self.calls[position];
             let length = u16::try_from(call.body.len()).ok()?;
@@ -132,7 +132,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let mut payload = Vec::with_capacity(payload_bytes_max);
         payload.extend_from_slice(&self.greeting(now, pair, None).to_bytes());
         let message =
-            Message { floor: self.floor(pair), frame: frame.unwrap_or(Frame::Acknowledge) };
+            Message { finished: self.finished(pair), frame: frame.unwrap_or(Frame::Acknowledge) };
         message.emit(&mut payload);
 
         let machine = self.machine(&pair.local).ok_or(NoInitiation::BadKey)?;
@@ -156,7 +156,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             call.stage = Stage::Riding;
             call.first_sent = Some(now);
         }
-        Ok(Initiating { noise, index, datagram, echo, epoch, rider: rider_number })
+        Ok(Initiating { noise, index, datagram, echo, epoch, rider: rider_handle })
     }
 
     /// Sends the current message of a handshake.
@@ -200,11 +200,11 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                     call.attempts_left = left;
                     waiting = Some(call.route.clone());
                 }
-                None => exhausted.push(call.number),
+                None => exhausted.push(call.handle),
             }
         }
-        for number in exhausted {
-            self.finish(now, number, Err(Failure::Unreachable));
+        for handle in exhausted {
+            self.finish(now, handle, Err(Failure::Unreachable));
         }
         let heard_at = self.newest_session(now, pair).map(|session| session.route.clone());
         let Some(peer) = self.peer(pair) else { return };
@@ -258,7 +258,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     fn give_up_opening(&mut self, now: Instant, pair: &Pair, failure: Failure) {
         self.close_handshake(pair);
         while let Some(call) = self.calls.iter().find(|call| call.waits_for_session(pair)) {
-            self.finish(now, call.number, Err(failure));
+            self.finish(now, call.handle, Err(failure));
         }
     }
 
@@ -347,7 +347,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         });
         let Some((pair, handshake, initiating)) = answered else { return };
         let Ok((keys, payload)) = initiating.noise.read_response(response.noise) else { return };
-        let Ok((remote, greeting, _)) = parse_response(&payload) else { return };
+        let Ok((remote, greeting)) = parse_response(&payload) else { return };
         let measured = (handshake.transmissions == 1).then(|| now.since(handshake.sent_at));
         let (index, rider) = (initiating.index, initiating.rider);
         if let Some(peer) = self.peer(&pair) {
@@ -464,7 +464,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         payload.extend_from_slice(&index.0.to_le_bytes());
         let own_greeting = self.greeting(now, &pair, Some(greeting.incarnation));
         payload.extend_from_slice(&own_greeting.to_bytes());
-        Message { floor: self.floor(&pair), frame: Frame::Acknowledge }.emit(&mut payload);
+        Message { finished: self.finished(&pair), frame: Frame::Acknowledge }.emit(&mut payload);
         let mut response = Response::header(initiation.sender).to_vec();
         let Ok(keys) = invited.respond(ephemeral, &payload, &mut response) else { return };
 
@@ -635,11 +635,11 @@ impl<A> Peer<A> {
 }
 
 /// What stands in a response: the responder's number for the session, its greeting, a message.
-fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting, CallNumber), FrameError> {
+fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting), FrameError> {
     let (index, rest) = payload.split_first_chunk().ok_or(FrameError)?;
     let (greeting, rest) = Greeting::parse(rest)?;
-    let message = Message::parse(rest)?;
-    Ok((SessionIndex(u32::from_le_bytes(*index)), greeting, message.floor))
+    Message::parse(rest)?;
+    Ok((SessionIndex(u32::from_le_bytes(*index)), greeting))
 }
 
 /// Since when, on this end's clock, the peer surely remembers. The greeting was made at some time

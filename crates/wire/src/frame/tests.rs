@@ -8,7 +8,9 @@ use proptest::prelude::*;
 use super::*;
 
 fn check(frame: Frame<'_>) {
-    let message = Message { floor: CallNumber(u64::MAX - 3), frame };
+    let mut finished = Finished::below(CallNumber(u64::MAX - 100));
+    finished.insert(CallNumber(u64::MAX - 40));
+    let message = Message { finished, frame };
     let mut bytes = Vec::new();
     message.emit(&mut bytes);
     assert_eq!(Message::parse(&bytes), Ok(message));
@@ -30,6 +32,7 @@ fn every_frame_reads_back() {
     check(Frame::Missing { number, fragments });
     check(Frame::Reply { number, held_us: 77, fragment });
     check(Frame::Want { number, burst: 8, fragments });
+    check(Frame::Later { number });
 }
 
 #[test]
@@ -92,7 +95,44 @@ fn reply_body_reads_back() {
     assert!(ReplyBody::parse(&[1, 0]).is_err());
 }
 
+#[test]
+fn finished_calls_move_the_floor() {
+    let mut finished = Finished::below(CallNumber(10));
+    [12, 11, 14, 200].into_iter().for_each(|number| finished.insert(CallNumber(number)));
+    assert_eq!(finished.floor(), CallNumber(10));
+    assert!(finished.contains(CallNumber(12)) && !finished.contains(CallNumber(13)));
+    assert!(!finished.contains(CallNumber(200)), "beyond the window");
+    finished.insert(CallNumber(10));
+    assert_eq!(finished.floor(), CallNumber(13));
+    finished.insert(CallNumber(13));
+    assert_eq!(finished, Finished::below(CallNumber(15)));
+}
+
 proptest! {
+    #[test]
+    fn merged_finished_calls_are_those_of_both(
+        floors in [0_u64..100, 0_u64..100],
+        one in proptest::collection::vec(0_u64..200, 0..40),
+        two in proptest::collection::vec(0_u64..200, 0..40),
+    ) {
+        let build = |floor, numbers: &[u64]| {
+            let mut finished = Finished::below(CallNumber(floor));
+            numbers.iter().for_each(|number| finished.insert(CallNumber(*number)));
+            finished
+        };
+        let (one, two) = (build(floors[0], &one), build(floors[1], &two));
+        let mut both = one;
+        both.merge(&two);
+        let floor = one.floor().max(two.floor()).0;
+        for number in 0..300 {
+            let number = CallNumber(number);
+            // What the lower of the two windows doesn't reach from the higher floor is kept.
+            let expected = number.0 < floor || one.contains(number) || two.contains(number);
+            prop_assert_eq!(both.contains(number), expected, "{:?}", number);
+        }
+        prop_assert!(!both.contains(both.floor()));
+    }
+
     #[test]
     fn random_bytes_never_panic(bytes in proptest::collection::vec(any::<u8>(), 0..120)) {
         let _ = Message::parse(&bytes);
