@@ -60,7 +60,7 @@ impl<F: AeadForm> Aead<F> {
     pub fn seal(&self, nonce: &F::Nonce, header: &[u8], data: &mut [u8]) -> Result<Tag, AeadError> {
         check_length(data)?;
         let state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
-        Ok(backend::native().seal(state, header, data))
+        Ok(backend::native().seal(&state, header, data))
     }
 
     /// Checks `tag`, then decrypts `data` in place. If the tag is wrong, `data` stays as it was.
@@ -73,7 +73,7 @@ impl<F: AeadForm> Aead<F> {
     ) -> Result<(), AeadError> {
         check_length(data)?;
         let state = F::state::<DOUBLE_ROUNDS>(&self.key, nonce);
-        backend::native().open(state, header, data, tag)
+        backend::native().open(&state, header, data, tag)
     }
 }
 
@@ -82,6 +82,7 @@ pub trait AeadForm: Form {}
 impl AeadForm for Ietf {}
 impl AeadForm for Extended {}
 
+#[inline]
 fn check_length(data: &[u8]) -> Result<(), AeadError> {
     if data.len() as u64 > DATA_BYTES_MAX { Err(AeadError::TooLong) } else { Ok(()) }
 }
@@ -89,55 +90,115 @@ fn check_length(data: &[u8]) -> Result<(), AeadError> {
 /// RFC 8439 §2.8.1 from the state of block 0, in the usual two passes.
 pub(crate) fn seal(
     backend: &(impl Backend + ?Sized),
-    mut state: State,
+    state: &State,
     header: &[u8],
     data: &mut [u8],
 ) -> Tag {
-    let authenticator = authenticator(backend, &state);
-    xor_data(backend, &mut state, data);
+    let authenticator = authenticator(backend, state);
+    xor_data(backend, state, 1, data);
     authenticate(backend, authenticator, header, data)
 }
 
 /// The way back from [`seal`]: `data` is changed only if the tag is right.
 pub(crate) fn open(
     backend: &(impl Backend + ?Sized),
-    mut state: State,
+    state: &State,
     header: &[u8],
     data: &mut [u8],
     tag: &Tag,
 ) -> Result<(), AeadError> {
-    let expected = authenticate(backend, authenticator(backend, &state), header, data);
+    let expected = authenticate(backend, authenticator(backend, state), header, data);
     if !equal(&expected, tag) {
         return Err(AeadError::Forged);
     }
-    xor_data(backend, &mut state, data);
+    xor_data(backend, state, 1, data);
     Ok(())
 }
 
-/// RFC 8439 §2.6: the one-time key is the first half of block 0.
+/// [`seal`] for backends that work on many blocks at once: the authenticator's block and the first
+/// of the data's go together, `BLOCKS` in all. `xor` works on blocks that need not be neighbours.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn seal_together<const BLOCKS: usize>(
+    backend: &(impl Backend + ?Sized),
+    state: &State,
+    header: &[u8],
+    data: &mut [u8],
+    xor: impl FnOnce(&State, &mut Block, &mut [Block], Option<&mut Block>),
+) -> Tag {
+    let (head, rest) = data.split_at_mut(data.len().min((BLOCKS - 1) * BLOCK_BYTES));
+    let (blocks, tail) = head.as_chunks_mut::<BLOCK_BYTES>();
+    let (mut key_block, mut tail_block) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
+    tail_block[..tail.len()].copy_from_slice(tail);
+    xor(state, &mut key_block, blocks, (!tail.is_empty()).then_some(&mut tail_block));
+    if !tail.is_empty() {
+        tail.copy_from_slice(&tail_block[..tail.len()]);
+        wipe(&mut tail_block);
+    }
+    let authenticator = authenticator_of_block(&mut key_block);
+    if !rest.is_empty() {
+        xor_data(backend, state, BLOCKS as u32, rest);
+    }
+    authenticate(backend, authenticator, header, data)
+}
+
+/// [`open`] in the same way; the keystream waits in a buffer until the tag is known to be right.
+#[cfg(target_arch = "x86_64")]
+#[inline]
+pub(crate) fn open_together<const BLOCKS: usize>(
+    backend: &(impl Backend + ?Sized),
+    state: &State,
+    header: &[u8],
+    data: &mut [u8],
+    tag: &Tag,
+) -> Result<(), AeadError> {
+    let head_len = data.len().min((BLOCKS - 1) * BLOCK_BYTES);
+    let mut buffer: [Block; BLOCKS] = [[0; BLOCK_BYTES]; BLOCKS];
+    let used = 1 + head_len.div_ceil(BLOCK_BYTES);
+    backend.xor(state, DOUBLE_ROUNDS, &mut buffer[..used]);
+    let authenticator = authenticator_of_block(&mut buffer[0]);
+    let opened = equal(&authenticate(backend, authenticator, header, data), tag);
+    if opened {
+        let (head, rest) = data.split_at_mut(head_len);
+        for (byte, key) in head.iter_mut().zip(&buffer.as_flattened()[BLOCK_BYTES..]) {
+            *byte ^= key;
+        }
+        if !rest.is_empty() {
+            xor_data(backend, state, BLOCKS as u32, rest);
+        }
+    }
+    wipe(buffer[..used].as_flattened_mut());
+    if opened { Ok(()) } else { Err(AeadError::Forged) }
+}
+
+/// RFC 8439 §2.6.
 fn authenticator(backend: &(impl Backend + ?Sized), state: &State) -> Poly1305 {
     let mut block = [0; BLOCK_BYTES];
     backend.xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
-    let mut key = [0; KEY_BYTES];
-    key.copy_from_slice(&block[..KEY_BYTES]);
-    let authenticator = Poly1305::with_key(&key);
-    wipe(&mut block);
-    wipe(&mut key);
+    authenticator_of_block(&mut block)
+}
+
+/// RFC 8439 §2.6: the one-time key is the first half of block 0, which is wiped.
+fn authenticator_of_block(block: &mut Block) -> Poly1305 {
+    let (key, _) = block.split_first_chunk::<KEY_BYTES>().unwrap_or((&[0; KEY_BYTES], &[]));
+    let authenticator = Poly1305::with_key(key);
+    wipe(block);
     authenticator
 }
 
-/// Encrypts from block 1 on.
-fn xor_data(backend: &(impl Backend + ?Sized), state: &mut State, data: &mut [u8]) {
-    state.set_counter(1);
+/// Encrypts `data`, the first byte of which belongs to block `first`.
+fn xor_data(backend: &(impl Backend + ?Sized), state: &State, first: u32, data: &mut [u8]) {
+    let mut state = state.clone();
+    state.set_counter(first);
     let (blocks, tail) = data.as_chunks_mut::<BLOCK_BYTES>();
     if !blocks.is_empty() {
-        backend.xor(state, DOUBLE_ROUNDS, blocks);
+        backend.xor(&state, DOUBLE_ROUNDS, blocks);
     }
     if !tail.is_empty() {
-        state.set_counter(1 + blocks.len() as u32);
+        state.set_counter(first + blocks.len() as u32);
         let mut block: Block = [0; BLOCK_BYTES];
         block[..tail.len()].copy_from_slice(tail);
-        backend.xor(state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
+        backend.xor(&state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
         tail.copy_from_slice(&block[..tail.len()]);
         wipe(&mut block);
     }

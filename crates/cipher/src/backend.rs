@@ -33,14 +33,14 @@ pub trait Backend: Sync {
 
     /// Encrypts `data` and authenticates `header` and `data` (RFC 8439 §2.8.1), from the state of
     /// block 0 with counter 0. `data` is at most 2^38 - 64 bytes.
-    fn seal(&self, state: State, header: &[u8], data: &mut [u8]) -> Tag {
+    fn seal(&self, state: &State, header: &[u8], data: &mut [u8]) -> Tag {
         aead::seal(self, state, header, data)
     }
 
     /// Checks `tag` and decrypts; if the tag is wrong, `data` is as it was.
     fn open(
         &self,
-        state: State,
+        state: &State,
         header: &[u8],
         data: &mut [u8],
         tag: &Tag,

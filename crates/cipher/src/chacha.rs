@@ -1,6 +1,6 @@
 //! The ChaCha state: how key, nonce and block counter are laid out, and HChaCha.
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
 use crate::backend::wipe::wipe;
 
@@ -17,18 +17,17 @@ const CONSTANTS: [u32; 4] = [0x6170_7865, 0x3320_646e, 0x7962_2d32, 0x6b20_6574]
 /// The sixteen input words of a block, RFC 8439 §2.3: four constants, eight words of key, and four
 /// of counter and nonce. Wiped when dropped.
 #[derive(Clone)]
+#[repr(align(16))]
 pub struct State(pub(crate) [u32; 16]);
 
 impl State {
     /// Lays out `key` and the last four words: block counter and nonce.
+    #[inline]
     pub(crate) fn new(key: &[u8; KEY_BYTES], tail: [u32; 4]) -> Self {
-        let mut words = [0; 16];
-        words[..4].copy_from_slice(&CONSTANTS);
-        for (word, bytes) in words[4..12].iter_mut().zip(key.as_chunks::<4>().0) {
-            *word = u32::from_le_bytes(*bytes);
-        }
-        words[12..].copy_from_slice(&tail);
-        Self(words)
+        let [c0, c1, c2, c3] = CONSTANTS;
+        let [k0, k1, k2, k3, k4, k5, k6, k7] = little_endian(key);
+        let [t0, t1, t2, t3] = tail;
+        Self([c0, c1, c2, c3, k0, k1, k2, k3, k4, k5, k6, k7, t0, t1, t2, t3])
     }
 
     /// The sixteen words, in order.
@@ -48,8 +47,9 @@ impl State {
 }
 
 impl Drop for State {
+    #[inline]
     fn drop(&mut self) {
-        self.0.zeroize();
+        wipe(&mut self.0);
     }
 }
 
@@ -95,6 +95,7 @@ impl Form for Ietf {
     type Nonce = [u8; 12];
     const BLOCKS: u64 = 1 << 32;
 
+    #[inline]
     fn state<const DOUBLE_ROUNDS: usize>(key: &[u8; KEY_BYTES], nonce: &[u8; 12]) -> State {
         let [a, b, c] = little_endian(nonce);
         State::new(key, [0, a, b, c])
@@ -186,6 +187,7 @@ pub(crate) fn quarter_round(x: &mut [u32; 16], a: usize, b: usize, c: usize, d: 
 }
 
 /// Reads `N` little-endian words; `bytes` holds `4 * N` bytes.
+#[inline]
 fn little_endian<const N: usize>(bytes: &[u8]) -> [u32; N] {
     let mut words = [0; N];
     for (word, bytes) in words.iter_mut().zip(bytes.as_chunks::<4>().0) {

@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
+use zeroize::ZeroizeOnDrop;
 
 use crate::backend::{self, Backend, wipe::wipe};
 use crate::chacha::KEY_BYTES;
@@ -56,8 +56,8 @@ impl PolyState {
 
 impl Drop for PolyState {
     fn drop(&mut self) {
-        self.h.zeroize();
-        self.r.zeroize();
+        wipe(&mut self.h);
+        wipe(&mut self.r);
     }
 }
 

@@ -92,16 +92,16 @@ fn sealed_messages_agree_at_every_length_and_open() {
             let header_len = numbers.len(6);
             let header = numbers.bytes(header_len);
             let (mut ours, mut theirs) = (plain.clone(), plain.clone());
-            let tag = backend.seal(state.clone(), &header, &mut ours);
-            let expected = Portable.seal(state.clone(), &header, &mut theirs);
+            let tag = backend.seal(&state, &header, &mut ours);
+            let expected = Portable.seal(&state, &header, &mut theirs);
             let name = backend.name();
             assert!(ours == theirs, "{name}: ciphertext of {len} bytes");
             assert_eq!(tag, expected, "{name}: tag of {len} bytes");
             let mut wrong = tag;
             wrong[len % 16] ^= 1;
-            assert!(backend.open(state.clone(), &header, &mut ours, &wrong).is_err());
+            assert!(backend.open(&state, &header, &mut ours, &wrong).is_err());
             assert!(ours == theirs, "{name}: {len} bytes were changed though refused");
-            backend.open(state, &header, &mut ours, &tag).unwrap();
+            backend.open(&state, &header, &mut ours, &tag).unwrap();
             assert!(ours == plain, "{name}: {len} bytes");
         }
     }

@@ -91,12 +91,12 @@ fn check_aead(backend: &dyn Backend, numbers: &mut Numbers) -> Result<(), &'stat
         let (plain, header) = (ours, [7; 21]);
         let mut theirs = ours;
         let header = &header[..len % 21];
-        let tag = backend.seal(state.clone(), header, &mut ours[..len]);
-        let expected = Portable.seal(state.clone(), header, &mut theirs[..len]);
+        let tag = backend.seal(&state, header, &mut ours[..len]);
+        let expected = Portable.seal(&state, header, &mut theirs[..len]);
         if ours != theirs || tag != expected {
             return Err("a sealed message differs from the portable one");
         }
-        let opened = backend.open(state, header, &mut ours[..len], &tag);
+        let opened = backend.open(&state, header, &mut ours[..len], &tag);
         if opened.is_err() || ours != plain {
             return Err("a sealed message does not open");
         }

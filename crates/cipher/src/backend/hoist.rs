@@ -1,8 +1,7 @@
 //! What the blocks of one message share: the part of the first double round that the counter does
 //! not reach.
 
-use zeroize::Zeroize;
-
+use super::wipe::wipe;
 use crate::chacha::{State, quarter_round};
 
 /// What a kernel for a small core works from. Wiped when dropped.
@@ -35,7 +34,7 @@ impl Plan {
 
 impl Drop for Plan {
     fn drop(&mut self) {
-        self.start.zeroize();
-        self.input.zeroize();
+        wipe(&mut self.start);
+        wipe(&mut self.input);
     }
 }

@@ -2,12 +2,11 @@
 
 use core::arch::global_asm;
 
-use zeroize::Zeroize;
-
 use super::super::Backend;
 use super::super::aligned::{for_each_aligned, for_each_aligned_chunk};
 use super::super::hoist::Plan;
 use super::super::portable::Portable;
+use super::super::wipe::wipe;
 use crate::chacha::{Block, State};
 use crate::poly1305::PolyState;
 
@@ -81,9 +80,9 @@ impl ThumbPlan {
 
 impl Drop for ThumbPlan {
     fn drop(&mut self) {
-        self.diagonals.zeroize();
-        self.column.zeroize();
-        self.input.zeroize();
+        wipe(&mut self.diagonals);
+        wipe(&mut self.column);
+        wipe(&mut self.input);
     }
 }
 
@@ -141,7 +140,7 @@ impl Limbs {
 
 impl Drop for Limbs {
     fn drop(&mut self) {
-        self.multipliers.zeroize();
-        self.h.zeroize();
+        wipe(&mut self.multipliers);
+        wipe(&mut self.h);
     }
 }

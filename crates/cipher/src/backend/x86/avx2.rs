@@ -6,7 +6,8 @@ use core::arch::x86_64::*;
 use super::super::Backend;
 use super::super::portable::Portable;
 use super::detect::{Level, level};
-use crate::chacha::{Block, State};
+use crate::aead::{self, AeadError, Tag};
+use crate::chacha::{BLOCK_BYTES, Block, State};
 use crate::poly1305::PolyState;
 
 /// A processor with AVX2.
@@ -22,6 +23,8 @@ impl Avx2 {
 }
 
 const LANES: usize = 8;
+/// Blocks that [`together`] can take.
+const TOGETHER: usize = 8;
 
 impl Backend for Avx2 {
     fn name(&self) -> &'static str {
@@ -36,6 +39,29 @@ impl Backend for Avx2 {
     fn absorb(&self, state: &mut PolyState, data: &[[u8; 16]], top: u32) {
         Portable.absorb(state, data, top);
     }
+
+    fn seal(&self, state: &State, header: &[u8], data: &mut [u8]) -> Tag {
+        aead::seal_together::<TOGETHER>(self, state, header, data, |state, key, blocks, tail| {
+            let count = 1 + blocks.len() + usize::from(tail.is_some());
+            let blocks = core::iter::once(key).chain(blocks).chain(tail);
+            // SAFETY: an `Avx2` exists only where the instructions do.
+            unsafe { together(state, 0, 10, count, blocks) }
+        })
+    }
+
+    fn open(
+        &self,
+        state: &State,
+        header: &[u8],
+        data: &mut [u8],
+        tag: &Tag,
+    ) -> Result<(), AeadError> {
+        if data.len() <= 3 * BLOCK_BYTES {
+            aead::open_together::<4>(self, state, header, data, tag)
+        } else {
+            aead::open_together::<TOGETHER>(self, state, header, data, tag)
+        }
+    }
 }
 
 #[target_feature(enable = "avx2")]
@@ -46,11 +72,24 @@ fn xor(state: &State, double_rounds: usize, data: &mut [Block]) {
         eight_blocks(state, counter, double_rounds, group);
         counter = counter.wrapping_add(LANES as u32);
     }
-    match rest.len() {
+    together(state, counter, double_rounds, rest.len(), rest);
+}
+
+/// `count` blocks, at most [`TOGETHER`], wherever they are.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn together<'a>(
+    state: &State,
+    counter: u32,
+    double_rounds: usize,
+    count: usize,
+    blocks: impl IntoIterator<Item = &'a mut Block>,
+) {
+    match count {
         0 => {}
-        1..=2 => rows::<1>(state, counter, double_rounds, rest),
-        3..=4 => rows::<2>(state, counter, double_rounds, rest),
-        _ => rows::<4>(state, counter, double_rounds, rest),
+        1..=2 => rows::<1>(state, counter, double_rounds, blocks),
+        3..=4 => rows::<2>(state, counter, double_rounds, blocks),
+        _ => rows::<4>(state, counter, double_rounds, blocks),
     }
 }
 
@@ -97,13 +136,18 @@ macro_rules! quarters {
 
 #[target_feature(enable = "avx2")]
 fn eight_blocks(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LANES]) {
-    let mut input = state.0.map(|word| _mm256_set1_epi32(word as i32));
+    let mut input = [_mm256_setzero_si256(); 16];
+    for i in 0..16 {
+        input[i] = _mm256_set1_epi32(state.0[i] as i32);
+    }
     let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     input[12] = _mm256_add_epi32(_mm256_set1_epi32(counter as i32), lanes);
     let mut x = input;
     for _ in 0..double_rounds {
-        quarters!(x, [0 4 8 12] [1 5 9 13] [2 6 10 14] [3 7 11 15]);
-        quarters!(x, [0 5 10 15] [1 6 11 12] [2 7 8 13] [3 4 9 14]);
+        quarters!(x, [0 4 8 12] [1 5 9 13]);
+        quarters!(x, [2 6 10 14] [3 7 11 15]);
+        quarters!(x, [0 5 10 15] [1 6 11 12]);
+        quarters!(x, [2 7 8 13] [3 4 9 14]);
     }
     for i in 0..16 {
         x[i] = _mm256_add_epi32(x[i], input[i]);
@@ -150,7 +194,12 @@ fn xor_32(place: Option<&mut [u8; 32]>, key: __m256i) {
 
 /// Up to `2 * PAIRS` blocks, two in the halves of each vector, `PAIRS` vectors per row.
 #[target_feature(enable = "avx2")]
-fn rows<const PAIRS: usize>(state: &State, counter: u32, double_rounds: usize, data: &mut [Block]) {
+fn rows<'a, const PAIRS: usize>(
+    state: &State,
+    counter: u32,
+    double_rounds: usize,
+    blocks: impl IntoIterator<Item = &'a mut Block>,
+) {
     let row = |i: usize| {
         let w = &state.0[4 * i..4 * i + 4];
         _mm256_broadcastsi128_si256(_mm_setr_epi32(
@@ -162,10 +211,12 @@ fn rows<const PAIRS: usize>(state: &State, counter: u32, double_rounds: usize, d
     };
     let [ia, ib, ic] = [row(0), row(1), row(2)];
     let nonce = _mm256_insert_epi32::<4>(_mm256_insert_epi32::<0>(row(3), 0), 0);
-    let id: [__m256i; PAIRS] = core::array::from_fn(|pair| {
+    let mut id = [nonce; PAIRS];
+    for (pair, id) in id.iter_mut().enumerate() {
         let first = counter.wrapping_add(2 * pair as u32) as i32;
-        _mm256_add_epi32(nonce, _mm256_setr_epi32(first, 0, 0, 0, first.wrapping_add(1), 0, 0, 0))
-    });
+        let counters = _mm256_setr_epi32(first, 0, 0, 0, first.wrapping_add(1), 0, 0, 0);
+        *id = _mm256_add_epi32(*id, counters);
+    }
     let (mut a, mut b, mut c, mut d) = ([ia; PAIRS], [ib; PAIRS], [ic; PAIRS], id);
     macro_rules! round {
         () => {
@@ -202,18 +253,17 @@ fn rows<const PAIRS: usize>(state: &State, counter: u32, double_rounds: usize, d
             c[i] = _mm256_shuffle_epi32::<0b10_01_00_11>(c[i]);
         }
     }
-    for (i, pair) in data.chunks_mut(2).enumerate() {
+    let mut blocks = blocks.into_iter();
+    for i in 0..PAIRS {
         let a = _mm256_add_epi32(a[i], ia);
         let b = _mm256_add_epi32(b[i], ib);
         let c = _mm256_add_epi32(c[i], ic);
         let d = _mm256_add_epi32(d[i], id[i]);
-        if let Some(block) = pair.get_mut(0) {
-            xor_32(block.first_chunk_mut(), _mm256_permute2x128_si256::<0x20>(a, b));
-            xor_32(block.last_chunk_mut(), _mm256_permute2x128_si256::<0x20>(c, d));
-        }
-        if let Some(block) = pair.get_mut(1) {
-            xor_32(block.first_chunk_mut(), _mm256_permute2x128_si256::<0x31>(a, b));
-            xor_32(block.last_chunk_mut(), _mm256_permute2x128_si256::<0x31>(c, d));
-        }
+        let Some(block) = blocks.next() else { return };
+        xor_32(block.first_chunk_mut(), _mm256_permute2x128_si256::<0x20>(a, b));
+        xor_32(block.last_chunk_mut(), _mm256_permute2x128_si256::<0x20>(c, d));
+        let Some(block) = blocks.next() else { return };
+        xor_32(block.first_chunk_mut(), _mm256_permute2x128_si256::<0x31>(a, b));
+        xor_32(block.last_chunk_mut(), _mm256_permute2x128_si256::<0x31>(c, d));
     }
 }

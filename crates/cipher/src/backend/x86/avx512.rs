@@ -4,11 +4,10 @@
 use core::arch::x86_64::*;
 
 use super::super::Backend;
-use super::super::wipe::wipe;
 use super::detect::{Level, level};
 use super::poly44;
 use crate::aead::{self, AeadError, Tag};
-use crate::chacha::{Block, State};
+use crate::chacha::{BLOCK_BYTES, Block, State};
 use crate::poly1305::PolyState;
 
 /// A processor with AVX-512 F, BW, DQ, VL and IFMA.
@@ -37,10 +36,35 @@ impl Backend for Avx512 {
         // SAFETY: an `Avx512` exists only where the instructions do.
         unsafe { poly44::absorb(state, data, top) }
     }
+
+    fn seal(&self, state: &State, header: &[u8], data: &mut [u8]) -> Tag {
+        aead::seal_together::<TOGETHER>(self, state, header, data, |state, key, blocks, tail| {
+            let count = 1 + blocks.len() + usize::from(tail.is_some());
+            let blocks = core::iter::once(key).chain(blocks).chain(tail);
+            // SAFETY: an `Avx512` exists only where the instructions do.
+            unsafe { together(state, 0, 10, count, blocks) }
+        })
+    }
+
+    fn open(
+        &self,
+        state: &State,
+        header: &[u8],
+        data: &mut [u8],
+        tag: &Tag,
+    ) -> Result<(), AeadError> {
+        if data.len() <= 3 * BLOCK_BYTES {
+            aead::open_together::<4>(self, state, header, data, tag)
+        } else {
+            aead::open_together::<TOGETHER>(self, state, header, data, tag)
+        }
+    }
 }
 
 /// Blocks in the two groups of [`long`].
 const LONG: usize = 32;
+/// Blocks that [`together`] can take.
+const TOGETHER: usize = 20;
 
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn xor(state: &State, mut counter: u32, double_rounds: usize, data: &mut [Block]) {
@@ -49,18 +73,33 @@ fn xor(state: &State, mut counter: u32, double_rounds: usize, data: &mut [Block]
         long(state, counter, double_rounds, group);
         counter = counter.wrapping_add(LONG as u32);
     }
-    match rest.len() {
+    let (first, second) = rest.split_at_mut(rest.len().min(TOGETHER));
+    together(state, counter, double_rounds, first.len(), &mut *first);
+    counter = counter.wrapping_add(first.len() as u32);
+    together(state, counter, double_rounds, second.len(), second);
+}
+
+/// `count` blocks, at most [`TOGETHER`], wherever they are.
+#[inline]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
+fn together<'a>(
+    state: &State,
+    counter: u32,
+    double_rounds: usize,
+    count: usize,
+    blocks: impl IntoIterator<Item = &'a mut Block>,
+) {
+    match count {
         0 => {}
-        1 => one(state, counter, double_rounds, &mut rest[0]),
-        2..=4 => rows::<1>(state, counter, double_rounds, rest),
-        5..=8 => rows::<2>(state, counter, double_rounds, rest),
-        9..=16 => rows::<4>(state, counter, double_rounds, rest),
-        17..=20 => rows::<5>(state, counter, double_rounds, rest),
-        _ => {
-            let (first, second) = rest.split_at_mut(16);
-            rows::<4>(state, counter, double_rounds, first);
-            rows::<4>(state, counter.wrapping_add(16), double_rounds, second);
+        1 => {
+            for block in blocks {
+                one(state, counter, double_rounds, block);
+            }
         }
+        2..=4 => rows::<1>(state, counter, double_rounds, blocks),
+        5..=8 => rows::<2>(state, counter, double_rounds, blocks),
+        9..=16 => rows::<4>(state, counter, double_rounds, blocks),
+        _ => rows::<5>(state, counter, double_rounds, blocks),
     }
 }
 
@@ -86,7 +125,10 @@ macro_rules! quarters {
 fn long(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LONG]) {
     let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let counters = |first: u32| _mm512_add_epi32(_mm512_set1_epi32(first as i32), lanes);
-    let mut x = state.0.map(|word| _mm512_set1_epi32(word as i32));
+    let mut x = [_mm512_setzero_si512(); 16];
+    for i in 0..16 {
+        x[i] = _mm512_set1_epi32(state.0[i] as i32);
+    }
     let mut y = x;
     x[12] = counters(counter);
     y[12] = counters(counter.wrapping_add(16));
@@ -104,7 +146,8 @@ fn long(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LO
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn finish(state: &State, counters: __m512i, x: [__m512i; 16], data: &mut [Block]) {
     // rows[r][k]: row r of blocks k, k + 4, k + 8, k + 12, in the vector's four quarters.
-    let rows: [[__m512i; 4]; 4] = core::array::from_fn(|row| {
+    let mut rows = [[counters; 4]; 4];
+    for (row, out) in rows.iter_mut().enumerate() {
         let word = |i: usize| {
             let at = 4 * row + i;
             let input = if at == 12 { counters } else { _mm512_set1_epi32(state.0[at] as i32) };
@@ -113,13 +156,13 @@ fn finish(state: &State, counters: __m512i, x: [__m512i; 16], data: &mut [Block]
         let (w0, w1, w2, w3) = (word(0), word(1), word(2), word(3));
         let low = [_mm512_unpacklo_epi32(w0, w1), _mm512_unpacklo_epi32(w2, w3)];
         let high = [_mm512_unpackhi_epi32(w0, w1), _mm512_unpackhi_epi32(w2, w3)];
-        [
+        *out = [
             _mm512_unpacklo_epi64(low[0], low[1]),
             _mm512_unpackhi_epi64(low[0], low[1]),
             _mm512_unpacklo_epi64(high[0], high[1]),
             _mm512_unpackhi_epi64(high[0], high[1]),
-        ]
-    });
+        ];
+    }
     for k in 0..4 {
         let keys = blocks_of_rows(rows[0][k], rows[1][k], rows[2][k], rows[3][k]);
         for (quarter, key) in keys.into_iter().enumerate() {
@@ -155,6 +198,15 @@ fn xor_block(block: &mut Block, key: __m512i) {
 fn row(state: &State, i: usize) -> __m128i {
     let w = &state.0[4 * i..4 * i + 4];
     _mm_setr_epi32(w[0] as i32, w[1] as i32, w[2] as i32, w[3] as i32)
+}
+
+/// The last row with a counter of 0, word by word: its words were stored one by one a moment ago,
+/// and a wider load would have to wait until they reach the cache.
+#[inline]
+#[target_feature(enable = "avx512f,avx512dq,avx512vl")]
+fn nonce_row(state: &State) -> __m128i {
+    let word = |i: usize| core::hint::black_box(state.0[i]) as i32;
+    _mm_setr_epi32(0, word(13), word(14), word(15))
 }
 
 /// A round of blocks that stand side by side in rows; `$add` and so on name the vector's width.
@@ -200,32 +252,35 @@ macro_rules! double_round {
 
 /// Up to `4 * VECTORS` blocks, four in the quarters of each vector, `VECTORS` vectors per row.
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
-fn rows<const VECTORS: usize>(
+fn rows<'a, const VECTORS: usize>(
     state: &State,
     counter: u32,
     double_rounds: usize,
-    data: &mut [Block],
+    blocks: impl IntoIterator<Item = &'a mut Block>,
 ) {
     let input = |i: usize| _mm512_broadcast_i32x4(row(state, i));
     let [ia, ib, ic] = [input(0), input(1), input(2)];
-    let id: [__m512i; VECTORS] = core::array::from_fn(|vector| {
+    let mut id = [_mm512_broadcast_i32x4(nonce_row(state)); VECTORS];
+    for (vector, id) in id.iter_mut().enumerate() {
         let first = _mm512_set1_epi32(counter.wrapping_add(4 * vector as u32) as i32);
         let lanes = _mm512_setr_epi32(0, 0, 0, 0, 1, 0, 0, 0, 2, 0, 0, 0, 3, 0, 0, 0);
-        _mm512_mask_add_epi32(input(3), 0x1111, first, lanes)
-    });
+        *id = _mm512_mask_add_epi32(*id, 0x1111, first, lanes);
+    }
     let (mut a, mut b, mut c, mut d) = ([ia; VECTORS], [ib; VECTORS], [ic; VECTORS], id);
     for _ in 0..double_rounds {
         double_round!(a b c d, VECTORS,
             _mm512_add_epi32 _mm512_xor_si512 _mm512_rol_epi32 _mm512_shuffle_epi32);
     }
-    for (i, group) in data.chunks_mut(4).enumerate() {
+    let mut blocks = blocks.into_iter();
+    for i in 0..VECTORS {
         let keys = blocks_of_rows(
             _mm512_add_epi32(a[i], ia),
             _mm512_add_epi32(b[i], ib),
             _mm512_add_epi32(c[i], ic),
             _mm512_add_epi32(d[i], id[i]),
         );
-        for (block, key) in group.iter_mut().zip(keys) {
+        for key in keys {
+            let Some(block) = blocks.next() else { return };
             xor_block(block, key);
         }
     }
@@ -235,7 +290,7 @@ fn rows<const VECTORS: usize>(
 #[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl")]
 fn one(state: &State, counter: u32, double_rounds: usize, block: &mut Block) {
     let [ia, ib, ic] = [row(state, 0), row(state, 1), row(state, 2)];
-    let id = _mm_mask_set1_epi32(row(state, 3), 1, counter as i32);
+    let id = _mm_mask_set1_epi32(nonce_row(state), 1, counter as i32);
     let (mut a, mut b, mut c, mut d) = ([ia], [ib], [ic], [id]);
     for _ in 0..double_rounds {
         double_round!(a b c d, 1, _mm_add_epi32 _mm_xor_si128 _mm_rol_epi32 _mm_shuffle_epi32);

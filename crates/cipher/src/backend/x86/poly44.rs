@@ -29,9 +29,7 @@ pub(super) fn absorb(state: &mut PolyState, data: &[[u8; 16]], top: u32) {
     let (groups, rest) = data.as_chunks::<LANES>();
     let r = Limbs::from_words(&[state.r[0], state.r[1], state.r[2], state.r[3], 0]);
     let powers = powers(r);
-    let mut h = absorb_groups(Limbs::from_words(&state.h), &powers, groups, top);
-    state.h = h.words();
-    h.0 = [0; 3];
+    state.h = absorb_groups(Limbs::from_words(&state.h), &powers, groups, top).words();
     Portable.absorb(state, rest, top);
 }
 
@@ -65,18 +63,30 @@ fn absorb_groups(
     groups: &[[[u8; 16]; LANES]],
     top: u32,
 ) -> Limbs {
-    let all = |limb: u64| _mm512_set1_epi64(limb as i64);
-    let r8 = Multiplier::new(powers[7].0.map(all));
-    // The first group takes the accumulator so far in its first lane.
-    let first = |limb: u64| _mm512_maskz_set1_epi64(1, limb as i64);
-    let mut sum = h.0.map(first);
-    let mut groups = groups.iter();
-    if let Some(group) = groups.next() {
-        sum = add(sum, load(group, top));
+    let r8 = Multiplier::new(broadcast(powers[7]));
+    let r16 = Multiplier::new(broadcast(powers[7].times(powers[7])));
+    // Two sums, so that one's multiplication fills the other's waits. The first group is added to
+    // the accumulator so far, which stands in the first lane.
+    let zero = _mm512_setzero_si512();
+    let (mut even, mut odd) = ([zero; 3], [zero; 3]);
+    let (first, pairs) = groups.split_at(2 - groups.len() % 2);
+    let mut start = [zero; 3];
+    for i in 0..3 {
+        start[i] = _mm512_maskz_set1_epi64(1, h.0[i] as i64);
     }
-    for group in groups {
-        sum = add(multiply(sum, r8), load(group, top));
+    match first {
+        [only] => odd = add(start, load(only, top)),
+        [first, second] => {
+            even = add(start, load(first, top));
+            odd = load(second, top);
+        }
+        _ => {}
     }
+    for pair in pairs.as_chunks::<2>().0 {
+        even = add(multiply(even, r16), load(&pair[0], top));
+        odd = add(multiply(odd, r16), load(&pair[1], top));
+    }
+    let sum = add(multiply(even, r8), odd);
     // `load` puts blocks 0 4 1 5 2 6 3 7 into the lanes; block i is to be multiplied by r^(8 - i).
     let by_place = |limb: usize| {
         let power = |block: usize| powers[LANES - 1 - block].0[limb] as i64;
@@ -92,7 +102,16 @@ fn absorb_groups(
         )
     };
     let last = Multiplier::new([by_place(0), by_place(1), by_place(2)]);
-    Limbs(multiply(sum, last).map(|limb| _mm512_reduce_add_epi64(limb) as u64)).carried()
+    let [a, b, c] = multiply(sum, last);
+    let total = |limb| _mm512_reduce_add_epi64(limb) as u64;
+    Limbs([total(a), total(b), total(c)]).carried()
+}
+
+#[inline]
+#[target_feature(enable = "avx512f")]
+fn broadcast(x: Limbs) -> [__m512i; 3] {
+    let [a, b, c] = x.0;
+    [_mm512_set1_epi64(a as i64), _mm512_set1_epi64(b as i64), _mm512_set1_epi64(c as i64)]
 }
 
 #[inline]
@@ -140,17 +159,15 @@ fn multiply(h: [__m512i; 3], by: Multiplier) -> [__m512i; 3] {
     let mask_44 = _mm512_set1_epi64(MASK_44 as i64);
     let mask_42 = _mm512_set1_epi64(MASK_42 as i64);
     // 2^52 is 2^8 of the next limb, and 2^10 of limb 0 when it wraps at 2^130.
+    let times_5 = |x| _mm512_add_epi64(x, _mm512_slli_epi64::<2>(x));
+    let d0 = _mm512_add_epi64(low0, times_5(_mm512_slli_epi64::<10>(high2)));
     let d1 = _mm512_add_epi64(low1, _mm512_slli_epi64::<8>(high0));
     let d2 = _mm512_add_epi64(low2, _mm512_slli_epi64::<8>(high1));
-    let d1 = _mm512_add_epi64(d1, _mm512_srli_epi64::<44>(low0));
-    let d2 = _mm512_add_epi64(d2, _mm512_srli_epi64::<44>(d1));
-    let wrapped = _mm512_add_epi64(_mm512_srli_epi64::<42>(d2), _mm512_slli_epi64::<10>(high2));
-    let wrapped = _mm512_add_epi64(wrapped, _mm512_slli_epi64::<2>(wrapped));
-    let d0 = _mm512_add_epi64(_mm512_and_si512(low0, mask_44), wrapped);
+    // All three carry at once: a limb keeps up to 2^15 too much, and h < 2^46 with a message added.
     [
-        _mm512_and_si512(d0, mask_44),
+        _mm512_add_epi64(_mm512_and_si512(d0, mask_44), times_5(_mm512_srli_epi64::<42>(d2))),
         _mm512_add_epi64(_mm512_and_si512(d1, mask_44), _mm512_srli_epi64::<44>(d0)),
-        _mm512_and_si512(d2, mask_42),
+        _mm512_add_epi64(_mm512_and_si512(d2, mask_42), _mm512_srli_epi64::<44>(d1)),
     ]
 }
 
