@@ -77,17 +77,16 @@ impl<F: Flash> Store<F> {
             return Ok(());
         }
         let layout = self.log.layout;
-        let size =
-            |change: &Change<'_>| layout.record_bytes(change.path().len(), change.value().len());
+        let cost = |change: &Change<'_>| layout.cost(change.path().len(), change.value().len());
         let charge: u64 = (changes.iter())
             .filter(|change| matches!(change, Change::Set { .. }))
-            .map(|change| layout.charge(size(change)))
+            .map(|change| cost(change).charge)
             .sum();
         if charge > 0 && self.catalogue.charged + charge > layout.charge_max() {
             return Err(BatchError::Full);
         }
         let commits = [layout.record_bytes(0, COMMIT_VALUE_BYTES); 2];
-        self.make_room_for_all(changes.iter().map(size).chain(commits))?;
+        self.make_room_for_all(changes.iter().map(|change| cost(change).bytes).chain(commits))?;
         let locations = self.write_batch(changes).map_err(BatchError::Flash)?;
         self.or_fail(|store| store.apply(&locations)).map_err(BatchError::Flash)
     }
@@ -117,7 +116,7 @@ impl<F: Flash> Store<F> {
                 change.value(),
             )?);
         }
-        let first = locations[0].0.to_le_bytes();
+        let first = self.log.position(locations[0]).to_le_bytes();
         let commit = Head {
             action: Action::Commit,
             origin: Origin::Alone,

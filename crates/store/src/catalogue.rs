@@ -8,6 +8,7 @@ use alloc::collections::BTreeMap;
 use tenure_hal::{Flash, FlashError};
 
 use crate::index::{Found, Index, Location, Slot};
+use crate::layout::Cost;
 use crate::log::Entry;
 use crate::path::{self, Edge, Place};
 use crate::store::Store;
@@ -32,19 +33,19 @@ pub(crate) struct TreeUsage {
 }
 
 impl Catalogue {
-    fn count(&mut self, tree: u16, bytes: u32, charge: u64) {
+    fn count(&mut self, tree: u16, cost: Cost) {
         let usage = self.trees.entry(tree).or_default();
-        usage.bytes += bytes as usize;
+        usage.bytes += cost.bytes as usize;
         usage.keys += 1;
-        self.live_bytes += u64::from(bytes);
-        self.charged += charge;
+        self.live_bytes += u64::from(cost.bytes);
+        self.charged += cost.charge;
     }
 
-    fn discount(&mut self, tree: u16, bytes: u32, charge: u64) {
-        self.live_bytes = self.live_bytes.saturating_sub(u64::from(bytes));
-        self.charged = self.charged.saturating_sub(charge);
+    fn discount(&mut self, tree: u16, cost: Cost) {
+        self.live_bytes = self.live_bytes.saturating_sub(u64::from(cost.bytes));
+        self.charged = self.charged.saturating_sub(cost.charge);
         if let Some(usage) = self.trees.get_mut(&tree) {
-            usage.bytes = usage.bytes.saturating_sub(bytes as usize);
+            usage.bytes = usage.bytes.saturating_sub(cost.bytes as usize);
             usage.keys = usage.keys.saturating_sub(1);
             if usage.keys == 0 {
                 self.trees.remove(&tree);
@@ -66,6 +67,25 @@ impl<F: Flash> Store<F> {
                 Found::At(slot) => return Ok((slot, true)),
                 Found::Before(slot) => return Ok((slot, false)),
                 Found::Lost(slot) => self.lose(slot),
+            }
+        }
+    }
+
+    /// Where `place` is in the index, and the record of the very key sought, if there is one.
+    pub(crate) fn look_up(
+        &mut self,
+        place: Place<'_>,
+    ) -> Result<(Slot, Option<Entry>), FlashError> {
+        loop {
+            let (slot, is_there) = self.seek(place)?;
+            if !is_there {
+                return Ok((slot, None));
+            }
+            // A record that rots between the two looks was there no longer.
+            if let Some(entry) = self.entry_at(slot)?
+                && place.compare_key(entry.head.tree, entry.path()).is_eq()
+            {
+                return Ok((slot, Some(entry)));
             }
         }
     }
@@ -98,18 +118,28 @@ impl<F: Flash> Store<F> {
         let Some(entry) = self.log.entry(location)? else {
             return Ok(());
         };
-        let (slot, is_there) = self.seek(place_of(&entry))?;
-        if is_there {
-            if let Some(old) = self.entry_at(slot)? {
-                self.discount(&old);
-            }
-            self.catalogue.index.replace(slot, location);
-        } else {
-            self.catalogue.index.insert(slot, location);
-        }
-        let (bytes, charge) = self.cost(&entry);
-        self.catalogue.count(entry.head.tree, bytes, charge);
+        let (slot, old) = self.look_up(place_of(&entry))?;
+        self.put_at(slot, old.as_ref(), location, entry.head.tree, self.cost(&entry));
         Ok(())
+    }
+
+    /// The same, where `slot` and the record that counted until now are known.
+    pub(crate) fn put_at(
+        &mut self,
+        slot: Slot,
+        old: Option<&Entry>,
+        location: Location,
+        tree: u16,
+        cost: Cost,
+    ) {
+        match old {
+            Some(old) => {
+                self.discount(old);
+                self.catalogue.index.replace(slot, location);
+            }
+            None => self.catalogue.index.insert(slot, location),
+        }
+        self.catalogue.count(tree, cost);
     }
 
     /// Takes the node at `path` and all below it out of the index; gives the number of values.
@@ -141,15 +171,12 @@ impl<F: Flash> Store<F> {
     }
 
     fn discount(&mut self, entry: &Entry) {
-        let (bytes, charge) = self.cost(entry);
-        self.catalogue.discount(entry.head.tree, bytes, charge);
+        let cost = self.cost(entry);
+        self.catalogue.discount(entry.head.tree, cost);
     }
 
-    /// What a record takes, and what it is charged.
-    pub(crate) fn cost(&self, entry: &Entry) -> (u32, u64) {
-        let layout = &self.log.layout;
-        let bytes = layout.record_bytes(entry.path().len(), entry.value_length());
-        (bytes, layout.charge(bytes))
+    pub(crate) fn cost(&self, entry: &Entry) -> Cost {
+        self.log.layout.cost(entry.path().len(), entry.value_length())
     }
 }
 

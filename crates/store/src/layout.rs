@@ -12,6 +12,15 @@ pub(crate) const SECTOR_BYTES_MIN: u32 = 512;
 /// The alignment of records where the flash asks for less.
 const UNIT_MIN: u32 = 4;
 
+/// What a record takes, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Cost {
+    /// On the flash.
+    pub(crate) bytes: u32,
+    /// Against [`Layout::charge_max`].
+    pub(crate) charge: u64,
+}
+
 /// Sizes in bytes, all of them multiples of the unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
@@ -69,15 +78,16 @@ impl Layout {
         room.min(usize::from(u16::MAX))
     }
 
-    /// What a record counts against [`Layout::charge_max`]: its size, and for a large one the room
-    /// that it may leave unused at the end of the sector before it.
+    /// What a record takes, and what it is charged: its size, and for a large one the room that it
+    /// may leave unused at the end of the sector before it.
     ///
     /// Records don't cross sectors, so a sector ends with a gap smaller than the next record. The
     /// limit leaves an eighth of every sector for such gaps; what a gap may be beyond an eighth is
     /// charged to the record that may cause it. So what is within the limit always fits.
-    pub(crate) fn charge(&self, record_bytes: u32) -> u64 {
-        let gap = record_bytes.saturating_sub(self.sector_room() / 8);
-        u64::from(record_bytes) + u64::from(gap)
+    pub(crate) fn cost(&self, path_length: usize, value_length: usize) -> Cost {
+        let bytes = self.record_bytes(path_length, value_length);
+        let gap = bytes.saturating_sub(self.sector_room() / 8);
+        Cost { bytes, charge: u64::from(bytes) + u64::from(gap) }
     }
 
     /// The most that all live records may be charged: seven eighths of all sectors but two, of

@@ -126,9 +126,8 @@ impl<F: Flash> Store<F> {
     ) -> Result<(), FlashError> {
         if entry.head.action == Action::Commit {
             let first = self.log.value(entry)?.and_then(|value| value.try_into().ok());
-            if let Some(first) = first.map(|first| Location(u32::from_le_bytes(first))) {
-                let begin = self.log.position(first);
-                pending.retain(|location| self.log.position(*location) >= begin);
+            if let Some(first) = first.map(u64::from_le_bytes) {
+                pending.retain(|location| self.log.position(*location) >= first);
                 self.apply(pending)?;
             }
             pending.clear();

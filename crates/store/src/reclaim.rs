@@ -110,7 +110,7 @@ impl<F: Flash> Store<F> {
             self.drop_damaged(slot, entry);
             return Ok(());
         };
-        if self.log.head_room() < self.cost(entry).0 {
+        if self.log.head_room() < self.cost(entry).bytes {
             self.log.open_sector()?;
         }
         let head = Head { origin: Origin::Copied, ..entry.head };

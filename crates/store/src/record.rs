@@ -23,8 +23,8 @@ pub(crate) const HEAD_BYTES: usize = 14;
 pub(crate) const HEAD_AND_PATH_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX;
 /// What a sector's header holds, padding not counted.
 pub(crate) const HEADER_BYTES: usize = 28;
-/// The value of a commit record: where its batch begins.
-pub(crate) const COMMIT_VALUE_BYTES: usize = 4;
+/// The value of a commit record: the position in the log at which its batch begins.
+pub(crate) const COMMIT_VALUE_BYTES: usize = 8;
 
 const MAGIC: [u8; 4] = *b"TNR\x01";
 

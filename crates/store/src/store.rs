@@ -81,21 +81,27 @@ impl<F: Flash> Store<F> {
             return Err(SetError::ValueTooLong { bytes_max });
         }
         self.check_sound().map_err(SetError::Flash)?;
-        let old = self.find(tree, path).map_err(SetError::Flash)?;
+        let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
+        let (slot, old) = self.look_up(place).map_err(SetError::Flash)?;
         if let Some(old) = &old
             && self.holds(old, kind, value).map_err(SetError::Flash)?
         {
             return Ok(());
         }
-        let old_charge = old.map_or(0, |old| self.charge_of(&old));
-        let new_charge =
-            self.log.layout.charge(self.log.layout.record_bytes(path.len(), value.len()));
-        let charged = self.catalogue.charged - old_charge + new_charge;
-        if new_charge > old_charge && charged > self.log.layout.charge_max() {
+        let new_cost = self.log.layout.cost(path.len(), value.len());
+        let old_charge = old.as_ref().map_or(0, |old| self.cost(old).charge);
+        let charged = self.catalogue.charged.saturating_sub(old_charge) + new_cost.charge;
+        if new_cost.charge > old_charge && charged > self.log.layout.charge_max() {
             return Err(SetError::Full);
         }
+        let keys = self.catalogue.index.len();
         let head = head_of_set(tree, path, kind, value, Origin::Alone);
         let location = self.write(head, path.as_bytes(), value)?;
+        if self.catalogue.index.len() == keys {
+            // Making room has moved records, and no slot.
+            self.put_at(slot, old.as_ref(), location, tree.0, new_cost);
+            return Ok(());
+        }
         self.or_fail(|store| store.put(location)).map_err(SetError::Flash)
     }
 
@@ -106,7 +112,8 @@ impl<F: Flash> Store<F> {
     pub fn get(&mut self, tree: TreeId, path: &str) -> Result<Option<Value>, ReadError> {
         path::check_value(path).map_err(ReadError::Path)?;
         self.check_sound()?;
-        let Some(entry) = self.find(tree, path)? else {
+        let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
+        let (_, Some(entry)) = self.look_up(place)? else {
             return Ok(None);
         };
         let Action::Set(kind) = entry.head.action else {
@@ -292,24 +299,12 @@ impl<F: Flash> Store<F> {
         Ok(first.is_some_and(|entry| path::is_within(entry.path(), path.as_bytes())))
     }
 
-    /// The record of the value at `path`.
-    fn find(&mut self, tree: TreeId, path: &str) -> Result<Option<Entry>, FlashError> {
-        let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
-        let first = self.entry_from(place)?;
-        Ok(first.filter(|entry| entry.path() == path.as_bytes()))
-    }
-
     /// Whether the record holds this very value.
     fn holds(&mut self, old: &Entry, kind: ValueKind, value: &[u8]) -> Result<bool, FlashError> {
         let alike = old.head.action == Action::Set(kind)
             && old.value_length() == value.len()
             && old.head.value_crc == ValueCrc::of(value);
         Ok(alike && self.log.value(old)?.is_some_and(|old| old == value))
-    }
-
-    fn charge_of(&self, entry: &Entry) -> u64 {
-        let layout = &self.log.layout;
-        layout.charge(layout.record_bytes(entry.path().len(), entry.value_length()))
     }
 
     /// Appends a record, making room for it.

@@ -18,7 +18,18 @@ fn step_with_cut(store: &mut Store<RamFlash>, model: &mut Model, step: &Step, re
             let mut after = before.clone();
             after.apply(step);
             *model = Model::of(reboot(store, repeat));
-            assert!(*model == before || *model == after, "{repeat}: {step:?}\n{model:?}");
+            if *model != before && *model != after {
+                let unlike = |other: &Model| -> Vec<_> {
+                    let keys = model.values.keys().chain(other.values.keys());
+                    let unlike = keys.filter(|key| model.values.get(key) != other.values.get(key));
+                    unlike.cloned().collect()
+                };
+                panic!(
+                    "{repeat}: {step:?}: neither as before: {:?}\nnor as after: {:?}",
+                    unlike(&before),
+                    unlike(&after)
+                );
+            }
         }
     }
 }

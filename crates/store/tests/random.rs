@@ -46,6 +46,26 @@ fn long_random_work_is_done_as_the_model_does_it() {
     }
 }
 
+#[test]
+fn a_batch_across_sectors_outlives_the_reuse_of_its_first_sector() {
+    let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+    let mut model = Model::default();
+    let set = |path: String, length| Step::Set {
+        tree: 0,
+        path,
+        kind: ValueKind::Bytes,
+        value: vec![7; length],
+    };
+    let batch = Step::Batch((0..12).map(|number| set(format!("k{number}"), 150)).collect());
+    let others = (0..400).map(|round| set("other".into(), 40 + round % 3));
+    for step in std::iter::once(batch).chain(others) {
+        assert_eq!(perform(&mut store, &step), Outcome::Done);
+        model.apply(&step);
+        (store, _) = Store::mount(store.into_flash()).unwrap();
+        assert_eq!(Model::of(&mut store), model);
+    }
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let path = "[ab-]{1,2}(\\.[ab-]{1,2}){0,2}";
     let kind = prop_oneof![Just(ValueKind::Bytes), Just(ValueKind::Text)];
