@@ -539,6 +539,8 @@ fn control(list: &mut Vec<Instruction>) {
     add("br_far", &[FarTarget], "s.jump_far(1)");
     add("br_table.s", &[Source, Count], "let index = s.read32(1); s.jump_table(index, 2)");
     add("br_table.a", &[Count], "let index = s.accumulator; s.jump_table(index, 1)");
+    // For functions whose branches do not fit 16 bits: displacements of 32.
+    add("br_table_far.s", &[Source, Count], "let index = s.read32(1); s.jump_table_far(index, 2)");
     // A fuel check inside a long stretch without branches.
     add("check", &[], "s.pass_check(1)");
     add("call", &[Index, Delta], "s.call(s.unit(1), 3)");

@@ -37,6 +37,15 @@ pub(crate) fn unit_at(code: &[u8], at: usize) -> Option<u16> {
     Some(u16::from_le_bytes([bytes[0], bytes[1]]))
 }
 
+/// Units of each displacement that follows the operands of a table; zero for other instructions.
+pub(crate) fn table_units(opcode: u16) -> usize {
+    match opcode {
+        BR_TABLE_S | BR_TABLE_A => 1,
+        BR_TABLE_FAR_S => 2,
+        _ => 0,
+    }
+}
+
 /// Opcode and length in bytes of the instruction at `at`, if it is whole and known.
 pub(crate) fn instruction_at(code: &[u8], at: usize) -> Option<(u16, usize)> {
     let unit = unit_at(code, at)?;
@@ -45,9 +54,7 @@ pub(crate) fn instruction_at(code: &[u8], at: usize) -> Option<(u16, usize)> {
         return None;
     }
     let mut units = UNITS[opcode as usize] as usize;
-    if opcode == BR_TABLE_S || opcode == BR_TABLE_A {
-        units += unit_at(code, at + (units - 1) * 2)? as usize;
-    }
+    units += table_units(opcode) * unit_at(code, at + (units - 1) * 2)? as usize;
     let end = at.checked_add(units * 2)?;
     (end <= code.len()).then_some((opcode, units * 2))
 }
@@ -86,12 +93,15 @@ pub fn disassemble(code: &[u8], at: usize) -> Option<(String, usize)> {
             _ => format!(" #{low}"),
         };
     }
-    if opcode == BR_TABLE_S || opcode == BR_TABLE_A {
-        while operand < at + length {
-            let displacement = unit_at(code, operand)? as i16 as isize;
-            operand += 2;
-            text += &format!(" -> {}", operand as isize + displacement);
+    let entry_units = table_units(opcode);
+    while operand < at + length {
+        let mut displacement = unit_at(code, operand)? as i16 as isize;
+        if entry_units == 2 {
+            let high = unit_at(code, operand + 2)? as i16 as isize;
+            displacement = (displacement & 0xFFFF) | high << 16;
         }
+        operand += entry_units * 2;
+        text += &format!(" -> {}", operand as isize + displacement);
     }
     Some((text, length))
 }

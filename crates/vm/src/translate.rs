@@ -30,8 +30,15 @@ pub trait HostFunctions {
     /// The host's number of a function, as `Outcome::HostCall` will name it; `None` refuses the module.
     fn resolve(&self, module: &str, name: &str, signature: &FunctionType<'_>) -> Option<u16>;
 
-    /// The value of an imported constant. By default there are none.
-    fn global(&self, _module: &str, _name: &str, _value_type: ValueType) -> Option<Value> {
+    /// The value that an imported global starts with. A mutable one becomes the machine's own variable.
+    /// By default there are none.
+    fn global(
+        &self,
+        _module: &str,
+        _name: &str,
+        _value_type: ValueType,
+        _mutable: bool,
+    ) -> Option<Value> {
         None
     }
 

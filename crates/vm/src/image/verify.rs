@@ -151,11 +151,17 @@ impl Check<'_> {
             operand += bytes;
         }
         // The displacements of a table.
+        let entry_bytes = isa::table_units(opcode) * 2;
         while operand < end {
-            if !self.leads_to_start(operand + 2, self.unit(operand) as i16 as i64, starts) {
+            let mut displacement = self.unit(operand) as i16 as i64;
+            if entry_bytes == 4 {
+                let high = self.unit(operand + 2) as i16 as i64;
+                displacement = (displacement & 0xFFFF) | high << 16;
+            }
+            operand += entry_bytes;
+            if !self.leads_to_start(operand, displacement, starts) {
                 return false;
             }
-            operand += 2;
         }
         self.results_fit(opcode)
     }
@@ -207,6 +213,7 @@ fn is_end(opcode: u16) -> bool {
             | isa::BR_FAR
             | isa::BR_TABLE_S
             | isa::BR_TABLE_A
+            | isa::BR_TABLE_FAR_S
             | isa::RETURN
             | isa::RETURN32_S
             | isa::RETURN32_A

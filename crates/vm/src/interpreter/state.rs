@@ -230,6 +230,18 @@ impl State {
     }
 
     #[inline(always)]
+    pub(super) unsafe fn jump_table_far(&mut self, index: u32, n: usize) -> Flow {
+        // SAFETY: as for `jump_table`.
+        unsafe {
+            let count = self.unit(n);
+            let table = self.pc.add(2 * n + 2);
+            let field = table.add(4 * (index as usize).min(count - 1));
+            let displacement = (half(field) as u32 | (half(field.add(2)) as u32) << 16) as i32;
+            self.go(table, field.add(4).offset(displacement as isize))
+        }
+    }
+
+    #[inline(always)]
     pub(super) unsafe fn pass_check(&mut self, units: usize) -> Flow {
         // SAFETY: as for `advance`.
         unsafe { self.advance(units) };

@@ -6,7 +6,7 @@ use super::{
     operands::{Place, Popped, SLOT_BYTES, Source},
 };
 use crate::{
-    error::Invalid,
+    error::{Invalid, Limit},
     isa,
     value::{FunctionType, ValueType},
     wasm::{Checked, Reader},
@@ -128,7 +128,7 @@ impl Body<'_, '_> {
 
     pub(super) fn br(&mut self) -> Result<(), Stop> {
         let target = self.label()?;
-        let count = self.expect_label(target)?;
+        let count = self.expect_label(target, false)?;
         if self.reachable {
             self.go(target, count)?;
         }
@@ -137,7 +137,7 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn return_from_body(&mut self) -> Result<(), Stop> {
-        let count = self.expect_label(0)?;
+        let count = self.expect_label(0, false)?;
         if self.reachable {
             self.go(0, count)?;
         }
@@ -148,7 +148,7 @@ impl Body<'_, '_> {
     pub(super) fn br_if(&mut self) -> Result<(), Stop> {
         let target = self.label()?;
         let condition = self.pop(Some(ValueType::I32))?;
-        let count = self.expect_label(target)?;
+        let count = self.expect_label(target, false)?;
         let branch = self.condition(condition, false);
         if !self.reachable {
             return Ok(());
@@ -197,20 +197,22 @@ impl Body<'_, '_> {
             self.leave();
             return Ok(());
         }
-        let units = u16::try_from(entries + 1).map_err(|_| Stop::TooFar);
-        let units = match units {
-            Ok(units) if (units as usize) < 16_000 => units,
-            _ => return Ok(labels.error(crate::error::Limit::FunctionBytes)?),
+        let Some(displacements) = entries.checked_add(1).and_then(|all| u16::try_from(all).ok())
+        else {
+            return Ok(labels.error(Limit::FunctionBytes)?);
         };
         self.free_accumulator();
         if count > 1 {
             self.settle_top(count);
         }
-        if self.is_in_accumulator(index) {
-            self.emitter.emit(isa::BR_TABLE_A, &[units]);
+        if self.emitter.wide {
+            let slot = self.slot(index);
+            self.emitter.emit(isa::BR_TABLE_FAR_S, &[slot, displacements]);
+        } else if self.is_in_accumulator(index) {
+            self.emitter.emit(isa::BR_TABLE_A, &[displacements]);
         } else {
             let slot = self.slot(index);
-            self.emitter.emit(isa::BR_TABLE_S, &[slot, units]);
+            self.emitter.emit(isa::BR_TABLE_S, &[slot, displacements]);
         }
         let table = self.emitter.position();
         let after = self.reader;
@@ -232,14 +234,14 @@ impl Body<'_, '_> {
             if *common.get_or_insert(arity) != arity {
                 return self.reader.error(Invalid::TypeMismatch);
             }
-            self.expect_label(target)?;
+            self.expect_label(target, true)?;
         }
         Ok(common.unwrap_or(0))
     }
 
-    /// Whether a table's entry can lead to the block at once.
+    /// Whether a table's entry can lead to the block at once: else operands must move first.
     fn is_direct(&self, target: usize, count: usize) -> bool {
-        !self.emitter.wide && target != 0 && self.in_place(target, count)
+        target != 0 && self.in_place(target, count)
     }
 
     fn table_entries(
@@ -249,25 +251,28 @@ impl Body<'_, '_> {
         count: usize,
     ) -> Result<(), Stop> {
         let mut labels = labels;
+        let wide = self.emitter.wide;
         for _ in 0..=entries {
             let target = self.controls.len() - 1 - labels.u32()? as usize;
             let control = &self.controls[target];
+            let (is_loop, start, mut label) =
+                (control.kind == Kind::Loop, control.start, control.label);
             if !self.is_direct(target, count) {
-                self.emitter.code.extend_from_slice(&[0, 0]);
-            } else if control.kind == Kind::Loop {
-                let displacement = control.start as isize - (self.emitter.position() as isize + 2);
-                let unit = i16::try_from(displacement).map_err(|_| Stop::TooFar)?;
-                self.emitter.code.extend_from_slice(&unit.to_le_bytes());
-            } else {
-                let mut label = control.label;
-                self.emitter.target(&mut label)?;
-                self.controls[target].label = label;
+                self.emitter.code.extend_from_slice(if wide { &[0; 4] } else { &[0; 2] });
+                continue;
             }
+            match (is_loop, wide) {
+                (true, true) => self.emitter.target_far_back(start),
+                (true, false) => self.emitter.target_back(start)?,
+                (false, true) => self.emitter.target_far(&mut label),
+                (false, false) => self.emitter.target(&mut label)?,
+            }
+            self.controls[target].label = label;
         }
         Ok(())
     }
 
-    /// Entries whose operands must move, or whose block is far, lead to a stub behind the table.
+    /// Entries whose operands must move lead to a stub behind the table.
     fn table_stubs(
         &mut self,
         labels: Reader<'_>,
@@ -277,6 +282,7 @@ impl Body<'_, '_> {
     ) -> Result<(), Stop> {
         let mut labels = labels;
         let mut previous = None;
+        let entry_bytes = if self.emitter.wide { 4 } else { 2 };
         for index in 0..=entries as usize {
             let target = self.controls.len() - 1 - labels.u32()? as usize;
             if self.is_direct(target, count) {
@@ -292,12 +298,13 @@ impl Body<'_, '_> {
                 }
             };
             previous = Some((target, stub));
-            let entry = table + index * 2;
-            let displacement = i16::try_from(stub - (entry + 2)).map_err(|_| {
-                // Far branches cannot mend a table that is itself too long.
-                Stop::TooFar
-            })?;
-            self.emitter.code[entry..entry + 2].copy_from_slice(&displacement.to_le_bytes());
+            let entry = table + index * entry_bytes;
+            let displacement = stub - (entry + entry_bytes);
+            if entry_bytes == 2 && i16::try_from(displacement).is_err() {
+                return Err(Stop::TooFar);
+            }
+            let bytes = (displacement as u32).to_le_bytes();
+            self.emitter.code[entry..entry + entry_bytes].copy_from_slice(&bytes[..entry_bytes]);
         }
         Ok(())
     }

@@ -130,6 +130,11 @@ impl Emitter {
         to: usize,
     ) -> Result<(), TooFar> {
         self.emit(opcode, operands);
+        self.target_back(to)
+    }
+
+    /// A branch field for a place behind.
+    pub(super) fn target_back(&mut self, to: usize) -> Result<(), TooFar> {
         let displacement = to as isize - (self.position() as isize + 2);
         self.unit(i16::try_from(displacement).map_err(|_| TooFar)? as u16);
         Ok(())
@@ -158,6 +163,11 @@ impl Emitter {
     /// An unconditional branch of 32 bits to a place ahead.
     pub(super) fn branch_far(&mut self, label: &mut Label) {
         self.emit(isa::BR_FAR, &[]);
+        self.target_far(label);
+    }
+
+    /// A branch field of 32 bits for a place ahead.
+    pub(super) fn target_far(&mut self, label: &mut Label) {
         let link = label.0.map_or(0, |earlier| earlier + 1);
         label.0 = Some(self.position() as u32);
         self.unit(link as u16);
@@ -167,6 +177,11 @@ impl Emitter {
     /// An unconditional branch of 32 bits to a place behind.
     pub(super) fn branch_far_back(&mut self, to: usize) {
         self.emit(isa::BR_FAR, &[]);
+        self.target_far_back(to);
+    }
+
+    /// A branch field of 32 bits for a place behind.
+    pub(super) fn target_far_back(&mut self, to: usize) {
         let displacement = to as i64 - (self.position() as i64 + 4);
         self.unit(displacement as u16);
         self.unit((displacement >> 16) as u16);

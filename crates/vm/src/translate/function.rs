@@ -250,7 +250,7 @@ impl<'w> Body<'_, 'w> {
     pub(super) fn block(&mut self, kind: Kind, signature: TypeEntry) -> Checked<()> {
         let module = self.module;
         let params = module.function_type(signature).params();
-        self.expect_top(params.clone())?;
+        self.expect_top(params.clone(), false)?;
         self.settle_for_block(params.len());
         self.pop_all(params)?;
         if kind == Kind::Loop {
@@ -264,7 +264,7 @@ impl<'w> Body<'_, 'w> {
         let module = self.module;
         let params = module.function_type(signature).params();
         let condition = self.pop(Some(ValueType::I32))?;
-        self.expect_top(params.clone())?;
+        self.expect_top(params.clone(), false)?;
         let branch = self.condition(condition, true);
         self.settle_for_block(params.len());
         self.pop_all(params)?;
@@ -310,7 +310,7 @@ impl<'w> Body<'_, 'w> {
     fn end_arm(&mut self, signature: TypeEntry, height: usize) -> Checked<()> {
         let module = self.module;
         let results = module.function_type(signature).results();
-        self.expect_top(results.clone())?;
+        self.expect_top(results.clone(), false)?;
         if self.operands.len() != height + results.len() {
             return self.reader.error(Invalid::TypeMismatch);
         }
@@ -377,13 +377,13 @@ impl<'w> Body<'_, 'w> {
     }
 
     /// Checks the operands of a branch; how many there are.
-    pub(super) fn expect_label(&mut self, target: usize) -> Checked<usize> {
+    pub(super) fn expect_label(&mut self, target: usize, keep: bool) -> Checked<usize> {
         let (types, is_loop) = self.label_types(&self.controls[target]);
         if is_loop {
-            self.expect_top(types.params())?;
+            self.expect_top(types.params(), keep)?;
             Ok(types.params().len())
         } else {
-            self.expect_top(types.results())?;
+            self.expect_top(types.results(), keep)?;
             Ok(types.results().len())
         }
     }

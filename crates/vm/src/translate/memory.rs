@@ -253,7 +253,7 @@ impl Body<'_, '_> {
 
     /// Three operands in their own slots: the instruction counts in them while it works in steps.
     fn bulk(&mut self, opcode: u16, types: [ValueType; 3], indices: &[u16]) -> Checked<()> {
-        self.expect_top(types.into_iter())?;
+        self.expect_top(types.into_iter(), false)?;
         self.settle_top(3);
         let mut units = [0; 5];
         for (index, expected) in types.into_iter().enumerate().rev() {
@@ -324,7 +324,7 @@ impl Body<'_, '_> {
         element: Option<Popped>,
     ) -> Result<(), Stop> {
         let types = self.module.function_type(entry);
-        self.expect_top(types.params())?;
+        self.expect_top(types.params(), false)?;
         let element = element.map(|element| self.slot(element));
         self.settle_top(types.params().len());
         self.pop_all(types.params())?;
@@ -357,7 +357,7 @@ impl Body<'_, '_> {
         if !types.results().eq(own.results()) {
             return Ok(self.reader.error(Invalid::TypeMismatch)?);
         }
-        self.expect_top(types.params())?;
+        self.expect_top(types.params(), false)?;
         let element = element.map(|element| self.slot(element));
         self.settle_top(types.params().len());
         self.pop_all(types.params())?;

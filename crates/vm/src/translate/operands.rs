@@ -112,18 +112,20 @@ impl Body<'_, '_> {
         self.push(value_type, popped.place)
     }
 
-    /// Checks that operands of these types lie on top, and leaves them there.
+    /// Checks that operands of these types lie on top, and leaves them there. In code that is never
+    /// reached, operands without a type take the expected one, or with `keep` stay without.
     pub(super) fn expect_top(
         &mut self,
-        types: impl DoubleEndedIterator<Item = ValueType>,
+        types: impl DoubleEndedIterator<Item = ValueType> + Clone,
+        keep: bool,
     ) -> Checked<()> {
         let mut popped = core::mem::take(&mut self.scratch);
         popped.clear();
-        for value_type in types.rev() {
+        for value_type in types.clone().rev() {
             popped.push(self.pop(Some(value_type))?);
         }
-        for &operand in popped.iter().rev() {
-            self.push_back(operand, operand.value_type)?;
+        for (&operand, value_type) in popped.iter().rev().zip(types) {
+            self.push_back(operand, if keep { operand.value_type } else { Some(value_type) })?;
         }
         self.scratch = popped;
         Ok(())

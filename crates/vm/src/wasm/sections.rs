@@ -9,7 +9,7 @@ use crate::{
     error::{Feature, Invalid, Limit, Malformed, TranslateErrorKind},
     limits::Limits,
     translate::{HostFunctions, MemoryType, TableType},
-    value::ValueType,
+    value::{Value, ValueType},
 };
 
 const VERSION: [u8; 4] = [1, 0, 0, 0];
@@ -283,8 +283,11 @@ fn imports(
             3 => {
                 let value_type = value_type(reader)?;
                 let mutable = mutability(reader)?;
-                let given = if mutable { None } else { host.global(from, name, value_type) };
-                let Some(value) = given.filter(|value| value.value_type() == value_type) else {
+                let given = host.global(from, name, value_type, mutable).filter(|value| {
+                    // A function of another module has no number in this one.
+                    value.value_type() == value_type && !matches!(value, Value::FuncRef(Some(_)))
+                });
+                let Some(value) = given else {
                     return start.error(Feature::ImportedGlobal);
                 };
                 let initial = value.to_slot();

@@ -1,7 +1,10 @@
 //! Instances that import from each other, as the suite's scripts make them: a call of another instance's
 //! function is a host call, shared memories and globals are copied before and after.
 
-use std::{cell::RefCell, collections::HashMap};
+use std::{
+    cell::{Cell, RefCell},
+    collections::HashMap,
+};
 
 use tenure_vm::{
     ExportKind, FunctionIndex, FunctionType, HostFunctions, Image, Instance, InstanceConfig,
@@ -29,6 +32,8 @@ struct Linked {
     host: Vec<HostFunction>,
     /// Instances that share a memory have the same number here.
     memory: Option<usize>,
+    /// Mutable globals of others: own number, instance, number there.
+    globals: Vec<(u32, usize, u32)>,
 }
 
 pub(crate) struct Linker {
@@ -44,6 +49,8 @@ struct Imports<'l> {
     linker: &'l Linker,
     functions: RefCell<Vec<HostFunction>>,
     memory: RefCell<Option<Option<usize>>>,
+    globals: RefCell<Vec<(u32, usize, u32)>>,
+    globals_seen: Cell<u32>,
 }
 
 const SPECTEST_PRINTS: [(&str, &[ValueType]); 7] = [
@@ -93,9 +100,11 @@ impl HostFunctions for Imports<'_> {
         Some(functions.len() as u16 - 1)
     }
 
-    fn global(&self, module: &str, name: &str, _: ValueType) -> Option<Value> {
+    fn global(&self, module: &str, name: &str, _: ValueType, mutable: bool) -> Option<Value> {
+        let own = self.globals_seen.replace(self.globals_seen.get() + 1);
         if module == "spectest" {
             return Some(match name {
+                _ if mutable => return None,
                 "global_i32" => Value::I32(666),
                 "global_i64" => Value::I64(666),
                 "global_f32" => Value::F32(666.6f32.to_bits()),
@@ -107,8 +116,11 @@ impl HostFunctions for Imports<'_> {
         let ExportKind::Global(global) = kind else { return None };
         let linked = &self.linker.instances[index];
         let image = Image::parse(&linked.image).ok()?;
-        if image.is_global_mutable(global)? {
+        if image.is_global_mutable(global)? != mutable {
             return None;
+        }
+        if mutable {
+            self.globals.borrow_mut().push((own, index, global));
         }
         linked.instance.global(&image, global)
     }
@@ -171,19 +183,21 @@ impl Linker {
         self.image(bytes).map(drop)
     }
 
-    #[allow(clippy::type_complexity)]
-    fn image(
-        &self,
-        bytes: &[u8],
-    ) -> Result<(Vec<u8>, Vec<HostFunction>, Option<Option<usize>>), Failure> {
+    /// Translates a module; what its imports turned out to be.
+    fn image<'l>(&'l self, bytes: &[u8]) -> Result<(Vec<u8>, Imports<'l>), Failure> {
         let mut image = Vec::new();
-        let imports =
-            Imports { linker: self, functions: RefCell::default(), memory: RefCell::default() };
+        let imports = Imports {
+            linker: self,
+            functions: RefCell::default(),
+            memory: RefCell::default(),
+            globals: RefCell::default(),
+            globals_seen: Cell::new(0),
+        };
         let limits = Limits { function_bytes: 8 << 20, ..Limits::widest() };
         translate(bytes, &imports, &limits, &mut image)
             .map_err(|error| Failure::Refused(error.to_string()))?;
         Image::parse(&image).map_err(|error| panic!("own image refused: {error}")).map(drop)?;
-        Ok((image, imports.functions.into_inner(), imports.memory.into_inner()))
+        Ok((image, imports))
     }
 
     pub(crate) fn instantiate(
@@ -191,7 +205,9 @@ impl Linker {
         name: Option<String>,
         bytes: &[u8],
     ) -> Result<(), Failure> {
-        let (image, host, shared) = self.image(bytes)?;
+        let (image, imports) = self.image(bytes)?;
+        let (host, shared) = (imports.functions.into_inner(), imports.memory.into_inner());
+        let globals = imports.globals.into_inner();
         let view = Image::parse(&image).expect("parsed before");
         let config = InstanceConfig { stack_bytes: 256 * 1024, memory_bytes_max: 1 << 29 };
         let instance = Instance::new_lazy(&view, &config).map_err(|error| match error {
@@ -205,7 +221,7 @@ impl Linker {
             Some(Some(group)) => Some(group),
             _ => Some(index),
         };
-        self.instances.push(Linked { image, instance, host, memory });
+        self.instances.push(Linked { image, instance, host, memory, globals });
         if let Some(Some(group)) = shared {
             self.join_memory(index, group);
         }
@@ -255,6 +271,33 @@ impl Linker {
         }
     }
 
+    /// Reads other instances' variables before, and writes them after, the instance runs.
+    fn fetch_globals(&mut self, index: usize) {
+        for (own, other, theirs) in self.instances[index].globals.clone() {
+            let value = self.value_of_global(other, theirs);
+            self.set_global(index, own, value);
+        }
+    }
+
+    fn store_globals(&mut self, index: usize) {
+        for (own, other, theirs) in self.instances[index].globals.clone() {
+            let value = self.value_of_global(index, own);
+            self.set_global(other, theirs, value);
+        }
+    }
+
+    fn value_of_global(&self, index: usize, global: u32) -> Option<Value> {
+        let linked = &self.instances[index];
+        let image = Image::parse(&linked.image).expect("parsed before");
+        linked.instance.global(&image, global)
+    }
+
+    fn set_global(&mut self, index: usize, global: u32, value: Option<Value>) {
+        let linked = &mut self.instances[index];
+        let image = Image::parse(&linked.image).expect("parsed before");
+        assert!(value.is_some_and(|value| linked.instance.set_global(&image, global, value)));
+    }
+
     pub(crate) fn register(&mut self, name: &str, module: Option<&str>) {
         if let Some(index) = self.find(module) {
             self.registered.insert(name.to_owned(), index);
@@ -268,9 +311,11 @@ impl Linker {
         }
     }
 
-    pub(crate) fn global(&self, module: Option<&str>, name: &str) -> Result<Value, Failure> {
+    pub(crate) fn global(&mut self, module: Option<&str>, name: &str) -> Result<Value, Failure> {
         let missing = || Failure::Refused("no such global".into());
-        let linked = &self.instances[self.find(module).ok_or_else(missing)?];
+        let found = self.find(module).ok_or_else(missing)?;
+        self.fetch_globals(found);
+        let linked = &self.instances[found];
         let image = Image::parse(&linked.image).expect("parsed before");
         let export = image.exports().find(|export| export.name == name).ok_or_else(missing)?;
         let ExportKind::Global(index) = export.kind else { return Err(missing()) };
@@ -302,8 +347,10 @@ impl Linker {
             .instance
             .prepare(&image, function, arguments)
             .map_err(|error| Failure::Refused(error.to_string()))?;
+        self.fetch_globals(index);
         let outcome = self.finish(index);
         self.share_memory(index);
+        self.store_globals(index);
         outcome
     }
 

@@ -13,7 +13,14 @@ use wast::{
 pub(crate) struct Tally {
     pub(crate) files: usize,
     pub(crate) passed: usize,
-    pub(crate) failures: Vec<String>,
+    pub(crate) failures: Vec<Failed>,
+}
+
+/// A directive that failed.
+pub(crate) struct Failed {
+    pub(crate) file: String,
+    pub(crate) line: usize,
+    pub(crate) reason: String,
 }
 
 impl Tally {
@@ -31,14 +38,14 @@ pub(crate) fn run(name: &str, text: &str) -> Tally {
     let buffer = match ParseBuffer::new_with_lexer(lexer) {
         Ok(buffer) => buffer,
         Err(error) => {
-            tally.failures.push(format!("{name}: {error}"));
+            tally.failures.push(Failed { file: name.into(), line: 0, reason: error.to_string() });
             return tally;
         }
     };
     let script = match parser::parse::<wast::Wast>(&buffer) {
         Ok(script) => script,
         Err(error) => {
-            tally.failures.push(format!("{name}: {error}"));
+            tally.failures.push(Failed { file: name.into(), line: 0, reason: error.to_string() });
             return tally;
         }
     };
@@ -47,7 +54,7 @@ pub(crate) fn run(name: &str, text: &str) -> Tally {
         let line = directive.span().linecol_in(text).0 + 1;
         match execute(&mut linker, directive) {
             Ok(()) => tally.passed += 1,
-            Err(reason) => tally.failures.push(format!("{name}:{line}: {reason}")),
+            Err(reason) => tally.failures.push(Failed { file: name.into(), line, reason }),
         }
     }
     tally
