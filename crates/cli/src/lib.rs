@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod completions;
 pub mod home;
 pub mod module;
 pub mod pack;

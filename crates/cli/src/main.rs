@@ -3,9 +3,9 @@
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
-use tenure_cli::{build, project};
+use tenure_cli::{build, completions, project};
 
 /// Runs many tenants' programs on small computers.
 #[derive(Parser)]
@@ -23,6 +23,7 @@ struct CommandLine {
 enum Command {
     New(project::Arguments),
     Build(build::Arguments),
+    Completions(completions::Arguments),
 }
 
 fn main() -> ExitCode {
@@ -40,5 +41,9 @@ fn run(json: bool, command: &Command) -> anyhow::Result<()> {
     match command {
         Command::New(arguments) => project::run(arguments, json),
         Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, json),
+        Command::Completions(arguments) => {
+            completions::run(arguments, CommandLine::command());
+            Ok(())
+        }
     }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use tenure_package::Package;
 use tenure_wire::host_call::{HostCall, HostError, TABLE, WasmType};
 use wasmi::{Caller, Config, Engine, Extern, Func, FuncType, Instance, Linker, Module, Store, Val};
-use wasmi::{Memory, ValType};
+use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, ValType};
 
 /// What the machine sees and leaves behind.
 #[derive(Default)]
@@ -22,6 +22,7 @@ pub struct World {
     pub remote_peers: Vec<[u8; 32]>,
     pub slept_ms: u32,
     result: Vec<u8>,
+    limits: StoreLimits,
 }
 
 /// A call that the machine queued.
@@ -60,7 +61,10 @@ impl Device {
             world.tree.insert(entry.path.into(), entry.value.into());
         }
         prepare(&mut world);
+        let memory_bytes = package.manifest().budget.memory_bytes as usize;
+        world.limits = StoreLimitsBuilder::new().memory_size(memory_bytes).build();
         let mut store = Store::new(&engine, world);
+        store.limiter(|world| &mut world.limits);
         let mut linker = Linker::new(&engine);
         for (number, call) in TABLE.iter().enumerate() {
             let value_type = |wasm_type| match wasm_type {
@@ -91,6 +95,11 @@ impl Device {
     /// Calls a function; an error is a trap or what the machine said when it gave up.
     pub fn call(&mut self, name: &str, parameter: Option<&str>) -> Result<Option<String>, String> {
         self.world().parameter = parameter.map(|text| text.as_bytes().to_vec());
+        self.call_again(name)
+    }
+
+    /// Calls a function with the parameter that is there.
+    pub fn call_again(&mut self, name: &str) -> Result<Option<String>, String> {
         self.world().reply = None;
         let function = self.instance.get_typed_func::<(), ()>(&self.store, name).unwrap();
         function.call(&mut self.store, ()).map_err(|error| error.to_string())?;
