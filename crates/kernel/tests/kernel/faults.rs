@@ -1,0 +1,121 @@
+use std::time::Duration;
+
+use tenure_kernel::{Config, State};
+use tenure_wire::host_call::HostError;
+
+use crate::world::{Device, name, text};
+
+const SPINNER: &str = r#"(func (export "entry") (loop (br 0)))"#;
+const COUNTING: &str = r#"(global $count (mut i32) (i32.const 0))
+    (func (export "count")
+      (global.set $count (i32.add (global.get $count) (i32.const 1)))
+      (call $reply_digit (global.get $count)))
+    (func (export "trap") unreachable)
+    (func (export "overflow") (call $deeper))
+    (func $deeper (call $deeper))
+    (func (export "bad_pointer") (drop (call $reply (i32.const 0x7FFFFFF0) (i32.const 64))))
+    (func (export "give_up") (call $abort (i32.const 0) (i32.const 4)))
+    (data (i32.const 0) "oops")"#;
+
+fn state_of(device: &Device, machine: &str) -> State {
+    let wanted = name(machine);
+    device.kernel.machines().find(|info| info.record.name == wanted).unwrap().state
+}
+
+#[test]
+fn a_machine_that_spins_forever_leaves_the_others_their_turns() {
+    let mut device = Device::new();
+    device.install("spinner", SPINNER);
+    let counting = device.install("counting", COUNTING);
+    for expected in 1..=5 {
+        let ticket = device.deliver(counting, "count", None).unwrap();
+        device.settle(4);
+        let reply = device.replies.remove(&ticket).expect("an answer within four slices");
+        assert_eq!(text(reply), expected.to_string());
+    }
+    assert_eq!(state_of(&device, "spinner"), State::Ready);
+}
+
+#[test]
+fn each_kind_of_fault_stops_that_machine_alone() {
+    for function in ["trap", "overflow", "bad_pointer", "give_up"] {
+        let mut device = Device::new();
+        let counting = device.install("counting", COUNTING);
+        let other = device.install("other", COUNTING);
+        assert_eq!(device.call(counting, function, None), Err(HostError::Execution), "{function}");
+        assert_eq!(state_of(&device, "counting"), State::BackedOff, "{function}");
+        assert_eq!(text(device.call(other, "count", None)), "1", "{function}");
+        assert!(device.logged(&format!("counting stopped while serving `{function}`")));
+    }
+}
+
+#[test]
+fn a_stopped_machine_starts_afresh_after_its_back_off_and_keeps_its_queue() {
+    let mut device = Device::new();
+    let counting = device.install("counting", COUNTING);
+    assert_eq!(text(device.call(counting, "count", None)), "1");
+    device.call(counting, "trap", None).unwrap_err();
+    let ticket = device.deliver(counting, "count", None).unwrap();
+    device.settle(10);
+    assert!(!device.replies.contains_key(&ticket), "it is backed off");
+    device.pass(Duration::from_secs(1));
+    device.settle(10);
+    assert_eq!(text(device.replies.remove(&ticket).unwrap()), "1", "with fresh globals");
+}
+
+#[test]
+fn back_off_doubles_with_each_fault_in_a_row() {
+    let mut device = Device::new();
+    device.install("crasher", r#"(func (export "entry") unreachable)"#);
+    let mut waits = Vec::new();
+    for _ in 0..5 {
+        let before = device.now;
+        while let tenure_kernel::Ran::Slice = device.step() {}
+        let tenure_kernel::Ran::Idle { until: Some(until) } = device.step() else {
+            panic!("it waits for its back-off")
+        };
+        waits.push(until.since(before).as_secs());
+        device.now = until;
+    }
+    assert_eq!(waits, [1, 2, 4, 8, 16]);
+}
+
+#[test]
+fn a_task_that_outspends_its_fuel_is_stopped() {
+    let mut device = Device::new();
+    let budget = tenure_wire::Budget { task_fuel: 100_000, ..tenure_wire::Budget::default() };
+    device.try_install("spinner", SPINNER, 1, budget).unwrap();
+    device.settle(20);
+    assert_eq!(state_of(&device, "spinner"), State::BackedOff);
+    assert!(device.logged("more fuel than its budget"), "{:?}", device.log);
+}
+
+#[test]
+fn a_sleeping_machine_wakes_in_time_and_not_before() {
+    let mut device = Device::new();
+    device.install(
+        "sleeper",
+        r#"(data (i32.const 0) "awake") (func (export "entry")
+            (call $sleep_ms (i32.const 500)) (call $log (i32.const 2) (i32.const 0) (i32.const 5)))"#,
+    );
+    device.settle(10);
+    device.pass(Duration::from_millis(499));
+    device.settle(10);
+    assert!(!device.logged("awake"));
+    device.pass(Duration::from_millis(1));
+    device.settle(10);
+    assert!(device.logged("awake"));
+}
+
+#[test]
+fn log_lines_beyond_what_the_node_takes_are_dropped_and_counted() {
+    let mut device = Device::with(Config { effects_max: 8, ..Config::default() });
+    device.install(
+        "chatterbox",
+        r#"(func (export "entry")
+            (loop (call $log (i32.const 2) (i32.const 0) (i32.const 1)) (br 0)))"#,
+    );
+    device.step();
+    assert!(device.log.len() <= 8, "{}", device.log.len());
+    assert!(device.kernel.logs_dropped() > 0);
+}

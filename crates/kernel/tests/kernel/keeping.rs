@@ -1,0 +1,96 @@
+use tenure_kernel::InstallError;
+use tenure_store::TreeId;
+use tenure_wire::Budget;
+
+use crate::world::{Device, name, text};
+
+const NOTEBOOK: &str = r#"(data (i32.const 0) "M.N")
+    (func (export "write") (local $length i32)
+      (local.set $length (call $parameter_length))
+      (drop (call $parameter_read (i32.const 0) (i32.const 4096) (local.get $length)))
+      (drop (call $tree_set (i32.const 0) (i32.const 3) (i32.const 1)
+        (i32.const 4096) (local.get $length))))
+    (func (export "read") (local $length i32)
+      (local.set $length
+        (call $tree_get (i32.const 0) (i32.const 3) (i32.const 4096) (i32.const 1024)))
+      (if (i32.ge_s (local.get $length) (i32.const 0))
+        (then (drop (call $reply (i32.const 4096) (local.get $length))))))"#;
+
+#[test]
+fn what_a_machine_stored_is_there_after_a_loss_of_power() {
+    let mut device = Device::new();
+    let notebook = device.install("notebook", NOTEBOOK);
+    device.call(notebook, "write", Some(b"kept")).unwrap();
+    let mut device = device.reboot();
+    assert_eq!(text(device.call(notebook, "read", None)), "kept");
+    let look = device.kernel.look(&name("notebook"), "").unwrap();
+    assert_eq!(look.children, ["M", "born"]);
+}
+
+#[test]
+fn an_update_keeps_the_tree_and_an_older_placement_is_refused() {
+    let mut device = Device::new();
+    let notebook = device.install("notebook", NOTEBOOK);
+    device.call(notebook, "write", Some(b"kept")).unwrap();
+    let updated = format!(r#"{NOTEBOOK} (func (export "more"))"#);
+    device.try_install("notebook", &updated, 2, Budget::default()).unwrap();
+    assert_eq!(text(device.call(notebook, "read", None)), "kept");
+    assert_eq!(device.call(notebook, "more", None), Ok(None));
+    let older = device.try_install("notebook", NOTEBOOK, 2, Budget::default());
+    assert_eq!(older, Err(InstallError::Stale));
+    assert_eq!(device.reboot().kernel.machines().count(), 1);
+}
+
+#[test]
+fn a_removed_machine_leaves_nothing_to_its_successor() {
+    let mut device = Device::new();
+    let notebook = device.install("notebook", NOTEBOOK);
+    device.call(notebook, "write", Some(b"secret")).unwrap();
+    device.kernel.remove(device.now, &name("notebook")).unwrap();
+    assert_eq!(device.kernel.remove(device.now, &name("notebook")), Err(InstallError::NotFound));
+    let successor = device.install("successor", NOTEBOOK);
+    assert_eq!(device.call(successor, "read", None), Ok(None));
+    assert_eq!(device.reboot().kernel.machines().count(), 1);
+}
+
+#[test]
+fn a_damaged_image_stops_its_machine_and_no_other() {
+    let mut device = Device::new();
+    let good = device.install("good", NOTEBOOK);
+    device.install("hurt", NOTEBOOK);
+    let hurt = name("hurt");
+    let extent = {
+        let info = device.kernel.machines().find(|info| info.record.name == hurt).unwrap();
+        info.record.image
+    };
+    let mut draft = tenure_kernel::Draft::new(extent);
+    device.kernel.code().append(&mut draft, &[0; 64]).unwrap();
+    let mut device = device.reboot();
+    device.settle(10);
+    assert!(device.logged("hurt stopped: its image in flash is damaged"), "{:?}", device.log);
+    assert_eq!(device.call(good, "read", None), Ok(None));
+}
+
+#[test]
+fn an_install_cut_at_any_flash_operation_leaves_all_of_it_or_nothing() {
+    let (mut before, mut after) = (0, 0);
+    for operations in 0..200 {
+        let mut device = Device::new();
+        let notebook = device.install("notebook", NOTEBOOK);
+        device.call(notebook, "write", Some(b"kept")).unwrap();
+        device.kernel.store().flash_mut().cut_power_after(operations, operations);
+        let installed = device.try_install("other", NOTEBOOK, 1, Budget::default()).is_ok();
+        let still_on = !device.kernel.store().flash().is_off();
+        let mut device = device.reboot();
+        let there = device.kernel.machines().any(|info| info.record.name == name("other"));
+        let born = device.kernel.store().get(TreeId(2), "born").unwrap().is_some();
+        assert_eq!(there, born, "cut after {operations} operations");
+        assert!(there || !installed, "acknowledged, then lost: {operations} operations");
+        assert_eq!(text(device.call(notebook, "read", None)), "kept");
+        *(if there { &mut after } else { &mut before }) += 1;
+        if still_on {
+            break;
+        }
+    }
+    assert!(before > 0 && after > 0, "the cut fell on both sides: {before} and {after}");
+}

@@ -1,0 +1,234 @@
+//! A device for tests: a kernel on RAM flash, machines written in wasm text.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use tenure_hal::simulated::RamFlash;
+use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
+use tenure_kernel::{
+    Config, DeliverError, Draft, Effect, InstallError, Installation, Kernel, MachineRecord, Ran,
+    Ticket, World, host_functions,
+};
+use tenure_store::{Store, ValueKind};
+use tenure_vm::{Limits, translate_bound};
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Budget, Digest, MachineId, Name, PublicKey, VerifyingKey};
+
+const STORE: FlashGeometry =
+    FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
+const CODE: FlashGeometry =
+    FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
+
+/// Imports and memory that test machines share; texts stand in the first kilobyte.
+const PRELUDE: &str = r#"
+  (import "tenure" "log" (func $log (param i32 i32 i32)))
+  (import "tenure" "parameter_length" (func $parameter_length (result i32)))
+  (import "tenure" "parameter_read" (func $parameter_read (param i32 i32 i32) (result i32)))
+  (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
+  (import "tenure" "tree_set" (func $tree_set (param i32 i32 i32 i32 i32) (result i32)))
+  (import "tenure" "tree_get" (func $tree_get (param i32 i32 i32 i32) (result i32)))
+  (import "tenure" "call" (func $call
+    (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "tenure" "result_read" (func $result_read (param i32 i32 i32) (result i32)))
+  (import "tenure" "queue" (func $queue
+    (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "tenure" "sleep_ms" (func $sleep_ms (param i32)))
+  (import "tenure" "yield_now" (func $yield_now))
+  (import "tenure" "peers" (func $peers (param i32 i32 i32) (result i32)))
+  (import "tenure" "abort" (func $abort (param i32 i32)))
+  (memory (export "memory") 1)
+  ;; Replies with the parameter as it came.
+  (func $echo (local $length i32)
+    (local.set $length (call $parameter_length))
+    (if (i32.lt_s (local.get $length) (i32.const 0)) (then (return)))
+    (drop (call $parameter_read (i32.const 0) (i32.const 4096) (local.get $length)))
+    (drop (call $reply (i32.const 4096) (local.get $length))))
+  ;; Replies with a number as one decimal digit, or a minus for what is below zero.
+  (func $reply_digit (param $value i32)
+    (i32.store8 (i32.const 2048)
+      (select (i32.const 45) (i32.add (i32.const 48) (local.get $value))
+        (i32.lt_s (local.get $value) (i32.const 0))))
+    (drop (call $reply (i32.const 2048) (i32.const 1))))
+"#;
+
+/// Randomness that is none.
+struct Counting(u8);
+
+impl Entropy for Counting {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        bytes.iter_mut().for_each(|byte| {
+            self.0 = self.0.wrapping_add(1);
+            *byte = self.0;
+        });
+        Ok(())
+    }
+}
+
+/// A device under test.
+pub(crate) struct Device {
+    pub(crate) kernel: Kernel<RamFlash>,
+    pub(crate) now: Instant,
+    pub(crate) log: Vec<String>,
+    pub(crate) replies: BTreeMap<u64, Result<Option<Vec<u8>>, HostError>>,
+    /// Effects that are neither a log line nor a reply.
+    pub(crate) effects: Vec<Effect>,
+    tickets: u64,
+}
+
+/// What an id is made of here; the kernel doesn't care.
+pub(crate) fn id_of(key: &PublicKey) -> MachineId {
+    MachineId(key.0[..12].try_into().unwrap())
+}
+
+pub(crate) fn name(text: &str) -> Name {
+    text.parse().unwrap()
+}
+
+pub(crate) fn key(number: u8) -> PublicKey {
+    PublicKey([number; 32])
+}
+
+impl Device {
+    pub(crate) fn new() -> Self {
+        Self::with(Config::default())
+    }
+
+    pub(crate) fn with(config: Config) -> Self {
+        let mut flash = RamFlash::new(STORE);
+        Store::format(&mut flash).unwrap();
+        Self::boot(flash, RamFlash::new(CODE), config)
+    }
+
+    pub(crate) fn boot(store: RamFlash, code: RamFlash, config: Config) -> Self {
+        let (store, _) = Store::mount(store).unwrap();
+        let kernel = Kernel::boot(store, code, config, Instant::BOOT, id_of).unwrap();
+        Self {
+            kernel,
+            now: Instant::BOOT,
+            log: Vec::new(),
+            replies: BTreeMap::new(),
+            effects: Vec::new(),
+            tickets: 0,
+        }
+    }
+
+    /// Boots the device again from what its flash holds now, as after a loss of power.
+    pub(crate) fn reboot(mut self) -> Self {
+        let config = self.kernel.config().clone();
+        let store = self.kernel.store().flash().bytes().to_vec();
+        let code = self.kernel.code().mapped().unwrap().to_vec();
+        Self::boot(RamFlash::with_bytes(STORE, store), RamFlash::with_bytes(CODE, code), config)
+    }
+
+    /// Installs a machine whose exported functions are all offered to others.
+    pub(crate) fn install(&mut self, machine: &str, body: &str) -> MachineId {
+        self.try_install(machine, body, 1, Budget::default()).unwrap()
+    }
+
+    pub(crate) fn try_install(
+        &mut self,
+        machine: &str,
+        body: &str,
+        placement: u64,
+        budget: Budget,
+    ) -> Result<MachineId, InstallError> {
+        let wasm = wat::parse_str(format!("(module {PRELUDE} {body})")).unwrap();
+        let digest = Digest([placement as u8; 32]);
+        let mut image = Vec::new();
+        let functions = host_functions();
+        translate_bound(&wasm, &functions, &Limits::default(), &digest.0, &mut image).unwrap();
+        let extent = self.kernel.code().reserve(image.len() as u32).unwrap();
+        let mut draft = Draft::new(extent);
+        self.kernel.code().append(&mut draft, &image).unwrap();
+        let image = self.kernel.code().finish(draft).unwrap();
+        let public_key = key(machine.as_bytes()[0]);
+        let exports = body
+            .split("(export \"")
+            .skip(1)
+            .map(|rest| rest.split('"').next().unwrap().to_string());
+        let record = MachineRecord {
+            name: name(machine),
+            public_key,
+            salt: [0; 16],
+            package: digest,
+            package_name: name(machine),
+            tenant: VerifyingKey([1; 32]),
+            exports: exports.filter(|export| !export.starts_with("on_")).collect(),
+            budget,
+            placement,
+            image,
+        };
+        let initial_tree = vec![("born".into(), ValueKind::Text, b"yes".to_vec())];
+        let id = id_of(&public_key);
+        let installation = Installation { record, id, initial_tree };
+        self.kernel.install(self.now, installation).inspect_err(|_| {
+            self.kernel.code().release(image);
+        })?;
+        Ok(id)
+    }
+
+    /// Queues a call from outside; its reply will be found under the number given.
+    pub(crate) fn deliver(
+        &mut self,
+        to: MachineId,
+        function: &str,
+        parameter: Option<&[u8]>,
+    ) -> Result<u64, DeliverError> {
+        self.tickets += 1;
+        let parameter = parameter.map(<[u8]>::to_vec);
+        let ticket = Ticket(self.tickets);
+        self.kernel.deliver(to, Some(key(99)), function, parameter, ticket)?;
+        Ok(self.tickets)
+    }
+
+    /// One slice, and what follows from it.
+    pub(crate) fn step(&mut self) -> Ran {
+        let mut entropy = Counting(0);
+        let mut world = World { now: self.now, unix_time: None, entropy: &mut entropy };
+        let ran = self.kernel.run(&mut world);
+        while let Some(effect) = self.kernel.effect() {
+            match effect {
+                Effect::Log(entry) => self.log.push(format!("{} {}", entry.machine, entry.message)),
+                Effect::Reply { ticket, result } => {
+                    assert!(self.replies.insert(ticket.0, result).is_none(), "answered twice");
+                }
+                effect => self.effects.push(effect),
+            }
+        }
+        ran
+    }
+
+    /// Runs until nothing is ready, letting `slices` slices pass at most.
+    pub(crate) fn settle(&mut self, slices: usize) {
+        for _ in 0..slices {
+            if self.step() != Ran::Slice {
+                return;
+            }
+        }
+    }
+
+    pub(crate) fn pass(&mut self, span: Duration) {
+        self.now = self.now + span;
+    }
+
+    /// Calls and runs until the answer is there.
+    pub(crate) fn call(
+        &mut self,
+        to: MachineId,
+        function: &str,
+        parameter: Option<&[u8]>,
+    ) -> Result<Option<Vec<u8>>, HostError> {
+        let ticket = self.deliver(to, function, parameter).unwrap();
+        self.settle(1000);
+        self.replies.remove(&ticket).expect("an answer")
+    }
+
+    pub(crate) fn logged(&self, text: &str) -> bool {
+        self.log.iter().any(|line| line.contains(text))
+    }
+}
+
+/// The result of a call as text.
+pub(crate) fn text(result: Result<Option<Vec<u8>>, HostError>) -> String {
+    String::from_utf8(result.unwrap().expect("a result that isn't null")).unwrap()
+}

@@ -1,0 +1,72 @@
+//! What a board, or whoever starts it, decides about a node.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_vm::Limits;
+use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
+
+/// The configuration of a node. The limits have strict defaults.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The device's name.
+    pub name: Name,
+    /// Who holds the device.
+    pub owner: Owner,
+    /// The directory to register with, if any.
+    pub hub: Option<Hub>,
+    /// Where the device can be reached, beside the address that the directory sees.
+    pub addresses: Vec<Address>,
+    /// The kernel's part. Its device name is set from `name`.
+    pub kernel: tenure_kernel::Config,
+    /// The sessions' part.
+    pub rpc: tenure_rpc::Config,
+    /// What wasm modules may have.
+    pub module: Limits,
+    /// The most machines elsewhere that are remembered.
+    pub peers_max: usize,
+    /// The most devices whose directory records are remembered.
+    pub records_max: usize,
+    /// The most log lines that are kept.
+    pub log_lines_max: usize,
+    /// How long a record in the directory lasts; it is renewed after a third of it.
+    pub record_lifetime: Duration,
+}
+
+impl Config {
+    /// A node called `name` that `owner` holds, with limits for the smallest class of device.
+    pub fn new(name: Name, owner: Owner) -> Self {
+        Self {
+            name,
+            owner,
+            hub: None,
+            addresses: Vec::new(),
+            kernel: tenure_kernel::Config::default(),
+            rpc: tenure_rpc::Config::default(),
+            module: Limits::default(),
+            peers_max: 64,
+            records_max: 32,
+            log_lines_max: 128,
+            record_lifetime: Duration::from_secs(60),
+        }
+    }
+}
+
+/// The keys of whoever holds a device.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Owner {
+    /// The key that signs enrolments and placements.
+    pub verifying_key: VerifyingKey,
+    /// The key that the owner's tool opens sessions with.
+    pub machine: PublicKey,
+}
+
+/// A directory.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hub {
+    /// Where it is.
+    pub address: Address,
+    /// Its key; `None` to take the one it shows at first contact since boot. Records prove
+    /// themselves, so that a false directory can withhold them and nothing more.
+    pub key: Option<PublicKey>,
+}

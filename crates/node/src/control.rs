@@ -1,0 +1,216 @@
+//! The device's own machine: what the owner asks of the device, done.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::Serialize;
+use serde::de::Deserialize;
+use tenure_hal::Flash;
+use tenure_kernel::{Installation, LookError, MachineInfo};
+use tenure_store::ValueKind;
+use tenure_wire::PublicKey;
+use tenure_wire::control::{
+    Answer, ControlError, DeviceStatus, InstallBegin, InstallChunk, InstallCommit, ListMachines,
+    LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode, TreeQuery, TreeValue,
+    function,
+};
+use tenure_wire::limits::PARAMETER_BYTES_MAX;
+
+use crate::install;
+use crate::node::{Moment, Node};
+
+/// How much room is left in an answer beside its list, in bytes.
+const ANSWER_OVERHEAD: usize = 512;
+/// What one machine takes in a list, beside its texts, at most.
+const MACHINE_OVERHEAD: usize = 256;
+
+impl<F: Flash> Node<F> {
+    /// Serves one call to the device's own machine; the answer is its encoded [`Answer`].
+    pub(crate) fn serve_owner(
+        &mut self,
+        moment: &mut Moment<'_>,
+        caller: &PublicKey,
+        name: &str,
+        parameter: &[u8],
+    ) -> Vec<u8> {
+        if *caller != self.config.owner.machine {
+            return encode::<()>(Err(ControlError::NotOwner));
+        }
+        match name {
+            function::STATUS => encode(Ok(self.status(moment))),
+            function::LIST => encode(decode(parameter).map(|query| self.list(&query))),
+            function::INSTALL_BEGIN => encode(
+                decode(parameter).and_then(|InstallBegin { bytes }| self.transfer.begin(bytes)),
+            ),
+            function::INSTALL_CHUNK => encode(
+                decode(parameter)
+                    .and_then(|InstallChunk { offset, bytes }| self.transfer.chunk(offset, bytes)),
+            ),
+            function::INSTALL_COMMIT => {
+                encode(decode(parameter).and_then(|commit| self.commit(moment, &commit)))
+            }
+            function::REMOVE => {
+                encode(decode(parameter).and_then(|remove| self.remove(moment, &remove)))
+            }
+            function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
+            function::LOG => encode(decode(parameter).map(|query| self.log_page(&query))),
+            _ => encode::<()>(Err(ControlError::NoSuchFunction)),
+        }
+    }
+
+    fn status(&mut self, moment: &Moment<'_>) -> DeviceStatus {
+        DeviceStatus {
+            name: self.config.name.clone(),
+            key: self.identity.verifying_key(),
+            device_machine: self.identity.machine_key,
+            owner: self.config.owner.verifying_key,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            uptime_ms: moment.now.as_millis(),
+            boots: self.identity.boots,
+            hub: self.config.hub.as_ref().map(|hub| (hub.address.clone(), self.is_registered())),
+            machines: self.kernel.machines().count() as u32,
+            code_bytes_free: self.kernel.code().free_bytes(),
+            record: self.signed_record(moment),
+        }
+    }
+
+    fn list(&self, query: &ListMachines) -> MachineList {
+        let mut room = PARAMETER_BYTES_MAX - ANSWER_OVERHEAD;
+        let machines =
+            self.kernel.machines().skip(query.skip as usize).map(|info| status_of(&info));
+        let fitting = machines.take_while(|machine| {
+            let texts: usize = machine.exports.iter().map(|export| export.len() + 2).sum();
+            let bytes =
+                MACHINE_OVERHEAD + texts + machine.last_fault.as_ref().map_or(0, String::len);
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        });
+        MachineList { machines: fitting.collect(), total: self.kernel.machines().count() as u32 }
+    }
+
+    /// Makes a machine of the package that was transferred.
+    fn commit(&mut self, moment: &mut Moment<'_>, commit: &InstallCommit) -> Answer<MachineStatus> {
+        let package = self.transfer.complete()?;
+        let installation = install::prepare(
+            &mut self.kernel,
+            &self.identity,
+            &self.config,
+            moment.entropy,
+            package,
+            &commit.placement,
+        )?;
+        self.take_in(moment, installation)
+    }
+
+    /// Puts a package that is at hand on the device, as its owner would from afar.
+    ///
+    /// # Errors
+    /// As [`ControlError`] says; the device is as before then.
+    pub fn install(
+        &mut self,
+        moment: &mut Moment<'_>,
+        package: &[u8],
+        placement: &[u8],
+    ) -> Answer<MachineStatus> {
+        let installation = install::prepare(
+            &mut self.kernel,
+            &self.identity,
+            &self.config,
+            moment.entropy,
+            package,
+            placement,
+        )?;
+        self.take_in(moment, installation)
+    }
+
+    fn take_in(
+        &mut self,
+        moment: &Moment<'_>,
+        installation: Installation,
+    ) -> Answer<MachineStatus> {
+        let (id, image) = (installation.id, installation.record.image);
+        let (name, salt) = (installation.record.name.clone(), installation.record.salt);
+        let replaces = self.kernel.machines().any(|info| info.record.name == name);
+        if let Err(error) = self.kernel.install(moment.now, installation) {
+            self.kernel.code().release(image);
+            return Err(install::not_installed(error));
+        }
+        if !replaces {
+            self.speak_for(id, &salt);
+        }
+        self.register_soon(moment.now);
+        let info = self.kernel.machines().find(|info| info.id == id);
+        info.map(|info| status_of(&info))
+            .ok_or_else(|| ControlError::Device("the machine is gone again".to_string()))
+    }
+
+    fn remove(&mut self, moment: &mut Moment<'_>, remove: &Remove) -> Answer<()> {
+        let found = self.kernel.machines().find(|info| info.record.name == remove.machine);
+        let id = found.ok_or_else(|| ControlError::NoSuchMachine(remove.machine.clone()))?.id;
+        self.kernel.remove(moment.now, &remove.machine).map_err(install::not_installed)?;
+        self.endpoint.remove_machine(moment.now, &id);
+        self.register_soon(moment.now);
+        Ok(())
+    }
+
+    fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
+        let look = self.kernel.look(&query.machine, &query.path).map_err(|error| match error {
+            LookError::NoSuchMachine => ControlError::NoSuchMachine(query.machine.clone()),
+            LookError::Store(error) => ControlError::Refused(error.to_string()),
+        })?;
+        let value = look.value.map(|value| match (value.kind, String::from_utf8(value.bytes)) {
+            (ValueKind::Text, Ok(text)) => TreeValue::Text(text),
+            (_, Ok(text)) => TreeValue::Bytes(text.into_bytes()),
+            (_, Err(error)) => TreeValue::Bytes(error.into_bytes()),
+        });
+        let total = look.children.len() as u32;
+        let taken = match &value {
+            Some(TreeValue::Text(text)) => text.len(),
+            Some(TreeValue::Bytes(bytes)) => bytes.len(),
+            None => 0,
+        };
+        let mut room = PARAMETER_BYTES_MAX - ANSWER_OVERHEAD - taken;
+        let children = look.children.into_iter().skip(query.skip as usize).take_while(|child| {
+            let fits = child.len() + 2 <= room;
+            room = room.saturating_sub(child.len() + 2);
+            fits
+        });
+        Ok(TreeNode { value, children: children.collect(), total })
+    }
+
+    fn log_page(&self, query: &LogQuery) -> LogPage {
+        self.log.page(query.machine.as_ref(), query.from, self.kernel.logs_dropped())
+    }
+}
+
+fn status_of(info: &MachineInfo<'_>) -> MachineStatus {
+    let record = info.record;
+    MachineStatus {
+        name: record.name.clone(),
+        id: info.id,
+        key: record.public_key,
+        package: record.package_name.clone(),
+        digest: record.package,
+        tenant: record.tenant,
+        exports: record.exports.clone(),
+        state: info.state.as_str().to_string(),
+        queue_length: info.queue_length as u32,
+        tasks_done: info.tasks_done,
+        fuel_used: info.fuel_used,
+        faults: info.faults,
+        last_fault: info.last_fault.map(|fault| fault.to_string()),
+        memory_bytes: info.memory_bytes as u32,
+        stored_bytes: info.stored_bytes as u32,
+        budget: record.budget,
+    }
+}
+
+fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Answer<T> {
+    postcard::from_bytes(parameter).map_err(|_| ControlError::Malformed)
+}
+
+/// Encodes what has been built of valid parts, which can't fail but for want of memory.
+fn encode<T: Serialize>(answer: Answer<T>) -> Vec<u8> {
+    postcard::to_allocvec(&answer).unwrap_or_default()
+}

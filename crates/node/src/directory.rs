@@ -1,0 +1,395 @@
+//! The directory as this device uses it: being listed, finding others, listing them.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_directory::{Entry, Table, seal};
+use tenure_hal::{Flash, Instant, UnixTime};
+use tenure_kernel::CallId;
+use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
+use tenure_wire::datagram::Epoch;
+use tenure_wire::directory::{
+    DeviceRecord, Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
+};
+use tenure_wire::{Address, PublicKey};
+
+use crate::config::{Config, Hub};
+use crate::node::{Moment, Node, Notice};
+use crate::outbound::{Purpose, Waiter};
+
+/// How long the directory may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+/// How often it is tried within that time.
+const ATTEMPTS: u8 = 4;
+/// How soon to try again after it gave no answer.
+const RETRY: Duration = Duration::from_secs(2);
+/// How soon to try again after it refused, which waiting alone seldom mends.
+const RETRY_REFUSED: Duration = Duration::from_secs(10);
+/// The most keys that one listing gathers.
+const LISTED_MAX: usize = 512;
+
+/// What this device knows of the directory and through it.
+#[derive(Debug)]
+pub(crate) struct Directory {
+    hub: Option<KnownHub>,
+    table: Table,
+    standing: Standing,
+    /// When to register next; `None` while a registration is under way.
+    register_at: Option<Instant>,
+    /// The epoch in the record that was sent last.
+    published: Option<Epoch>,
+    /// Records made since boot.
+    records: u32,
+    queries: Vec<(Query, Vec<Waiter>)>,
+    listing: Option<Gathering>,
+    /// The wall clock as the directory told it, and when.
+    told_time: Option<(Instant, UnixTime)>,
+}
+
+#[derive(Clone, Debug)]
+struct KnownHub {
+    address: Address,
+    key: Option<PublicKey>,
+    epoch: Option<Epoch>,
+    asked: Option<IdentifyHandle>,
+}
+
+/// How this device stands with the directory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It has not answered yet.
+    Unknown,
+    /// It lists this device.
+    Listed,
+    /// It refuses to.
+    Refused(Refusal),
+    /// It doesn't answer.
+    Silent,
+}
+
+/// A listing under way.
+#[derive(Debug, Default)]
+struct Gathering {
+    keys: Vec<PublicKey>,
+    seen: u32,
+    waiters: Vec<CallId>,
+}
+
+impl Directory {
+    pub(crate) fn new(config: &Config, now: Instant) -> Self {
+        let known = |hub: &Hub| KnownHub {
+            address: hub.address.clone(),
+            key: hub.key,
+            epoch: None,
+            asked: None,
+        };
+        Self {
+            hub: config.hub.as_ref().map(known),
+            table: Table::new([config.owner.verifying_key].to_vec(), config.records_max),
+            standing: Standing::Unknown,
+            register_at: Some(now),
+            published: None,
+            records: 0,
+            queries: Vec::new(),
+            listing: None,
+            told_time: None,
+        }
+    }
+
+    pub(crate) fn is_hub(&self, key: &PublicKey) -> bool {
+        self.hub.as_ref().is_some_and(|hub| hub.key.as_ref() == Some(key))
+    }
+
+    /// The wall clock as the directory told it.
+    pub(crate) fn unix_time(&self, now: Instant) -> Option<UnixTime> {
+        let (then, told) = self.told_time?;
+        Some(UnixTime { seconds: told.seconds + now.since(then).as_secs() })
+    }
+
+    /// Forgets the record of the device that holds the machine with `key`.
+    pub(crate) fn forget(&mut self, key: &PublicKey) {
+        let holds = |entry: &&Entry| entry.record.machines.iter().any(|(_, held)| held == key);
+        let device =
+            self.table.entries().find(holds).map(|entry| entry.record.enrolment.device.clone());
+        if let Some(device) = device {
+            self.table.forget(&device);
+        }
+    }
+}
+
+impl<F: Flash> Node<F> {
+    /// Whether the directory lists this device.
+    pub(crate) fn is_registered(&self) -> bool {
+        self.directory.standing == Standing::Listed
+    }
+
+    /// Lets the directory know soon that something changed.
+    pub(crate) fn register_soon(&mut self, now: Instant) {
+        if let Some(at) = &mut self.directory.register_at {
+            *at = now;
+        } else {
+            self.directory.published = None;
+        }
+    }
+
+    /// When the directory wants attention by itself.
+    pub(crate) fn directory_wakes_at(&self) -> Option<Instant> {
+        self.directory.hub.as_ref().and(self.directory.register_at)
+    }
+
+    /// The record that answers `query`, if one is known and in force.
+    pub(crate) fn record(&self, moment: &Moment<'_>, query: &Query) -> Option<&Entry> {
+        self.directory.table.find(query, self.unix_time(moment)?.seconds)
+    }
+
+    /// Registers when it is time to, and finds out the directory's key before that.
+    pub(crate) fn attend_to_directory(&mut self, moment: &mut Moment<'_>) {
+        if self.directory.published.is_some_and(|epoch| epoch != self.endpoint.epoch()) {
+            self.register_soon(moment.now);
+        }
+        let Some(hub) = &self.directory.hub else { return };
+        if self.directory.register_at.is_none_or(|at| at > moment.now) || hub.asked.is_some() {
+            return;
+        }
+        if hub.key.is_none() {
+            self.ask_who_is_the_hub(moment);
+        } else if self.is_enrolled() {
+            self.register(moment);
+        } else {
+            self.directory.register_at = Some(moment.now + RETRY_REFUSED);
+        }
+    }
+
+    /// Takes the answer to the question who the directory is.
+    pub(crate) fn hub_identified(
+        &mut self,
+        now: Instant,
+        handle: IdentifyHandle,
+        identity: Option<HubIdentity>,
+    ) {
+        let Some(hub) = &mut self.directory.hub else { return };
+        if hub.asked != Some(handle) {
+            return;
+        }
+        hub.asked = None;
+        match identity {
+            Some(HubIdentity { key: Some(key), epoch }) => {
+                hub.key = Some(key);
+                hub.epoch = Some(epoch);
+            }
+            _ => self.hub_silent(now),
+        }
+    }
+
+    /// Takes the directory's answer to a registration.
+    pub(crate) fn registration_done(&mut self, moment: &Moment<'_>, answer: Option<Vec<u8>>) {
+        let answer = answer.and_then(|bytes| postcard::from_bytes::<Registered>(&bytes).ok());
+        let Some(Registered { refusal, unix_s }) = answer else {
+            return self.hub_silent(moment.now);
+        };
+        let knew_the_time = self.unix_time(moment).is_some();
+        self.directory.told_time = Some((moment.now, UnixTime { seconds: unix_s }));
+        let changed = self.directory.published != Some(self.endpoint.epoch());
+        let wait = match refusal {
+            None if changed => Duration::ZERO,
+            None => self.config.record_lifetime / 3,
+            Some(Refusal::Expired) if !knew_the_time => Duration::ZERO,
+            Some(_) => RETRY_REFUSED,
+        };
+        self.directory.register_at = Some(moment.now + wait);
+        match refusal {
+            None => self.stand(Standing::Listed),
+            Some(refusal) if knew_the_time => self.stand(Standing::Refused(refusal)),
+            Some(_) => {}
+        }
+    }
+
+    /// Asks for a record in the name of `waiter`.
+    pub(crate) fn ask_directory(&mut self, moment: &mut Moment<'_>, query: Query, waiter: Waiter) {
+        let asked = self.directory.queries.iter_mut().find(|(asked, _)| *asked == query);
+        if let Some((_, waiters)) = asked {
+            waiters.push(waiter);
+            return;
+        }
+        let parameter = postcard::to_allocvec(&query).unwrap_or_default();
+        if self.call_hub(moment, function::RESOLVE, parameter, Purpose::Query(query.clone())) {
+            self.directory.queries.push((query, [waiter].to_vec()));
+        } else {
+            self.record_arrived(moment, waiter, false);
+        }
+    }
+
+    /// Takes the directory's answer to a query.
+    pub(crate) fn query_done(
+        &mut self,
+        moment: &mut Moment<'_>,
+        query: &Query,
+        answer: Result<Option<Vec<u8>>, ()>,
+    ) {
+        let answered = answer.is_ok();
+        let found = answer.ok().flatten().and_then(|bytes| postcard::from_bytes(&bytes).ok());
+        if let (Some(found), Some(time)) = (found, self.unix_time(moment)) {
+            self.learn(found, time);
+        }
+        let position = self.directory.queries.iter().position(|(asked, _)| asked == query);
+        let Some(position) = position else { return };
+        for waiter in self.directory.queries.swap_remove(position).1 {
+            self.record_arrived(moment, waiter, answered);
+        }
+    }
+
+    /// Gathers the keys of machines elsewhere for a machine that asked.
+    pub(crate) fn list_peers(&mut self, moment: &mut Moment<'_>, id: CallId) {
+        if let Some(gathering) = &mut self.directory.listing {
+            gathering.waiters.push(id);
+            return;
+        }
+        self.directory.listing = Some(Gathering { waiters: [id].to_vec(), ..Gathering::default() });
+        self.list_from(moment, 0);
+    }
+
+    /// Takes a page of the directory's list.
+    pub(crate) fn list_done(&mut self, moment: &mut Moment<'_>, answer: Option<Vec<u8>>) {
+        let page = answer.and_then(|bytes| postcard::from_bytes::<Listing>(&bytes).ok());
+        let Some(gathering) = &mut self.directory.listing else { return };
+        let more = page.is_some_and(|page| {
+            gathering.seen += page.machines.len() as u32;
+            gathering.keys.extend(page.machines.iter().map(|machine| machine.key));
+            !page.machines.is_empty()
+                && gathering.seen < page.total
+                && gathering.keys.len() < LISTED_MAX
+        });
+        if more {
+            let skip = gathering.seen;
+            self.list_from(moment, skip);
+        } else {
+            self.listing_complete(moment);
+        }
+    }
+
+    fn ask_who_is_the_hub(&mut self, moment: &mut Moment<'_>) {
+        let Some(hub) = &mut self.directory.hub else { return };
+        let deadline = moment.now + ANSWER_TIMEOUT;
+        let route = hub.address.clone();
+        match self.endpoint.identify(moment.now, route, deadline) {
+            Ok(handle) => hub.asked = Some(handle),
+            Err(_) => self.hub_silent(moment.now),
+        }
+    }
+
+    fn hub_silent(&mut self, now: Instant) {
+        self.directory.register_at = Some(now + RETRY);
+        self.stand(Standing::Silent);
+    }
+
+    /// Notes how the device stands with the directory, and says so if that is new.
+    fn stand(&mut self, standing: Standing) {
+        if self.directory.standing == standing {
+            return;
+        }
+        self.directory.standing = standing;
+        match standing {
+            Standing::Unknown => {}
+            Standing::Listed => self.notify(Notice::Registered),
+            Standing::Refused(refusal) => self.notify(Notice::Refused(refusal)),
+            Standing::Silent => self.notify(Notice::HubSilent),
+        }
+    }
+
+    fn register(&mut self, moment: &mut Moment<'_>) {
+        let Some(signed) = self.signed_record(moment) else { return };
+        self.directory.published = Some(self.endpoint.epoch());
+        self.directory.register_at = None;
+        let parameter = postcard::to_allocvec(&signed).unwrap_or_default();
+        if !self.call_hub(moment, function::REGISTER, parameter, Purpose::Register) {
+            self.hub_silent(moment.now);
+        }
+    }
+
+    /// What this device says of itself now, signed; `None` if it isn't enrolled.
+    pub(crate) fn signed_record(&mut self, moment: &Moment<'_>) -> Option<SignedRecord> {
+        let enrolled = self.identity.enrolled.clone()?;
+        self.directory.records = self.directory.records.saturating_add(1);
+        let unix_s = self.unix_time(moment).map_or(0, |time| time.seconds);
+        let machines = self.kernel.machines();
+        let record = DeviceRecord {
+            enrolment: enrolled.enrolment,
+            owner: enrolled.owner,
+            enrolment_signature: enrolled.signature,
+            sequence: u64::from(self.identity.boots) << 32 | u64::from(self.directory.records),
+            expires_unix_s: unix_s + self.config.record_lifetime.as_secs(),
+            epoch: self.endpoint.epoch(),
+            addresses: self.config.addresses.clone(),
+            device_machine: self.identity.machine_key,
+            machines: machines
+                .map(|info| (info.record.name.clone(), info.record.public_key))
+                .collect(),
+        };
+        Some(seal(self.identity.signing_key(), &record))
+    }
+
+    /// Calls the directory in the name of the device; `false` if it can't be called now.
+    fn call_hub(
+        &mut self,
+        moment: &mut Moment<'_>,
+        name: &str,
+        parameter: Vec<u8>,
+        purpose: Purpose,
+    ) -> bool {
+        let Some(KnownHub { address, key: Some(key), epoch, .. }) = self.directory.hub.clone()
+        else {
+            return false;
+        };
+        let call = OutgoingCall {
+            function: name.into(),
+            parameter: Some(parameter),
+            deadline: moment.now + ANSWER_TIMEOUT,
+            attempts: ATTEMPTS,
+        };
+        let from = self.identity.machine;
+        let sent =
+            self.endpoint.call(moment.now, moment.entropy, &from, &key, address, epoch, call);
+        sent.is_ok_and(|handle| {
+            self.outbound.insert(handle, purpose);
+            true
+        })
+    }
+
+    /// Takes a record that the directory found, if it proves itself.
+    fn learn(&mut self, found: Found, time: UnixTime) {
+        let Found { record, seen_at } = found;
+        let table = &mut self.directory.table;
+        let taken = table.accept(record.clone(), seen_at.clone(), time.seconds);
+        if taken == Err(Refusal::Full) {
+            let oldest = table.entries().min_by_key(|entry| entry.record.expires_unix_s);
+            if let Some(device) = oldest.map(|entry| entry.record.enrolment.device.clone()) {
+                table.forget(&device);
+            }
+            let _ = table.accept(record, seen_at, time.seconds);
+        }
+    }
+
+    fn list_from(&mut self, moment: &mut Moment<'_>, skip: u32) {
+        let parameter = postcard::to_allocvec(&ListFrom { skip }).unwrap_or_default();
+        if !self.call_hub(moment, function::LIST, parameter, Purpose::List) {
+            self.listing_complete(moment);
+        }
+    }
+
+    /// Gives the keys that were gathered, and those of peers heard of otherwise, to who waits.
+    fn listing_complete(&mut self, moment: &Moment<'_>) {
+        let Some(Gathering { mut keys, waiters, .. }) = self.directory.listing.take() else {
+            return;
+        };
+        keys.extend(self.peers.keys());
+        keys.sort_unstable();
+        keys.dedup();
+        let own =
+            |key: &PublicKey| self.kernel.machines().any(|info| info.record.public_key == *key);
+        let others: Vec<u8> =
+            keys.into_iter().filter(|key| !own(key)).flat_map(|key| key.0).collect();
+        for id in waiters {
+            self.kernel.complete(moment.now, id, Ok(Some(others.clone())));
+        }
+    }
+}

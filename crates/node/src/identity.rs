@@ -1,0 +1,118 @@
+//! Who the device is: its seed, its keys, its enrolment, and how often it has booted.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use tenure_crypto::{Seed, SigningKey, StaticSecret, machine_id};
+use tenure_hal::{Entropy, Flash};
+use tenure_store::{Store, TreeId, ValueKind};
+use tenure_wire::directory::Enrolment;
+use tenure_wire::{MachineId, PublicKey, Signature, VerifyingKey};
+
+use crate::node::BootError;
+
+/// Where the node keeps its own things; the kernel's trees count up from 0.
+const NODE_TREE: TreeId = TreeId(u16::MAX);
+const SEED_PATH: &str = "seed";
+const BOOTS_PATH: &str = "boots";
+const ENROLMENT_PATH: &str = "enrolment";
+
+/// A device's identity.
+pub(crate) struct Identity {
+    seed: Seed,
+    signing_key: SigningKey,
+    /// The id of the device's own machine.
+    pub(crate) machine: MachineId,
+    /// Its public key.
+    pub(crate) machine_key: PublicKey,
+    /// How often the device has booted, this time included.
+    pub(crate) boots: u32,
+    /// The owner's word that the device carries its name.
+    pub(crate) enrolled: Option<Enrolled>,
+}
+
+/// An enrolment as it is kept.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Enrolled {
+    pub(crate) enrolment: Enrolment,
+    pub(crate) owner: VerifyingKey,
+    pub(crate) signature: Signature,
+}
+
+impl Identity {
+    /// Takes up the identity in `store`, or makes one; counts the boot.
+    pub(crate) fn take_up<F: Flash>(
+        store: &mut Store<F>,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Self, BootError> {
+        let seed = match read(store, SEED_PATH)? {
+            Some(bytes) => {
+                let bytes: [u8; 32] = bytes.try_into().map_err(|_| BootError::Identity)?;
+                Seed::from_bytes(&bytes)
+            }
+            None => Self::generate(store, entropy)?,
+        };
+        let boots = read(store, BOOTS_PATH)?
+            .and_then(|bytes| bytes.try_into().ok().map(u32::from_le_bytes))
+            .unwrap_or(0)
+            .saturating_add(1);
+        write(store, BOOTS_PATH, &boots.to_le_bytes())?;
+        let enrolled = read(store, ENROLMENT_PATH)?
+            .and_then(|bytes| postcard::from_bytes::<Enrolled>(&bytes).ok());
+        let machine_key = seed.device_secret().public_key();
+        Ok(Self {
+            signing_key: seed.device_signing_key(),
+            machine: machine_id(&machine_key),
+            machine_key,
+            seed,
+            boots,
+            enrolled,
+        })
+    }
+
+    /// Keeps an enrolment that has been checked.
+    pub(crate) fn enrol<F: Flash>(
+        &mut self,
+        store: &mut Store<F>,
+        enrolled: Enrolled,
+    ) -> Result<(), BootError> {
+        let bytes = postcard::to_allocvec(&enrolled).map_err(|_| BootError::Identity)?;
+        write(store, ENROLMENT_PATH, &bytes)?;
+        self.enrolled = Some(enrolled);
+        Ok(())
+    }
+
+    pub(crate) fn device_secret(&self) -> StaticSecret {
+        self.seed.device_secret()
+    }
+
+    pub(crate) fn machine_secret(&self, salt: &[u8; 16]) -> StaticSecret {
+        self.seed.machine_secret(salt)
+    }
+
+    pub(crate) fn signing_key(&self) -> &SigningKey {
+        &self.signing_key
+    }
+
+    pub(crate) fn verifying_key(&self) -> VerifyingKey {
+        self.signing_key.verifying_key()
+    }
+
+    fn generate<F: Flash>(
+        store: &mut Store<F>,
+        entropy: &mut dyn Entropy,
+    ) -> Result<Seed, BootError> {
+        let seed = Seed::generate(entropy).map_err(|_| BootError::Entropy)?;
+        write(store, SEED_PATH, seed.as_bytes())?;
+        Ok(seed)
+    }
+}
+
+fn read<F: Flash>(store: &mut Store<F>, path: &str) -> Result<Option<Vec<u8>>, BootError> {
+    let value = store.get(NODE_TREE, path).map_err(BootError::Read)?;
+    Ok(value.map(|value| value.bytes))
+}
+
+fn write<F: Flash>(store: &mut Store<F>, path: &str, bytes: &[u8]) -> Result<(), BootError> {
+    store.set(NODE_TREE, path, ValueKind::Bytes, bytes).map_err(BootError::Write)
+}

@@ -1,0 +1,197 @@
+//! Installing: a package arrives in parts, is checked, translated, and becomes a machine.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tenure_crypto::machine_id;
+use tenure_hal::{Entropy, Flash};
+use tenure_kernel::{
+    CodeError, CodeRegion, Draft, Extent, InstallError, Installation, Kernel, MachineRecord,
+    host_functions,
+};
+use tenure_package::{Package, Placement};
+use tenure_store::ValueKind;
+use tenure_vm::{ImageSink, Limits, SinkFull, TranslateErrorKind, translate_bound};
+use tenure_wire::Digest;
+use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
+
+use crate::config::Config;
+use crate::identity::Identity;
+
+/// A package on its way to the device, kept in flash of its own until it is whole.
+pub(crate) struct Transfer<F> {
+    staging: F,
+    /// What has arrived, and how much there will be.
+    under_way: Option<Draft>,
+}
+
+impl<F: Flash> Transfer<F> {
+    pub(crate) fn new(staging: F) -> Self {
+        Self { staging, under_way: None }
+    }
+
+    /// Makes ready for a package of `bytes` bytes; one that was under way is dropped.
+    pub(crate) fn begin(&mut self, bytes: u32) -> Result<(), ControlError> {
+        let room = self.staging.geometry().bytes();
+        if bytes > room {
+            let message = alloc::format!("the package has {bytes} bytes, the device takes {room}");
+            return Err(ControlError::Full(message));
+        }
+        self.under_way = Some(Draft::new(Extent { offset: 0, bytes }));
+        Ok(())
+    }
+
+    /// Takes the next part.
+    pub(crate) fn chunk(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
+        let draft = self.under_way.as_mut().ok_or(ControlError::Transfer)?;
+        if bytes.len() > CHUNK_BYTES_MAX || offset != draft.appended() {
+            return Err(ControlError::Transfer);
+        }
+        draft.append(&mut self.staging, bytes).map_err(|error| match error {
+            CodeError::Full => ControlError::Transfer,
+            error => ControlError::Device(error.to_string()),
+        })
+    }
+
+    /// The whole package, if all of it has arrived.
+    pub(crate) fn complete(&mut self) -> Result<&[u8], ControlError> {
+        let draft = self.under_way.take().ok_or(ControlError::Transfer)?;
+        let bytes = draft.extent().bytes;
+        if draft.appended() != bytes {
+            return Err(ControlError::Transfer);
+        }
+        draft.finish(&mut self.staging).map_err(|error| ControlError::Device(error.to_string()))?;
+        let mapped = self.staging.mapped().ok_or_else(|| {
+            ControlError::Device("this board doesn't map its staging flash".to_string())
+        })?;
+        Ok(&mapped[..bytes as usize])
+    }
+}
+
+/// Checks a package and its placement, and makes a machine's record and image of them.
+///
+/// The image stands in code flash afterwards and belongs to nobody until the kernel takes the
+/// installation; whoever drops the installation releases its extent.
+pub(crate) fn prepare<F: Flash>(
+    kernel: &mut Kernel<F>,
+    identity: &Identity,
+    config: &Config,
+    entropy: &mut dyn Entropy,
+    package: &[u8],
+    placement: &[u8],
+) -> Result<Installation, ControlError> {
+    let package = Package::parse(package).map_err(refused)?;
+    package.verify().map_err(refused)?;
+    let placement = Placement::verify(placement, &config.owner.verifying_key).map_err(refused)?;
+    if placement.device != identity.verifying_key() {
+        return Err(ControlError::Refused("the placement is for another device".to_string()));
+    }
+    if placement.package != package.digest() {
+        return Err(ControlError::Refused("the placement is for another package".to_string()));
+    }
+    let salt = salt_for(kernel, &placement, entropy)?;
+    let public_key = identity.machine_secret(&salt).public_key();
+    let manifest = package.manifest();
+    let record = MachineRecord {
+        name: placement.machine.clone(),
+        public_key,
+        salt,
+        package: package.digest(),
+        package_name: manifest.name.clone(),
+        tenant: package.tenant(),
+        exports: manifest.exports.clone(),
+        budget: manifest.budget.within(placement.budget),
+        placement: placement.sequence,
+        image: translate_to_flash(kernel.code(), &package, &config.module)?,
+    };
+    Ok(Installation { id: machine_id(&public_key), record, initial_tree: initial_tree(&package) })
+}
+
+/// Why an installation that the kernel refused was refused, for the owner.
+pub(crate) fn not_installed(error: InstallError) -> ControlError {
+    match error {
+        InstallError::NoSlot | InstallError::StoreFull | InstallError::Code(CodeError::Full) => {
+            ControlError::Full(error.to_string())
+        }
+        InstallError::OtherTenant | InstallError::Stale | InstallError::InitialTree => {
+            ControlError::Refused(error.to_string())
+        }
+        _ => ControlError::Device(error.to_string()),
+    }
+}
+
+/// The salt of the machine that is replaced, which so keeps its key, or a new one.
+fn salt_for<F: Flash>(
+    kernel: &Kernel<F>,
+    placement: &Placement,
+    entropy: &mut dyn Entropy,
+) -> Result<[u8; 16], ControlError> {
+    let mut known = kernel.machines().filter(|info| info.record.name == placement.machine);
+    if let Some(info) = known.next() {
+        return Ok(info.record.salt);
+    }
+    let mut salt = [0; 16];
+    entropy.fill(&mut salt).map_err(|error| ControlError::Device(error.to_string()))?;
+    Ok(salt)
+}
+
+/// Translates the package's wasm into the longest free extent, and gives back what it doesn't need.
+fn translate_to_flash<F: Flash>(
+    code: &mut CodeRegion<F>,
+    package: &Package<'_>,
+    limits: &Limits,
+) -> Result<Extent, ControlError> {
+    let extent = code.reserve(code.free_bytes()).map_err(no_code_room)?;
+    let mut sink = CodeSink { draft: Draft::new(extent), region: code, error: None };
+    let Digest(digest) = package.digest();
+    let translated = translate_bound(package.code(), &host_functions(), limits, &digest, &mut sink);
+    let CodeSink { draft, region, error } = sink;
+    let outcome = match (translated, error) {
+        (Ok(()), _) => region.finish(draft).map_err(no_code_room),
+        (Err(_), Some(error)) => Err(no_code_room(error)),
+        (Err(error), None) if error.kind == TranslateErrorKind::SinkFull => {
+            Err(no_code_room(CodeError::Full))
+        }
+        (Err(error), None) => Err(ControlError::Refused(alloc::format!("its wasm: {error}"))),
+    };
+    if outcome.is_err() {
+        region.release(extent);
+    }
+    outcome
+}
+
+/// Code flash as the translator sees it.
+struct CodeSink<'a, F> {
+    region: &'a mut CodeRegion<F>,
+    draft: Draft,
+    error: Option<CodeError>,
+}
+
+impl<F: Flash> ImageSink for CodeSink<'_, F> {
+    fn write(&mut self, bytes: &[u8]) -> Result<(), SinkFull> {
+        self.region.append(&mut self.draft, bytes).map_err(|error| {
+            self.error = Some(error);
+            SinkFull
+        })
+    }
+}
+
+fn initial_tree(package: &Package<'_>) -> Vec<(String, ValueKind, Vec<u8>)> {
+    let kind = |kind| match kind {
+        tenure_package::ValueKind::Bytes => ValueKind::Bytes,
+        tenure_package::ValueKind::Text => ValueKind::Text,
+    };
+    let entries = package.tree().entries();
+    entries.map(|entry| (entry.path.to_string(), kind(entry.kind), entry.value.to_vec())).collect()
+}
+
+fn refused(error: impl core::fmt::Display) -> ControlError {
+    ControlError::Refused(error.to_string())
+}
+
+fn no_code_room(error: CodeError) -> ControlError {
+    match error {
+        CodeError::Full => ControlError::Full(error.to_string()),
+        _ => ControlError::Device(error.to_string()),
+    }
+}

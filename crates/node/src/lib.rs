@@ -1,0 +1,29 @@
+//! One device: machines, sessions, directory and owner, behind `poll`.
+//!
+//! Invariants:
+//! - Sans-IO: a board hands in time, randomness and datagrams, sends what [`Node::transmit`] gives,
+//!   and calls [`Node::poll`] again when its [`Wake`] says.
+//! - Each `poll` does a bounded amount of work: what is due, and one slice of one machine.
+//! - Only the owner's key is answered by the device's own machine; only what a package exports is
+//!   callable by others.
+//! - A record from the directory is used only if it proves itself and its owner is this device's.
+//!
+//! The heap is used for: the kernel and the sessions (see there), peers, log lines, directory
+//! records and calls under way, each bounded by a number in [`Config`].
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod config;
+mod control;
+mod directory;
+mod identity;
+mod install;
+mod log;
+mod node;
+mod outbound;
+mod peers;
+
+pub use config::{Config, Hub, Owner};
+pub use node::{BootError, Moment, Node, Notice, Parts, Wake};

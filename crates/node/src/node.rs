@@ -1,0 +1,375 @@
+//! The node: its parts, and how an event or a moment in time moves through them.
+
+use alloc::collections::{BTreeMap, VecDeque};
+use alloc::vec::Vec;
+use core::fmt;
+
+use tenure_crypto::machine_id;
+use tenure_directory::check_enrolment;
+use tenure_hal::{Entropy, Flash, Instant, UnixTime};
+use tenure_kernel::{DeliverError, Effect, Kernel, Ran, Ticket, World};
+use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
+use tenure_store::{FormatError, MountError, MountReport, ReadError, SetError, Store};
+use tenure_wire::control::LogLine;
+use tenure_wire::directory::{Enrolment, Refusal};
+use tenure_wire::frame::Declined;
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
+
+use crate::config::Config;
+use crate::directory::Directory;
+use crate::identity::{Enrolled, Identity};
+use crate::install::Transfer;
+use crate::log::Log;
+use crate::outbound::Outbound;
+use crate::peers::Peers;
+
+/// The flash that a board gives its node, in three parts of any size.
+pub struct Parts<F> {
+    /// For the store: what devices and machines keep.
+    pub store: F,
+    /// For images; must be mapped into memory.
+    pub code: F,
+    /// For a package while it arrives; must be mapped into memory.
+    pub staging: F,
+}
+
+/// What a board tells its node at each call.
+pub struct Moment<'a> {
+    /// The time since boot.
+    pub now: Instant,
+    /// The wall clock, on boards that have one.
+    pub unix_time: Option<UnixTime>,
+    /// Randomness.
+    pub entropy: &'a mut dyn Entropy,
+}
+
+/// When a node wants to be polled again, unless a datagram comes before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wake {
+    /// At once.
+    Now,
+    /// At that instant.
+    At(Instant),
+    /// Not by itself.
+    Never,
+}
+
+/// Something that whoever watches the device may want to see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Notice {
+    /// A line of a machine's log.
+    Log(LogLine),
+    /// The directory lists this device now.
+    Registered,
+    /// The directory refuses to list this device.
+    Refused(Refusal),
+    /// The directory doesn't answer.
+    HubSilent,
+}
+
+/// The most notices that wait to be taken; older ones make room.
+const NOTICES_MAX: usize = 256;
+
+/// One device.
+pub struct Node<F> {
+    pub(crate) config: Config,
+    pub(crate) identity: Identity,
+    pub(crate) kernel: Kernel<F>,
+    pub(crate) endpoint: Endpoint<Address>,
+    pub(crate) transfer: Transfer<F>,
+    pub(crate) peers: Peers,
+    pub(crate) directory: Directory,
+    pub(crate) outbound: Outbound,
+    pub(crate) log: Log,
+    /// Calls that came in and are being served, by the number the kernel knows them by.
+    served: BTreeMap<Ticket, IncomingCallHandle>,
+    tickets: u64,
+    notices: VecDeque<Notice>,
+    mount_report: MountReport,
+}
+
+impl<F: Flash> Node<F> {
+    /// Starts a node on its flash. A blank store is made ready; one that holds something else is
+    /// left alone.
+    ///
+    /// # Errors
+    /// As [`BootError`] says; nothing was overwritten.
+    pub fn boot(
+        mut config: Config,
+        parts: Parts<F>,
+        moment: &mut Moment<'_>,
+    ) -> Result<Self, BootError> {
+        config.kernel.device = Some(config.name.clone());
+        config.rpc.machines_max = config.rpc.machines_max.max(config.kernel.machines_max + 1);
+        let (mut store, mount_report) = mount_or_format(parts.store)?;
+        let identity = Identity::take_up(&mut store, moment.entropy)?;
+        let kernel_config = config.kernel.clone();
+        let kernel = Kernel::boot(store, parts.code, kernel_config, moment.now, machine_id)
+            .map_err(BootError::Read)?;
+        let endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
+            .map_err(BootError::Endpoint)?;
+        let mut node = Self {
+            transfer: Transfer::new(parts.staging),
+            peers: Peers::new(config.peers_max),
+            directory: Directory::new(&config, moment.now),
+            outbound: Outbound::default(),
+            log: Log::new(config.log_lines_max),
+            served: BTreeMap::new(),
+            tickets: 0,
+            notices: VecDeque::new(),
+            mount_report,
+            config,
+            identity,
+            kernel,
+            endpoint,
+        };
+        node.speak_for_all();
+        Ok(node)
+    }
+
+    /// The device's name.
+    pub fn name(&self) -> &Name {
+        &self.config.name
+    }
+
+    /// What mounting the store found.
+    pub fn mount_report(&self) -> &MountReport {
+        &self.mount_report
+    }
+
+    /// The device's own key, which an owner enrols.
+    pub fn device_key(&self) -> VerifyingKey {
+        self.identity.verifying_key()
+    }
+
+    /// The key of the device's own machine, which the owner talks to.
+    pub fn device_machine(&self) -> PublicKey {
+        self.identity.machine_key
+    }
+
+    /// Whether the owner has given this device its name.
+    pub fn is_enrolled(&self) -> bool {
+        self.identity.enrolled.as_ref().is_some_and(|enrolled| {
+            enrolled.enrolment.device == self.config.name
+                && enrolled.owner == self.config.owner.verifying_key
+        })
+    }
+
+    /// Takes the owner's word that this device carries its name.
+    ///
+    /// # Errors
+    /// [`BootError::Enrolment`] if it is for another device or name or isn't signed by the owner,
+    /// or the store's error.
+    pub fn enrol(&mut self, enrolment: Enrolment, signature: Signature) -> Result<(), BootError> {
+        let owner = self.config.owner.verifying_key;
+        if enrolment.device != self.config.name
+            || enrolment.device_key != self.identity.verifying_key()
+            || check_enrolment(&owner, &enrolment, &signature).is_err()
+        {
+            return Err(BootError::Enrolment);
+        }
+        let enrolled = Enrolled { enrolment, owner, signature };
+        self.identity.enrol(self.kernel.store(), enrolled)
+    }
+
+    /// Takes a datagram that came from `from`.
+    pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
+        self.endpoint.receive(moment.now, moment.entropy, from, datagram);
+        self.attend_to_sessions(moment);
+    }
+
+    /// Does what is due and runs one slice of one machine.
+    pub fn poll(&mut self, moment: &mut Moment<'_>) -> Wake {
+        self.endpoint.poll(moment.now, moment.entropy);
+        self.attend_to_sessions(moment);
+        self.attend_to_directory(moment);
+        let ran = self.kernel.run(&mut World {
+            now: moment.now,
+            unix_time: self.unix_time(moment),
+            entropy: moment.entropy,
+        });
+        self.attend_to_effects(moment);
+        match ran {
+            Ran::Slice => Wake::Now,
+            Ran::Idle { until } => {
+                let timers = [until, self.endpoint.poll_at(), self.directory_wakes_at()];
+                match timers.into_iter().flatten().min() {
+                    Some(at) if at <= moment.now => Wake::Now,
+                    Some(at) => Wake::At(at),
+                    None => Wake::Never,
+                }
+            }
+        }
+    }
+
+    /// The next datagram to send, and where to.
+    pub fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
+        self.endpoint.transmit()
+    }
+
+    /// The next thing to show, if anybody watches.
+    pub fn notice(&mut self) -> Option<Notice> {
+        self.notices.pop_front()
+    }
+
+    /// The wall clock: the board's, or what the directory told.
+    pub(crate) fn unix_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        moment.unix_time.or_else(|| self.directory.unix_time(moment.now))
+    }
+
+    pub(crate) fn notify(&mut self, notice: Notice) {
+        if self.notices.len() >= NOTICES_MAX {
+            self.notices.pop_front();
+        }
+        self.notices.push_back(notice);
+    }
+
+    /// Opens sessions in the name of a machine from now on.
+    pub(crate) fn speak_for(&mut self, id: MachineId, salt: &[u8; 16]) {
+        let added = self.endpoint.add_machine(self.identity.machine_secret(salt));
+        debug_assert!(added.is_ok_and(|added| added == id), "the endpoint takes every machine");
+    }
+
+    fn speak_for_all(&mut self) {
+        let own = self.endpoint.add_machine(self.identity.device_secret());
+        debug_assert!(own.is_ok());
+        self.endpoint.identify_as(&self.identity.machine);
+        let salts: Vec<_> =
+            self.kernel.machines().map(|info| (info.id, info.record.salt)).collect();
+        for (id, salt) in salts {
+            self.speak_for(id, &salt);
+        }
+    }
+
+    fn attend_to_sessions(&mut self, moment: &mut Moment<'_>) {
+        while let Some(event) = self.endpoint.event() {
+            match event {
+                Event::IncomingCall { handle, to, peer, function, parameter, .. } => {
+                    self.take_call(moment, handle, to, peer, &function, parameter);
+                }
+                Event::CallDone { handle, result } => self.call_done(moment, handle, result),
+                Event::PeerSeen { peer, from, .. } => {
+                    if peer != self.config.owner.machine && !self.directory.is_hub(&peer) {
+                        self.peers.heard(moment.now, peer, from, None);
+                    }
+                }
+                Event::Identified { handle, identity } => {
+                    self.hub_identified(moment.now, handle, identity);
+                }
+            }
+        }
+    }
+
+    fn attend_to_effects(&mut self, moment: &mut Moment<'_>) {
+        while let Some(effect) = self.kernel.effect() {
+            match effect {
+                Effect::Call(call) => self.route(moment, call),
+                Effect::Resolve { id, target } => self.resolve(moment, id, target),
+                Effect::Peers { id } => self.list_peers(moment, id),
+                Effect::Reply { ticket, result } => {
+                    if let Some(handle) = self.served.remove(&ticket) {
+                        self.endpoint.reply(moment.now, handle, result.map_err(declined));
+                    }
+                }
+                Effect::Log(entry) => {
+                    let line = self.log.push(entry).clone();
+                    self.notify(Notice::Log(line));
+                }
+            }
+        }
+    }
+
+    fn take_call(
+        &mut self,
+        moment: &mut Moment<'_>,
+        handle: IncomingCallHandle,
+        to: MachineId,
+        peer: PublicKey,
+        function: &str,
+        parameter: Option<Vec<u8>>,
+    ) {
+        if to == self.identity.machine {
+            let parameter = parameter.unwrap_or_default();
+            let answer = self.serve_owner(moment, &peer, function, &parameter);
+            self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
+            return;
+        }
+        let ticket = Ticket(self.tickets);
+        self.tickets += 1;
+        match self.kernel.deliver(to, Some(peer), function, parameter, ticket) {
+            Ok(()) => {
+                self.served.insert(ticket, handle);
+            }
+            Err(error) => self.endpoint.reply(moment.now, handle, Err(not_delivered(error))),
+        }
+    }
+}
+
+fn mount_or_format<F: Flash>(flash: F) -> Result<(Store<F>, MountReport), BootError> {
+    let mut flash = flash;
+    match Store::mount(&mut flash) {
+        Ok(_) => {}
+        Err(MountError::Blank) => {
+            Store::format(&mut flash).map_err(BootError::Format)?;
+        }
+        Err(error) => return Err(BootError::Mount(error)),
+    }
+    Store::mount(flash).map_err(BootError::Mount)
+}
+
+/// What a caller elsewhere is told of a task that failed: nothing of the machine's inside.
+fn declined(error: HostError) -> Declined {
+    match error {
+        HostError::Full => Declined::Busy,
+        HostError::TooLong => Declined::TooLong,
+        _ => Declined::Execution,
+    }
+}
+
+fn not_delivered(error: DeliverError) -> Declined {
+    match error {
+        DeliverError::NoSuchMachine => Declined::NoSuchMachine,
+        DeliverError::NoSuchFunction => Declined::NoSuchFunction,
+        DeliverError::Busy => Declined::Busy,
+        DeliverError::TooLong => Declined::TooLong,
+    }
+}
+
+/// Why a node doesn't start, or isn't enrolled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BootError {
+    /// The store's flash holds no store that can be taken up.
+    Mount(MountError),
+    /// A blank flash can't be made a store.
+    Format(FormatError),
+    /// The node's own values can't be read.
+    Read(ReadError),
+    /// The node's own values can't be written.
+    Write(SetError),
+    /// What the store holds as the device's identity is none.
+    Identity,
+    /// No randomness to make an identity.
+    Entropy,
+    /// The session limits don't fit one another, or there is no randomness for them.
+    Endpoint(EndpointError),
+    /// The enrolment is for another device or name, or isn't signed by the owner.
+    Enrolment,
+}
+
+impl fmt::Display for BootError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Mount(error) => write!(f, "the store can't be taken up: {error}"),
+            Self::Format(error) => write!(f, "the flash can't be made a store: {error}"),
+            Self::Read(error) => write!(f, "the node's own values can't be read: {error}"),
+            Self::Write(error) => write!(f, "the node's own values can't be written: {error}"),
+            Self::Identity => f.write_str("the stored identity is damaged"),
+            Self::Entropy => f.write_str("there is no randomness to make an identity"),
+            Self::Endpoint(error) => write!(f, "sessions: {error}"),
+            Self::Enrolment => f.write_str("the enrolment isn't this owner's for this device"),
+        }
+    }
+}
+
+impl core::error::Error for BootError {}

@@ -1,0 +1,220 @@
+//! Calls that leave the device: whom they mean, which way they go, what comes back.
+
+use alloc::collections::BTreeMap;
+use alloc::vec::Vec;
+
+use tenure_crypto::machine_id;
+use tenure_hal::Flash;
+use tenure_kernel::{CallId, OutgoingCall};
+use tenure_rpc::{CallError, CallHandle, Failure};
+use tenure_wire::datagram::Epoch;
+use tenure_wire::directory::Query;
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Address, PublicKey, Target};
+
+use crate::node::{Moment, Node};
+
+/// What has left the device and is not answered yet.
+#[derive(Debug, Default)]
+pub(crate) struct Outbound {
+    under_way: BTreeMap<CallHandle, Purpose>,
+}
+
+/// What a call is for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// A machine made it.
+    Machine(CallId, PublicKey),
+    /// To be listed in the directory.
+    Register,
+    /// To find a device's record.
+    Query(Query),
+    /// To list machines.
+    List,
+}
+
+/// Who waits for a record.
+#[derive(Clone, Debug)]
+pub(crate) enum Waiter {
+    /// A call to be sent.
+    Call(OutgoingCall),
+    /// A machine that wants to know the key.
+    Resolve(CallId, Target),
+}
+
+/// A machine elsewhere and the way to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Route {
+    pub(crate) key: PublicKey,
+    pub(crate) address: Address,
+    pub(crate) epoch: Option<Epoch>,
+}
+
+impl Outbound {
+    pub(crate) fn insert(&mut self, handle: CallHandle, purpose: Purpose) {
+        self.under_way.insert(handle, purpose);
+    }
+}
+
+impl<F: Flash> Node<F> {
+    /// Sends a machine's call on its way, by way of the directory if its target isn't known.
+    pub(crate) fn route(&mut self, moment: &mut Moment<'_>, call: OutgoingCall) {
+        match self.locate(moment, &call.target) {
+            Some(route) => self.send(moment, call, route),
+            None => match query_of(&call.target) {
+                Some(query) => self.ask_directory(moment, query, Waiter::Call(call)),
+                None => self.kernel.complete(moment.now, call.id, Err(HostError::NotFound)),
+            },
+        }
+    }
+
+    /// Finds the key that `target` stands for.
+    pub(crate) fn resolve(&mut self, moment: &mut Moment<'_>, id: CallId, target: Target) {
+        match (self.locate(moment, &target), query_of(&target)) {
+            (Some(route), _) => self.resolved(moment, id, &route),
+            (None, Some(query)) => self.ask_directory(moment, query, Waiter::Resolve(id, target)),
+            (None, None) => self.kernel.complete(moment.now, id, Err(HostError::NotFound)),
+        }
+    }
+
+    /// Lets whoever waited for a record go on, now that `answered` says whether the directory did.
+    pub(crate) fn record_arrived(
+        &mut self,
+        moment: &mut Moment<'_>,
+        waiter: Waiter,
+        answered: bool,
+    ) {
+        let error = if answered { HostError::NotFound } else { HostError::Unreachable };
+        match waiter {
+            Waiter::Call(call) => match self.locate(moment, &call.target) {
+                Some(route) => self.send(moment, call, route),
+                None => self.kernel.complete(moment.now, call.id, Err(error)),
+            },
+            Waiter::Resolve(id, target) => match self.locate(moment, &target) {
+                Some(route) => self.resolved(moment, id, &route),
+                None => self.kernel.complete(moment.now, id, Err(error)),
+            },
+        }
+    }
+
+    /// Takes the end of a call.
+    pub(crate) fn call_done(
+        &mut self,
+        moment: &mut Moment<'_>,
+        handle: CallHandle,
+        result: Result<Option<Vec<u8>>, Failure>,
+    ) {
+        match self.outbound.under_way.remove(&handle) {
+            None => {}
+            Some(Purpose::Machine(id, peer)) => {
+                if let Err(failure) = &result {
+                    self.doubt(&peer, *failure);
+                }
+                self.kernel.complete(moment.now, id, result.map_err(host_error));
+            }
+            Some(Purpose::Register) => self.registration_done(moment, result.ok().flatten()),
+            Some(Purpose::Query(query)) => {
+                self.query_done(moment, &query, result.map_err(|_| ()));
+            }
+            Some(Purpose::List) => self.list_done(moment, result.ok().flatten()),
+        }
+    }
+
+    /// The way to `target` as far as is known here.
+    fn locate(&self, moment: &Moment<'_>, target: &Target) -> Option<Route> {
+        match target {
+            Target::Own | Target::Local(_) => None,
+            Target::Remote { machine, device } => {
+                let entry = self.record(moment, &Query::Device(device.clone()))?;
+                let named = |(name, _): &&(_, _)| name == machine;
+                let (_, key) = entry.record.machines.iter().find(named)?;
+                self.way_to(moment, key)
+            }
+            Target::Id(id) => {
+                let known = self.peers.key_of(*id).or_else(|| {
+                    let entry = self.record(moment, &Query::Id(*id))?;
+                    let keys = entry.record.machines.iter().map(|(_, key)| *key);
+                    keys.into_iter().find(|key| machine_id(key) == *id)
+                });
+                self.way_to(moment, &known?)
+            }
+            Target::Key(key) => self.way_to(moment, key),
+        }
+    }
+
+    /// The way to the machine with `key`: as the directory's record says, or where it was heard.
+    fn way_to(&self, moment: &Moment<'_>, key: &PublicKey) -> Option<Route> {
+        if let Some(entry) = self.record(moment, &Query::Key(*key)) {
+            let (address, epoch) = (entry.seen_at.clone(), Some(entry.record.epoch));
+            return Some(Route { key: *key, address, epoch });
+        }
+        let peer = self.peers.get(key)?;
+        Some(Route { key: *key, address: peer.address.clone(), epoch: peer.epoch })
+    }
+
+    fn send(&mut self, moment: &mut Moment<'_>, call: OutgoingCall, route: Route) {
+        let outgoing = tenure_rpc::OutgoingCall {
+            function: call.function,
+            parameter: call.parameter,
+            deadline: call.deadline,
+            attempts: call.attempts,
+        };
+        let sent = self.endpoint.call(
+            moment.now,
+            moment.entropy,
+            &call.from,
+            &route.key,
+            route.address,
+            route.epoch,
+            outgoing,
+        );
+        match sent {
+            Ok(handle) => self.outbound.insert(handle, Purpose::Machine(call.id, route.key)),
+            Err(error) => self.kernel.complete(moment.now, call.id, Err(not_sent(error))),
+        }
+    }
+
+    fn resolved(&mut self, moment: &Moment<'_>, id: CallId, route: &Route) {
+        self.kernel.complete(moment.now, id, Ok(Some(route.key.0.to_vec())));
+    }
+
+    /// Forgets where a machine was thought to be if it isn't there.
+    fn doubt(&mut self, peer: &PublicKey, failure: Failure) {
+        if matches!(failure, Failure::Unreachable | Failure::NoSuchMachine | Failure::Deadline) {
+            self.peers.forget(peer);
+            self.directory.forget(peer);
+        }
+    }
+}
+
+/// What to ask the directory for, if it can know.
+fn query_of(target: &Target) -> Option<Query> {
+    match target {
+        Target::Own | Target::Local(_) => None,
+        Target::Remote { device, .. } => Some(Query::Device(device.clone())),
+        Target::Id(id) => Some(Query::Id(*id)),
+        Target::Key(key) => Some(Query::Key(*key)),
+    }
+}
+
+fn not_sent(error: CallError) -> HostError {
+    match error {
+        CallError::UnknownMachine => HostError::Device,
+        CallError::Function => HostError::Invalid,
+        CallError::TooLong => HostError::TooLong,
+        CallError::Busy => HostError::Full,
+    }
+}
+
+fn host_error(failure: Failure) -> HostError {
+    match failure {
+        Failure::Execution => HostError::Execution,
+        Failure::NoSuchFunction | Failure::NoSuchMachine => HostError::NotFound,
+        Failure::Denied => HostError::Denied,
+        Failure::Busy => HostError::Full,
+        Failure::TooLong => HostError::TooLong,
+        Failure::Unreachable => HostError::Unreachable,
+        Failure::Deadline => HostError::Deadline,
+        Failure::OutcomeUnknown => HostError::Unknown,
+    }
+}
