@@ -6,11 +6,21 @@
 #![forbid(unsafe_code)]
 
 pub mod build;
+pub mod call;
+pub mod client;
 pub mod completions;
+pub mod device;
 pub mod home;
+pub mod hub;
+pub mod install;
+pub mod list;
 pub mod module;
+pub mod output;
 pub mod pack;
 pub mod project;
 pub mod project_file;
+pub mod run;
 pub mod sdk;
+pub mod stop;
 pub mod toolchain;
+pub mod whom;

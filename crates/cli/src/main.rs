@@ -5,7 +5,8 @@ use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
-use tenure_cli::{build, completions, project};
+use tenure_cli::output::Output;
+use tenure_cli::{build, call, completions, device, hub, install, list, project, run};
 
 /// Runs many tenants' programs on small computers.
 #[derive(Parser)]
@@ -23,12 +24,22 @@ struct CommandLine {
 enum Command {
     New(project::Arguments),
     Build(build::Arguments),
+    Run(run::Arguments),
+    Device(device::Arguments),
+    Hub(hub::Arguments),
+    Install(install::Arguments),
+    Remove(install::RemoveArguments),
+    List(list::ListArguments),
+    Call(call::Arguments),
+    Tree(list::TreeArguments),
+    Log(list::LogArguments),
+    Key(list::KeyArguments),
     Completions(completions::Arguments),
 }
 
 fn main() -> ExitCode {
     let CommandLine { json, command } = CommandLine::parse();
-    match run(json, &command) {
+    match execute(json, &command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -37,10 +48,21 @@ fn main() -> ExitCode {
     }
 }
 
-fn run(json: bool, command: &Command) -> anyhow::Result<()> {
+fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
+    let output = Output::new(json);
     match command {
         Command::New(arguments) => project::run(arguments, json),
         Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, json),
+        Command::Run(arguments) => run::run(arguments, &output),
+        Command::Device(arguments) => device::run(arguments, &output),
+        Command::Hub(arguments) => hub::run(arguments, &output),
+        Command::Install(arguments) => install::run(arguments, &output),
+        Command::Remove(arguments) => install::remove(arguments, &output),
+        Command::List(arguments) => list::list(arguments, &output),
+        Command::Call(arguments) => call::run(arguments, &output),
+        Command::Tree(arguments) => list::tree(arguments, &output),
+        Command::Log(arguments) => list::log(arguments, &output),
+        Command::Key(arguments) => list::key(arguments, &output),
         Command::Completions(arguments) => {
             completions::run(arguments, CommandLine::command());
             Ok(())

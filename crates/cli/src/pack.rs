@@ -2,6 +2,7 @@
 
 use tenure_crypto::SigningKey;
 use tenure_package::{Capabilities, CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
+use tenure_vm::Limits;
 
 use crate::module::Module;
 use crate::project_file::ProjectFile;
@@ -47,6 +48,9 @@ pub enum PackError {
         /// What it is.
         found: &'static str,
     },
+    /// No device would run it.
+    #[error("devices don't run this code: {0}")]
+    Code(tenure_vm::TranslateError),
     /// It is beyond a limit of packages.
     #[error(transparent)]
     Package(#[from] PackageError),
@@ -63,6 +67,7 @@ pub fn pack(
     key: &SigningKey,
 ) -> Result<Vec<u8>, PackError> {
     let exports = exports(project, &module)?;
+    check_code(&module.code)?;
     if module.memory_bytes > u64::from(project.budget.memory_bytes) {
         return Err(PackError::Memory {
             needed: module.memory_bytes,
@@ -87,6 +92,13 @@ pub fn pack(
     };
     let builder = PackageBuilder::new(manifest, module.code)?;
     Ok(add_values(builder, "", &project.tree)?.sign(key)?)
+}
+
+/// Does what a device does when the package is installed there, so that its developer, and not its
+/// user, learns of a mistake.
+fn check_code(code: &[u8]) -> Result<(), PackError> {
+    let (host, limits) = (tenure_kernel::host_functions(), Limits::default());
+    tenure_vm::translate(code, &host, &limits, &mut Vec::new()).map_err(PackError::Code)
 }
 
 /// What the package offers: what the project says, or all that the code has.

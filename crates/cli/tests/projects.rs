@@ -91,6 +91,14 @@ fn code_that_needs_more_than_a_device_has_is_refused() {
 }
 
 #[test]
+fn code_that_no_device_runs_is_refused() {
+    let source = "void run(void);\n__asm__(\".globl run\\n.export_name run, run\\nrun:\\n\"\n\
+                  \".functype run () -> ()\\nv128.const 0, 0\\ndrop\\nend_function\\n\");\n";
+    let error = complaint(HEAD, source);
+    assert!(error.contains("devices don't run this code"), "{error}");
+}
+
+#[test]
 fn code_that_does_not_compile_is_shown() {
     let error = complaint(HEAD, "int broken(\n");
     assert!(error.contains("src/main.c:1") && error.contains("doesn't compile"), "{error}");

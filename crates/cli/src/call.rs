@@ -1,0 +1,114 @@
+//! `tenure call`: calling a function of a machine.
+
+use std::io::{Read as _, Write as _};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use tenure_rpc::Failure;
+use tenure_wire::Target;
+use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
+
+use crate::client::Client;
+use crate::home::Home;
+use crate::output::Output;
+use crate::whom::Where;
+
+/// Call a function of a machine and print its result.
+///
+/// The machine is one on the device, or with @ one on any device that the hub knows.
+///
+/// Example: tenure call thermostat set 21.5
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The machine: NAME, NAME@DEVICE, #ID or #KEY.
+    machine: Target,
+    /// The function.
+    function: String,
+    /// The parameter; `-` reads it from standard input. Without it the parameter is null.
+    parameter: Option<String>,
+    /// How long to wait, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
+    timeout: f64,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `tenure call`.
+///
+/// # Errors
+/// The machine isn't known, can't be reached, or fails.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let parameter = read_parameter(arguments.parameter.as_deref())?;
+    let function = &arguments.function;
+    if function.is_empty() || function.len() > FUNCTION_BYTES_MAX {
+        bail!("a function's name has 1 to {FUNCTION_BYTES_MAX} bytes");
+    }
+    let timeout = Duration::try_from_secs_f64(arguments.timeout)
+        .context("--timeout takes a number of seconds, as in --timeout 2.5")?;
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let route = arguments.place.machine(&mut client, &arguments.machine)?;
+    let result = client
+        .call(&route, function, parameter, timeout)
+        .map_err(|failure| explain(failure, &arguments.machine, function))?;
+    print(result.as_deref(), output)
+}
+
+fn read_parameter(argument: Option<&str>) -> anyhow::Result<Option<Vec<u8>>> {
+    let parameter = match argument {
+        Some("-") => {
+            let mut bytes = Vec::new();
+            let limit = PARAMETER_BYTES_MAX as u64 + 1;
+            std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
+            Some(bytes)
+        }
+        argument => argument.map(|text| text.as_bytes().to_vec()),
+    };
+    if parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX) {
+        bail!("the parameter is over the limit of {PARAMETER_BYTES_MAX} bytes");
+    }
+    Ok(parameter)
+}
+
+fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error {
+    anyhow::Error::msg(match failure {
+        Failure::Execution => {
+            format!("`{function}` failed: execution error; see `tenure log {machine}`")
+        }
+        Failure::NoSuchFunction => {
+            format!("{machine} has no function `{function}`; see what it has with `tenure list`")
+        }
+        Failure::NoSuchMachine => format!("{machine} is not on its device any more"),
+        Failure::Busy => format!("{machine} is busy: its queue is full; try again"),
+        Failure::Unreachable => format!("the device of {machine} doesn't answer"),
+        Failure::Deadline => {
+            format!("{machine} gave no answer in time; it may still run (see --timeout)")
+        }
+        failure => format!("{machine}: {failure}"),
+    })
+}
+
+fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {
+    let text = result.map(std::str::from_utf8);
+    if output.is_json() {
+        let object = match (result, text) {
+            (None, _) => serde_json::json!({ "result": null }),
+            (_, Some(Ok(text))) => serde_json::json!({ "result": text }),
+            (Some(bytes), _) => serde_json::json!({ "result_hex": hex(bytes) }),
+        };
+        output.line("", &object);
+        return Ok(());
+    }
+    match (result, text) {
+        (None, _) => Ok(()),
+        (_, Some(Ok(text))) => {
+            output.line(text, &serde_json::Value::Null);
+            Ok(())
+        }
+        (Some(bytes), _) => std::io::stdout().write_all(bytes).context("standard output"),
+    }
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,273 @@
+//! The owner's end: sessions with devices and the hub over UDP, as a blocking client.
+
+use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::time::Duration;
+
+use anyhow::{Context as _, anyhow, bail};
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
+use tenure_crypto::{Seed, SigningKey, StaticSecret};
+use tenure_hal::{Clock as _, Link as _};
+use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, Identity, OutgoingCall};
+use tenure_wire::control::{Answer, DeviceStatus, function};
+use tenure_wire::datagram::Epoch;
+use tenure_wire::{Address, MachineId, PublicKey};
+
+use crate::home::Home;
+
+/// How long a device or hub may take to say who it is.
+const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long a control function may take.
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
+/// How often something is sent without an answer before the peer counts as unreachable.
+const ATTEMPTS: u8 = 5;
+
+/// The keys of the user who runs the command.
+pub struct OwnerKeys {
+    /// Signs enrolments and placements.
+    pub signing_key: SigningKey,
+    /// Opens sessions.
+    pub machine: StaticSecret,
+}
+
+impl OwnerKeys {
+    /// The keys in the user's folder, made at their first use.
+    ///
+    /// # Errors
+    /// As [`Home::owner_key`].
+    pub fn of(home: &Home) -> anyhow::Result<Self> {
+        let signing_key = home.owner_key()?;
+        let machine = Seed::from_bytes(&signing_key.to_bytes()).device_secret();
+        Ok(Self { signing_key, machine })
+    }
+
+    /// The owner as a device's configuration names it.
+    pub fn owner(&self) -> tenure_node::Owner {
+        tenure_node::Owner {
+            verifying_key: self.signing_key.verifying_key(),
+            machine: self.machine.public_key(),
+        }
+    }
+}
+
+/// Calls machines, and waits.
+pub struct Client {
+    endpoint: Endpoint<Address>,
+    link: UdpLink,
+    clock: LinuxClock,
+    entropy: LinuxEntropy,
+    own: MachineId,
+    keys: OwnerKeys,
+}
+
+/// A machine that can be called: its key and the way to it.
+#[derive(Clone, Debug)]
+pub struct Route {
+    /// Its key.
+    pub key: PublicKey,
+    /// Where its device is.
+    pub address: Address,
+    /// Its device's epoch, if known.
+    pub epoch: Option<Epoch>,
+}
+
+/// A device that has proved to be the owner's.
+#[derive(Clone, Debug)]
+pub struct Device {
+    /// The way to the device's own machine.
+    pub route: Route,
+    /// What it said of itself.
+    pub status: DeviceStatus,
+}
+
+impl Client {
+    /// A client with the keys in the user's folder.
+    ///
+    /// # Errors
+    /// The keys can't be had, or no socket.
+    pub fn new(home: &Home) -> anyhow::Result<Self> {
+        let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+        let keys = OwnerKeys::of(home)?;
+        let mut endpoint = Endpoint::new(Config::default(), clock.now(), &mut entropy)?;
+        let own = endpoint.add_machine(keys.machine.clone())?;
+        let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
+        Ok(Self { endpoint, link, clock, entropy, own, keys })
+    }
+
+    /// The user's keys.
+    pub fn keys(&self) -> &OwnerKeys {
+        &self.keys
+    }
+
+    /// The seconds since 1970 UTC by this computer's clock.
+    pub fn unix_s(&self) -> u64 {
+        self.clock.unix_time().map_or(0, |time| time.seconds)
+    }
+
+    /// Asks who is at `address`. The answer proves nothing yet.
+    ///
+    /// # Errors
+    /// Nobody answers.
+    pub fn identify(&mut self, address: SocketAddr, what: &str) -> anyhow::Result<Identity> {
+        let deadline = self.clock.now() + IDENTIFY_TIMEOUT;
+        let now = self.clock.now();
+        let handle = self.endpoint.identify(now, address.into(), deadline)?;
+        loop {
+            match self.next_event()? {
+                Event::Identified { handle: answered, identity } if answered == handle => {
+                    return identity.ok_or_else(|| no_answer(what, address));
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// Opens a session with the device at `address` and lets it prove that this user enrolled it.
+    ///
+    /// # Errors
+    /// Nobody answers, it belongs to somebody else, or it isn't what it says.
+    pub fn device(&mut self, address: SocketAddr) -> anyhow::Result<Device> {
+        let identity = self.identify(address, "device")?;
+        let key = identity.key.context("what answers there has no key of its own")?;
+        let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
+        let status: DeviceStatus = self
+            .control(&route, function::STATUS, &())
+            .with_context(|| format!("the device at {address}"))?;
+        let record = status.record.as_ref().ok_or_else(|| {
+            anyhow!("the device at {address} isn't enrolled by its owner; start it once with the owner's key at hand")
+        })?;
+        let proven = tenure_directory::open(record, self.unix_s())
+            .map_err(|refusal| anyhow!("what answers at {address} can't be trusted: {refusal}"))?;
+        if proven.owner != self.keys.signing_key.verifying_key() || proven.device_machine != key {
+            bail!("what answers at {address} is not a device of yours");
+        }
+        Ok(Device { route, status })
+    }
+
+    /// Calls a control function of a device's own machine.
+    ///
+    /// # Errors
+    /// The device can't be reached, or refuses.
+    pub fn control<P: Serialize, R: DeserializeOwned>(
+        &mut self,
+        route: &Route,
+        name: &str,
+        parameter: &P,
+    ) -> anyhow::Result<R> {
+        let parameter = postcard::to_allocvec(parameter)?;
+        let answer = self
+            .call(route, name, Some(parameter), CONTROL_TIMEOUT)
+            .map_err(|failure| unanswered(failure, &route.address))?
+            .context("the device gave no answer to that request: it runs another version")?;
+        let answer: Answer<R> = postcard::from_bytes(&answer)
+            .map_err(|_| anyhow!("the device's answer can't be read: it runs another version"))?;
+        Ok(answer?)
+    }
+
+    /// Calls a function of a machine and waits for its result.
+    ///
+    /// # Errors
+    /// As [`Failure`] says.
+    pub fn call(
+        &mut self,
+        route: &Route,
+        name: &str,
+        parameter: Option<Vec<u8>>,
+        timeout: Duration,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let handle = self.start_call(route, name, parameter, timeout)?;
+        loop {
+            match self.next_event().map_err(|_| Failure::Unreachable)? {
+                Event::CallDone { handle: done, result } if done == handle => return result,
+                _ => {}
+            }
+        }
+    }
+
+    fn start_call(
+        &mut self,
+        route: &Route,
+        name: &str,
+        parameter: Option<Vec<u8>>,
+        timeout: Duration,
+    ) -> Result<CallHandle, Failure> {
+        let now = self.clock.now();
+        let call = OutgoingCall {
+            function: name.to_string(),
+            parameter,
+            deadline: now + timeout,
+            attempts: ATTEMPTS,
+        };
+        let (address, epoch) = (route.address.clone(), route.epoch);
+        self.endpoint
+            .call(now, &mut self.entropy, &self.own, &route.key, address, epoch, call)
+            .map_err(|error| match error {
+                tenure_rpc::CallError::TooLong => Failure::TooLong,
+                tenure_rpc::CallError::Function => Failure::NoSuchFunction,
+                _ => Failure::Busy,
+            })
+    }
+
+    /// Moves datagrams until something happens.
+    fn next_event(&mut self) -> anyhow::Result<Event<Address>> {
+        let mut datagram = vec![0; 65_536];
+        loop {
+            if let Some(event) = self.endpoint.event() {
+                return Ok(event);
+            }
+            self.endpoint.poll(self.clock.now(), &mut self.entropy);
+            self.send_all()?;
+            if let Some(event) = self.endpoint.event() {
+                return Ok(event);
+            }
+            let at = self.endpoint.poll_at();
+            let wait = at.map_or(IDENTIFY_TIMEOUT, |at| at.since(self.clock.now()));
+            self.link.wait(wait)?;
+            while let Some((length, from)) = self.link.receive(&mut datagram)? {
+                let now = self.clock.now();
+                self.endpoint.receive(now, &mut self.entropy, from.into(), &datagram[..length]);
+            }
+            self.send_all()?;
+        }
+    }
+
+    fn send_all(&mut self) -> anyhow::Result<()> {
+        while let Some((to, datagram)) = self.endpoint.transmit() {
+            // A datagram that isn't sent is one that is lost: it will be sent again.
+            if let Address::Udp(to) = to {
+                let _ = self.link.send(&to, &datagram);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Reads `HOST:PORT`, or `HOST` with `port`.
+///
+/// # Errors
+/// The host isn't known.
+pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
+    let with_port = if text.contains(':') { text.to_string() } else { format!("{text}:{port}") };
+    with_port
+        .to_socket_addrs()
+        .ok()
+        .and_then(|mut addresses| addresses.next())
+        .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))
+}
+
+fn no_answer(what: &str, address: SocketAddr) -> anyhow::Error {
+    anyhow!(
+        "no {what} answers at {address}; is it running, and is the address right? \
+         Start one with: tenure {what} --data DIR --listen {address}"
+    )
+}
+
+fn unanswered(failure: Failure, address: &Address) -> anyhow::Error {
+    match failure {
+        Failure::Unreachable | Failure::Deadline => {
+            anyhow!("the device at {address} stopped answering")
+        }
+        failure => anyhow!("the device at {address}: {failure}"),
+    }
+}

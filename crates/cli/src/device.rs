@@ -1,0 +1,348 @@
+//! `tenure device`: a device as a process.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context as _, bail};
+use serde::{Deserialize, Serialize};
+use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
+use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
+use tenure_node::{Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_wire::directory::Enrolment;
+use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
+
+use crate::client::{OwnerKeys, address_of};
+use crate::home::Home;
+use crate::output::Output;
+use crate::stop::Stop;
+
+/// The port that devices listen on unless told otherwise.
+pub const PORT: u16 = 7370;
+
+/// The file that says whose device a data folder is, and what it is called.
+const SETTINGS: &str = "device.toml";
+/// The file that is the device's flash.
+const FLASH: &str = "flash.bin";
+/// How the flash is split: 2 MiB for the store, 4 MiB for images, 2 MiB for an arriving package.
+const STORE_SECTORS: u32 = 512;
+const CODE_SECTORS: u32 = 1024;
+const STAGING_SECTORS: u32 = 512;
+/// The longest that the loop sleeps, so that Ctrl-C is heard.
+const NAP: Duration = Duration::from_millis(200);
+
+/// Run a device.
+///
+/// Its flash, and so its keys, machines and what they stored, lives in a folder; the same folder is
+/// the same device again. Ctrl-C ends it; killing it loses nothing that was acknowledged.
+///
+/// Example: tenure device --data attic --listen 127.0.0.1:7370 --hub 127.0.0.1:7369
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder that holds the device; made if it isn't there.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
+    listen: String,
+    /// The directory to register with.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
+    hub: Option<String>,
+    /// What the device is called; by default as its folder, when it is made.
+    #[arg(long)]
+    name: Option<Name>,
+    /// The owner's keys as `tenure key` prints them, if the owner is somebody else.
+    #[arg(long, value_name = "SIGNING-KEY/MACHINE-KEY", value_parser = parse_owner)]
+    owner: Option<Owner>,
+    /// What acknowledged writes survive.
+    #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
+    survives: Survives,
+}
+
+/// What acknowledged writes survive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Survives {
+    /// The process being killed, and a loss of power: each write waits for the disk.
+    PowerLoss,
+    /// The process being killed: fast, for trying things out.
+    Kill,
+}
+
+impl From<Survives> for Durability {
+    fn from(survives: Survives) -> Self {
+        match survives {
+            Survives::PowerLoss => Self::PowerLoss,
+            Survives::Kill => Self::ProcessKill,
+        }
+    }
+}
+
+/// What a data folder remembers.
+#[derive(Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Settings {
+    name: String,
+    owner_signing_key: String,
+    owner_machine_key: String,
+}
+
+/// Runs `tenure device` until it is told to stop.
+///
+/// # Errors
+/// The folder isn't a device's, the address is taken, or the flash fails.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let stop = Stop::on_signals()?;
+    let home = Home::from_environment()?;
+    let settings = settings(&arguments.data, arguments, &home)?;
+    let mut config = Config::new(settings.name.parse()?, owner_in(&settings)?);
+    config.kernel = roomy_kernel();
+    config.log_lines_max = 4096;
+    config.hub = arguments
+        .hub
+        .as_deref()
+        .map(|text| address_of(text, crate::hub::PORT))
+        .transpose()?
+        .map(|address| Hub { address: address.into(), key: None });
+    let listen = address_of(&arguments.listen, PORT)?;
+    let parts = open_flash(&arguments.data, arguments.survives.into())?;
+    let mut device = Running::start(config, parts, UdpLink::bind(listen)?, &home)?;
+    device.announce(output);
+    while !stop.is_requested() {
+        device.turn(output)?;
+    }
+    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
+    Ok(())
+}
+
+/// The kernel's limits on a computer with room to spare.
+pub fn roomy_kernel() -> tenure_kernel::Config {
+    tenure_kernel::Config {
+        machines_max: 32,
+        memory_bytes_max: 64 * 1024 * 1024,
+        slice_fuel: 200_000,
+        effects_max: 1024,
+        ..tenure_kernel::Config::default()
+    }
+}
+
+/// A node with its link, clock and randomness: what a board's main loop turns.
+pub struct Running {
+    node: Node<FileFlash>,
+    link: UdpLink,
+    clock: LinuxClock,
+    entropy: LinuxEntropy,
+    datagram: Vec<u8>,
+}
+
+impl Running {
+    /// Boots a node, and enrols it if the owner's key is in `home` and it isn't yet.
+    ///
+    /// # Errors
+    /// The node's.
+    pub fn start(
+        config: Config,
+        parts: Parts<FileFlash>,
+        link: UdpLink,
+        home: &Home,
+    ) -> anyhow::Result<Self> {
+        let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+        let mut moment =
+            Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
+        let (name, owner) = (config.name.clone(), config.owner);
+        let mut node = Node::boot(config, parts, &mut moment)?;
+        if !node.is_enrolled() {
+            let keys = OwnerKeys::of(home)?;
+            if keys.owner() == owner {
+                enrol(&mut node, &keys, name, clock.unix_time())?;
+            }
+        }
+        Ok(Self { node, link, clock, entropy, datagram: vec![0; 65_536] })
+    }
+
+    /// The node itself.
+    pub fn node(&mut self) -> &mut Node<FileFlash> {
+        &mut self.node
+    }
+
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.link.address()
+    }
+
+    /// The time since it started.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    /// Does something with the node at this moment.
+    pub fn with_moment<T>(
+        &mut self,
+        act: impl FnOnce(&mut Node<FileFlash>, &mut Moment<'_>) -> T,
+    ) -> T {
+        let mut moment = Moment {
+            now: self.clock.now(),
+            unix_time: self.clock.unix_time(),
+            entropy: &mut self.entropy,
+        };
+        act(&mut self.node, &mut moment)
+    }
+
+    /// One turn of the loop: what has arrived, one poll, what is to be sent and shown; then sleep
+    /// until there is more to do, or for a nap. Gives whether the node had nothing to do.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
+        while let Some((length, from)) = self.link.receive(&mut self.datagram)? {
+            let datagram = std::mem::take(&mut self.datagram);
+            self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
+            self.datagram = datagram;
+        }
+        let wake = self.with_moment(|node, moment| node.poll(moment));
+        while let Some((to, datagram)) = self.node.transmit() {
+            // A datagram that isn't sent is one that is lost: it will be sent again.
+            if let Address::Udp(to) = to {
+                let _ = self.link.send(&to, &datagram);
+            }
+        }
+        while let Some(notice) = self.node.notice() {
+            show(&notice, output);
+        }
+        match wake {
+            Wake::Now => {}
+            Wake::At(at) => self.nap(at.since(self.clock.now()))?,
+            Wake::Never => self.nap(NAP)?,
+        }
+        Ok(wake)
+    }
+
+    fn nap(&self, span: Duration) -> anyhow::Result<()> {
+        self.link.wait(span.min(NAP))?;
+        Ok(())
+    }
+
+    fn announce(&self, output: &Output) {
+        let address = self.link.address().to_string();
+        let (name, key) = (self.node.name(), self.node.device_machine());
+        output.line(
+            &format!("device {name} listens on {address}, key {key}"),
+            &serde_json::json!({ "event": "listening", "device": name.as_str(), "address": address, "key": key.to_string() }),
+        );
+    }
+}
+
+/// Shows what a node has to say.
+pub fn show(notice: &Notice, output: &Output) {
+    match notice {
+        Notice::Log(line) => output.log(line),
+        Notice::Registered => {
+            output.line("the hub lists this device", &serde_json::json!({ "event": "registered" }))
+        }
+        Notice::Refused(refusal) => output.line(
+            &format!("the hub refuses to list this device: {refusal}"),
+            &serde_json::json!({ "event": "refused", "reason": refusal.to_string() }),
+        ),
+        Notice::HubSilent => output.line(
+            "the hub doesn't answer; trying on",
+            &serde_json::json!({ "event": "hub-silent" }),
+        ),
+    }
+}
+
+/// Opens the flash of a device, or makes it, and splits it in three.
+///
+/// # Errors
+/// It is in use by another process, damaged, or can't be made.
+pub fn open_flash(folder: &Path, durability: Durability) -> anyhow::Result<Parts<FileFlash>> {
+    let bytes = (STORE_SECTORS + CODE_SECTORS + STAGING_SECTORS) * SECTOR_BYTES;
+    let flash = FileFlash::open_or_create(&folder.join(FLASH), bytes, durability)?;
+    let [store, code, staging] = flash.split([STORE_SECTORS, CODE_SECTORS, STAGING_SECTORS])?;
+    Ok(Parts { store, code, staging })
+}
+
+fn enrol(
+    node: &mut Node<FileFlash>,
+    keys: &OwnerKeys,
+    device: Name,
+    now: Option<UnixTime>,
+) -> anyhow::Result<()> {
+    let number = now.map_or(0, |time| time.seconds);
+    let enrolment = Enrolment { device, device_key: node.device_key(), number };
+    let signature = tenure_directory::enrol(&keys.signing_key, &enrolment);
+    Ok(node.enrol(enrolment, signature)?)
+}
+
+/// The settings of the folder, made or changed as the arguments say.
+fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result<Settings> {
+    let path = folder.join(SETTINGS);
+    let known = read_settings(folder, &path)?;
+    let name = match (&arguments.name, &known) {
+        (Some(name), _) => name.to_string(),
+        (None, Some(known)) => known.name.clone(),
+        (None, None) => name_of_folder(folder)?.to_string(),
+    };
+    let owner = match (arguments.owner, &known) {
+        (Some(owner), Some(known)) if owner_in(known)? != owner => bail!(
+            "the device in {} belongs to another owner; leave --owner out, or name another folder",
+            folder.display()
+        ),
+        (Some(owner), _) => owner,
+        (None, Some(known)) => owner_in(known)?,
+        (None, None) => OwnerKeys::of(home)?.owner(),
+    };
+    let settings = Settings {
+        name,
+        owner_signing_key: owner.verifying_key.to_string(),
+        owner_machine_key: owner.machine.to_string(),
+    };
+    let text = toml::to_string(&settings)?;
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("can't make the folder {}", folder.display()))?;
+    if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
+        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
+    }
+    Ok(settings)
+}
+
+/// The settings in the folder, if it is a device's; an error if it holds something else.
+fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text)
+            .map(Some)
+            .with_context(|| format!("{} is damaged", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let holds_something =
+                std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+            if holds_something {
+                bail!(
+                    "{} holds other files and is no device's; name a new or empty folder",
+                    folder.display()
+                );
+            }
+            Ok(None)
+        }
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
+    }
+}
+
+fn name_of_folder(folder: &Path) -> anyhow::Result<Name> {
+    let last = folder.file_name().map(|name| name.to_string_lossy().to_lowercase());
+    last.and_then(|name| name.parse().ok()).with_context(|| {
+        format!("`{}` is no name for a device; give one with --name", folder.display())
+    })
+}
+
+fn owner_in(settings: &Settings) -> anyhow::Result<Owner> {
+    let text = format!("{}/{}", settings.owner_signing_key, settings.owner_machine_key);
+    parse_owner(&text).map_err(anyhow::Error::msg)
+}
+
+fn parse_owner(text: &str) -> Result<Owner, String> {
+    let (signing, machine) =
+        text.split_once('/').ok_or("write both keys with a slash between them")?;
+    let verifying_key: VerifyingKey =
+        signing.parse().map_err(|error| format!("the signing key: {error}"))?;
+    let machine: PublicKey =
+        machine.parse().map_err(|error| format!("the machine key: {error}"))?;
+    Ok(Owner { verifying_key, machine })
+}

@@ -1,0 +1,128 @@
+//! `tenure hub`: the directory as a process.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, bail};
+use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
+use tenure_hal::{Clock as _, Link as _, UnixTime};
+use tenure_hub::{Config, Hub, Moment, Notice};
+use tenure_wire::{Address, VerifyingKey};
+
+use crate::client::address_of;
+use crate::output::Output;
+use crate::stop::Stop;
+
+/// The port that hubs listen on unless told otherwise.
+pub const PORT: u16 = 7369;
+
+/// The flash file of a hub.
+const FLASH: &str = "hub.flash";
+/// How large it is: room for some ten thousand devices.
+const FLASH_BYTES: u32 = 32 * 1024 * 1024;
+/// The longest that the loop sleeps, so that Ctrl-C is heard.
+const NAP: std::time::Duration = std::time::Duration::from_millis(200);
+
+/// Run a hub: the directory in which devices register and find one another.
+///
+/// Example: tenure hub --data hub --listen 127.0.0.1:7369
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The folder that holds the hub; made if it isn't there.
+    #[arg(long, value_name = "DIR")]
+    data: PathBuf,
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7369")]
+    listen: String,
+    /// List only devices of this owner (a signing key, as `tenure key` prints it); may be repeated.
+    #[arg(long, value_name = "KEY")]
+    owner: Vec<VerifyingKey>,
+}
+
+/// Runs `tenure hub` until it is told to stop.
+///
+/// # Errors
+/// The folder isn't a hub's, the address is taken, or the flash fails.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let stop = Stop::on_signals()?;
+    let flash = open_flash(arguments)?;
+    let mut link = UdpLink::bind(address_of(&arguments.listen, PORT)?)?;
+    let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+    let config =
+        Config { owners: arguments.owner.clone(), devices_max: 10_000, rpc: roomy_sessions() };
+    let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
+    let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+    let mut hub = Hub::open(config, flash, &mut moment)?;
+    announce(&hub, &link, output);
+    let mut datagram = vec![0; 65_536];
+    while !stop.is_requested() {
+        while let Some((length, from)) = link.receive(&mut datagram)? {
+            let mut moment =
+                Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+            hub.receive(&mut moment, from.into(), &datagram[..length]);
+        }
+        let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
+        hub.poll(&mut moment);
+        while let Some((to, datagram)) = hub.transmit() {
+            // A datagram that isn't sent is one that is lost: it will be sent again.
+            if let Address::Udp(to) = to {
+                let _ = link.send(&to, &datagram);
+            }
+        }
+        while let Some(notice) = hub.notice() {
+            show(&notice, output);
+        }
+        let until = hub.poll_at().map_or(NAP, |at| at.since(clock.now()));
+        link.wait(until.min(NAP))?;
+    }
+    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
+    Ok(())
+}
+
+/// Session limits for one who talks to many devices.
+fn roomy_sessions() -> tenure_rpc::Config {
+    tenure_rpc::Config {
+        sessions_max: 4096,
+        half_open_max: 1024,
+        callers_max: 4096,
+        running_max: 64,
+        buffer_bytes_max: 16 * 1024 * 1024,
+        queued_datagrams_max: 4096,
+        accepted_initiations_max: 4096,
+        handshakes_per_second: 200,
+        handshakes_per_second_max: 2000,
+        ..tenure_rpc::Config::default()
+    }
+}
+
+fn open_flash(arguments: &Arguments) -> anyhow::Result<FileFlash> {
+    let folder = &arguments.data;
+    let path = folder.join(FLASH);
+    let holds_something = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    if holds_something && !path.exists() {
+        bail!("{} holds other files and is no hub's; name a new or empty folder", folder.display());
+    }
+    std::fs::create_dir_all(folder)
+        .with_context(|| format!("can't make the folder {}", folder.display()))?;
+    Ok(FileFlash::open_or_create(&path, FLASH_BYTES, Durability::PowerLoss)?)
+}
+
+fn announce(hub: &Hub<FileFlash>, link: &UdpLink, output: &Output) {
+    let (address, key) = (link.address().to_string(), hub.key().to_string());
+    output.line(
+        &format!("hub listens on {address}, key {key}"),
+        &serde_json::json!({ "event": "listening", "address": address, "key": key }),
+    );
+}
+
+fn show(notice: &Notice, output: &Output) {
+    match notice {
+        Notice::Listed { device, address, machines } => output.line(
+            &format!("lists {device} at {address} with {machines} machines"),
+            &serde_json::json!({ "event": "listed", "device": device.as_str(), "address": address.to_string(), "machines": machines }),
+        ),
+        Notice::Refused { refusal, address } => output.line(
+            &format!("refused a record from {address}: {refusal}"),
+            &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string() }),
+        ),
+    }
+}

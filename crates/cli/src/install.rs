@@ -1,0 +1,164 @@
+//! `tenure install` and `tenure remove`: putting machines on a device and taking them off.
+
+use std::io::{IsTerminal as _, Write as _};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context as _, bail};
+use tenure_package::{Package, Placement};
+use tenure_wire::control::{
+    CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, MachineStatus, Remove, function,
+};
+use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::{Name, VerifyingKey};
+
+use crate::client::{Client, Device, OwnerKeys};
+use crate::home::Home;
+use crate::output::Output;
+use crate::whom::Where;
+
+/// Put machines on a device, or update those that are there.
+///
+/// A machine that is updated keeps its key, its name and what it stored.
+///
+/// Example: tenure install thermostat.tenure --as attic-thermostat
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The packages, as `tenure build` makes them.
+    #[arg(required = true, value_name = "PACKAGE")]
+    packages: Vec<PathBuf>,
+    /// What the machine is called on the device; by default as its package.
+    #[arg(long = "as", value_name = "NAME")]
+    name: Option<Name>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Take a machine off a device, with everything it stored.
+///
+/// Example: tenure remove thermostat
+#[derive(clap::Args)]
+pub struct RemoveArguments {
+    /// The machine.
+    machine: Name,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `tenure install`.
+///
+/// # Errors
+/// A package can't be read or isn't one, or the device refuses it.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    if arguments.name.is_some() && arguments.packages.len() > 1 {
+        bail!("--as names one machine; install the packages one by one");
+    }
+    let packages: Vec<Vec<u8>> =
+        arguments.packages.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    for (path, bytes) in arguments.packages.iter().zip(&packages) {
+        let machine = install(&mut client, &device, bytes, arguments.name.clone(), output)
+            .with_context(|| path.display().to_string())?;
+        let (name, key) = (&machine.name, machine.key.to_string());
+        output.line(
+            &format!("installed {name} on {}, key {key}", device.status.name),
+            &serde_json::json!({
+                "installed": name.as_str(),
+                "device": device.status.name.as_str(),
+                "id": machine.id.to_string(),
+                "key": key,
+            }),
+        );
+    }
+    Ok(())
+}
+
+/// Runs `tenure remove`.
+///
+/// # Errors
+/// The device has no such machine, or can't be reached.
+pub fn remove(arguments: &RemoveArguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    let machine = arguments.machine.clone();
+    client.control::<_, ()>(&device.route, function::REMOVE, &Remove { machine })?;
+    let name = &arguments.machine;
+    output.line(&format!("removed {name}"), &serde_json::json!({ "removed": name.as_str() }));
+    Ok(())
+}
+
+/// Reads a package and checks it as the device will.
+///
+/// # Errors
+/// The file can't be read, or is no package that its tenant signed.
+pub fn read_package(path: &Path) -> anyhow::Result<Vec<u8>> {
+    let bytes = std::fs::read(path)
+        .with_context(|| format!("can't read {}; make it with `tenure build`", path.display()))?;
+    let package = Package::parse(&bytes).with_context(|| path.display().to_string())?;
+    package.verify().with_context(|| path.display().to_string())?;
+    Ok(bytes)
+}
+
+/// The owner's placement of a package on a device, granting what it asks for.
+///
+/// # Errors
+/// The package is none.
+pub fn place(
+    keys: &OwnerKeys,
+    device: VerifyingKey,
+    package: &[u8],
+    name: Option<Name>,
+    sequence: u64,
+) -> anyhow::Result<Vec<u8>> {
+    let package = Package::parse(package)?;
+    let manifest = package.manifest();
+    let placement = Placement {
+        package: package.digest(),
+        device,
+        machine: name.unwrap_or_else(|| manifest.name.clone()),
+        budget: manifest.budget,
+        grants: manifest.capabilities.clone(),
+        sequence,
+    };
+    Ok(placement.sign(&keys.signing_key)?)
+}
+
+/// Sends a package to a device and makes a machine of it.
+fn install(
+    client: &mut Client,
+    device: &Device,
+    package: &[u8],
+    name: Option<Name>,
+    output: &Output,
+) -> anyhow::Result<MachineStatus> {
+    let sequence = now_in_milliseconds();
+    let placement = place(client.keys(), device.status.key, package, name, sequence)?;
+    if placement.len() + 16 > PARAMETER_BYTES_MAX {
+        bail!("the package asks for more capabilities than one placement can grant");
+    }
+    let bytes = u32::try_from(package.len()).context("the package is too large")?;
+    client.control::<_, ()>(&device.route, function::INSTALL_BEGIN, &InstallBegin { bytes })?;
+    for (index, chunk) in package.chunks(CHUNK_BYTES_MAX).enumerate() {
+        let offset = (index * CHUNK_BYTES_MAX) as u32;
+        let part = InstallChunk { offset, bytes: chunk };
+        client.control::<_, ()>(&device.route, function::INSTALL_CHUNK, &part)?;
+        progress(output, offset as usize + chunk.len(), package.len());
+    }
+    client.control(&device.route, function::INSTALL_COMMIT, &InstallCommit { placement })
+}
+
+/// Placements are numbered by the time they are made, so that a later one counts more.
+pub fn now_in_milliseconds() -> u64 {
+    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
+    since.map_or(0, |since| since.as_millis() as u64)
+}
+
+/// Shows how far the transfer is, where somebody looks and it takes a while.
+fn progress(output: &Output, sent: usize, whole: usize) {
+    if output.is_json() || whole <= 8 * CHUNK_BYTES_MAX || !std::io::stderr().is_terminal() {
+        return;
+    }
+    let end = if sent == whole { "\r\x1b[K" } else { "" };
+    eprint!("\rsending {:>3} %{end}", sent * 100 / whole);
+    let _ = std::io::stderr().flush();
+}

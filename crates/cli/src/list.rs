@@ -1,0 +1,341 @@
+//! `tenure list`, `tenure key`, `tenure tree` and `tenure log`: looking at devices and machines.
+
+use std::time::Duration;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tenure_wire::Name;
+use tenure_wire::control::{
+    LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue, function,
+};
+use tenure_wire::directory::{ListFrom, Listing, function as directory};
+
+use crate::call::hex;
+use crate::client::{Client, Device};
+use crate::home::Home;
+use crate::output::{Output, printable};
+use crate::stop::Stop;
+use crate::whom::{Where, machines};
+
+/// How long the hub may take to answer.
+const HUB_TIMEOUT: Duration = Duration::from_secs(5);
+/// How often `tenure log --follow` looks for new lines.
+const FOLLOW_EVERY: Duration = Duration::from_millis(500);
+
+/// List the machines on a device, or all that the hub knows.
+///
+/// Example: tenure list --device 127.0.0.1:7370
+#[derive(clap::Args)]
+pub struct ListArguments {
+    /// List what the hub knows, device by device.
+    #[arg(long)]
+    all: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Show keys: your own, a device's, or those of a machine on it.
+///
+/// Without a machine and without a device that answers, your own keys alone are shown.
+///
+/// Example: tenure key thermostat
+#[derive(clap::Args)]
+pub struct KeyArguments {
+    /// A machine on the device.
+    machine: Option<Name>,
+    /// Show your own keys only.
+    #[arg(long, conflicts_with = "machine")]
+    own: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Show what a machine stores.
+///
+/// Example: tenure tree thermostat settings
+#[derive(clap::Args)]
+pub struct TreeArguments {
+    /// The machine.
+    machine: Name,
+    /// Where in its tree (a.b.c); by default all of it.
+    #[arg(default_value = "")]
+    path: String,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Show what machines logged.
+///
+/// Example: tenure log thermostat --follow
+#[derive(clap::Args)]
+pub struct LogArguments {
+    /// The machine; by default all.
+    machine: Option<Name>,
+    /// Go on until Ctrl-C.
+    #[arg(long, short)]
+    follow: bool,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `tenure list`.
+///
+/// # Errors
+/// Device or hub can't be reached.
+pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    if arguments.all {
+        return list_all(&mut client, &arguments.place, output);
+    }
+    let device = arguments.place.connect(&mut client)?;
+    let machines = machines(&mut client, &device)?;
+    if output.is_json() {
+        let list: Vec<Value> = machines.iter().map(machine_object).collect();
+        output.line("", &json!({ "device": device.status.name.as_str(), "machines": list }));
+        return Ok(());
+    }
+    if machines.is_empty() {
+        output.line(&format!("{} has no machines", device.status.name), &Value::Null);
+        return Ok(());
+    }
+    output.line(
+        &format!(
+            "{:<16} {:<8} {:>6} {:>9} {:>8}  functions",
+            "machine", "state", "tasks", "memory", "stored"
+        ),
+        &Value::Null,
+    );
+    for machine in &machines {
+        output.line(&machine_line(machine), &Value::Null);
+    }
+    Ok(())
+}
+
+/// Runs `tenure key`.
+///
+/// # Errors
+/// The keys can't be had, or the device named can't be reached.
+pub fn key(arguments: &KeyArguments, output: &Output) -> anyhow::Result<()> {
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
+    if arguments.own {
+        return own_keys(&client, &home, output);
+    }
+    let device = arguments.place.connect(&mut client)?;
+    let Some(name) = &arguments.machine else {
+        return device_keys(&device, output);
+    };
+    let machines = machines(&mut client, &device)?;
+    let machine = machines
+        .iter()
+        .find(|machine| machine.name == *name)
+        .with_context(|| format!("the device has no machine `{name}`; see `tenure list`"))?;
+    output.line(
+        &format!("id   {}\nkey  {}", machine.id, machine.key),
+        &json!({ "machine": name.as_str(), "id": machine.id.to_string(), "key": machine.key.to_string() }),
+    );
+    Ok(())
+}
+
+/// Runs `tenure tree`.
+///
+/// # Errors
+/// The device can't be reached, or there is nothing at that place.
+pub fn tree(arguments: &TreeArguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    let machine = &arguments.machine;
+    let mut walk = Walk { client: &mut client, device: &device, machine, values: Vec::new() };
+    walk.visit(&arguments.path)?;
+    let values = walk.values;
+    if values.is_empty() && !arguments.path.is_empty() {
+        anyhow::bail!("{machine} stores nothing at `{}`", arguments.path);
+    }
+    if output.is_json() {
+        let object: serde_json::Map<String, Value> =
+            values.iter().map(|(path, value)| (path.clone(), value_object(value))).collect();
+        output.line("", &json!({ "machine": machine.as_str(), "tree": object }));
+        return Ok(());
+    }
+    for (path, value) in &values {
+        output.line(&format!("{path} = {}", value_text(value)), &Value::Null);
+    }
+    Ok(())
+}
+
+/// Runs `tenure log`.
+///
+/// # Errors
+/// The device can't be reached, or has no such machine.
+pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
+    let stop = Stop::on_signals()?;
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    if let Some(name) = &arguments.machine {
+        let known = machines(&mut client, &device)?.iter().any(|machine| machine.name == *name);
+        anyhow::ensure!(known, "the device has no machine `{name}`; see `tenure list`");
+    }
+    let mut from = 0;
+    loop {
+        let query = LogQuery { machine: arguments.machine.clone(), from };
+        let page: LogPage = client.control(&device.route, function::LOG, &query)?;
+        page.lines.iter().for_each(|line| output.log(line));
+        from = page.next;
+        if !page.more && !arguments.follow || stop.is_requested() {
+            return Ok(());
+        }
+        if !page.more {
+            std::thread::sleep(FOLLOW_EVERY);
+        }
+    }
+}
+
+fn list_all(client: &mut Client, place: &Where, output: &Output) -> anyhow::Result<()> {
+    let route = place.hub_route(client)?;
+    let mut listed = Vec::new();
+    loop {
+        let parameter = postcard::to_allocvec(&ListFrom { skip: listed.len() as u32 })?;
+        let answer = client
+            .call(&route, directory::LIST, Some(parameter), HUB_TIMEOUT)
+            .with_context(|| format!("the hub at {}", route.address))?;
+        let page: Listing = postcard::from_bytes(&answer.unwrap_or_default())
+            .context("the hub's answer can't be read: it runs another version")?;
+        let last = page.machines.is_empty();
+        listed.extend(page.machines);
+        if last || listed.len() >= page.total as usize {
+            break;
+        }
+    }
+    if output.is_json() {
+        let machines: Vec<Value> = listed
+            .iter()
+            .map(|one| json!({ "machine": one.machine.as_str(), "device": one.device.as_str(), "key": one.key.to_string() }))
+            .collect();
+        output.line("", &json!({ "machines": machines }));
+        return Ok(());
+    }
+    if listed.is_empty() {
+        output.line("the hub knows no machines", &Value::Null);
+    }
+    for one in &listed {
+        output.line(&format!("{}@{}  {}", one.machine, one.device, one.key), &Value::Null);
+    }
+    Ok(())
+}
+
+fn machine_line(machine: &MachineStatus) -> String {
+    let fault = machine.last_fault.as_ref().map(|fault| format!("  (last fault: {fault})"));
+    format!(
+        "{:<16} {:<8} {:>6} {:>9} {:>8}  {}{}",
+        machine.name.as_str(),
+        machine.state,
+        machine.tasks_done,
+        machine.memory_bytes,
+        machine.stored_bytes,
+        machine.exports.join(" "),
+        fault.unwrap_or_default(),
+    )
+}
+
+fn machine_object(machine: &MachineStatus) -> Value {
+    json!({
+        "name": machine.name.as_str(),
+        "id": machine.id.to_string(),
+        "key": machine.key.to_string(),
+        "package": machine.package.as_str(),
+        "digest": machine.digest.to_string(),
+        "tenant": machine.tenant.to_string(),
+        "functions": machine.exports,
+        "state": machine.state,
+        "queue_length": machine.queue_length,
+        "tasks_done": machine.tasks_done,
+        "fuel_used": machine.fuel_used,
+        "faults": machine.faults,
+        "last_fault": machine.last_fault,
+        "memory_bytes": machine.memory_bytes,
+        "stored_bytes": machine.stored_bytes,
+        "budget": {
+            "memory_bytes": machine.budget.memory_bytes,
+            "stack_bytes": machine.budget.stack_bytes,
+            "stored_bytes": machine.budget.stored_bytes,
+            "queue_length": machine.budget.queue_length,
+            "task_fuel": machine.budget.task_fuel,
+        },
+    })
+}
+
+fn own_keys(client: &Client, home: &Home, output: &Output) -> anyhow::Result<()> {
+    let tenant = home.tenant_key()?.verifying_key();
+    let owner = client.keys().owner();
+    let (signing, machine) = (owner.verifying_key, owner.machine);
+    output.line(
+        &format!("owner   {signing}/{machine}\ntenant  {tenant}"),
+        &json!({
+            "owner_signing_key": signing.to_string(),
+            "owner_machine_key": machine.to_string(),
+            "tenant_key": tenant.to_string(),
+        }),
+    );
+    Ok(())
+}
+
+fn device_keys(device: &Device, output: &Output) -> anyhow::Result<()> {
+    let status = &device.status;
+    output.line(
+        &format!(
+            "device   {}\nsigning  {}\nmachine  {}\nowner    {}",
+            status.name, status.key, status.device_machine, status.owner
+        ),
+        &json!({
+            "device": status.name.as_str(),
+            "signing_key": status.key.to_string(),
+            "machine_key": status.device_machine.to_string(),
+            "owner": status.owner.to_string(),
+        }),
+    );
+    Ok(())
+}
+
+/// A walk over a machine's tree, node by node.
+struct Walk<'a> {
+    client: &'a mut Client,
+    device: &'a Device,
+    machine: &'a Name,
+    values: Vec<(String, TreeValue)>,
+}
+
+impl Walk<'_> {
+    /// Gathers the value at `path` and all below it.
+    fn visit(&mut self, path: &str) -> anyhow::Result<()> {
+        let mut skip = 0;
+        loop {
+            let query = TreeQuery { machine: self.machine.clone(), path: path.to_string(), skip };
+            let node: TreeNode = self.client.control(&self.device.route, function::TREE, &query)?;
+            if let (0, Some(value)) = (skip, node.value) {
+                self.values.push((path.to_string(), value));
+            }
+            for child in &node.children {
+                let below = if path.is_empty() { child.clone() } else { format!("{path}.{child}") };
+                self.visit(&below)?;
+            }
+            skip += node.children.len() as u32;
+            if node.children.is_empty() || skip >= node.total {
+                return Ok(());
+            }
+        }
+    }
+}
+
+fn value_text(value: &TreeValue) -> String {
+    match value {
+        TreeValue::Text(text) => format!("\"{}\"", printable(text)),
+        TreeValue::Bytes(bytes) => format!("0x{}", hex(bytes)),
+    }
+}
+
+fn value_object(value: &TreeValue) -> Value {
+    match value {
+        TreeValue::Text(text) => json!({ "text": text }),
+        TreeValue::Bytes(bytes) => json!({ "hex": hex(bytes) }),
+    }
+}

@@ -1,0 +1,73 @@
+//! `tenure run`: machines at once, on a device in this process.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, anyhow};
+use tenure_board_linux::{Durability, UdpLink};
+use tenure_node::{Config, Wake};
+use tenure_wire::Name;
+
+use crate::client::OwnerKeys;
+use crate::device::{Running, open_flash, roomy_kernel};
+use crate::home::Home;
+use crate::install::{now_in_milliseconds, place, read_package};
+use crate::output::Output;
+use crate::stop::Stop;
+
+/// Run machines at once, on a device that lasts as long as the command.
+///
+/// Ends when no machine has anything left to do, or with Ctrl-C. What they store is gone then.
+///
+/// Example: tenure run thermostat.tenure dashboard.tenure
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The packages, as `tenure build` makes them.
+    #[arg(required = true, value_name = "PACKAGE")]
+    packages: Vec<PathBuf>,
+    /// Go on when no machine has anything to do, for calls from another terminal.
+    #[arg(long)]
+    keep: bool,
+}
+
+/// Runs `tenure run`.
+///
+/// # Errors
+/// A package can't be read or isn't accepted.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let packages: Vec<Vec<u8>> =
+        arguments.packages.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
+    let stop = Stop::on_signals()?;
+    let home = Home::from_environment()?;
+    let keys = OwnerKeys::of(&home)?;
+    let folder = tempfile::tempdir().context("can't make a folder for the device")?;
+    let flash = open_flash(folder.path(), Durability::ProcessKill)?;
+    let mut config = Config::new(here()?, keys.owner());
+    config.kernel = roomy_kernel();
+    let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
+    let mut device = Running::start(config, flash, link, &home)?;
+    for (path, package) in arguments.packages.iter().zip(&packages) {
+        let device_key = device.node().device_key();
+        let placement = place(&keys, device_key, package, None, now_in_milliseconds())?;
+        device
+            .with_moment(|node, moment| node.install(moment, package, &placement))
+            .map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    }
+    if arguments.keep {
+        let address = device.address();
+        output.line(
+            &format!("listening; call with: tenure call MACHINE FUNCTION --device {address}"),
+            &serde_json::json!({ "event": "listening", "address": address.to_string() }),
+        );
+    }
+    while !stop.is_requested() {
+        let wake = device.turn(output)?;
+        if wake == Wake::Never && !arguments.keep {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+fn here() -> anyhow::Result<Name> {
+    Ok("here".parse()?)
+}
