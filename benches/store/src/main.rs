@@ -1,0 +1,139 @@
+//! `tenure-bench-store [--json]`: the store beside its peers, on the same work and the same
+//! simulated flash, in one run.
+//!
+//! Every subject overwrites random keys of those that it holds, one at a time and each durable by
+//! itself, and reads random keys. Counts of flash operations are exact; times are of this computer
+//! with the flash in RAM.
+
+mod subjects;
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use peak_alloc::PeakAlloc;
+use subjects::{Ekv, KEY_BYTES, Key, SequentialStorage, Subject, Tenure, VALUE_BYTES};
+use tenure_hal::FlashGeometry;
+
+#[global_allocator]
+static HEAP: PeakAlloc = PeakAlloc;
+
+const WRITES: u64 = 3_000;
+const READS: u64 = 3_000;
+const HELP: &str = "\
+Usage: tenure-bench-store [--json]
+
+Writes and reads with 10, 1,000 and 100,000 keys present, by the store and by its peers.
+
+  --json   one object a line: bench, target, subject, metric, unit, value
+";
+
+fn main() -> std::process::ExitCode {
+    let mut json = false;
+    for argument in std::env::args().skip(1) {
+        match argument.as_str() {
+            "--json" => json = true,
+            "-h" | "--help" => {
+                print!("{HELP}");
+                return std::process::ExitCode::SUCCESS;
+            }
+            _ => {
+                eprintln!("unknown argument `{argument}`\n\n{HELP}");
+                return std::process::ExitCode::from(2);
+            }
+        }
+    }
+    for keys in [10, 1_000, 100_000] {
+        let geometry = geometry(keys);
+        measure(|| Tenure::new(geometry), "tenure", keys, json);
+        measure(|| Ekv::new(geometry), "ekv", keys, json);
+        // It searches a key by reading through its pages: with 100,000 keys that takes hours.
+        if keys < 100_000 {
+            let cached = || SequentialStorage::new(geometry, keys as usize);
+            measure(cached, "sequential-storage", keys, json);
+        }
+    }
+    std::process::ExitCode::SUCCESS
+}
+
+/// A flash of twice what the records take, and of 256 KiB at least.
+fn geometry(keys: u64) -> FlashGeometry {
+    let sector_count = 64.max(keys as u32 * 72 / 4096 * 2);
+    FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 }
+}
+
+fn measure<S: Subject>(make: impl FnOnce() -> S, name: &str, keys: u64, json: bool) {
+    let print = |metric: &str, unit: &str, value: f64| {
+        let metric = format!("{metric}, {keys} keys");
+        if json {
+            println!(
+                "{{\"bench\":\"store-peers\",\"target\":\"host\",\"subject\":\"{name}\",\
+                 \"metric\":\"{metric}\",\"unit\":\"{unit}\",\"value\":{value:.3}}}"
+            );
+        } else {
+            println!("{name:<20} {metric:<44} {value:>14.3} {unit}");
+        }
+    };
+    let mut random = Random(keys);
+    let all: Vec<(Key, [u8; VALUE_BYTES])> =
+        (0..keys).map(|number| (key(number), random.value())).collect();
+    let heap_before = HEAP.current_usage();
+    let mut subject = Box::new(make());
+    subject.fill(&all);
+    let heap_bytes = HEAP.current_usage() - heap_before - geometry(keys).bytes() as usize;
+    print("RAM, flash not counted", "bytes", heap_bytes as f64);
+    // As often as it takes to have gone round the flash.
+    for _ in 0..WRITES.max(2 * keys) {
+        subject.set(&key(random.below(keys)), &random.value());
+    }
+
+    subject.reset_counters();
+    let begin = Instant::now();
+    for _ in 0..WRITES {
+        subject.set(&key(random.below(keys)), &random.value());
+    }
+    print("write", "ns", begin.elapsed().as_nanos() as f64 / WRITES as f64);
+    let counted = subject.counters();
+    let per_write = |count: u64| count as f64 / WRITES as f64;
+    print("programs per write", "operations", per_write(counted.programs));
+    print("bytes programmed per write", "bytes", per_write(counted.program_bytes));
+    print("erases per 1,000 writes", "operations", 1000.0 * per_write(counted.erases));
+    print("flash reads per write", "operations", per_write(counted.reads));
+
+    subject.reset_counters();
+    let begin = Instant::now();
+    for _ in 0..READS {
+        black_box(subject.get(&key(random.below(keys))));
+    }
+    print("read", "ns", begin.elapsed().as_nanos() as f64 / READS as f64);
+    let counted = subject.counters();
+    print("flash reads per read", "operations", counted.reads as f64 / READS as f64);
+    print("bytes read per read", "bytes", counted.read_bytes as f64 / READS as f64);
+}
+
+fn key(number: u64) -> Key {
+    let text = format!("room{:06}.lamp{:02}.state", number / 100, number % 100);
+    text.into_bytes().try_into().expect("KEY_BYTES is its length")
+}
+
+const _: () = assert!(KEY_BYTES == "room000000.lamp00.state".len());
+
+/// SplitMix64: the same work for every subject.
+struct Random(u64);
+
+impl Random {
+    fn number(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, bound: u64) -> u64 {
+        self.number() % bound
+    }
+
+    fn value(&mut self) -> [u8; VALUE_BYTES] {
+        std::array::from_fn(|_| self.number() as u8)
+    }
+}
