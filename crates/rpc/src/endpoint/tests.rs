@@ -1,1 +1,151 @@
-//! Tests.
+//! Tables keep to their limits whatever comes in.
+
+extern crate std;
+
+use std::vec::Vec;
+
+use tenure_hal::EntropyError;
+
+use super::*;
+
+struct Counter(u64);
+
+impl Entropy for Counter {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        for chunk in bytes.chunks_mut(8) {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
+            let drawn = (self.0 ^ (self.0 >> 29)).to_le_bytes();
+            chunk.copy_from_slice(&drawn[..chunk.len()]);
+        }
+        Ok(())
+    }
+}
+
+fn endpoint(config: Config, entropy: &mut Counter) -> (Endpoint<u32>, MachineId, PublicKey) {
+    let mut endpoint = Endpoint::new(config, Instant::BOOT, entropy).expect("valid limits");
+    let secret = StaticSecret::generate(entropy).expect("randomness");
+    let key = secret.public_key();
+    let id = endpoint.add_machine(secret).expect("room");
+    (endpoint, id, key)
+}
+
+fn call() -> OutgoingCall {
+    OutgoingCall {
+        function: "f".into(),
+        parameter: None,
+        deadline: Instant::from_millis(100_000),
+        attempts: 3,
+    }
+}
+
+#[test]
+fn strangers_with_keys_fill_no_more_than_the_tables() {
+    let mut entropy = Counter(1);
+    let config = Config {
+        handshakes_per_second: 1_000,
+        handshakes_per_second_max: 1_000,
+        ..Config::default()
+    };
+    let (mut device, _, key) = endpoint(config.clone(), &mut entropy);
+    for stranger in 0..200 {
+        let now = Instant::from_millis(1_000 + u64::from(stranger));
+        let (mut from, id, _) = endpoint(Config::default(), &mut entropy);
+        from.call(now, &mut entropy, &id, &key, 0, Some(device.epoch()), call()).expect("made");
+        let (_, initiation) = from.transmit().expect("an initiation");
+        device.receive(now, &mut entropy, stranger, &initiation);
+        let half_open = device.sessions.iter().filter(|session| !session.confirmed).count();
+        assert!(half_open <= config.half_open_max);
+        assert!(device.sessions.len() <= config.sessions_max);
+        assert!(device.outbox.queue.len() <= config.queued_datagrams_max);
+        assert!(device.callers.running() <= config.running_max);
+        // What runs ends at once; what is reported is never fetched.
+        let (running, others): (VecDeque<_>, VecDeque<_>) = core::mem::take(&mut device.events)
+            .into_iter()
+            .partition(|event| matches!(event, Event::IncomingCall { .. }));
+        device.events = others;
+        for event in running {
+            if let Event::IncomingCall { handle, .. } = event {
+                device.reply(now, handle, Ok(None));
+            }
+        }
+        assert!(device.events.len() <= config.sessions_max);
+    }
+}
+
+#[test]
+fn calls_beyond_the_limits_are_refused() {
+    let mut entropy = Counter(2);
+    let config = Config { calls_max: 3, peers_max: 2, ..Config::default() };
+    let (mut device, id, _) = endpoint(config, &mut entropy);
+    let keys: Vec<PublicKey> =
+        (0..4).map(|_| endpoint(Config::default(), &mut entropy).2).collect();
+    let now = Instant::from_millis(5);
+    let mut try_call =
+        |key: &PublicKey, call| device.call(now, &mut entropy, &id, key, 0, None, call).map(|_| ());
+    assert_eq!(try_call(&keys[0], call()), Ok(()));
+    assert_eq!(try_call(&keys[1], call()), Ok(()));
+    assert_eq!(try_call(&keys[2], call()), Err(CallError::Busy), "a third peer");
+    assert_eq!(try_call(&keys[0], call()), Ok(()));
+    assert_eq!(try_call(&keys[0], call()), Err(CallError::Busy), "a fourth call");
+    let long = OutgoingCall { parameter: Some([0; 8_193].to_vec()), ..call() };
+    assert_eq!(try_call(&keys[0], long), Err(CallError::TooLong));
+    let nameless = OutgoingCall { function: "".into(), ..call() };
+    assert_eq!(try_call(&keys[0], nameless), Err(CallError::Function));
+    let other = MachineId([0; 12]);
+    let unknown = device.call(now, &mut entropy, &other, &keys[0], 0, None, call());
+    assert_eq!(unknown, Err(CallError::UnknownMachine));
+}
+
+#[test]
+fn removed_machine_leaves_nothing_behind() {
+    let mut entropy = Counter(3);
+    let (mut device, id, key) = endpoint(Config::default(), &mut entropy);
+    let (mut other, other_id, other_key) = endpoint(Config::default(), &mut entropy);
+    let now = Instant::from_millis(5);
+    let hint = Some(device.epoch());
+    other.call(now, &mut entropy, &other_id, &key, 0, hint, call()).expect("made");
+    device.call(now, &mut entropy, &id, &other_key, 1, Some(other.epoch()), call()).expect("made");
+    let (_, initiation) = other.transmit().expect("an initiation");
+    device.receive(now, &mut entropy, 1, &initiation);
+    assert_eq!((device.sessions.len(), device.callers.running()), (1, 1));
+    device.remove_machine(now, &id);
+    assert_eq!((device.sessions.len(), device.callers.running()), (0, 0));
+    assert!(device.calls.is_empty() && device.peers.is_empty());
+    assert_ne!(Some(device.epoch()), hint, "the initiation can't be replayed if it comes back");
+    let events: Vec<_> = core::iter::from_fn(|| device.event()).collect();
+    let done = events.iter().filter(|event| matches!(event, Event::CallDone { .. })).count();
+    assert_eq!(done, 1);
+}
+
+#[test]
+fn endpoint_without_randomness_sends_nothing_and_tries_again() {
+    struct Broken;
+    impl Entropy for Broken {
+        fn fill(&mut self, _: &mut [u8]) -> Result<(), EntropyError> {
+            Err(EntropyError)
+        }
+    }
+    let mut entropy = Counter(4);
+    let (mut device, id, _) = endpoint(Config::default(), &mut entropy);
+    let (other, _, key) = endpoint(Config::default(), &mut entropy);
+    let now = Instant::from_millis(5);
+    device.call(now, &mut Broken, &id, &key, 0, Some(other.epoch()), call()).expect("made");
+    assert!(device.transmit().is_none());
+    let again = device.poll_at().expect("it tries again");
+    device.poll(again, &mut entropy);
+    assert!(device.transmit().is_some());
+    assert!(Endpoint::<u32>::new(Config::default(), now, &mut Broken).is_err());
+}
+
+#[test]
+fn limits_that_do_not_fit_are_named() {
+    let check = |config: Config, limit| {
+        let error = Endpoint::<u32>::new(config, Instant::BOOT, &mut Counter(5)).err();
+        assert_eq!(error, Some(EndpointError::Config(crate::ConfigError { limit })));
+    };
+    let default = Config::default;
+    check(Config { datagram_bytes_max: 255, ..default() }, "datagram_bytes_max");
+    check(Config { parameter_bytes_max: 1 << 20, ..default() }, "parameter_bytes_max");
+    check(Config { callers_max: 16, ..default() }, "callers_max");
+    check(Config { buffer_bytes_per_caller_max: 100, ..default() }, "buffer_bytes_per_caller_max");
+}

@@ -56,6 +56,19 @@ fn replayed_initiation_does_not_end_the_session() {
 }
 
 #[test]
+fn replayed_messages_of_a_session_are_not_even_answered() {
+    let mut world = conversation(12);
+    let before = world.captured.len();
+    for one in world.captured.clone() {
+        if one.bytes[0] == 0x13 {
+            world.inject(one.from, one.to, one.bytes);
+        }
+    }
+    world.run(Duration::from_secs(2));
+    assert_eq!(world.captured.len(), before);
+}
+
+#[test]
 fn reflected_datagrams_are_not_executed() {
     let mut world = conversation(3);
     for one in world.captured.clone() {
