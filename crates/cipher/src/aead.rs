@@ -129,10 +129,10 @@ pub(crate) fn seal_together<const BLOCKS: usize>(
     let (head, rest) = data.split_at_mut(data.len().min((BLOCKS - 1) * BLOCK_BYTES));
     let (blocks, tail) = head.as_chunks_mut::<BLOCK_BYTES>();
     let (mut key_block, mut tail_block) = ([0; BLOCK_BYTES], [0; BLOCK_BYTES]);
-    tail_block[..tail.len()].copy_from_slice(tail);
+    copy(tail, &mut tail_block);
     xor(state, &mut key_block, blocks, (!tail.is_empty()).then_some(&mut tail_block));
     if !tail.is_empty() {
-        tail.copy_from_slice(&tail_block[..tail.len()]);
+        copy(&tail_block, tail);
         wipe(&mut tail_block);
     }
     let authenticator = authenticator_of_block(&mut key_block);
@@ -154,7 +154,7 @@ pub(crate) fn open_together<const BLOCKS: usize>(
 ) -> Result<(), AeadError> {
     let head_len = data.len().min((BLOCKS - 1) * BLOCK_BYTES);
     let mut buffer: [Block; BLOCKS] = [[0; BLOCK_BYTES]; BLOCKS];
-    let used = 1 + head_len.div_ceil(BLOCK_BYTES);
+    let used = (1 + head_len.div_ceil(BLOCK_BYTES)).min(BLOCKS);
     backend.xor(state, DOUBLE_ROUNDS, &mut buffer[..used]);
     let authenticator = authenticator_of_block(&mut buffer[0]);
     let opened = equal(&authenticate(backend, authenticator, header, data), tag);
@@ -197,9 +197,9 @@ fn xor_data(backend: &(impl Backend + ?Sized), state: &State, first: u32, data: 
     if !tail.is_empty() {
         state.set_counter(first + blocks.len() as u32);
         let mut block: Block = [0; BLOCK_BYTES];
-        block[..tail.len()].copy_from_slice(tail);
+        copy(tail, &mut block);
         backend.xor(&state, DOUBLE_ROUNDS, core::slice::from_mut(&mut block));
-        tail.copy_from_slice(&block[..tail.len()]);
+        copy(&block, tail);
         wipe(&mut block);
     }
 }
@@ -220,6 +220,12 @@ fn authenticate(
     lengths[8..].copy_from_slice(&(data.len() as u64).to_le_bytes());
     authenticator.update_on(backend, &lengths);
     authenticator.tag_on(backend)
+}
+
+/// As many bytes as both have.
+#[inline]
+fn copy(from: &[u8], to: &mut [u8]) {
+    to.iter_mut().zip(from).for_each(|(to, from)| *to = *from);
 }
 
 /// Compares in constant time.

@@ -128,7 +128,9 @@ impl Poly1305 {
     pub(crate) fn update_on(&mut self, backend: &(impl Backend + ?Sized), mut data: &[u8]) {
         if self.partial_len > 0 {
             let (head, rest) = data.split_at(data.len().min(16 - self.partial_len));
-            self.partial[self.partial_len..][..head.len()].copy_from_slice(head);
+            for (place, byte) in self.partial.iter_mut().skip(self.partial_len).zip(head) {
+                *place = *byte;
+            }
             self.partial_len += head.len();
             data = rest;
             if self.partial_len < 16 {
@@ -141,13 +143,13 @@ impl Poly1305 {
         if !blocks.is_empty() {
             backend.absorb(&mut self.state, blocks, 1);
         }
-        self.partial[..tail.len()].copy_from_slice(tail);
+        self.partial.iter_mut().zip(tail).for_each(|(place, byte)| *place = *byte);
         self.partial_len = tail.len();
     }
 
     pub(crate) fn pad_on(&mut self, backend: &(impl Backend + ?Sized)) {
         if self.partial_len > 0 {
-            self.partial[self.partial_len..].fill(0);
+            self.partial.iter_mut().skip(self.partial_len).for_each(|byte| *byte = 0);
             backend.absorb(&mut self.state, core::slice::from_ref(&self.partial), 1);
             self.partial_len = 0;
         }
@@ -155,8 +157,9 @@ impl Poly1305 {
 
     pub(crate) fn tag_on(mut self, backend: &(impl Backend + ?Sized)) -> [u8; TAG_BYTES] {
         if self.partial_len > 0 {
-            self.partial[self.partial_len] = 1;
-            self.partial[self.partial_len + 1..].fill(0);
+            let end_mark = core::iter::once(1).chain(core::iter::repeat(0));
+            let rest = self.partial.iter_mut().skip(self.partial_len);
+            rest.zip(end_mark).for_each(|(place, byte)| *place = byte);
             backend.absorb(&mut self.state, core::slice::from_ref(&self.partial), 0);
         }
         self.state.tag(&self.s)

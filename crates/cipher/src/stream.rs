@@ -114,7 +114,7 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
     }
 
     fn xor_leftover(&mut self, data: &mut [u8]) {
-        for (byte, key) in data.iter_mut().zip(&self.leftover[self.leftover_start..]) {
+        for (byte, key) in data.iter_mut().zip(self.leftover.iter().skip(self.leftover_start)) {
             *byte ^= key;
         }
         self.leftover_start += data.len();
