@@ -4,14 +4,19 @@
 //! things goes on after a failure, and says at the end what failed.
 #![forbid(unsafe_code)]
 
+mod bench;
 mod c_compiler;
 mod check;
 mod files;
+mod fuzz;
 mod generate;
+mod measurement;
 mod paint;
 mod process;
 mod report;
 mod setup;
+mod sim;
+mod size;
 mod test;
 mod toolchain;
 mod workspace;
@@ -36,6 +41,10 @@ enum Verb {
     Check(check::Arguments),
     Test(test::Arguments),
     Generate(GenerateArguments),
+    Bench(bench::Arguments),
+    Size(size::Arguments),
+    Fuzz(fuzz::Arguments),
+    Sim(sim::Arguments),
 }
 
 /// Write the guest bindings and their page from the table of host calls.
@@ -62,6 +71,10 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Setup(arguments) => setup::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),
+        Verb::Bench(arguments) => bench::run(&arguments, root),
+        Verb::Size(arguments) => size::run(&arguments, root),
+        Verb::Fuzz(arguments) => fuzz::run(&arguments, root),
+        Verb::Sim(arguments) => sim::run(&arguments, root),
         Verb::Generate(arguments) => generate::run(arguments.check, root),
     }
 }

@@ -1,6 +1,6 @@
 //! Runs other programs, and says which one failed.
 
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 
@@ -62,10 +62,10 @@ pub(crate) fn succeeds(command: &mut Command) -> bool {
         .is_ok_and(|status| status.success())
 }
 
-/// Runs `command`, passes its standard output on, and shows each line of it to `see`.
+/// Runs `command` and shows each line that it writes to standard output to `see`.
 ///
 /// Gives the exit status, not an error, so that the caller can weigh it against what it saw.
-pub(crate) fn tee(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitStatus> {
+pub(crate) fn each_line(command: &mut Command, mut see: impl FnMut(&str)) -> Result<ExitStatus> {
     let mut child = command
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
@@ -75,7 +75,6 @@ pub(crate) fn tee(command: &mut Command, mut see: impl FnMut(&str)) -> Result<Ex
     let mut reader = BufReader::new(output);
     let mut line = Vec::new();
     while reader.read_until(b'\n', &mut line)? > 0 {
-        std::io::stdout().write_all(&line)?;
         see(String::from_utf8_lossy(&line).trim_end());
         line.clear();
     }

@@ -29,13 +29,15 @@ pub(crate) enum Need {
     BareMetal,
     /// A clang that builds guests.
     Clang,
+    /// A C++ compiler, for libFuzzer.
+    CPlusPlus,
 }
 
-/// All there is to need.
-pub(crate) const EVERYTHING: [Need; 4] = [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang];
+/// What `test` and most verbs need.
+pub(crate) const USUAL: [Need; 4] = [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang];
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
-    ensure(&EVERYTHING)?;
+    ensure(&USUAL)?;
     println!("Nothing is missing.");
     Ok(())
 }
@@ -80,6 +82,7 @@ impl Need {
                 BARE_METAL_TARGETS.iter().all(|target| toolchain::for_target(target).is_some())
             }
             Need::Clang => c_compiler::find().is_some(),
+            Need::CPlusPlus => process::find_program("c++").is_some(),
         }
     }
 
@@ -92,6 +95,7 @@ impl Need {
                  which prove that the core needs no operating system"
             }
             Need::Clang => "clang 15 or later with wasm-ld of the same release (C guests)",
+            Need::CPlusPlus => "a C++ compiler called c++, which builds libFuzzer",
         }
     }
 
@@ -101,7 +105,7 @@ impl Need {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
             Need::BareMetal => Some([&["target", "add"], &BARE_METAL_TARGETS[..]].concat()),
-            Need::Clang => None,
+            Need::Clang | Need::CPlusPlus => None,
         }
     }
 }

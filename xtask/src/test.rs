@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::{check, process, toolchain, workspace};
+use crate::{check, process, toolchain};
 
 /// Set up this machine, build everything, run every test.
 #[derive(clap::Args)]
@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let needs: &[Need] =
-        if arguments.quick { &[Need::Lints, Need::Wasm, Need::Clang] } else { &setup::EVERYTHING };
+        if arguments.quick { &[Need::Lints, Need::Wasm, Need::Clang] } else { &setup::USUAL };
     setup::ensure(needs)?;
     let mut report = Report::default();
     check::quick_steps(&mut report, root, false);
@@ -28,30 +28,25 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         process::run(process::cargo(root).args(["build", "--workspace"])).map(|()| Verdict::Passed)
     });
     report.step("tests", || tests(process::cargo(root).args(["test", "--workspace"])));
-    report.step("tests of other workspaces", || tests_elsewhere(root));
+    report.step("tests of the SDK", || sdk_tests(root));
     if !arguments.quick {
         check::slow_steps(&mut report, root, false);
     }
     report.finish()
 }
 
-/// The host's tests of the workspaces that have some; their products go to our target folder.
-fn tests_elsewhere(root: &Path) -> Result<Verdict> {
-    let mut sum = Tally::default();
-    for folder in workspace::other_workspaces(root)? {
-        let mut command = process::cargo(&folder);
-        command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));
-        if let Verdict::Tests(tally) = tests(command.args(["test", "--workspace"]))? {
-            sum += tally;
-        }
-    }
-    Ok(Verdict::Tests(sum))
+/// What of the SDK can be tested without a machine; the products go to our target folder.
+fn sdk_tests(root: &Path) -> Result<Verdict> {
+    let mut command = process::cargo(&root.join("sdk/rust"));
+    command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));
+    tests(command.arg("test"))
 }
 
 /// Runs a `cargo test` to its end and counts its tests.
 fn tests(command: &mut Command) -> Result<Verdict> {
     let mut sum = Tally::default();
-    let status = process::tee(command.arg("--no-fail-fast"), |line| {
+    let status = process::each_line(command.arg("--no-fail-fast"), |line| {
+        println!("{line}");
         if let Some(tally) = parse_result(line) {
             sum += tally;
         }

@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use anyhow::{Context, Result};
+
 use crate::process;
 
 /// The targets that stand for "no operating system": a RISC-V and an ARM microcontroller.
@@ -42,6 +44,15 @@ pub(crate) fn active_has(target: &str) -> bool {
     ]))
     .is_some_and(|folder| Path::new(folder.trim()).is_dir())
 }
+
+/// Whether the active toolchain can link the address sanitizer on this machine.
+pub(crate) fn has_address_sanitizer() -> bool {
+    let folder = process::quiet_capture(Command::new("rustc").args(["--print", "target-libdir"]));
+    folder.is_some_and(|folder| Path::new(folder.trim()).join(SANITIZER_LIBRARY).is_file())
+}
+
+/// What rustup's stable toolchains bring along on Linux.
+const SANITIZER_LIBRARY: &str = "librustc-stable_rt.asan.a";
 
 fn debian_has_source() -> bool {
     let sysroot = process::quiet_capture(
@@ -83,6 +94,13 @@ fn debian_environment(command: &mut Command) -> &mut Command {
         command.env_remove(variable);
     }
     command.env("RUSTC_BOOTSTRAP", "1")
+}
+
+/// The target triple of this machine.
+pub(crate) fn host() -> Result<String> {
+    let text = process::capture(Command::new("rustc").arg("-vV"))?;
+    let host = text.lines().find_map(|line| line.strip_prefix("host: "));
+    Ok(host.context("rustc -vV names no host")?.to_owned())
 }
 
 /// Where cargo puts what it builds in `folder`.

@@ -34,6 +34,7 @@ pub(crate) struct Dependency {
 /// What a package builds.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
+    pub(crate) name: String,
     pub(crate) kind: Vec<String>,
     pub(crate) src_path: PathBuf,
 }
@@ -89,7 +90,7 @@ pub(crate) fn packages(folder: &Path) -> Result<Vec<Package>> {
     Ok(answer.packages)
 }
 
-/// The main workspace's crates with these names (without `tenure-`), or all for bare metal.
+/// The main workspace's crates that must build where there is no operating system.
 pub(crate) fn bare_metal_packages(root: &Path) -> Result<Vec<Package>> {
     let chosen: Vec<_> = packages(root)?.into_iter().filter(Package::is_bare_metal).collect();
     if chosen.is_empty() {
@@ -113,3 +114,17 @@ pub(crate) fn other_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
     }
     Ok(folders)
 }
+
+/// Those of [`other_workspaces`] that hold what guests are written with, and the guests that have
+/// their copy of it: `tenure build` puts it there.
+pub(crate) fn guest_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = other_workspaces(root)?;
+    folders.retain(|folder| {
+        let is_built_app = folder.starts_with(root.join("apps")) && folder.join(SDK_COPY).is_dir();
+        folder.starts_with(root.join("sdk")) || is_built_app
+    });
+    Ok(folders)
+}
+
+/// Where a guest's copy of the SDK lies in its folder.
+pub(crate) const SDK_COPY: &str = ".tenure/sdk";

@@ -4,7 +4,7 @@
 //! know the rest only through the host calls; `xtask` may read the descriptions on layer 0, and
 //! nothing knows it.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
@@ -65,11 +65,20 @@ impl Node {
             .iter()
             .filter_map(|dependency| {
                 let path = dependency.path.as_deref()?;
-                Some(Arrow { folder: relative(path), is_dev: dependency.is_dev() })
+                let path = without_copy(path, package.folder(), root);
+                Some(Arrow { folder: relative(&path), is_dev: dependency.is_dev() })
             })
             .collect();
         let zone = Zone::of(&folder);
         Node { name: package.name.clone(), zone, layer: package.layer(), folder, arrows }
+    }
+}
+
+/// A guest's copy of the SDK stands for the SDK.
+fn without_copy(path: &Path, package: &Path, root: &Path) -> PathBuf {
+    match path.strip_prefix(package.join(workspace::SDK_COPY)) {
+        Ok(rest) => root.join("sdk").join(rest),
+        Err(_) => path.to_path_buf(),
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) fn format(root: &Path, fix: bool) -> Result<Verdict> {
     folders.extend(workspace::other_workspaces(root)?);
     process::run_all(folders.iter().map(|folder| {
         let mut command = process::cargo(folder);
-        command.args(["fmt", "--all"]);
+        command.arg("fmt");
         if !fix {
             command.args(["--", "--check"]);
             if !paint::stdout().is_coloured() {
@@ -26,12 +26,17 @@ pub(super) fn format(root: &Path, fix: bool) -> Result<Verdict> {
     Ok(Verdict::Passed)
 }
 
+/// Guests are checked for the target that they are built for.
+///
+/// Benches are compiled when they run: their peers take minutes, and some need a board's target.
 pub(super) fn clippy(root: &Path, fix: bool) -> Result<Verdict> {
-    let mut here = process::cargo(root);
-    here.args(["clippy", "--workspace", "--all-targets"]);
-    let mut commands = vec![here];
-    for folder in workspace::other_workspaces(root)? {
-        commands.push(clippy_elsewhere(root, &folder));
+    let mut commands = vec![clippy_in(root, root, &["--workspace", "--all-targets"])];
+    let guest_arguments: &[&str] = match toolchain::for_target(WASM_TARGET) {
+        Some(Toolchain::Active) => &["--workspace", "--target", WASM_TARGET],
+        _ => &["--workspace", "--lib"],
+    };
+    for folder in workspace::guest_workspaces(root)? {
+        commands.push(clippy_in(root, &folder, guest_arguments));
     }
     process::run_all(commands.into_iter().map(|mut command| {
         if fix {
@@ -43,19 +48,11 @@ pub(super) fn clippy(root: &Path, fix: bool) -> Result<Verdict> {
     Ok(Verdict::Passed)
 }
 
-/// Guests are checked for the target that they are built for; their products go to our folder, so
-/// that a dependency of several workspaces is compiled once.
-fn clippy_elsewhere(root: &Path, folder: &Path) -> Command {
-    let is_guest = ["sdk", "apps"].iter().any(|zone| folder.starts_with(root.join(zone)));
-    let has_clippy_for_guests = toolchain::for_target(WASM_TARGET) == Some(Toolchain::Active);
+/// The products go to the main workspace's folder, so that what several use is compiled once.
+fn clippy_in(root: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = process::cargo(folder);
-    command.args(["clippy", "--workspace"]);
+    command.arg("clippy").args(arguments);
     command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));
-    if is_guest && has_clippy_for_guests {
-        command.args(["--target", WASM_TARGET]);
-    } else {
-        command.arg("--all-targets");
-    }
     command
 }
 

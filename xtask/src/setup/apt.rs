@@ -22,6 +22,7 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 let linker = format!("lld-{}", newest_clang());
                 vec!["rustc-web".into(), "cargo-web".into(), "rust-web-src".into(), linker]
             }
+            Need::CPlusPlus => vec!["g++".into()],
             Need::Clang => {
                 let release = newest_clang();
                 vec![format!("clang-{release}"), format!("lld-{release}")]

@@ -1,0 +1,120 @@
+//! `bench`: runs the benchmark programs of the crates and shows their figures.
+//!
+//! A benchmark is a `[[bench]]` with `harness = false` of a crate in the main workspace, or a
+//! workspace of its own in `benches/`, where its peers take long to build. With `--json` it writes
+//! [`Measurement`] lines to standard output, and anything else to standard error.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Result, bail};
+
+use crate::measurement::{self, Measurement};
+use crate::{process, toolchain, workspace};
+
+/// Run benchmarks and show their figures.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask bench --list\n  cargo xtask bench store --json")]
+pub(crate) struct Arguments {
+    /// The benchmark to run; all, if none is named.
+    name: Option<String>,
+    /// One JSON object a line: bench, target, subject, metric, unit, value.
+    #[arg(long)]
+    json: bool,
+    /// Only list the benchmarks.
+    #[arg(long)]
+    list: bool,
+    /// Arguments for the benchmark itself.
+    #[arg(last = true)]
+    rest: Vec<String>,
+}
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let mut benches = find(root)?;
+    if let Some(name) = &arguments.name {
+        let names: Vec<_> = benches.iter().map(|bench| bench.name.clone()).collect();
+        benches.retain(|bench| bench.name == *name);
+        if benches.is_empty() {
+            bail!("no benchmark is called {name}; there are: {}", names.join(", "));
+        }
+    }
+    if arguments.list {
+        benches.iter().for_each(|bench| println!("{}", bench.name));
+        return Ok(());
+    }
+    let mut failed = Vec::new();
+    for bench in &benches {
+        if let Err(error) = measure(bench, arguments, root) {
+            eprintln!("{}: {error:#}", bench.name);
+            failed.push(&*bench.name);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+#[derive(Debug)]
+struct Bench {
+    name: String,
+    place: Place,
+}
+
+#[derive(Debug)]
+enum Place {
+    /// A `[[bench]]` of this package of the main workspace.
+    Package(String),
+    /// A workspace of its own in this folder.
+    Folder(PathBuf),
+}
+
+fn find(root: &Path) -> Result<Vec<Bench>> {
+    let mut found = Vec::new();
+    for package in workspace::packages(root)? {
+        let names = package.targets.iter().filter(|target| target.kind == ["bench"]);
+        found.extend(names.map(|target| Bench {
+            name: target.name.clone(),
+            place: Place::Package(package.name.clone()),
+        }));
+    }
+    for folder in workspace::other_workspaces(root)? {
+        if folder.parent() == Some(&root.join("benches")) {
+            let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
+            found.push(Bench { name, place: Place::Folder(folder) });
+        }
+    }
+    found.sort_by(|left, right| left.name.cmp(&right.name));
+    Ok(found)
+}
+
+impl Bench {
+    fn command(&self, root: &Path) -> Command {
+        match &self.place {
+            Place::Package(package) => {
+                let mut command = process::cargo(root);
+                command.args(["bench", "--quiet", "--package", package, "--bench", &self.name]);
+                command
+            }
+            Place::Folder(folder) => {
+                let mut command = process::cargo(folder);
+                command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));
+                command.args(["run", "--quiet", "--release"]);
+                command
+            }
+        }
+    }
+}
+
+fn measure(bench: &Bench, arguments: &Arguments, root: &Path) -> Result<()> {
+    let mut command = bench.command(root);
+    command.args(["--", "--json"]).args(&arguments.rest);
+    let mut measurements = Vec::new();
+    let status = process::each_line(&mut command, |line| match Measurement::parse(line) {
+        Some(measurement) if arguments.json => println!("{}", measurement.to_json()),
+        Some(measurement) => measurements.push(measurement),
+        None => eprintln!("{line}"),
+    })?;
+    print!("{}", measurement::tables(&measurements));
+    process::succeeded(&command, status)
+}

@@ -1,0 +1,122 @@
+//! `fuzz`: feeds parsers of hostile input what libFuzzer makes up, on stable Rust.
+//!
+//! The coverage that libFuzzer steers by is an LLVM pass that any compiler can be told to run. The
+//! address sanitizer, which the few crates with `unsafe` want, is an unstable option; it is used where
+//! the toolchain has its library, as rustup's does on Linux.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+
+use crate::setup::{self, Need};
+use crate::{process, toolchain, workspace};
+
+/// Fuzz one parser of hostile input; without a name, list them.
+#[derive(clap::Args)]
+#[command(
+    after_help = "Examples:\n  cargo xtask fuzz\n  cargo xtask fuzz datagram --seconds 60\n  \
+                        cargo xtask fuzz datagram --input target/fuzz/datagram/crash-0badc0de"
+)]
+pub(crate) struct Arguments {
+    /// The target, or `all`, one after the other.
+    target: Option<String>,
+    /// How long to look, for each target.
+    #[arg(long, default_value_t = 60, value_name = "N")]
+    seconds: u32,
+    /// Run this one input again, which an earlier run found.
+    #[arg(long, value_name = "FILE", conflicts_with = "seconds")]
+    input: Option<PathBuf>,
+}
+
+/// Inline counters, the table of program counters and traced comparisons: what libFuzzer reads.
+const COVERAGE: [&str; 9] = [
+    "--cfg=fuzzing",
+    "-Cpasses=sancov-module",
+    "-Cllvm-args=-sanitizer-coverage-level=4",
+    "-Cllvm-args=-sanitizer-coverage-inline-8bit-counters",
+    "-Cllvm-args=-sanitizer-coverage-pc-table",
+    "-Cllvm-args=-sanitizer-coverage-trace-compares",
+    "-Ccodegen-units=1",
+    "-Cdebug-assertions",
+    "-Coverflow-checks",
+];
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let targets = targets(root)?;
+    let chosen: Vec<_> = match arguments.target.as_deref() {
+        None => {
+            targets.iter().for_each(|target| println!("{target}"));
+            return Ok(());
+        }
+        Some("all") => targets,
+        Some(name) if targets.iter().any(|target| target == name) => vec![name.to_owned()],
+        Some(name) => bail!("no target is called {name}; there are: {}", targets.join(", ")),
+    };
+    setup::ensure(&[Need::CPlusPlus])?;
+    let mut failed = Vec::new();
+    for target in &chosen {
+        println!("== {target}");
+        if let Err(error) = fuzz(target, arguments, root) {
+            eprintln!("{error:#}");
+            failed.push(&**target);
+        }
+    }
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn targets(root: &Path) -> Result<Vec<String>> {
+    let packages = workspace::packages(&root.join("fuzz"))?;
+    let targets = packages.into_iter().flat_map(|package| package.targets);
+    Ok(targets.filter(|target| target.kind == ["bin"]).map(|target| target.name).collect())
+}
+
+/// What a run finds is kept below `target/fuzz`; the seeds in `fuzz/seeds` are only read.
+fn fuzz(target: &str, arguments: &Arguments, root: &Path) -> Result<()> {
+    let corpus = toolchain::target_folder(root).join("fuzz").join(target).join("corpus");
+    std::fs::create_dir_all(&corpus)
+        .with_context(|| format!("cannot make the folder {}", corpus.display()))?;
+    let mut command = instrumented(target, root)?;
+    if let Some(input) = &arguments.input {
+        command.arg(std::path::absolute(input)?);
+    } else {
+        let findings = corpus.with_file_name("");
+        let seeds = root.join("fuzz/seeds").join(target);
+        command
+            .arg(&corpus)
+            .args(seeds.is_dir().then_some(seeds))
+            .arg(format!("-artifact_prefix={}", findings.display()))
+            .arg(format!("-max_total_time={}", arguments.seconds))
+            .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
+    }
+    process::run(&mut command).with_context(|| {
+        format!("{target} failed; run its input again with --input FILE (the file is named above)")
+    })
+}
+
+/// `cargo run` with coverage; a target is named so that build scripts stay without.
+fn instrumented(target: &str, root: &Path) -> Result<Command> {
+    let mut command = process::cargo(&root.join("fuzz"));
+    let mut flags = COVERAGE.to_vec();
+    if toolchain::has_address_sanitizer() {
+        flags.push("-Zsanitizer=address");
+        command.env("RUSTC_BOOTSTRAP", "1");
+    }
+    command
+        .env("RUSTFLAGS", flags.join(" "))
+        .env("CARGO_TARGET_DIR", toolchain::target_folder(root).join("fuzz/build"))
+        .args([
+            "run",
+            "--quiet",
+            "--release",
+            "--target",
+            &toolchain::host()?,
+            "--bin",
+            target,
+            "--",
+        ]);
+    Ok(command)
+}

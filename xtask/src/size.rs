@@ -1,0 +1,153 @@
+//! `size`: how many bytes of flash and RAM each crate costs on a microcontroller.
+//!
+//! The crates' own object files would tell too much (nothing is dropped) and too little (generic
+//! code is not there yet). So each crate has a probe in `benches/size`: a program for a board that
+//! uses the crate's main entry points on inputs which the compiler cannot know, as a node does. It
+//! is linked with link-time optimisation, and what the linker keeps is counted: the crate, and all
+//! it brings along, but for what the empty probe costs too, and for tables to unwind by, which no
+//! firmware keeps.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use object::read::elf::{FileHeader, SectionHeader};
+use object::{Endianness, elf};
+
+use crate::measurement::{self, Measurement};
+use crate::setup::{self, Need};
+use crate::toolchain::{self, BARE_METAL_TARGETS};
+use crate::{process, workspace};
+
+/// Count the flash and RAM that each crate costs on rv32imac and thumbv7m.
+#[derive(clap::Args)]
+#[command(after_help = "Example: cargo xtask size store --json")]
+pub(crate) struct Arguments {
+    /// The crate to count, without `tenure-`; all, if none is named.
+    name: Option<String>,
+    /// One JSON object a line: bench, target, subject, metric, unit, value.
+    #[arg(long)]
+    json: bool,
+}
+
+/// The profiles of `benches/size`, by the level they optimise for.
+const LEVELS: [(&str, &str); 2] = [(SMALLEST, "release"), ("s", "release-s")];
+const SMALLEST: &str = "z";
+
+/// The probe that does nothing.
+const EMPTY: &str = "empty";
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let mut probes = probes(root)?;
+    if let Some(name) = &arguments.name {
+        if !probes.contains(name) {
+            bail!("no crate with a probe is called {name}; there are: {}", probes.join(", "));
+        }
+        probes = vec![name.clone()];
+    }
+    setup::ensure(&[Need::BareMetal])?;
+    let mut measurements = Vec::new();
+    let mut failed = Vec::new();
+    for probe in &probes {
+        match measure(probe, root) {
+            Ok(found) if arguments.json => found.iter().for_each(|it| println!("{}", it.to_json())),
+            Ok(found) => measurements.extend(found),
+            Err(error) => {
+                eprintln!("{probe}: {error:#}");
+                failed.push(&**probe);
+            }
+        }
+    }
+    print!("{}", measurement::tables(&measurements));
+    if !failed.is_empty() {
+        bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+fn probes_folder(root: &Path) -> PathBuf {
+    root.join("benches/size")
+}
+
+fn probes(root: &Path) -> Result<Vec<String>> {
+    let packages = workspace::packages(&probes_folder(root))?;
+    let targets = packages.into_iter().flat_map(|package| package.targets);
+    let bins = targets.filter(|target| target.kind == ["bin"]).map(|target| target.name);
+    Ok(bins.filter(|name| name != EMPTY).collect())
+}
+
+fn measure(probe: &str, root: &Path) -> Result<Vec<Measurement>> {
+    let mut found = Vec::new();
+    for target in BARE_METAL_TARGETS {
+        for (level, profile) in LEVELS {
+            let baseline = footprint(&build(EMPTY, target, profile, root)?)?;
+            let whole = footprint(&build(probe, target, profile, root)?)?;
+            let line = |what: &str, bytes: u64| Measurement {
+                bench: "size".into(),
+                target: short_name(target).into(),
+                subject: "tenure".into(),
+                metric: format!("{probe} {what} at opt-level {level}"),
+                unit: "bytes".into(),
+                value: bytes as f64,
+            };
+            found.push(line("flash", whole.flash.saturating_sub(baseline.flash)));
+            if level == SMALLEST {
+                found.push(line("static RAM", whole.ram.saturating_sub(baseline.ram)));
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// `riscv32imac-unknown-none-elf` is `riscv32imac` to a reader.
+fn short_name(target: &str) -> &str {
+    target.split('-').next().unwrap_or(target)
+}
+
+/// Links a probe and gives its file.
+fn build(probe: &str, target: &str, profile: &str, root: &Path) -> Result<PathBuf> {
+    let toolchain = toolchain::for_target(target)
+        .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
+    let mut command = toolchain.cargo(&probes_folder(root), "build", target);
+    let products = toolchain::target_folder(root).join("size");
+    command
+        .env("CARGO_TARGET_DIR", &products)
+        .args(["--quiet", "--profile", profile, "--bin", probe])
+        .args(["--no-default-features", "--features", probe]);
+    process::run(&mut command)?;
+    Ok(products.join(target).join(profile).join(probe))
+}
+
+/// What a linked program takes on a device.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Footprint {
+    /// Code, constants, and the initial values of variables.
+    flash: u64,
+    /// Variables, whether they have an initial value or not.
+    ram: u64,
+}
+
+/// How the names of sections with unwinding tables begin.
+const UNWINDING: [&[u8]; 3] = [b".eh_frame", b".ARM.exidx", b".ARM.extab"];
+
+fn footprint(file: &Path) -> Result<Footprint> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let header = elf::FileHeader32::<Endianness>::parse(&*bytes)?;
+    let endian = header.endian()?;
+    let mut footprint = Footprint::default();
+    let sections = header.sections(endian, &*bytes)?;
+    for section in sections.iter() {
+        let flags = section.sh_flags(endian);
+        let size = u64::from(section.sh_size(endian));
+        let name = sections.section_name(endian, section)?;
+        if flags & elf::SHF_ALLOC == 0 || UNWINDING.iter().any(|prefix| name.starts_with(prefix)) {
+            continue;
+        }
+        if section.sh_type(endian) != elf::SHT_NOBITS {
+            footprint.flash += size;
+        }
+        if flags & elf::SHF_WRITE != 0 {
+            footprint.ram += size;
+        }
+    }
+    Ok(footprint)
+}
