@@ -92,8 +92,9 @@ fn code_that_needs_more_than_a_device_has_is_refused() {
 
 #[test]
 fn code_that_no_device_runs_is_refused() {
-    let source = "void run(void);\n__asm__(\".globl run\\n.export_name run, run\\nrun:\\n\"\n\
-                  \".functype run () -> ()\\nv128.const 0, 0\\ndrop\\nend_function\\n\");\n";
+    let source = "typedef int vector __attribute__((vector_size(16)));\n\
+                  __attribute__((target(\"simd128\"), export_name(\"run\"))) void run(void) {\n\
+                  volatile vector v = {1, 2, 3, 4}; v = v + v; }\n";
     let error = complaint(HEAD, source);
     assert!(error.contains("devices don't run this code"), "{error}");
 }
