@@ -39,7 +39,8 @@ pub(crate) struct Call<A> {
     pub(crate) unanswered: u32,
     /// How many answers in a row said no more than that it runs.
     pub(crate) still_running: u32,
-    /// When to send something again, while in [`Stage::Sent`].
+    /// When to send something again in [`Stage::Sent`], or to look for a session in
+    /// [`Stage::Waiting`] while none is being opened.
     pub(crate) next_at: Instant,
     /// Fragments of the body that the peer isn't known to have.
     pub(crate) missing: FragmentSet,

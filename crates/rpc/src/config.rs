@@ -97,8 +97,7 @@ impl Default for Config {
 
 /// The shortest datagram that an endpoint can be told to keep to.
 const DATAGRAM_BYTES_MIN: usize = 256;
-const _: () =
-    assert!(DATAGRAM_BYTES_MIN >= INITIATION_OVERHEAD + Greeting::BYTES + Finished::BYTES + 1);
+const _: () = assert!(DATAGRAM_BYTES_MIN > INITIATION_OVERHEAD + Greeting::BYTES + Finished::BYTES);
 const _: () = assert!(DATAGRAM_BYTES_MIN > DATA_OVERHEAD + FRAGMENT_OVERHEAD);
 
 impl Config {

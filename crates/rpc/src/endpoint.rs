@@ -189,7 +189,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         peer.next_number = CallNumber(number.0 + 1);
         self.next_number = self.next_number.max(number.0 + 1);
         let fragment_bytes = self.config.fragment_bytes();
-        self.calls.push(Call::new(now, handle, number, pair, route, body, fragment_bytes, &call));
+        self.calls.push(Call::new(handle, number, pair, route, body, fragment_bytes, &call));
         self.advance(now, entropy, &pair);
         Ok(handle)
     }
@@ -334,8 +334,12 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// When to call [`Self::poll`] next, if nothing else happens before.
     pub fn poll_at(&self) -> Option<Instant> {
         let calls = self.calls.iter().flat_map(|call| {
-            let again = matches!(call.stage, Stage::Sent { .. }).then_some(call.next_at);
-            [Some(call.deadline), again]
+            let again = match call.stage {
+                Stage::Sent { .. } => true,
+                Stage::Waiting => !self.is_opening(&call.pair),
+                Stage::Riding => false,
+            };
+            [Some(call.deadline), again.then_some(call.next_at)]
         });
         let peers = self.peers.iter().flat_map(|peer| {
             [peer.acknowledge_at, peer.handshake.as_ref().map(|handshake| handshake.next_at)]
@@ -372,6 +376,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     fn peer(&mut self, pair: &Pair) -> Option<&mut Peer<A>> {
         self.peers.iter_mut().find(|peer| peer.pair == *pair)
+    }
+
+    fn is_opening(&self, pair: &Pair) -> bool {
+        self.peers.iter().any(|peer| peer.pair == *pair && peer.handshake.is_some())
     }
 
     /// Which calls of this pair are over.

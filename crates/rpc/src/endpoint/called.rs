@@ -151,10 +151,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             .find(&pair, incarnation)
             .is_some_and(|one| one.bytes_taken() <= self.config.buffer_bytes_per_caller_max);
         let within_all = self.callers.reclaim(&self.config, now, 0);
-        if !(within_caller && within_all) {
-            if let Some(caller) = self.callers.find(&pair, incarnation) {
-                caller.drop_result(handle.number);
-            }
+        if !(within_caller && within_all)
+            && let Some(caller) = self.callers.find(&pair, incarnation)
+        {
+            caller.drop_result(handle.number);
         }
     }
 

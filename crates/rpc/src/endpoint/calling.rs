@@ -300,15 +300,24 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         for handle in due {
             self.retry_call(now, entropy, handle);
         }
-        // What waited for older calls to end, or failed to open for want of randomness.
-        let idle: Vec<Pair> = self
-            .peers
-            .iter()
-            .filter(|peer| peer.handshake.is_none())
-            .map(|peer| peer.pair)
-            .collect();
-        for pair in idle {
-            self.advance(now, entropy, &pair);
+        self.poll_waiting(now, entropy);
+    }
+
+    /// Looks for sessions for the calls that have lost theirs, and sends those that waited for
+    /// older ones to end.
+    fn poll_waiting(&mut self, now: Instant, entropy: &mut dyn Entropy) {
+        let again = now + self.config.timeout_initial;
+        let mut due: Vec<Pair> = Vec::new();
+        for call in &mut self.calls {
+            if call.stage == Stage::Waiting && call.next_at <= now {
+                call.next_at = again;
+                due.push(call.pair);
+            }
+        }
+        for pair in due {
+            if !self.is_opening(&pair) {
+                self.advance(now, entropy, &pair);
+            }
         }
     }
 
@@ -319,10 +328,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         };
         call.attempts_left = left;
         let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
-        if unanswered > 0 {
-            if let Some(peer) = self.peer(&pair) {
-                peer.adapt_burst(true);
-            }
+        if unanswered > 0
+            && let Some(peer) = self.peer(&pair)
+        {
+            peer.adapt_burst(true);
         }
         if unanswered >= UNANSWERED_DOUBT {
             self.doubt(now, entropy, &pair, route);
@@ -408,7 +417,6 @@ enum NextFrames {
 
 impl<A> Call<A> {
     pub(super) fn new(
-        now: Instant,
         handle: CallHandle,
         number: CallNumber,
         pair: Pair,
@@ -430,11 +438,11 @@ impl<A> Call<A> {
             attempts_left: attempts,
             first_sent: None,
             stage: Stage::Waiting,
-            sent_at: now,
+            sent_at: Instant::BOOT,
             sent_once: false,
             unanswered: 0,
             still_running: 0,
-            next_at: now,
+            next_at: Instant::BOOT,
             missing,
             in_flight: FragmentSet::EMPTY,
             reply: None,

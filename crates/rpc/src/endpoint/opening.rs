@@ -526,7 +526,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// longest among those that no call uses.
     fn make_room_for_session(&mut self, now: Instant, pair: &Pair, confirmed: bool) -> bool {
         let config = &self.config;
-        self.sessions.retain(|session| !session.is_over(config, now));
+        let over = |session: &Session<A>| session.is_over(config, now);
+        while let Some(index) = self.sessions.iter().find(|one| over(one)).map(|one| one.index) {
+            end_session(&mut self.sessions, &mut self.calls, index);
+        }
         let of_pair = |session: &Session<A>| session.pair == *pair;
         if self.sessions.iter().filter(|session| of_pair(session)).count() >= SESSIONS_PER_PAIR_MAX
         {
@@ -572,12 +575,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// Ends a session; calls that were sent over it wait for another.
     pub(super) fn end_session(&mut self, index: SessionIndex) {
-        self.sessions.retain(|session| session.index != index);
-        for call in &mut self.calls {
-            if call.stage == (Stage::Sent { over: index }) {
-                call.stage = Stage::Waiting;
-            }
-        }
+        end_session(&mut self.sessions, &mut self.calls, index);
     }
 
     /// Whether a call, in either direction, depends on a session.
@@ -590,12 +588,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// Ends sessions that are too old, and opens others where calls wait.
     pub(super) fn poll_sessions(&mut self, now: Instant, entropy: &mut dyn Entropy) {
         let config = &self.config;
-        let over = |session: &&Session<A>| session.is_over(config, now);
-        while let Some(session) = self.sessions.iter().find(over) {
-            let (index, pair) = (session.index, session.pair);
+        let over: Vec<(SessionIndex, Pair)> = self
+            .sessions
+            .iter()
+            .filter(|session| session.is_over(config, now))
+            .map(|session| (session.index, session.pair))
+            .collect();
+        for (index, pair) in over {
             self.end_session(index);
             self.advance(now, entropy, &pair);
-            return self.poll_sessions(now, entropy);
         }
     }
 
@@ -607,6 +608,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 session.pair == *pair && session.confirmed && !session.is_over(&self.config, now)
             })
             .max_by_key(|session| session.created)
+    }
+}
+
+fn end_session<A>(sessions: &mut Vec<Session<A>>, calls: &mut [Call<A>], index: SessionIndex) {
+    sessions.retain(|session| session.index != index);
+    for call in calls {
+        if call.stage == (Stage::Sent { over: index }) {
+            call.stage = Stage::Waiting;
+        }
     }
 }
 

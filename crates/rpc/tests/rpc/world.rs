@@ -57,8 +57,10 @@ pub(crate) struct Node {
     pub(crate) id: MachineId,
     pub(crate) published: Epoch,
     pub(crate) seen: Vec<(PublicKey, Place)>,
-    running: Vec<(Instant, IncomingCallHandle, Result<Option<Vec<u8>>, Declined>)>,
+    running: Vec<(Instant, IncomingCallHandle, Outcome)>,
 }
+
+type Outcome = Result<Option<Vec<u8>>, Declined>;
 
 /// How the network misbehaves.
 #[derive(Clone, Copy)]
