@@ -136,14 +136,14 @@ impl<F: Flash> CodeRegion<F> {
     }
 }
 
-/// Something being written to flash from the start of a sector on, each sector erased as the
-/// writing comes to it.
+/// Something being written to flash from the start of a sector on, a sector at a time: flash likes
+/// few and long writes better than many short ones. Holds at most one sector in memory.
 #[derive(Debug)]
 pub struct Draft {
     extent: Extent,
-    /// What stands in flash, in bytes.
+    /// What stands in flash, in bytes; whole sectors until the end.
     written: u32,
-    /// What waits for a whole program unit.
+    /// The beginning of the next sector.
     partial: Vec<u8>,
 }
 
@@ -167,19 +167,24 @@ impl Draft {
     ///
     /// # Errors
     /// [`CodeError::Full`] at the end of the extent, or [`CodeError::Flash`].
-    pub fn append<F: Flash>(&mut self, flash: &mut F, bytes: &[u8]) -> Result<(), CodeError> {
+    pub fn append<F: Flash>(&mut self, flash: &mut F, mut bytes: &[u8]) -> Result<(), CodeError> {
         if self.appended() as usize + bytes.len() > self.extent.bytes as usize {
             return Err(CodeError::Full);
         }
-        let unit = flash.geometry().program_bytes as usize;
-        self.partial.extend_from_slice(bytes);
-        let whole = self.partial.len() - self.partial.len() % unit;
-        let rest = self.partial.split_off(whole);
-        let ready = core::mem::replace(&mut self.partial, rest);
-        self.program(flash, &ready)
+        let sector_bytes = flash.geometry().sector_bytes as usize;
+        while !bytes.is_empty() {
+            let (now, later) = bytes.split_at(bytes.len().min(sector_bytes - self.partial.len()));
+            self.partial.extend_from_slice(now);
+            if self.partial.len() == sector_bytes {
+                self.write_sector(flash)?;
+            }
+            bytes = later;
+        }
+        Ok(())
     }
 
-    /// Writes out what waits, padded with erased bytes; gives the length without padding.
+    /// Writes out the last sector, padded with erased bytes to a program unit; gives the length
+    /// without padding.
     ///
     /// # Errors
     /// [`CodeError::Flash`].
@@ -187,26 +192,18 @@ impl Draft {
         let bytes = self.appended();
         if !self.partial.is_empty() {
             let unit = flash.geometry().program_bytes as usize;
-            let mut last = core::mem::take(&mut self.partial);
-            last.resize(unit, 0xFF);
-            self.program(flash, &last)?;
+            self.partial.resize(self.partial.len().next_multiple_of(unit), 0xFF);
+            self.write_sector(flash)?;
         }
         Ok(bytes)
     }
 
-    fn program<F: Flash>(&mut self, flash: &mut F, mut bytes: &[u8]) -> Result<(), CodeError> {
-        let sector_bytes = flash.geometry().sector_bytes;
-        while !bytes.is_empty() {
-            let offset = self.extent.offset + self.written;
-            if offset % sector_bytes == 0 {
-                flash.erase(offset / sector_bytes)?;
-            }
-            let room = (sector_bytes - offset % sector_bytes) as usize;
-            let (now, later) = bytes.split_at(room.min(bytes.len()));
-            flash.program(offset, now)?;
-            self.written += now.len() as u32;
-            bytes = later;
-        }
+    fn write_sector<F: Flash>(&mut self, flash: &mut F) -> Result<(), CodeError> {
+        let offset = self.extent.offset + self.written;
+        flash.erase(offset / flash.geometry().sector_bytes)?;
+        flash.program(offset, &self.partial)?;
+        self.written += self.partial.len() as u32;
+        self.partial.clear();
         Ok(())
     }
 }
