@@ -65,6 +65,7 @@ fn a_damaged_image_stops_its_machine_and_no_other() {
     };
     let mut draft = tenure_kernel::Draft::new(extent);
     device.kernel.code().append(&mut draft, &[0; 64]).unwrap();
+    device.kernel.code().finish(draft).unwrap();
     let mut device = device.reboot();
     device.settle(10);
     assert!(device.logged("hurt stopped: its image in flash is damaged"), "{:?}", device.log);
