@@ -271,7 +271,7 @@ pub struct Instance {
 
 /// Bytes of code that a unit of fuel stands for.
 const UNIT_BYTES: u64 = 2;
-const WINDOW_BYTES: u64 = isa::WINDOW_UNITS as u64 * UNIT_BYTES;
+const WINDOW_BYTES: i64 = isa::WINDOW_UNITS as i64 * UNIT_BYTES as i64;
 /// Budget of a single instruction: more than the longest, less than overflows.
 const SINGLE_BUDGET: usize = 1 << 18;
 
@@ -315,8 +315,9 @@ impl Instance {
 
     /// Runs until the call ends, the host is called, or the fuel is used up; deducts what was used.
     ///
-    /// An instruction that costs more than there is left is executed, and the rest is owed: it is taken
-    /// from the next fuel first.
+    /// What is used beyond the fuel is owed, and taken from the next fuel first: less than the window
+    /// between two looks at the fuel. With less fuel than a window, execution stops at the first
+    /// instruction for which there is none.
     pub fn run(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
         match self.status {
             Status::Running if image.token != self.token => {
@@ -335,7 +336,8 @@ impl Instance {
         let given = fuel.saturating_mul(UNIT_BYTES).min(BUDGET_MAX);
         let mut left = given as i64 - self.debt as i64;
         self.debt = 0;
-        let outcome = self.run_slice(image, &mut left);
+        let once = left < WINDOW_BYTES;
+        let outcome = self.run_slice(image, &mut left, once);
         let used = given as i64 - left.max(0);
         *fuel -= (used as u64 / UNIT_BYTES).min(*fuel);
         if left < 0 {
@@ -344,12 +346,12 @@ impl Instance {
         outcome
     }
 
-    fn run_slice(&mut self, image: &Image<'_>, left: &mut i64) -> Outcome {
+    fn run_slice(&mut self, image: &Image<'_>, left: &mut i64, once: bool) -> Outcome {
         loop {
             if *left <= 0 {
                 return Outcome::OutOfFuel;
             }
-            let flow = self.execute(image, left);
+            let flow = self.execute(image, left, once);
             match flow {
                 Flow::Next | Flow::Check => {}
                 Flow::Done => {
@@ -385,11 +387,10 @@ impl Instance {
         }
     }
 
-    /// Executes as much as it may at once: up to the last window of fuel, there one instruction.
-    fn execute(&mut self, image: &Image<'_>, left: &mut i64) -> Flow {
+    /// Executes until the fuel is used up, or one instruction.
+    fn execute(&mut self, image: &Image<'_>, left: &mut i64, once: bool) -> Flow {
         let budget_max = interpreter::budget_max(image);
-        let budget = (*left as u64).min(budget_max as u64);
-        let once = budget < WINDOW_BYTES;
+        let budget = (*left as u64).min(budget_max as u64) as usize;
         let (globals, stack) = self.slots.split_at_mut(self.globals);
         let exit = interpreter::execute(Entry {
             image,
@@ -400,7 +401,7 @@ impl Instance {
             pc: self.pc,
             frame: self.frame,
             accumulator: self.accumulator,
-            budget: if once { SINGLE_BUDGET.min(budget_max) } else { budget as usize },
+            budget: if once { SINGLE_BUDGET.min(budget_max) } else { budget },
             once,
         });
         self.pc = exit.pc;

@@ -10,10 +10,10 @@
 //! - linear memory is reached only through `State::locate`, which checks.
 //!
 //! Fuel. An instruction costs as many units as it is long. Nothing is counted: `limit` is the position at
-//! which, going straight on, fuel would be short of a window of `WINDOW_UNITS`; a branch moves `limit`
-//! along with `pc`, and looks whether `pc` has passed it. The translator puts a `check` into every
-//! straight line that is as long as the window, so fuel can't run out between two looks. In the last
-//! window the caller has instructions executed one at a time.
+//! which, going straight on, fuel would be used up; a branch moves `limit` along with `pc`, and looks
+//! whether `pc` has passed it. The translator puts a `check` into every straight line that is as long as
+//! a window of `WINDOW_UNITS`: no more than that is used beyond the fuel, and the caller takes it from
+//! the next. To stop at a certain instruction, the caller has them executed one at a time.
 
 #[cfg(feature = "float")]
 mod float;

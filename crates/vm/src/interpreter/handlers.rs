@@ -22,7 +22,7 @@ pub(crate) struct Entry<'e> {
     pub(crate) pc: u32,
     pub(crate) frame: u32,
     pub(crate) accumulator: u32,
-    /// Units of fuel, times two: bytes of code.
+    /// Bytes of code after which to stop at the next look.
     pub(crate) budget: usize,
     /// Execute one instruction.
     pub(crate) once: bool,
@@ -38,23 +38,20 @@ pub(crate) struct Exit {
     pub(crate) used: usize,
 }
 
-const WINDOW: usize = isa::WINDOW_UNITS * 2;
-
 /// The largest budget for an image that lies here: `limit` must stay in the address space.
 pub(crate) fn budget_max(image: &Image<'_>) -> usize {
     let end = image.bytes().as_ptr_range().end.addr();
     (usize::MAX - end).min(1 << 28)
 }
 
-/// Runs until something other than the next instruction is due. Without `once`, `budget` must be at
-/// least the window.
+/// Runs until something other than the next instruction is due.
 pub(crate) fn execute(entry: Entry<'_>) -> Exit {
     let image = entry.image.bytes().as_ptr();
     let globals = entry.globals.as_mut_ptr().cast::<u8>();
     let stack = entry.stack.as_mut_ptr_range();
     let footer = &entry.image.footer;
     let pc = image.wrapping_add(entry.pc as usize);
-    let limit = pc.addr().wrapping_add(entry.budget).wrapping_sub(WINDOW);
+    let limit = pc.addr().wrapping_add(entry.budget);
     let mut context = Context {
         memory_bytes: entry.memory.len(),
         image,

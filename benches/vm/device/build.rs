@@ -1,0 +1,36 @@
+//! Compiles the guests, to wasm and natively, and hands the linker the machine's memory map.
+
+use std::{env, path::PathBuf, process::Command};
+
+const GUESTS: [&str; 5] = ["mark", "fib", "sha256", "sieve", "crc32"];
+
+fn main() {
+    let folder = PathBuf::from(env::var("CARGO_MANIFEST_DIR").unwrap());
+    let out = PathBuf::from(env::var("OUT_DIR").unwrap());
+    println!("cargo::rustc-link-arg=-T{}/riscv.x", folder.display());
+    println!("cargo::rerun-if-changed=riscv.x");
+    println!("cargo::rerun-if-changed=../guests");
+    println!("cargo::rerun-if-env-changed=TENURE_CLANG");
+    let clang = env::var("TENURE_CLANG").unwrap_or("clang-22".into());
+    for guest in GUESTS {
+        let source = folder.join("../guests").join(format!("{guest}.c"));
+        let wasm = [
+            "--target=wasm32", "-O2", "-nostdlib", "-ffreestanding", "-Wl,--no-entry", "-Wl,--export=run",
+            "-Wl,-z,stack-size=1024", "-Wl,--strip-all",
+        ];
+        compile(&clang, &wasm, &source, &out.join(format!("{guest}.wasm")));
+        let entry = format!("-Drun=native_{guest}");
+        let native = [
+            "--target=riscv32-unknown-elf", "-march=rv32imac", "-mabi=ilp32", "-O2", "-ffreestanding", "-c",
+            &entry,
+        ];
+        let object = out.join(format!("{guest}.o"));
+        compile(&clang, &native, &source, &object);
+        println!("cargo::rustc-link-arg={}", object.display());
+    }
+}
+
+fn compile(clang: &str, flags: &[&str], source: &PathBuf, to: &PathBuf) {
+    let status = Command::new(clang).args(flags).arg("-o").arg(to).arg(source).status();
+    assert!(status.is_ok_and(|status| status.success()), "{clang} could not compile {}", source.display());
+}

@@ -1,0 +1,10 @@
+/* Calls: the Fibonacci numbers the slow way. */
+__attribute__((noinline)) static unsigned fib(unsigned n) { return n < 2 ? n : fib(n - 1) + fib(n - 2); }
+
+unsigned run(unsigned repetitions) {
+    unsigned sum = 0;
+    while (repetitions--) {
+        sum += fib(20);
+    }
+    return sum;
+}
