@@ -5,6 +5,8 @@
 //!   mapped. Only the holder of the file's lock writes it, so the two don't come apart.
 //! - When a write returns, the file has the bytes: killing the process loses nothing. With
 //!   [`Durability::PowerLoss`] they have reached the disk as well.
+//! - When a write fails, the flash refuses everything until it is opened anew: the system doesn't
+//!   say what became of the bytes, least of all after a failed `fdatasync`.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
@@ -43,6 +45,8 @@ pub struct FileFlash {
     /// Where this flash begins in the file, in bytes: not 0 in a part of one.
     base: u64,
     contents: Vec<u8>,
+    /// Set when a write failed: what the disk will have in the end is unknown from then on.
+    failed: bool,
 }
 
 impl FileFlash {
@@ -82,7 +86,7 @@ impl FileFlash {
         }
         let mut contents = vec![0; bytes as usize];
         file.read_exact_at(&mut contents, 0)?;
-        Ok(Self { file: Arc::new(file), durability, base: 0, contents })
+        Ok(Self { file: Arc::new(file), durability, base: 0, contents, failed: false })
     }
 
     /// Cuts the flash into parts of so many sectors each, one behind the other; they are flashes
@@ -100,12 +104,12 @@ impl FileFlash {
         if asked > u64::from(present) {
             return Err(SplitError { asked, present });
         }
-        let Self { file, durability, mut base, contents: mut rest } = self;
+        let Self { file, durability, mut base, contents: mut rest, failed } = self;
         Ok(sector_counts.map(|count| {
             let bytes = count as usize * SECTOR_BYTES as usize;
             let behind = rest.split_off(bytes);
             let contents = std::mem::replace(&mut rest, behind);
-            let part = Self { file: Arc::clone(&file), durability, base, contents };
+            let part = Self { file: Arc::clone(&file), durability, base, contents, failed };
             base += bytes as u64;
             part
         }))
@@ -119,24 +123,22 @@ impl FileFlash {
 
     /// Writes `bytes` to the file and, once they are there, to the copy in memory.
     fn store(&mut self, start: usize, bytes: &[u8]) -> Result<(), FlashError> {
-        let written = (self.file.write_all_at(bytes, self.base + start as u64)).and_then(|()| {
-            match self.durability {
-                Durability::PowerLoss => self.file.sync_data(),
-                Durability::ProcessKill => Ok(()),
-            }
+        self.check_sound()?;
+        let written = self.file.write_all_at(bytes, self.base + start as u64);
+        let settled = written.and_then(|()| match self.durability {
+            Durability::PowerLoss => self.file.sync_data(),
+            Durability::ProcessKill => Ok(()),
         });
-        let copy = &mut self.contents[start..start + bytes.len()];
-        match written {
-            Ok(()) => {
-                copy.copy_from_slice(bytes);
-                Ok(())
-            }
-            Err(_) => {
-                // Some of it may be in the file: what is there now is what this flash holds.
-                let _ = self.file.read_exact_at(copy, self.base + start as u64);
-                Err(FlashError::Hardware)
-            }
+        if settled.is_err() {
+            self.failed = true;
+            return Err(FlashError::Hardware);
         }
+        self.contents[start..start + bytes.len()].copy_from_slice(bytes);
+        Ok(())
+    }
+
+    fn check_sound(&self) -> Result<(), FlashError> {
+        if self.failed { Err(FlashError::Hardware) } else { Ok(()) }
     }
 }
 
@@ -151,6 +153,7 @@ impl Flash for FileFlash {
 
     fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
         let range = self.range(offset, into.len())?;
+        self.check_sound()?;
         into.copy_from_slice(&self.contents[range]);
         Ok(())
     }

@@ -70,9 +70,9 @@ pub(crate) struct Walk {
 }
 
 impl Walk {
-    /// After the walk: where the sector's free room begins.
+    /// Where the walk is: after it has ended, where the sector's free room begins.
     pub(crate) fn tail(&self) -> u32 {
-        self.at.max(self.end)
+        self.at
     }
 }
 

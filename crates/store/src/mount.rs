@@ -12,8 +12,12 @@ use crate::error::{FormatError, MountError};
 use crate::index::Location;
 use crate::layout::Layout;
 use crate::log::{Entry, Log};
+use crate::path;
 use crate::record::{Action, HEADER_BYTES, Origin, SectorHeader};
 use crate::store::Store;
+
+#[cfg(test)]
+mod tests;
 
 /// What a mount found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -104,7 +108,7 @@ impl<F: Flash> Store<F> {
             }
             let mut walk = self.log.walk(sequence)?;
             while let Some(entry) = self.log.next(&mut walk)? {
-                if self.log.is_value_intact(&entry)? {
+                if self.log.is_value_intact(&entry)? && is_sensible(&entry) {
                     self.replay_record(&entry, &mut pending)?;
                 } else {
                     report.damaged_records += 1;
@@ -163,6 +167,18 @@ impl<F: Flash> Log<F> {
     }
 }
 
+/// Whether the record's path is one: a store writes no other, but a flash may have been made by
+/// somebody else.
+fn is_sensible(entry: &Entry) -> bool {
+    let Ok(path) = core::str::from_utf8(entry.path()) else {
+        return false;
+    };
+    match entry.head.action {
+        Action::Set(_) => path::check_value(path).is_ok(),
+        Action::Delete | Action::Commit | Action::Reclaimed => path::check_node(path).is_ok(),
+    }
+}
+
 /// Which sectors the log consists of, as far as headers tell.
 struct Extent {
     salt: u32,
@@ -184,7 +200,8 @@ fn find_extent<F: Flash>(flash: &mut F, layout: &Layout) -> Result<Option<Extent
         let SectorHeader { sector_bytes, sector_count, salt, sequence, oldest } = header;
         if (sector_bytes, sector_count) != (geometry.sector_bytes, geometry.sector_count) {
             misfit = Some(MountError::Geometry { sector_bytes, sector_count });
-        } else if sequence % sector_count == position
+        } else if header.is_sensible()
+            && sequence % sector_count == position
             && found.as_ref().is_none_or(|found| found.newest < sequence)
         {
             found = Some(Extent { salt, oldest, newest: sequence });

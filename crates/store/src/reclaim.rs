@@ -47,6 +47,9 @@ impl<F: Flash> Store<F> {
     ) -> Result<(), RoomError> {
         let mut rounds = 2 * self.log.layout.geometry.sector_count;
         while self.sectors_to_open(records.clone()) >= self.log.free_sectors() {
+            if self.log.oldest == self.log.newest {
+                return Err(RoomError::Full);
+            }
             rounds = rounds.checked_sub(1).ok_or(RoomError::Full)?;
             self.reclaim_oldest()?;
         }
@@ -85,6 +88,7 @@ impl<F: Flash> Store<F> {
     /// Frees the oldest sector. A fault in the middle of it leaves the store unusable until it is
     /// mounted anew, which starts the reclaim over.
     fn reclaim_oldest(&mut self) -> Result<(), FlashError> {
+        debug_assert!(self.log.oldest < self.log.newest, "the head can't be reclaimed into itself");
         self.or_fail(|store| {
             let mut walk = store.log.walk(store.log.oldest)?;
             while let Some(entry) = store.log.next(&mut walk)? {

@@ -26,6 +26,9 @@ pub(crate) const HEADER_BYTES: usize = 28;
 /// The value of a commit record: the position in the log at which its batch begins.
 pub(crate) const COMMIT_VALUE_BYTES: usize = 8;
 
+/// No flash lives to see that many sectors erased.
+const SEQUENCE_MAX: u32 = u32::MAX / 2;
+
 const MAGIC: [u8; 4] = *b"TNR\x01";
 
 /// What a value is to those who read it; the store treats both alike.
@@ -197,6 +200,12 @@ impl SectorHeader {
     pub(crate) fn new(geometry: FlashGeometry, salt: u32, sequence: u32, oldest: u32) -> Self {
         let FlashGeometry { sector_bytes, sector_count, .. } = geometry;
         Self { sector_bytes, sector_count, salt, sequence, oldest }
+    }
+
+    /// Whether its numbers are in the order and the range in which a store counts.
+    pub(crate) fn is_sensible(&self) -> bool {
+        (self.sector_count..SEQUENCE_MAX).contains(&self.sequence)
+            && (1..=self.sequence).contains(&self.oldest)
     }
 
     pub(crate) fn emit(&self) -> [u8; HEADER_BYTES] {

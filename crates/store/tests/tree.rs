@@ -265,6 +265,19 @@ fn a_store_full_of_large_values_can_be_overwritten_and_emptied() {
 }
 
 #[test]
+fn a_batch_of_more_deletions_than_the_flash_holds_is_refused_whole() {
+    let tiny = FlashGeometry { sector_count: 3, ..GEOMETRY };
+    let mut store = Store::format(RamFlash::new(tiny)).unwrap();
+    set(&mut store, OURS, "kept", "value");
+    let delete = Change::Delete { tree: OURS, path: "kept" };
+    assert_eq!(store.batch(&vec![delete; 2000]), Err(tenure_store::BatchError::Full));
+    let mut store = remount(store);
+    assert_eq!(text(&mut store, OURS, "kept").as_deref(), Some("value"));
+    store.batch(&vec![delete; 100]).unwrap();
+    assert_eq!(text(&mut store, OURS, "kept"), None);
+}
+
+#[test]
 fn flashes_without_a_store_are_told_apart() {
     let mount = |flash| Store::<RamFlash>::mount(flash).map(|_| ()).unwrap_err();
     assert_eq!(mount(RamFlash::new(GEOMETRY)), MountError::Blank);
