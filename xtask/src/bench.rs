@@ -4,13 +4,14 @@
 //! workspace of its own in `benches/`, where its peers take long to build. With `--json` it writes
 //! [`Measurement`] lines to standard output, and anything else to standard error.
 
+use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Result, bail};
 
 use crate::measurement::{self, Measurement};
-use crate::{process, toolchain, workspace};
+use crate::{process, size, toolchain, workspace};
 
 /// Run benchmarks and show their figures.
 #[derive(clap::Args)]
@@ -32,14 +33,15 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut benches = find(root)?;
     if let Some(name) = &arguments.name {
-        let names: Vec<_> = benches.iter().map(|bench| bench.name.clone()).collect();
+        let mut names: Vec<_> = benches.iter().map(|bench| bench.name.clone()).collect();
+        names.dedup();
         benches.retain(|bench| bench.name == *name);
         if benches.is_empty() {
             bail!("no benchmark is called {name}; there are: {}", names.join(", "));
         }
     }
     if arguments.list {
-        benches.iter().for_each(|bench| println!("{}", bench.name));
+        benches.iter().for_each(|bench| println!("{:<12} {}", bench.name, bench.place));
         return Ok(());
     }
     let mut failed = Vec::new();
@@ -69,6 +71,16 @@ enum Place {
     Folder(PathBuf),
 }
 
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::Package(name) => write!(f, "in the crate {name}"),
+            Place::Folder(folder) => write!(f, "with its peers, in {}", folder.display()),
+        }
+    }
+}
+
+/// A crate's benchmark and the comparison with its peers may share a name: both are run then.
 fn find(root: &Path) -> Result<Vec<Bench>> {
     let mut found = Vec::new();
     for package in workspace::packages(root)? {
@@ -79,7 +91,8 @@ fn find(root: &Path) -> Result<Vec<Bench>> {
         }));
     }
     for folder in workspace::other_workspaces(root)? {
-        if folder.parent() == Some(&root.join("benches")) {
+        let is_bench = folder.parent() == Some(&root.join("benches"));
+        if is_bench && folder != size::probes_folder(root) {
             let name = folder.file_name().unwrap_or_default().to_string_lossy().into_owned();
             found.push(Bench { name, place: Place::Folder(folder) });
         }

@@ -3,16 +3,11 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use crate::process;
-
-/// The oldest release that emits the WebAssembly features we document.
-pub(crate) const OLDEST_RELEASE: u32 = 15;
-/// The newest release that we look for by its number.
-const NEWEST_RELEASE: u32 = 40;
+use crate::process::{self, LLVM_RELEASES};
 
 /// The newest clang here that can build for wasm32 and whose `wasm-ld` is here too.
 pub(crate) fn find() -> Option<PathBuf> {
-    let numbered = (OLDEST_RELEASE..=NEWEST_RELEASE)
+    let numbered = LLVM_RELEASES
         .rev()
         .find_map(|release| pair(&format!("clang-{release}"), &format!("wasm-ld-{release}")));
     numbered.or_else(|| pair("clang", "wasm-ld").filter(|clang| is_new_enough(clang)))
@@ -29,7 +24,7 @@ fn pair(clang: &str, linker: &str) -> Option<PathBuf> {
 fn is_new_enough(clang: &Path) -> bool {
     process::quiet_capture(Command::new(clang).arg("--version"))
         .and_then(|text| release_of(&text))
-        .is_some_and(|release| release >= OLDEST_RELEASE)
+        .is_some_and(|release| LLVM_RELEASES.contains(&release))
 }
 
 /// The major release in what `clang --version` prints.

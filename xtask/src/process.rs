@@ -87,6 +87,18 @@ pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|folder| folder.join(program)).find(|file| file.is_file())
 }
 
+/// The newest of `program-99` … `program-15`, as Debian names LLVM's, or else `program`.
+pub(crate) fn find_newest(program: &str) -> Option<PathBuf> {
+    LLVM_RELEASES
+        .rev()
+        .find_map(|release| find_program(&format!("{program}-{release}")))
+        .or_else(|| find_program(program))
+}
+
+/// The releases of LLVM that are looked for by their number; the first is the oldest that emits the
+/// WebAssembly we document.
+pub(crate) const LLVM_RELEASES: std::ops::RangeInclusive<u32> = 15..=99;
+
 /// An error unless `status` is success.
 pub(crate) fn succeeded(command: &Command, status: ExitStatus) -> Result<()> {
     if !status.success() {

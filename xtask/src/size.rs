@@ -64,7 +64,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn probes_folder(root: &Path) -> PathBuf {
+/// Where the probes lie.
+pub(crate) fn probes_folder(root: &Path) -> PathBuf {
     root.join("benches/size")
 }
 

@@ -15,12 +15,15 @@ pub(crate) const BARE_METAL_TARGETS: [&str; 2] =
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
 /// A Rust toolchain that can build for one target.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Toolchain {
     /// The active one; it has the target's `core`.
     Active,
     /// Debian's `rustc-web`, which has the source of `core` and builds it on the way.
-    Debian,
+    Debian {
+        /// LLVM's; Debian's Rust brings none.
+        linker: PathBuf,
+    },
 }
 
 /// The toolchain that can build for `target`, if there is one.
@@ -28,7 +31,7 @@ pub(crate) fn for_target(target: &str) -> Option<Toolchain> {
     if active_has(target) {
         Some(Toolchain::Active)
     } else if debian_has_source() {
-        Some(Toolchain::Debian)
+        debian_linker(target).map(|linker| Toolchain::Debian { linker })
     } else {
         None
     }
@@ -64,17 +67,22 @@ fn debian_has_source() -> bool {
     })
 }
 
+fn debian_linker(target: &str) -> Option<PathBuf> {
+    process::find_newest(if target == WASM_TARGET { "wasm-ld" } else { "ld.lld" })
+}
+
 impl Toolchain {
     /// `cargo VERB` for `target`, to be run in `folder`.
-    pub(crate) fn cargo(self, folder: &Path, verb: &str, target: &str) -> Command {
+    pub(crate) fn cargo(&self, folder: &Path, verb: &str, target: &str) -> Command {
         let mut command = match self {
             Toolchain::Active => process::cargo(folder),
-            Toolchain::Debian => Command::new("/usr/bin/cargo"),
+            Toolchain::Debian { .. } => Command::new("/usr/bin/cargo"),
         };
         command.current_dir(folder).args([verb, "--target", target]);
-        if self == Toolchain::Debian {
+        if let Toolchain::Debian { linker } = self {
             debian_environment(&mut command)
                 .arg("-Zbuild-std=core,alloc")
+                .args(["--config", &format!("target.{target}.linker={linker:?}")])
                 // Another compiler's products are of no use here, nor ours to it.
                 .env("CARGO_TARGET_DIR", target_folder(folder).join("debian"));
         }

@@ -5,7 +5,7 @@ use std::process::Command;
 use anyhow::Result;
 
 use super::{Need, is_root, may_ask};
-use crate::{c_compiler, process};
+use crate::process::{self, LLVM_RELEASES};
 
 pub(super) fn exists() -> bool {
     process::find_program("apt-get").is_some()
@@ -40,7 +40,7 @@ fn newest_clang() -> u32 {
         .unwrap_or_default();
     let linkers = process::quiet_capture(Command::new("apt-cache").args(["pkgnames", "lld-"]))
         .unwrap_or_default();
-    newest_of(&names, &linkers).unwrap_or(c_compiler::OLDEST_RELEASE)
+    newest_of(&names, &linkers).unwrap_or(*LLVM_RELEASES.start())
 }
 
 fn newest_of(compilers: &str, linkers: &str) -> Option<u32> {

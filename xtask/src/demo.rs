@@ -1,0 +1,142 @@
+//! `cargo demo`: the main job, live: a hub and three devices as processes, machines on them that
+//! call one another, store, spin, crash and survive.
+
+mod cast;
+
+use std::path::Path;
+use std::process::Command;
+
+use anyhow::{Context, Result, ensure};
+
+use crate::paint;
+use crate::process;
+use crate::setup::{self, Need};
+use cast::{Cast, Device};
+
+/// Build everything and show the main job: three devices, a hub, machines that call one another.
+#[derive(clap::Args)]
+#[command(after_help = "Example: cargo demo --keep")]
+pub(crate) struct Arguments {
+    /// Leave hub and devices running at the end, until Ctrl-C, to be looked at.
+    #[arg(long)]
+    keep: bool,
+}
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    setup::ensure(&[Need::Wasm, Need::Clang])?;
+    title("Building the command `tenure`");
+    process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]))?;
+    let mut cast = Cast::new(&tenure(root)?)?;
+    title("Building the example machines");
+    for app in ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"] {
+        cast.build(&root.join("apps").join(app), app)?;
+    }
+    play(&mut cast)?;
+    closing(&cast);
+    if arguments.keep {
+        cast.wait_for_ctrl_c();
+    }
+    Ok(())
+}
+
+/// The scenes, one after another. Each checks what it shows.
+fn play(cast: &mut Cast) -> Result<()> {
+    title("A hub and three devices start, each a process of its own");
+    cast.start_hub()?;
+    let attic = cast.start_device("attic")?;
+    let cellar = cast.start_device("cellar")?;
+    let garden = cast.start_device("garden")?;
+
+    title("Machines are installed; each gets a key that never leaves its device");
+    cast.install(&attic, &["thermostat", "nihilo-a"])?;
+    cast.install(&cellar, &["thermostat", "counter", "crasher"])?;
+    cast.install(&garden, &["dashboard", "nihilo-b"])?;
+
+    calls(cast, &cellar, &garden)?;
+    spinner(cast, &cellar)?;
+    crasher(cast, &cellar)?;
+    power_cut(cast, &attic, &garden)
+}
+
+fn calls(cast: &mut Cast, cellar: &Device, garden: &Device) -> Result<()> {
+    title("The dashboard in the garden calls the thermostats in attic and cellar by name");
+    explain("Each call is end-to-end encrypted between the two machines; the hub only tells where.");
+    cast.call(cellar, "thermostat", "set", Some("17.5"))?;
+    let page = cast.call(garden, "dashboard", "show", None)?;
+    ensure!(page.contains("attic: 21.0") && page.contains("cellar: 17.5"), "unexpected: {page}");
+
+    title("It stored what it was told: its tree, as its owner sees it");
+    let tree = cast.show(&["tree", "thermostat"], Some(cellar))?;
+    ensure!(tree.contains("17.5"), "unexpected: {tree}");
+
+    title("A program for the 2020 Nihilo, unchanged: y finds x by its key and calls RPC");
+    garden.wait_for_line("hello, world")
+}
+
+fn spinner(cast: &mut Cast, cellar: &Device) -> Result<()> {
+    title("A machine that spins forever arrives in the cellar; the counter there goes on counting");
+    cast.install(cellar, &["spinner"])?;
+    cellar.wait_for_line("still spinning")?;
+    for expected in ["1", "2", "3"] {
+        let count = cast.call(cellar, "counter", "add", None)?;
+        ensure!(count == expected, "the counter says {count}, not {expected}");
+    }
+    Ok(())
+}
+
+fn crasher(cast: &mut Cast, cellar: &Device) -> Result<()> {
+    title("A machine traps: it alone is stopped, and its caller learns nothing of its inside");
+    let refusal = cast.call_that_fails(cellar, "crasher", "out_of_bounds")?;
+    ensure!(refusal.contains("execution error"), "unexpected: {refusal}");
+    cellar.wait_for_line("stopped while serving")?;
+    let count = cast.call(cellar, "counter", "add", None)?;
+    ensure!(count == "4", "the counter says {count}, not 4");
+    explain("After a back-off the crasher runs again:");
+    let pong = cast.call(cellar, "crasher", "ping", None)?;
+    ensure!(pong == "pong", "unexpected: {pong}");
+    cast.show(&["list"], Some(cellar)).map(drop)
+}
+
+fn power_cut(cast: &mut Cast, attic: &Device, garden: &Device) -> Result<()> {
+    title("The attic loses power (kill -9) right after an acknowledged write");
+    cast.call(attic, "thermostat", "set", Some("23.5"))?;
+    attic.kill()?;
+    let page = cast.call(garden, "dashboard", "show", None)?;
+    ensure!(page.contains("attic: (unreachable)"), "unexpected: {page}");
+
+    title("It comes back: same keys, same machines, nothing lost");
+    cast.restart_device(attic)?;
+    let page = cast.call(garden, "dashboard", "show", None)?;
+    ensure!(page.contains("attic: 23.5"), "unexpected: {page}");
+    Ok(())
+}
+
+fn closing(cast: &Cast) {
+    title("That was the main job. To look further");
+    println!("  cargo demo --keep        leave all of it running");
+    println!("  {} --help", cast.tenure().display());
+    println!("  tenure new my-machine    write one of your own, in Rust or C");
+    println!("  docs/                    how it works; apps/ what machines look like\n");
+}
+
+fn tenure(root: &Path) -> Result<std::path::PathBuf> {
+    let mut metadata = process::cargo(root);
+    metadata.args(["metadata", "--format-version=1", "--no-deps"]);
+    let metadata: serde_json::Value = serde_json::from_str(&process::capture(&mut metadata)?)?;
+    let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
+    Ok(Path::new(folder).join("debug/tenure"))
+}
+
+fn title(text: &str) {
+    println!("\n{}", paint::stdout().strong(format!("── {text}")));
+}
+
+fn explain(text: &str) {
+    println!("{}", paint::stdout().faint(format!("   {text}")));
+}
+
+/// The command as one would type it, for the screen.
+fn prompt(command: &Command) -> String {
+    let words = command.get_args().map(|word| word.to_string_lossy().into_owned());
+    format!("$ tenure {}", words.collect::<Vec<_>>().join(" "))
+}

@@ -1,0 +1,258 @@
+//! Who plays in the demo: processes, started with one another's addresses and ended with the demo.
+
+use std::io::{BufRead, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result, bail, ensure};
+
+use super::prompt;
+use crate::{paint, process};
+
+/// How long anything in the demo may take before it counts as broken.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// All processes of the demo, and the folder that they live in.
+pub(super) struct Cast {
+    tenure: PathBuf,
+    folder: tempfile::TempDir,
+    hub: Option<Player>,
+    devices: Vec<Device>,
+}
+
+/// A device of the demo. Clones are the same device.
+#[derive(Clone)]
+pub(super) struct Device {
+    name: &'static str,
+    address: String,
+    player: Arc<Mutex<Player>>,
+}
+
+/// A process whose lines are shown as they come.
+struct Player {
+    child: Child,
+    lines: Receiver<String>,
+    /// What was shown so far.
+    seen: Vec<String>,
+}
+
+impl Cast {
+    pub(super) fn new(tenure: &Path) -> Result<Self> {
+        let folder = tempfile::tempdir().context("cannot make a folder for the demo")?;
+        Ok(Self { tenure: tenure.to_path_buf(), folder, hub: None, devices: Vec::new() })
+    }
+
+    pub(super) fn tenure(&self) -> &Path {
+        &self.tenure
+    }
+
+    /// Builds a machine's package into the demo's folder.
+    pub(super) fn build(&self, project: &Path, name: &str) -> Result<()> {
+        let mut command = self.command(&["build"]);
+        command.arg(project).arg("--output").arg(self.package(name));
+        process::capture(&mut command).map(drop)
+    }
+
+    pub(super) fn start_hub(&mut self) -> Result<()> {
+        let mut command = self.command(&["hub", "--listen", "127.0.0.1:0", "--data"]);
+        command.arg(self.folder.path().join("hub"));
+        self.hub = Some(Player::start(&mut command, "hub")?);
+        Ok(())
+    }
+
+    pub(super) fn start_device(&mut self, name: &'static str) -> Result<Device> {
+        let player = self.start_player(name, "127.0.0.1:0")?;
+        let address = player.address()?;
+        let device = Device { name, address, player: Arc::new(Mutex::new(player)) };
+        device.wait_for_line("the hub lists this device")?;
+        self.devices.push(device.clone());
+        Ok(device)
+    }
+
+    /// Starts a device again that was killed, on what its flash holds.
+    pub(super) fn restart_device(&mut self, device: &Device) -> Result<()> {
+        *device.lock() = self.start_player(device.name, &device.address)?;
+        device.wait_for_line("the hub lists this device")
+    }
+
+    /// Installs packages on a device, and shows that.
+    pub(super) fn install(&self, device: &Device, names: &[&str]) -> Result<()> {
+        let packages: Vec<_> = names.iter().map(|name| format!("{name}.tenure")).collect();
+        let mut words = vec!["install"];
+        words.extend(packages.iter().map(String::as_str));
+        self.show(&words, Some(device)).map(drop)
+    }
+
+    /// Calls a function of a machine on a device, shows that, and gives its result.
+    pub(super) fn call(
+        &self,
+        device: &Device,
+        machine: &str,
+        function: &str,
+        parameter: Option<&str>,
+    ) -> Result<String> {
+        let mut words = vec!["call", machine, function];
+        words.extend(parameter);
+        self.show(&words, Some(device))
+    }
+
+    /// Calls a function that is bound to fail, and gives the error that is shown.
+    pub(super) fn call_that_fails(
+        &self,
+        device: &Device,
+        machine: &str,
+        function: &str,
+    ) -> Result<String> {
+        let mut command = self.command(&["call", machine, function, "--device", &device.address]);
+        println!("{}", paint::stdout().good(prompt(&command)));
+        let output = command.output().context("cannot start tenure")?;
+        let error = String::from_utf8_lossy(&output.stderr).trim().to_string();
+        println!("{error}");
+        ensure!(!output.status.success(), "the call should have failed");
+        self.show_news();
+        Ok(error)
+    }
+
+    /// Runs a command against a device and shows it with what it prints.
+    pub(super) fn show(&self, words: &[&str], device: Option<&Device>) -> Result<String> {
+        let mut command = self.command(words);
+        if let Some(device) = device {
+            command.args(["--device", &device.address]);
+        }
+        println!("{}", paint::stdout().good(prompt(&command)));
+        let printed = process::capture(&mut command)?.trim().to_string();
+        if !printed.is_empty() {
+            println!("{printed}");
+        }
+        self.show_news();
+        Ok(printed)
+    }
+
+    /// Shows what goes on until the demo is ended from outside, which ends the processes too.
+    pub(super) fn wait_for_ctrl_c(&self) -> ! {
+        println!("Running on until Ctrl-C. In another terminal:");
+        println!("  export TENURE_HOME={}", self.folder.path().join("home").display());
+        for device in &self.devices {
+            println!("  {} list --device {}  # {}", self.tenure.display(), device.address, device.name);
+        }
+        loop {
+            self.show_news();
+            thread::sleep(Duration::from_millis(100));
+        }
+    }
+
+    fn start_player(&self, name: &str, listen: &str) -> Result<Player> {
+        let hub = self.hub.as_ref().context("the hub starts first")?.address()?;
+        let mut command = self.command(&["device", "--listen", listen, "--hub", &hub, "--data"]);
+        command.arg(self.folder.path().join(name));
+        Player::start(&mut command, name)
+    }
+
+    /// A command `tenure` with the demo's own keys, in the folder where the packages are.
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(&self.tenure);
+        command.args(words).current_dir(self.folder.path());
+        command.env("TENURE_HOME", self.folder.path().join("home"));
+        command.env_remove("TENURE_HUB").env_remove("TENURE_DEVICE");
+        command
+    }
+
+    fn package(&self, name: &str) -> PathBuf {
+        self.folder.path().join(format!("{name}.tenure"))
+    }
+
+    /// Shows the lines that came meanwhile.
+    fn show_news(&self) {
+        for device in &self.devices {
+            device.lock().take_news();
+        }
+    }
+}
+
+impl Drop for Cast {
+    fn drop(&mut self) {
+        for device in &self.devices {
+            device.lock().end();
+        }
+        if let Some(hub) = &mut self.hub {
+            hub.end();
+        }
+    }
+}
+
+impl Device {
+    /// Shows lines until one has `text` in it.
+    pub(super) fn wait_for_line(&self, text: &str) -> Result<()> {
+        self.lock().wait_for(text).with_context(|| format!("the device {}", self.name)).map(drop)
+    }
+
+    /// Ends the device as a loss of power would.
+    pub(super) fn kill(&self) -> Result<()> {
+        println!("{}", paint::stdout().good(format!("$ kill -9 # {}", self.name)));
+        let mut player = self.lock();
+        player.child.kill().context("cannot kill the device")?;
+        player.child.wait().context("cannot wait for the device").map(drop)
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Player> {
+        self.player.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
+    }
+}
+
+impl Player {
+    fn start(command: &mut Command, name: &str) -> Result<Self> {
+        let mut child = command
+            .stdin(Stdio::null())
+            .stdout(Stdio::piped())
+            .spawn()
+            .with_context(|| format!("cannot start {name}"))?;
+        let output = child.stdout.take().context("the child has no standard output")?;
+        let (sender, lines) = channel();
+        let label = paint::stdout().faint(format!("{name:>8} │"));
+        thread::spawn(move || {
+            for line in BufReader::new(output).lines().map_while(Result::ok) {
+                println!("{label} {line}");
+                if sender.send(line).is_err() {
+                    return;
+                }
+            }
+        });
+        let mut player = Self { child, lines, seen: Vec::new() };
+        player.wait_for("listens on")?;
+        Ok(player)
+    }
+
+    /// The address in the line by which it said that it listens.
+    fn address(&self) -> Result<String> {
+        let announced = self.seen.iter().find_map(|line| line.split("listens on ").nth(1));
+        let address = announced.and_then(|rest| rest.split(',').next());
+        address.map(str::to_string).context("the process names no address")
+    }
+
+    fn take_news(&mut self) {
+        self.seen.extend(self.lines.try_iter());
+    }
+
+    fn wait_for(&mut self, text: &str) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        self.take_news();
+        while !self.seen.iter().any(|line| line.contains(text)) {
+            let left = deadline.saturating_duration_since(Instant::now());
+            match self.lines.recv_timeout(left) {
+                Ok(line) => self.seen.push(line),
+                Err(RecvTimeoutError::Timeout) => bail!("did not say `{text}` in time"),
+                Err(RecvTimeoutError::Disconnected) => bail!("ended before it said `{text}`"),
+            }
+        }
+        Ok(())
+    }
+
+    fn end(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
