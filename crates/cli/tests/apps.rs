@@ -37,7 +37,7 @@ fn thermostat_keeps_what_it_is_set_to() {
 fn dashboard_asks_each_room() {
     let mut device = Device::with(&package("dashboard"), |world| {
         let read = |room: &str| (format!("thermostat@{room}"), "read".to_owned());
-        world.callees.insert(read("attic"), Ok(b"20.0".to_vec()));
+        world.callees.insert(read("attic"), Ok(Some(b"20.0".to_vec())));
         world.callees.insert(read("cellar"), Err(HostError::Unreachable));
     });
     assert_eq!(device.world().log, ["watching 2 rooms"]);

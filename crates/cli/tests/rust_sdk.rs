@@ -109,6 +109,7 @@ fn called() -> Result<(), Error> {
     assert_eq!(tenure::call("x@y", "f", Some(b"p"))?.as_deref(), Some(&b"result"[..]));
     assert_eq!(tenure::call("x@y", "none", None)?, None);
     assert_eq!(tenure::call("x@y", "gone", None), Err(Error::Unreachable));
+    assert_eq!(tenure::call("nobody", "f", None), Err(Error::NotFound));
     tenure::call_with_deadline("x@y", "f", None, Duration::from_secs(3))?;
     Ok(())
 }
@@ -160,7 +161,8 @@ fn device() -> Device {
     Device::with(&workbench.build("probe"), |world| {
         world.local_peers = vec![[1; 32], [2; 32]];
         let function = |name: &str| ("x@y".to_owned(), name.to_owned());
-        world.callees.insert(function("f"), Ok(b"result".to_vec()));
+        world.callees.insert(function("f"), Ok(Some(b"result".to_vec())));
+        world.callees.insert(function("none"), Ok(None));
         world.callees.insert(function("gone"), Err(HostError::Unreachable));
     })
 }

@@ -208,7 +208,8 @@ impl<F: Flash> Kernel<F> {
         };
         let status = match (result, into) {
             (Err(error), _) => error.code(),
-            (Ok(None), _) => HostError::NotFound.code(),
+            (Ok(None), None) => HostError::Null.code(),
+            (Ok(None), Some(_)) => HostError::NotFound.code(),
             (Ok(Some(value)), None) => {
                 machine.call_result = value;
                 machine.call_result.len() as i32

@@ -20,7 +20,7 @@ use table::{host_calls, host_errors};
 pub const MODULE: &str = "tenure";
 
 host_errors! {
-    /// The name, path, function, machine or task isn't there, or a value is null.
+    /// The name, path, function, machine or task isn't there, or the parameter is null.
     NotFound = -1, "not found";
     /// A name, path, value or parameter is longer than its limit.
     TooLong = -2, "too long";
@@ -40,6 +40,8 @@ host_errors! {
     Unknown = -9, "outcome unknown";
     /// The device failed: its flash or its random source.
     Device = -10, "device failure";
+    /// The call went well, and its result is null.
+    Null = -11, "null";
 }
 
 host_calls! {
@@ -85,7 +87,7 @@ host_calls! {
     11 => tree_list(path: Text, into: Buffer) -> Status;
 
     /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
-    /// of the result, which `result_read` reads; `NotFound` if the result is null. `deadline_ms` 0
+    /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
     /// means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
     /// or `#key`.
     12 => call(target: Text, function: Text, parameter: Optional, deadline_ms: Word) -> Status;

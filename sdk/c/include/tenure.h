@@ -91,9 +91,9 @@ char *tenure_tree_list(const char *path, size_t *length);
  * "#key". */
 
 struct tenure_result {
-    /* 0, or why there is no result; TENURE_NOT_FOUND also if the result is null. */
+    /* 0, or why the call failed. */
     int error;
-    /* The result, or NULL. */
+    /* The result, or NULL if it is null. */
     char *value;
     size_t length;
 };

@@ -20,6 +20,7 @@ enum tenure_error {
     TENURE_DEADLINE = -8, /* deadline passed */
     TENURE_UNKNOWN = -9, /* outcome unknown */
     TENURE_DEVICE = -10, /* device failure */
+    TENURE_NULL = -11, /* null */
 };
 
 /* The words for each error, for tenure_error_text. */
@@ -33,7 +34,8 @@ enum tenure_error {
     EACH(TENURE_UNREACHABLE, "unreachable") \
     EACH(TENURE_DEADLINE, "deadline passed") \
     EACH(TENURE_UNKNOWN, "outcome unknown") \
-    EACH(TENURE_DEVICE, "device failure")
+    EACH(TENURE_DEVICE, "device failure") \
+    EACH(TENURE_NULL, "null")
 
 #define TENURE_IMPORT(NAME) \
     __attribute__((import_module("tenure"), import_name(NAME)))
@@ -92,7 +94,7 @@ TENURE_IMPORT("tree_list")
 int32_t tenure_host_tree_list(const char *path, uint32_t path_length, void *into, uint32_t into_capacity);
 
 /* Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
- * of the result, which `result_read` reads; `NotFound` if the result is null. `deadline_ms` 0
+ * of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
  * means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
  * or `#key`. */
 TENURE_IMPORT("call")

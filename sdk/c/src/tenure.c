@@ -111,7 +111,7 @@ struct tenure_result tenure_call(const char *target, const char *function, const
     int32_t whole = tenure_host_call(target, text_length(target), function, text_length(function),
                                      parameter, (uint32_t)length, 0);
     if (whole < 0) {
-        result.error = whole;
+        result.error = whole == TENURE_NULL ? 0 : whole;
         return result;
     }
     char *value = malloc((size_t)whole + 1);

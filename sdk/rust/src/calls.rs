@@ -80,13 +80,15 @@ fn call_in_ms(
             deadline_ms,
         )
     };
-    // Both a null result and a machine that isn't there come as `NotFound`; a result is what
-    // callers ask for more often.
     let read = |into: &mut [u8]| {
         // SAFETY: pointer and capacity are of a slice that lives until the call returns.
         unsafe { host::result_read(0, into.as_mut_ptr(), into.len()) }
     };
-    optional(length(status))?.map(|whole| read_all(whole, read)).transpose()
+    match length(status) {
+        Ok(whole) => read_all(whole, read).map(Some),
+        Err(Error::Null) => Ok(None),
+        Err(error) => Err(error),
+    }
 }
 
 /// A call to be queued, and what to do when it is done. Made by [`queue`].

@@ -31,6 +31,8 @@ pub enum Error {
     Unknown = -9,
     /// Device failure.
     Device = -10,
+    /// Null.
+    Null = -11,
 }
 
 impl Error {
@@ -46,6 +48,7 @@ impl Error {
             -7 => Self::Unreachable,
             -8 => Self::Deadline,
             -9 => Self::Unknown,
+            -11 => Self::Null,
             _ => Self::Device,
         }
     }
@@ -63,6 +66,7 @@ impl Error {
             Self::Deadline => "deadline passed",
             Self::Unknown => "outcome unknown",
             Self::Device => "device failure",
+            Self::Null => "null",
         }
     }
 }
@@ -129,7 +133,7 @@ mod machine {
         ) -> i32;
 
         /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
-        /// of the result, which `result_read` reads; `NotFound` if the result is null. `deadline_ms` 0
+        /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
         /// means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
         /// or `#key`.
         pub fn call(

@@ -16,7 +16,7 @@ pub struct World {
     pub reply: Option<Vec<u8>>,
     pub queued: Vec<Queued>,
     /// What calls give, by target and function.
-    pub callees: BTreeMap<(String, String), Result<Vec<u8>, HostError>>,
+    pub callees: BTreeMap<(String, String), Result<Option<Vec<u8>>, HostError>>,
     pub local_peers: Vec<[u8; 32]>,
     /// These are found only after the machine has slept a little.
     pub remote_peers: Vec<[u8; 32]>,
@@ -200,10 +200,11 @@ fn answer(
         HostCall::call { target, function, .. } => {
             let called = world.callees.get(&(text!(target), text!(function)));
             match called.cloned().unwrap_or(Err(HostError::NotFound)) {
-                Ok(result) => {
+                Ok(Some(result)) => {
                     world.result = result;
                     Ok(world.result.len())
                 }
+                Ok(None) => Err(HostError::Null),
                 Err(error) => Err(error),
             }
         }
