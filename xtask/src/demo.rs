@@ -28,13 +28,14 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]))?;
     let mut cast = Cast::new(&tenure(root)?)?;
     title("Building the example machines");
-    for app in ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"] {
+    for app in ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"]
+    {
         cast.build(&root.join("apps").join(app), app)?;
     }
     play(&mut cast)?;
     closing(&cast);
     if arguments.keep {
-        cast.wait_for_ctrl_c();
+        cast.wait_for_ctrl_c()?;
     }
     Ok(())
 }
@@ -60,7 +61,9 @@ fn play(cast: &mut Cast) -> Result<()> {
 
 fn calls(cast: &mut Cast, cellar: &Device, garden: &Device) -> Result<()> {
     title("The dashboard in the garden calls the thermostats in attic and cellar by name");
-    explain("Each call is end-to-end encrypted between the two machines; the hub only tells where.");
+    explain(
+        "Each call is end-to-end encrypted between the two machines; the hub only tells where.",
+    );
     cast.call(cellar, "thermostat", "set", Some("17.5"))?;
     let page = cast.call(garden, "dashboard", "show", None)?;
     ensure!(page.contains("attic: 21.0") && page.contains("cellar: 17.5"), "unexpected: {page}");

@@ -7,6 +7,7 @@
 mod bench;
 mod c_compiler;
 mod check;
+mod demo;
 mod files;
 mod fuzz;
 mod generate;
@@ -39,6 +40,7 @@ struct CommandLine {
 enum Verb {
     Setup(setup::Arguments),
     Check(check::Arguments),
+    Demo(demo::Arguments),
     Test(test::Arguments),
     Generate(GenerateArguments),
     Bench(bench::Arguments),
@@ -70,6 +72,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
     match verb {
         Verb::Setup(arguments) => setup::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments, root),
+        Verb::Demo(arguments) => demo::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
@@ -36,7 +37,7 @@ pub(super) struct Device {
 struct Player {
     child: Child,
     lines: Receiver<String>,
-    /// What was shown so far.
+    /// What has been looked at so far.
     seen: Vec<String>,
 }
 
@@ -113,7 +114,6 @@ impl Cast {
         let error = String::from_utf8_lossy(&output.stderr).trim().to_string();
         println!("{error}");
         ensure!(!output.status.success(), "the call should have failed");
-        self.show_news();
         Ok(error)
     }
 
@@ -128,21 +128,22 @@ impl Cast {
         if !printed.is_empty() {
             println!("{printed}");
         }
-        self.show_news();
         Ok(printed)
     }
 
-    /// Shows what goes on until the demo is ended from outside, which ends the processes too.
-    pub(super) fn wait_for_ctrl_c(&self) -> ! {
+    /// Lets everything run, and tells how to look at it, until Ctrl-C.
+    pub(super) fn wait_for_ctrl_c(&self) -> Result<()> {
+        let asked_to_end = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&asked_to_end))?;
         println!("Running on until Ctrl-C. In another terminal:");
         println!("  export TENURE_HOME={}", self.folder.path().join("home").display());
-        for device in &self.devices {
-            println!("  {} list --device {}  # {}", self.tenure.display(), device.address, device.name);
+        for Device { name, address, .. } in &self.devices {
+            println!("  {} list --device {address}  # {name}", self.tenure.display());
         }
-        loop {
-            self.show_news();
+        while !asked_to_end.load(Ordering::Relaxed) {
             thread::sleep(Duration::from_millis(100));
         }
+        Ok(())
     }
 
     fn start_player(&self, name: &str, listen: &str) -> Result<Player> {
@@ -163,13 +164,6 @@ impl Cast {
 
     fn package(&self, name: &str) -> PathBuf {
         self.folder.path().join(format!("{name}.tenure"))
-    }
-
-    /// Shows the lines that came meanwhile.
-    fn show_news(&self) {
-        for device in &self.devices {
-            device.lock().take_news();
-        }
     }
 }
 
@@ -233,13 +227,9 @@ impl Player {
         address.map(str::to_string).context("the process names no address")
     }
 
-    fn take_news(&mut self) {
-        self.seen.extend(self.lines.try_iter());
-    }
-
     fn wait_for(&mut self, text: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
-        self.take_news();
+        self.seen.extend(self.lines.try_iter());
         while !self.seen.iter().any(|line| line.contains(text)) {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
