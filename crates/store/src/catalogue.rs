@@ -157,7 +157,7 @@ impl<F: Flash> Store<F> {
         Ok(gone)
     }
 
-    /// Lets the index follow a record that was copied, if it is live.
+    /// The slot of this record, if it is the one that counts for its key.
     pub(crate) fn live_slot(&mut self, entry: &Entry) -> Result<Option<Slot>, FlashError> {
         let (slot, is_there) = self.seek(place_of(entry))?;
         let is_live = is_there && self.catalogue.index.entry(slot) == Some(entry.location);

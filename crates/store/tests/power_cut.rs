@@ -89,7 +89,7 @@ fn each_operation_of_a_run_cut_once_leaves_old_or_new() {
 fn each_operation_cut_while_all_live_sectors_are_reclaimed_leaves_old_or_new() {
     // Values that never change fill the store; so reclaiming passes through sectors that are all
     // live, one after the other in one write.
-    for (sector_count, length) in [(4, 20), (5, 97), (8, 333)] {
+    for (sector_count, length, rounds) in [(4, 20, 80u32), (5, 97, 40)] {
         let geometry = FlashGeometry { sector_count, ..SMALL };
         let set = |path: String, value: Vec<u8>| Step::Set {
             tree: 0,
@@ -107,7 +107,7 @@ fn each_operation_cut_while_all_live_sectors_are_reclaimed_leaves_old_or_new() {
             start_model.apply(&step);
         }
         let steps: Vec<Step> =
-            (0..120u32).map(|round| set("k0".into(), vec![round as u8; length])).collect();
+            (0..rounds).map(|round| set("k0".into(), vec![round as u8; length])).collect();
         let flash = start.into_flash();
         for operation in 0.. {
             let repeat = format!("{sector_count} sectors, operation {operation}");
