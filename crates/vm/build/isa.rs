@@ -47,7 +47,7 @@ impl Operand {
         }
     }
 
-    /// The letter that stands for the operand in `LAYOUTS`.
+    /// The letter that stands for the operand in `isa::layout`.
     pub(crate) fn letter(self) -> char {
         match self {
             Operand::Source => 's',
@@ -476,7 +476,7 @@ fn memory(list: &mut Vec<Instruction>) {
         let (form, at) = Form::new(&format!("load32.i.{result}")).operand(Operand::Immediate32);
         let form = form
             .line(&format!("let address = s.wide({at}) as u32;"))
-            .line("let Some(p) = s.locate(address, 3, 4) else { return Flow::OutOfBounds };")
+            .line("let p = match s.locate(address, 3, 4) { Ok(p) => p, Err(flow) => return flow };")
             .line("let r = s.load32(p);");
         list.push(form.result(result, 32, true).next());
     }
@@ -490,7 +490,7 @@ fn memory(list: &mut Vec<Instruction>) {
             list.push(
                 form.line(&format!("let reach = s.unit({at});"))
                     .line(&format!(
-                        "let Some(p) = s.locate(address, reach, {bytes}) else {{ return Flow::OutOfBounds }};"
+                        "let p = match s.locate(address, reach, {bytes}) {{ Ok(p) => p, Err(flow) => return flow }};"
                     ))
                     .line(&format!("s.store{}(p, value as u{0});", bytes * 8))
                     .next(),
@@ -517,7 +517,7 @@ fn load_instruction(
     let (form, at) = form.operand(Operand::Reach);
     form.line(&format!("let reach = s.unit({at});"))
         .line(&format!(
-            "let Some(p) = s.locate(address, reach, {bytes}) else {{ return Flow::OutOfBounds }};"
+            "let p = match s.locate(address, reach, {bytes}) {{ Ok(p) => p, Err(flow) => return flow }};"
         ))
         .line(&format!("let r = s.{load};"))
         .result(result, width, width == 32)

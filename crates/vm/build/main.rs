@@ -7,6 +7,8 @@ mod isa;
 fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rustc-check-cfg=cfg(tail_dispatch)");
+    // For tests on cores that would not need it: RUSTFLAGS="--cfg strict_alignment".
+    println!("cargo::rustc-check-cfg=cfg(strict_alignment)");
     if tail_dispatch() {
         println!("cargo::rustc-cfg=tail_dispatch");
     }
@@ -52,16 +54,31 @@ fn tables(instructions: &[isa::Instruction]) -> String {
     for instruction in instructions {
         writeln!(text, "    {:?},", instruction.mnemonic).unwrap();
     }
-    writeln!(text, "];\npub(crate) static LAYOUTS: [&str; COUNT] = [").unwrap();
+    let layout_of = |instruction: &isa::Instruction| -> String {
+        instruction.operands.iter().map(|operand| operand.letter()).collect()
+    };
+    // Few layouts serve many instructions: flash is short.
+    let mut layouts: Vec<(String, usize)> = Vec::new();
+    writeln!(text, "];\nstatic LAYOUT_OF: [u8; COUNT] = [").unwrap();
     for instruction in instructions {
-        let layout: String = instruction.operands.iter().map(|operand| operand.letter()).collect();
-        writeln!(text, "    {layout:?},").unwrap();
+        let layout = (layout_of(instruction), instruction.units());
+        let index = layouts.iter().position(|known| *known == layout).unwrap_or(layouts.len());
+        if index == layouts.len() {
+            layouts.push(layout);
+        }
+        writeln!(text, "    {index},").unwrap();
     }
-    writeln!(text, "];\npub(crate) static UNITS: [u8; COUNT] = [").unwrap();
-    for instruction in instructions {
-        writeln!(text, "    {},", instruction.units()).unwrap();
+    writeln!(text, "];\nstatic LAYOUTS: [(&str, u8); {}] = [", layouts.len()).unwrap();
+    for (layout, units) in layouts {
+        writeln!(text, "    ({layout:?}, {units}),").unwrap();
     }
-    text.push_str("];\n");
+    text.push_str(
+        "];\n\
+         /// Letters of an instruction's operands: see `Operand::letter`.\n\
+         pub(crate) fn layout(opcode: u16) -> &'static str { LAYOUTS[LAYOUT_OF[opcode as usize] as usize].0 }\n\
+         /// Units of an instruction, without a table's displacements.\n\
+         pub(crate) fn units(opcode: u16) -> usize { LAYOUTS[LAYOUT_OF[opcode as usize] as usize].1 as usize }\n",
+    );
     text
 }
 

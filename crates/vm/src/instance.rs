@@ -1,5 +1,6 @@
 //! A machine's changing state, and how it is driven from outside.
 
+mod access;
 mod outer;
 mod start;
 
@@ -371,6 +372,11 @@ impl Instance {
                     let end = self.access_end(image);
                     if let Err(kind) = self.commit(end) {
                         return self.trap(image, kind);
+                    }
+                }
+                Flow::Misaligned => {
+                    if self.execute_access(image, left).is_none() {
+                        return self.trap(image, TrapKind::OutOfBounds);
                     }
                 }
                 Flow::Unreachable => return self.trap(image, TrapKind::Unreachable),

@@ -53,7 +53,7 @@ pub(crate) fn instruction_at(code: &[u8], at: usize) -> Option<(u16, usize)> {
     if unit % OPCODE_SCALE != 0 || opcode as usize >= COUNT {
         return None;
     }
-    let mut units = UNITS[opcode as usize] as usize;
+    let mut units = units(opcode);
     units += table_units(opcode) * unit_at(code, at + (units - 1) * 2)? as usize;
     let end = at.checked_add(units * 2)?;
     (end <= code.len()).then_some((opcode, units * 2))
@@ -64,7 +64,7 @@ pub fn disassemble(code: &[u8], at: usize) -> Option<(String, usize)> {
     let (opcode, length) = instruction_at(code, at)?;
     let mut text = String::from(MNEMONICS[opcode as usize]);
     let mut operand = at + 2;
-    for letter in LAYOUTS[opcode as usize].chars() {
+    for letter in layout(opcode).chars() {
         let low = unit_at(code, operand)?;
         operand += 2;
         let mut wide = || -> Option<u32> {
@@ -104,9 +104,4 @@ pub fn disassemble(code: &[u8], at: usize) -> Option<(String, usize)> {
         text += &format!(" -> {}", operand as isize + displacement);
     }
     Some((text, length))
-}
-
-/// Stores whose address is in the accumulator, though their first operand is a slot.
-pub(crate) fn addresses_by_accumulator(opcode: u16) -> bool {
-    matches!(opcode, STORE32_AS | STORE8_AS | STORE16_AS | STORE64_AS)
 }

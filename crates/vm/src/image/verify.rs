@@ -116,7 +116,7 @@ impl Check<'_> {
     fn instruction(&self, opcode: u16, at: usize, end: usize, starts: &[u32]) -> bool {
         let mut operand = at + 2;
         let mut index = 0;
-        for letter in isa::LAYOUTS[opcode as usize].bytes() {
+        for letter in isa::layout(opcode).bytes() {
             let unit = self.unit(operand);
             let mut bytes = 2;
             let good = match letter {

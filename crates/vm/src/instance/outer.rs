@@ -20,20 +20,20 @@ struct Bulk {
 }
 
 impl Instance {
-    fn unit(&self, image: &Image<'_>, n: usize) -> u16 {
+    pub(super) fn unit(&self, image: &Image<'_>, n: usize) -> u16 {
         isa::unit_at(image.bytes(), self.pc as usize + 2 * n).unwrap_or(0)
     }
 
-    fn slot_index(&self, image: &Image<'_>, n: usize) -> usize {
+    pub(super) fn slot_index(&self, image: &Image<'_>, n: usize) -> usize {
         self.globals + (self.frame as usize + self.unit(image, n) as usize) / 8
     }
 
-    fn read(&self, image: &Image<'_>, n: usize) -> u32 {
+    pub(super) fn read(&self, image: &Image<'_>, n: usize) -> u32 {
         self.slots.get(self.slot_index(image, n)).map_or(0, |&slot| slot as u32)
     }
 
     /// Writes the low half of a slot, as the interpreter does.
-    fn write(&mut self, image: &Image<'_>, n: usize, value: u32) {
+    pub(super) fn write(&mut self, image: &Image<'_>, n: usize, value: u32) {
         let index = self.slot_index(image, n);
         if let Some(slot) = self.slots.get_mut(index) {
             *slot = *slot >> 32 << 32 | value as u64;
@@ -351,24 +351,5 @@ impl Instance {
         self.frame = frame;
         self.pc = entry.code;
         Ok(())
-    }
-
-    /// Where the memory access ends at which the interpreter stopped.
-    pub(super) fn access_end(&self, image: &Image<'_>) -> u64 {
-        let Some((opcode, _)) = isa::instruction_at(image.bytes(), self.pc as usize) else {
-            return u64::MAX;
-        };
-        let layout = isa::LAYOUTS[opcode as usize];
-        if opcode == isa::ADDRESS_S_A {
-            return u64::MAX;
-        }
-        if layout.starts_with('j') {
-            let address = self.unit(image, 1) as u64 | (self.unit(image, 2) as u64) << 16;
-            return address + 4;
-        }
-        let Some(reach_at) = layout.find('r') else { return u64::MAX };
-        let from_accumulator = layout.starts_with('r') || isa::addresses_by_accumulator(opcode);
-        let address = if from_accumulator { self.accumulator } else { self.read(image, 1) };
-        address as u64 + self.unit(image, 1 + reach_at) as u64 + 1
     }
 }

@@ -8,7 +8,9 @@
 #[cfg(feature = "float")]
 use super::float;
 use super::state::{Context, Flow, State};
-use crate::{image::Image, isa};
+use crate::image::Image;
+#[cfg(tail_dispatch)]
+use crate::isa;
 
 /// What `execute` needs to know of an instance.
 pub(crate) struct Entry<'e> {
@@ -242,13 +244,14 @@ macro_rules! handler {
 }
 
 #[cfg(tail_dispatch)]
-static LEAVERS: [Handler; 13] = [
+static LEAVERS: [Handler; 14] = [
     leaver!(Flow::Next),
     leaver!(Flow::Check),
     leaver!(Flow::Done),
     leaver!(Flow::Outer),
     leaver!(Flow::Unreachable),
     leaver!(Flow::OutOfBounds),
+    leaver!(Flow::Misaligned),
     leaver!(Flow::DivideByZero),
     leaver!(Flow::IntegerOverflow),
     leaver!(Flow::InvalidConversion),

@@ -4,6 +4,7 @@ use crate::isa;
 
 /// Cores that trap, or are slow, when a word is read from an address that is not its multiple.
 pub(crate) const STRICT_ALIGNMENT: bool = cfg!(any(
+    strict_alignment,
     target_arch = "riscv32",
     target_arch = "riscv64",
     all(target_arch = "arm", not(target_feature = "v7"))
@@ -24,6 +25,8 @@ pub(crate) enum Flow {
     Outer,
     Unreachable,
     OutOfBounds,
+    /// A memory access across words, on cores where alignment is strict.
+    Misaligned,
     DivideByZero,
     IntegerOverflow,
     InvalidConversion,
@@ -327,34 +330,38 @@ impl State {
     }
 
     /// The address of `bytes` bytes of memory whose last lies `reach` after `address`, if they exist.
+    /// Where alignment is strict, it is one that a load may use.
     #[inline(always)]
     pub(super) unsafe fn locate(
         &self,
         address: u32,
         reach: usize,
         bytes: usize,
-    ) -> Option<*mut u8> {
+    ) -> Result<*mut u8, Flow> {
         #[cfg(target_pointer_width = "64")]
-        {
+        let last = {
             let last = address as usize + reach;
-            // SAFETY: the context outlives the state; `last` is below the length of memory, and
-            // `bytes - 1` is at most `reach`.
-            unsafe {
-                if last >= (*self.context).memory_bytes {
-                    return None;
-                }
-                Some(self.memory.add(last).sub(bytes - 1))
+            // SAFETY: the context outlives the state.
+            if last >= unsafe { (*self.context).memory_bytes } {
+                return Err(Flow::OutOfBounds);
             }
-        }
+            last
+        };
         #[cfg(target_pointer_width = "32")]
-        {
+        let last = {
             let last = (address as usize).wrapping_add(reach);
             if last < address as usize || last >= self.memory_bytes {
-                return None;
+                return Err(Flow::OutOfBounds);
             }
-            // SAFETY: as above.
-            Some(unsafe { self.memory.add(last).sub(bytes - 1) })
+            last
+        };
+        // SAFETY: `last` is below the length of memory, and `bytes - 1` is at most `reach`.
+        let at = unsafe { self.memory.add(last).sub(bytes - 1) };
+        // Eight bytes are moved as two words.
+        if STRICT_ALIGNMENT && at.addr() % bytes.min(4) != 0 {
+            return Err(Flow::Misaligned);
         }
+        Ok(at)
     }
 
     #[inline(always)]
@@ -365,26 +372,14 @@ impl State {
 
     #[inline(always)]
     pub(super) unsafe fn load16(&self, at: *mut u8) -> u16 {
-        // SAFETY: as above; memory begins at a multiple of 8.
-        unsafe {
-            if STRICT_ALIGNMENT && at.addr() % 2 == 0 {
-                at.cast::<u16>().read()
-            } else {
-                at.cast::<u16>().read_unaligned()
-            }
-        }
+        // SAFETY: as above.
+        unsafe { half(at) }
     }
 
     #[inline(always)]
     pub(super) unsafe fn load32(&self, at: *mut u8) -> u32 {
         // SAFETY: as above.
-        unsafe {
-            if STRICT_ALIGNMENT && at.addr() % 4 == 0 {
-                at.cast::<u32>().read()
-            } else {
-                at.cast::<u32>().read_unaligned()
-            }
-        }
+        unsafe { word(at) }
     }
 
     #[inline(always)]
@@ -392,7 +387,7 @@ impl State {
         // SAFETY: as above.
         unsafe {
             if STRICT_ALIGNMENT {
-                self.load32(at) as u64 | (self.load32(at.add(4)) as u64) << 32
+                word(at) as u64 | (word(at.add(4)) as u64) << 32
             } else {
                 at.cast::<u64>().read_unaligned()
             }
@@ -409,7 +404,7 @@ impl State {
     pub(super) unsafe fn store16(&mut self, at: *mut u8, value: u16) {
         // SAFETY: as above.
         unsafe {
-            if STRICT_ALIGNMENT && at.addr() % 2 == 0 {
+            if STRICT_ALIGNMENT {
                 at.cast::<u16>().write(value)
             } else {
                 at.cast::<u16>().write_unaligned(value)
@@ -421,7 +416,7 @@ impl State {
     pub(super) unsafe fn store32(&mut self, at: *mut u8, value: u32) {
         // SAFETY: as above.
         unsafe {
-            if STRICT_ALIGNMENT && at.addr() % 4 == 0 {
+            if STRICT_ALIGNMENT {
                 at.cast::<u32>().write(value)
             } else {
                 at.cast::<u32>().write_unaligned(value)
