@@ -1,18 +1,17 @@
-//! The layers' arrows point strictly down.
+//! The layers' arrows point strictly down, and are those that `ARCHITECTURE.md` shows.
 //!
-//! `boards` stand on a layer of their own below the command line; `sdk` and `apps` are guests and
-//! know the rest only through the host calls; `xtask` may read the descriptions on layer 0, and
-//! nothing knows it.
+//! `sdk` and `apps` are guests and know the rest only through the host calls; `xtask` may read the
+//! descriptions on layer 0, and nothing knows it.
 
 use std::path::{Path, PathBuf};
 
 use anyhow::{Result, bail};
 
+use crate::files;
 use crate::report::Verdict;
 use crate::workspace::{self, Package};
 
-/// The layer of every crate in `boards/`.
-const BOARD_LAYER: u8 = 4;
+const DOCUMENT: &str = "ARCHITECTURE.md";
 /// The highest layer that `xtask` may use, so that it stays quick to build.
 const XTASK_LAYER_MAX: u8 = 0;
 
@@ -22,7 +21,8 @@ pub(super) fn check(root: &Path) -> Result<Verdict> {
         packages.extend(workspace::packages(&folder)?);
     }
     let nodes: Vec<Node> = packages.iter().map(|package| Node::new(package, root)).collect();
-    let violations = violations(&nodes);
+    let mut violations = violations(&nodes);
+    violations.extend(document_faults(&nodes, &files::read(&root.join(DOCUMENT))?));
     if !violations.is_empty() {
         bail!("the layering is broken:\n  {}", violations.join("\n  "));
     }
@@ -32,8 +32,8 @@ pub(super) fn check(root: &Path) -> Result<Verdict> {
 /// The part of the repository that a package belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Zone {
-    Crates,
-    Boards,
+    /// The crates and the boards.
+    Host,
     Sdk,
     Apps,
     Xtask,
@@ -85,8 +85,7 @@ fn without_copy(path: &Path, package: &Path, root: &Path) -> PathBuf {
 impl Zone {
     fn of(folder: &str) -> Self {
         match folder.split('/').next().unwrap_or_default() {
-            "crates" => Zone::Crates,
-            "boards" => Zone::Boards,
+            "crates" | "boards" => Zone::Host,
             "sdk" => Zone::Sdk,
             "apps" => Zone::Apps,
             "xtask" => Zone::Xtask,
@@ -114,16 +113,34 @@ fn violations(nodes: &[Node]) -> Vec<String> {
 }
 
 fn declaration_fault(node: &Node) -> Option<String> {
-    let name = &node.name;
-    match (node.zone, node.layer) {
-        (Zone::Crates, None) => {
-            Some(format!("{name} declares no layer ([package.metadata.tenure] layer = N)"))
+    let undeclared = node.zone == Zone::Host && node.layer.is_none();
+    undeclared
+        .then(|| format!("{} declares no layer ([package.metadata.tenure] layer = N)", node.name))
+}
+
+/// Where the table of the layers, with rows like `` | 2 | `kernel` | … ``, differs from the manifests.
+fn document_faults(nodes: &[Node], document: &str) -> Vec<String> {
+    let rows: Vec<(u8, &str)> = document.lines().filter_map(table_row).collect();
+    let declared = nodes.iter().filter_map(|node| Some((node.layer?, node)));
+    let mut faults = Vec::new();
+    for (layer, node) in declared {
+        let name = node.name.trim_start_matches("tenure-");
+        if !rows.contains(&(layer, name)) {
+            faults.push(format!("{DOCUMENT} does not show `{name}` on layer {layer}"));
         }
-        (Zone::Boards, layer) if layer != Some(BOARD_LAYER) => {
-            Some(format!("{name} is a board and must declare layer = {BOARD_LAYER}"))
-        }
-        _ => None,
     }
+    for (_, name) in rows {
+        if !nodes.iter().any(|node| node.name.trim_start_matches("tenure-") == name) {
+            faults.push(format!("{DOCUMENT} shows `{name}`, which does not exist"));
+        }
+    }
+    faults
+}
+
+fn table_row(line: &str) -> Option<(u8, &str)> {
+    let mut cells = line.strip_prefix("| ")?.split(" | ");
+    let layer = cells.next()?.parse().ok()?;
+    Some((layer, cells.next()?.split('`').nth(1)?))
 }
 
 /// The rule that an arrow from `node` to `target` breaks.
@@ -131,15 +148,14 @@ fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
     match (node.zone, target.zone) {
         (_, Zone::Xtask | Zone::Trial) => Some("nothing may use the developer's tools".into()),
         (Zone::Trial, _) => None,
-        (Zone::Xtask, Zone::Crates) => target
+        (Zone::Xtask, Zone::Host) => target
             .layer
             .is_some_and(|layer| layer > XTASK_LAYER_MAX)
             .then(|| format!("xtask may use layer {XTASK_LAYER_MAX} only")),
         (Zone::Sdk, Zone::Sdk) | (Zone::Apps, Zone::Sdk) => None,
         (Zone::Sdk | Zone::Apps, _) => Some("guests know only what sdk/ gives".into()),
         (_, Zone::Sdk | Zone::Apps) => Some("no part of the host may use a guest's".into()),
-        (Zone::Xtask, Zone::Boards) => Some("xtask may use no board".into()),
-        (Zone::Crates | Zone::Boards, Zone::Crates | Zone::Boards) => {
+        (Zone::Host, Zone::Host) => {
             let (from, to) = (node.layer?, target.layer?);
             // A test may drive a crate with its neighbours, but not with what stands on it.
             let points_down = if is_dev { to <= from } else { to < from };

@@ -63,11 +63,26 @@ fn tests_may_use_neighbours_but_nothing_above() {
 #[test]
 fn crates_and_boards_declare_their_layer() {
     check(
-        &[node("crates/a", None, &[]), node("boards/linux", Some(3), &[])],
+        &[node("crates/a", None, &[]), node("boards/linux", None, &[])],
         &[
             "a declares no layer ([package.metadata.tenure] layer = N)",
-            "linux is a board and must declare layer = 4",
+            "linux declares no layer ([package.metadata.tenure] layer = N)",
         ],
+    );
+}
+
+#[test]
+fn document_that_differs_from_the_manifests_is_faulty() {
+    let nodes =
+        [node("crates/a", Some(0), &[]), node("crates/b", Some(1), &[]), node("xtask", None, &[])];
+    let document =
+        "| layer | crate |\n|---|---|\n| 2 | `b` | – |\n| 0 | `a` † | – |\n| 3 | `c` |\n";
+    assert_eq!(
+        document_faults(&nodes, document),
+        [
+            "ARCHITECTURE.md does not show `b` on layer 1",
+            "ARCHITECTURE.md shows `c`, which does not exist"
+        ]
     );
 }
 
