@@ -6,7 +6,7 @@ use std::ptr::{null, null_mut};
 use libloading::{Library, Symbol};
 
 /// One cipher of OpenSSL 3 behind its EVP interface.
-pub struct OpenSsl {
+pub(crate) struct OpenSsl {
     cipher: *const c_void,
     state: *mut c_void,
     init: InitFn,
@@ -30,7 +30,7 @@ type ControlFn = unsafe extern "C" fn(*mut c_void, c_int, c_int, *mut c_void) ->
 
 impl OpenSsl {
     /// `cipher` is the function that names it.
-    pub fn load(cipher: &str) -> Option<Self> {
+    pub(crate) fn load(cipher: &str) -> Option<Self> {
         let name = CString::new(cipher).ok()?;
         // SAFETY: the functions have these types since OpenSSL 1.1.
         unsafe {
@@ -50,7 +50,7 @@ impl OpenSsl {
     }
 
     /// Key and nonce are set, and the data encrypted; the cipher was fetched before.
-    pub fn stream(&mut self, key: &[u8; 32], nonce: &[u8; 16], data: &mut [u8]) {
+    pub(crate) fn stream(&mut self, key: &[u8; 32], nonce: &[u8; 16], data: &mut [u8]) {
         let mut len = 0;
         debug_assert!(!self.cipher.is_null());
         // SAFETY: the buffers are as long as the cipher and `data` say.
@@ -63,7 +63,7 @@ impl OpenSsl {
     }
 
     /// Seals the data.
-    pub fn aead(&mut self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
+    pub(crate) fn aead(&mut self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
         const AEAD_GET_TAG: c_int = 0x10;
         let (mut tag, mut len, mut rest) = ([0u8; 16], 0, 0);
         // SAFETY: the buffers are as long as the cipher and `data` say.
@@ -80,7 +80,7 @@ impl OpenSsl {
 }
 
 /// libsodium.
-pub struct Sodium {
+pub(crate) struct Sodium {
     stream: StreamFn,
     aead: AeadFn,
     _library: Library,
@@ -109,7 +109,7 @@ type AeadFn = unsafe extern "C" fn(
 
 impl Sodium {
     /// Version 1.0.18 and later.
-    pub fn load() -> Option<Self> {
+    pub(crate) fn load() -> Option<Self> {
         // SAFETY: the functions have had these types since libsodium 1.0.
         unsafe {
             let library = Library::new("libsodium.so.26")
@@ -126,7 +126,7 @@ impl Sodium {
     }
 
     /// Encrypts the data.
-    pub fn stream(&self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) {
+    pub(crate) fn stream(&self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) {
         let place = data.as_mut_ptr();
         // SAFETY: the buffers are as long as libsodium says; in place is allowed.
         unsafe {
@@ -135,7 +135,7 @@ impl Sodium {
     }
 
     /// Seals the data.
-    pub fn aead(&self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
+    pub(crate) fn aead(&self, key: &[u8; 32], nonce: &[u8; 12], data: &mut [u8]) -> [u8; 16] {
         let mut tag = [0; 16];
         let place = data.as_mut_ptr();
         // SAFETY: the buffers are as long as libsodium says; in place is allowed.

@@ -9,7 +9,7 @@ use chacha20::cipher::{KeyIvInit, StreamCipher};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use dryoc::classic::crypto_aead_chacha20poly1305_ietf as dryoc_aead;
 use ring::aead as ring_aead;
-use tenure_cipher::backend::{Backend, available};
+use tenure_cipher::backend::available;
 use tenure_cipher::{Form, Ietf};
 
 use crate::foreign::{OpenSsl, Sodium};
@@ -24,7 +24,7 @@ const NONCE: [u8; 12] = [9; 12];
 type Subject<'a> = (String, Box<dyn FnMut(&mut [u8]) + 'a>);
 
 /// Every table of the host.
-pub fn measure() -> Vec<Row> {
+pub(crate) fn measure() -> Vec<Row> {
     let mut rows = Vec::new();
     for len in [64, 1024, 16384] {
         rows.extend(table("chacha20", len, stream_subjects()));
@@ -122,7 +122,11 @@ fn aead_subjects<'a>() -> Vec<Subject<'a>> {
         Box::new(|data| {
             let mut tag = [0; 16];
             let sealed = dryoc_aead::crypto_aead_chacha20poly1305_ietf_encrypt_detached_inplace(
-                data, &mut tag, None, black_box(&NONCE), &KEY,
+                data,
+                &mut tag,
+                None,
+                black_box(&NONCE),
+                &KEY,
             );
             let _ = black_box((sealed, tag));
         }),

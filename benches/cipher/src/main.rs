@@ -1,23 +1,37 @@
-//! `tenure-bench-cipher [--json] [host|riscv32|thumbv7m|thumbv6m]…`: the speed of the cipher
-//! engine beside its peers, times on the host and instruction counts under QEMU.
+//! `tenure-bench-cipher [--json] [TARGET]…`: the speed of the cipher engine beside its peers: times on
+//! the host, instruction counts under QEMU, and cycles on a model of a PULP cluster.
 
+mod cluster;
+#[path = "../../../crates/cipher/tests/machines/device.rs"]
+mod device;
+#[path = "../../../crates/cipher/tests/machines/elf.rs"]
+mod elf;
 mod foreign;
 mod host;
+#[path = "../../../crates/cipher/tests/machines/pulp.rs"]
+mod pulp;
 mod qemu;
 mod report;
+#[path = "../../../crates/cipher/tests/machines/ri5cy.rs"]
+mod ri5cy;
 
 use std::process::ExitCode;
 
-const HELP: &str = "\
-Usage: tenure-bench-cipher [--json] [host|riscv32|thumbv7m|thumbv6m]...
+use device::Machine;
 
-Prints times (host) and instruction counts (the others, under QEMU) of tenure-cipher and its peers.
+const HELP: &str = "\
+Usage: tenure-bench-cipher [--json] [TARGET]...
+
+Prints the speed of tenure-cipher and its peers: times (host), instruction counts under QEMU
+(riscv32, thumbv7m, thumbv6m), cycles estimated by a timing model (ri5cy-model).
 Without a target: all of them.
 
   --json   one object a line: bench, target, subject, metric, unit, value
 
 Example: cargo run --release -- --json riscv32
 ";
+
+const TARGETS: [&str; 5] = ["host", "riscv32", "thumbv7m", "thumbv6m", "ri5cy-model"];
 
 fn main() -> ExitCode {
     let mut json = false;
@@ -29,7 +43,7 @@ fn main() -> ExitCode {
                 print!("{HELP}");
                 return ExitCode::SUCCESS;
             }
-            "host" | "riscv32" | "thumbv7m" | "thumbv6m" => targets.push(argument),
+            target if TARGETS.contains(&target) => targets.push(argument),
             _ => {
                 eprintln!("unknown argument `{argument}`\n\n{HELP}");
                 return ExitCode::from(2);
@@ -37,13 +51,16 @@ fn main() -> ExitCode {
         }
     }
     if targets.is_empty() {
-        targets = ["host", "riscv32", "thumbv7m", "thumbv6m"].map(String::from).to_vec();
+        targets = TARGETS.map(String::from).to_vec();
     }
     let mut failed = false;
     for target in &targets {
         let measured = match target.as_str() {
             "host" => Ok(host::measure()),
-            device => qemu::measure(device),
+            "riscv32" => qemu::measure(Machine::Riscv32),
+            "thumbv7m" => qemu::measure(Machine::Thumbv7m),
+            "thumbv6m" => qemu::measure(Machine::Thumbv6m),
+            _ => cluster::measure(),
         };
         match measured {
             Ok(rows) => report::print(&rows, json),

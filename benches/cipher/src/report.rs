@@ -1,7 +1,7 @@
 //! Results as a table or as JSON lines.
 
 /// One number.
-pub struct Row {
+pub(crate) struct Row {
     /// What was done, and on how many bytes: `cipher/aead/1024`.
     pub bench: String,
     /// Where: `host`, `riscv32`, …
@@ -17,7 +17,7 @@ pub struct Row {
 }
 
 /// To the standard output.
-pub fn print(rows: &[Row], json: bool) {
+pub(crate) fn print(rows: &[Row], json: bool) {
     let mut bench = "";
     for row in rows {
         let Row { target, subject, metric, unit, value, .. } = row;

@@ -52,15 +52,18 @@ pub trait Backend: Sync {
 /// The fastest backend for the core this runs on.
 #[inline]
 pub fn native() -> &'static dyn Backend {
+    #[cfg(all(target_arch = "riscv32", tenure_xpulp))]
+    return const { &riscv::xpulp::Xpulp::by_build() };
     #[cfg(all(
         any(target_arch = "riscv32", target_arch = "riscv64"),
-        any(target_feature = "zbb", target_feature = "zbkb")
+        any(target_feature = "zbb", target_feature = "zbkb"),
+        not(tenure_xpulp)
     ))]
     return const { &riscv::Rotate::by_target_feature() };
     #[cfg(all(
         any(target_arch = "riscv32", target_arch = "riscv64"),
         target_feature = "m",
-        not(any(target_feature = "zbb", target_feature = "zbkb"))
+        not(any(target_feature = "zbb", target_feature = "zbkb", tenure_xpulp))
     ))]
     return &riscv::Scalar;
     #[cfg(target_arch = "x86_64")]

@@ -21,23 +21,23 @@ pub mod xpulp;
 /// The assembler is not told which extensions the target has. In one call, so that the macros
 /// and options of a file reach the next.
 macro_rules! kernels {
-    ($compressed:literal, $kernels:literal) => {
+    ($compressed:literal, $($kernels:literal),*) => {
         global_asm!(
             ".option push",
             $compressed,
             include_str!("riscv/registers.s"),
             include_str!("riscv/chacha.s"),
             include_str!("riscv/poly1305.s"),
-            include_str!($kernels),
+            $(include_str!($kernels),)*
             ".option pop",
             options(raw)
         );
     };
 }
 #[cfg(all(target_arch = "riscv32", target_feature = "c"))]
-kernels!(".option arch, +c", "riscv/kernels32.s");
+kernels!(".option arch, +c", "riscv/kernels32.s", "riscv/xpulp.s");
 #[cfg(all(target_arch = "riscv32", not(target_feature = "c")))]
-kernels!("", "riscv/kernels32.s");
+kernels!("", "riscv/kernels32.s", "riscv/xpulp.s");
 #[cfg(all(target_arch = "riscv64", target_feature = "c"))]
 kernels!(".option arch, +c", "riscv/kernels64.s");
 #[cfg(all(target_arch = "riscv64", not(target_feature = "c")))]

@@ -78,9 +78,9 @@
     lw a5, 60(t4)
     quarter s0, a7, s6, a5
 
+    lw a3, 52(t4)
     lw a0, 8(t4)
     lw s3, 28(t4)
-    lw a3, 52(t4)
     quarter_rest a0, s3, s4, a3
 
     lw a1, 12(t4)

@@ -2,7 +2,9 @@
 
 use core::arch::{asm, global_asm};
 
-use tenure_cipher::backend::{Backend, riscv};
+use tenure_cipher::backend::riscv::{self, xpulp};
+use tenure_cipher::backend::Backend;
+use tenure_cipher::{Form, Ietf};
 
 global_asm!(
     ".section .text.start, \"ax\"",
@@ -22,6 +24,43 @@ pub fn backends() -> [&'static dyn Backend; 2] {
     // SAFETY: the runner starts QEMU with Zbb.
     const ROTATE: riscv::Rotate = unsafe { riscv::Rotate::assume_present() };
     [&riscv::Scalar, &ROTATE]
+}
+
+/// What the model of RI5CY calls: QEMU cannot run it. `arguments` is key, nonce, first block, double
+/// rounds; `data` is `blocks` blocks.
+#[unsafe(no_mangle)]
+extern "C" fn xpulp_xor(arguments: &Arguments, data: *mut [u8; 64], blocks: usize) {
+    // SAFETY: the model has the instructions, and hands over valid blocks.
+    let (xpulp, data) = unsafe {
+        (xpulp::Xpulp::assume_present(), core::slice::from_raw_parts_mut(data, blocks))
+    };
+    let mut state = Ietf::state::<10>(&arguments.key, &arguments.nonce);
+    state.set_counter(arguments.first);
+    xpulp.xor(&state, arguments.double_rounds as usize, data);
+}
+
+/// The same without Xpulp, for comparison.
+#[unsafe(no_mangle)]
+extern "C" fn scalar_xor(arguments: &Arguments, data: *mut [u8; 64], blocks: usize) {
+    // SAFETY: the model hands over valid blocks.
+    let data = unsafe { core::slice::from_raw_parts_mut(data, blocks) };
+    let mut state = Ietf::state::<10>(&arguments.key, &arguments.nonce);
+    state.set_counter(arguments.first);
+    riscv::Scalar.xor(&state, arguments.double_rounds as usize, data);
+}
+
+/// Keeps the two in the image.
+#[used]
+static FOR_THE_MODEL: [extern "C" fn(&Arguments, *mut [u8; 64], usize); 2] =
+    [xpulp_xor, scalar_xor];
+
+/// See [`xpulp_xor`].
+#[repr(C)]
+struct Arguments {
+    key: [u8; 32],
+    nonce: [u8; 12],
+    first: u32,
+    double_rounds: u32,
 }
 
 /// Instructions retired by `work`.

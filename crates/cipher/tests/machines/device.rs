@@ -1,0 +1,163 @@
+//! Builds the bare-metal image and runs it under QEMU.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// A machine that QEMU emulates.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Machine {
+    /// RV32IMAC with Zbb, QEMU's `virt`.
+    Riscv32,
+    /// ARMv7-M, `mps2-an385`.
+    Thumbv7m,
+    /// ARMv6-M code on the same.
+    Thumbv6m,
+}
+
+/// Why a machine could not be run.
+#[derive(Debug)]
+pub(crate) enum Missing {
+    /// A tool or target that this host does not have, and where to get it.
+    Tool(String),
+    /// The build failed; what it said.
+    Build(String),
+}
+
+impl Machine {
+    /// As in tables.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Riscv32 => "riscv32",
+            Self::Thumbv7m => "thumbv7m",
+            Self::Thumbv6m => "thumbv6m",
+        }
+    }
+
+    fn target(self) -> &'static str {
+        match self {
+            Self::Riscv32 => "riscv32imac-unknown-none-elf",
+            Self::Thumbv7m => "thumbv7m-none-eabi",
+            Self::Thumbv6m => "thumbv6m-none-eabi",
+        }
+    }
+
+    fn qemu(self) -> (&'static str, &'static [&'static str]) {
+        match self {
+            Self::Riscv32 => (
+                "qemu-system-riscv32",
+                &[
+                    "-M",
+                    "virt",
+                    "-cpu",
+                    "rv32,s=false,f=false,d=false,h=false",
+                    "-m",
+                    "32M",
+                    "-bios",
+                    "none",
+                    "-serial",
+                    "stdio",
+                ],
+            ),
+            Self::Thumbv7m | Self::Thumbv6m => (
+                "qemu-system-arm",
+                &[
+                    "-M",
+                    "mps2-an385",
+                    "-serial",
+                    "null",
+                    "-semihosting-config",
+                    "enable=on,target=native",
+                ],
+            ),
+        }
+    }
+
+    /// Builds the image, into a folder under `target_folder`; with RustCrypto's ciphers if `peers`.
+    pub(crate) fn build(self, target_folder: &Path, peers: bool) -> Result<PathBuf, Missing> {
+        let folder = device_folder();
+        let target = self.target();
+        let mut command = toolchain(target)?;
+        command.current_dir(&folder).arg("--target").arg(target);
+        command.arg("--target-dir").arg(target_folder);
+        if peers {
+            command.args(["--features", "peers"]);
+        }
+        let output = command.output().map_err(|error| Missing::Build(error.to_string()))?;
+        if !output.status.success() {
+            return Err(Missing::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
+        }
+        Ok(target_folder.join(target).join("release/tenure-cipher-device"))
+    }
+
+    /// Runs an image, an instruction a nanosecond; what it printed, and whether it ended well.
+    pub(crate) fn run(self, image: &Path) -> Result<(String, bool), Missing> {
+        let (qemu, arguments) = self.qemu();
+        let output = Command::new("timeout")
+            .args(["120", qemu])
+            .args(arguments)
+            .args(["-nographic", "-monitor", "none", "-icount", "shift=0,sleep=off", "-kernel"])
+            .arg(image)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|_| Missing::Tool(qemu.into()))?;
+        if output.status.code() == Some(127) {
+            return Err(Missing::Tool(format!(
+                "{qemu} (Debian: qemu-system-arm, qemu-system-misc)"
+            )));
+        }
+        // Semihosting writes to the standard error.
+        let printed = [output.stdout, output.stderr].concat();
+        Ok((String::from_utf8_lossy(&printed).into_owned(), output.status.success()))
+    }
+}
+
+/// The image's crate: this file serves the tests of `crates/cipher` and its benchmark.
+fn device_folder() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let root = here.ancestors().nth(2).unwrap_or(here);
+    root.join("crates/cipher/device")
+}
+
+/// `cargo build --release` for a bare-metal target: rustup's, or else Debian's with its sources.
+fn toolchain(target: &str) -> Result<Command, Missing> {
+    if let Ok(sysroot) = Command::new("rustc").args(["--print", "sysroot"]).output() {
+        let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_string();
+        if Path::new(&sysroot).join("lib/rustlib").join(target).exists() {
+            let mut command = Command::new("cargo");
+            command.args(["build", "--release", "--quiet"]);
+            clean(&mut command);
+            return Ok(command);
+        }
+    }
+    let sources = Path::new("/usr/lib/rustlib/src").exists() || Path::new("/usr/src").exists();
+    let linker = linker();
+    let (true, Some(linker)) = (sources && Path::new("/usr/bin/cargo").exists(), linker) else {
+        return Err(Missing::Tool(format!(
+            "the target {target}: `rustup target add {target}`, or Debian's rustc-web, cargo-web, \
+             rust-web-src and lld"
+        )));
+    };
+    let mut command = Command::new("/usr/bin/cargo");
+    command.args(["build", "--release", "--quiet", "-Zbuild-std=core"]);
+    clean(&mut command);
+    let path = std::env::var("PATH").unwrap_or_default();
+    command.env("PATH", format!("/usr/bin:{path}")).env("RUSTC_BOOTSTRAP", "1");
+    let variable = target.to_uppercase().replace('-', "_");
+    command.env(format!("CARGO_TARGET_{variable}_LINKER"), linker);
+    Ok(command)
+}
+
+/// Takes out what an outer cargo left in the environment.
+fn clean(command: &mut Command) {
+    for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS", "CARGO_TARGET_DIR"] {
+        command.env_remove(variable);
+    }
+    command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTC_WRAPPER");
+}
+
+/// LLD under any of Debian's names.
+fn linker() -> Option<PathBuf> {
+    let mut names = vec!["ld.lld".to_string()];
+    names.extend((14..40).rev().map(|version| format!("ld.lld-{version}")));
+    names.into_iter().map(|name| Path::new("/usr/bin").join(name)).find(|path| path.exists())
+}

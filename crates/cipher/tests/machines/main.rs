@@ -1,0 +1,109 @@
+//! The backends of small cores: under QEMU, and those that QEMU does not know on a model.
+//!
+//! Each test says `skipped` and why where the cross toolchain or QEMU is missing.
+
+use std::path::{Path, PathBuf};
+
+use tenure_cipher::backend::{Backend, portable::Portable};
+use tenure_cipher::{Form, Ietf};
+
+use device::{Machine, Missing};
+use elf::Image;
+use numbers::Numbers;
+use pulp::{Job, fork_join, stream};
+
+mod device;
+mod elf;
+#[path = "../numbers/mod.rs"]
+mod numbers;
+mod pulp;
+mod ri5cy;
+
+/// Builds the image of a machine, or says why not.
+fn build(machine: Machine) -> Option<PathBuf> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines");
+    match machine.build(&folder, false) {
+        Ok(image) => Some(image),
+        Err(Missing::Tool(tool)) => {
+            eprintln!("skipped: {} needs {tool}", machine.name());
+            None
+        }
+        Err(Missing::Build(error)) => panic!("{error}"),
+    }
+}
+
+fn check_under_qemu(machine: Machine, backends: &[&str]) {
+    let Some(image) = build(machine) else { return };
+    match machine.run(&image) {
+        Ok((output, ended_well)) => {
+            assert!(ended_well, "{output}");
+            for backend in backends {
+                assert!(output.contains(&format!("check {backend} ok\n")), "{output}");
+            }
+        }
+        Err(Missing::Tool(tool)) => eprintln!("skipped: {} needs {tool}", machine.name()),
+        Err(Missing::Build(error)) => panic!("{error}"),
+    }
+}
+
+#[test]
+fn riscv_backends_agree_with_the_portable_one_under_qemu() {
+    check_under_qemu(Machine::Riscv32, &["rv32im", "rv32+zbb"]);
+}
+
+#[test]
+fn armv7m_backend_agrees_with_the_portable_one_under_qemu() {
+    check_under_qemu(Machine::Thumbv7m, &["armv7m"]);
+}
+
+#[test]
+fn armv6m_backend_agrees_with_the_portable_one_under_qemu() {
+    check_under_qemu(Machine::Thumbv6m, &["armv6m"]);
+}
+
+fn random_job(numbers: &mut Numbers, double_rounds: u32) -> Job {
+    let key = numbers.bytes(32).try_into().unwrap();
+    let nonce = numbers.bytes(12).try_into().unwrap();
+    Job { key, nonce, first: numbers.next() as u32 >> 1, double_rounds }
+}
+
+fn expected(job: Job, data: &[u8]) -> Vec<u8> {
+    let mut state = Ietf::state::<10>(&job.key, &job.nonce);
+    state.set_counter(job.first);
+    let mut data = data.to_vec();
+    Portable.xor(&state, job.double_rounds as usize, data.as_chunks_mut().0);
+    data
+}
+
+/// Rounds are an argument, whatever the forerunner's kernel thought.
+#[test]
+fn xpulp_backend_agrees_with_the_portable_one_on_the_model() {
+    let Some(image) = build(Machine::Riscv32) else { return };
+    let image = Image::parse(&std::fs::read(image).unwrap()).unwrap();
+    let mut numbers = Numbers::new(1);
+    for double_rounds in [2, 4, 6, 10] {
+        for blocks in [1, 2, 3, 7, 20] {
+            for cores in [1, 8] {
+                let job = random_job(&mut numbers, double_rounds);
+                let mut data = numbers.bytes(64 * blocks);
+                let expected = expected(job, &data);
+                fork_join(&image, "xpulp_xor", job, &mut data, cores);
+                assert!(data == expected, "{double_rounds} double rounds, {blocks} blocks");
+            }
+        }
+    }
+}
+
+/// Two of three buffers are not enough, and a third of one must not be lost (the forerunner freed
+/// a third of its buffer).
+#[test]
+fn streaming_cluster_of_the_model_encrypts_every_byte() {
+    let Some(image) = build(Machine::Riscv32) else { return };
+    let image = Image::parse(&std::fs::read(image).unwrap()).unwrap();
+    let mut numbers = Numbers::new(2);
+    let job = random_job(&mut numbers, 10);
+    let mut data = numbers.bytes(64 * 33);
+    let expected = expected(job, &data);
+    stream(&image, job, &mut data, 8, 512);
+    assert!(data == expected);
+}
