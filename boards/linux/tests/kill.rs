@@ -5,19 +5,15 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 
 use tenure_board_linux::{Durability, FileFlash};
-use tenure_store::{MountError, Store, TreeId, ValueKind};
+use tenure_store::{Store, TreeId, ValueKind};
 
 const FILE: &str = "TENURE_TEST_FLASH_FILE";
 const BYTES: u32 = 64 * 1024;
 const TREE: TreeId = TreeId(0);
 
 fn open(path: &Path) -> Store<FileFlash> {
-    let flash = || FileFlash::open_or_create(path, BYTES, Durability::ProcessKill).unwrap();
-    match Store::mount(flash()) {
-        Ok((store, _)) => store,
-        Err(MountError::Blank) => Store::format(flash()).unwrap(),
-        Err(error) => panic!("{error}"),
-    }
+    let flash = FileFlash::open_or_create(path, BYTES, Durability::ProcessKill).unwrap();
+    Store::mount_or_format(flash, 0).unwrap().0
 }
 
 /// The counter that is stored.

@@ -180,6 +180,15 @@ impl From<FlashError> for MountError {
     }
 }
 
+impl From<FormatError> for MountError {
+    fn from(error: FormatError) -> Self {
+        match error {
+            FormatError::TooSmall => Self::TooSmall,
+            FormatError::Flash(error) => Self::Flash(error),
+        }
+    }
+}
+
 impl From<FlashError> for FormatError {
     fn from(error: FlashError) -> Self {
         Self::Flash(error)

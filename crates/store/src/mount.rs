@@ -66,6 +66,20 @@ impl<F: Flash> Store<F> {
         Ok((store, report))
     }
 
+    /// Finds the store on `flash`, or makes one with this salt (see [`Store::format_with_salt`]) if
+    /// the flash is blank. A flash that holds anything else is left alone.
+    ///
+    /// # Errors
+    /// As [`Store::mount`].
+    pub fn mount_or_format(mut flash: F, salt: u32) -> Result<(Self, MountReport), MountError> {
+        let layout = Layout::new(flash.geometry()).ok_or(MountError::TooSmall)?;
+        if find_extent(&mut flash, &layout)?.is_some() || !is_blank(&mut flash, &layout)? {
+            return Self::mount(flash);
+        }
+        let store = Self::format_with_salt(flash, salt)?;
+        Ok((store, MountReport { sectors_used: 1, ..MountReport::default() }))
+    }
+
     /// Makes an empty store on `flash`; all that it holds is lost.
     ///
     /// The store's salt is 0. Where values may come from someone who would profit from a damaged
@@ -223,7 +237,9 @@ fn is_blank<F: Flash>(flash: &mut F, layout: &Layout) -> Result<bool, FlashError
             return Ok(false);
         }
     }
-    Ok(true)
+    let mut bytes = [0; HEADER_BYTES];
+    flash.read(0, &mut bytes)?;
+    Ok(SectorHeader::may_be_torn(&bytes))
 }
 
 /// Whether everything from `offset` to the end of its sector is erased.

@@ -3,9 +3,9 @@
 //! Invariants:
 //! - One sector at least is free between any two operations, and a reclaim needs no other: what is
 //!   live in one sector fits into one sector.
-//! - A sector that a reclaim took the last free sector for is no longer needed once any record
-//!   stands in that sector which isn't a copy. Until then the newest sector holds nothing but
-//!   copies of what still stands in the oldest, and a mount ignores it.
+//! - While no sector is free, a reclaim is under way: the newest sector holds nothing but copies of
+//!   what still stands in the oldest, and a mount ignores it. Any other record in the newest sector
+//!   says that the reclaim is done and the oldest is free.
 //! - A deletion is dropped when the sector that it stands in is reclaimed: what it deleted is
 //!   older, so it was there too or is gone already.
 

@@ -293,6 +293,22 @@ fn flashes_without_a_store_are_told_apart() {
 }
 
 #[test]
+fn only_a_blank_flash_is_formatted_unasked() {
+    let (mut store, report) = Store::mount_or_format(RamFlash::new(GEOMETRY), 5).unwrap();
+    assert_eq!((report.keys, report.sectors_used), (0, 1));
+    set(&mut store, OURS, "a", "kept");
+    let (mut store, report) = Store::mount_or_format(store.into_flash(), 6).unwrap();
+    assert_eq!(report.keys, 1);
+    assert_eq!(text(&mut store, OURS, "a").as_deref(), Some("kept"));
+
+    let mut foreign = RamFlash::with_bytes(GEOMETRY, b"somebody else's".to_vec());
+    let before = foreign.bytes().to_vec();
+    let refused = Store::mount_or_format(&mut foreign, 5).map(|_| ());
+    assert_eq!(refused, Err(MountError::Foreign));
+    assert_eq!(foreign.bytes(), before);
+}
+
+#[test]
 fn formatting_forgets_everything() {
     let mut store = empty();
     (0..300).for_each(|number| set(&mut store, OURS, &format!("k{number}"), "secret"));
