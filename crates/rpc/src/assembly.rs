@@ -26,9 +26,7 @@ impl Assembly {
 
     /// Adds a part; one that doesn't fit the first is ignored. Returns whether it was new.
     pub(crate) fn add(&mut self, fragment: &Fragment<'_>) -> bool {
-        let fits = fragment.length() == self.bytes.len()
-            && fragment.fragment_bytes() == self.fragment_bytes;
-        if !fits || !self.missing.contains(fragment.index()) {
+        if !self.fits(fragment) || !self.missing.contains(fragment.index()) {
             return false;
         }
         let end = fragment.offset() + fragment.bytes().len();
@@ -37,6 +35,11 @@ impl Assembly {
             self.missing.remove(fragment.index());
         }
         true
+    }
+
+    /// Whether a part is of the same whole, as far as its lengths tell.
+    pub(crate) fn fits(&self, fragment: &Fragment<'_>) -> bool {
+        fragment.length() == self.bytes.len() && fragment.fragment_bytes() == self.fragment_bytes
     }
 
     /// The parts that aren't there yet.

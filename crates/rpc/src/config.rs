@@ -8,6 +8,19 @@ use tenure_wire::frame::{CallBody, FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Finished, G
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, MACHINES_MAX, PARAMETER_BYTES_MAX};
 
 /// What an endpoint may use, and how patient it is.
+///
+/// The defaults are for the smallest class of device. Its tables take at most so much RAM when
+/// everything is full, on a 64-bit CPU with addresses of 32 bytes (less on 32 bits):
+///
+/// | what | KB |
+/// |---|---|
+/// | sessions: 24 of 330 bytes | 8 |
+/// | callers: 16 of 136 bytes, 8 calls each of 88 | 13 |
+/// | own calls: 16 of 304 bytes | 5 |
+/// | peers: 12 of 250 bytes, and one datagram each while a session is opened | 20 |
+/// | accepted initiations: 24 of 120 bytes | 3 |
+/// | parameters and results | 56 |
+/// | datagrams that wait to be sent: 24 of 1200 bytes | 28 |
 #[derive(Clone, Debug)]
 pub struct Config {
     /// The longest datagram to send, in bytes.
@@ -26,6 +39,9 @@ pub struct Config {
     pub callers_max: usize,
     /// Own calls that are under way.
     pub calls_max: usize,
+    /// Bytes of the parameters of own calls and of their results as they come in; one result of
+    /// the greatest length always has room.
+    pub calls_bytes_max: usize,
     /// Others' calls that are being executed, of all callers together.
     pub running_max: usize,
     /// Others' calls that are being executed, of one caller.
@@ -69,18 +85,19 @@ impl Default for Config {
             datagram_bytes_max: 1200,
             parameter_bytes_max: PARAMETER_BYTES_MAX,
             machines_max: MACHINES_MAX,
-            sessions_max: 32,
+            sessions_max: 24,
             half_open_max: 8,
-            peers_max: 16,
-            callers_max: 24,
-            calls_max: 32,
-            running_max: 16,
+            peers_max: 12,
+            callers_max: 16,
+            calls_max: 16,
+            calls_bytes_max: 32 * 1024,
+            running_max: 12,
             running_per_caller_max: 4,
-            remembered_per_caller_max: 16,
-            buffer_bytes_max: 48 * 1024,
-            buffer_bytes_per_caller_max: 24 * 1024,
-            queued_datagrams_max: 32,
-            accepted_initiations_max: 32,
+            remembered_per_caller_max: 8,
+            buffer_bytes_max: 24 * 1024,
+            buffer_bytes_per_caller_max: 16 * 1024,
+            queued_datagrams_max: 24,
+            accepted_initiations_max: 24,
             handshakes_per_second: 4,
             handshakes_per_second_max: 16,
             timeout_initial: Duration::from_millis(500),
@@ -91,6 +108,31 @@ impl Default for Config {
             rekey_after: Duration::from_secs(2 * 60 * 60),
             session_lifetime: Duration::from_secs(3 * 60 * 60),
             rekey_after_messages: 1 << 32,
+        }
+    }
+}
+
+impl Config {
+    /// Limits for a device with megabytes to spare, such as a hub.
+    pub fn large() -> Self {
+        Self {
+            machines_max: 1024,
+            sessions_max: 2048,
+            half_open_max: 256,
+            peers_max: 1024,
+            callers_max: 2048,
+            calls_max: 1024,
+            calls_bytes_max: 4 * 1024 * 1024,
+            running_max: 256,
+            running_per_caller_max: 16,
+            remembered_per_caller_max: 32,
+            buffer_bytes_max: 4 * 1024 * 1024,
+            buffer_bytes_per_caller_max: 256 * 1024,
+            queued_datagrams_max: 1024,
+            accepted_initiations_max: 1024,
+            handshakes_per_second: 200,
+            handshakes_per_second_max: 1_000,
+            ..Self::default()
         }
     }
 }
@@ -122,6 +164,7 @@ impl Config {
             ("peers_max", self.peers_max >= 1),
             ("callers_max", self.callers_max > self.running_max),
             ("calls_max", self.calls_max >= 1),
+            ("calls_bytes_max", self.calls_bytes_max / 2 >= body_bytes_max),
             ("running_max", self.running_max >= self.running_per_caller_max),
             ("running_per_caller_max", self.running_per_caller_max >= 1),
             (

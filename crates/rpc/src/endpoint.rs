@@ -180,6 +180,11 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         };
         let body = body.to_bytes().map_err(|_| CallError::Function)?;
         let pair = Pair { local: *from, peer: *peer };
+        let bytes: usize = self.calls.iter().map(|call| call.body.len()).sum();
+        let bytes_max = self.config.calls_bytes_max.saturating_sub(self.config.body_bytes_max());
+        if bytes + body.len() > bytes_max {
+            return Err(CallError::Busy);
+        }
         if self.calls.len() >= self.config.calls_max || !self.know_peer(now, pair, epoch_hint) {
             return Err(CallError::Busy);
         }

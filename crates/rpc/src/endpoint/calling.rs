@@ -232,19 +232,26 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         fragment: &Fragment<'_>,
     ) {
         let body_bytes_max = self.config.body_bytes_max();
-        let taken: usize = self.calls.iter().map(Call::reply_bytes).sum();
-        let room = self.config.buffer_bytes_max.saturating_sub(taken);
+        let taken: usize = self.calls.iter().map(|call| call.body.len() + call.reply_bytes()).sum();
+        let room = self.config.calls_bytes_max.saturating_sub(taken);
         let Some(call) = self.call_of(pair, number) else { return };
         let handle = call.handle;
         if fragment.length() > body_bytes_max {
             return self.finish(now, handle, Err(Failure::TooLong));
         }
-        if call.reply.is_none() && fragment.length() > room {
+        // A reply in one fragment is here and gone; a longer one is asked for again when others
+        // have made room.
+        if call.reply.is_none() && fragment.count() > 1 && fragment.length() > room {
             return;
         }
         let measured = call
             .answered(now)
             .map(|whole| whole.saturating_sub(Duration::from_micros(held_us.into())));
+        // What was executed needn't be sent again.
+        call.body = Vec::new();
+        call.missing = FragmentSet::EMPTY;
+        // A result may have been dropped for want of memory, and the reply be another one now.
+        call.reply.take_if(|reply| !reply.fits(fragment));
         let reply = call.reply.get_or_insert_with(|| Assembly::begin(fragment));
         reply.add(fragment);
         let Some(body) = reply.complete() else {

@@ -146,6 +146,6 @@ fn limits_that_do_not_fit_are_named() {
     let default = Config::default;
     check(Config { datagram_bytes_max: 255, ..default() }, "datagram_bytes_max");
     check(Config { parameter_bytes_max: 1 << 20, ..default() }, "parameter_bytes_max");
-    check(Config { callers_max: 16, ..default() }, "callers_max");
+    check(Config { callers_max: 12, ..default() }, "callers_max");
     check(Config { buffer_bytes_per_caller_max: 100, ..default() }, "buffer_bytes_per_caller_max");
 }

@@ -72,6 +72,7 @@ fn parameters_of_64_kib_come_through_where_the_limit_is_raised() {
     let config = Config {
         parameter_bytes_max: 64 * 1024,
         buffer_bytes_max: 512 * 1024,
+        calls_bytes_max: 512 * 1024,
         buffer_bytes_per_caller_max: 256 * 1024,
         ..Config::default()
     };

@@ -63,12 +63,12 @@ fn call_first_sent_after_a_restart_is_sent_again() {
 #[test]
 fn caller_that_restarts_calls_again() {
     let mut world = World::new(5, 2, Network::PERFECT);
-    for _ in 0..20 {
+    for _ in 0..12 {
         world.call(0, 1, 20);
         world.settle();
         world.restart(0);
     }
-    assert_eq!(world.executed.len(), 20);
+    assert_eq!(world.executed.len(), 12);
     assert_eq!(world.nodes[1].endpoint.epoch(), world.nodes[1].published, "no epoch was wasted");
 }
 
