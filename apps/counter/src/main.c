@@ -33,7 +33,8 @@ TENURE_EXPORT(add) {
     snprintf(text, sizeof text, "%ld", count);
     int error = tenure_tree_set_text("count", text);
     if (error < 0) {
-        tenure_abort(tenure_error_text(error));
+        tenure_fail("can't keep %s: %s", text, tenure_error_text(error));
+        return;
     }
     tenure_reply_text(text);
 }

@@ -45,6 +45,7 @@ fn dashboard_asks_each_room() {
     assert_eq!(device.call("show", None), Ok(Some(page.into())));
     assert_eq!(device.call("add", Some("bath thermostat@bath")), Ok(None));
     assert!(device.world().tree.contains_key("rooms.bath"));
+    assert!(device.call("add", Some("nonsense")).unwrap_err().contains("not well formed"));
 }
 
 #[test]

@@ -42,6 +42,7 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::caller { .. }
         | HostCall::parameter_length {}
         | HostCall::yield_now {}
+        | HostCall::fail {}
         | HostCall::sleep_ms { .. } => 0,
     }
 }

@@ -142,6 +142,10 @@ impl<F: Flash> Kernel<F> {
                 let _ = self.host_log(slot, instance, now, 0, message);
                 return Verdict::Fault(FaultKind::Aborted);
             }
+            HostCall::fail {} => {
+                self.host_fail(slot);
+                return Verdict::Continue(HostResult(None));
+            }
             HostCall::yield_now {} => return Verdict::Yield,
             HostCall::sleep_ms { duration_ms } => {
                 let until = now + Duration::from_millis(u64::from(duration_ms));
@@ -254,10 +258,18 @@ impl<F: Flash> Kernel<F> {
         value: Option<GuestBytes>,
     ) -> Status {
         let reply = read_parameter(instance, value)?;
-        if let Some(running) = self.machine_mut(slot).and_then(|machine| machine.current.as_mut()) {
-            running.reply = reply;
+        if let Some(running) = self.running_mut(slot)
+            && running.reply.is_ok()
+        {
+            running.reply = Ok(reply);
         }
         Ok(0)
+    }
+
+    fn host_fail(&mut self, slot: usize) {
+        if let Some(running) = self.running_mut(slot) {
+            running.reply = Err(HostError::Execution);
+        }
     }
 
     fn host_tree_set(
@@ -406,6 +418,10 @@ impl<F: Flash> Kernel<F> {
 
     fn running(&self, slot: usize) -> Option<&crate::machine::Running> {
         self.machine(slot)?.current.as_ref()
+    }
+
+    fn running_mut(&mut self, slot: usize) -> Option<&mut crate::machine::Running> {
+        self.machine_mut(slot)?.current.as_mut()
     }
 
     fn parameter(&self, slot: usize) -> Option<&[u8]> {

@@ -8,7 +8,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_store::TreeId;
 use tenure_vm::{ImageToken, Instance, TrapKind, Value};
-use tenure_wire::host_call::GuestBuffer;
+use tenure_wire::host_call::{GuestBuffer, HostError};
 use tenure_wire::{MachineId, PublicKey};
 
 use crate::calls::CallId;
@@ -53,8 +53,8 @@ pub(crate) struct Machine {
 /// A task being run.
 pub(crate) struct Running {
     pub(crate) task: Task,
-    /// What `reply` set.
-    pub(crate) reply: Option<Vec<u8>>,
+    /// What `reply` set, or the error that `fail` did.
+    pub(crate) reply: Result<Option<Vec<u8>>, HostError>,
     pub(crate) fuel_used: u64,
 }
 

@@ -349,7 +349,7 @@ impl<F: Flash> Kernel<F> {
         }
         let Some(task) = machine.queue.pop_front() else { return Ok(()) };
         let function = task.function.clone();
-        machine.current = Some(Running { task, reply: None, fuel_used: 0 });
+        machine.current = Some(Running { task, reply: Ok(None), fuel_used: 0 });
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
         let index = callable(&image, &function).ok_or(Fault::of(FaultKind::Function))?;
         instance.prepare(&image, index, &[]).map_err(|_| Fault::of(FaultKind::Function))
@@ -426,7 +426,7 @@ impl<F: Flash> Kernel<F> {
             machine.step(Event::Drained);
         }
         if let Some(Running { task, reply, .. }) = finished {
-            self.answer(now, task.reply_to, Ok(reply));
+            self.answer(now, task.reply_to, reply);
         }
     }
 }

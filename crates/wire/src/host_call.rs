@@ -130,6 +130,10 @@ host_calls! {
 
     /// Ends the call being served as failed and stops the machine, with `message` in its log.
     20 => abort(message: Text) -> Nothing;
+
+    /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
+    /// Its caller learns `Execution` and nothing else; why is for the log.
+    21 => fail() -> Nothing;
 }
 
 #[cfg(test)]

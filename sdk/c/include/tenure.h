@@ -50,6 +50,10 @@ char *tenure_parameter(size_t *length);
 int tenure_reply(const void *value, size_t length);
 int tenure_reply_text(const char *text);
 
+/* Makes it fail once the function returns, with a message in the log, formatted as by snprintf; the
+ * machine goes on. The caller learns that it failed, and nothing else. */
+__attribute__((format(printf, 1, 2))) void tenure_fail(const char *format, ...);
+
 /* Stores the public key of the machine that made it; false if the device itself did. */
 bool tenure_caller(uint8_t key[32]);
 

@@ -139,6 +139,11 @@ int32_t tenure_host_resolve(const char *target, uint32_t target_length, void *in
 TENURE_IMPORT("abort")
 void tenure_host_abort(const char *message, uint32_t message_length);
 
+/* Makes the call being served fail once it returns, whatever it replied; the machine goes on.
+ * Its caller learns `Execution` and nothing else; why is for the log. */
+TENURE_IMPORT("fail")
+void tenure_host_fail(void);
+
 #undef TENURE_IMPORT
 
 #ifdef __cplusplus

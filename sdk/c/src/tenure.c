@@ -58,13 +58,25 @@ void abort(void) {
     tenure_abort("abort was called");
 }
 
-void tenure_log(enum tenure_level level, const char *format, ...) {
+static void log_formatted(enum tenure_level level, const char *format, va_list arguments) {
     char message[LOG_BYTES];
+    vsnprintf(message, sizeof message, format, arguments);
+    tenure_host_log(level, message, text_length(message));
+}
+
+void tenure_log(enum tenure_level level, const char *format, ...) {
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    log_formatted(level, format, arguments);
     va_end(arguments);
-    tenure_host_log(level, message, text_length(message));
+}
+
+void tenure_fail(const char *format, ...) {
+    va_list arguments;
+    va_start(arguments, format);
+    log_formatted(TENURE_LOG_ERROR, format, arguments);
+    va_end(arguments);
+    tenure_host_fail();
 }
 
 int tenure_tree_set(const char *path, const void *value, size_t length) {

@@ -2,17 +2,17 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::Display;
+use core::fmt::{self, Display};
 
-use crate::machine::stop;
-use crate::{abort, calls};
+use crate::log::write;
+use crate::{Level, calls, host};
 
 /// Names the functions of this module that others can call, and `entry`, which runs when the machine
 /// starts.
 ///
 /// A function takes nothing, or the call's parameter as `Option<&[u8]>`, `Option<&str>`, `&[u8]` or
 /// `&str`, and returns what is a [`Reply`]. If the parameter is null and the function can't take
-/// that, or isn't the text it must be, the call fails.
+/// that, or isn't the text it must be, the call fails, and the function isn't run.
 ///
 /// ```
 /// tenure::export!(entry, double);
@@ -42,7 +42,7 @@ macro_rules! export {
 pub fn serve<Marker>(function: impl Function<Marker>) {
     let parameter = match calls::parameter() {
         Ok(parameter) => parameter,
-        Err(error) => abort(error.as_str()),
+        Err(error) => return fail(format_args!("the parameter can't be had: {error}")),
     };
     function.serve(parameter.as_deref());
 }
@@ -69,38 +69,45 @@ macro_rules! functions {
                 R: Reply,
             {
                 fn serve(self, $parameter: Option<&[u8]>) {
-                    functions!(@call self, ($($type)?), $argument).reply();
+                    match $argument {
+                        Ok(_argument) => functions!(@call self, ($($type)?), _argument).reply(),
+                        Err(reason) => fail(format_args!("{reason}")),
+                    }
                 }
             }
         )+
     };
-    (@call $function:ident, (), $argument:expr) => {{
-        let _ = $argument;
-        $function()
-    }};
-    (@call $function:ident, ($type:ty), $argument:expr) => { $function($argument) };
+    (@call $function:ident, (), $argument:ident) => { $function() };
+    (@call $function:ident, ($type:ty), $argument:ident) => { $function($argument) };
 }
 
 functions! {
-    (), (), |parameter| parameter;
-    (Option<&[u8]>,), (Option<&[u8]>), |parameter| parameter;
-    (Option<&str>,), (Option<&str>), |parameter| parameter.map(text);
+    (), (), |parameter| Ok::<_, &str>(parameter);
+    (Option<&[u8]>,), (Option<&[u8]>), |parameter| Ok::<_, &str>(parameter);
+    (Option<&str>,), (Option<&str>), |parameter| parameter.map(text).transpose();
     (&[u8],), (&[u8]), |parameter| given(parameter);
-    (&str,), (&str), |parameter| text(given(parameter));
+    (&str,), (&str), |parameter| given(parameter).and_then(text);
 }
 
-fn given(parameter: Option<&[u8]>) -> &[u8] {
-    parameter.unwrap_or_else(|| abort("the parameter is null"))
+fn given(parameter: Option<&[u8]>) -> Result<&[u8], &'static str> {
+    parameter.ok_or("the parameter is null")
 }
 
-fn text(parameter: &[u8]) -> &str {
-    core::str::from_utf8(parameter).unwrap_or_else(|_| abort("the parameter is not text"))
+fn text(parameter: &[u8]) -> Result<&str, &'static str> {
+    core::str::from_utf8(parameter).map_err(|_| "the parameter is not text")
+}
+
+/// Makes the call being served fail, and says in the log why.
+fn fail(reason: fmt::Arguments<'_>) {
+    write(Level::Error, reason);
+    // SAFETY: the call touches no memory.
+    unsafe { host::fail() }
 }
 
 /// Replies with bytes or null.
 fn send(value: Option<&[u8]>) {
     if let Err(error) = calls::reply(value) {
-        abort(error.as_str());
+        fail(format_args!("the result can't be sent: {error}"));
     }
 }
 
@@ -145,7 +152,7 @@ impl<T: Reply, E: Display> Reply for Result<T, E> {
     fn reply(self) {
         match self {
             Ok(value) => value.reply(),
-            Err(error) => stop(format_args!("{error}")),
+            Err(error) => fail(format_args!("{error}")),
         }
     }
 }

@@ -194,6 +194,10 @@ mod machine {
 
         /// Ends the call being served as failed and stops the machine, with `message` in its log.
         pub fn abort(message: *const u8, message_length: usize);
+
+        /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
+        /// Its caller learns `Execution` and nothing else; why is for the log.
+        pub fn fail();
     }
 }
 
@@ -326,5 +330,9 @@ mod elsewhere {
 
     pub unsafe fn abort(message: *const u8, message_length: usize) {
         panic!("`abort` is there only in a machine")
+    }
+
+    pub unsafe fn fail() {
+        panic!("`fail` is there only in a machine")
     }
 }

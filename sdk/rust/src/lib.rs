@@ -19,8 +19,9 @@
 //! ```
 //!
 //! Between calls a machine keeps its memory, and after a loss of power its [`tree`] alone. While it
-//! waits ([`call`], [`sleep`], [`resolve`]) other machines run. A panic ends the call being served
-//! as failed and stops the machine, with the panic's message in its log.
+//! waits ([`call`], [`sleep`], [`resolve`]) other machines run. A function that returns an error makes
+//! its call fail; its machine goes on. A panic does too, but stops the machine. Why goes to the log:
+//! the caller learns nothing of it.
 //!
 //! Unsafe code is what talks to the host and what keeps the heap; each such place says why it is
 //! sound.

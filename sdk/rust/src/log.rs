@@ -39,7 +39,7 @@ macro_rules! log {
 pub fn write(level: Level, message: fmt::Arguments<'_>) {
     let mut line = Line::default();
     let _ = line.write_fmt(message);
-    let text = line.as_bytes();
+    let text = line.as_str();
     // SAFETY: pointer and length are of a slice that lives until the call returns.
     unsafe { host::log(level as u32, text.as_ptr(), text.len()) }
 }
@@ -54,8 +54,9 @@ impl Line {
     /// The host cuts at the same length.
     const BYTES_MAX: usize = 256;
 
-    pub(crate) fn as_bytes(&self) -> &[u8] {
-        &self.bytes[..self.length]
+    /// What was written; what is cut is cut between characters.
+    pub(crate) fn as_str(&self) -> &str {
+        core::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
 }
 

@@ -1,11 +1,10 @@
 //! The machine itself, its peers, time and chance, and its end.
 
 use alloc::vec::Vec;
-use core::fmt::{self, Write as _};
+use core::fmt;
 use core::time::Duration;
 
 use crate::calls::milliseconds;
-use crate::log::Line;
 use crate::status::{length, optional, read_whole};
 use crate::{Error, PublicKey, host};
 
@@ -116,16 +115,6 @@ pub fn abort(message: &str) -> ! {
     end()
 }
 
-/// As [`abort`], with a message that needs no heap.
-pub(crate) fn stop(message: fmt::Arguments<'_>) -> ! {
-    let mut line = Line::default();
-    let _ = line.write_fmt(message);
-    let message = line.as_bytes();
-    // SAFETY: pointer and length are of a slice that lives until the call returns.
-    unsafe { host::abort(message.as_ptr(), message.len()) }
-    end()
-}
-
 #[cfg(target_arch = "wasm32")]
 fn end() -> ! {
     core::arch::wasm32::unreachable()
@@ -147,5 +136,8 @@ impl core::error::Error for Error {}
 #[cfg(all(target_arch = "wasm32", not(test)))]
 #[panic_handler]
 fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
-    stop(format_args!("{information}"))
+    use core::fmt::Write as _;
+    let mut line = crate::log::Line::default();
+    let _ = write!(line, "{information}");
+    abort(line.as_str())
 }

@@ -21,6 +21,8 @@ pub struct World {
     /// These are found only after the machine has slept a little.
     pub remote_peers: Vec<[u8; 32]>,
     pub slept_ms: u32,
+    /// Whether the call that is served fails.
+    pub failed: bool,
     result: Vec<u8>,
     limits: StoreLimits,
 }
@@ -92,7 +94,7 @@ impl Device {
         self.store.data_mut()
     }
 
-    /// Calls a function; an error is a trap or what the machine said when it gave up.
+    /// Calls a function; an error is a trap, or what the machine said when it failed the call.
     pub fn call(&mut self, name: &str, parameter: Option<&str>) -> Result<Option<String>, String> {
         self.world().parameter = parameter.map(|text| text.as_bytes().to_vec());
         self.call_again(name)
@@ -101,8 +103,12 @@ impl Device {
     /// Calls a function with the parameter that is there.
     pub fn call_again(&mut self, name: &str) -> Result<Option<String>, String> {
         self.world().reply = None;
+        self.world().failed = false;
         let function = self.instance.get_typed_func::<(), ()>(&self.store, name).unwrap();
         function.call(&mut self.store, ()).map_err(|error| error.to_string())?;
+        if self.world().failed {
+            return Err(self.world().log.pop().unwrap());
+        }
         Ok(self.world().reply.take().map(|bytes| String::from_utf8(bytes).unwrap()))
     }
 
@@ -172,6 +178,10 @@ fn answer(
     let status = match call {
         HostCall::log { message, .. } => {
             world.log.push(text!(message));
+            Ok(0)
+        }
+        HostCall::fail {} => {
+            world.failed = true;
             Ok(0)
         }
         HostCall::abort { message } => return Err(wasmi::Error::new(text!(message))),

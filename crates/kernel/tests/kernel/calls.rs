@@ -83,6 +83,20 @@ fn a_callee_that_fails_tells_its_caller_nothing_of_its_inside() {
 }
 
 #[test]
+fn a_call_that_the_machine_refuses_fails_and_stops_nobody() {
+    let mut device = Device::new();
+    let refuser = device.install(
+        "refuser",
+        r#"(func (export "refuse") (call $reply_digit (i32.const 1)) (call $fail)
+             (call $reply_digit (i32.const 2)))
+           (func (export "serve") (call $reply_digit (i32.const 3)))"#,
+    );
+    assert_eq!(device.call(refuser, "refuse", None), Err(HostError::Execution));
+    assert_eq!(text(device.call(refuser, "serve", None)), "3");
+    assert!(!device.logged("stopped"), "{:?}", device.log);
+}
+
+#[test]
 fn unknown_machines_and_functions_are_told_apart_from_outside() {
     let mut device = Device::new();
     let echo = device.install("echo", ECHO);

@@ -36,6 +36,7 @@ const PRELUDE: &str = r#"
   (import "tenure" "yield_now" (func $yield_now))
   (import "tenure" "peers" (func $peers (param i32 i32 i32) (result i32)))
   (import "tenure" "abort" (func $abort (param i32 i32)))
+  (import "tenure" "fail" (func $fail))
   (memory (export "memory") 1)
   ;; Replies with the parameter as it came.
   (func $echo (local $length i32)
