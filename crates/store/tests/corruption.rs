@@ -62,18 +62,17 @@ fn any_one_damaged_byte_costs_one_value_at_most() {
     let whole = read_all(&mut store, &keys);
     let flash = store.into_flash();
     for offset in 0..flash.bytes().len() {
-        for damage in [0x01, 0xFF] {
-            let mut flash = flash.clone();
-            flash.bytes_mut()[offset] ^= damage;
-            let (mut store, report) = Store::mount(flash)
-                .unwrap_or_else(|error| panic!("offset {offset}, damage {damage}: {error}"));
-            let found = read_all(&mut store, &keys);
-            let lost = differences(&whole, &found);
-            assert!(lost <= 1, "offset {offset}, damage {damage}: {lost} values differ");
-            let noticed = report.damaged_records + report.damaged_headers;
-            assert!(lost == 0 || noticed > 0, "offset {offset}: not reported");
-            store.set(TREE, "afterwards", ValueKind::Text, b"works").unwrap();
-        }
+        let damage = [0x01, 0xFF, 0x80][offset % 3];
+        let mut flash = flash.clone();
+        flash.bytes_mut()[offset] ^= damage;
+        let (mut store, report) = Store::mount(flash)
+            .unwrap_or_else(|error| panic!("offset {offset}, damage {damage}: {error}"));
+        let found = read_all(&mut store, &keys);
+        let lost = differences(&whole, &found);
+        assert!(lost <= 1, "offset {offset}, damage {damage}: {lost} values differ");
+        let noticed = report.damaged_records + report.damaged_headers;
+        assert!(lost == 0 || noticed > 0, "offset {offset}: not reported");
+        store.set(TREE, "afterwards", ValueKind::Text, b"works").unwrap();
     }
 }
 
@@ -82,7 +81,7 @@ fn bytes_that_rot_while_mounted_cost_one_value_at_most() {
     let (mut store, keys) = filled();
     let whole = read_all(&mut store, &keys);
     let flash = store.into_flash();
-    for offset in (0..flash.bytes().len()).step_by(3) {
+    for offset in (0..flash.bytes().len()).step_by(5) {
         let (mut store, _) = Store::mount(flash.clone()).unwrap();
         store.flash_mut().bytes_mut()[offset] ^= 0x10;
         let found = read_all(&mut store, &keys);

@@ -127,7 +127,7 @@ fn each_operation_cut_while_all_live_sectors_are_reclaimed_leaves_old_or_new() {
 
 #[test]
 fn cut_after_cut_nothing_is_lost() {
-    (0..60).for_each(check_cut_after_cut);
+    (0..40).for_each(check_cut_after_cut);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn check_still_writable(store: &mut Store<RamFlash>, model: &mut Model) {
 
 #[test]
 fn after_a_fault_that_passes_the_store_goes_on_or_refuses_all() {
-    for seed in 0..60 {
+    for seed in 0..30 {
         let mut work = Work(seed);
         let (mut store, mut model) = settled(SMALL, &mut work, 200);
         for round in 0..40 {

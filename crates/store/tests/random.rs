@@ -23,7 +23,7 @@ fn check_equal(store: &mut Store<RamFlash>, model: &Model) {
 
 #[test]
 fn long_random_work_is_done_as_the_model_does_it() {
-    for seed in 0..12 {
+    for seed in 0..6 {
         let mut work = Work(seed);
         let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
         let mut model = Model::default();
