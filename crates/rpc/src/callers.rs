@@ -417,11 +417,15 @@ impl Caller {
         }
     }
 
-    /// A call whose reply couldn't be sent yet, once.
-    pub(crate) fn take_withheld(&mut self) -> Option<CallNumber> {
-        let call = self.calls.iter_mut().find(|call| call.withheld)?;
-        call.withheld = false;
-        Some(call.number)
+    /// The calls whose replies couldn't be sent yet; each is named once.
+    pub(crate) fn take_withheld(&mut self) -> Vec<CallNumber> {
+        let withheld = self.calls.iter_mut().filter(|call| call.withheld);
+        withheld
+            .map(|call| {
+                call.withheld = false;
+                call.number
+            })
+            .collect()
     }
 
     /// Drops the result of a call for want of memory: the caller is told so if it asks again.

@@ -30,7 +30,9 @@ mod opening;
 /// peer.
 ///
 /// Whoever owns it hands in what arrives, and after each call takes out what [`Self::transmit`]
-/// and [`Self::event`] give until they give nothing.
+/// and [`Self::event`] give until they give nothing. The time that is handed in must go on while
+/// the device sleeps: a caller whose clock stood still would think that its peers remember more
+/// than they do.
 pub struct Endpoint<A> {
     config: Config,
     machines: Vec<Machine>,
@@ -251,7 +253,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             Datagram::Initiation(initiation) => {
                 self.on_initiation(now, entropy, from, datagram.len(), &initiation);
             }
-            Datagram::Response(response) => self.on_response(now, entropy, from, &response),
+            Datagram::Response(response) => self.on_response(now, from, &response),
             Datagram::Data(data) => self.on_data(now, entropy, from, datagram.len(), &data),
             Datagram::Probe(Probe { nonce }) => self.challenge(now, from, nonce),
             Datagram::Challenge(challenge) => self.on_challenge(now, entropy, &challenge),
@@ -315,6 +317,11 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             Frame::Want { number, burst, fragments } => {
                 self.on_want(now, session, number, burst, &fragments);
             }
+            Frame::Prove { number, cookie } => {
+                self.send(session, Frame::Proof { number, cookie });
+                self.on_later(now, &pair, number);
+            }
+            Frame::Proof { cookie, .. } => self.on_proof(now, session, &cookie),
             Frame::Later { number } => self.on_later(now, &pair, number),
             Frame::Running { number } => self.on_running(now, &pair, number),
             Frame::Missing { number, fragments } => {

@@ -141,7 +141,13 @@ impl Gate {
         self.cookie_of_period(cookie_period(now), address)
     }
 
-    fn cookie_is_valid<A: Hash>(&self, now: Instant, address: &A, cookie: &Cookie) -> bool {
+    /// Whether a cookie was given to that address, not long ago.
+    pub(crate) fn cookie_is_valid<A: Hash>(
+        &self,
+        now: Instant,
+        address: &A,
+        cookie: &Cookie,
+    ) -> bool {
         let period = cookie_period(now);
         [Some(period), period.checked_sub(1)]
             .into_iter()

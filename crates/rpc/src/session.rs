@@ -181,7 +181,7 @@ impl<A: Clone + PartialEq> Session<A> {
         if *from == self.route {
             if !self.confirmed {
                 // It knows the keys, so it got the response, which was sent there.
-                self.reaches = Reach::Shown;
+                self.shown_to_reach();
             } else if let Reach::Unknown { credit_bytes } = &mut self.reaches {
                 *credit_bytes = credit_bytes.saturating_add(length.saturating_mul(CREDIT_FACTOR));
             }
@@ -192,6 +192,11 @@ impl<A: Clone + PartialEq> Session<A> {
             self.reaches = Reach::of_one_datagram(length);
         }
         newest
+    }
+
+    /// The peer has shown that it receives at [`Self::route`].
+    pub(crate) fn shown_to_reach(&mut self) {
+        self.reaches = Reach::Shown;
     }
 
     /// Whether a datagram of that length may be sent to where the peer was last heard; if so it is

@@ -14,6 +14,8 @@
 //! | 5 | [`Frame::Reply`] | number 8 · microseconds that the reply was held 4 · fragment |
 //! | 6 | [`Frame::Want`] | number 8 · fragments at a time 1 · fragments that are wanted 32 |
 //! | 7 | [`Frame::Later`] | number 8 |
+//! | 8 | [`Frame::Prove`] | number 8 · cookie 16 |
+//! | 9 | [`Frame::Proof`] | number 8 · cookie 16 |
 //!
 //! A fragment is: length of the whole 4 · length of a fragment 2 · index 1 · last of a burst 1 ·
 //! bytes. All fragments but the last have the same length.
@@ -21,6 +23,7 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use crate::datagram::Cookie;
 use crate::limits::FUNCTION_BYTES_MAX;
 
 /// The most fragments that a call or a reply is split into.
@@ -233,6 +236,21 @@ pub enum Frame<'a> {
         /// Which call.
         number: CallNumber,
     },
+    /// To the caller: the reply is long; show first, by returning the cookie, that you receive
+    /// where you seem to be.
+    Prove {
+        /// Which call.
+        number: CallNumber,
+        /// What to return.
+        cookie: Cookie,
+    },
+    /// From the caller: the cookie, returned.
+    Proof {
+        /// Which call.
+        number: CallNumber,
+        /// What came.
+        cookie: Cookie,
+    },
 }
 
 impl<'a> Frame<'a> {
@@ -246,12 +264,17 @@ impl<'a> Frame<'a> {
             Self::Reply { number, .. } => (5, number),
             Self::Want { number, .. } => (6, number),
             Self::Later { number } => (7, number),
+            Self::Prove { number, .. } => (8, number),
+            Self::Proof { number, .. } => (9, number),
         };
         to.push(kind);
         to.extend_from_slice(&number.0.to_le_bytes());
         match self {
             Self::Acknowledge | Self::Query { .. } | Self::Running { .. } | Self::Later { .. } => {}
             Self::Call { fragment, .. } => fragment.emit(to),
+            Self::Prove { cookie, .. } | Self::Proof { cookie, .. } => {
+                to.extend_from_slice(&cookie.0);
+            }
             Self::Missing { fragments, .. } => to.extend_from_slice(&fragments.to_bytes()),
             Self::Reply { held_us, fragment, .. } => {
                 to.extend_from_slice(&held_us.to_le_bytes());
@@ -287,6 +310,8 @@ impl<'a> Frame<'a> {
                 Some(Self::Want { number, burst: *burst, fragments })
             }
             7 => rest.is_empty().then_some(Self::Later { number }),
+            8 => Some(Self::Prove { number, cookie: Cookie(rest.try_into().ok()?) }),
+            9 => Some(Self::Proof { number, cookie: Cookie(rest.try_into().ok()?) }),
             _ => None,
         }
     }

@@ -6,7 +6,7 @@ use core::hash::Hash;
 use core::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_wire::datagram::SessionIndex;
+use tenure_wire::datagram::{Cookie, SessionIndex};
 use tenure_wire::frame::{
     CallBody, CallNumber, Declined, Finished, Fragment, FragmentSet, Frame, Message, ReplyBody,
 };
@@ -207,11 +207,32 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 break;
             }
         }
-        if withheld {
-            caller.withhold(number);
-            self.send(index, Frame::Running { number });
-        } else {
-            self.acknowledged(pair);
+        if !withheld {
+            return self.acknowledged(pair);
+        }
+        caller.withhold(number);
+        let Some(route) = self.session(index).map(|session| session.route.clone()) else { return };
+        let cookie = self.gate.cookie(now, &route);
+        self.send(index, Frame::Prove { number, cookie });
+    }
+
+    /// The peer returns a cookie: what waited for that can be sent.
+    pub(super) fn on_proof(&mut self, now: Instant, index: SessionIndex, cookie: &Cookie) {
+        let Some(session) = self.sessions.iter_mut().find(|session| session.index == index) else {
+            return;
+        };
+        if self.gate.cookie_is_valid(now, &session.route, cookie) {
+            session.shown_to_reach();
+            let (pair, incarnation) = (session.pair, session.incarnation);
+            self.send_withheld(now, &pair, incarnation);
+        }
+    }
+
+    /// Sends the replies that waited for their caller to show where it receives.
+    pub(super) fn send_withheld(&mut self, now: Instant, pair: &Pair, incarnation: u64) {
+        let Some(caller) = self.callers.find(pair, incarnation) else { return };
+        for number in caller.take_withheld() {
+            self.send_reply_again(now, pair, incarnation, number);
         }
     }
 

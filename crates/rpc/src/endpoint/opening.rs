@@ -333,13 +333,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         }
     }
 
-    pub(super) fn on_response(
-        &mut self,
-        now: Instant,
-        entropy: &mut dyn Entropy,
-        from: A,
-        response: &Response<'_>,
-    ) {
+    pub(super) fn on_response(&mut self, now: Instant, from: A, response: &Response<'_>) {
         let answered = self.peers.iter().find_map(|peer| {
             let handshake = peer.handshake.as_ref()?;
             let Step::Initiating(initiating) = &handshake.step else { return None };
@@ -350,15 +344,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let Ok((remote, greeting)) = parse_response(&payload) else { return };
         let measured = (handshake.transmissions == 1).then(|| now.since(handshake.sent_at));
         let (index, rider) = (initiating.index, initiating.rider);
+        if !self.make_room_for_session(now, &pair, true) {
+            // The response will come again when the initiation is.
+            return;
+        }
         if let Some(peer) = self.peer(&pair) {
             peer.handshake = None;
             if let Some(measured) = measured {
                 peer.round_trip.sample(measured);
             }
-        }
-        if !self.make_room_for_session(now, &pair, true) {
-            self.unseat_rider(&pair);
-            return self.open(now, entropy, &pair, from);
         }
         self.sessions.push(Session::new(
             now,
@@ -499,11 +493,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     ) {
         let Some(session) = self.session(index) else { return };
         let (pair, incarnation) = (session.pair, session.incarnation);
-        while let Some(number) =
-            self.callers.find(&pair, incarnation).and_then(|caller| caller.take_withheld())
-        {
-            self.send_reply_again(now, &pair, incarnation, number);
-        }
+        self.send_withheld(now, &pair, incarnation);
         self.settle(now, index);
         self.advance(now, entropy, &pair);
     }
@@ -561,12 +551,13 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         }
     }
 
+    /// Ends the oldest of some sessions, of half-open ones if there are any.
     fn end_oldest(&mut self, of: impl Fn(&Session<A>) -> bool) {
         let oldest = self
             .sessions
             .iter()
             .filter(|session| of(session))
-            .min_by_key(|session| session.created)
+            .min_by_key(|session| (session.confirmed, session.created))
             .map(|session| session.index);
         if let Some(index) = oldest {
             self.end_session(index);

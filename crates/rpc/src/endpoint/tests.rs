@@ -143,6 +143,7 @@ fn limits_that_do_not_fit_are_named() {
         let error = Endpoint::<u32>::new(config, Instant::BOOT, &mut Counter(5)).err();
         assert_eq!(error, Some(EndpointError::Config(crate::ConfigError { limit })));
     };
+    assert!(Endpoint::<u32>::new(Config::large(), Instant::BOOT, &mut Counter(5)).is_ok());
     let default = Config::default;
     check(Config { datagram_bytes_max: 255, ..default() }, "datagram_bytes_max");
     check(Config { parameter_bytes_max: 1 << 20, ..default() }, "parameter_bytes_max");

@@ -328,6 +328,41 @@ fn peer_that_moves_is_followed() {
 }
 
 #[test]
+fn long_reply_follows_a_peer_that_moves_once_it_proves_to_be_there() {
+    let mut world = World::new(13, 3, Network::PERFECT);
+    world.call(0, 1, 20);
+    world.settle();
+    world.run(Duration::from_secs(1));
+    // Node 0's datagrams seem to come from place 7 from now on, and what goes there reaches it.
+    world.translate = Some((0, 7));
+    let begun = world.now;
+    let hint = Some(world.nodes[1].published);
+    let handle = world.call_with(0, 1, 8, hint, "long");
+    world.settle();
+    assert!(world.result(0, handle).is_ok());
+    assert!(world.now.since(begun) < Duration::from_secs(1), "without another handshake");
+    assert_eq!(world.captured.iter().filter(|one| one.bytes[0] == 0x11).count(), 1);
+}
+
+#[test]
+fn long_reply_does_not_follow_a_forged_address() {
+    let mut world = World::new(14, 2, Network::PERFECT);
+    world.call(0, 1, 20);
+    world.settle();
+    world.run(Duration::from_secs(1));
+    world.filter = |one| one.to != 1;
+    let hint = Some(world.nodes[1].published);
+    world.call_with(0, 1, 8, hint, "long");
+    let call = world.captured.last().expect("a datagram").clone();
+    world.filter = |_| true;
+    world.inject(50, 1, call.bytes.clone());
+    world.run(Duration::from_millis(20));
+    let sent: usize =
+        world.captured.iter().filter(|one| one.to == 50).map(|one| one.bytes.len()).sum();
+    assert!(0 < sent && sent <= 3 * call.bytes.len(), "{sent} bytes");
+}
+
+#[test]
 fn key_of_small_order_is_refused() {
     let mut world = World::new(11, 2, Network::PERFECT);
     world.nodes[1].key = tenure_wire::PublicKey([0; 32]);

@@ -107,6 +107,8 @@ pub(crate) struct World {
     next_tag: u64,
     /// Drops datagrams by what they are, when set.
     pub(crate) filter: fn(&InFlight) -> bool,
+    /// The first place's datagrams seem to come from the second, which leads there.
+    pub(crate) translate: Option<(Place, Place)>,
     pub(crate) identified: Vec<Option<tenure_rpc::Identity>>,
 }
 
@@ -134,6 +136,7 @@ impl World {
             execution_ms: (0, 0),
             next_tag: 0,
             filter: |_| true,
+            translate: None,
             identified: Vec::new(),
         }
     }
@@ -272,6 +275,11 @@ impl World {
     }
 
     fn carry(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
+        let (from, to) = match self.translate {
+            Some((inside, outside)) if from == inside => (outside, to),
+            Some((inside, outside)) if to == outside => (from, inside),
+            _ => (from, to),
+        };
         let copies = 1 + u64::from(self.random.chance(self.network.repeat_percent));
         for _ in 0..copies {
             let (least, most) = self.network.delay_ms;

@@ -33,6 +33,8 @@ fn every_frame_reads_back() {
     check(Frame::Reply { number, held_us: 77, fragment });
     check(Frame::Want { number, burst: 8, fragments });
     check(Frame::Later { number });
+    check(Frame::Prove { number, cookie: Cookie([4; 16]) });
+    check(Frame::Proof { number, cookie: Cookie([5; 16]) });
 }
 
 #[test]
