@@ -72,6 +72,90 @@ fn strangers_with_keys_fill_no_more_than_the_tables() {
     }
 }
 
+/// A message that a peer might send who has the keys and means no good.
+fn hostile_message(entropy: &mut Counter) -> Vec<u8> {
+    let mut draw = |bound: u64| {
+        let mut bytes = [0; 8];
+        entropy.fill(&mut bytes).expect("a counter");
+        u64::from_le_bytes(bytes) % bound
+    };
+    let mut bytes = Vec::new();
+    bytes.extend_from_slice(&draw(6).to_le_bytes());
+    bytes.extend_from_slice(&draw(8).to_le_bytes());
+    let kind = draw(10) as u8;
+    bytes.push(kind);
+    bytes.extend_from_slice(&draw(12).to_le_bytes());
+    match kind {
+        1 | 5 => {
+            if kind == 5 {
+                bytes.extend_from_slice(&(draw(1 << 32) as u32).to_le_bytes());
+            }
+            let length = 1 + draw(9_000) as u32;
+            let fragment_bytes = 1 + draw(1_100) as u16;
+            let index = draw(9) as u8;
+            bytes.extend_from_slice(&length.to_le_bytes());
+            bytes.extend_from_slice(&fragment_bytes.to_le_bytes());
+            bytes.extend_from_slice(&[index, draw(2) as u8]);
+            let begun = u32::from(index) * u32::from(fragment_bytes);
+            let rest = length.saturating_sub(begun).min(fragment_bytes.into());
+            bytes.extend((0..rest).map(|_| draw(3) as u8));
+        }
+        4 => bytes.extend((0..32).map(|_| draw(256) as u8)),
+        6 => bytes.extend((0..33).map(|_| draw(256) as u8)),
+        8 | 9 => bytes.extend((0..16).map(|_| draw(256) as u8)),
+        _ => {}
+    }
+    bytes
+}
+
+#[test]
+fn hostile_peer_with_keys_gets_no_more_than_its_share() {
+    let mut entropy = Counter(6);
+    let (mut device, device_id, key) = endpoint(Config::default(), &mut entropy);
+    let (mut peer, id, peer_key) = endpoint(Config::default(), &mut entropy);
+    let config = Config::default();
+    let mut now = Instant::from_millis(5_000);
+    peer.call(now, &mut entropy, &id, &key, 0, Some(device.epoch()), call()).expect("made");
+    let (mut parsed, mut executed) = (0, 0);
+    for round in 0..20_000 {
+        now = now + core::time::Duration::from_millis(1);
+        if round % 50 == 0 {
+            let later = OutgoingCall {
+                deadline: now + core::time::Duration::from_secs(2),
+                parameter: Some([1; 3_000].to_vec()),
+                ..call()
+            };
+            let epoch = Some(peer.epoch());
+            let _ = device.call(now, &mut entropy, &device_id, &peer_key, 1, epoch, later);
+        }
+        let hostile = hostile_message(&mut entropy);
+        if let (Ok(message), Some(session)) = (Message::parse(&hostile), peer.sessions.first_mut())
+        {
+            let datagram = session.seal(&config, &message).expect("a fresh session");
+            device.receive(now, &mut entropy, 1, &datagram);
+            parsed += 1;
+        }
+        device.poll(now, &mut entropy);
+        while let Some((_, datagram)) = device.transmit() {
+            peer.receive(now, &mut entropy, 0, &datagram);
+        }
+        while let Some((_, datagram)) = peer.transmit().filter(|_| peer.sessions.len() < 3) {
+            device.receive(now, &mut entropy, 1, &datagram);
+        }
+        while let Some(event) = device.event() {
+            if let Event::IncomingCall { handle, .. } = event {
+                executed += 1;
+                device.reply(now, handle, Ok(Some([2; 5_000].to_vec())));
+            }
+        }
+        peer.events.clear();
+        assert!(device.callers.bytes_taken() <= config.buffer_bytes_max);
+        assert!(device.calls.len() <= config.calls_max);
+        assert!(device.sessions.len() <= config.sessions_max);
+    }
+    assert!(parsed > 10_000 && executed > 0, "{parsed} parsed, {executed} executed");
+}
+
 #[test]
 fn calls_beyond_the_limits_are_refused() {
     let mut entropy = Counter(2);
