@@ -10,13 +10,19 @@ use tenure_wire::control::LogLine;
 pub struct Output {
     json: bool,
     colour: bool,
+    silent: bool,
 }
 
 impl Output {
     /// JSON if asked for; else text, with colours if it goes to a terminal that wants them.
     pub fn new(json: bool) -> Self {
         let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { json, colour }
+        Self { json, colour, silent: false }
+    }
+
+    /// Prints nothing.
+    pub fn silent() -> Self {
+        Self { json: false, colour: false, silent: true }
     }
 
     /// Whether JSON was asked for.
@@ -70,7 +76,9 @@ impl Output {
 
     /// Prints a line. That nobody reads any more is no error.
     fn print(&self, text: &str) {
-        let _ = writeln!(std::io::stdout(), "{text}");
+        if !self.silent {
+            let _ = writeln!(std::io::stdout(), "{text}");
+        }
     }
 }
 

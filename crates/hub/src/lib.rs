@@ -20,7 +20,7 @@ use tenure_crypto::{Seed, machine_id};
 use tenure_directory::Table;
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
 use tenure_rpc::{Endpoint, EndpointError, Event};
-use tenure_store::{FormatError, MountError, ReadError, SetError, Store, TreeId, ValueKind};
+use tenure_store::{MountError, ReadError, SetError, Store, TreeId, ValueKind};
 use tenure_wire::directory::{
     DeviceRecord, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
 };
@@ -101,7 +101,7 @@ impl<F: Flash> Hub<F> {
     /// # Errors
     /// As [`OpenError`] says; nothing was overwritten.
     pub fn open(config: Config, flash: F, moment: &mut Moment<'_>) -> Result<Self, OpenError> {
-        let mut store = mount_or_format(flash)?;
+        let mut store = mount_or_format(flash, moment.entropy)?;
         let seed = take_up_seed(&mut store, moment.entropy)?;
         let mut table = Table::new(config.owners, config.devices_max);
         restore(&mut store, &mut table)?;
@@ -234,15 +234,12 @@ impl<F: Flash> Hub<F> {
     }
 }
 
-fn mount_or_format<F: Flash>(mut flash: F) -> Result<Store<F>, OpenError> {
-    match Store::mount(&mut flash) {
-        Ok(_) => {}
-        Err(MountError::Blank) => {
-            Store::format(&mut flash).map_err(OpenError::Format)?;
-        }
-        Err(error) => return Err(OpenError::Mount(error)),
-    }
-    Store::mount(flash).map(|(store, _)| store).map_err(OpenError::Mount)
+/// Takes up the store on `flash`, or makes a blank flash one, with a salt that no device can know.
+fn mount_or_format<F: Flash>(flash: F, entropy: &mut dyn Entropy) -> Result<Store<F>, OpenError> {
+    let mut salt = [0; 4];
+    entropy.fill(&mut salt).map_err(|_| OpenError::Entropy)?;
+    let mounted = Store::mount_or_format(flash, u32::from_le_bytes(salt));
+    mounted.map(|(store, _)| store).map_err(OpenError::Mount)
 }
 
 fn take_up_seed<F: Flash>(
@@ -285,15 +282,13 @@ fn encode<T: Serialize>(value: &T) -> Vec<u8> {
 pub enum OpenError {
     /// The flash holds no store that can be taken up.
     Mount(MountError),
-    /// A blank flash can't be made a store.
-    Format(FormatError),
     /// The hub's own values can't be read.
     Read(ReadError),
     /// The hub's own values can't be written.
     Write(SetError),
     /// What the store holds as the hub's identity is none.
     Identity,
-    /// No randomness to make an identity.
+    /// No randomness for an identity or a store.
     Entropy,
     /// The session limits don't fit one another, or there is no randomness for them.
     Endpoint(EndpointError),
@@ -303,11 +298,10 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mount(error) => write!(f, "the store can't be taken up: {error}"),
-            Self::Format(error) => write!(f, "the flash can't be made a store: {error}"),
             Self::Read(error) => write!(f, "the hub's own values can't be read: {error}"),
             Self::Write(error) => write!(f, "the hub's own values can't be written: {error}"),
             Self::Identity => f.write_str("the stored identity is damaged"),
-            Self::Entropy => f.write_str("there is no randomness to make an identity"),
+            Self::Entropy => f.write_str("there is no randomness for an identity or a store"),
             Self::Endpoint(error) => write!(f, "sessions: {error}"),
         }
     }

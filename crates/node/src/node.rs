@@ -9,7 +9,7 @@ use tenure_directory::check_enrolment;
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
 use tenure_kernel::{DeliverError, Effect, Kernel, Ran, Ticket, World};
 use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
-use tenure_store::{FormatError, MountError, MountReport, ReadError, SetError, Store};
+use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
 use tenure_wire::control::LogLine;
 use tenure_wire::directory::{Enrolment, Refusal};
 use tenure_wire::frame::Declined;
@@ -102,7 +102,7 @@ impl<F: Flash> Node<F> {
     ) -> Result<Self, BootError> {
         config.kernel.device = Some(config.name.clone());
         config.rpc.machines_max = config.rpc.machines_max.max(config.kernel.machines_max + 1);
-        let (mut store, mount_report) = mount_or_format(parts.store)?;
+        let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy)?;
         let kernel_config = config.kernel.clone();
         let kernel = Kernel::boot(store, parts.code, kernel_config, moment.now, machine_id)
@@ -306,16 +306,14 @@ impl<F: Flash> Node<F> {
     }
 }
 
-fn mount_or_format<F: Flash>(flash: F) -> Result<(Store<F>, MountReport), BootError> {
-    let mut flash = flash;
-    match Store::mount(&mut flash) {
-        Ok(_) => {}
-        Err(MountError::Blank) => {
-            Store::format(&mut flash).map_err(BootError::Format)?;
-        }
-        Err(error) => return Err(BootError::Mount(error)),
-    }
-    Store::mount(flash).map_err(BootError::Mount)
+/// Takes up the store on `flash`, or makes a blank flash one, with a salt that no tenant can know.
+fn mount_or_format<F: Flash>(
+    flash: F,
+    entropy: &mut dyn Entropy,
+) -> Result<(Store<F>, MountReport), BootError> {
+    let mut salt = [0; 4];
+    entropy.fill(&mut salt).map_err(|_| BootError::Entropy)?;
+    Store::mount_or_format(flash, u32::from_le_bytes(salt)).map_err(BootError::Mount)
 }
 
 /// What a caller elsewhere is told of a task that failed: nothing of the machine's inside.
@@ -341,15 +339,13 @@ fn not_delivered(error: DeliverError) -> Declined {
 pub enum BootError {
     /// The store's flash holds no store that can be taken up.
     Mount(MountError),
-    /// A blank flash can't be made a store.
-    Format(FormatError),
     /// The node's own values can't be read.
     Read(ReadError),
     /// The node's own values can't be written.
     Write(SetError),
     /// What the store holds as the device's identity is none.
     Identity,
-    /// No randomness to make an identity.
+    /// No randomness for an identity or a store.
     Entropy,
     /// The session limits don't fit one another, or there is no randomness for them.
     Endpoint(EndpointError),
@@ -361,11 +357,10 @@ impl fmt::Display for BootError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Mount(error) => write!(f, "the store can't be taken up: {error}"),
-            Self::Format(error) => write!(f, "the flash can't be made a store: {error}"),
             Self::Read(error) => write!(f, "the node's own values can't be read: {error}"),
             Self::Write(error) => write!(f, "the node's own values can't be written: {error}"),
             Self::Identity => f.write_str("the stored identity is damaged"),
-            Self::Entropy => f.write_str("there is no randomness to make an identity"),
+            Self::Entropy => f.write_str("there is no randomness for an identity or a store"),
             Self::Endpoint(error) => write!(f, "sessions: {error}"),
             Self::Enrolment => f.write_str("the enrolment isn't this owner's for this device"),
         }
