@@ -184,11 +184,11 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     fn ask_later(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
         let Some(call) = self.call_of(pair, number) else { return };
         call.still_running = call.still_running.saturating_add(1);
+        let still_running = call.still_running;
         let measured = call.answered(now);
-        let round_trip = self.sample(pair, measured);
-        let config = self.config.clone();
+        let timeout = self.sample(pair, measured).timeout(&self.config, still_running);
         if let Some(call) = self.call_of(pair, number) {
-            call.next_at = now + round_trip.timeout(&config, call.still_running);
+            call.next_at = now + timeout;
         }
     }
 

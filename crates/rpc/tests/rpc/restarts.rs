@@ -193,3 +193,34 @@ fn initiation_held_back_is_not_executed_once_its_call_was_forgotten() {
     world.run(Duration::from_secs(5));
     assert_eq!(world.executed.len(), 5);
 }
+
+#[test]
+fn initiation_of_the_called_device_does_not_outlive_its_memory() {
+    // A call is executed, and its reply lost. The called device begins to open a session the other
+    // way round, which says how far back it remembers; then it forgets the caller.
+    let config = Config {
+        callers_max: 2,
+        running_max: 1,
+        running_per_caller_max: 1,
+        remembered_per_caller_max: 1,
+        ..Config::default()
+    };
+    for seed in 0..40 {
+        let network = Network { delay_ms: (1, 60), ..Network::PERFECT };
+        let mut world = World::with_config(seed, 6, network, &config);
+        world.filter = |one| one.to != 0;
+        world.call(0, 1, 20);
+        world.run(Duration::from_millis(100));
+        assert_eq!(world.executed.len(), 1);
+        world.filter = |_| false;
+        world.call(1, 0, 20);
+        world.filter = |one| one.to != 0 && one.from != 0;
+        for other in 2..5 {
+            world.call(other, 1, 20);
+            world.run(Duration::from_secs(1));
+        }
+        world.filter = |_| true;
+        world.settle();
+        assert_eq!(world.executed.len(), 5, "seed {seed}");
+    }
+}
