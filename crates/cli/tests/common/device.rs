@@ -9,7 +9,7 @@ use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, ValType};
 
 /// What the machine sees and leaves behind.
 #[derive(Default)]
-pub struct World {
+pub(crate) struct World {
     pub tree: BTreeMap<String, Vec<u8>>,
     pub log: Vec<String>,
     pub parameter: Option<Vec<u8>>,
@@ -29,7 +29,7 @@ pub struct World {
 
 /// A call that the machine queued.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Queued {
+pub(crate) struct Queued {
     pub target: String,
     pub function: String,
     pub parameter: Option<Vec<u8>>,
@@ -38,19 +38,19 @@ pub struct Queued {
 }
 
 /// A device with one machine.
-pub struct Device {
+pub(crate) struct Device {
     store: Store<World>,
     instance: Instance,
 }
 
 impl Device {
     /// A machine of `package`, started.
-    pub fn start(package: &[u8]) -> Self {
+    pub(crate) fn start(package: &[u8]) -> Self {
         Self::with(package, |_| ())
     }
 
     /// As [`Self::start`], in a world that `prepare` makes.
-    pub fn with(package: &[u8], prepare: impl FnOnce(&mut World)) -> Self {
+    pub(crate) fn with(package: &[u8], prepare: impl FnOnce(&mut World)) -> Self {
         let package = Package::parse(package).unwrap();
         package.verify().unwrap();
         validate(package.code());
@@ -90,18 +90,22 @@ impl Device {
         device
     }
 
-    pub fn world(&mut self) -> &mut World {
+    pub(crate) fn world(&mut self) -> &mut World {
         self.store.data_mut()
     }
 
     /// Calls a function; an error is a trap, or what the machine said when it failed the call.
-    pub fn call(&mut self, name: &str, parameter: Option<&str>) -> Result<Option<String>, String> {
+    pub(crate) fn call(
+        &mut self,
+        name: &str,
+        parameter: Option<&str>,
+    ) -> Result<Option<String>, String> {
         self.world().parameter = parameter.map(|text| text.as_bytes().to_vec());
         self.call_again(name)
     }
 
     /// Calls a function with the parameter that is there.
-    pub fn call_again(&mut self, name: &str) -> Result<Option<String>, String> {
+    pub(crate) fn call_again(&mut self, name: &str) -> Result<Option<String>, String> {
         self.world().reply = None;
         self.world().failed = false;
         let function = self.instance.get_typed_func::<(), ()>(&self.store, name).unwrap();
@@ -112,7 +116,7 @@ impl Device {
         Ok(self.world().reply.take().map(|bytes| String::from_utf8(bytes).unwrap()))
     }
 
-    pub fn memory_bytes(&self) -> usize {
+    pub(crate) fn memory_bytes(&self) -> usize {
         self.instance.get_memory(&self.store, "memory").unwrap().data_size(&self.store)
     }
 }

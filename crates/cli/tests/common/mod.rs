@@ -1,7 +1,7 @@
 //! Projects in temporary folders, built by the real command, and a pretended device to run them on.
 #![allow(dead_code, reason = "each test file uses a part")]
 
-pub mod device;
+pub(crate) mod device;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
@@ -9,21 +9,21 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// A folder for projects, with keys of its own.
-pub struct Workbench {
+pub(crate) struct Workbench {
     folder: TempDir,
 }
 
 impl Workbench {
-    pub fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { folder: tempfile::tempdir().unwrap() }
     }
 
-    pub fn path(&self, name: &str) -> PathBuf {
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
 
     /// Runs `tenure` here. What Rust machines share is compiled once for all tests.
-    pub fn tenure(&self, arguments: &[&str]) -> Output {
+    pub(crate) fn tenure(&self, arguments: &[&str]) -> Output {
         Command::new(env!("CARGO_BIN_EXE_tenure"))
             .args(arguments)
             .current_dir(self.folder.path())
@@ -34,7 +34,7 @@ impl Workbench {
     }
 
     /// As [`Self::tenure`], which must go well; gives what it prints.
-    pub fn tenure_ok(&self, arguments: &[&str]) -> String {
+    pub(crate) fn tenure_ok(&self, arguments: &[&str]) -> String {
         let output = self.tenure(arguments);
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "tenure {arguments:?}: {error}");
@@ -42,7 +42,7 @@ impl Workbench {
     }
 
     /// As [`Self::tenure`], which must fail; gives what it complains of.
-    pub fn tenure_error(&self, arguments: &[&str]) -> String {
+    pub(crate) fn tenure_error(&self, arguments: &[&str]) -> String {
         let output = self.tenure(arguments);
         assert_eq!(output.status.code(), Some(1), "tenure {arguments:?}");
         assert!(output.stdout.is_empty(), "an error goes to standard error");
@@ -50,7 +50,7 @@ impl Workbench {
     }
 
     /// Writes files below the folder.
-    pub fn write(&self, files: &[(&str, &str)]) {
+    pub(crate) fn write(&self, files: &[(&str, &str)]) {
         for (path, text) in files {
             let path = self.path(path);
             std::fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -59,21 +59,21 @@ impl Workbench {
     }
 
     /// Copies the example machine `name`, and builds it.
-    pub fn build_app(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn build_app(&self, name: &str) -> Vec<u8> {
         let app = repository().join("apps").join(name);
         copy(&app, &self.path(name));
         self.build(name)
     }
 
     /// Builds the project `name`; gives its package.
-    pub fn build(&self, name: &str) -> Vec<u8> {
+    pub(crate) fn build(&self, name: &str) -> Vec<u8> {
         let package = format!("{name}.tenure");
         self.tenure_ok(&["build", name, "-o", &package]);
         std::fs::read(self.path(&package)).unwrap()
     }
 }
 
-pub fn repository() -> PathBuf {
+pub(crate) fn repository() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
 }
 
