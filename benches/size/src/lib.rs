@@ -9,6 +9,9 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+#[cfg(feature = "hal")]
+use tenure_hal::{Entropy, EntropyError, Flash, FlashError, FlashGeometry};
+
 /// Names what a probe does: becomes the entry point of its program.
 #[macro_export]
 macro_rules! probe {
@@ -39,6 +42,48 @@ pub fn unknown<const N: usize>() -> [u8; N] {
 /// Says that `value` matters, so that what made it stays.
 pub fn keep<T>(value: T) {
     core::hint::black_box(value);
+}
+
+/// A flash of which nothing is known.
+#[cfg(feature = "hal")]
+pub struct UnknownFlash;
+
+#[cfg(feature = "hal")]
+impl Flash for UnknownFlash {
+    fn geometry(&self) -> FlashGeometry {
+        FlashGeometry { sector_bytes: 4096, sector_count: 64, program_bytes: 4 }
+    }
+
+    fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
+        keep((offset, into));
+        core::hint::black_box(Ok(()))
+    }
+
+    fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        keep((offset, bytes));
+        core::hint::black_box(Ok(()))
+    }
+
+    fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
+        keep(sector);
+        core::hint::black_box(Ok(()))
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(unknown_bytes())
+    }
+}
+
+/// Random bytes of which nothing is known.
+#[cfg(feature = "hal")]
+pub struct UnknownEntropy;
+
+#[cfg(feature = "hal")]
+impl Entropy for UnknownEntropy {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        keep(bytes);
+        core::hint::black_box(Ok(()))
+    }
 }
 
 /// A heap that frees nothing: the smallest there is.

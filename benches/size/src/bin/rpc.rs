@@ -3,27 +3,17 @@
 #![no_main]
 
 use tenure_crypto::StaticSecret;
-use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_hal::Instant;
 use tenure_rpc::{Config, Endpoint, Event, OutgoingCall};
-use tenure_size::{keep, probe, unknown, unknown_bytes};
+use tenure_size::{UnknownEntropy, keep, probe, unknown, unknown_bytes};
 use tenure_wire::PublicKey;
 
 extern crate alloc;
 use alloc::string::String;
 
-/// Random bytes of which nothing is known.
-struct Unknown;
-
-impl Entropy for Unknown {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        keep(bytes);
-        core::hint::black_box(Ok(()))
-    }
-}
-
 probe!({
     let now = Instant::from_micros(unknown_bytes().len() as u64);
-    if let Ok(mut endpoint) = Endpoint::<u32>::new(Config::default(), now, &mut Unknown) {
+    if let Ok(mut endpoint) = Endpoint::<u32>::new(Config::default(), now, &mut UnknownEntropy) {
         if let Ok(machine) = endpoint.add_machine(StaticSecret::from_bytes(&unknown())) {
             let call = OutgoingCall {
                 function: String::new(),
@@ -32,10 +22,10 @@ probe!({
                 attempts: 5,
             };
             let peer = PublicKey(unknown());
-            keep(endpoint.call(now, &mut Unknown, &machine, &peer, 1, None, call).is_ok());
+            keep(endpoint.call(now, &mut UnknownEntropy, &machine, &peer, 1, None, call).is_ok());
         }
-        endpoint.receive(now, &mut Unknown, 1, unknown_bytes());
-        endpoint.poll(now, &mut Unknown);
+        endpoint.receive(now, &mut UnknownEntropy, 1, unknown_bytes());
+        endpoint.poll(now, &mut UnknownEntropy);
         keep(endpoint.poll_at());
         while let Some(event) = endpoint.event() {
             if let Event::IncomingCall { handle, parameter, .. } = event {
