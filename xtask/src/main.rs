@@ -61,6 +61,7 @@ struct GenerateArguments {
 fn main() -> ExitCode {
     match dispatch(CommandLine::parse().verb, &repository_root()) {
         Ok(()) => ExitCode::SUCCESS,
+        Err(error) if error.is::<report::Reported>() => ExitCode::FAILURE,
         Err(error) => {
             eprintln!("{} {error:#}", paint::stderr().bad("error:"));
             ExitCode::FAILURE

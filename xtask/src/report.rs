@@ -3,7 +3,7 @@
 use std::fmt;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, bail};
+use anyhow::Result;
 
 use crate::paint;
 
@@ -79,7 +79,7 @@ impl Report {
         sum
     }
 
-    /// Prints a line per step and the sum, and fails if any step failed.
+    /// Prints a line per step, and the sum as the last line; fails if any step failed.
     pub(crate) fn finish(self) -> Result<()> {
         println!();
         for step in &self.steps {
@@ -89,18 +89,21 @@ impl Report {
         println!("{:<24} {:>7.1} s", "total", total.as_secs_f64());
         let tally = self.tally();
         println!("{tally}");
-        if tally.failed > 0 {
-            let failed: Vec<_> = self
-                .steps
-                .iter()
-                .filter(|step| step.tally().failed > 0)
-                .map(|s| &*s.name)
-                .collect();
-            bail!("failed: {}", failed.join(", "));
-        }
-        Ok(())
+        if tally.failed > 0 { Err(Reported.into()) } else { Ok(()) }
     }
 }
+
+/// Something failed, and the report has said what: there is nothing to add.
+#[derive(Debug)]
+pub(crate) struct Reported;
+
+impl fmt::Display for Reported {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("failed, as reported")
+    }
+}
+
+impl std::error::Error for Reported {}
 
 impl Step {
     fn tally(&self) -> Tally {
@@ -119,7 +122,10 @@ impl Step {
             Ok(Verdict::Tests(tally)) if tally.failed == 0 => paint.good(tally),
             Ok(Verdict::Tests(tally)) => paint.bad(tally),
             Ok(Verdict::Skipped(reason)) => paint.faint(format!("skipped: {reason}")),
-            Err(_) => paint.bad("FAILED"),
+            Err(error) => {
+                let text = error.to_string();
+                paint.bad(format!("FAILED: {}", text.lines().next().unwrap_or_default()))
+            }
         };
         println!("{:<24} {:>7.1} s  {outcome}", self.name, self.duration.as_secs_f64());
     }

@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::{check, process, toolchain};
+use crate::{check, paint, process, toolchain};
 
 /// Set up this machine, build everything, run every test.
 #[derive(clap::Args)]
@@ -45,12 +45,18 @@ fn sdk_tests(root: &Path) -> Result<Verdict> {
 /// Runs a `cargo test` to its end and counts its tests.
 fn tests(command: &mut Command) -> Result<Verdict> {
     let mut sum = Tally::default();
+    let mut failed = Vec::new();
     let status = process::each_line(command.arg("--no-fail-fast"), |line| {
         println!("{line}");
         if let Some(tally) = parse_result(line) {
             sum += tally;
+        } else if let Some(test) = parse_failure(line) {
+            failed.push(test.to_owned());
         }
     })?;
+    for test in failed {
+        println!("{} {test}", paint::stdout().bad("failed:"));
+    }
     if sum.failed == 0 {
         // It did not build, or a test binary died before it could count.
         process::succeeded(command, status)?;
@@ -67,8 +73,13 @@ fn parse_result(line: &str) -> Option<Tally> {
     Some(Tally { passed: count("passed")?, failed: count("failed")? })
 }
 
+/// Reads the name in libtest's `test NAME ... FAILED`.
+fn parse_failure(line: &str) -> Option<&str> {
+    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
+}
+
 #[cfg(test)]
-mod tests_of_parsing {
+mod unit_tests {
     use super::*;
 
     #[test]
@@ -77,5 +88,11 @@ mod tests_of_parsing {
         assert_eq!(parse_result(line), Some(Tally { passed: 12, failed: 3 }));
         assert_eq!(parse_result("test result: ok."), None);
         assert_eq!(parse_result("test wire::name ... ok"), None);
+    }
+
+    #[test]
+    fn failed_tests_are_named() {
+        assert_eq!(parse_failure("test wire::name ... FAILED"), Some("wire::name"));
+        assert_eq!(parse_failure("test wire::name ... ok"), None);
     }
 }
