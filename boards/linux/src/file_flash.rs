@@ -10,7 +10,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -24,6 +24,9 @@ pub use error::{OpenError, OpenProblem, SplitError};
 
 /// The size of an erasable sector, as most NOR flashes have it.
 pub const SECTOR_BYTES: u32 = 4096;
+
+/// The permissions of a new flash file: it holds the device's keys.
+const OWNER_ONLY: u32 = 0o600;
 
 /// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -180,7 +183,9 @@ impl Flash for FileFlash {
 
 /// Opens the file for reading and writing, and locks it.
 fn lock(path: &Path, create: bool) -> Result<File, OpenProblem> {
-    let file = OpenOptions::new().read(true).write(true).create(create).truncate(false).open(path);
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).create(create).truncate(false).mode(OWNER_ONLY);
+    let file = options.open(path);
     let file = file.map_err(|error| OpenProblem::of_open(path, error))?;
     match file.try_lock() {
         Ok(()) => Ok(file),

@@ -92,8 +92,7 @@ impl DeviceThread {
         let keys = OwnerKeys::of(home)?;
         let mut config = Config::new("bench".parse()?, keys.owner());
         config.kernel = roomy_kernel();
-        config.rpc.handshakes_per_second = 1_000;
-        config.rpc.handshakes_per_second_max = 1_000;
+        config.rpc = tenure_rpc::Config::large();
         let flash = open_flash(folder, Durability::ProcessKill)?;
         let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
         let mut device = Running::start(config, flash, link, home)?;

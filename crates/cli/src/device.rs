@@ -96,6 +96,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let settings = settings(&arguments.data, arguments, &home)?;
     let mut config = Config::new(settings.name.parse()?, owner_in(&settings)?);
     config.kernel = roomy_kernel();
+    config.rpc = tenure_rpc::Config::large();
     config.log_lines_max = 4096;
     config.hub = arguments
         .hub

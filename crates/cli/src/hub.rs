@@ -47,8 +47,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let flash = open_flash(arguments)?;
     let mut link = UdpLink::bind(address_of(&arguments.listen, PORT)?)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
-    let config =
-        Config { owners: arguments.owner.clone(), devices_max: 10_000, rpc: roomy_sessions() };
+    let config = Config {
+        owners: arguments.owner.clone(),
+        devices_max: 10_000,
+        rpc: tenure_rpc::Config::large(),
+    };
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, flash, &mut moment)?;
@@ -76,22 +79,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
-}
-
-/// Session limits for one who talks to many devices.
-fn roomy_sessions() -> tenure_rpc::Config {
-    tenure_rpc::Config {
-        sessions_max: 4096,
-        half_open_max: 1024,
-        callers_max: 4096,
-        running_max: 64,
-        buffer_bytes_max: 16 * 1024 * 1024,
-        queued_datagrams_max: 4096,
-        accepted_initiations_max: 4096,
-        handshakes_per_second: 200,
-        handshakes_per_second_max: 2000,
-        ..tenure_rpc::Config::default()
-    }
 }
 
 fn open_flash(arguments: &Arguments) -> anyhow::Result<FileFlash> {

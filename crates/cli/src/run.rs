@@ -43,6 +43,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let flash = open_flash(folder.path(), Durability::ProcessKill)?;
     let mut config = Config::new(here()?, keys.owner());
     config.kernel = roomy_kernel();
+    config.rpc = tenure_rpc::Config::large();
     let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
     let mut device = Running::start(config, flash, link, &home)?;
     for (path, package) in arguments.packages.iter().zip(&packages) {

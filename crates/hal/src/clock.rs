@@ -68,7 +68,8 @@ pub struct UnixTime {
 
 /// A board's clock.
 pub trait Clock {
-    /// The time since boot; must not decrease between calls.
+    /// The time since boot. It doesn't decrease between calls, and it goes on while the device sleeps
+    /// or is suspended: `rpc` relies on it to know how long it was away.
     fn now(&self) -> Instant;
 
     /// The wall clock, or `None` on a board that has none or hasn't been told yet.

@@ -270,8 +270,8 @@ impl<F: Flash> Kernel<F> {
         }
         let busy = self.calls.count_of(slot);
         let machine = self.machine_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
-        let exported = machine.record.exports.contains(&task.function);
-        if access == Access::Others && !exported {
+        let offered = task.function != ENTRY && machine.record.exports.contains(&task.function);
+        if access == Access::Others && !offered {
             return Err(DeliverError::NoSuchFunction);
         }
         if machine.queue.len() + busy >= usize::from(machine.record.budget.queue_length) {
@@ -447,7 +447,7 @@ pub(crate) fn callable(image: &Image<'_>, function: &str) -> Option<tenure_vm::F
 /// Who asks for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Access {
-    /// Another machine: only what the package exports.
+    /// Another machine: only what the package exports, and never the start.
     Others,
     /// The machine itself: any function its code offers.
     Own,

@@ -104,6 +104,8 @@ fn unknown_machines_and_functions_are_told_apart_from_outside() {
     assert_eq!(device.deliver(nobody, "echo", None), Err(DeliverError::NoSuchMachine));
     assert_eq!(device.deliver(echo, "nothing", None), Err(DeliverError::NoSuchFunction));
     assert_eq!(device.deliver(echo, "memory", None), Err(DeliverError::NoSuchFunction));
+    let starter = device.install("starter", r#"(func (export "entry"))"#);
+    assert_eq!(device.deliver(starter, "entry", None), Err(DeliverError::NoSuchFunction));
     let long = vec![0; tenure_wire::limits::PARAMETER_BYTES_MAX + 1];
     assert_eq!(device.deliver(echo, "echo", Some(&long)), Err(DeliverError::TooLong));
 }

@@ -106,7 +106,7 @@ impl<'a> Slots<'a> {
 }
 
 /// The most parameters, and so ranges of memory, that one host call has.
-pub const RANGES_MAX: usize = 7;
+pub(super) const RANGES_MAX: usize = 7;
 
 /// A kind of parameter as the kernel sees it.
 pub(super) trait Argument {
