@@ -22,9 +22,13 @@
 #![no_std]
 #![deny(unsafe_code)]
 
+#[cfg(feature = "std")]
+extern crate std;
+
 mod aead;
 pub mod backend;
 mod chacha;
+pub mod cluster;
 mod poly1305;
 #[cfg(feature = "rustcrypto")]
 mod rustcrypto;

@@ -102,11 +102,16 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
 
     /// [`Self::xor`] for data already known to fit [`Self::remaining`].
     pub(crate) fn xor_within(&mut self, data: &mut [u8]) {
+        self.xor_with(data, |state, blocks| backend::native().xor(state, DOUBLE_ROUNDS, blocks));
+    }
+
+    /// The same with whole blocks left to `xor`.
+    pub(crate) fn xor_with(&mut self, data: &mut [u8], xor: impl FnMut(&State, &mut [Block])) {
         let unused = BLOCK_BYTES - self.leftover_start;
         let (head, rest) = data.split_at_mut(unused.min(data.len()));
         self.xor_leftover(head);
         let (blocks, tail) = rest.as_chunks_mut::<BLOCK_BYTES>();
-        self.xor_blocks(blocks);
+        self.xor_blocks(blocks, xor);
         if !tail.is_empty() {
             self.begin_block();
             self.xor_leftover(tail);
@@ -121,13 +126,13 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
     }
 
     /// Backends count in 32 bits; here the counter's upper half moves.
-    fn xor_blocks(&mut self, mut blocks: &mut [Block]) {
+    fn xor_blocks(&mut self, mut blocks: &mut [Block], mut xor: impl FnMut(&State, &mut [Block])) {
         while !blocks.is_empty() {
             F::set_block(&mut self.state, self.next_block);
             let until_wrap = (1 << 32) - (self.next_block & 0xffff_ffff);
             let count = usize::try_from(until_wrap).unwrap_or(usize::MAX).min(blocks.len());
             let (now, later) = blocks.split_at_mut(count);
-            backend::native().xor(&self.state, DOUBLE_ROUNDS, now);
+            xor(&self.state, now);
             self.next_block += count as u64;
             blocks = later;
         }

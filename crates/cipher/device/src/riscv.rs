@@ -1,10 +1,14 @@
-//! QEMU's `virt` machine: a UART, an exit register, and `minstret`.
+//! QEMU's `virt` machine: start and `minstret`.
 
 use core::arch::{asm, global_asm};
 
 use tenure_cipher::backend::riscv::{self, xpulp};
 use tenure_cipher::backend::Backend;
 use tenure_cipher::{Form, Ietf};
+
+#[path = "riscv_io.rs"]
+mod io;
+pub use io::{exit, write};
 
 global_asm!(
     ".section .text.start, \"ax\"",
@@ -75,20 +79,4 @@ fn retired() -> u32 {
     // SAFETY: reading a counter in machine mode; not `nomem`, so that no work moves across.
     unsafe { asm!("csrr {}, minstret", out(reg) count) };
     count as u32
-}
-
-/// To the UART at 0x1000_0000, which is always ready under QEMU.
-pub fn write(bytes: &[u8]) {
-    for byte in bytes {
-        // SAFETY: the UART's transmit register on this machine.
-        unsafe { (0x1000_0000 as *mut u8).write_volatile(*byte) };
-    }
-}
-
-/// Powers the machine off.
-pub fn exit(good: bool) -> ! {
-    let code: u32 = if good { 0x5555 } else { 0x1_3333 };
-    // SAFETY: the test device's only register on this machine.
-    unsafe { (0x10_0000 as *mut u32).write_volatile(code) };
-    loop {}
 }

@@ -82,6 +82,9 @@ impl Machine {
         if peers {
             command.args(["--features", "peers"]);
         }
+        if self == Self::Riscv32 {
+            command.args(["--features", "harts"]);
+        }
         let output = command.output().map_err(|error| Missing::Build(error.to_string()))?;
         if !output.status.success() {
             return Err(Missing::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
@@ -91,11 +94,20 @@ impl Machine {
 
     /// Runs an image, an instruction a nanosecond; what it printed, and whether it ended well.
     pub(crate) fn run(self, image: &Path) -> Result<(String, bool), Missing> {
+        self.run_on(image, 1)
+    }
+
+    /// The same on this many cores; several run by the host's clock, as those that wait would eat
+    /// up the instructions of those that work.
+    pub(crate) fn run_on(self, image: &Path, cores: u32) -> Result<(String, bool), Missing> {
         let (qemu, arguments) = self.qemu();
+        let counting: &[&str] = if cores == 1 { &["-icount", "shift=0,sleep=off"] } else { &[] };
         let output = Command::new("timeout")
             .args(["120", qemu])
             .args(arguments)
-            .args(["-nographic", "-monitor", "none", "-icount", "shift=0,sleep=off", "-kernel"])
+            .args(["-smp", &cores.to_string()])
+            .args(counting)
+            .args(["-nographic", "-monitor", "none", "-kernel"])
             .arg(image)
             .stdin(Stdio::null())
             .output()

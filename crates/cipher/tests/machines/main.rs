@@ -61,6 +61,19 @@ fn armv6m_backend_agrees_with_the_portable_one_under_qemu() {
     check_under_qemu(Machine::Thumbv6m, &["armv6m"]);
 }
 
+/// One controls, all eight work; the image beside the first.
+#[test]
+fn riscv_harts_work_as_a_cluster_under_qemu() {
+    let Some(image) = build(Machine::Riscv32) else { return };
+    match Machine::Riscv32.run_on(&image.with_file_name("tenure-cipher-harts"), 8) {
+        Ok((output, ended_well)) => {
+            assert!(ended_well && output.contains("cluster of harts ok"), "{output}");
+        }
+        Err(Missing::Tool(tool)) => eprintln!("skipped: the harts need {tool}"),
+        Err(Missing::Build(error)) => panic!("{error}"),
+    }
+}
+
 fn random_job(numbers: &mut Numbers, double_rounds: u32) -> Job {
     let key = numbers.bytes(32).try_into().unwrap();
     let nonce = numbers.bytes(12).try_into().unwrap();
