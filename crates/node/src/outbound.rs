@@ -14,6 +14,9 @@ use tenure_wire::{Address, PublicKey, Target};
 
 use crate::node::{Moment, Node};
 
+/// How often one attempt to reach a machine sends, so that a few lost datagrams aren't a failure.
+const SENDS_PER_ATTEMPT: u8 = 4;
+
 /// What has left the device and is not answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
@@ -157,7 +160,7 @@ impl<F: Flash> Node<F> {
             function: call.function,
             parameter: call.parameter,
             deadline: call.deadline,
-            attempts: call.attempts,
+            attempts: call.attempts.saturating_mul(SENDS_PER_ATTEMPT),
         };
         let sent = self.endpoint.call(
             moment.now,
