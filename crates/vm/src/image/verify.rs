@@ -61,7 +61,9 @@ fn sections_hold(image: &Image<'_>) -> bool {
             })
         })
         && (0..footer.globals.count).all(|index| image.global(index).is_some())
-        && (0..footer.tables.count).all(|index| image.table(index).is_some())
+        && (0..footer.tables.count).all(|index| {
+            image.table(index).is_some_and(|table| table.min <= super::TABLE_MAX)
+        })
         && (0..footer.data.count).all(|index| image.data(index).is_some())
         && (0..footer.elements.count).all(|index| image.elements(index).is_some())
 }
