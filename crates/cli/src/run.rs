@@ -66,6 +66,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             return Ok(());
         }
     }
+    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
 }
 
