@@ -2,7 +2,9 @@
 
 mod common;
 
-use tenure_vm::{Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, TrapKind, translate};
+use tenure_vm::{
+    Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, TrapKind, translate,
+};
 
 const PROGRAM: &str = "(module
   (func (export \"loop\") (local i32)

@@ -166,7 +166,8 @@ impl Ours<'_> {
             if self.suspend {
                 let mut bytes = Vec::new();
                 self.instance.suspend(&self.image, &mut bytes);
-                self.instance = Instance::resume(&self.image, &bytes, &config()).expect("own bytes");
+                self.instance =
+                    Instance::resume(&self.image, &bytes, &config()).expect("own bytes");
             }
         }
     }
@@ -202,10 +203,12 @@ fn compare(wasm: &[u8], seed: u64, slice: u64, suspend: bool) -> bool {
     for export in image.exports() {
         let ExportKind::Function(index) = export.kind else { continue };
         let types = image.signature(index).expect("exported");
-        let arguments: Vec<Value> = types.params().map(|kind| argument(kind, &mut random)).collect();
+        let arguments: Vec<Value> =
+            types.params().map(|kind| argument(kind, &mut random)).collect();
         let function = peer.get_func(&store, export.name).expect("exported");
         let mut results: Vec<wasmi::Val> = types.results().map(|_| wasmi::Val::I32(0)).collect();
-        let peers_arguments: Vec<wasmi::Val> = arguments.iter().map(|&value| to_peer(value)).collect();
+        let peers_arguments: Vec<wasmi::Val> =
+            arguments.iter().map(|&value| to_peer(value)).collect();
         let theirs = match function.call(&mut store, &peers_arguments, &mut results) {
             Ok(()) => End::Values(results.iter().map(from_peer).collect()),
             Err(error) => End::Trap(peer_trap_name(&error)),
@@ -227,14 +230,22 @@ fn compare_state(ours: &Ours<'_>, peer: &wasmi::Instance, store: &wasmi::Store<(
             ExportKind::Global(index) => {
                 let value = ours.instance.global(&ours.image, index).map(blurred);
                 let global = peer.get_global(store, export.name).expect("exported");
-                assert_eq!(value, Some(from_peer(&global.get(store))), "seed {seed}, {}", export.name);
+                assert_eq!(
+                    value,
+                    Some(from_peer(&global.get(store))),
+                    "seed {seed}, {}",
+                    export.name
+                );
             }
             ExportKind::Memory => {
                 let memory = peer.get_memory(store, export.name).expect("exported");
                 let (theirs, committed) = (memory.data(store), ours.instance.memory());
                 let (front, rest) = theirs.split_at(committed.len());
                 assert!(front == committed, "seed {seed}: memories differ");
-                assert!(rest.iter().all(|&byte| byte == 0), "seed {seed}: memories differ at the end");
+                assert!(
+                    rest.iter().all(|&byte| byte == 0),
+                    "seed {seed}: memories differ at the end"
+                );
             }
             _ => {}
         }

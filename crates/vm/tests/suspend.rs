@@ -140,7 +140,11 @@ fn suspended_everywhere_same_end() {
         let expected = run(&image, 1 << 40, |instance| instance);
         println!("{name}: {:?}", expected.results);
         for slice in [1, 2, 3, 7, 50, 1000] {
-            assert_eq!(run(&image, slice, |instance| instance), expected, "{name} in slices of {slice}");
+            assert_eq!(
+                run(&image, slice, |instance| instance),
+                expected,
+                "{name} in slices of {slice}"
+            );
             let resumed = run(&image, slice, |instance| {
                 let mut written = Vec::new();
                 instance.suspend(&image, &mut written);
