@@ -70,8 +70,8 @@ macro_rules! quarters {
 #[target_feature(enable = "neon")]
 fn four_blocks(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LANES]) {
     let mut input = [vdupq_n_u32(0); 16];
-    for i in 0..16 {
-        input[i] = vdupq_n_u32(state.0[i]);
+    for (lanes, word) in input.iter_mut().zip(&state.0) {
+        *lanes = vdupq_n_u32(*word);
     }
     let lanes = [0, 1, 2, 3];
     // SAFETY: four words are borrowed.

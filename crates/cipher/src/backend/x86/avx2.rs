@@ -137,8 +137,8 @@ macro_rules! quarters {
 #[target_feature(enable = "avx2")]
 fn eight_blocks(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LANES]) {
     let mut input = [_mm256_setzero_si256(); 16];
-    for i in 0..16 {
-        input[i] = _mm256_set1_epi32(state.0[i] as i32);
+    for (lanes, word) in input.iter_mut().zip(&state.0) {
+        *lanes = _mm256_set1_epi32(*word as i32);
     }
     let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     input[12] = _mm256_add_epi32(_mm256_set1_epi32(counter as i32), lanes);
