@@ -281,6 +281,12 @@ impl<F: Flash> Node<F> {
 
     fn hub_silent(&mut self, now: Instant) {
         self.directory.register_at = Some(now + RETRY);
+        let configured = self.config.hub.as_ref().and_then(|hub| hub.key);
+        if let Some(hub) = &mut self.directory.hub {
+            // A key that was told may have been damaged on the way, or be another one by now.
+            hub.key = configured;
+            hub.epoch = None;
+        }
         self.stand(Standing::Silent);
     }
 
