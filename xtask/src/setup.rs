@@ -37,9 +37,6 @@ pub(crate) enum Need {
     Valgrind,
 }
 
-/// What `check` and most verbs need.
-pub(crate) const USUAL: [Need; 4] = [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang];
-
 /// What all tests need.
 pub(crate) const TESTS: [Need; 6] =
     [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::Emulators, Need::Valgrind];
