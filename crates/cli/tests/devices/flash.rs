@@ -22,7 +22,7 @@ fn full_store_refuses_new_values_and_keeps_the_old() {
         user.error(&["install", &crate::guests::package("nihilo-a"), "--device", &device.address]);
     assert!(
         refused.contains(
-            "the device is full: the device's store is full; make room with `tenure remove`"
+            "the device is full: the device's store is full; take off what you don't need (`tenure remove`), or make it smaller"
         ),
         "{refused}"
     );

@@ -1,7 +1,9 @@
 //! Packages that are damaged, forged or hostile: refused with the reason, and nothing is lost.
 
+use tenure_cli::client::Client;
 use tenure_cli::home::Home;
 use tenure_package::{CodeKind, Manifest, PackageBuilder};
+use tenure_wire::control::{InstallBegin, function};
 
 use crate::guests::package;
 use crate::harness::{Process, User, on};
@@ -110,26 +112,24 @@ fn hostile_wasm_in_a_signed_package_is_refused_by_the_device() {
     still_counts(&user, &device);
 }
 
+/// No package that can be made is so long; whoever sends one anyway is told by the device.
 #[test]
 fn package_that_the_device_has_no_room_for_is_refused() {
     let user = User::new();
     let device = device_with_counter(&user);
-    // A custom section of three megabytes, which a device takes no notice of.
-    let bytes = 3u32 << 20;
-    let mut length = [0x80; 4];
-    for (place, byte) in length.iter_mut().enumerate() {
-        *byte |= (bytes >> (7 * place)) as u8 & 0x7F;
-    }
-    length[3] &= 0x7F;
-    let mut code = [counters_wasm(), vec![0], length.to_vec(), vec![1, b'x']].concat();
-    code.resize(code.len() + bytes as usize - 2, 0);
-    let package = signed(&user, code);
-    let error = complaint(&user, &device, &package);
-    let expected = format!(
-        "the device is full: the package has {} bytes, the device takes 2097152; make room with `tenure remove`",
-        package.len()
+    let mut long = std::fs::read(package("thermostat")).unwrap();
+    long.resize(3 << 20, 0);
+    let error = complaint(&user, &device, &long);
+    assert!(error.contains("bytes follow the package; copy or build it again"), "{error}");
+    let mut client = Client::new(&Home::at(user.home())).unwrap();
+    let place = client.device(device.socket_address()).unwrap().route;
+    let begin = InstallBegin { bytes: 3 << 20 };
+    let error = client.control::<_, ()>(&place, function::INSTALL_BEGIN, &begin).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the device is full: the package has 3145728 bytes, the device takes 2097152; take off \
+         what you don't need (`tenure remove`), or make it smaller"
     );
-    assert_eq!(error, expected);
     still_counts(&user, &device);
 }
 
