@@ -3,6 +3,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use tenure_crypto::machine_id;
 use tenure_directory::check_enrolment;
@@ -68,6 +69,9 @@ pub enum Notice {
     HubSilent,
 }
 
+/// The shortest wait for an answer, however fast the last ones came: a device that is busy for a
+/// second isn't gone.
+const TIMEOUT_MIN: Duration = Duration::from_millis(200);
 /// The most notices that wait to be taken; older ones make room.
 const NOTICES_MAX: usize = 256;
 
@@ -112,6 +116,7 @@ impl<F: Flash> Node<F> {
     ) -> Result<Self, BootError> {
         config.kernel.device = Some(config.name.clone());
         config.rpc.machines_max = config.rpc.machines_max.max(config.kernel.machines_max + 1);
+        config.rpc.timeout_min = config.rpc.timeout_min.max(TIMEOUT_MIN);
         let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy)?;
         let kernel_config = config.kernel.clone();
