@@ -2,7 +2,7 @@
 //!
 //! A bank serves one access a cycle; who comes second waits. The engine moves 8 bytes a cycle and
 //! takes no bank from the cores. Fork and join cost what the GAP8 SDK's `pi_cl_team_fork` was
-//! measured at: about 100 cycles.
+//! assumed to be: about 100 cycles.
 
 use crate::elf::Image;
 use crate::ri5cy::{Core, Memory, RETURN};
