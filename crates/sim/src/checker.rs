@@ -16,6 +16,9 @@ use crate::line::{CallId, Line, mark_of};
 use crate::place::{HUB, Identity};
 use crate::scenario::{Calling, Role, Scenario};
 
+#[cfg(test)]
+mod tests;
+
 /// The path of a counter's number.
 const NUMBER_PATH: &str = "n";
 /// How long before the end a caller must have had an answer.
@@ -260,7 +263,8 @@ impl Checker {
             for plan in &device.machines {
                 let known = self.places[index + 1].machines.get(&plan.name);
                 let succeeded_us = known.and_then(|machine| machine.succeeded_us);
-                let expected = calling(&plan.role).is_some_and(|calling| calling.function == "count");
+                let expected =
+                    calling(&plan.role).is_some_and(|calling| calling.function == "count");
                 if expected && succeeded_us.is_none_or(|at| at < since) {
                     silent.push(format!("{}@{}", plan.name, device.name));
                 }
@@ -346,7 +350,8 @@ impl Checker {
         known.succeeded_us = Some(at_us);
         let run = self.ran.get(&id).copied();
         let right = run.is_some_and(|run| {
-            let meant = target.split_once('@').map_or(format!("d{place}"), |(_, on)| on.to_string());
+            let meant =
+                target.split_once('@').map_or(format!("d{place}"), |(_, on)| on.to_string());
             run.number == number && meant == format!("d{}", run.device)
         });
         if !(was_open && right) {

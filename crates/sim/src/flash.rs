@@ -76,7 +76,8 @@ impl Partition {
     fn follow(&mut self, offset: u32, length: usize) {
         let start = (self.first_sector * self.geometry.sector_bytes + offset) as usize;
         let device = self.device.borrow();
-        self.mirror[offset as usize..][..length].copy_from_slice(&device.bytes()[start..][..length]);
+        self.mirror[offset as usize..][..length]
+            .copy_from_slice(&device.bytes()[start..][..length]);
     }
 }
 

@@ -203,9 +203,8 @@ fn text(role: &Role) -> String {
 fn addressed(body: &str, calling: &Calling) -> String {
     let Calling { target, function, deadline_ms, pause_ms } = calling;
     let text = |at: usize, text: &str| format!("(i32.const {at}) (i32.const {})", text.len());
-    let data = format!(
-        "(data (i32.const 1024) \"{target}\") (data (i32.const 1124) \"{function}\")"
-    );
+    let data =
+        format!("(data (i32.const 1024) \"{target}\") (data (i32.const 1124) \"{function}\")");
     let body = body
         .replace("{target}", &text(1024, target))
         .replace("{function}", &text(1124, function))

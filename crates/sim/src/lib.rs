@@ -24,9 +24,7 @@ mod trace;
 mod world;
 
 pub use checker::{Invariant, Outcomes, Violation};
-pub use scenario::{
-    Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario,
-};
+pub use scenario::{Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario};
 
 use checker::Checker;
 use trace::Trace;

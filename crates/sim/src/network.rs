@@ -23,7 +23,12 @@ impl Network {
     }
 
     /// When each copy of a datagram arrives, in microseconds from now, and what it has become.
-    pub(crate) fn carry(&mut self, from: usize, to: usize, datagram: Vec<u8>) -> Vec<(u64, Vec<u8>)> {
+    pub(crate) fn carry(
+        &mut self,
+        from: usize,
+        to: usize,
+        datagram: Vec<u8>,
+    ) -> Vec<(u64, Vec<u8>)> {
         let mut copies = Vec::new();
         if self.parts[from] == self.parts[to] && !self.random.chance(self.plan.lost) {
             copies.push((self.delay_us(), datagram.clone()));

@@ -106,10 +106,8 @@ impl Place {
             Some(plan) => (plan.store_sectors, plan.program_bytes, plan.machines.len()),
             None => (HUB_SECTORS, 4, 0),
         };
-        let sector_count =
-            store_sectors + plan.map_or(0, |_| CODE_SECTORS + STAGING_SECTORS);
-        let geometry =
-            FlashGeometry { sector_bytes: SECTOR_BYTES, sector_count, program_bytes };
+        let sector_count = store_sectors + plan.map_or(0, |_| CODE_SECTORS + STAGING_SECTORS);
+        let geometry = FlashGeometry { sector_bytes: SECTOR_BYTES, sector_count, program_bytes };
         Self {
             number,
             flash: Device::new(geometry),
@@ -150,16 +148,14 @@ impl Place {
         config.hub = Some(tenure_node::Hub { address: hub, key: None });
         let mut moment = self.moment(now_us, plan.has_clock);
         let parts = Parts { store, code, staging };
-        let mut node =
-            Node::boot(config, parts, &mut moment).map_err(|error| error.to_string())?;
+        let mut node = Node::boot(config, parts, &mut moment).map_err(|error| error.to_string())?;
         if !node.is_enrolled() {
             let device = node.name().clone();
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
             let signature = tenure_directory::enrol(&keys.owner, &enrolment);
             node.enrol(enrolment, signature).map_err(|error| error.to_string())?;
         }
-        let identity =
-            Identity { device: Some(node.device_key()), machine: node.device_machine() };
+        let identity = Identity { device: Some(node.device_key()), machine: node.device_machine() };
         self.running = Some(Running::Device(Box::new(node)));
         Ok(identity)
     }
@@ -244,13 +240,11 @@ impl Place {
                 hub.poll(&mut self.hub_moment(now_us));
                 hub.poll_at().map_or(Polled::Idle, |at| Polled::At(at.as_micros()))
             }
-            Some(Running::Device(node)) => {
-                match node.poll(&mut self.moment(now_us, has_clock)) {
-                    Wake::Now => Polled::Slice,
-                    Wake::At(at) => Polled::At(at.as_micros()),
-                    Wake::Never => Polled::Idle,
-                }
-            }
+            Some(Running::Device(node)) => match node.poll(&mut self.moment(now_us, has_clock)) {
+                Wake::Now => Polled::Slice,
+                Wake::At(at) => Polled::At(at.as_micros()),
+                Wake::Never => Polled::Idle,
+            },
         };
         self.running = running;
         polled

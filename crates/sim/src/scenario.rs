@@ -183,7 +183,7 @@ fn draw_device(random: &mut Random, number: u64, count: u64) -> DevicePlan {
         name: format!("d{number}"),
         has_clock: random.chance(500),
         first_boot: random.millis(0..=5_000),
-        store_sectors: random.between(24..=64) as u32,
+        store_sectors: random.between(64..=128) as u32,
         program_bytes: *random.pick(&[1, 4, 8]),
         machines,
     }
@@ -203,7 +203,7 @@ fn draw_calling(random: &mut Random, own: u64, count: u64) -> Calling {
         target,
         function: function.to_string(),
         deadline_ms: random.between(1_000..=15_000) as u32,
-        pause_ms: random.between(20..=2_000) as u32,
+        pause_ms: random.between(100..=2_000) as u32,
     }
 }
 
