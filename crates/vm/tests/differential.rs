@@ -1,7 +1,9 @@
 //! Random modules of wasm-smith do the same here as in wasmi: results, traps, memory, globals; whole, in
 //! small slices, and suspended at random points.
 //!
-//! The corpus is fixed; `TENURE_VM_SEEDS=FROM..TO` tries more.
+//! The corpus is fixed; `TENURE_VM_SEEDS=FROM..TO` tries more. About one seed in five thousand fails without
+//! a fault: wasm-smith does not make the NaN canonical that `f64.promote_f32` gives, and wasm lets engines
+//! differ in its payload (seed 6294).
 
 mod common;
 
