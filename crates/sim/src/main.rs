@@ -1,11 +1,19 @@
 //! `tenure-sim`: hunts for seeds whose runs break an invariant, and replays them.
 
+use std::io::Write as _;
 use std::process::ExitCode;
 use std::time::Instant;
 
 use clap::Parser;
 use serde_json::json;
 use tenure_sim::{Outcomes, Report, run};
+
+/// Prints a line. Whoever closes the pipe has read enough.
+macro_rules! say {
+    ($($text:tt)*) => {{
+        let _ = writeln!(std::io::stdout(), $($text)*);
+    }};
+}
 
 /// Run many nodes under one seeded clock, network and flash.
 ///
@@ -80,18 +88,18 @@ fn show(report: &Report, arguments: &Arguments) {
             "calls": outcomes.calls,
             "violation": violation,
         });
-        println!("{line}");
+        say!("{line}");
         return;
     }
     if let Some((violation, tail)) = failure {
         if !arguments.trace {
-            tail.iter().for_each(|event| println!("{event}"));
+            tail.iter().for_each(|event| say!("{event}"));
         }
-        println!("seed {seed} breaks: {}", violation.invariant);
-        println!("at {:.6} s: {}", violation.at_us as f64 / 1e6, violation.what);
-        println!("repeat with: cargo xtask sim --seed {seed} --trace");
+        say!("seed {seed} breaks: {}", violation.invariant);
+        say!("at {:.6} s: {}", violation.at_us as f64 / 1e6, violation.what);
+        say!("repeat with: cargo xtask sim --seed {seed} --trace");
     } else if arguments.seed.is_some() {
-        println!("seed {seed}: {events} events, trace {trace_hash:016x}");
+        say!("seed {seed}: {events} events, trace {trace_hash:016x}");
     }
 }
 
@@ -108,12 +116,12 @@ fn summarise(runs: u64, failures: u64, total: &Outcomes, arguments: &Arguments) 
             "failed_calls": failed,
             "failed_callbacks": failed_callbacks,
         });
-        println!("{line}");
+        say!("{line}");
         return;
     }
-    println!("{runs} seeds, {failures} broke an invariant");
-    println!("{calls} calls, {executions} executions, {successes} successes, {ticks} ticks");
-    println!("failures by status: {failed:?}, by callback: {failed_callbacks}");
+    say!("{runs} seeds, {failures} broke an invariant");
+    say!("{calls} calls, {executions} executions, {successes} successes, {ticks} ticks");
+    say!("failures by status: {failed:?}, by callback: {failed_callbacks}");
 }
 
 fn add(total: &mut Outcomes, one: &Outcomes) {

@@ -55,7 +55,7 @@ pub struct MachinePlan {
     pub role: Role,
 }
 
-/// What a machine does; see [`crate::guests`].
+/// What a machine does.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// Counts calls in its tree.

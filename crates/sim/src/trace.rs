@@ -2,6 +2,7 @@
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
+use std::io::Write as _;
 
 /// How many events are kept in words.
 const TAIL: usize = 60;
@@ -34,7 +35,8 @@ impl Trace {
         self.mix(line.as_bytes());
         self.events += 1;
         if self.printed {
-            println!("{line}");
+            // Whoever closes the pipe has read enough; the run goes on to its verdict.
+            let _ = writeln!(std::io::stdout(), "{line}");
         }
         if self.tail.len() >= TAIL {
             self.line = self.tail.pop_front().unwrap_or_default();
