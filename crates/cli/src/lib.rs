@@ -22,5 +22,6 @@ pub mod project_file;
 pub mod run;
 pub mod sdk;
 pub mod stop;
+pub mod symbols;
 pub mod toolchain;
 pub mod whom;
