@@ -12,6 +12,7 @@ pub mod completions;
 pub mod device;
 pub mod home;
 pub mod hub;
+pub mod inspect;
 pub mod install;
 pub mod list;
 pub mod module;
