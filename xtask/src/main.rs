@@ -84,7 +84,11 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
 }
 
 /// The folder of the main workspace, in which this crate is a folder.
+///
+/// Cargo says at run time where it found the crate: where several checkouts share a target folder,
+/// the place of compilation may be another one's.
 fn repository_root() -> PathBuf {
-    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let here = std::env::var_os("CARGO_MANIFEST_DIR")
+        .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     here.parent().expect("xtask lies in a folder of the repository").to_path_buf()
 }

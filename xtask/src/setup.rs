@@ -13,7 +13,7 @@ use anyhow::{Result, bail};
 use crate::toolchain::{self, BARE_METAL_TARGETS, WASM_TARGET};
 use crate::{c_compiler, paint, process};
 
-/// Install what the other verbs need: Rust targets, clang with wasm-ld.
+/// Install what the other verbs need: Rust targets, clang with wasm-ld, emulators, valgrind.
 #[derive(clap::Args)]
 #[command(after_help = "Example: cargo xtask setup")]
 pub(crate) struct Arguments {}
@@ -31,13 +31,18 @@ pub(crate) enum Need {
     Clang,
     /// A C++ compiler, for libFuzzer.
     CPlusPlus,
+    /// QEMU for RISC-V and Arm, which runs what is built for microcontrollers.
+    Emulators,
+    /// valgrind, which watches where secrets go.
+    Valgrind,
 }
 
-/// What `test` and most verbs need.
-pub(crate) const USUAL: [Need; 4] = [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang];
+/// What all tests need.
+pub(crate) const TESTS: [Need; 6] =
+    [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::Emulators, Need::Valgrind];
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
-    ensure(&USUAL)?;
+    ensure(&TESTS)?;
     println!("Nothing is missing.");
     Ok(())
 }
@@ -83,6 +88,10 @@ impl Need {
             }
             Need::Clang => c_compiler::find().is_some(),
             Need::CPlusPlus => process::find_program("c++").is_some(),
+            Need::Emulators => ["qemu-system-riscv32", "qemu-system-arm"]
+                .iter()
+                .all(|emulator| process::find_program(emulator).is_some()),
+            Need::Valgrind => process::find_program("valgrind").is_some(),
         }
     }
 
@@ -96,6 +105,11 @@ impl Need {
             }
             Need::Clang => "clang 15 or later with wasm-ld of the same release (C guests)",
             Need::CPlusPlus => "a C++ compiler called c++, which builds libFuzzer",
+            Need::Emulators => {
+                "qemu-system-riscv32 and qemu-system-arm, which run what is built for \
+                 microcontrollers"
+            }
+            Need::Valgrind => "valgrind, which checks that no branch depends on a secret",
         }
     }
 
@@ -105,7 +119,7 @@ impl Need {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
             Need::BareMetal => Some([&["target", "add"], &BARE_METAL_TARGETS[..]].concat()),
-            Need::Clang | Need::CPlusPlus => None,
+            Need::Clang | Need::CPlusPlus | Need::Emulators | Need::Valgrind => None,
         }
     }
 }

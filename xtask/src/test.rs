@@ -20,7 +20,7 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let needs: &[Need] =
-        if arguments.quick { &[Need::Lints, Need::Wasm, Need::Clang] } else { &setup::USUAL };
+        if arguments.quick { &[Need::Lints, Need::Wasm, Need::Clang] } else { &setup::TESTS };
     setup::ensure(needs)?;
     let mut report = Report::default();
     check::quick_steps(&mut report, root, false);

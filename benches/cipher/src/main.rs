@@ -14,6 +14,7 @@ mod qemu;
 mod report;
 #[path = "../../../crates/cipher/tests/machines/ri5cy.rs"]
 mod ri5cy;
+mod timing;
 
 use std::process::ExitCode;
 
@@ -23,7 +24,8 @@ const HELP: &str = "\
 Usage: tenure-bench-cipher [--json] [TARGET]...
 
 Prints the speed of tenure-cipher and its peers: times (host), instruction counts under QEMU
-(riscv32, thumbv7m, thumbv6m), cycles estimated by a timing model (ri5cy-model).
+(riscv32, thumbv7m, thumbv6m), cycles estimated by a timing model (ri5cy-model),
+and whether times on the host tell secrets apart (timing).
 Without a target: all of them.
 
   --json   one object a line: bench, target, subject, metric, unit, value
@@ -31,7 +33,7 @@ Without a target: all of them.
 Example: cargo run --release -- --json riscv32
 ";
 
-const TARGETS: [&str; 5] = ["host", "riscv32", "thumbv7m", "thumbv6m", "ri5cy-model"];
+const TARGETS: [&str; 6] = ["host", "timing", "riscv32", "thumbv7m", "thumbv6m", "ri5cy-model"];
 
 fn main() -> ExitCode {
     let mut json = false;
@@ -57,6 +59,7 @@ fn main() -> ExitCode {
     for target in &targets {
         let measured = match target.as_str() {
             "host" => Ok(host::measure()),
+            "timing" => Ok(timing::measure()),
             "riscv32" => qemu::measure(Machine::Riscv32),
             "thumbv7m" => qemu::measure(Machine::Thumbv7m),
             "thumbv6m" => qemu::measure(Machine::Thumbv6m),

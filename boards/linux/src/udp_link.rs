@@ -179,8 +179,4 @@ impl fmt::Display for BindError {
     }
 }
 
-impl std::error::Error for BindError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        Some(&self.error)
-    }
-}
+impl std::error::Error for BindError {}

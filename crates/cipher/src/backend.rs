@@ -9,6 +9,8 @@ mod aligned;
 pub mod arm;
 #[cfg(any(target_arch = "riscv32", target_arch = "riscv64", tenure_thumb))]
 mod hoist;
+#[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+pub mod neon;
 pub mod portable;
 #[cfg(any(target_arch = "riscv32", target_arch = "riscv64"))]
 pub mod riscv;
@@ -49,9 +51,13 @@ pub trait Backend: Sync {
     }
 }
 
-/// The fastest backend for the core this runs on.
+/// The fastest backend for the core this runs on; the portable one in builds with
+/// `--cfg tenure_portable`.
 #[inline]
+#[allow(unreachable_code, reason = "at most one of these stays, but for the override")]
 pub fn native() -> &'static dyn Backend {
+    #[cfg(tenure_portable)]
+    return &portable::Portable;
     #[cfg(all(target_arch = "riscv32", tenure_xpulp))]
     return const { &riscv::xpulp::Xpulp::by_build() };
     #[cfg(all(
@@ -68,11 +74,12 @@ pub fn native() -> &'static dyn Backend {
     return &riscv::Scalar;
     #[cfg(target_arch = "x86_64")]
     return x86::native();
+    #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
+    return &neon::Neon;
     #[cfg(tenure_thumb = "v7m")]
     return &arm::V7m;
     #[cfg(tenure_thumb = "v6m")]
     return &arm::V6m;
-    #[allow(unreachable_code)]
     &portable::Portable
 }
 

@@ -74,9 +74,10 @@ fn subtract_p(h: &[u32; 5]) -> [u32; 5] {
         *out = sum as u32;
         carry = sum >> 32;
     }
-    // Bit 130 of h + 5 says whether h >= p.
-    let take = 0u32.wrapping_sub(u32::from(reduced[4] >> 2 != 0));
-    reduced[4] = reduced[4].wrapping_sub(4);
+    // Bit 130 of h + 5, the uppermost it can have, says whether h >= p. The compiler must not see
+    // that the mask is all ones or none: it would make a branch of the choice.
+    let take = core::hint::black_box(0u32.wrapping_sub(reduced[4] >> 2));
+    reduced[4] &= 3;
     let mut out = [0; 5];
     for ((out, reduced), word) in out.iter_mut().zip(&reduced).zip(h) {
         *out = (reduced & take) | (word & !take);

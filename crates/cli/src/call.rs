@@ -64,7 +64,7 @@ fn read_parameter(argument: Option<&str>) -> anyhow::Result<Option<Vec<u8>>> {
         argument => argument.map(|text| text.as_bytes().to_vec()),
     };
     if parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX) {
-        bail!("the parameter is over the limit of {PARAMETER_BYTES_MAX} bytes");
+        bail!("the parameter is over the limit of {PARAMETER_BYTES_MAX} bytes; send it in parts");
     }
     Ok(parameter)
 }
@@ -79,7 +79,11 @@ fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error 
         }
         Failure::NoSuchMachine => format!("{machine} is not on its device any more"),
         Failure::Busy => format!("{machine} is busy: its queue is full; try again"),
-        Failure::Unreachable => format!("the device of {machine} doesn't answer"),
+        Failure::Unreachable => {
+            format!(
+                "the device of {machine} doesn't answer; is it running? The call may have been executed"
+            )
+        }
         Failure::Deadline => {
             format!("{machine} gave no answer in time; it may still run (see --timeout)")
         }

@@ -10,7 +10,7 @@ use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, Identity, OutgoingCall};
-use tenure_wire::control::{Answer, DeviceStatus, function};
+use tenure_wire::control::{Answer, ControlError, DeviceStatus, function};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
 
@@ -20,6 +20,9 @@ use crate::home::Home;
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long a control function may take.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
+/// The longest wait for one answer: so a device that is gone is known to be before a call's
+/// deadline, and not only then.
+const TIMEOUT_MAX: Duration = Duration::from_secs(2);
 /// How often something is sent without an answer before the peer counts as unreachable.
 const ATTEMPTS: u8 = 5;
 
@@ -89,7 +92,8 @@ impl Client {
     pub fn new(home: &Home) -> anyhow::Result<Self> {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
         let keys = OwnerKeys::of(home)?;
-        let mut endpoint = Endpoint::new(Config::default(), clock.now(), &mut entropy)?;
+        let config = Config { timeout_max: TIMEOUT_MAX, ..Config::default() };
+        let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
         let own = endpoint.add_machine(keys.machine.clone())?;
         let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
         Ok(Self { endpoint, link, clock, entropy, own, keys })
@@ -162,7 +166,10 @@ impl Client {
             .context("the device gave no answer to that request: it runs another version")?;
         let answer: Answer<R> = postcard::from_bytes(&answer)
             .map_err(|_| anyhow!("the device's answer can't be read: it runs another version"))?;
-        Ok(answer?)
+        answer.map_err(|error| match way_out(&error) {
+            Some(way_out) => anyhow!("{error}; {way_out}"),
+            None => error.into(),
+        })
     }
 
     /// Calls a function of a machine and waits for its result.
@@ -254,6 +261,17 @@ pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
         .ok()
         .and_then(|mut addresses| addresses.next())
         .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))
+}
+
+/// What a user can do about it, where that isn't plain from what happened.
+fn way_out(error: &ControlError) -> Option<&'static str> {
+    match error {
+        ControlError::NotOwner => Some("use the owner's keys (TENURE_HOME)"),
+        ControlError::NoSuchMachine(_) => Some("see `tenure list`"),
+        ControlError::Full(_) => Some("make room with `tenure remove`"),
+        ControlError::Transfer => Some("install it again"),
+        _ => None,
+    }
 }
 
 fn no_answer(what: &str, address: SocketAddr) -> anyhow::Error {

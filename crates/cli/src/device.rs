@@ -4,11 +4,11 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
 use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
-use tenure_node::{Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
@@ -107,7 +107,18 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         .map(|address| Hub { address: address.into(), key: None });
     let listen = address_of(&arguments.listen, PORT)?;
     let parts = open_flash(&arguments.data, arguments.survives.into())?;
-    let mut device = Running::start(config, parts, UdpLink::bind(listen)?, &home)?;
+    let link = UdpLink::bind(listen)?;
+    let mut device = Running::start(config, parts, link, &home).map_err(|error| {
+        let path = arguments.data.join(FLASH);
+        match error.downcast_ref() {
+            Some(BootError::Mount(_)) => anyhow!(
+                "{}: {error}; put back a copy of it, or move it away to begin a new device",
+                path.display()
+            ),
+            _ => error.context(path.display().to_string()),
+        }
+    })?;
+    device.announce_mount(output);
     device.announce(output);
     while !stop.is_requested() {
         device.turn(output)?;
@@ -228,6 +239,29 @@ impl Running {
     fn nap(&self, span: Duration) -> anyhow::Result<()> {
         self.link.wait(span.min(NAP))?;
         Ok(())
+    }
+
+    /// Says what was found in flash, at length only if something there is damaged.
+    fn announce_mount(&self, output: &Output) {
+        let report = self.node.mount_report();
+        let object = serde_json::json!({
+            "event": "mounted",
+            "values": report.keys,
+            "damaged_records": report.damaged_records,
+            "damaged_headers": report.damaged_headers,
+            "batch_broken_off": report.batch_broken_off,
+        });
+        let damaged = report.damaged_records + report.damaged_headers;
+        if damaged > 0 || output.is_json() {
+            let values = report.keys;
+            output.line(
+                &format!(
+                    "flash: {values} values are intact; {damaged} damaged places were passed over \
+                     (a write that was broken off before it was acknowledged, or rotten bits)"
+                ),
+                &object,
+            );
+        }
     }
 
     fn announce(&self, output: &Output) {

@@ -21,6 +21,8 @@ use crate::stop::Stop;
 use crate::symbols::{MachineSymbols, Symbols};
 use crate::whom::{Where, machines};
 
+/// The function that runs when a machine starts.
+const START_FUNCTION: &str = "entry";
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often `tenure log --follow` looks for new lines.
@@ -283,9 +285,14 @@ fn machine_line(machine: &MachineStatus, symbols: &MachineSymbols) -> String {
         machine.tasks_done,
         machine.memory_bytes,
         machine.stored_bytes,
-        machine.exports.join(" "),
+        offered(machine).join(" "),
         fault.unwrap_or_default(),
     )
+}
+
+/// The functions that others may call: all but the one that runs at the start.
+fn offered(machine: &MachineStatus) -> Vec<&str> {
+    machine.exports.iter().map(String::as_str).filter(|name| *name != START_FUNCTION).collect()
 }
 
 fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
@@ -298,7 +305,7 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "package": machine.package.as_str(),
         "digest": machine.digest.to_string(),
         "tenant": machine.tenant.to_string(),
-        "functions": machine.exports,
+        "functions": offered(machine),
         "state": machine.state,
         "queue_length": machine.queue_length,
         "tasks_done": machine.tasks_done,

@@ -12,7 +12,7 @@ use tenure_cli::{build, call, completions, device, hub, inspect, install, list, 
 #[derive(Parser)]
 #[command(name = "tenure", version, propagate_version = true)]
 struct CommandLine {
-    /// Print the outcome as one JSON object.
+    /// Print the outcome, or the error, as JSON: one object a line.
     #[arg(long, global = true)]
     json: bool,
 
@@ -43,7 +43,11 @@ fn main() -> ExitCode {
     match execute(json, &command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("error: {error:#}");
+            if json {
+                eprintln!("{}", serde_json::json!({ "error": format!("{error:#}") }));
+            } else {
+                eprintln!("error: {error:#}");
+            }
             ExitCode::FAILURE
         }
     }

@@ -69,6 +69,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             return Ok(());
         }
     }
+    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
 }
 

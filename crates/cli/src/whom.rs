@@ -46,7 +46,10 @@ impl Where {
                 let device = self.connect(client)?;
                 let machines = machines(client, &device)?;
                 let found = machines.iter().find(|machine| machine.name == *name);
-                let machine = found.with_context(|| no_such_machine(name, &machines))?;
+                let machine = found.with_context(|| {
+                    let names = machines.iter().map(|machine| machine.name.as_str());
+                    no_such_machine(name.as_str(), names)
+                })?;
                 Ok(Route { key: machine.key, ..device.route })
             }
             Target::Remote { device, .. } => {
@@ -66,7 +69,7 @@ impl Where {
                 .context("to find a device by its name, say where the hub is with --hub");
         }
         let found = self.ask_hub(client, &Query::Device(name.clone()))?;
-        match found.with_context(|| format!("the hub knows no device `{name}`"))?.seen_at {
+        match found.with_context(|| unlisted(&format!("device `{name}`")))?.seen_at {
             Address::Udp(address) => Ok(address),
             other => bail!("the device `{name}` is at {other}, which can't be reached from here"),
         }
@@ -75,7 +78,10 @@ impl Where {
     /// The way to a machine by its device's record, which must be enrolled by this user.
     fn at_hub(&self, client: &mut Client, query: &Query, target: &Target) -> anyhow::Result<Route> {
         let found = self.ask_hub(client, query)?;
-        let found = found.with_context(|| format!("the hub knows no `{target}`"))?;
+        let found = found.with_context(|| match target {
+            Target::Remote { device, .. } => unlisted(&format!("device `{device}`")),
+            target => unlisted(&format!("machine `{target}`")),
+        })?;
         let record = tenure_directory::open(&found.record, client.unix_s())
             .with_context(|| format!("the hub's record of `{target}` proves nothing"))?;
         if record.owner != client.keys().signing_key.verifying_key() {
@@ -87,11 +93,10 @@ impl Where {
             Target::Key(wanted) => key == wanted,
             Target::Own | Target::Local(_) => false,
         };
-        let (_, key) = record
-            .machines
-            .iter()
-            .find(wanted)
-            .with_context(|| format!("the device has no machine `{target}`"))?;
+        let (_, key) = record.machines.iter().find(wanted).with_context(|| {
+            let names = record.machines.iter().map(|(name, _)| name.as_str());
+            no_such_machine(&target.to_string(), names)
+        })?;
         Ok(Route { key: *key, address: found.seen_at, epoch: Some(record.epoch) })
     }
 
@@ -136,12 +141,16 @@ pub fn machines(client: &mut Client, device: &Device) -> anyhow::Result<Vec<Mach
     }
 }
 
-fn no_such_machine(name: &Name, machines: &[MachineStatus]) -> String {
-    if machines.is_empty() {
+fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> String {
+    let names: Vec<&str> = present.collect();
+    if names.is_empty() {
         return format!(
             "no machine `{name}`: the device has none yet; install one with `tenure install`"
         );
     }
-    let names: Vec<&str> = machines.iter().map(|machine| machine.name.as_str()).collect();
     format!("the device has no machine `{name}`; it has: {}", names.join(", "))
+}
+
+fn unlisted(what: &str) -> String {
+    format!("the hub knows no {what}; see `tenure list --all`")
 }

@@ -8,7 +8,8 @@ use std::time::Instant as Clock;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
-    Config, Draft, Effect, Installation, Kernel, MachineRecord, Ran, Ticket, World, host_functions,
+    Config, Draft, Effect, IncomingCall, Installation, Kernel, MachineRecord, Ran, Ticket, World,
+    host_functions,
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
@@ -68,7 +69,7 @@ fn tasks(function: &str, parameter: &[u8]) -> f64 {
     let begun = Clock::now();
     for number in 0..TASKS {
         let parameter = Some(parameter.to_vec());
-        kernel.deliver(machine, None, function, parameter, Ticket(number)).expect("room");
+        deliver(&mut kernel, machine, function, parameter, number);
         while run(&mut kernel, &mut entropy) == Ran::Slice {}
         let effect = kernel.effect();
         assert!(matches!(effect, Some(Effect::Reply { result: Ok(_), .. })), "{effect:?}");
@@ -81,7 +82,7 @@ fn switches() -> f64 {
     let (mut kernel, first) = kernel(2);
     let second = id_of(&PublicKey([2; 32]));
     for (number, machine) in [first, second].into_iter().enumerate() {
-        kernel.deliver(machine, None, "give_way", None, Ticket(number as u64)).expect("room");
+        deliver(&mut kernel, machine, "give_way", None, number as u64);
     }
     let mut entropy = Zeros;
     let begun = Clock::now();
@@ -89,6 +90,18 @@ fn switches() -> f64 {
         assert_eq!(run(&mut kernel, &mut entropy), Ran::Slice);
     }
     begun.elapsed().as_nanos() as f64 / SWITCHES as f64
+}
+
+fn deliver(
+    kernel: &mut Kernel<RamFlash>,
+    to: MachineId,
+    function: &str,
+    parameter: Option<Vec<u8>>,
+    number: u64,
+) {
+    let (function, deadline) = (function.to_string(), Instant::from_millis(10_000));
+    let call = IncomingCall { to, caller: None, function, parameter, deadline };
+    kernel.deliver(Instant::BOOT, call, Ticket(number)).expect("room");
 }
 
 fn run(kernel: &mut Kernel<RamFlash>, entropy: &mut Zeros) -> Ran {

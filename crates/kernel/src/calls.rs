@@ -9,7 +9,8 @@ use tenure_hal::Instant;
 use tenure_wire::Target;
 use tenure_wire::host_call::HostError;
 
-/// The kernel's number for a call that one of its machines made. Never used twice in one boot.
+/// The kernel's number for a call that one of its machines made. Not used again before four billion
+/// others, by when its deadline has long passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct CallId(pub u32);
 

@@ -4,6 +4,7 @@
 //! show. The unit is the vm's: about one executed instruction.
 
 use tenure_wire::host_call::HostCall;
+use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
 /// What every host call costs.
 const BASE: u64 = 30;
@@ -18,9 +19,13 @@ const RANDOM_PER_BYTE: u64 = 8;
 /// Copying between machine and kernel.
 const BYTES_PER_FUEL: u64 = 4;
 
-/// The fuel that `call` costs.
+/// Each name in a list of a tree: one step in the store's order.
+const LISTED_NAME: u64 = 100;
+
+/// The fuel that `call` costs. No call moves more bytes than a parameter has, whatever length the
+/// machine alleges.
 pub(crate) fn of(call: &HostCall) -> u64 {
-    let bytes = |length: usize| length as u64 / BYTES_PER_FUEL;
+    let bytes = |length: usize| length.min(PARAMETER_BYTES_MAX) as u64 / BYTES_PER_FUEL;
     BASE + match call {
         HostCall::log { message, .. } | HostCall::abort { message } => bytes(message.length()),
         HostCall::parameter_read { into, .. } | HostCall::result_read { into, .. } => {
@@ -34,7 +39,9 @@ pub(crate) fn of(call: &HostCall) -> u64 {
             CALL + parameter.map_or(0, |parameter| bytes(parameter.length()))
         }
         HostCall::resolve { .. } => CALL,
-        HostCall::random { into } => into.capacity() as u64 * RANDOM_PER_BYTE,
+        HostCall::random { into } => {
+            into.capacity().min(PARAMETER_BYTES_MAX) as u64 * RANDOM_PER_BYTE
+        }
         HostCall::peers { .. } => TREE_READ,
         HostCall::uptime_us {}
         | HostCall::unix_time_s {}
@@ -45,4 +52,10 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::fail {}
         | HostCall::sleep_ms { .. } => 0,
     }
+}
+
+/// What a list of names, each followed by a zero byte, costs beside the call for it.
+pub(crate) fn of_list(list: &[u8]) -> u64 {
+    let names = list.iter().filter(|byte| **byte == 0).count() as u64;
+    names * LISTED_NAME + list.len() as u64 / BYTES_PER_FUEL
 }

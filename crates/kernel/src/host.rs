@@ -16,6 +16,7 @@ use tenure_wire::limits::{
 use tenure_wire::{PublicKey, Target};
 
 use crate::calls::{Completion, Request};
+use crate::cost;
 use crate::effect::LogLevel;
 use crate::kernel::{Kernel, World};
 use crate::machine::{FaultKind, Wait};
@@ -193,7 +194,7 @@ impl<F: Flash> Kernel<F> {
                 )
             }
             HostCall::random { into } => host_random(instance, world, into),
-            HostCall::peers { which, into } => self.host_peers(slot, now, which, into),
+            HostCall::peers { which, into } => self.host_peers(slot, instance, now, which, into),
             HostCall::resolve { target, into } => {
                 self.host_resolve(slot, instance, now, target, into)
             }
@@ -336,6 +337,9 @@ impl<F: Flash> Kernel<F> {
             list.extend_from_slice(child.as_bytes());
             list.push(0);
         }
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.fuel_debt += cost::of_list(&list);
+        }
         into.write(instance.memory_mut(), &list)?;
         Ok(list.len())
     }
@@ -383,11 +387,12 @@ impl<F: Flash> Kernel<F> {
     fn host_resolve(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &mut Instance,
         now: Instant,
         target: GuestText,
         into: GuestBuffer,
     ) -> Status {
+        into.write(instance.memory_mut(), &[])?;
         let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
         self.check_room(slot)?;
         let deadline = self.deadline(now, 0);
@@ -408,7 +413,15 @@ impl<F: Flash> Kernel<F> {
         Ok(into.write(instance.memory_mut(), rest)?)
     }
 
-    fn host_peers(&mut self, slot: usize, now: Instant, which: u32, into: GuestBuffer) -> Status {
+    fn host_peers(
+        &mut self,
+        slot: usize,
+        instance: &mut Instance,
+        now: Instant,
+        which: u32,
+        into: GuestBuffer,
+    ) -> Status {
+        into.write(instance.memory_mut(), &[])?;
         let request = Request::Peers { own: which & 1 != 0, others: which & 2 != 0 };
         self.check_room(slot)?;
         let deadline = self.deadline(now, 0);

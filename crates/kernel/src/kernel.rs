@@ -7,10 +7,11 @@ use core::fmt;
 use core::time::Duration;
 
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
-use tenure_store::{BatchError, Change, DeleteError, ReadError, Store, TreeId, Value, ValueKind};
+use tenure_store::{BatchError, Change, ReadError, Store, TreeId, Value, ValueKind};
 use tenure_vm::Image;
+use tenure_wire::host_call::HostError;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
-use tenure_wire::{MachineId, Name, PublicKey};
+use tenure_wire::{Budget, MachineId, Name, PublicKey};
 
 use crate::calls::Calls;
 use crate::code::{CodeError, CodeRegion};
@@ -18,7 +19,7 @@ use crate::effect::{Effect, LogEntry, LogLevel};
 use crate::lifecycle::State;
 use crate::machine::{Fault, FaultKind, Machine};
 use crate::record::MachineRecord;
-use crate::task::{ReplyTo, Task, Ticket};
+use crate::task::{IncomingCall, ReplyTo, Task, Ticket};
 
 /// The function that runs when a machine starts.
 pub(crate) const ENTRY: &str = "entry";
@@ -26,6 +27,9 @@ pub(crate) const ENTRY: &str = "entry";
 const KERNEL_TREE: TreeId = TreeId(0);
 /// The path in the kernel's tree below which machines are recorded, one a slot.
 const MACHINES_PATH: &str = "machines";
+/// The path in the kernel's tree below which the last placements of removed machines are kept, by
+/// name, so that an old placement doesn't bring a machine back.
+const REMOVED_PATH: &str = "removed";
 
 /// What a device gives its kernel.
 #[derive(Clone, Debug)]
@@ -34,7 +38,8 @@ pub struct Config {
     pub device: Option<Name>,
     /// The most machines at a time.
     pub machines_max: usize,
-    /// Memory for all instances together, in bytes.
+    /// Linear memory and stacks of all machines together, in bytes. A machine whose budget doesn't
+    /// fit into what the others' leave is not installed, so that nobody's budget is an empty promise.
     pub memory_bytes_max: usize,
     /// The fuel of one slice.
     pub slice_fuel: u64,
@@ -52,7 +57,7 @@ impl Default for Config {
         Self {
             device: None,
             machines_max: 16,
-            memory_bytes_max: 256 * 1024,
+            memory_bytes_max: 320 * 1024,
             slice_fuel: 20_000,
             deadline_default: Duration::from_secs(10),
             deadline_max: Duration::from_secs(600),
@@ -133,7 +138,10 @@ impl<F: Flash> Kernel<F> {
         };
         for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
             let Ok(slot) = child.parse::<usize>() else { continue };
-            let Some(record) = kernel.read_record(slot) else { continue };
+            let Some(record) = kernel.read_record(slot) else {
+                kernel.log_unreadable(slot, now);
+                continue;
+            };
             kernel.code.claim(record.image);
             let id = id_of(&record.public_key);
             kernel.occupy(slot, Machine::new(record, id, tree_of(slot)));
@@ -169,6 +177,7 @@ impl<F: Flash> Kernel<F> {
     ) -> Result<(), InstallError> {
         let Installation { record, id, initial_tree } = installation;
         let slot = self.slot_for(&record)?;
+        self.check_memory(slot, &record.budget)?;
         let replaced = self.machines.get(slot).and_then(Option::as_ref).is_some();
         self.keep_record(slot, &record, initial_tree, replaced)?;
         if replaced {
@@ -187,8 +196,7 @@ impl<F: Flash> Kernel<F> {
     /// [`InstallError::NotFound`], or the store's.
     pub fn remove(&mut self, now: Instant, name: &Name) -> Result<(), InstallError> {
         let slot = self.slot_of_name(name).ok_or(InstallError::NotFound)?;
-        self.store.delete(KERNEL_TREE, &record_path(slot))?;
-        self.store.delete(tree_of(slot), "")?;
+        self.forget_record(slot, name)?;
         self.vacate(slot, now);
         Ok(())
     }
@@ -209,24 +217,24 @@ impl<F: Flash> Kernel<F> {
         })
     }
 
-    /// Queues a call from outside.
+    /// Queues a call from outside. At its deadline, or after [`Config::deadline_max`], it is
+    /// answered by [`HostError::Deadline`] at the latest, and doesn't begin any more.
     ///
     /// # Errors
     /// As [`DeliverError`] says; nothing is queued then.
     pub fn deliver(
         &mut self,
-        to: MachineId,
-        caller: Option<PublicKey>,
-        function: &str,
-        parameter: Option<Vec<u8>>,
+        now: Instant,
+        call: IncomingCall,
         ticket: Ticket,
     ) -> Result<(), DeliverError> {
-        let slot = self.slot_of_id(to).ok_or(DeliverError::NoSuchMachine)?;
+        let slot = self.slot_of_id(call.to).ok_or(DeliverError::NoSuchMachine)?;
         let task = Task {
-            caller,
-            function: function.to_string(),
-            parameter,
+            caller: call.caller,
+            function: call.function,
+            parameter: call.parameter,
             reply_to: ReplyTo::Outside(ticket),
+            deadline: Some(call.deadline.min(now + self.config.deadline_max)),
         };
         self.submit(slot, task, Access::Others)
     }
@@ -333,7 +341,7 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// The slot of the machine with that name, or a free one.
-    fn slot_for(&self, record: &MachineRecord) -> Result<usize, InstallError> {
+    fn slot_for(&mut self, record: &MachineRecord) -> Result<usize, InstallError> {
         if let Some(slot) = self.slot_of_name(&record.name) {
             let current = &self.machines[slot].as_ref().expect("a slot found is taken").record;
             if current.tenant != record.tenant {
@@ -344,11 +352,54 @@ impl<F: Flash> Kernel<F> {
             }
             return Ok(slot);
         }
+        if self.placement_before_removal(&record.name)?.is_some_and(|last| last >= record.placement)
+        {
+            return Err(InstallError::Stale);
+        }
         let free = self.machines.iter().position(Option::is_none).unwrap_or(self.machines.len());
         if free >= self.config.machines_max {
             return Err(InstallError::NoSlot);
         }
         Ok(free)
+    }
+
+    /// Checks that the device can keep the promise of `budget`, whatever the others use of theirs.
+    fn check_memory(&self, slot: usize, budget: &Budget) -> Result<(), InstallError> {
+        let others = self.machines.iter().enumerate().filter(|(other, _)| *other != slot);
+        let promised: u64 =
+            others.filter_map(|(_, machine)| machine.as_ref()).map(Machine::memory_promised).sum();
+        let wanted = u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes);
+        if promised + wanted > self.config.memory_bytes_max as u64 {
+            return Err(InstallError::NoMemory);
+        }
+        Ok(())
+    }
+
+    /// The number of the last placement of a machine that was removed, if `name` had one.
+    fn placement_before_removal(&mut self, name: &Name) -> Result<Option<u64>, InstallError> {
+        let value = self.store.get(KERNEL_TREE, &removed_path(name))?;
+        Ok(value.and_then(|value| value.bytes.try_into().ok().map(u64::from_le_bytes)))
+    }
+
+    /// Deletes a machine's record and tree in one go, and keeps the number of its placement; in a
+    /// store that has no room even for that, the room counts more.
+    fn forget_record(&mut self, slot: usize, name: &Name) -> Result<(), InstallError> {
+        let placement = self.machine(slot).map_or(0, |machine| machine.record.placement);
+        let (record_path, removed_path) = (record_path(slot), removed_path(name));
+        let changes = [
+            Change::Delete { tree: KERNEL_TREE, path: &record_path },
+            Change::Delete { tree: tree_of(slot), path: "" },
+            Change::Set {
+                tree: KERNEL_TREE,
+                path: &removed_path,
+                kind: ValueKind::Bytes,
+                value: &placement.to_le_bytes(),
+            },
+        ];
+        match self.store.batch(&changes) {
+            Err(BatchError::Full) => Ok(self.store.batch(&changes[..2])?),
+            outcome => Ok(outcome?),
+        }
     }
 
     /// Writes record and initial tree in one go. A machine that is replaced keeps its own values.
@@ -377,6 +428,10 @@ impl<F: Flash> Kernel<F> {
             kind: ValueKind::Bytes,
             value: &bytes,
         });
+        let removed_path = removed_path(&record.name);
+        if self.store.exists(KERNEL_TREE, &removed_path)? {
+            changes.push(Change::Delete { tree: KERNEL_TREE, path: &removed_path });
+        }
         Ok(self.store.batch(&changes)?)
     }
 
@@ -387,7 +442,7 @@ impl<F: Flash> Kernel<F> {
         self.calls.remove_all_of(slot);
         let current = machine.current.map(|running| running.task);
         for task in current.into_iter().chain(machine.queue) {
-            self.answer(now, task.reply_to, Err(tenure_wire::host_call::HostError::Execution));
+            self.answer(now, task.reply_to, Err(HostError::Execution));
         }
     }
 
@@ -420,16 +475,20 @@ impl<F: Flash> Kernel<F> {
             return;
         }
         if let Some(machine) = self.machine_mut(slot) {
-            machine.queue.push_front(Task {
-                caller: None,
-                function: ENTRY.to_string(),
-                parameter: None,
-                reply_to: ReplyTo::Nobody,
-            });
+            machine.queue.push_front(Task::of_kernel(ENTRY.to_string(), None));
             if machine.state == State::Idle {
                 machine.step(crate::lifecycle::Event::Enqueued);
             }
         }
+    }
+
+    /// Says of whom nothing is known but its slot that it is left out.
+    fn log_unreadable(&mut self, slot: usize, now: Instant) {
+        let Some(device) = self.config.device.clone().or_else(|| "device".parse().ok()) else {
+            return;
+        };
+        let message = alloc::format!("the record of machine {slot} can't be read: it is left out");
+        self.log(now, device, LogLevel::Fault, message);
     }
 
     fn read_record(&mut self, slot: usize) -> Option<MachineRecord> {
@@ -455,6 +514,10 @@ pub(crate) enum Access {
 
 fn tree_of(slot: usize) -> TreeId {
     TreeId(slot as u16 + 1)
+}
+
+fn removed_path(name: &Name) -> String {
+    alloc::format!("{REMOVED_PATH}.{name}")
 }
 
 fn record_path(slot: usize) -> String {
@@ -528,6 +591,8 @@ pub enum InstallError {
     Stale,
     /// Every slot is taken.
     NoSlot,
+    /// The budgets of the machines here leave too little memory for this one's.
+    NoMemory,
     /// The store is full.
     StoreFull,
     /// A path or value of the initial tree is not allowed.
@@ -559,12 +624,6 @@ impl From<ReadError> for InstallError {
     }
 }
 
-impl From<DeleteError> for InstallError {
-    fn from(_: DeleteError) -> Self {
-        Self::Store
-    }
-}
-
 impl From<CodeError> for InstallError {
     fn from(error: CodeError) -> Self {
         Self::Code(error)
@@ -578,6 +637,7 @@ impl fmt::Display for InstallError {
             Self::OtherTenant => f.write_str("the name belongs to another tenant's machine"),
             Self::Stale => f.write_str("a newer placement is in force"),
             Self::NoSlot => f.write_str("the device has no room for another machine"),
+            Self::NoMemory => f.write_str("the device has too little memory left for its budget"),
             Self::StoreFull => f.write_str("the device's store is full"),
             Self::InitialTree => f.write_str("the initial tree has a path or value not allowed"),
             Self::Record => f.write_str("the machine's record can't be written"),

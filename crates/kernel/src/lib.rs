@@ -40,4 +40,4 @@ pub use kernel::{
 pub use lifecycle::{Event, State};
 pub use machine::{Fault, FaultKind};
 pub use record::MachineRecord;
-pub use task::Ticket;
+pub use task::{IncomingCall, Ticket};

@@ -14,7 +14,7 @@ use tenure_wire::{MachineId, PublicKey};
 use crate::calls::CallId;
 use crate::lifecycle::{Event, State};
 use crate::record::MachineRecord;
-use crate::task::Task;
+use crate::task::{ReplyTo, Task};
 
 /// The first back-off after a fault; it doubles with each further fault.
 const BACKOFF_FIRST: Duration = Duration::from_secs(1);
@@ -45,6 +45,8 @@ pub(crate) struct Machine {
     pub(crate) restart_at: Option<Instant>,
     /// Fuel used since boot.
     pub(crate) fuel_used: u64,
+    /// What its host calls cost beyond the slice they were made in; paid from the next ones.
+    pub(crate) fuel_debt: u64,
     /// Tasks finished since boot, well or badly.
     pub(crate) tasks_done: u64,
     pub(crate) last_fault: Option<Fault>,
@@ -85,6 +87,7 @@ impl Machine {
             faults: 0,
             restart_at: None,
             fuel_used: 0,
+            fuel_debt: 0,
             tasks_done: 0,
             last_fault: None,
         }
@@ -107,6 +110,30 @@ impl Machine {
         self.step(Event::Enqueued);
     }
 
+    /// Takes a task out of the queue for whose result nobody waits any more, or lets whoever waits
+    /// for the one being run go; gives whom to tell.
+    pub(crate) fn take_overdue(&mut self, now: Instant) -> Option<ReplyTo> {
+        if let Some(position) = self.queue.iter().position(|task| task.is_overdue(now)) {
+            let task = self.queue.remove(position)?;
+            if self.state == State::Ready && self.current.is_none() && self.queue.is_empty() {
+                self.step(Event::Drained);
+            }
+            return Some(task.reply_to);
+        }
+        let task = &mut self.current.as_mut()?.task;
+        if !task.is_overdue(now) {
+            return None;
+        }
+        task.deadline = None;
+        Some(core::mem::replace(&mut task.reply_to, ReplyTo::Nobody))
+    }
+
+    /// When the first of those who wait for its tasks stops waiting.
+    pub(crate) fn first_deadline(&self) -> Option<Instant> {
+        let current = self.current.iter().map(|running| &running.task);
+        current.chain(&self.queue).filter_map(|task| task.deadline).min()
+    }
+
     /// Lets a waiting machine go on, its host call returning `results`.
     pub(crate) fn wake(&mut self, results: &[Value]) {
         if let Some(instance) = &mut self.instance
@@ -127,6 +154,12 @@ impl Machine {
         self.call_result.clear();
         self.last_fault = Some(fault);
         self.step(Event::Faulted);
+    }
+
+    /// The memory that its budget promises it, in bytes.
+    pub(crate) fn memory_promised(&self) -> u64 {
+        let budget = self.record.budget;
+        u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes)
     }
 
     /// When it wants the kernel's attention by itself.

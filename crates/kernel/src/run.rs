@@ -14,7 +14,7 @@ use crate::effect::{Effect, LogLevel, OutgoingCall};
 use crate::host::Verdict;
 use crate::kernel::{Access, DeliverError, Kernel, Ran, World, callable};
 use crate::lifecycle::{Event, State};
-use crate::machine::{Fault, FaultKind, Running, Wait};
+use crate::machine::{Fault, FaultKind, Machine, Running, Wait};
 use crate::task::{ReplyTo, Task};
 
 /// How long a public key is.
@@ -76,6 +76,11 @@ impl<F: Flash> Kernel<F> {
                 self.call_back(now, call.caller, function, parameter);
             }
         }
+    }
+
+    /// Whether a machine still waits for the answer to call `id`.
+    pub fn awaits(&self, id: CallId) -> bool {
+        self.calls.get(id).is_some()
     }
 
     /// Sends a call on its way: to a machine of this device, or out.
@@ -159,8 +164,10 @@ impl<F: Flash> Kernel<F> {
         function: String,
         parameter: Option<Vec<u8>>,
     ) {
-        let caller_key = self.machine(caller).map(crate::machine::Machine::public_key);
-        let task = Task { caller: caller_key, function, parameter, reply_to: ReplyTo::Call(id) };
+        let caller_key = self.machine(caller).map(Machine::public_key);
+        let deadline = self.calls.get(id).map(|call| call.deadline);
+        let reply_to = ReplyTo::Call(id);
+        let task = Task { caller: caller_key, function, parameter, reply_to, deadline };
         let access = if slot == Some(caller) { Access::Own } else { Access::Others };
         let submitted = match slot {
             Some(slot) => self.submit(slot, task, access),
@@ -243,9 +250,8 @@ impl<F: Flash> Kernel<F> {
             self.log(now, name, LogLevel::Error, message);
             return;
         }
-        let task = Task { caller: None, function, parameter, reply_to: ReplyTo::Nobody };
         if let Some(machine) = self.machine_mut(slot) {
-            machine.enqueue(task);
+            machine.enqueue(Task::of_kernel(function, parameter));
         }
     }
 
@@ -257,6 +263,9 @@ impl<F: Flash> Kernel<F> {
             self.dispatch(now, id);
         }
         for slot in 0..self.machines.len() {
+            while let Some(waiting) = self.machine_mut(slot).and_then(|one| one.take_overdue(now)) {
+                self.answer(now, waiting, Err(HostError::Deadline));
+            }
             let due = self.machine(slot).and_then(|machine| machine.wakes_at());
             if due.is_some_and(|at| at <= now) {
                 self.attend_to_machine(slot);
@@ -282,7 +291,8 @@ impl<F: Flash> Kernel<F> {
 
     fn next_event(&self) -> Option<Instant> {
         let machines = self.machines.iter().flatten().filter_map(|machine| machine.wakes_at());
-        machines.chain(self.calls.next_event()).min()
+        let deadlines = self.machines.iter().flatten().filter_map(Machine::first_deadline);
+        machines.chain(deadlines).chain(self.calls.next_event()).min()
     }
 
     /// Round robin: the next ready slot after the one that had the last turn.
@@ -294,15 +304,19 @@ impl<F: Flash> Kernel<F> {
     }
 
     fn run_slice(&mut self, slot: usize, world: &mut World<'_>) {
-        let mut instance = match self.take_instance(slot) {
+        let begins = self.take_task(slot);
+        let prepared = self.take_instance(slot).and_then(|mut instance| {
+            if begins {
+                self.prepare_task(slot, &mut instance)?;
+            }
+            Ok(instance)
+        });
+        let mut instance = match prepared {
             Ok(instance) => instance,
             Err(fault) => return self.fault(slot, world.now, fault),
         };
-        if let Err(fault) = self.begin_task(slot, &mut instance) {
-            return self.fault(slot, world.now, fault);
-        }
         let granted = self.config.slice_fuel;
-        let mut fuel = granted;
+        let mut fuel = granted - self.pay_debt(slot, granted);
         let mut end = self.run_until(slot, &mut instance, &mut fuel, world);
         let used = granted - fuel;
         if let Some(machine) = self.machine_mut(slot) {
@@ -319,6 +333,23 @@ impl<F: Flash> Kernel<F> {
         self.conclude(slot, world.now, end);
     }
 
+    /// Pays as much of the machine's debt as `granted` covers; gives how much.
+    fn pay_debt(&mut self, slot: usize, granted: u64) -> u64 {
+        let Some(machine) = self.machine_mut(slot) else { return 0 };
+        let paid = machine.fuel_debt.min(granted);
+        machine.fuel_debt -= paid;
+        paid
+    }
+
+    /// Takes `cost` from `fuel`; what it doesn't cover becomes the machine's debt.
+    fn charge(&mut self, slot: usize, fuel: &mut u64, cost: u64) {
+        let paid = cost.min(*fuel);
+        *fuel -= paid;
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.fuel_debt += cost - paid;
+        }
+    }
+
     /// The machine's instance, made anew from its image if it has none.
     fn take_instance(&mut self, slot: usize) -> Result<Instance, Fault> {
         let kept = self.machine_mut(slot).and_then(|machine| machine.instance.take());
@@ -327,31 +358,39 @@ impl<F: Flash> Kernel<F> {
         }
         let Some(machine) = self.machine(slot) else { return Err(Fault::of(FaultKind::Image)) };
         let budget = machine.record.budget;
+        let stack_bytes = budget.stack_bytes as usize;
         let room = self.config.memory_bytes_max.saturating_sub(self.memory_in_use());
         let config = InstanceConfig {
-            stack_bytes: budget.stack_bytes as usize,
-            memory_bytes_max: room.min(budget.memory_bytes as usize),
+            stack_bytes: stack_bytes.min(room),
+            memory_bytes_max: (room - stack_bytes.min(room)).min(budget.memory_bytes as usize),
         };
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
         Instance::new_lazy(&image, &config).map_err(|_| Fault::of(FaultKind::Memory))
     }
 
     fn memory_in_use(&self) -> usize {
-        let budgets = self.machines.iter().flatten().filter(|machine| machine.instance.is_some());
-        budgets.map(|machine| machine.record.budget.memory_bytes as usize).sum()
+        let with_memory = self.machines.iter().flatten().filter(|one| one.instance.is_some());
+        usize::try_from(with_memory.map(Machine::memory_promised).sum::<u64>())
+            .unwrap_or(usize::MAX)
     }
 
-    /// Takes the next task if none is under way.
-    fn begin_task(&mut self, slot: usize, instance: &mut Instance) -> Result<(), Fault> {
-        let Some(machine) = self.machine_mut(slot) else { return Ok(()) };
+    /// Takes the next task if none is under way; gives whether it did.
+    fn take_task(&mut self, slot: usize) -> bool {
+        let Some(machine) = self.machine_mut(slot) else { return false };
         if machine.current.is_some() {
-            return Ok(());
+            return false;
         }
-        let Some(task) = machine.queue.pop_front() else { return Ok(()) };
-        let function = task.function.clone();
-        machine.current = Some(Running { task, reply: Ok(None), fuel_used: 0 });
+        let next = machine.queue.pop_front();
+        machine.current = next.map(|task| Running { task, reply: Ok(None), fuel_used: 0 });
+        machine.current.is_some()
+    }
+
+    /// Gets the machine ready to run the task that it has just taken.
+    fn prepare_task(&self, slot: usize, instance: &mut Instance) -> Result<(), Fault> {
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
-        let index = callable(&image, &function).ok_or(Fault::of(FaultKind::Function))?;
+        let running = self.machine(slot).and_then(|machine| machine.current.as_ref());
+        let function = running.map_or("", |running| running.task.function.as_str());
+        let index = callable(&image, function).ok_or(Fault::of(FaultKind::Function))?;
         instance.prepare(&image, index, &[]).map_err(|_| Fault::of(FaultKind::Function))
     }
 
@@ -381,7 +420,7 @@ impl<F: Flash> Kernel<F> {
                     let Some(call) = call else {
                         return End::Faulted(Fault::of(FaultKind::Trap(TrapKind::Unreachable)));
                     };
-                    *fuel = fuel.saturating_sub(cost::of(&call));
+                    self.charge(slot, fuel, cost::of(&call));
                     match self.serve(slot, instance, world, call) {
                         Verdict::Continue(results) => {
                             if instance.finish_host_call(results.as_slice()).is_err() {

@@ -3,13 +3,29 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
-use tenure_wire::PublicKey;
+use tenure_hal::Instant;
+use tenure_wire::{MachineId, PublicKey};
 
 use crate::calls::CallId;
 
 /// The node's number for a call that it delivered from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Ticket(pub u64);
+
+/// A call from outside this device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IncomingCall {
+    /// The machine that is called.
+    pub to: MachineId,
+    /// Who calls; `None` is the device itself.
+    pub caller: Option<PublicKey>,
+    /// Which function is called.
+    pub function: String,
+    /// The parameter; `None` is null.
+    pub parameter: Option<Vec<u8>>,
+    /// When the caller stops waiting.
+    pub deadline: Instant,
+}
 
 /// One call, waiting for its turn or being run.
 #[derive(Clone, Debug)]
@@ -22,6 +38,19 @@ pub(crate) struct Task {
     pub(crate) parameter: Option<Vec<u8>>,
     /// Who waits for the result.
     pub(crate) reply_to: ReplyTo,
+    /// When nobody waits any more, if somebody does.
+    pub(crate) deadline: Option<Instant>,
+}
+
+impl Task {
+    /// A task that the kernel itself gives a machine: a start, or a callback.
+    pub(crate) fn of_kernel(function: String, parameter: Option<Vec<u8>>) -> Self {
+        Self { caller: None, function, parameter, reply_to: ReplyTo::Nobody, deadline: None }
+    }
+
+    pub(crate) fn is_overdue(&self, now: Instant) -> bool {
+        self.deadline.is_some_and(|deadline| deadline <= now)
+    }
 }
 
 /// Who waits for a task's result.

@@ -66,7 +66,7 @@ pub struct Owner {
 pub struct Hub {
     /// Where it is.
     pub address: Address,
-    /// Its key; `None` to take the one it shows at first contact since boot. Records prove
-    /// themselves, so that a false directory can withhold them and nothing more.
+    /// Its key; `None` to take the one it shows at first contact, and after it gave no answer.
+    /// Records prove themselves, so that a false directory can withhold them and nothing more.
     pub key: Option<PublicKey>,
 }

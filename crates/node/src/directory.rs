@@ -103,7 +103,7 @@ impl Directory {
     /// The wall clock as the directory told it.
     pub(crate) fn unix_time(&self, now: Instant) -> Option<UnixTime> {
         let (then, told) = self.told_time?;
-        Some(UnixTime { seconds: told.seconds + now.since(then).as_secs() })
+        Some(UnixTime { seconds: told.seconds.saturating_add(now.since(then).as_secs()) })
     }
 
     /// Forgets the record of the device that holds the machine with `key`.
@@ -208,6 +208,8 @@ impl<F: Flash> Node<F> {
     pub(crate) fn ask_directory(&mut self, moment: &mut Moment<'_>, query: Query, waiter: Waiter) {
         let asked = self.directory.queries.iter_mut().find(|(asked, _)| *asked == query);
         if let Some((_, waiters)) = asked {
+            // Those whose deadline passed meanwhile make room: so a machine's budget bounds this.
+            waiters.retain(|waiter| self.kernel.awaits(waiter.call()));
             waiters.push(waiter);
             return;
         }
@@ -279,6 +281,12 @@ impl<F: Flash> Node<F> {
 
     fn hub_silent(&mut self, now: Instant) {
         self.directory.register_at = Some(now + RETRY);
+        let configured = self.config.hub.as_ref().and_then(|hub| hub.key);
+        if let Some(hub) = &mut self.directory.hub {
+            // A key that was told may have been damaged on the way, or be another one by now.
+            hub.key = configured;
+            hub.epoch = None;
+        }
         self.stand(Standing::Silent);
     }
 
@@ -317,7 +325,7 @@ impl<F: Flash> Node<F> {
             owner: enrolled.owner,
             enrolment_signature: enrolled.signature,
             sequence: u64::from(self.identity.boots) << 32 | u64::from(self.directory.records),
-            expires_unix_s: unix_s + self.config.record_lifetime.as_secs(),
+            expires_unix_s: unix_s.saturating_add(self.config.record_lifetime.as_secs()),
             epoch: self.endpoint.epoch(),
             addresses: self.config.addresses.clone(),
             device_machine: self.identity.machine_key,

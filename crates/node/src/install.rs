@@ -110,9 +110,10 @@ pub(crate) fn prepare<F: Flash>(
 /// Why an installation that the kernel refused was refused, for the owner.
 pub(crate) fn not_installed(error: InstallError) -> ControlError {
     match error {
-        InstallError::NoSlot | InstallError::StoreFull | InstallError::Code(CodeError::Full) => {
-            ControlError::Full(error.to_string())
-        }
+        InstallError::NoSlot
+        | InstallError::NoMemory
+        | InstallError::StoreFull
+        | InstallError::Code(CodeError::Full) => ControlError::Full(error.to_string()),
         InstallError::OtherTenant | InstallError::Stale | InstallError::InitialTree => {
             ControlError::Refused(error.to_string())
         }

@@ -7,7 +7,7 @@ use core::fmt;
 use tenure_crypto::machine_id;
 use tenure_directory::check_enrolment;
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
-use tenure_kernel::{DeliverError, Effect, Kernel, Ran, Ticket, World};
+use tenure_kernel::{DeliverError, Effect, IncomingCall, Kernel, Ran, Ticket, World};
 use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
 use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
 use tenure_wire::control::LogLine;
@@ -71,6 +71,16 @@ pub enum Notice {
 /// The most notices that wait to be taken; older ones make room.
 const NOTICES_MAX: usize = 256;
 
+/// A call from outside that a machine is serving.
+struct Served {
+    handle: IncomingCallHandle,
+    by: MachineId,
+}
+
+/// How many of the calls that a device serves at a time are kept for its own machine, so that no
+/// machine and no caller can lock the owner out.
+const SERVED_FOR_OWNER: usize = 2;
+
 /// One device.
 pub struct Node<F> {
     pub(crate) config: Config,
@@ -83,7 +93,7 @@ pub struct Node<F> {
     pub(crate) outbound: Outbound,
     pub(crate) log: Log,
     /// Calls that came in and are being served, by the number the kernel knows them by.
-    served: BTreeMap<Ticket, IncomingCallHandle>,
+    served: BTreeMap<Ticket, Served>,
     tickets: u64,
     notices: VecDeque<Notice>,
     mount_report: MountReport,
@@ -245,8 +255,10 @@ impl<F: Flash> Node<F> {
     fn attend_to_sessions(&mut self, moment: &mut Moment<'_>) {
         while let Some(event) = self.endpoint.event() {
             match event {
-                Event::IncomingCall { handle, to, peer, function, parameter, .. } => {
-                    self.take_call(moment, handle, to, peer, &function, parameter);
+                Event::IncomingCall { handle, to, peer, function, parameter, deadline, .. } => {
+                    let caller = Some(peer);
+                    let call = IncomingCall { to, caller, function, parameter, deadline };
+                    self.take_call(moment, handle, peer, call);
                 }
                 Event::CallDone { handle, result } => self.call_done(moment, handle, result),
                 Event::PeerSeen { peer, from, .. } => {
@@ -268,7 +280,7 @@ impl<F: Flash> Node<F> {
                 Effect::Resolve { id, target } => self.resolve(moment, id, target),
                 Effect::Peers { id } => self.list_peers(moment, id),
                 Effect::Reply { ticket, result } => {
-                    if let Some(handle) = self.served.remove(&ticket) {
+                    if let Some(Served { handle, .. }) = self.served.remove(&ticket) {
                         self.endpoint.reply(moment.now, handle, result.map_err(declined));
                     }
                 }
@@ -284,25 +296,35 @@ impl<F: Flash> Node<F> {
         &mut self,
         moment: &mut Moment<'_>,
         handle: IncomingCallHandle,
-        to: MachineId,
         peer: PublicKey,
-        function: &str,
-        parameter: Option<Vec<u8>>,
+        call: IncomingCall,
     ) {
-        if to == self.identity.machine {
-            let parameter = parameter.unwrap_or_default();
-            let answer = self.serve_owner(moment, &peer, function, &parameter);
+        if call.to == self.identity.machine {
+            let parameter = call.parameter.unwrap_or_default();
+            let answer = self.serve_owner(moment, &peer, &call.function, &parameter);
             self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
             return;
         }
+        let by = call.to;
+        if !self.may_serve(by) {
+            return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
+        }
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
-        match self.kernel.deliver(to, Some(peer), function, parameter, ticket) {
+        match self.kernel.deliver(moment.now, call, ticket) {
             Ok(()) => {
-                self.served.insert(ticket, handle);
+                self.served.insert(ticket, Served { handle, by });
             }
             Err(error) => self.endpoint.reply(moment.now, handle, Err(not_delivered(error))),
         }
+    }
+
+    /// Whether `machine` may serve one more call from outside: no more than are still free, so that
+    /// however many are hogged, others find some (dynamic thresholds, Choudhury and Hahne 1998).
+    fn may_serve(&self, machine: MachineId) -> bool {
+        let in_all = self.config.rpc.running_max.saturating_sub(SERVED_FOR_OWNER).max(1);
+        let held = self.served.values().filter(|served| served.by == machine).count();
+        held < in_all.saturating_sub(self.served.len())
     }
 }
 

@@ -10,9 +10,12 @@ use tenure_rpc::{CallError, CallHandle, Failure};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Address, PublicKey, Target};
+use tenure_wire::{Address, MachineId, PublicKey, Target};
 
 use crate::node::{Moment, Node};
+
+/// How often one attempt to reach a machine sends, so that a few lost datagrams aren't a failure.
+const SENDS_PER_ATTEMPT: u8 = 4;
 
 /// What has left the device and is not answered yet.
 #[derive(Debug, Default)]
@@ -23,8 +26,8 @@ pub(crate) struct Outbound {
 /// What a call is for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
-    /// A machine made it.
-    Machine(CallId, PublicKey),
+    /// The machine `from` made it, to call the one with the key `to`.
+    Machine { id: CallId, from: MachineId, to: PublicKey },
     /// To be listed in the directory.
     Register,
     /// To find a device's record.
@@ -50,7 +53,32 @@ pub(crate) struct Route {
     pub(crate) epoch: Option<Epoch>,
 }
 
+impl Waiter {
+    /// The machine's call that waits.
+    pub(crate) fn call(&self) -> CallId {
+        match self {
+            Self::Call(call) => call.id,
+            Self::Resolve(id, _) => *id,
+        }
+    }
+}
+
+/// How many of the calls that a device has under way are kept for its own: to the directory.
+const CALLS_FOR_DEVICE: usize = 3;
+
 impl Outbound {
+    /// Whether `machine` may have one more call under way: no more than are still free, so that
+    /// however many are hogged, others find some.
+    fn has_room_for(&self, machine: MachineId, calls_max: usize) -> bool {
+        let callers = self.under_way.values().filter_map(|purpose| match purpose {
+            Purpose::Machine { from, .. } => Some(*from),
+            _ => None,
+        });
+        let (held, taken) = callers
+            .fold((0, 0), |(held, taken), from| (held + usize::from(from == machine), taken + 1));
+        held < calls_max.saturating_sub(CALLS_FOR_DEVICE).max(1).saturating_sub(taken)
+    }
+
     pub(crate) fn insert(&mut self, handle: CallHandle, purpose: Purpose) {
         self.under_way.insert(handle, purpose);
     }
@@ -84,6 +112,9 @@ impl<F: Flash> Node<F> {
         waiter: Waiter,
         answered: bool,
     ) {
+        if !self.kernel.awaits(waiter.call()) {
+            return;
+        }
         let error = if answered { HostError::NotFound } else { HostError::Unreachable };
         match waiter {
             Waiter::Call(call) => match self.locate(moment, &call.target) {
@@ -106,9 +137,9 @@ impl<F: Flash> Node<F> {
     ) {
         match self.outbound.under_way.remove(&handle) {
             None => {}
-            Some(Purpose::Machine(id, peer)) => {
+            Some(Purpose::Machine { id, to, .. }) => {
                 if let Err(failure) = &result {
-                    self.doubt(&peer, *failure);
+                    self.doubt(&to, *failure);
                 }
                 self.kernel.complete(moment.now, id, result.map_err(host_error));
             }
@@ -153,11 +184,14 @@ impl<F: Flash> Node<F> {
     }
 
     fn send(&mut self, moment: &mut Moment<'_>, call: OutgoingCall, route: Route) {
+        if !self.outbound.has_room_for(call.from, self.config.rpc.calls_max) {
+            return self.kernel.complete(moment.now, call.id, Err(HostError::Full));
+        }
         let outgoing = tenure_rpc::OutgoingCall {
             function: call.function,
             parameter: call.parameter,
             deadline: call.deadline,
-            attempts: call.attempts,
+            attempts: call.attempts.saturating_mul(SENDS_PER_ATTEMPT),
         };
         let sent = self.endpoint.call(
             moment.now,
@@ -169,7 +203,10 @@ impl<F: Flash> Node<F> {
             outgoing,
         );
         match sent {
-            Ok(handle) => self.outbound.insert(handle, Purpose::Machine(call.id, route.key)),
+            Ok(handle) => {
+                let purpose = Purpose::Machine { id: call.id, from: call.from, to: route.key };
+                self.outbound.insert(handle, purpose);
+            }
             Err(error) => self.kernel.complete(moment.now, call.id, Err(not_sent(error))),
         }
     }
@@ -178,9 +215,10 @@ impl<F: Flash> Node<F> {
         self.kernel.complete(moment.now, id, Ok(Some(route.key.0.to_vec())));
     }
 
-    /// Forgets where a machine was thought to be if it isn't there.
+    /// Forgets where a machine was thought to be if it isn't there. A deadline that passed shows
+    /// nothing: a tenant could choose it too short and make the device forget what others need.
     fn doubt(&mut self, peer: &PublicKey, failure: Failure) {
-        if matches!(failure, Failure::Unreachable | Failure::NoSuchMachine | Failure::Deadline) {
+        if matches!(failure, Failure::Unreachable | Failure::NoSuchMachine) {
             self.peers.forget(peer);
             self.directory.forget(peer);
         }

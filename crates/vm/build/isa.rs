@@ -396,6 +396,11 @@ fn constants_and_copies(list: &mut Vec<Instruction>) {
     for (name, source, expression, result) in UNARY {
         list.push(unary(name, source, expression, result));
     }
+    // Copies come in rows, before calls and where loops hand their variables on.
+    let (form, _) = Form::new("copy32_pair").source("a", 's', 32).operand(Operand::Destination);
+    let form = form.line("s.write32(2, a);").source("b", 's', 32);
+    let (form, _) = form.operand(Operand::Destination);
+    list.push(form.line("s.write32(4, b);").next());
     list.push(Form::new("copy_a").line("let r = s.accumulator;").result('s', 32, false).next());
     for (name, operand, read) in
         [("const16", Operand::Immediate16, "immediate"), ("const32", Operand::Immediate32, "wide")]
@@ -481,7 +486,9 @@ fn memory(list: &mut Vec<Instruction>) {
         list.push(form.result(result, 32, true).next());
     }
     for (name, bytes, width) in STORES {
-        for forms in if width == 32 { &["ss", "sa", "as"][..] } else { &["ss", "as"][..] } {
+        for forms in
+            if width == 32 { &["ss", "sa", "as", "si", "ai"][..] } else { &["ss", "as"][..] }
+        {
             let forms: Vec<char> = forms.chars().collect();
             let (form, at) = Form::new(&format!("{name}.{}{}", forms[0], forms[1]))
                 .source("address", forms[0], 32)

@@ -290,10 +290,15 @@ impl Instance {
         if image.token != self.token {
             return Err(CallError::ForeignImage);
         }
-        let signature = image.signature(function).ok_or(CallError::UnknownFunction)?;
         let entry = image.function_entry(function.0).ok_or(CallError::UnknownFunction)?;
-        if !signature.params().eq(arguments.iter().map(|argument| argument.value_type())) {
+        if arguments.len() != entry.params as usize {
             return Err(CallError::Arguments);
+        }
+        if !arguments.is_empty() {
+            let signature = image.signature_of(&entry).ok_or(CallError::UnknownFunction)?;
+            if !signature.params().eq(arguments.iter().map(|argument| argument.value_type())) {
+                return Err(CallError::Arguments);
+            }
         }
         let stack = &mut self.slots[self.globals..];
         let Some(frame) = stack.get_mut(..entry.frame_bytes as usize / 8) else {
@@ -304,7 +309,10 @@ impl Instance {
             *slot = argument.to_slot();
         }
         // A link of zero ends the call.
-        frame[link..=link + entry.zeros as usize].fill(0);
+        frame[link] = 0;
+        if entry.zeros > 0 {
+            frame[link + 1..=link + entry.zeros as usize].fill(0);
+        }
         self.entry = function.0;
         self.pc = entry.code;
         self.frame = 0;
@@ -333,8 +341,8 @@ impl Instance {
             Status::Waiting { function, .. } => return Outcome::HostCall { function },
             Status::Trapped { kind } => return self.trap(image, kind),
         }
-        const BUDGET_MAX: u64 = i64::MAX as u64 / 2;
-        let given = fuel.saturating_mul(UNIT_BYTES).min(BUDGET_MAX);
+        const FUEL_MAX: u64 = 1 << 60;
+        let given = (*fuel).min(FUEL_MAX) * UNIT_BYTES;
         let mut left = given as i64 - self.debt as i64;
         self.debt = 0;
         let once = left < WINDOW_BYTES;

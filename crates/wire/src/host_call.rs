@@ -6,7 +6,8 @@
 //!
 //! A machine imports these functions from the wasm module [`MODULE`]. On the wasm side a `Text`,
 //! `Bytes`, `Optional` or `Buffer` is two `i32` parameters, a pointer and a length in bytes; a
-//! `Word` is an `i32`. Guest pointers are allegations: they are checked at each use, by [`guest`].
+//! `Word` is an `i32`. Guest pointers are allegations: they are checked at each use, by
+//! [`GuestBytes`] and its kin.
 
 mod guest;
 mod table;

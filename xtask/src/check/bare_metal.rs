@@ -15,15 +15,18 @@ const FORBIDDEN: [&str; 8] =
 
 /// Builds each such crate alone, so that no other crate lends it a feature.
 pub(super) fn build(root: &Path) -> Result<Verdict> {
+    let packages = workspace::bare_metal_packages(root)?;
+    let mut commands = Vec::new();
     for target in BARE_METAL_TARGETS {
         let toolchain = toolchain::for_target(target)
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
-        for package in workspace::bare_metal_packages(root)? {
+        for package in &packages {
             let mut command = toolchain.cargo(root, "build", target);
-            process::run(command.args(["--quiet", "--lib", "--package", &package.name]))
-                .with_context(|| format!("{} does not build for {target}", package.name))?;
+            command.args(["--quiet", "--lib", "--package", &package.name]);
+            commands.push(command);
         }
     }
+    process::run_all(commands)?;
     Ok(Verdict::Passed)
 }
 

@@ -51,7 +51,7 @@ pub(super) fn clippy(root: &Path, fix: bool) -> Result<Verdict> {
 /// The products go to the main workspace's folder, so that what several use is compiled once.
 fn clippy_in(root: &Path, folder: &Path, arguments: &[&str]) -> Command {
     let mut command = process::cargo(folder);
-    command.arg("clippy").args(arguments);
+    command.args(["clippy", "--keep-going"]).args(arguments);
     command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));
     command
 }
@@ -59,7 +59,7 @@ fn clippy_in(root: &Path, folder: &Path, arguments: &[&str]) -> Command {
 pub(super) fn rustdoc(root: &Path) -> Result<Verdict> {
     process::run(
         process::cargo(root)
-            .args(["doc", "--workspace", "--no-deps"])
+            .args(["doc", "--workspace", "--no-deps", "--keep-going"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     Ok(Verdict::Passed)

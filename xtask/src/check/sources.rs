@@ -33,7 +33,7 @@ pub(super) fn check(root: &Path) -> Result<Verdict> {
         }
     }
     if !faults.is_empty() {
-        bail!("\n  {}", faults.join("\n  "));
+        bail!("missing in the sources:\n  {}", faults.join("\n  "));
     }
     Ok(Verdict::Passed)
 }

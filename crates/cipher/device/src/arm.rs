@@ -15,8 +15,9 @@ global_asm!(
     fault = sym fault,
 );
 
-/// SysTick's clock is 25 MHz; under `-icount shift=0` an instruction takes a nanosecond.
-const INSTRUCTIONS_PER_TICK: u32 = 40;
+/// How far two counts of the same work may differ: SysTick's clock is 25 MHz; under
+/// `-icount shift=0` an instruction takes a nanosecond.
+pub const INSTRUCTIONS_PER_TICK: u32 = 40;
 
 #[unsafe(no_mangle)]
 extern "C" fn start() -> ! {
@@ -49,8 +50,7 @@ pub fn backends() -> [&'static dyn Backend; 1] {
 pub fn instructions(work: impl FnOnce()) -> u32 {
     let before = ticks();
     work();
-    before.wrapping_sub(ticks()).wrapping_mul(INSTRUCTIONS_PER_TICK)
-        & (0x00ff_ffff * INSTRUCTIONS_PER_TICK)
+    (before.wrapping_sub(ticks()) & 0x00ff_ffff) * INSTRUCTIONS_PER_TICK
 }
 
 /// Counts down.

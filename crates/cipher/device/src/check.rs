@@ -1,7 +1,11 @@
 //! One backend against the portable one: lengths, alignments, rounds, counters, edge values.
 
+use core::hint::black_box;
+
 use tenure_cipher::backend::{Backend, portable::Portable};
 use tenure_cipher::{Form, Ietf, PolyState, State};
+
+use crate::machine;
 
 const BLOCKS_MAX: usize = 9;
 
@@ -26,7 +30,31 @@ pub fn check(backend: &dyn Backend) -> Result<(), &'static str> {
             check_absorb(backend, &mut numbers, blocks, offset, true)?;
         }
     }
-    check_aead(backend, &mut numbers)
+    check_aead(backend, &mut numbers)?;
+    check_time(backend, &mut numbers)
+}
+
+/// Keys and texts of all zeros, all ones and neither take the same number of instructions.
+fn check_time(backend: &dyn Backend, numbers: &mut Numbers) -> Result<(), &'static str> {
+    let mut counts = [0; 8];
+    for (round, count) in counts.iter_mut().enumerate() {
+        let mut byte = || match round {
+            0 => 0,
+            1 => 0xff,
+            _ => numbers.next() as u8,
+        };
+        let (mut key, mut text) = ([0; 32], [0; 1000]);
+        key.iter_mut().chain(&mut text).for_each(|place| *place = byte());
+        let state = Ietf::state::<10>(&key, &[9; 12]);
+        *count = machine::instructions(|| {
+            black_box(backend.seal(black_box(&state), &[], black_box(&mut text)));
+        });
+    }
+    let (most, least) = (counts.iter().max(), counts.iter().min());
+    match (most, least) {
+        (Some(most), Some(least)) if most - least <= machine::INSTRUCTIONS_PER_TICK => Ok(()),
+        _ => Err("the number of instructions depends on a secret"),
+    }
 }
 
 fn check_xor(

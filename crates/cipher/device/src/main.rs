@@ -11,12 +11,11 @@ mod check;
 mod count;
 mod print;
 
-
 /// Runs everything; the machine's start code calls it with a stack and nothing else.
 fn run() -> Result<(), &'static str> {
+    check(&tenure_cipher::backend::portable::Portable)?;
     for backend in machine::backends() {
-        check::check(backend)?;
-        print::line(&["check ", backend.name(), " ok"], &[]);
+        check(backend)?;
     }
     count::count(&tenure_cipher::backend::portable::Portable);
     for backend in machine::backends() {
@@ -25,6 +24,13 @@ fn run() -> Result<(), &'static str> {
     #[cfg(feature = "peers")]
     count::peers::count();
     Ok(())
+}
+
+fn check(backend: &dyn tenure_cipher::backend::Backend) -> Result<(), &'static str> {
+    let result = check::check(backend);
+    let verdict = if result.is_ok() { " ok" } else { " failed" };
+    print::line(&["check ", backend.name(), verdict], &[]);
+    result
 }
 
 /// Ends the run, with the reason if it failed.

@@ -3,5 +3,6 @@
 mod budgets;
 mod calls;
 mod faults;
+mod hostile;
 mod keeping;
 mod world;

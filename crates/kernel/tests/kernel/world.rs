@@ -6,8 +6,8 @@ use std::time::Duration;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
-    Config, DeliverError, Draft, Effect, InstallError, Installation, Kernel, MachineRecord, Ran,
-    Ticket, World, host_functions,
+    Config, DeliverError, Draft, Effect, IncomingCall, InstallError, Installation, Kernel,
+    MachineRecord, Ran, Ticket, World, host_functions,
 };
 use tenure_store::{Store, ValueKind};
 use tenure_vm::{Limits, translate_bound};
@@ -34,6 +34,8 @@ const PRELUDE: &str = r#"
     (param i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32 i32) (result i32)))
   (import "tenure" "sleep_ms" (func $sleep_ms (param i32)))
   (import "tenure" "yield_now" (func $yield_now))
+  (import "tenure" "random" (func $random (param i32 i32) (result i32)))
+  (import "tenure" "tree_list" (func $tree_list (param i32 i32 i32 i32) (result i32)))
   (import "tenure" "peers" (func $peers (param i32 i32 i32) (result i32)))
   (import "tenure" "abort" (func $abort (param i32 i32)))
   (import "tenure" "fail" (func $fail))
@@ -178,7 +180,10 @@ impl Device {
         self.tickets += 1;
         let parameter = parameter.map(<[u8]>::to_vec);
         let ticket = Ticket(self.tickets);
-        self.kernel.deliver(to, Some(key(99)), function, parameter, ticket)?;
+        let deadline = self.now + Duration::from_secs(60);
+        let function = function.to_string();
+        let call = IncomingCall { to, caller: Some(key(99)), function, parameter, deadline };
+        self.kernel.deliver(self.now, call, ticket)?;
         Ok(self.tickets)
     }
 

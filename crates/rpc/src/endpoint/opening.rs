@@ -43,10 +43,16 @@ const CLOCK_DRIFT: u32 = 1_000;
 impl<A: Clone + Eq + Hash> Endpoint<A> {
     // The initiator.
 
-    /// Begins a handshake with a peer unless one is under way.
+    /// Begins a handshake with a peer. One that is under way, with where the peer was before, goes
+    /// on at `route`: a peer that moved isn't waited for at its old place.
     pub(super) fn open(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair, route: A) {
         let Some(peer) = self.peer(pair) else { return };
-        if peer.handshake.is_none() {
+        if let Some(handshake) = &mut peer.handshake {
+            if handshake.route != route {
+                handshake.route = route;
+                self.send_handshake_again(now, entropy, pair);
+            }
+        } else {
             peer.handshake = Some(Handshake {
                 step: Step::Idle,
                 route,
@@ -65,7 +71,8 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// Begins a handshake because a peer seems to have lost its sessions, though not too often.
     pub(super) fn doubt(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair, route: A) {
         let Some(peer) = self.peer(pair) else { return };
-        if peer.last_doubt.is_none_or(|last| now.since(last) >= DOUBT_PERIOD) {
+        let elsewhere = peer.handshake.as_ref().is_some_and(|one| one.route != route);
+        if elsewhere || peer.last_doubt.is_none_or(|last| now.since(last) >= DOUBT_PERIOD) {
             peer.last_doubt = Some(now);
             self.open(now, entropy, pair, route);
         }
@@ -220,6 +227,13 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 None => return self.close_handshake(pair),
             },
         }
+        self.send_handshake_again(now, entropy, pair);
+    }
+
+    /// Sends the current message of a handshake again, or another if the peer's epoch is another.
+    fn send_handshake_again(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
+        let Some(peer) = self.peer(pair) else { return };
+        let Some(handshake) = &peer.handshake else { return };
         let holds = match &handshake.step {
             Step::Idle => false,
             Step::Probing { .. } => peer.epoch.is_none(),

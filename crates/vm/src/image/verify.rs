@@ -53,15 +53,15 @@ fn sections_hold(image: &Image<'_>) -> bool {
         && (footer.pages_min as u64) << footer.page_shift <= 1 << 32
         && (footer.start == super::NONE || footer.start < footer.functions.count)
         && (0..footer.functions.count).all(|index| {
-            image.signature(super::FunctionIndex(index)).is_some_and(|signature| {
-                image.function_entry(index).is_some_and(|entry| {
-                    signature.params().len() == entry.params as usize
-                        && signature.results().len() == entry.results as usize
-                })
+            image.function_entry(index).is_some_and(|entry| {
+                (entry.canonical as u32) < footer.types.count
+                    && image.arity_of_type(entry.canonical) == (entry.params, entry.results)
+                    && image.signature_of(&entry).is_some()
             })
         })
         && (0..footer.globals.count).all(|index| image.global(index).is_some())
-        && (0..footer.tables.count).all(|index| image.table(index).is_some())
+        && (0..footer.tables.count)
+            .all(|index| image.table(index).is_some_and(|table| table.min <= super::TABLE_MAX))
         && (0..footer.data.count).all(|index| image.data(index).is_some())
         && (0..footer.elements.count).all(|index| image.elements(index).is_some())
 }

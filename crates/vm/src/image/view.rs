@@ -305,11 +305,19 @@ impl<'a> Image<'a> {
 
     /// Parameters and results of a function.
     pub fn signature(&self, function: FunctionIndex) -> Option<FunctionType<'a>> {
-        let entry = self.function_entry(function.0)?;
+        self.signature_of(&self.function_entry(function.0)?)
+    }
+
+    /// Numbers of parameters and results of a type.
+    pub(crate) fn arity_of_type(&self, canonical: u16) -> (u16, u16) {
+        let at = self.footer.types.at as usize + canonical as usize * TYPE_BYTES;
+        (half(self.bytes, at + 4), half(self.bytes, at + 6))
+    }
+
+    pub(crate) fn signature_of(&self, entry: &FunctionEntry) -> Option<FunctionType<'a>> {
         let at = self.footer.types.at as usize + entry.canonical as usize * TYPE_BYTES;
         let from = word(self.bytes, at) as usize;
-        let (params, results) =
-            (half(self.bytes, at + 4) as usize, half(self.bytes, at + 6) as usize);
+        let (params, results) = (entry.params as usize, entry.results as usize);
         let types = self.bytes.get(from..from.checked_add(params + results)?)?;
         Some(FunctionType::new(&types[..params], &types[params..]))
     }
@@ -342,14 +350,16 @@ impl<'a> Image<'a> {
             return None;
         }
         let at = self.footer.functions.at as usize + function as usize * FUNCTION_BYTES;
+        let bytes: &[u8; FUNCTION_BYTES] = self.bytes.get(at..)?.first_chunk()?;
+        let field = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
         Some(FunctionEntry {
-            code: word(self.bytes, at),
-            frame_bytes: half(self.bytes, at + 4),
-            link: half(self.bytes, at + 6),
-            zeros: half(self.bytes, at + 8),
-            canonical: half(self.bytes, at + 10),
-            params: half(self.bytes, at + 12),
-            results: half(self.bytes, at + 14),
+            code: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
+            frame_bytes: field(4),
+            link: field(6),
+            zeros: field(8),
+            canonical: field(10),
+            params: field(12),
+            results: field(14),
         })
     }
 

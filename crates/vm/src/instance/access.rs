@@ -21,6 +21,8 @@ enum Place {
     Slot(u8),
     /// Address in the instruction.
     Immediate,
+    /// Operand of the instruction that is the value.
+    Constant(u8),
 }
 
 /// Bytes and sign of loads in their order.
@@ -32,7 +34,7 @@ const STORES: [u8; 3] = [4, 1, 2];
 fn access(opcode: u16) -> Option<Access> {
     const LAST_LOAD: u16 = isa::LOAD16_U_A_S;
     const LAST_LOAD64: u16 = isa::LOAD64_32_U;
-    const LAST_STORE: u16 = isa::STORE16_AS;
+    const LAST_STORE: u16 = isa::STORE16_AI;
     Some(match opcode {
         isa::LOAD32_S_A..=LAST_LOAD => {
             let index = opcode - isa::LOAD32_S_A;
@@ -54,12 +56,14 @@ fn access(opcode: u16) -> Option<Access> {
         }
         isa::STORE32_SS..=LAST_STORE => {
             let index = opcode - isa::STORE32_SS;
-            let (address, value) = match index % 3 {
+            let (address, value) = match index % 5 {
                 0 => (Place::Slot(1), Place::Slot(2)),
                 1 => (Place::Slot(1), Place::Accumulator),
-                _ => (Place::Accumulator, Place::Slot(1)),
+                2 => (Place::Accumulator, Place::Slot(1)),
+                3 => (Place::Slot(1), Place::Constant(2)),
+                _ => (Place::Accumulator, Place::Constant(1)),
             };
-            let bytes = STORES[index as usize / 3];
+            let bytes = STORES[index as usize / 5];
             Access { bytes, signed: false, store: true, wide: false, address, value }
         }
         isa::STORE64_SS | isa::STORE64_AS => {
@@ -82,6 +86,7 @@ impl Instance {
         let address = match access.address {
             Place::Accumulator => self.accumulator,
             Place::Slot(operand) => self.read(image, operand as usize),
+            Place::Constant(_) => return None,
             Place::Immediate => {
                 let low = self.unit(image, 1) as u64;
                 return Some((access, (low | (self.unit(image, 2) as u64) << 16) + 4));
@@ -110,9 +115,10 @@ impl Instance {
         let bytes = access.bytes as usize;
         let mut buffer = [0; 8];
         if access.store {
-            let value = match slot {
-                Some(index) => *self.slots.get(index)?,
-                None => self.accumulator as u64,
+            let value = match (access.value, slot) {
+                (Place::Constant(operand), _) => self.unit(image, operand as usize) as i16 as u64,
+                (_, Some(index)) => *self.slots.get(index)?,
+                _ => self.accumulator as u64,
             };
             let memory = self.memory.bytes_mut().get_mut(start..start + bytes)?;
             memory.copy_from_slice(&value.to_le_bytes()[..bytes]);

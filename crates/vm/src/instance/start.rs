@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{Instance, InstanceConfig, StartError, Status};
 use crate::{
-    image::{DataSegment, FunctionIndex, Image, NONE},
+    image::{DataSegment, FunctionIndex, Image, TABLE_MAX},
     memory::{Memory, Unavailable},
 };
 
@@ -105,12 +105,9 @@ impl Instance {
 
     /// Elements that a table may have.
     pub(crate) fn table_maximum(image: &Image<'_>, table: u32) -> u32 {
-        image.table(table).map_or(0, |table| if table.max == NONE { TABLE_MAX } else { table.max })
+        image.table(table).map_or(0, |table| table.max.min(TABLE_MAX))
     }
 }
-
-/// Elements of a table without a declared maximum.
-const TABLE_MAX: u32 = 10_000_000;
 
 fn zeroed<T: Copy + Default>(count: usize) -> Result<Vec<T>, StartError> {
     let mut list = Vec::new();

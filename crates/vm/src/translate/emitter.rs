@@ -87,6 +87,20 @@ impl Emitter {
         self.produced = Produced::Nothing;
     }
 
+    /// Whether the last instruction is `opcode`, with a result that nothing else has used.
+    pub(super) fn just_emitted(&self, opcode: u16) -> bool {
+        self.produced == Produced::Slot
+            && isa::unit_at(&self.code, self.last) == Some(opcode * OPCODE_SCALE)
+    }
+
+    /// Makes the last instruction another one with more operands.
+    pub(super) fn extend(&mut self, opcode: u16, operands: &[u16]) {
+        self.code[self.last..self.last + 2].copy_from_slice(&(opcode * OPCODE_SCALE).to_le_bytes());
+        for &operand in operands {
+            self.unit(operand);
+        }
+    }
+
     /// The last instruction's result goes to `slot`, in addition to the accumulator.
     pub(super) fn direct_to_slot(&mut self, slot: u16) {
         let opcode =

@@ -138,6 +138,17 @@ impl Body<'_, '_> {
             self.perform(address_from_accumulator, &[value, bytes as u16 - 1]);
             return;
         };
+        if let (Source::Constant(constant), false) = (self.source(value), wide)
+            && let Ok(constant) = i16::try_from(constant)
+        {
+            if self.is_in_accumulator(address) {
+                self.perform(instruction + 4, &[constant as u16, reach]);
+            } else {
+                let address = self.slot(address);
+                self.perform(instruction + 3, &[address, constant as u16, reach]);
+            }
+            return;
+        }
         let value_in_accumulator = !wide && self.is_in_accumulator(value);
         if self.is_in_accumulator(address) {
             let value = self.slot(value);

@@ -264,6 +264,8 @@ impl Body<'_, '_> {
             self.emitter.emit(isa::COPY64, &[from, to]);
         } else if self.mirror == Some(from) {
             self.emitter.emit(isa::COPY_A, &[to]);
+        } else if self.emitter.just_emitted(isa::COPY32) {
+            self.emitter.extend(isa::COPY32_PAIR, &[from, to]);
         } else {
             self.emitter.emit(isa::COPY32, &[from, to]);
         }

@@ -94,23 +94,26 @@ fn together<'a>(
 }
 
 macro_rules! rotate {
-    ($x:expr, 16) => {
-        _mm256_shuffle_epi8($x, bytes_by_2())
+    ($x:expr, 16, $by_2:ident) => {
+        _mm256_shuffle_epi8($x, $by_2)
     };
-    ($x:expr, 8) => {
+    ($x:expr, 8, $by_2:ident) => {
         _mm256_shuffle_epi8($x, bytes_by_1())
     };
-    ($x:expr, $n:literal) => {{
+    ($x:expr, $n:literal, $by_2:ident) => {{
         let x = $x;
         _mm256_or_si256(_mm256_slli_epi32::<$n>(x), _mm256_srli_epi32::<{ 32 - $n }>(x))
     }};
 }
 
-/// Rotates each word left by 16 bits.
+/// Rotates each word left by 16 bits. Hidden from the compiler, which makes two shuffles of it
+/// where it knows what the bytes are.
 #[inline]
 #[target_feature(enable = "avx2")]
 fn bytes_by_2() -> __m256i {
-    _mm256_broadcastsi128_si256(_mm_setr_epi8(2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13))
+    core::hint::black_box(_mm256_broadcastsi128_si256(_mm_setr_epi8(
+        2, 3, 0, 1, 6, 7, 4, 5, 10, 11, 8, 9, 14, 15, 12, 13,
+    )))
 }
 
 /// Rotates each word left by 8 bits.
@@ -120,34 +123,36 @@ fn bytes_by_1() -> __m256i {
     _mm256_broadcastsi128_si256(_mm_setr_epi8(3, 0, 1, 2, 7, 4, 5, 6, 11, 8, 9, 10, 15, 12, 13, 14))
 }
 
-/// Four quarter rounds step by step, so that each instruction has three independent neighbours.
+/// Quarter rounds step by step, so that each instruction has independent neighbours. Two at a time:
+/// more would need more scratch registers than there are.
 macro_rules! quarters {
-    ($x:ident, $([$a:literal $b:literal $c:literal $d:literal])*) => {
+    ($x:ident, $by_2:ident, $([$a:literal $b:literal $c:literal $d:literal])*) => {
         $($x[$a] = _mm256_add_epi32($x[$a], $x[$b]);)*
-        $($x[$d] = rotate!(_mm256_xor_si256($x[$d], $x[$a]), 16);)*
+        $($x[$d] = rotate!(_mm256_xor_si256($x[$d], $x[$a]), 16, $by_2);)*
         $($x[$c] = _mm256_add_epi32($x[$c], $x[$d]);)*
-        $($x[$b] = rotate!(_mm256_xor_si256($x[$b], $x[$c]), 12);)*
+        $($x[$b] = rotate!(_mm256_xor_si256($x[$b], $x[$c]), 12, $by_2);)*
         $($x[$a] = _mm256_add_epi32($x[$a], $x[$b]);)*
-        $($x[$d] = rotate!(_mm256_xor_si256($x[$d], $x[$a]), 8);)*
+        $($x[$d] = rotate!(_mm256_xor_si256($x[$d], $x[$a]), 8, $by_2);)*
         $($x[$c] = _mm256_add_epi32($x[$c], $x[$d]);)*
-        $($x[$b] = rotate!(_mm256_xor_si256($x[$b], $x[$c]), 7);)*
+        $($x[$b] = rotate!(_mm256_xor_si256($x[$b], $x[$c]), 7, $by_2);)*
     };
 }
 
 #[target_feature(enable = "avx2")]
 fn eight_blocks(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LANES]) {
     let mut input = [_mm256_setzero_si256(); 16];
-    for i in 0..16 {
-        input[i] = _mm256_set1_epi32(state.0[i] as i32);
+    for (lanes, word) in input.iter_mut().zip(&state.0) {
+        *lanes = _mm256_set1_epi32(*word as i32);
     }
     let lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
     input[12] = _mm256_add_epi32(_mm256_set1_epi32(counter as i32), lanes);
     let mut x = input;
+    let by_2 = bytes_by_2();
     for _ in 0..double_rounds {
-        quarters!(x, [0 4 8 12] [1 5 9 13]);
-        quarters!(x, [2 6 10 14] [3 7 11 15]);
-        quarters!(x, [0 5 10 15] [1 6 11 12]);
-        quarters!(x, [2 7 8 13] [3 4 9 14]);
+        quarters!(x, by_2, [0 4 8 12] [1 5 9 13]);
+        quarters!(x, by_2, [2 6 10 14] [3 7 11 15]);
+        quarters!(x, by_2, [0 5 10 15] [1 6 11 12]);
+        quarters!(x, by_2, [2 7 8 13] [3 4 9 14]);
     }
     for i in 0..16 {
         x[i] = _mm256_add_epi32(x[i], input[i]);
@@ -218,23 +223,24 @@ fn rows<'a, const PAIRS: usize>(
         *id = _mm256_add_epi32(*id, counters);
     }
     let (mut a, mut b, mut c, mut d) = ([ia; PAIRS], [ib; PAIRS], [ic; PAIRS], id);
+    let by_2 = bytes_by_2();
     macro_rules! round {
         () => {
             for i in 0..PAIRS {
                 a[i] = _mm256_add_epi32(a[i], b[i]);
-                d[i] = rotate!(_mm256_xor_si256(d[i], a[i]), 16);
+                d[i] = rotate!(_mm256_xor_si256(d[i], a[i]), 16, by_2);
             }
             for i in 0..PAIRS {
                 c[i] = _mm256_add_epi32(c[i], d[i]);
-                b[i] = rotate!(_mm256_xor_si256(b[i], c[i]), 12);
+                b[i] = rotate!(_mm256_xor_si256(b[i], c[i]), 12, by_2);
             }
             for i in 0..PAIRS {
                 a[i] = _mm256_add_epi32(a[i], b[i]);
-                d[i] = rotate!(_mm256_xor_si256(d[i], a[i]), 8);
+                d[i] = rotate!(_mm256_xor_si256(d[i], a[i]), 8, by_2);
             }
             for i in 0..PAIRS {
                 c[i] = _mm256_add_epi32(c[i], d[i]);
-                b[i] = rotate!(_mm256_xor_si256(b[i], c[i]), 7);
+                b[i] = rotate!(_mm256_xor_si256(b[i], c[i]), 7, by_2);
             }
         };
     }

@@ -126,8 +126,8 @@ fn long(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LO
     let lanes = _mm512_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15);
     let counters = |first: u32| _mm512_add_epi32(_mm512_set1_epi32(first as i32), lanes);
     let mut x = [_mm512_setzero_si512(); 16];
-    for i in 0..16 {
-        x[i] = _mm512_set1_epi32(state.0[i] as i32);
+    for (lanes, word) in x.iter_mut().zip(&state.0) {
+        *lanes = _mm512_set1_epi32(*word as i32);
     }
     let mut y = x;
     x[12] = counters(counter);

@@ -71,8 +71,8 @@ fn absorb_groups(
     let (mut even, mut odd) = ([zero; 3], [zero; 3]);
     let (first, pairs) = groups.split_at(2 - groups.len() % 2);
     let mut start = [zero; 3];
-    for i in 0..3 {
-        start[i] = _mm512_maskz_set1_epi64(1, h.0[i] as i64);
+    for (lanes, limb) in start.iter_mut().zip(h.0) {
+        *lanes = _mm512_maskz_set1_epi64(1, limb as i64);
     }
     match first {
         [only] => odd = add(start, load(only, top)),

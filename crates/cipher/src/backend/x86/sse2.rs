@@ -63,8 +63,8 @@ macro_rules! quarter {
 #[target_feature(enable = "sse2")]
 fn four_blocks(state: &State, counter: u32, double_rounds: usize, data: &mut [Block; LANES]) {
     let mut input = [_mm_setzero_si128(); 16];
-    for i in 0..16 {
-        input[i] = _mm_set1_epi32(state.0[i] as i32);
+    for (lanes, word) in input.iter_mut().zip(&state.0) {
+        *lanes = _mm_set1_epi32(*word as i32);
     }
     input[12] = _mm_add_epi32(_mm_set1_epi32(counter as i32), _mm_setr_epi32(0, 1, 2, 3));
     let mut x = input;

@@ -1,0 +1,50 @@
+//! Addresses that are taken, wrong, or where nobody listens.
+
+use crate::harness::User;
+
+#[test]
+fn busy_port_is_refused_with_the_way_out() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let busy = format!(
+        "can't listen at {}: another process listens there; stop that one, or choose another port (port 0 takes a free one)",
+        device.address
+    );
+    let second = ["device", "--data", "cellar", "--listen", &device.address];
+    assert_eq!(user.error(&second), busy);
+    assert_eq!(user.error(&["hub", "--data", "hub", "--listen", &device.address]), busy);
+    user.json(&["list", "--device", &device.address]);
+}
+
+#[test]
+fn address_that_is_none_is_refused() {
+    let user = User::new();
+    let error = user.error(&["device", "--data", "attic", "--listen", "nowhere.invalid:1"]);
+    assert!(error.starts_with("`nowhere.invalid:1` is no address"), "{error}");
+    let error = user.error(&["list", "--device", "127.0.0.1:notaport"]);
+    assert!(error.starts_with("`127.0.0.1:notaport` is no address"), "{error}");
+}
+
+#[test]
+fn silence_says_how_to_start_what_is_missing() {
+    let user = User::new();
+    let gone = user.device("attic", None);
+    let address = gone.address.clone();
+    gone.kill();
+    let device = user.error(&["list", "--device", &address]);
+    assert_eq!(
+        device,
+        format!(
+            "no device answers at {address}; is it running, and is the address right? Start one with: tenure device --data DIR --listen {address}"
+        )
+    );
+    let hub = user.error(&["list", "--all", "--hub", &address]);
+    assert_eq!(
+        hub,
+        format!(
+            "no hub answers at {address}; is it running, and is the address right? Start one with: tenure hub --data DIR --listen {address}"
+        )
+    );
+    let unnamed = user.error(&["call", "thermostat@attic", "read"]);
+    assert_eq!(unnamed, "say where the hub is with --hub or TENURE_HUB");
+}

@@ -1,0 +1,127 @@
+//! What every command owes its user: an end on Ctrl-C, JSON, help with an example, completions.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+use crate::guests::package;
+use crate::harness::{Process, User, finish, on, signal};
+
+const COMMANDS: [&str; 13] = [
+    "new",
+    "build",
+    "run",
+    "device",
+    "hub",
+    "install",
+    "remove",
+    "list",
+    "call",
+    "tree",
+    "log",
+    "key",
+    "completions",
+];
+
+#[test]
+fn ctrl_c_ends_hub_device_and_run_cleanly() {
+    let user = User::new();
+    let hub = user.hub();
+    let device = user.device("attic", Some(&hub));
+    user.install(&device, &["spinner"]);
+    assert_eq!(device.interrupt().code(), Some(0), "even while a machine spins");
+    assert_eq!(hub.interrupt().code(), Some(0));
+    let keep = ["run", &package("spinner"), "--keep", "--json"];
+    assert_eq!(Process::start(user.command(&keep)).interrupt().code(), Some(0));
+}
+
+#[test]
+fn run_shows_the_log_and_ends_when_nothing_is_left_to_do() {
+    let user = User::new();
+    let text = user.ok(&["run", &package("thermostat")]);
+    assert!(text.contains("thermostat     info    holding 21.0 degrees"), "{text}");
+}
+
+#[test]
+fn run_lets_its_machines_be_called() {
+    let user = User::new();
+    let keep = ["run", &package("counter"), "--keep", "--json"];
+    let device = Process::start(user.command(&keep));
+    assert_eq!(user.call(on(&device), &["counter", "add", "3"]), "3");
+}
+
+#[test]
+fn every_command_speaks_json() {
+    let user = User::new();
+    user.json(&["new", "greeter", "--lang", "c"]);
+    assert!(user.json(&["build", "greeter"])["digest"].is_string());
+    for line in user.ok(&["run", &package("thermostat"), "--json"]).lines() {
+        assert!(serde_json::from_str::<Value>(line).unwrap().is_object());
+    }
+    let mut hub = user.hub();
+    let device = user.device("attic", Some(&hub));
+    let at = ["--device", &device.address];
+    let json = |command: &[&str]| user.json(&[command, &at].concat());
+    assert_eq!(json(&["install", &package("thermostat")])["installed"], "thermostat");
+    hub.wait_until_listed("attic", 1);
+    assert_eq!(json(&["list"])["machines"][0]["name"], "thermostat");
+    assert_eq!(
+        user.json(&["list", "--all", "--hub", &hub.address])["machines"][0]["device"],
+        "attic"
+    );
+    assert_eq!(json(&["call", "thermostat", "read"])["result"], "21.0");
+    assert_eq!(json(&["tree", "thermostat"])["tree"]["target"]["text"], "21.0");
+    assert!(json(&["key"])["machine_key"].is_string());
+    assert!(json(&["key", "thermostat"])["key"].is_string());
+    assert!(user.json(&["key", "--own"])["tenant_key"].is_string());
+    let log = user.ok(&[&["log", "thermostat", "--json"][..], &at].concat());
+    for line in log.lines() {
+        assert_eq!(serde_json::from_str::<Value>(line).unwrap()["machine"], "thermostat");
+    }
+    assert_eq!(json(&["remove", "thermostat"])["removed"], "thermostat");
+    let mut following =
+        Process::spawn(user.command(&[&["log", "--follow", "--json"][..], &at].concat()));
+    following.wait_for_log("thermostat", "holding 21.0 degrees");
+    signal("INT", following.id());
+    assert_eq!(following.wait().code(), Some(0), "Ctrl-C is how following ends");
+}
+
+#[test]
+fn errors_are_json_too_if_asked_for() {
+    let user = User::new();
+    let output = finish(user.command(&["install", "missing.tenure", "--json"]));
+    assert_eq!(output.status.code(), Some(1));
+    let error: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert!(error["error"].as_str().unwrap().contains("can't read missing.tenure"), "{error}");
+}
+
+#[test]
+fn every_commands_help_has_an_example() {
+    let user = User::new();
+    for command in COMMANDS {
+        let help = user.ok(&[command, "--help"]);
+        assert!(help.contains(&format!("Example: tenure {command}")), "{help}");
+        let short = user.ok(&[command, "-h"]);
+        assert!(short.contains("Usage: tenure"), "{short}");
+    }
+    let help = user.ok(&["--help"]);
+    for command in COMMANDS {
+        assert!(help.contains(command), "{help}");
+    }
+}
+
+#[test]
+fn completions_are_made_for_each_shell() {
+    let user = User::new();
+    for (shell, check) in [("bash", Some("bash")), ("zsh", None), ("fish", None)] {
+        let script = user.ok(&["completions", shell]);
+        for command in COMMANDS {
+            assert!(script.contains(command), "{shell} doesn't complete {command}");
+        }
+        if let Some(check) = check {
+            let path = user.path("completions");
+            std::fs::write(&path, &script).unwrap();
+            assert!(Command::new(check).arg("-n").arg(&path).status().unwrap().success());
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! The packages that the tests install, built once by the real command.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+
+/// Where the package of an example machine, or of `probe`, stands.
+pub(crate) fn package(name: &str) -> String {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    let folder = BUILT.get_or_init(build_all);
+    let path = folder.join(format!("{name}.tenure"));
+    assert!(path.exists(), "no test builds {name}");
+    path.into_os_string().into_string().unwrap()
+}
+
+fn build_all() -> PathBuf {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devices");
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let apps = ["counter", "crasher", "dashboard", "nihilo-a", "nihilo-b", "spinner", "thermostat"];
+    for app in apps {
+        build(&here.join("../../apps").join(app), &folder, app);
+    }
+    build(&here.join("tests/devices/probe"), &folder, "probe");
+    folder
+}
+
+/// Builds a copy, so that nothing appears in the sources.
+fn build(source: &Path, folder: &Path, name: &str) {
+    copy(source, &folder.join(name));
+    let package = format!("{name}.tenure");
+    let output = Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["build", name, "-o", &package])
+        .current_dir(folder)
+        .env("TENURE_HOME", folder.join("tenant"))
+        .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"))
+        .output()
+        .unwrap();
+    assert!(
+        output.status.success(),
+        "{name} can't be built; `cargo xtask test` installs what building takes.\n{}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+}
+
+fn copy(from: &Path, to: &Path) {
+    std::fs::create_dir_all(to).unwrap();
+    for entry in std::fs::read_dir(from).unwrap() {
+        let entry = entry.unwrap();
+        let name = entry.file_name();
+        if entry.file_type().unwrap().is_file() {
+            std::fs::copy(entry.path(), to.join(&name)).unwrap();
+        } else if name != "target" && name != ".tenure" {
+            copy(&entry.path(), &to.join(&name));
+        }
+    }
+}

@@ -1,0 +1,14 @@
+//! Devices, a hub and the command `tenure` as real processes on loopback.
+
+mod addresses;
+mod commands;
+mod faults;
+mod flash;
+mod guests;
+mod harness;
+mod kill;
+mod nat;
+mod packages;
+mod peers;
+mod skeleton;
+mod wire_tap;

@@ -1,0 +1,144 @@
+//! A middlebox between one device and everybody else, which sees, repeats and alters datagrams.
+//!
+//! The device takes it for the hub, and the hub sees the device at its outer address; so do all
+//! who ask the hub. Everyone outside has a socket of their own on the inside, so that answers find
+//! their way back.
+
+use std::collections::HashMap;
+use std::net::{SocketAddr, UdpSocket};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// How long a thread waits for a datagram before it looks whether the test is over.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What becomes of a datagram: the datagrams that go on in its place.
+pub(crate) type Alter = fn(number: usize, datagram: &[u8]) -> Vec<Vec<u8>>;
+
+/// Lets everything through.
+pub(crate) fn unaltered(_: usize, datagram: &[u8]) -> Vec<Vec<u8>> {
+    vec![datagram.to_vec()]
+}
+
+/// The middlebox; ends when dropped.
+pub(crate) struct Nat {
+    inner: Arc<Inner>,
+}
+
+struct Inner {
+    hub: SocketAddr,
+    /// What outsiders see.
+    outer: UdpSocket,
+    /// The inside socket for each outsider, and the device once it has spoken.
+    inside: Mutex<HashMap<SocketAddr, Arc<UdpSocket>>>,
+    device: Mutex<Option<SocketAddr>>,
+    seen: Mutex<Vec<Seen>>,
+    alter: Alter,
+    over: AtomicBool,
+}
+
+/// A datagram that crossed, as it came.
+#[derive(Clone)]
+pub(crate) struct Seen {
+    /// The outsider.
+    pub(crate) peer: SocketAddr,
+    pub(crate) to_device: bool,
+    pub(crate) bytes: Vec<u8>,
+}
+
+impl Nat {
+    /// A middlebox before this hub.
+    pub(crate) fn before(hub: SocketAddr, alter: Alter) -> Self {
+        let inner = Arc::new(Inner {
+            hub,
+            outer: socket(),
+            inside: Mutex::default(),
+            device: Mutex::default(),
+            seen: Mutex::default(),
+            alter,
+            over: AtomicBool::new(false),
+        });
+        inner.inside_of(hub);
+        let reader = Arc::clone(&inner);
+        std::thread::spawn(move || {
+            let outer = reader.outer.try_clone().unwrap();
+            reader.read(&outer, |peer, bytes| reader.pass(peer, true, bytes));
+        });
+        Self { inner }
+    }
+
+    /// What the device is told to be the hub's address.
+    pub(crate) fn hub_address(&self) -> String {
+        self.inner.inside_of(self.inner.hub).local_addr().unwrap().to_string()
+    }
+
+    /// All that crossed so far.
+    pub(crate) fn seen(&self) -> Vec<Seen> {
+        self.inner.seen.lock().unwrap().clone()
+    }
+
+    /// Sends the device a datagram as if it came from `peer`.
+    pub(crate) fn inject(&self, peer: SocketAddr, bytes: &[u8]) {
+        self.inner.forward(peer, true, bytes);
+    }
+}
+
+impl Drop for Nat {
+    fn drop(&mut self) {
+        self.inner.over.store(true, Ordering::Relaxed);
+    }
+}
+
+impl Inner {
+    /// The inside socket for an outsider, with a thread that reads what the device sends there.
+    fn inside_of(self: &Arc<Self>, peer: SocketAddr) -> Arc<UdpSocket> {
+        let mut inside = self.inside.lock().unwrap();
+        let known = inside.entry(peer).or_insert_with(|| {
+            let (front, reader) = (Arc::new(socket()), Arc::clone(self));
+            let socket = Arc::clone(&front);
+            std::thread::spawn(move || {
+                reader.read(&socket, |device, bytes| {
+                    *reader.device.lock().unwrap() = Some(device);
+                    reader.pass(peer, false, bytes);
+                });
+            });
+            front
+        });
+        Arc::clone(known)
+    }
+
+    fn read(&self, socket: &UdpSocket, take: impl Fn(SocketAddr, &[u8])) {
+        let mut datagram = [0; 2048];
+        while !self.over.load(Ordering::Relaxed) {
+            if let Ok((length, from)) = socket.recv_from(&mut datagram) {
+                take(from, &datagram[..length]);
+            }
+        }
+    }
+
+    fn pass(self: &Arc<Self>, peer: SocketAddr, to_device: bool, bytes: &[u8]) {
+        let number = {
+            let mut seen = self.seen.lock().unwrap();
+            seen.push(Seen { peer, to_device, bytes: bytes.to_vec() });
+            seen.len()
+        };
+        for datagram in (self.alter)(number, bytes) {
+            self.forward(peer, to_device, &datagram);
+        }
+    }
+
+    fn forward(self: &Arc<Self>, peer: SocketAddr, to_device: bool, bytes: &[u8]) {
+        if !to_device {
+            let _ = self.outer.send_to(bytes, peer);
+        } else if let Some(device) = *self.device.lock().unwrap() {
+            let _ = self.inside_of(peer).send_to(bytes, device);
+        }
+    }
+}
+
+fn socket() -> UdpSocket {
+    let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
+    socket.set_read_timeout(Some(LOOK)).unwrap();
+    socket
+}

@@ -1,0 +1,145 @@
+//! Packages that are damaged, forged or hostile: refused with the reason, and nothing is lost.
+
+use std::path::PathBuf;
+
+use tenure_cli::home::Home;
+use tenure_package::{CodeKind, Manifest, PackageBuilder};
+
+use crate::guests::package;
+use crate::harness::{Process, User, on};
+
+/// A device with a machine that must go on as it was.
+fn device_with_counter(user: &User) -> Process {
+    let device = user.device("attic", None);
+    user.install(&device, &["counter"]);
+    assert_eq!(user.call(on(&device), &["counter", "add", "7"]), "7");
+    device
+}
+
+fn still_counts(user: &User, device: &Process) {
+    assert_eq!(user.call(on(device), &["counter", "value"]), "7");
+    let list = user.json(&["list", "--device", &device.address]);
+    assert_eq!(list["machines"].as_array().unwrap().len(), 1);
+}
+
+/// What `tenure install` says to a file with these bytes, less the file's name.
+fn complaint(user: &User, device: &Process, bytes: &[u8]) -> String {
+    let path = user.path("bad.tenure");
+    std::fs::write(&path, bytes).unwrap();
+    let path = path.to_str().unwrap();
+    let error = user.error(&["install", path, "--device", &device.address]);
+    let without = error.strip_prefix(path).and_then(|rest| rest.strip_prefix(": "));
+    without.unwrap_or_else(|| panic!("it names the file: {error}")).to_string()
+}
+
+/// A package around this code that its tenant signed, whatever the code is.
+fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
+    let manifest = Manifest {
+        name: "hostile".parse().unwrap(),
+        version: "1.0.0".parse().unwrap(),
+        description: String::new(),
+        exports: vec!["entry".into()],
+        budget: Default::default(),
+        capabilities: Default::default(),
+        code: CodeKind::WebAssembly,
+    };
+    let key = Home::at(user.home()).tenant_key().unwrap();
+    PackageBuilder::new(manifest, code).unwrap().sign(&key).unwrap()
+}
+
+fn counters_wasm() -> Vec<u8> {
+    let bytes = std::fs::read(package("counter")).unwrap();
+    tenure_package::Package::parse(&bytes).unwrap().code().to_vec()
+}
+
+#[test]
+fn damaged_package_is_refused_before_it_is_sent() {
+    let user = User::new();
+    let device = device_with_counter(&user);
+    let whole = std::fs::read(package("thermostat")).unwrap();
+    for length in [0, 3, 40, whole.len() / 2, whole.len() - 1] {
+        let error = complaint(&user, &device, &whole[..length]);
+        assert!(
+            error.contains("`tenure build`") || error.contains("build it again"),
+            "{length}: {error}"
+        );
+    }
+    let text = complaint(&user, &device, b"name = \"thermostat\"\nversion = \"0.1.0\"\n");
+    assert!(text.contains("not a package; make one with `tenure build`"), "{text}");
+    let mut flipped = whole.clone();
+    for at in [whole.len() / 2, whole.len() - 1] {
+        flipped[at] ^= 1;
+        let error = complaint(&user, &device, &flipped);
+        assert!(error.contains("signature is wrong"), "{error}");
+        flipped[at] ^= 1;
+    }
+    let missing = user.error(&["install", "missing.tenure", "--device", &device.address]);
+    assert!(
+        missing.contains("can't read missing.tenure; make it with `tenure build`"),
+        "{missing}"
+    );
+    still_counts(&user, &device);
+}
+
+/// Hostile code that somebody did sign comes as far as the device, which refuses it.
+#[test]
+fn hostile_wasm_in_a_signed_package_is_refused_by_the_device() {
+    let user = User::new();
+    let device = device_with_counter(&user);
+    let wasm = counters_wasm();
+    let magic = b"\0asm\x01\0\0\0";
+    let section = |id: u8, body: &[u8]| [&magic[..], &[id, body.len() as u8], body].concat();
+    let cases: Vec<Vec<u8>> = vec![
+        vec![],
+        magic[..5].to_vec(),
+        wasm[..wasm.len() / 2].to_vec(),
+        wasm[..wasm.len() - 1].to_vec(),
+        b"not wasm at all".to_vec(),
+        // A billion types; a section that claims four gigabytes; an unknown import.
+        section(1, &[0xFF, 0xFF, 0xFF, 0xFF, 0x03]),
+        [&magic[..], &[1, 0xFF, 0xFF, 0xFF, 0xFF, 0x0F]].concat(),
+        [section(1, &[1, 0x60, 0, 0]), vec![2, 9, 1, 1, b'x', 3, b'f', b'o', b'e', 0, 0]].concat(),
+        // A memory of 65536 pages.
+        section(5, &[1, 0, 0x80, 0x80, 0x04]),
+    ];
+    for code in cases {
+        let error = complaint(&user, &device, &signed(&user, code.clone()));
+        assert!(error.starts_with("refused: its wasm: "), "{code:02x?}: {error}");
+    }
+    still_counts(&user, &device);
+}
+
+#[test]
+fn package_that_the_device_has_no_room_for_is_refused() {
+    let user = User::new();
+    let device = device_with_counter(&user);
+    // A custom section of three megabytes, which a device takes no notice of.
+    let bytes = 3u32 << 20;
+    let mut length = [0x80; 4];
+    for (place, byte) in length.iter_mut().enumerate() {
+        *byte |= (bytes >> (7 * place)) as u8 & 0x7F;
+    }
+    length[3] &= 0x7F;
+    let mut code = [counters_wasm(), vec![0], length.to_vec(), vec![1, b'x']].concat();
+    code.resize(code.len() + bytes as usize - 2, 0);
+    let package = match std::panic::catch_unwind(|| signed(&user, code)) {
+        Ok(package) => package,
+        Err(_) => return,
+    };
+    let error = complaint(&user, &device, &package);
+    let expected = format!(
+        "the device is full: the package has {} bytes, the device takes 2097152; make room with `tenure remove`",
+        package.len()
+    );
+    assert_eq!(error, expected);
+    still_counts(&user, &device);
+}
+
+#[test]
+fn run_refuses_what_install_refuses() {
+    let user = User::new();
+    let path: PathBuf = user.path("bad.tenure");
+    std::fs::write(&path, signed(&user, b"not wasm".to_vec())).unwrap();
+    let error = user.error(&["run", path.to_str().unwrap()]);
+    assert!(error.contains("bad.tenure: refused: its wasm: "), "{error}");
+}

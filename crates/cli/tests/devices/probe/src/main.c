@@ -1,0 +1,74 @@
+/* Calls, answers and stores what a test asks for. */
+#include <tenure.h>
+
+/* Cuts the first word off `text`. */
+static char *next_word(char **text) {
+    char *word = *text;
+    char *space = word ? strchr(word, ' ') : NULL;
+    if (space) {
+        *space = 0;
+    }
+    *text = space ? space + 1 : NULL;
+    return word;
+}
+
+TENURE_EXPORT(echo) {
+    size_t length = 0;
+    char *parameter = tenure_parameter(&length);
+    tenure_reply(parameter, length);
+    free(parameter);
+}
+
+/* "TARGET FUNCTION PARAMETER": calls, waits and replies with what came, or with why nothing did. */
+TENURE_EXPORT(call) {
+    char *rest = tenure_parameter(NULL);
+    char *target = next_word(&rest);
+    char *function = next_word(&rest);
+    struct tenure_result result = tenure_call_text(target, function, rest);
+    tenure_reply_text(result.error ? tenure_error_text(result.error) : result.value);
+}
+
+/* "TARGET FUNCTION DEADLINE RETRIES": queues a call and replies at once; what comes is logged. */
+TENURE_EXPORT(queue) {
+    char *rest = tenure_parameter(NULL);
+    struct tenure_task task = {.on_success = "succeeded", .on_failure = "failed"};
+    task.target = next_word(&rest);
+    task.function = next_word(&rest);
+    task.deadline_ms = strtoul(next_word(&rest), NULL, 10);
+    task.retries = strtoul(next_word(&rest), NULL, 10);
+    int error = tenure_queue(&task);
+    tenure_reply_text(error < 0 ? tenure_error_text(error) : "queued");
+}
+
+TENURE_EXPORT(succeeded) {
+    char *parameter = tenure_parameter(NULL);
+    tenure_info("succeeded: %s", parameter ? parameter : "null");
+}
+
+TENURE_EXPORT(failed) {
+    char *parameter = tenure_parameter(NULL);
+    tenure_info("failed: %s", parameter ? parameter : "null");
+}
+
+/* Stores values as large as they may be, until there is no room: "COUNT REASON". */
+TENURE_EXPORT(fill) {
+    static uint8_t value[2048];
+    int count = 0;
+    for (int error = 0; error == 0; count++) {
+        char text[64];
+        snprintf(text, sizeof text, "big.%d", count);
+        memset(value, count, sizeof value);
+        error = tenure_tree_set(text, value, sizeof value);
+        if (error < 0) {
+            snprintf(text, sizeof text, "%d %s", count, tenure_error_text(error));
+            tenure_reply_text(text);
+            return;
+        }
+    }
+}
+
+/* Frees what `fill` stored. */
+TENURE_EXPORT(drain) {
+    int error = tenure_tree_delete("big");
+    tenure_reply_text(error < 0 ? tenure_error_text(error) : "drained");
+}

@@ -1,0 +1,137 @@
+use std::time::Duration;
+
+use tenure_node::{Hub, Notice};
+use tenure_rpc::Failure;
+use tenure_wire::control::{Answer, DeviceStatus, function};
+use tenure_wire::directory::Registered;
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Address, PublicKey};
+
+use crate::world::World;
+
+const SLEEPER: &str = r#"(func (export "sleep") (call $sleep_ms (i32.const -1)))"#;
+
+/// `ask` and `ask_briefly` call `function` of the target that is their parameter and reply with the
+/// status; `hog` queues as many such calls as it can.
+const CALLER: &str = r#"
+  (func $ask_within (param $deadline i32)
+    (i32.store (i32.const 2048) (call $call (i32.const 1024) (call $target)
+      (i32.const 0) (i32.const 8) (i32.const 0) (i32.const 0) (local.get $deadline)))
+    (drop (call $reply (i32.const 2048) (i32.const 4))))
+  (func (export "ask") (call $ask_within (i32.const 8000)))
+  (func (export "ask_briefly") (call $ask_within (i32.const 1)))
+  (func (export "hog") (local $left i32)
+    (local.set $left (i32.const 60))
+    (loop $more
+      (drop (call $queue (i32.const 1024) (call $target)
+        (i32.const 0) (i32.const 8) (i32.const 0) (i32.const 0)
+        (i32.const 8) (i32.const 0) (i32.const 8) (i32.const 0)
+        (i32.const 600000) (i32.const 0)))
+      (local.set $left (i32.sub (local.get $left) (i32.const 1)))
+      (br_if $more (local.get $left))))"#;
+
+fn target(key: &PublicKey) -> Vec<u8> {
+    format!("#{key}").into_bytes()
+}
+
+fn status(result: Result<Option<Vec<u8>>, Failure>) -> i32 {
+    i32::from_le_bytes(result.unwrap().unwrap().try_into().unwrap())
+}
+
+/// The owner asks the device how it is.
+fn ask_status(world: &mut World) -> Result<DeviceStatus, Failure> {
+    let device = world.node.device_machine();
+    let answer = world.call(0, &device, function::STATUS, Some(&[]))?;
+    let answer: Answer<DeviceStatus> = postcard::from_bytes(&answer.unwrap()).unwrap();
+    Ok(answer.unwrap())
+}
+
+#[test]
+fn a_hub_that_lies_about_the_time_stops_nothing() {
+    let hub = Hub { address: Address::Simulated(2), key: None };
+    let mut world = World::new(|config| config.hub = Some(hub));
+    let clock = world.install(
+        "clock",
+        8,
+        r#"(func (export "now")
+        (i64.store (i32.const 2048) (call $unix_time_s))
+        (drop (call $reply (i32.const 2048) (i32.const 8))))"#,
+    );
+    let hub = world.stranger();
+    for _ in 0..1000 {
+        world.tick();
+        for (handle, _) in std::mem::take(&mut world.strangers[hub].incoming) {
+            let answer = Registered { refusal: None, unix_s: u64::MAX };
+            world.reply(hub, handle, Some(postcard::to_allocvec(&answer).unwrap()));
+        }
+    }
+    assert!(world.notices.contains(&Notice::Registered));
+    world.pass(Duration::from_secs(2));
+    assert!(ask_status(&mut world).is_ok());
+    let now = world.call(0, &clock, "now", None).unwrap().unwrap();
+    assert_eq!(i64::from_le_bytes(now.try_into().unwrap()), -1, "no time that makes sense");
+}
+
+#[test]
+fn strangers_who_call_sleeping_machines_do_not_lock_the_owner_out() {
+    let mut world = World::new(|_| {});
+    let sleepers = [world.install("one", 16, SLEEPER), world.install("two", 16, SLEEPER)];
+    for _ in 0..6 {
+        let stranger = world.stranger();
+        for call in 0..4 {
+            let to = sleepers[call % 2];
+            world.start_call(stranger, &to, "sleep", None, Duration::from_secs(500));
+        }
+    }
+    world.pass(Duration::from_secs(20));
+    assert_eq!(ask_status(&mut world).map(|status| status.machines), Ok(2));
+}
+
+#[test]
+fn one_machine_that_hogs_calls_leaves_some_to_the_others() {
+    let mut world = World::new(|_| {});
+    let hog = world.install("hog", 64, CALLER);
+    let other = world.install("other", 8, CALLER);
+    let (silent, friend) = (world.stranger(), world.stranger());
+    let (silent_key, friend_key) = (world.strangers[silent].key, world.strangers[friend].key);
+    world.call(silent, &hog, "hog", Some(&target(&silent_key))).unwrap();
+    world.call(friend, &other, "ask_briefly", Some(b"nobody")).unwrap();
+    world.pass(Duration::from_secs(1));
+    assert!(!world.strangers[silent].incoming.is_empty(), "the hog has calls under way");
+    let timeout = Duration::from_secs(8);
+    let parameter = target(&friend_key);
+    let call = world.start_call(friend, &other, "ask", Some(&parameter), timeout);
+    world.pass(Duration::from_secs(2));
+    let (asked, _) = world.strangers[friend].incoming.pop().expect("it is asked");
+    world.reply(friend, asked, Some(b"four".to_vec()));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(status(world.take_result(friend, call).unwrap()), 4);
+}
+
+#[test]
+fn a_tenants_short_deadline_does_not_make_the_device_forget_a_peer() {
+    let mut world = World::new(|_| {});
+    let caller = world.install("caller", 8, CALLER);
+    let friend = world.stranger();
+    let parameter = target(&world.strangers[friend].key);
+    let brief = world.call(friend, &caller, "ask_briefly", Some(&parameter));
+    assert_eq!(status(brief), HostError::Deadline.code());
+    world.strangers[friend].incoming.clear();
+    let timeout = Duration::from_secs(8);
+    let call = world.start_call(friend, &caller, "ask", Some(&parameter), timeout);
+    world.pass(Duration::from_secs(2));
+    let (asked, _) = world.strangers[friend].incoming.pop().expect("it is asked");
+    world.reply(friend, asked, Some(Vec::new()));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(status(world.take_result(friend, call).unwrap()), 0);
+}
+
+#[test]
+fn a_stranger_is_told_nothing_by_the_devices_own_machine() {
+    let mut world = World::new(|_| {});
+    let stranger = world.stranger();
+    let device = world.node.device_machine();
+    let answer = world.call(stranger, &device, function::STATUS, Some(&[])).unwrap().unwrap();
+    let answer: Answer<DeviceStatus> = postcard::from_bytes(&answer).unwrap();
+    assert_eq!(answer, Err(tenure_wire::control::ControlError::NotOwner));
+}

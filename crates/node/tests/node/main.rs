@@ -1,0 +1,4 @@
+//! Nodes with real machines, wired to one another and to hostile strangers in memory.
+
+mod hostile;
+mod world;

@@ -1,0 +1,241 @@
+//! What a run is made of, drawn from its seed.
+
+use std::ops::RangeInclusive;
+use std::time::Duration;
+
+use crate::guests::CRASHES;
+use crate::random::Random;
+
+/// A world to be run.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// From which everything is drawn.
+    pub seed: u64,
+    /// The devices, by number from 1; number 0 is the hub.
+    pub devices: Vec<DevicePlan>,
+    /// The network while there is trouble.
+    pub network: NetworkPlan,
+    /// How places fail while there is trouble.
+    pub crashes: CrashPlan,
+    /// How long there is trouble.
+    pub trouble: Duration,
+    /// How long there is none after that.
+    pub quiet: Duration,
+    /// How long one slice of a machine takes.
+    pub slice: Duration,
+    /// The fuel of one slice.
+    pub slice_fuel: u64,
+    /// How long a record in the directory lasts.
+    pub record_lifetime: Duration,
+}
+
+/// A device to be.
+#[derive(Clone, Debug)]
+pub struct DevicePlan {
+    /// What it is called.
+    pub name: String,
+    /// Whether it has a wall clock.
+    pub has_clock: bool,
+    /// When it is switched on first.
+    pub first_boot: Duration,
+    /// How many sectors its store has.
+    pub store_sectors: u32,
+    /// The program unit of its flash.
+    pub program_bytes: u32,
+    /// Its machines, in the order in which they are installed.
+    pub machines: Vec<MachinePlan>,
+}
+
+/// A machine to be.
+#[derive(Clone, Debug)]
+pub struct MachinePlan {
+    /// What it is called.
+    pub name: String,
+    /// What it does.
+    pub role: Role,
+}
+
+/// What a machine does; see [`crate::guests`].
+#[derive(Clone, Debug)]
+pub enum Role {
+    /// Counts calls in its tree.
+    Counter,
+    /// Calls in straight-line code.
+    Straight(Calling),
+    /// Calls by the queue.
+    Queueing {
+        /// Whom and how.
+        calling: Calling,
+        /// How many calls at a time.
+        width: u32,
+        /// How many further attempts each call has.
+        retries: u32,
+    },
+    /// Spins.
+    Spinner,
+    /// Fails when it is called.
+    Crasher,
+    /// Runs at a steady pace.
+    Ticker,
+}
+
+/// Whom a machine calls.
+#[derive(Clone, Debug)]
+pub struct Calling {
+    /// The machine, as machines name it.
+    pub target: String,
+    /// The function.
+    pub function: String,
+    /// When it stops waiting.
+    pub deadline_ms: u32,
+    /// How long it rests before each call.
+    pub pause_ms: u32,
+}
+
+/// A network's troubles. Shares are in thousandths of all datagrams.
+#[derive(Clone, Debug)]
+pub struct NetworkPlan {
+    /// How long a datagram takes, in milliseconds.
+    pub delay_ms: RangeInclusive<u64>,
+    /// Lost.
+    pub lost: u64,
+    /// Delivered twice.
+    pub doubled: u64,
+    /// Delivered once more, much later, by somebody who kept it.
+    pub replayed: u64,
+    /// Delivered with a bit flipped.
+    pub flipped: u64,
+    /// How long it is whole between partitions, in milliseconds; `None` if it is never partitioned.
+    pub partition_every_ms: Option<RangeInclusive<u64>>,
+}
+
+/// How places fail.
+#[derive(Clone, Debug)]
+pub struct CrashPlan {
+    /// How long a place stays up, in milliseconds; `None` if none ever fails.
+    pub up_ms: Option<RangeInclusive<u64>>,
+    /// How long it is off then, in milliseconds.
+    pub off_ms: RangeInclusive<u64>,
+    /// The share of failures in the middle of a flash operation, in thousandths.
+    pub torn: u64,
+    /// The share of boots during which the power fails again, in thousandths.
+    pub during_boot: u64,
+    /// How long a device runs between updates of one of its machines, in milliseconds.
+    pub update_ms: Option<RangeInclusive<u64>>,
+    /// Whether the hub fails too.
+    pub hub: bool,
+}
+
+impl Scenario {
+    /// The scenario that belongs to `seed`.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let count = random.between(1..=6);
+        let devices = (1..=count).map(|number| draw_device(&mut random, number, count)).collect();
+        let trouble = random.millis(30_000..=120_000);
+        Self {
+            seed,
+            devices,
+            network: draw_network(&mut random),
+            crashes: draw_crashes(&mut random),
+            trouble,
+            quiet: Duration::from_secs(60),
+            slice: random.millis(1..=6),
+            slice_fuel: random.between(500..=4_000),
+            record_lifetime: Duration::from_secs(*random.pick(&[20, 60, 120])),
+        }
+    }
+
+    /// When everything is over.
+    pub fn end(&self) -> Duration {
+        self.trouble + self.quiet
+    }
+
+    /// The machine of that name on device `device`, counted from 1.
+    pub(crate) fn machine(&self, device: usize, name: &str) -> Option<&MachinePlan> {
+        let plan = self.devices.get(device.checked_sub(1)?)?;
+        plan.machines.iter().find(|machine| machine.name == name)
+    }
+}
+
+fn draw_device(random: &mut Random, number: u64, count: u64) -> DevicePlan {
+    let machine = |name: &str, role| MachinePlan { name: name.to_string(), role };
+    let mut machines = vec![machine("counter", Role::Counter)];
+    if random.chance(300) {
+        machines.push(machine("spinner", Role::Spinner));
+    }
+    machines.push(machine("crasher", Role::Crasher));
+    for caller in 0..random.between(0..=3) {
+        let calling = draw_calling(random, number, count);
+        let role = if random.chance(500) {
+            Role::Straight(calling)
+        } else {
+            let (width, retries) = (random.between(1..=3) as u32, random.between(0..=6) as u32);
+            Role::Queueing { calling, width, retries }
+        };
+        machines.push(machine(&format!("caller{caller}"), role));
+    }
+    machines.push(machine("ticker", Role::Ticker));
+    if random.chance(500) {
+        machines.reverse();
+    }
+    DevicePlan {
+        name: format!("d{number}"),
+        has_clock: random.chance(500),
+        first_boot: random.millis(0..=5_000),
+        store_sectors: random.between(24..=64) as u32,
+        program_bytes: *random.pick(&[1, 4, 8]),
+        machines,
+    }
+}
+
+fn draw_calling(random: &mut Random, own: u64, count: u64) -> Calling {
+    let device = random.between(1..=count);
+    let crasher = random.chance(200);
+    let machine = if crasher { "crasher" } else { "counter" };
+    let target = if device == own && random.chance(500) {
+        machine.to_string()
+    } else {
+        format!("{machine}@d{device}")
+    };
+    let function = if crasher { *random.pick(&CRASHES) } else { "count" };
+    Calling {
+        target,
+        function: function.to_string(),
+        deadline_ms: random.between(1_000..=15_000) as u32,
+        pause_ms: random.between(20..=2_000) as u32,
+    }
+}
+
+fn draw_network(random: &mut Random) -> NetworkPlan {
+    let quick = random.between(0..=50);
+    let up_to = |random: &mut Random, most: u64| *random.pick(&[0, most / 10, most / 3, most]);
+    NetworkPlan {
+        delay_ms: quick..=quick + random.between(1..=300),
+        lost: up_to(random, 400),
+        doubled: up_to(random, 200),
+        replayed: up_to(random, 100),
+        flipped: up_to(random, 100),
+        partition_every_ms: random.chance(400).then(|| {
+            let shortest = random.between(1_000..=10_000);
+            shortest..=shortest * 4
+        }),
+    }
+}
+
+fn draw_crashes(random: &mut Random) -> CrashPlan {
+    CrashPlan {
+        up_ms: random.chance(700).then(|| {
+            let shortest = random.between(500..=10_000);
+            shortest..=shortest * 5
+        }),
+        off_ms: 10..=random.between(100..=10_000),
+        torn: *random.pick(&[0, 500, 900]),
+        during_boot: *random.pick(&[0, 100, 500]),
+        update_ms: random.chance(400).then(|| {
+            let shortest = random.between(3_000..=20_000);
+            shortest..=shortest * 3
+        }),
+        hub: random.chance(500),
+    }
+}
