@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::rc::Rc;
+use std::sync::Arc;
 
 use anyhow::Context as _;
-use gimli::{Dwarf, EndianRcSlice, LittleEndian, SectionId};
+use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
 use tenure_package::Package;
 use tenure_vm::{Limits, SourceMap};
 use tenure_wire::Name;
@@ -69,7 +69,7 @@ pub struct Symbols {
     lines: Option<addr2line::Context<Section>>,
 }
 
-type Section = EndianRcSlice<LittleEndian>;
+type Section = EndianArcSlice<LittleEndian>;
 
 /// Why a package's code can't be explained.
 #[derive(Debug, thiserror::Error)]
@@ -223,7 +223,7 @@ impl Sections {
     fn dwarf(&self, bytes: &[u8]) -> Result<addr2line::Context<Section>, SymbolError> {
         let dwarf = Dwarf::load(|id: SectionId| {
             let range = self.custom.get(id.name()).cloned().unwrap_or_default();
-            let section: Rc<[u8]> = bytes.get(range).unwrap_or_default().into();
+            let section: Arc<[u8]> = bytes.get(range).unwrap_or_default().into();
             Ok::<_, gimli::Error>(Section::new(section, LittleEndian))
         })?;
         Ok(addr2line::Context::from_dwarf(dwarf)?)
