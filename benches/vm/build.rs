@@ -13,7 +13,12 @@ fn main() {
         let source = format!("guests/{guest}.c");
         let status = Command::new(&clang)
             .args(["--target=wasm32", "-O2", "-nostdlib", "-ffreestanding"])
-            .args(["-Wl,--no-entry", "-Wl,--export=run", "-Wl,-z,stack-size=1024", "-Wl,--strip-all"])
+            .args([
+                "-Wl,--no-entry",
+                "-Wl,--export=run",
+                "-Wl,-z,stack-size=1024",
+                "-Wl,--strip-all",
+            ])
             .arg("-o")
             .arg(Path::new(&out).join(format!("{guest}.wasm")))
             .arg(&source)

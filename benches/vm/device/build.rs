@@ -15,13 +15,24 @@ fn main() {
     for guest in GUESTS {
         let source = folder.join("../guests").join(format!("{guest}.c"));
         let wasm = [
-            "--target=wasm32", "-O2", "-nostdlib", "-ffreestanding", "-Wl,--no-entry", "-Wl,--export=run",
-            "-Wl,-z,stack-size=1024", "-Wl,--strip-all",
+            "--target=wasm32",
+            "-O2",
+            "-nostdlib",
+            "-ffreestanding",
+            "-Wl,--no-entry",
+            "-Wl,--export=run",
+            "-Wl,-z,stack-size=1024",
+            "-Wl,--strip-all",
         ];
         compile(&clang, &wasm, &source, &out.join(format!("{guest}.wasm")));
         let entry = format!("-Drun=native_{guest}");
         let native = [
-            "--target=riscv32-unknown-elf", "-march=rv32imac", "-mabi=ilp32", "-O2", "-ffreestanding", "-c",
+            "--target=riscv32-unknown-elf",
+            "-march=rv32imac",
+            "-mabi=ilp32",
+            "-O2",
+            "-ffreestanding",
+            "-c",
             &entry,
         ];
         let object = out.join(format!("{guest}.o"));
@@ -32,5 +43,9 @@ fn main() {
 
 fn compile(clang: &str, flags: &[&str], source: &PathBuf, to: &PathBuf) {
     let status = Command::new(clang).args(flags).arg("-o").arg(to).arg(source).status();
-    assert!(status.is_ok_and(|status| status.success()), "{clang} could not compile {}", source.display());
+    assert!(
+        status.is_ok_and(|status| status.success()),
+        "{clang} could not compile {}",
+        source.display()
+    );
 }

@@ -3,7 +3,9 @@
 
 use std::{hint::black_box, time::Instant};
 
-use tenure_vm::{Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Value, translate};
+use tenure_vm::{
+    Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Value, translate,
+};
 
 use crate::report::Row;
 
@@ -36,7 +38,13 @@ guests! {
 
 type Subject<'s> = (&'static str, Box<dyn FnMut(u32) -> u32 + 's>);
 
-fn guest(rows: &mut Vec<Row>, name: &str, wasm: &[u8], native: &dyn Fn(u32) -> u32, repetitions: u32) {
+fn guest(
+    rows: &mut Vec<Row>,
+    name: &str,
+    wasm: &[u8],
+    native: &dyn Fn(u32) -> u32,
+    repetitions: u32,
+) {
     let mut subjects: Vec<Subject<'_>> = vec![
         ("native", Box::new(native)),
         ("tenure", tenure(wasm, u64::MAX)),
@@ -110,7 +118,8 @@ fn wasmi(wasm: &[u8], fuel: bool) -> Box<dyn FnMut(u32) -> u32> {
     if fuel {
         store.set_fuel(u64::MAX).expect("metered");
     }
-    let instance = wasmi::Linker::new(&engine).instantiate_and_start(&mut store, &module).expect("no imports");
+    let instance =
+        wasmi::Linker::new(&engine).instantiate_and_start(&mut store, &module).expect("no imports");
     let run = instance.get_typed_func::<u32, u32>(&store, "run").expect("exported");
     Box::new(move |repetitions| run.call(&mut store, repetitions).expect("no trap"))
 }
@@ -118,7 +127,8 @@ fn wasmi(wasm: &[u8], fuel: bool) -> Box<dyn FnMut(u32) -> u32> {
 fn tinywasm(wasm: &[u8]) -> Box<dyn FnMut(u32) -> u32> {
     let module = ::tinywasm::parse_bytes(wasm).expect("valid");
     let mut store = ::tinywasm::Store::default();
-    let instance = ::tinywasm::ModuleInstance::instantiate(&mut store, &module, None).expect("no imports");
+    let instance =
+        ::tinywasm::ModuleInstance::instantiate(&mut store, &module, None).expect("no imports");
     let run = instance.func::<i32, i32>(&store, "run").expect("exported");
     Box::new(move |repetitions| run.call(&mut store, repetitions as i32).expect("no trap") as u32)
 }

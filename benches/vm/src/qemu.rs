@@ -24,9 +24,8 @@ pub fn measure() -> Result<Vec<Row>, String> {
 
 /// Builds with rustup's target, or with Debian's toolchain and sources.
 fn build(device: &Path) -> Result<std::path::PathBuf, String> {
-    let target_folder = std::env::var("CARGO_TARGET_DIR").map_or(device.join("target"), |folder| {
-        Path::new(&folder).join("device")
-    });
+    let target_folder = std::env::var("CARGO_TARGET_DIR")
+        .map_or(device.join("target"), |folder| Path::new(&folder).join("device"));
     let mut cargo = Command::new("cargo");
     cargo.current_dir(device).env("CARGO_TARGET_DIR", &target_folder).env_remove("RUSTFLAGS");
     cargo.args(["build", "--quiet", "--release", "--target", TARGET]);

@@ -33,18 +33,18 @@ pub trait Cluster {
 
 /// An engine that copies between near and far memory while the cores work.
 pub trait Dma {
-    /// Starts the copies, calls `work`, and returns when both copies and work are done.
-    fn overlap(&mut self, copies: [Option<Copy<'_>>; 2], work: impl FnOnce());
+    /// Starts the transfers, calls `work`, and returns when all of them are done.
+    fn overlap(&mut self, transfers: [Option<Transfer<'_>>; 2], work: impl FnOnce());
 }
 
 /// A copy between buffers of one length.
 #[derive(Debug)]
-pub struct Copy<'a> {
+pub struct Transfer<'a> {
     from: &'a [u8],
     to: &'a mut [u8],
 }
 
-impl<'a> Copy<'a> {
+impl<'a> Transfer<'a> {
     /// As many bytes as both have.
     pub fn new(from: &'a [u8], to: &'a mut [u8]) -> Self {
         let len = from.len().min(to.len());
@@ -63,7 +63,7 @@ impl<'a> Copy<'a> {
 }
 
 /// One core at work: no cluster at all, and the reference for tests.
-#[derive(Clone, core::marker::Copy, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct OneCore;
 
 impl Cluster for OneCore {
@@ -78,14 +78,14 @@ impl Cluster for OneCore {
 
 /// Copies by the core: no overlap.
 impl Dma for OneCore {
-    fn overlap(&mut self, copies: [Option<Copy<'_>>; 2], work: impl FnOnce()) {
-        copies.into_iter().flatten().for_each(Copy::by_core);
+    fn overlap(&mut self, transfers: [Option<Transfer<'_>>; 2], work: impl FnOnce()) {
+        transfers.into_iter().flatten().for_each(Transfer::by_core);
         work();
     }
 }
 
 /// Streaming failed; nothing was written.
-#[derive(Clone, core::marker::Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StreamError {
     /// The caller's message is longer than what is left of the keystream.
     TooLong,
@@ -141,13 +141,13 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
         let mut arriving = from.chunks(size);
         let mut leaving = to.chunks_mut(size);
         let mut ready = arriving.next();
-        dma.overlap([ready.map(|from| Copy::new(from, work)), None], || ());
+        dma.overlap([ready.map(|from| Transfer::new(from, work)), None], || ());
         let mut worked = 0;
         while let Some(chunk) = ready {
             let following = arriving.next();
-            let fill = following.map(|from| Copy::new(from, next));
+            let fill = following.map(|from| Transfer::new(from, next));
             let empty = if worked > 0 {
-                leaving.next().map(|to| Copy::new(&last[..worked], to))
+                leaving.next().map(|to| Transfer::new(&last[..worked], to))
             } else {
                 None
             };
@@ -159,7 +159,7 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
             ready = following;
             (work, next, last) = (next, last, work);
         }
-        let empty = leaving.next().map(|to| Copy::new(&last[..worked], to));
+        let empty = leaving.next().map(|to| Transfer::new(&last[..worked], to));
         dma.overlap([empty, None], || ());
         Ok(())
     }

@@ -105,7 +105,7 @@ fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {
     match (result, text) {
         (None, _) => Ok(()),
         (_, Some(Ok(text))) => {
-            output.line(text, &serde_json::Value::Null);
+            output.words(text);
             Ok(())
         }
         (Some(bytes), _) => std::io::stdout().write_all(bytes).context("standard output"),

@@ -268,7 +268,9 @@ fn way_out(error: &ControlError) -> Option<&'static str> {
     match error {
         ControlError::NotOwner => Some("use the owner's keys (TENURE_HOME)"),
         ControlError::NoSuchMachine(_) => Some("see `tenure list`"),
-        ControlError::Full(_) => Some("make room with `tenure remove`"),
+        ControlError::Full(_) => {
+            Some("take off what you don't need (`tenure remove`), or make it smaller")
+        }
         ControlError::Transfer => Some("install it again"),
         _ => None,
     }

@@ -7,13 +7,14 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
-use tenure_hal::{Clock as _, Instant, Link as _, UnixTime};
+use tenure_hal::{Clock as _, Instant, Link as _};
 use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
 use crate::client::{OwnerKeys, address_of};
 use crate::home::Home;
+use crate::install::now_in_milliseconds;
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::MachineSymbols;
@@ -59,6 +60,10 @@ pub struct Arguments {
     #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
     survives: Survives,
 }
+
+/// The most datagrams that are taken in before machines have their turn again, so that a flood
+/// doesn't stop them.
+pub const DATAGRAMS_PER_TURN: usize = 64;
 
 /// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -132,6 +137,7 @@ pub fn roomy_kernel() -> tenure_kernel::Config {
     tenure_kernel::Config {
         machines_max: 32,
         memory_bytes_max: 64 * 1024 * 1024,
+        parameter_bytes_max: 8 * 1024 * 1024,
         slice_fuel: 200_000,
         effects_max: 1024,
         ..tenure_kernel::Config::default()
@@ -167,7 +173,7 @@ impl Running {
         if !node.is_enrolled() {
             let keys = OwnerKeys::of(home)?;
             if keys.owner() == owner {
-                enrol(&mut node, &keys, name, clock.unix_time())?;
+                enrol(&mut node, &keys, name)?;
             }
         }
         let symbols = MachineSymbols::default();
@@ -213,7 +219,8 @@ impl Running {
     /// # Errors
     /// The link is broken.
     pub fn turn(&mut self, output: &Output) -> anyhow::Result<Wake> {
-        while let Some((length, from)) = self.link.receive(&mut self.datagram)? {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((length, from)) = self.link.receive(&mut self.datagram)? else { break };
             let datagram = std::mem::take(&mut self.datagram);
             self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
             self.datagram = datagram;
@@ -303,13 +310,9 @@ pub fn open_flash(folder: &Path, durability: Durability) -> anyhow::Result<Parts
     Ok(Parts { store, code, staging })
 }
 
-fn enrol(
-    node: &mut Node<FileFlash>,
-    keys: &OwnerKeys,
-    device: Name,
-    now: Option<UnixTime>,
-) -> anyhow::Result<()> {
-    let number = now.map_or(0, |time| time.seconds);
+fn enrol(node: &mut Node<FileFlash>, keys: &OwnerKeys, device: Name) -> anyhow::Result<()> {
+    // By the millisecond, so that a device that is made anew at once comes after the one it replaces.
+    let number = now_in_milliseconds();
     let enrolment = Enrolment { device, device_key: node.device_key(), number };
     let signature = tenure_directory::enrol(&keys.signing_key, &enrolment);
     Ok(node.enrol(enrolment, signature)?)

@@ -9,6 +9,7 @@ use tenure_hub::{Config, Hub, Moment, Notice};
 use tenure_wire::{Address, VerifyingKey};
 
 use crate::client::address_of;
+use crate::device::DATAGRAMS_PER_TURN;
 use crate::output::Output;
 use crate::stop::Stop;
 
@@ -58,7 +59,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     announce(&hub, &link, output);
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
-        while let Some((length, from)) = link.receive(&mut datagram)? {
+        for _ in 0..DATAGRAMS_PER_TURN {
+            let Some((length, from)) = link.receive(&mut datagram)? else { break };
             let mut moment =
                 Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
             hub.receive(&mut moment, from.into(), &datagram[..length]);

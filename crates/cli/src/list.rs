@@ -203,7 +203,8 @@ pub fn tree(arguments: &TreeArguments, output: &Output) -> anyhow::Result<()> {
         return Ok(());
     }
     for (path, value) in &values {
-        output.line(&format!("{path} = {}", value_text(value)), &Value::Null);
+        let line = format!("{} = {}", printable(path), value_text(value));
+        output.line(&line, &Value::Null);
     }
     Ok(())
 }

@@ -55,9 +55,12 @@ fn read(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     if signed.bytes.len() > PARAMETER_BYTES_MAX {
         return Err(Refusal::Malformed);
     }
-    let record: DeviceRecord =
-        postcard::from_bytes(&signed.bytes).map_err(|_| Refusal::Malformed)?;
-    if record.machines.len() > MACHINES_MAX || record.addresses.len() > ADDRESSES_MAX {
+    let (record, rest): (DeviceRecord, _) =
+        postcard::take_from_bytes(&signed.bytes).map_err(|_| Refusal::Malformed)?;
+    if !rest.is_empty()
+        || record.machines.len() > MACHINES_MAX
+        || record.addresses.len() > ADDRESSES_MAX
+    {
         return Err(Refusal::Malformed);
     }
     Ok(record)

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
 use tenure_wire::directory::{DeviceRecord, Found, ListedMachine, Query, Refusal, SignedRecord};
-use tenure_wire::{Address, Name, VerifyingKey};
+use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::record::{open, open_whenever};
 
@@ -18,6 +18,8 @@ pub struct Entry {
     pub signed: SignedRecord,
     /// Where it was last heard from.
     pub seen_at: Address,
+    /// The ids of the record's machines, in its order, so that a search needs no digests.
+    ids: Vec<MachineId>,
 }
 
 /// Devices by name. Expired ones are no longer found, and still keep their name and their numbers.
@@ -70,7 +72,9 @@ impl Table {
 
     /// Puts a record that was opened and assessed in its place.
     pub fn put(&mut self, record: DeviceRecord, signed: SignedRecord, seen_at: Address) {
-        self.devices.insert(record.enrolment.device.clone(), Entry { record, signed, seen_at });
+        let ids = record.machines.iter().map(|(_, key)| machine_id(key)).collect();
+        let device = record.enrolment.device.clone();
+        self.devices.insert(device, Entry { record, signed, seen_at, ids });
     }
 
     /// Takes up a record that was accepted before, expired or not, so that its name and numbers
@@ -86,13 +90,26 @@ impl Table {
 
     /// The device that `query` asks for, if its record is in force.
     pub fn find(&self, query: &Query, now_unix_s: u64) -> Option<&Entry> {
-        match query {
-            Query::Device(name) => {
-                self.devices.get(name).filter(|entry| entry.is_in_force(now_unix_s))
-            }
-            Query::Id(id) => self.find_by(now_unix_s, |key| machine_id(key) == *id),
-            Query::Key(key) => self.find_by(now_unix_s, |known| known == key),
+        self.find_for(None, query, now_unix_s)
+    }
+
+    /// As [`Self::find`], for the device whose own machine is `asking`. Anybody can list anybody's
+    /// machine as its own, which proves nothing: where several do, the device of the same owner as
+    /// the asking one's is meant, because the asking one trusts no other.
+    pub fn find_for(
+        &self,
+        asking: Option<&PublicKey>,
+        query: &Query,
+        now_unix_s: u64,
+    ) -> Option<&Entry> {
+        if let Query::Device(name) = query {
+            return self.devices.get(name).filter(|entry| entry.is_in_force(now_unix_s));
         }
+        let wanted = |entry: &&Entry| entry.is_in_force(now_unix_s) && entry.holds(query);
+        let holders = || self.devices.values().filter(wanted);
+        let owner = asking.and_then(|asking| self.owner_of(asking));
+        let trusted = owner.and_then(|owner| holders().find(|entry| entry.record.owner == *owner));
+        trusted.or_else(|| holders().next())
     }
 
     /// Every machine of a device whose record is in force, by device and name.
@@ -118,15 +135,11 @@ impl Table {
         self.devices.remove(device);
     }
 
-    fn find_by(
-        &self,
-        now_unix_s: u64,
-        wanted: impl Fn(&tenure_wire::PublicKey) -> bool,
-    ) -> Option<&Entry> {
-        self.devices
-            .values()
-            .filter(|entry| entry.is_in_force(now_unix_s))
-            .find(|entry| entry.record.machines.iter().any(|(_, key)| wanted(key)))
+    /// The owner of the device whose own machine is `device_machine`.
+    fn owner_of(&self, device_machine: &PublicKey) -> Option<&VerifyingKey> {
+        let mut entries = self.devices.values();
+        let entry = entries.find(|entry| entry.record.device_machine == *device_machine)?;
+        Some(&entry.record.owner)
     }
 }
 
@@ -134,6 +147,15 @@ impl Entry {
     /// Whether the record has not expired.
     pub fn is_in_force(&self, now_unix_s: u64) -> bool {
         now_unix_s <= self.record.expires_unix_s
+    }
+
+    /// Whether the machine that `query` asks for, or the device itself, is listed here.
+    fn holds(&self, query: &Query) -> bool {
+        match query {
+            Query::Device(name) => self.record.enrolment.device == *name,
+            Query::Id(id) => self.ids.contains(id),
+            Query::Key(key) => self.record.machines.iter().any(|(_, held)| held == key),
+        }
     }
 
     /// The entry as an answer to a query.

@@ -179,7 +179,10 @@ impl<F: Flash> Hub<F> {
             }
             function::RESOLVE => {
                 let query: Query = decode(parameter)?;
-                Ok(self.table.find(&query, unix_s).map(|entry| encode(&entry.found())))
+                Ok(self
+                    .table
+                    .find_for(Some(peer), &query, unix_s)
+                    .map(|entry| encode(&entry.found())))
             }
             function::LIST => {
                 let ListFrom { skip } = decode(parameter)?;

@@ -47,6 +47,16 @@ pub(crate) enum Request {
     Peers { own: bool, others: bool },
 }
 
+impl Request {
+    /// How long the parameter is, if there is one.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        match self {
+            Self::Call { parameter: Some(parameter), .. } => parameter.len(),
+            _ => 0,
+        }
+    }
+}
+
 /// What happens when a call is done.
 #[derive(Clone, Debug)]
 pub(crate) enum Completion {
@@ -98,6 +108,12 @@ impl Calls {
     /// How many calls of `caller` are under way.
     pub(crate) fn count_of(&self, caller: usize) -> usize {
         self.pending.values().filter(|call| call.caller == caller).count()
+    }
+
+    /// How long the parameters of the calls of `caller` are together.
+    pub(crate) fn parameter_bytes_of(&self, caller: usize) -> usize {
+        let calls = self.pending.values().filter(|call| call.caller == caller);
+        calls.map(|call| call.request.parameter_bytes()).sum()
     }
 
     /// Forgets what `caller` has under way; answers that still come are dropped.

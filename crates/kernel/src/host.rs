@@ -356,7 +356,7 @@ impl<F: Flash> Kernel<F> {
         deadline_ms: u32,
     ) -> Status {
         let request = read_call(instance, target, function, parameter)?;
-        self.check_room(slot)?;
+        self.check_room(slot, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Call(id)))
@@ -376,7 +376,7 @@ impl<F: Flash> Kernel<F> {
             on_success: function_name(instance, on_success)?.to_string(),
             on_failure: function_name(instance, on_failure)?.to_string(),
         };
-        self.check_room(slot)?;
+        self.check_room(slot, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let retries = u8::try_from(retries).unwrap_or(u8::MAX);
         let id = self.calls.insert(slot, request, completion, deadline, retries);
@@ -394,9 +394,9 @@ impl<F: Flash> Kernel<F> {
     ) -> Status {
         into.write(instance.memory_mut(), &[])?;
         let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
-        self.check_room(slot)?;
-        let deadline = self.deadline(now, 0);
         let request = Request::Resolve { target };
+        self.check_room(slot, &request)?;
+        let deadline = self.deadline(now, 0);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Keys(id, into)))
     }
@@ -423,7 +423,7 @@ impl<F: Flash> Kernel<F> {
     ) -> Status {
         into.write(instance.memory_mut(), &[])?;
         let request = Request::Peers { own: which & 1 != 0, others: which & 2 != 0 };
-        self.check_room(slot)?;
+        self.check_room(slot, &request)?;
         let deadline = self.deadline(now, 0);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Keys(id, into)))
@@ -442,10 +442,12 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// A machine's tasks and calls share one limit, so that each call's callback has its room.
-    fn check_room(&self, slot: usize) -> Result<(), Stop> {
+    fn check_room(&self, slot: usize, request: &Request) -> Result<(), Stop> {
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
         let taken = machine.queue.len() + self.calls.count_of(slot);
-        if taken >= usize::from(machine.record.budget.queue_length) {
+        if taken >= usize::from(machine.record.budget.queue_length)
+            || !self.has_room_for(slot, request.parameter_bytes())
+        {
             return Err(HostError::Full.into());
         }
         Ok(())

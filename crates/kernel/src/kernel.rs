@@ -41,6 +41,9 @@ pub struct Config {
     /// Linear memory and stacks of all machines together, in bytes. A machine whose budget doesn't
     /// fit into what the others' leave is not installed, so that nobody's budget is an empty promise.
     pub memory_bytes_max: usize,
+    /// Parameters of tasks and of calls under way, of all machines together, in bytes. No machine
+    /// gets more of it than it leaves, so that however many hoard, the next one finds some.
+    pub parameter_bytes_max: usize,
     /// The fuel of one slice.
     pub slice_fuel: u64,
     /// How long a call may take whose caller didn't say.
@@ -58,6 +61,7 @@ impl Default for Config {
             device: None,
             machines_max: 16,
             memory_bytes_max: 320 * 1024,
+            parameter_bytes_max: 64 * 1024,
             slice_fuel: 20_000,
             deadline_default: Duration::from_secs(10),
             deadline_max: Duration::from_secs(600),
@@ -285,6 +289,9 @@ impl<F: Flash> Kernel<F> {
         if machine.queue.len() + busy >= usize::from(machine.record.budget.queue_length) {
             return Err(DeliverError::Busy);
         }
+        if !self.has_room_for(slot, task.parameter.as_ref().map_or(0, Vec::len)) {
+            return Err(DeliverError::Busy);
+        }
         if access == Access::Own && !self.has_function(slot, &task.function) {
             return Err(DeliverError::NoSuchFunction);
         }
@@ -292,6 +299,15 @@ impl<F: Flash> Kernel<F> {
             machine.enqueue(task);
         }
         Ok(())
+    }
+
+    /// Whether the machine in `slot` may hold `bytes` more bytes of parameters: what it holds must
+    /// not be more than what is left (dynamic thresholds, Choudhury and Hahne 1998).
+    pub(crate) fn has_room_for(&self, slot: usize, bytes: usize) -> bool {
+        let of_tasks = |slot| self.machine(slot).map_or(0, Machine::parameter_bytes);
+        let held_by = |slot| of_tasks(slot) + self.calls.parameter_bytes_of(slot);
+        let taken: usize = (0..self.machines.len()).map(held_by).sum();
+        bytes == 0 || held_by(slot) + bytes <= self.config.parameter_bytes_max.saturating_sub(taken)
     }
 
     pub(crate) fn machine(&self, slot: usize) -> Option<&Machine> {

@@ -10,8 +10,8 @@
 //!
 //! The heap is used for: the machine table and each machine's instance (bounded by
 //! [`Config::machines_max`] and the machines' budgets), queued tasks with their parameters
-//! (bounded by `queue_length` × [`PARAMETER_BYTES_MAX`](tenure_wire::limits::PARAMETER_BYTES_MAX)
-//! a machine), and effects that `node` has not taken yet (bounded by [`Config::effects_max`]).
+//! (bounded by [`Config::parameter_bytes_max`], and by `queue_length` a machine), and effects that
+//! `node` has not taken yet (answers: one a task; log lines: [`Config::effects_max`]).
 #![no_std]
 #![forbid(unsafe_code)]
 

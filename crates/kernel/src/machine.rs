@@ -156,6 +156,12 @@ impl Machine {
         self.step(Event::Faulted);
     }
 
+    /// How long the parameters of its tasks are together.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        let current = self.current.iter().map(|running| &running.task);
+        current.chain(&self.queue).filter_map(|task| task.parameter.as_ref()).map(Vec::len).sum()
+    }
+
     /// The memory that its budget promises it, in bytes.
     pub(crate) fn memory_promised(&self) -> u64 {
         let budget = self.record.budget;

@@ -1,8 +1,11 @@
-//! The last lines of every machine's log, numbered, in a ring of bounded size.
+//! The last lines of every machine's log, numbered, in rings of bounded size: where there is no room
+//! for another line, the machine with the most lines loses its oldest, so that a chatterbox drowns
+//! nobody's but its own.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::cmp::Reverse;
 
 use tenure_kernel::LogEntry;
 use tenure_wire::Name;
@@ -16,52 +19,71 @@ const LINE_OVERHEAD: usize = 64;
 #[derive(Debug)]
 pub(crate) struct Log {
     lines_max: usize,
-    lines: VecDeque<LogLine>,
+    /// Each machine's lines, oldest first; no ring is empty.
+    rings: BTreeMap<Name, VecDeque<LogLine>>,
+    /// The number of the next line.
     next: u64,
+    /// How many lines made room for later ones.
+    lost: u64,
 }
 
 impl Log {
     pub(crate) fn new(lines_max: usize) -> Self {
-        Self { lines_max, lines: VecDeque::new(), next: 0 }
+        Self { lines_max, rings: BTreeMap::new(), next: 0, lost: 0 }
     }
 
-    pub(crate) fn push(&mut self, entry: LogEntry) -> &LogLine {
-        if self.lines.len() >= self.lines_max {
-            self.lines.pop_front();
+    /// Adds a line; gives it as it is kept.
+    pub(crate) fn push(&mut self, entry: LogEntry) -> LogLine {
+        let kept: usize = self.rings.values().map(VecDeque::len).sum();
+        if kept >= self.lines_max {
+            self.make_room();
         }
-        self.lines.push_back(LogLine {
+        let line = LogLine {
             number: self.next,
             at_ms: entry.at.as_millis(),
             machine: entry.machine,
             level: entry.level.as_str().to_string(),
             message: entry.message,
-        });
+        };
         self.next += 1;
-        &self.lines[self.lines.len() - 1]
+        self.rings.entry(line.machine.clone()).or_default().push_back(line.clone());
+        line
     }
 
     /// As many lines from number `from` on as fit one answer, of one machine or of all.
     pub(crate) fn page(&self, machine: Option<&Name>, from: u64, dropped: u64) -> LogPage {
-        let mut lines = Vec::new();
+        let rings = self.rings.iter().filter(|(name, _)| machine.is_none_or(|one| one == *name));
+        let mut wanted: Vec<&LogLine> =
+            rings.flat_map(|(_, ring)| ring).filter(|line| line.number >= from).collect();
+        wanted.sort_unstable_by_key(|line| line.number);
         let mut room = PARAMETER_BYTES_MAX - LINE_OVERHEAD;
-        let mut next = from.max(self.first());
-        for line in self.lines.iter().filter(|line| line.number >= from) {
-            if machine.is_none_or(|machine| line.machine == *machine) {
-                let bytes = line.message.len() + LINE_OVERHEAD;
-                if bytes > room {
-                    return LogPage { lines, next, lost: self.first() + dropped, more: true };
-                }
-                room -= bytes;
-                lines.push(line.clone());
-            }
-            next = line.number + 1;
+        let fitting = wanted.iter().take_while(|line| {
+            let bytes = line.message.len() + LINE_OVERHEAD;
+            let fits = bytes <= room;
+            room = room.saturating_sub(bytes);
+            fits
+        });
+        let lines: Vec<LogLine> = fitting.map(|line| (*line).clone()).collect();
+        let following = wanted.get(lines.len());
+        LogPage {
+            next: following.map_or(self.next.max(from), |line| line.number),
+            more: following.is_some(),
+            lost: self.lost + dropped,
+            lines,
         }
-        LogPage { lines, next, lost: self.first() + dropped, more: false }
     }
 
-    /// The number of the oldest line that is still here.
-    fn first(&self) -> u64 {
-        self.next - self.lines.len() as u64
+    /// Drops the oldest line of the machine that has most; among equals, the oldest of all.
+    fn make_room(&mut self) {
+        let oldest = |ring: &VecDeque<LogLine>| Reverse(ring.front().map(|line| line.number));
+        let longest = self.rings.iter().max_by_key(|(_, ring)| (ring.len(), oldest(ring)));
+        let Some(name) = longest.map(|(name, _)| name.clone()) else { return };
+        let Some(ring) = self.rings.get_mut(&name) else { return };
+        ring.pop_front();
+        self.lost += 1;
+        if ring.is_empty() {
+            self.rings.remove(&name);
+        }
     }
 }
 
@@ -115,5 +137,25 @@ mod tests {
         let page = filled(10, 10, "text").page(Some(&odd), 3, 0);
         let numbers: Vec<u64> = page.lines.iter().map(|line| line.number).collect();
         assert_eq!(numbers, [3, 5, 7, 9]);
+    }
+
+    #[test]
+    fn a_chatterbox_drowns_nobodys_lines_but_its_own() {
+        let mut log = Log::new(8);
+        let mut say = |machine: &str| {
+            log.push(LogEntry {
+                at: Instant::BOOT,
+                machine: machine.parse().unwrap(),
+                level: LogLevel::Info,
+                message: String::from("text"),
+            });
+        };
+        say("quiet");
+        say("quiet");
+        (0..1000).for_each(|_| say("chatterbox"));
+        let quiet = "quiet".parse().unwrap();
+        assert_eq!(log.page(Some(&quiet), 0, 0).lines.len(), 2);
+        let all = log.page(None, 0, 0);
+        assert_eq!((all.lines.len(), all.lost, all.next), (8, 994, 1002));
     }
 }

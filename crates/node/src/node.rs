@@ -285,7 +285,7 @@ impl<F: Flash> Node<F> {
                     }
                 }
                 Effect::Log(entry) => {
-                    let line = self.log.push(entry).clone();
+                    let line = self.log.push(entry);
                     self.notify(Notice::Log(line));
                 }
             }

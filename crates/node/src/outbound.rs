@@ -247,11 +247,13 @@ fn not_sent(error: CallError) -> HostError {
 fn host_error(failure: Failure) -> HostError {
     match failure {
         Failure::Execution => HostError::Execution,
-        Failure::NoSuchFunction | Failure::NoSuchMachine => HostError::NotFound,
+        Failure::NoSuchFunction => HostError::NotFound,
         Failure::Denied => HostError::Denied,
         Failure::Busy => HostError::Full,
         Failure::TooLong => HostError::TooLong,
-        Failure::Unreachable => HostError::Unreachable,
+        // Nobody signs that a machine isn't there: a call that seems to have missed it may have run,
+        // and `NotFound` would let the kernel make it once more.
+        Failure::Unreachable | Failure::NoSuchMachine => HostError::Unreachable,
         Failure::Deadline => HostError::Deadline,
         Failure::OutcomeUnknown => HostError::Unknown,
     }

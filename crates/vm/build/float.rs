@@ -39,7 +39,7 @@ pub(super) fn instructions(list: &mut Vec<Instruction>) {
                     .next(),
             );
         }
-        list.push(unary(&format!("{float}.abs"), width, &format!("a & (!0 >> 1)"), width));
+        list.push(unary(&format!("{float}.abs"), width, "a & (!0 >> 1)", width));
         list.push(unary(&format!("{float}.neg"), width, &format!("a ^ 1 << {}", width - 1), width));
         for (name, expression) in ROUNDING {
             let expression = expression.replace("FN", &float);

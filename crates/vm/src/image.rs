@@ -32,7 +32,8 @@ pub(crate) const EXPORT_BYTES: usize = 8;
 pub(crate) const GLOBAL_BYTES: usize = 16;
 pub(crate) const TABLE_BYTES: usize = 12;
 pub(crate) const SEGMENT_BYTES: usize = 16;
-/// Seven sections of 8 bytes, 28 of memory, start and end of code, 32 of digest, length, checksum.
+/// Seven sections of 8 bytes; end of code, start function and four words of memory; digest, length,
+/// checksum.
 pub(crate) const FOOTER_BYTES: usize = 7 * 8 + 24 + 32 + 8;
 /// Elements of a table, whatever its declared maximum.
 pub(crate) const TABLE_MAX: u32 = 10_000_000;

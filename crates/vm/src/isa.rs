@@ -59,6 +59,12 @@ pub(crate) fn instruction_at(code: &[u8], at: usize) -> Option<(u16, usize)> {
     (end <= code.len()).then_some((opcode, units * 2))
 }
 
+/// Every instruction in the order of its opcode: mnemonic, letters of its operands (see the head of
+/// `docs/vm-instructions.md`), units.
+pub fn instruction_set() -> impl Iterator<Item = (&'static str, &'static str, usize)> {
+    MNEMONICS.iter().zip(0..).map(|(mnemonic, opcode)| (*mnemonic, layout(opcode), units(opcode)))
+}
+
 /// The instruction at `at` as text, with its length in bytes; `None` at the end or in damaged code.
 pub fn disassemble(code: &[u8], at: usize) -> Option<(String, usize)> {
     let (opcode, length) = instruction_at(code, at)?;

@@ -45,7 +45,7 @@ pub use instance::{
     CallError, Frame, HostResultError, Instance, InstanceConfig, Outcome, StartError, Trap,
     TrapKind,
 };
-pub use isa::disassemble;
+pub use isa::{disassemble, instruction_set};
 pub use limits::Limits;
 pub use suspend::ResumeError;
 pub use translate::{

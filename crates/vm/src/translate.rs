@@ -1,7 +1,7 @@
 //! From a module to an image: one pass that validates each body and emits its code.
 //!
-//! Memory in use at a time: per module 16 bytes a function, 12 a type, 16 a global and a few for each
-//! table and element segment; for the body at hand one byte a local, 12 an operand, 56 an open block,
+//! Memory in use at a time: per module 16 bytes a function, 16 a type, 16 a global and a few for each
+//! table and element segment; for the body at hand one byte a local, 12 an operand, 48 an open block,
 //! and its code, which leaves for the sink before the next body begins.
 
 mod branches;

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::datagram::Epoch;
+use crate::list;
 use crate::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 /// Functions that a directory machine offers, by their names on the wire.
@@ -48,10 +49,12 @@ pub struct DeviceRecord {
     /// The epoch that initiations of sessions must name; see `rpc`.
     pub epoch: Epoch,
     /// Where the device listens, beside the address that the directory saw it come from.
+    #[serde(deserialize_with = "list::read")]
     pub addresses: Vec<Address>,
     /// The key of the device's own machine, which the owner talks to.
     pub device_machine: PublicKey,
     /// The machines on it that others may call.
+    #[serde(deserialize_with = "list::read")]
     pub machines: Vec<(Name, PublicKey)>,
 }
 
@@ -145,6 +148,7 @@ pub struct ListFrom {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listing {
     /// A page of them.
+    #[serde(deserialize_with = "list::read")]
     pub machines: Vec<ListedMachine>,
     /// How many there are in all.
     pub total: u32,

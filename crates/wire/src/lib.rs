@@ -18,6 +18,7 @@ pub mod frame;
 pub mod host_call;
 mod id;
 pub mod limits;
+mod list;
 mod name;
 mod text;
 

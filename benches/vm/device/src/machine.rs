@@ -2,8 +2,6 @@
 
 use core::arch::{asm, global_asm};
 
-
-
 global_asm!(
     ".section .text.start, \"ax\"",
     ".global _start",
@@ -17,7 +15,6 @@ extern "C" fn start() -> ! {
     crate::run();
     crate::finish(true)
 }
-
 
 /// Instructions retired by `work`.
 pub fn instructions(work: impl FnOnce()) -> u32 {

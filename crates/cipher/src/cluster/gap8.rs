@@ -6,7 +6,7 @@
 
 use core::ffi::c_void;
 
-use super::{Cluster, Copy, Dma};
+use super::{Cluster, Dma, Transfer};
 
 unsafe extern "C" {
     /// `pi_cl_team_fork`: calls `entry(argument)` on this many cores; returns when all are back.
@@ -23,7 +23,7 @@ unsafe extern "C" {
 const L1: core::ops::Range<usize> = 0x1000_0000..0x1001_0000;
 
 /// The eight cores, called from the cluster's core 0.
-#[derive(Clone, core::marker::Copy, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Gap8(());
 
 impl Gap8 {
@@ -70,10 +70,10 @@ extern "C" fn entry<T: Send, W: Fn(&mut T) + Sync>(task: *mut c_void) {
 }
 
 impl Dma for Gap8 {
-    fn overlap(&mut self, copies: [Option<Copy<'_>>; 2], work: impl FnOnce()) {
-        let numbers = copies.map(|copy| {
-            copy.map(|copy| {
-                let (from, to, len) = copy.into_raw();
+    fn overlap(&mut self, transfers: [Option<Transfer<'_>>; 2], work: impl FnOnce()) {
+        let numbers = transfers.map(|transfer| {
+            transfer.map(|transfer| {
+                let (from, to, len) = transfer.into_raw();
                 let inward = u32::from(L1.contains(&to.addr()));
                 // SAFETY: both buffers are borrowed until this function returns, after the waits.
                 unsafe { tenure_gap8_copy(to, from, len as u32, inward) }

@@ -3,10 +3,10 @@
 use std::num::NonZero;
 use std::thread;
 
-use super::{CORES_MAX, Cluster, Copy, Dma};
+use super::{CORES_MAX, Cluster, Dma, Transfer};
 
 /// As many threads as asked for; they live as long as one fork.
-#[derive(Clone, core::marker::Copy, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct Threads(usize);
 
 impl Threads {
@@ -39,13 +39,13 @@ impl Cluster for Threads {
 }
 
 /// A thread that copies while the caller works.
-#[derive(Clone, core::marker::Copy, Debug)]
+#[derive(Clone, Copy, Debug)]
 pub struct CopyEngine;
 
 impl Dma for CopyEngine {
-    fn overlap(&mut self, copies: [Option<Copy<'_>>; 2], work: impl FnOnce()) {
+    fn overlap(&mut self, transfers: [Option<Transfer<'_>>; 2], work: impl FnOnce()) {
         thread::scope(|scope| {
-            scope.spawn(move || copies.into_iter().flatten().for_each(Copy::by_core));
+            scope.spawn(move || transfers.into_iter().flatten().for_each(Transfer::by_core));
             work();
         });
     }

@@ -224,12 +224,6 @@ impl Process {
         });
     }
 
-    /// Forgets what was printed so far, so that only later lines are waited for.
-    pub(crate) fn skip_to_now(&mut self) {
-        self.lines.try_iter().for_each(drop);
-        self.unclaimed.clear();
-    }
-
     /// Kills it, as a loss of power would.
     pub(crate) fn kill(mut self) {
         self.child.kill().unwrap();

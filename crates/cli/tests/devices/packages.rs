@@ -1,9 +1,9 @@
 //! Packages that are damaged, forged or hostile: refused with the reason, and nothing is lost.
 
-use std::path::PathBuf;
-
+use tenure_cli::client::Client;
 use tenure_cli::home::Home;
 use tenure_package::{CodeKind, Manifest, PackageBuilder};
+use tenure_wire::control::{InstallBegin, function};
 
 use crate::guests::package;
 use crate::harness::{Process, User, on};
@@ -70,7 +70,10 @@ fn damaged_package_is_refused_before_it_is_sent() {
     for at in [whole.len() / 2, whole.len() - 1] {
         flipped[at] ^= 1;
         let error = complaint(&user, &device, &flipped);
-        assert!(error.contains("signature is wrong"), "{error}");
+        assert!(
+            error.contains("was not signed by the tenant it names: it was changed or forged"),
+            "{error}"
+        );
         flipped[at] ^= 1;
     }
     let missing = user.error(&["install", "missing.tenure", "--device", &device.address]);
@@ -109,36 +112,31 @@ fn hostile_wasm_in_a_signed_package_is_refused_by_the_device() {
     still_counts(&user, &device);
 }
 
+/// No package that can be made is so long; whoever sends one anyway is told by the device.
 #[test]
 fn package_that_the_device_has_no_room_for_is_refused() {
     let user = User::new();
     let device = device_with_counter(&user);
-    // A custom section of three megabytes, which a device takes no notice of.
-    let bytes = 3u32 << 20;
-    let mut length = [0x80; 4];
-    for (place, byte) in length.iter_mut().enumerate() {
-        *byte |= (bytes >> (7 * place)) as u8 & 0x7F;
-    }
-    length[3] &= 0x7F;
-    let mut code = [counters_wasm(), vec![0], length.to_vec(), vec![1, b'x']].concat();
-    code.resize(code.len() + bytes as usize - 2, 0);
-    let package = match std::panic::catch_unwind(|| signed(&user, code)) {
-        Ok(package) => package,
-        Err(_) => return,
-    };
-    let error = complaint(&user, &device, &package);
-    let expected = format!(
-        "the device is full: the package has {} bytes, the device takes 2097152; make room with `tenure remove`",
-        package.len()
+    let mut long = std::fs::read(package("thermostat")).unwrap();
+    long.resize(3 << 20, 0);
+    let error = complaint(&user, &device, &long);
+    assert!(error.contains("bytes follow the package; copy or build it again"), "{error}");
+    let mut client = Client::new(&Home::at(user.home())).unwrap();
+    let place = client.device(device.socket_address()).unwrap().route;
+    let begin = InstallBegin { bytes: 3 << 20 };
+    let error = client.control::<_, ()>(&place, function::INSTALL_BEGIN, &begin).unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "the device is full: the package has 3145728 bytes, the device takes 2097152; take off \
+         what you don't need (`tenure remove`), or make it smaller"
     );
-    assert_eq!(error, expected);
     still_counts(&user, &device);
 }
 
 #[test]
 fn run_refuses_what_install_refuses() {
     let user = User::new();
-    let path: PathBuf = user.path("bad.tenure");
+    let path = user.path("bad.tenure");
     std::fs::write(&path, signed(&user, b"not wasm".to_vec())).unwrap();
     let error = user.error(&["run", path.to_str().unwrap()]);
     assert!(error.contains("bad.tenure: refused: its wasm: "), "{error}");

@@ -14,7 +14,7 @@ fn call_to_a_peer_that_is_gone_fails_after_the_retries() {
     let ask = ["probe", "call", "thermostat@attic read"];
     assert_eq!(user.call(on(&cellar), &ask), "21.0");
     attic.kill();
-    let queue = ["probe", "queue", "thermostat@attic read 20000 2"];
+    let queue = ["probe", "queue", "thermostat@attic read 60000 1"];
     assert_eq!(user.call(on(&cellar), &queue), "queued");
     assert_eq!(cellar.wait_for_log("probe", "failed: "), "failed: unreachable");
     let answer =

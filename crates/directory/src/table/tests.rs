@@ -1,3 +1,4 @@
+use alloc::borrow::ToOwned;
 use alloc::vec;
 
 use tenure_crypto::SigningKey;
@@ -44,6 +45,11 @@ impl Device {
 
     fn signed(&self) -> SignedRecord {
         seal(&self.key, &self.record)
+    }
+
+    fn signed_as(&self, bytes: alloc::vec::Vec<u8>) -> SignedRecord {
+        const RECORD: tenure_crypto::Context = tenure_crypto::Context::new("device record");
+        SignedRecord { signature: self.key.sign(RECORD, &bytes), bytes }
     }
 
     fn with(mut self, change: impl FnOnce(&mut DeviceRecord)) -> Self {
@@ -161,4 +167,40 @@ fn a_restored_table_still_refuses_what_is_older() {
     let replay = old.with(|record| record.expires_unix_s = long_after + 60);
     assert_eq!(table.accept(replay.signed(), PLACE, long_after), Err(Refusal::Stale));
     assert_eq!(accept(&mut table, &Device::new(3, 4, 9)), Err(Refusal::NameTaken));
+}
+
+#[test]
+fn a_record_with_something_behind_it_is_malformed() {
+    let device = Device::new(1, 2, 1);
+    let mut bytes = device.signed().bytes;
+    bytes.extend([0; 100]);
+    let padded = device.signed_as(bytes);
+    let mut table = Table::new(vec![], 4);
+    assert_eq!(table.accept(padded, PLACE, NOW), Err(Refusal::Malformed));
+}
+
+#[test]
+fn whoever_lists_anothers_machine_takes_it_from_nobody_of_the_same_owner() {
+    let named = |mut device: Device, name: &str, machine: u8| {
+        device.record.enrolment.device = name.parse().unwrap();
+        device.record.enrolment_signature = enrol(&device.owner, &device.record.enrolment);
+        device.record.device_machine = PublicKey([machine; 32]);
+        device
+    };
+    let asking = named(Device::new(1, 2, 1), "garage", 10).with(|record| record.machines.clear());
+    let holder = named(Device::new(1, 3, 1), "kitchen", 11);
+    let thief = named(Device::new(8, 9, 1), "aaa", 12);
+    let mut table = Table::new(vec![], 4);
+    for device in [&asking, &holder, &thief] {
+        assert_eq!(accept(&mut table, device), Ok(true));
+    }
+    let key = PublicKey([2; 32]);
+    for query in [Query::Key(key), Query::Id(machine_id(&key))] {
+        let found = |machine: u8| {
+            let entry = table.find_for(Some(&PublicKey([machine; 32])), &query, NOW).unwrap();
+            entry.record.enrolment.device.as_str().to_owned()
+        };
+        assert_eq!(found(10), "kitchen", "{query:?}");
+        assert_eq!(found(12), "aaa", "{query:?}: its own owner's");
+    }
 }

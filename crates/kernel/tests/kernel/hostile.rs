@@ -225,3 +225,23 @@ fn a_record_that_cannot_be_read_is_reported_and_its_tree_is_not_passed_on() {
     let store: &mut Store<_> = device.kernel.store();
     assert_eq!(store.get(tree, "secret").unwrap(), None);
 }
+
+#[test]
+fn a_machine_with_a_long_queue_leaves_room_for_the_parameters_of_others() {
+    let parameter_bytes_max = 64 * 1024;
+    let mut device = Device::with(Config { parameter_bytes_max, ..Config::default() });
+    let long = Budget { queue_length: u16::MAX, ..Budget::default() };
+    let hogs = ["a", "b", "c"].map(|hog| device.try_install(hog, SLEEPER, 1, long).unwrap());
+    let quiet = device.install("quiet", QUIET);
+    let parameter = [0; 4096];
+    let mut taken = 0;
+    for hog in hogs {
+        device.deliver(hog, "sleep", None).unwrap();
+        while device.deliver(hog, "serve", Some(&parameter)).is_ok() {
+            taken += parameter.len();
+        }
+    }
+    assert!(taken <= parameter_bytes_max);
+    device.settle(20);
+    assert_eq!(text(device.call(quiet, "serve", Some(&parameter))), "1");
+}

@@ -46,13 +46,16 @@ impl Entropy for Sequence {
     }
 }
 
+/// How a call ended.
+type CallResult = Result<Option<Vec<u8>>, Failure>;
+
 /// Somebody on the network with a key and an address.
 pub(crate) struct Stranger {
     endpoint: Endpoint<Address>,
     address: Address,
     pub(crate) key: PublicKey,
     pub(crate) incoming: Vec<(IncomingCallHandle, String)>,
-    done: Vec<(CallHandle, Result<Option<Vec<u8>>, Failure>)>,
+    done: Vec<(CallHandle, CallResult)>,
 }
 
 /// A device and whoever is around it.
@@ -169,7 +172,7 @@ impl World {
         to: &PublicKey,
         function: &str,
         parameter: Option<&[u8]>,
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    ) -> CallResult {
         let handle = self.start_call(stranger, to, function, parameter, Duration::from_secs(10));
         loop {
             self.tick();
@@ -184,7 +187,7 @@ impl World {
         &mut self,
         stranger: usize,
         handle: CallHandle,
-    ) -> Option<Result<Option<Vec<u8>>, Failure>> {
+    ) -> Option<CallResult> {
         let done = &mut self.strangers[stranger].done;
         let position = done.iter().position(|(one, _)| *one == handle)?;
         Some(done.swap_remove(position).1)

@@ -37,7 +37,7 @@ fn sections_hold(image: &Image<'_>) -> bool {
     let length = image.bytes().len() - super::FOOTER_BYTES;
     let inside = |range: super::Range, bytes: usize| {
         let end = (range.count as u64) * bytes as u64 + range.at as u64;
-        end <= length as u64 && range.at % 4 == 0
+        end <= length as u64 && range.at.is_multiple_of(4)
     };
     inside(footer.functions, super::FUNCTION_BYTES)
         && inside(footer.types, super::TYPE_BYTES)
@@ -71,7 +71,7 @@ fn entry_holds(entry: &FunctionEntry) -> bool {
     let link = entry.params.max(entry.results) as u32 * 8;
     entry.link as u32 == link
         && link + 8 + entry.zeros as u32 * 8 <= entry.frame_bytes as u32
-        && entry.frame_bytes % 8 == 0
+        && entry.frame_bytes.is_multiple_of(8)
 }
 
 struct Check<'i> {
@@ -123,7 +123,11 @@ impl Check<'_> {
                 b's' | b'd' => self.is_slot(unit),
                 b'l' => unit == self.entry.link,
                 // Frames must not overlap the caller's link.
-                b'f' => unit % 8 == 0 && unit > self.entry.link && unit <= self.entry.frame_bytes,
+                b'f' => {
+                    unit.is_multiple_of(8)
+                        && unit > self.entry.link
+                        && unit <= self.entry.frame_bytes
+                }
                 b't' => self.leads_to_start(operand + 2, unit as i16 as i64, starts),
                 b'T' => {
                     bytes = 4;
@@ -167,7 +171,7 @@ impl Check<'_> {
     }
 
     fn is_slot(&self, offset: u16) -> bool {
-        offset % 8 == 0 && offset < self.entry.frame_bytes && offset != self.entry.link
+        offset.is_multiple_of(8) && offset < self.entry.frame_bytes && offset != self.entry.link
     }
 
     fn leads_to_start(&self, from: usize, displacement: i64, starts: &[u32]) -> bool {
@@ -181,7 +185,7 @@ impl Check<'_> {
         let index = index as u32;
         match (opcode, nth) {
             (isa::GLOBAL_GET32_A..=isa::GLOBAL_SET64_S, _) => {
-                index % 8 == 0 && index / 8 < footer.globals.count
+                index.is_multiple_of(8) && index / 8 < footer.globals.count
             }
             (isa::CALL | isa::RETURN_CALL, _) => index < footer.functions.count,
             (isa::CALL_INDIRECT, _) => index < footer.types.count && footer.tables.count > 0,

@@ -221,7 +221,7 @@ impl<'a> Image<'a> {
             return Err(ImageError::Truncated);
         };
         // Cores that cannot read across a word boundary execute the image as well.
-        if crate::interpreter::STRICT_ALIGNMENT && bytes.as_ptr().addr() % 4 != 0 {
+        if crate::interpreter::STRICT_ALIGNMENT && !bytes.as_ptr().addr().is_multiple_of(4) {
             return Err(ImageError::Misaligned);
         }
         let range = |index: usize| Range {

@@ -201,9 +201,9 @@ impl Instance {
             return Err(TrapKind::OutOfBounds);
         }
         if opcode == isa::MEMORY_COPY {
-            self.reach(bulk.from as u64 + bulk.count as u64)?;
+            self.commit(bulk.from as u64 + bulk.count as u64)?;
         }
-        self.reach(bulk.to as u64 + bulk.count as u64)?;
+        self.commit(bulk.to as u64 + bulk.count as u64)?;
         let now = Self::step(bulk.count, left) as usize;
         let memory = self.memory.bytes_mut();
         // Copying upwards onto itself must begin at the end.
@@ -222,12 +222,6 @@ impl Instance {
         }
         let source = opcode != isa::MEMORY_FILL;
         Ok(self.note_progress(image, &bulk, now as u32, ascending, source))
-    }
-
-    /// Commits memory up to `end`, or says why it cannot be reached. Nothing is committed for a bulk
-    /// operation of length zero, which may end at the declared size.
-    fn reach(&mut self, end: u64) -> Result<(), TrapKind> {
-        self.commit(end)
     }
 
     fn segment_bytes<'a>(&self, image: &Image<'a>, index: u32) -> &'a [u8] {

@@ -291,4 +291,18 @@ unsafe fn start(context: &mut Context, memory: *mut u8) {
     }
 }
 
-include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+/// The instructions. One expression serves several widths, so that some casts are to the same type.
+#[allow(clippy::unnecessary_cast, clippy::identity_op)]
+mod generated {
+    #[cfg(feature = "float")]
+    use super::float;
+    #[cfg(tail_dispatch)]
+    use super::{Context, Handler, LEAVERS, isa};
+    use super::{Flow, State};
+
+    include!(concat!(env!("OUT_DIR"), "/handlers.rs"));
+}
+#[cfg(tail_dispatch)]
+use generated::HANDLERS;
+#[cfg(not(tail_dispatch))]
+use generated::dispatch;

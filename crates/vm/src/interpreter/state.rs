@@ -29,6 +29,7 @@ pub(crate) enum Flow {
     Misaligned,
     DivideByZero,
     IntegerOverflow,
+    #[cfg_attr(not(feature = "float"), allow(dead_code))]
     InvalidConversion,
     StackOverflow,
     TableOutOfBounds,

@@ -456,7 +456,7 @@ fn exports(
             1 if item >= module.tables.len() => return start.error(Invalid::UnknownTable),
             2 if item > 0 || module.memory.is_none() => return start.error(Invalid::UnknownMemory),
             3 if item >= module.globals.len() => return start.error(Invalid::UnknownGlobal),
-            0..=3 => {}
+            1..=3 => {}
             _ => return start.error(Malformed::ExportKind),
         }
         let mut earlier = first;

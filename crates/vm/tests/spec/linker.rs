@@ -11,9 +11,10 @@ use tenure_vm::{
     Limits, MemoryType, Outcome, StartError, TableType, Value, ValueType, translate,
 };
 
+/// Why a directive did not do what it says; the text is for whoever reads the test's output.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    Refused(String),
+    Refused(#[allow(dead_code)] String),
     Trap(String),
 }
 

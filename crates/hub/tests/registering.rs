@@ -1,0 +1,194 @@
+//! A hub among devices, some of which lie.
+
+use std::time::Duration;
+
+use tenure_crypto::{Seed, SigningKey, machine_id};
+use tenure_directory::{enrol, seal};
+use tenure_hal::simulated::RamFlash;
+use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
+use tenure_hub::{Config, Hub, Moment};
+use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
+use tenure_wire::directory::{
+    DeviceRecord, Enrolment, Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord,
+    function,
+};
+use tenure_wire::{Address, PublicKey};
+
+const NOW: u64 = 1_800_000_000;
+const HUB: Address = Address::Simulated(0);
+const FLASH: FlashGeometry =
+    FlashGeometry { sector_bytes: 4096, sector_count: 64, program_bytes: 4 };
+
+/// A fixed sequence that passes for randomness.
+struct Sequence(u64);
+
+impl Entropy for Sequence {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *byte = (self.0 >> 56) as u8;
+        }
+        Ok(())
+    }
+}
+
+struct World {
+    now: Instant,
+    unix_s: u64,
+    hub: Hub<RamFlash>,
+    entropy: Sequence,
+}
+
+/// A device as the hub sees it: keys, and an endpoint.
+struct Device {
+    owner: SigningKey,
+    seed: Seed,
+    endpoint: Endpoint<Address>,
+    address: Address,
+    record: DeviceRecord,
+}
+
+impl World {
+    fn new(devices_max: usize) -> Self {
+        let mut entropy = Sequence(1);
+        let config = Config { owners: Vec::new(), devices_max, rpc: tenure_rpc::Config::large() };
+        let unix_time = UnixTime { seconds: NOW };
+        let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
+        let hub = Hub::open(config, RamFlash::new(FLASH), &mut moment).unwrap();
+        Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
+    }
+
+    fn device(&mut self, owner: u8, number: u8, name: &str) -> Device {
+        let owner = SigningKey::from_bytes(&[owner; 32]);
+        let seed = Seed::from_bytes(&[number; 32]);
+        let device_key = seed.device_signing_key().verifying_key();
+        let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
+        let config = tenure_rpc::Config::default();
+        let mut endpoint = Endpoint::new(config, self.now, &mut self.entropy).unwrap();
+        endpoint.add_machine(seed.device_secret()).unwrap();
+        let record = DeviceRecord {
+            owner: owner.verifying_key(),
+            enrolment_signature: enrol(&owner, &enrolment),
+            enrolment,
+            sequence: 1,
+            expires_unix_s: NOW + 60,
+            epoch: endpoint.epoch(),
+            addresses: Vec::new(),
+            device_machine: seed.device_secret().public_key(),
+            machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
+        };
+        let address = Address::Simulated(number.into());
+        Device { owner, seed, endpoint, address, record }
+    }
+
+    fn call(
+        &mut self,
+        device: &mut Device,
+        name: &str,
+        parameter: Vec<u8>,
+    ) -> Result<Option<Vec<u8>>, Failure> {
+        let call = OutgoingCall {
+            function: name.to_string(),
+            parameter: Some(parameter),
+            deadline: self.now + Duration::from_secs(10),
+            attempts: 5,
+        };
+        let own = machine_id(&device.seed.device_secret().public_key());
+        let (endpoint, key) = (&mut device.endpoint, self.hub.key());
+        endpoint.call(self.now, &mut self.entropy, &own, &key, HUB, None, call).unwrap();
+        loop {
+            self.now = self.now + Duration::from_millis(5);
+            let unix_time = UnixTime { seconds: self.unix_s };
+            let mut moment = Moment { now: self.now, unix_time, entropy: &mut self.entropy };
+            endpoint.poll(self.now, moment.entropy);
+            while let Some((_, datagram)) = endpoint.transmit() {
+                self.hub.receive(&mut moment, device.address.clone(), &datagram);
+            }
+            self.hub.poll(&mut moment);
+            while let Some((to, datagram)) = self.hub.transmit() {
+                if to == device.address {
+                    endpoint.receive(self.now, moment.entropy, HUB, &datagram);
+                }
+            }
+            while let Some(event) = endpoint.event() {
+                if let Event::CallDone { result, .. } = event {
+                    return result;
+                }
+            }
+        }
+    }
+
+    fn register(&mut self, device: &mut Device, signed: &SignedRecord) -> Registered {
+        let parameter = postcard::to_allocvec(signed).unwrap();
+        let answer = self.call(device, function::REGISTER, parameter).unwrap().unwrap();
+        postcard::from_bytes(&answer).unwrap()
+    }
+
+    fn register_itself(&mut self, device: &mut Device) -> Registered {
+        let signed = device.signed();
+        self.register(device, &signed)
+    }
+
+    fn resolve(&mut self, device: &mut Device, query: &Query) -> Option<Found> {
+        let parameter = postcard::to_allocvec(query).unwrap();
+        let answer = self.call(device, function::RESOLVE, parameter).unwrap();
+        answer.map(|bytes| postcard::from_bytes(&bytes).unwrap())
+    }
+}
+
+impl Device {
+    fn signed(&self) -> SignedRecord {
+        seal(&self.seed.device_signing_key(), &self.record)
+    }
+}
+
+#[test]
+fn a_device_that_registers_is_found_by_others_where_it_was_heard() {
+    let mut world = World::new(4);
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    let registered = world.register_itself(&mut attic);
+    assert_eq!(registered, Registered { refusal: None, unix_s: NOW });
+    let query = Query::Device("attic".parse().unwrap());
+    let found = world.resolve(&mut cellar, &query).unwrap();
+    assert_eq!((found.record, found.seen_at), (attic.signed(), attic.address.clone()));
+    world.unix_s += 61;
+    assert_eq!(world.resolve(&mut cellar, &query), None, "it has expired");
+}
+
+#[test]
+fn nobody_registers_a_record_that_is_not_its_own() {
+    let mut world = World::new(4);
+    let attic = world.device(1, 10, "attic");
+    let mut thief = world.device(2, 11, "thief");
+    let refusal = world.register(&mut thief, &attic.signed()).refusal;
+    assert_eq!(refusal, Some(Refusal::Sender), "so nobody can say where another device is");
+}
+
+#[test]
+fn a_full_hub_refuses_newcomers_and_serves_those_it_knows() {
+    let mut world = World::new(1);
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    assert_eq!(world.register_itself(&mut cellar).refusal, Some(Refusal::Full));
+    attic.record.sequence = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn junk_is_refused_and_the_hub_goes_on() {
+    let mut world = World::new(4);
+    let mut attic = world.device(1, 10, "attic");
+    for junk in [vec![], vec![0xFF; 8192], vec![0x80; 100], vec![0; 8192]] {
+        let answer = world.call(&mut attic, function::REGISTER, junk.clone()).unwrap();
+        let answer: Registered = postcard::from_bytes(&answer.unwrap()).unwrap();
+        assert_eq!(answer.refusal, Some(Refusal::Malformed));
+        let _ = world.call(&mut attic, function::RESOLVE, junk.clone());
+        let _ = world.call(&mut attic, function::LIST, junk);
+    }
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let all = postcard::to_allocvec(&ListFrom { skip: 0 }).unwrap();
+    let answer = world.call(&mut attic, function::LIST, all).unwrap().unwrap();
+    let listing: Listing = postcard::from_bytes(&answer).unwrap();
+    assert_eq!((listing.machines.len(), listing.total), (1, 1));
+    assert_eq!(attic.owner.verifying_key(), attic.record.owner);
+}
