@@ -14,6 +14,7 @@ use crate::module::Module;
 use crate::pack::pack;
 use crate::project_file::{Language, ProjectFile};
 use crate::sdk;
+use crate::symbols::debug_path;
 use crate::toolchain::{Clang, Rust};
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
@@ -65,7 +66,7 @@ pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()>
 }
 
 /// Builds the project in `folder` and writes its package to `output`, or to NAME.tenure in the
-/// folder.
+/// folder, and what debuggers want to know to NAME.debug.wasm beside it.
 ///
 /// # Errors
 /// As [`run`].
@@ -81,6 +82,10 @@ pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Resul
     let default = || folder.join(format!("{}.tenure", project.name));
     let path = output.map_or_else(default, Path::to_path_buf);
     fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    // The package has neither names nor DWARF: who explains a fault finds them beside it.
+    let debug_path = debug_path(&path);
+    fs::write(&debug_path, &code)
+        .with_context(|| format!("can't write {}", debug_path.display()))?;
     Ok(Built { path, bytes })
 }
 
@@ -90,7 +95,6 @@ fn link_arguments(project: &ProjectFile, exact_memory: bool) -> Vec<String> {
         // Below all else, so that what overruns the stack leaves the memory and traps.
         "--stack-first".to_owned(),
         format!("-zstack-size={}", project.build.stack_bytes.next_multiple_of(16)),
-        "--strip-all".to_owned(),
     ];
     if exact_memory {
         arguments.push("--page-size=1".to_owned());
@@ -135,10 +139,12 @@ fn artifact(message: &str) -> Option<PathBuf> {
 }
 
 /// What every C file is compiled with.
-const C_FLAGS: [&str; 8] = [
+const C_FLAGS: [&str; 9] = [
     "--target=wasm32",
     "-nostdlib",
     "-Oz",
+    // For NAME.debug.wasm; the package doesn't carry it.
+    "-g",
     "-mbulk-memory",
     // The SDK's own memcpy and the like must not be compiled to calls of themselves.
     "-fno-builtin",

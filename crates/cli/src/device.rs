@@ -17,6 +17,7 @@ use crate::home::Home;
 use crate::install::now_in_milliseconds;
 use crate::output::Output;
 use crate::stop::Stop;
+use crate::symbols::MachineSymbols;
 
 /// The port that devices listen on unless told otherwise.
 pub const PORT: u16 = 7370;
@@ -149,6 +150,7 @@ pub struct Running {
     link: UdpLink,
     clock: LinuxClock,
     entropy: LinuxEntropy,
+    symbols: MachineSymbols,
     datagram: Vec<u8>,
 }
 
@@ -174,12 +176,18 @@ impl Running {
                 enrol(&mut node, &keys, name)?;
             }
         }
-        Ok(Self { node, link, clock, entropy, datagram: vec![0; 65_536] })
+        let symbols = MachineSymbols::default();
+        Ok(Self { node, link, clock, entropy, symbols, datagram: vec![0; 65_536] })
     }
 
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
         &mut self.node
+    }
+
+    /// The symbols that faults of its machines are explained by.
+    pub fn symbols(&mut self) -> &mut MachineSymbols {
+        &mut self.symbols
     }
 
     /// Where it listens.
@@ -225,7 +233,7 @@ impl Running {
             }
         }
         while let Some(notice) = self.node.notice() {
-            show(&notice, output);
+            show(&notice, &self.symbols, output);
         }
         match wake {
             Wake::Now => {}
@@ -274,9 +282,9 @@ impl Running {
 }
 
 /// Shows what a node has to say.
-pub fn show(notice: &Notice, output: &Output) {
+pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
     match notice {
-        Notice::Log(line) => output.log(line),
+        Notice::Log(line) => output.log(line, symbols.place_in(line).as_ref()),
         Notice::Registered => {
             output.line("the hub lists this device", &serde_json::json!({ "event": "registered" }))
         }

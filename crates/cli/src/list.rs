@@ -1,9 +1,11 @@
 //! `tenure list`, `tenure key`, `tenure tree` and `tenure log`: looking at devices and machines.
 
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
+use tenure_package::Package;
 use tenure_wire::Name;
 use tenure_wire::control::{
     LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue, function,
@@ -13,8 +15,10 @@ use tenure_wire::directory::{ListFrom, Listing, function as directory};
 use crate::call::hex;
 use crate::client::{Client, Device};
 use crate::home::Home;
+use crate::install::read_package;
 use crate::output::{Output, printable};
 use crate::stop::Stop;
+use crate::symbols::{MachineSymbols, Symbols};
 use crate::whom::{Where, machines};
 
 /// The function that runs when a machine starts.
@@ -33,7 +37,42 @@ pub struct ListArguments {
     #[arg(long)]
     all: bool,
     #[command(flatten)]
+    packages: Packages,
+    #[command(flatten)]
     place: Where,
+}
+
+/// The packages by which faults are explained.
+#[derive(clap::Args)]
+struct Packages {
+    /// Say where in the source machines of this package failed, with the NAME.debug.wasm that
+    /// `tenure build` left beside it; may be given several times.
+    #[arg(long = "package", value_name = "PACKAGE")]
+    paths: Vec<PathBuf>,
+}
+
+impl Packages {
+    /// The symbols of those machines that were made from exactly these packages.
+    fn symbols(&self, machines: &[MachineStatus]) -> anyhow::Result<MachineSymbols> {
+        let mut symbols = MachineSymbols::default();
+        for path in &self.paths {
+            let bytes = read_package(path)?;
+            let package = Package::parse(&bytes)?;
+            let made = machines.iter().filter(|machine| machine.digest == package.digest());
+            let mut none = true;
+            for machine in made {
+                symbols.insert(machine.name.clone(), Symbols::beside(path, &package)?);
+                none = false;
+            }
+            anyhow::ensure!(
+                !none,
+                "the device has no machine of exactly this build of {}; `tenure list --json` shows \
+                 their digests",
+                path.display()
+            );
+        }
+        Ok(symbols)
+    }
 }
 
 /// Show keys: your own, a device's, or those of a machine on it.
@@ -77,6 +116,8 @@ pub struct LogArguments {
     #[arg(long, short)]
     follow: bool,
     #[command(flatten)]
+    packages: Packages,
+    #[command(flatten)]
     place: Where,
 }
 
@@ -91,8 +132,10 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     }
     let device = arguments.place.connect(&mut client)?;
     let machines = machines(&mut client, &device)?;
+    let symbols = arguments.packages.symbols(&machines)?;
     if output.is_json() {
-        let list: Vec<Value> = machines.iter().map(machine_object).collect();
+        let list: Vec<Value> =
+            machines.iter().map(|machine| machine_object(machine, &symbols)).collect();
         output.line("", &json!({ "device": device.status.name.as_str(), "machines": list }));
         return Ok(());
     }
@@ -108,7 +151,7 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
         &Value::Null,
     );
     for machine in &machines {
-        output.line(&machine_line(machine), &Value::Null);
+        output.line(&machine_line(machine, &symbols), &Value::Null);
     }
     Ok(())
 }
@@ -174,15 +217,19 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
+    let machines = machines(&mut client, &device)?;
+    let symbols = arguments.packages.symbols(&machines)?;
     if let Some(name) = &arguments.machine {
-        let known = machines(&mut client, &device)?.iter().any(|machine| machine.name == *name);
+        let known = machines.iter().any(|machine| machine.name == *name);
         anyhow::ensure!(known, "the device has no machine `{name}`; see `tenure list`");
     }
     let mut from = 0;
     loop {
         let query = LogQuery { machine: arguments.machine.clone(), from };
         let page: LogPage = client.control(&device.route, function::LOG, &query)?;
-        page.lines.iter().for_each(|line| output.log(line));
+        for line in &page.lines {
+            output.log(line, symbols.place_in(line).as_ref());
+        }
         from = page.next;
         if !page.more && !arguments.follow || stop.is_requested() {
             return Ok(());
@@ -226,8 +273,12 @@ fn list_all(client: &mut Client, place: &Where, output: &Output) -> anyhow::Resu
     Ok(())
 }
 
-fn machine_line(machine: &MachineStatus) -> String {
-    let fault = machine.last_fault.as_ref().map(|fault| format!("  (last fault: {fault})"));
+fn machine_line(machine: &MachineStatus, symbols: &MachineSymbols) -> String {
+    let fault = machine.last_fault.as_ref().map(|fault| {
+        let place = symbols.place(&machine.name, fault);
+        let place = place.map_or(String::new(), |place| format!(" in {place}"));
+        format!("  (last fault: {fault}{place})")
+    });
     format!(
         "{:<16} {:<8} {:>6} {:>9} {:>8}  {}{}",
         machine.name.as_str(),
@@ -245,7 +296,9 @@ fn offered(machine: &MachineStatus) -> Vec<&str> {
     machine.exports.iter().map(String::as_str).filter(|name| *name != START_FUNCTION).collect()
 }
 
-fn machine_object(machine: &MachineStatus) -> Value {
+fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
+    let fault = machine.last_fault.as_ref();
+    let place = fault.and_then(|fault| symbols.place(&machine.name, fault));
     json!({
         "name": machine.name.as_str(),
         "id": machine.id.to_string(),
@@ -260,6 +313,7 @@ fn machine_object(machine: &MachineStatus) -> Value {
         "fuel_used": machine.fuel_used,
         "faults": machine.faults,
         "last_fault": machine.last_fault,
+        "last_fault_place": place.map(|place| place.to_json()),
         "memory_bytes": machine.memory_bytes,
         "stored_bytes": machine.stored_bytes,
         "budget": {

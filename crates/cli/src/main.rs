@@ -6,7 +6,7 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
-use tenure_cli::{build, call, completions, device, hub, install, list, project, run};
+use tenure_cli::{build, call, completions, device, hub, inspect, install, list, project, run};
 
 /// Runs many tenants' programs on small computers.
 #[derive(Parser)]
@@ -24,6 +24,7 @@ struct CommandLine {
 enum Command {
     New(project::Arguments),
     Build(build::Arguments),
+    Inspect(inspect::Arguments),
     Run(run::Arguments),
     Device(device::Arguments),
     Hub(hub::Arguments),
@@ -57,6 +58,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
     match command {
         Command::New(arguments) => project::run(arguments, json),
         Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, json),
+        Command::Inspect(arguments) => inspect::run(arguments, &output),
         Command::Run(arguments) => run::run(arguments, &output),
         Command::Device(arguments) => device::run(arguments, &output),
         Command::Hub(arguments) => hub::run(arguments, &output),

@@ -54,8 +54,9 @@ impl Module {
             let payload = payload?;
             if let Some((id, range)) = payload.as_section()
                 && id != CUSTOM_SECTION
+                && let Some(content) = bytes.get(range)
             {
-                module.append_section(id, &bytes[range]);
+                module.append_section(id, content);
             }
             match payload {
                 Payload::TypeSection(section) => types.read_types(section)?,

@@ -5,6 +5,8 @@ use std::io::{IsTerminal as _, Write as _};
 use serde_json::Value;
 use tenure_wire::control::LogLine;
 
+use crate::symbols::Place;
+
 /// How a command prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -45,24 +47,26 @@ impl Output {
         self.print(&lines.join("\n"));
     }
 
-    /// Prints a line of a machine's log.
-    pub fn log(&self, line: &LogLine) {
+    /// Prints a line of a machine's log, and where in the source the fault is that it tells of.
+    pub fn log(&self, line: &LogLine, place: Option<&Place>) {
         if self.json {
-            return self.print(
-                &serde_json::json!({
-                    "event": "log",
-                    "number": line.number,
-                    "at_ms": line.at_ms,
-                    "machine": line.machine.as_str(),
-                    "level": line.level,
-                    "message": line.message,
-                })
-                .to_string(),
-            );
+            let mut object = serde_json::json!({
+                "event": "log",
+                "number": line.number,
+                "at_ms": line.at_ms,
+                "machine": line.machine.as_str(),
+                "level": line.level,
+                "message": line.message,
+            });
+            if let Some(place) = place {
+                object["place"] = place.to_json();
+            }
+            return self.print(&object.to_string());
         }
         let (seconds, millis) = (line.at_ms / 1000, line.at_ms % 1000);
         let (before, after) = self.colours(&line.level);
-        for text in line.message.lines() {
+        let place = place.map(|place| format!("  in {place}"));
+        for text in line.message.lines().chain(place.as_deref()) {
             self.print(&format!(
                 "{seconds:>5}.{millis:03} {:<14} {before}{:<7}{after} {}",
                 line.machine,

@@ -1,10 +1,11 @@
 //! `tenure run`: machines at once, on a device in this process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow};
 use tenure_board_linux::{Durability, UdpLink};
 use tenure_node::{Config, Wake};
+use tenure_package::Package;
 use tenure_wire::Name;
 
 use crate::client::OwnerKeys;
@@ -13,6 +14,7 @@ use crate::home::Home;
 use crate::install::{now_in_milliseconds, place, read_package};
 use crate::output::Output;
 use crate::stop::Stop;
+use crate::symbols::Symbols;
 
 /// Run machines at once, on a device that lasts as long as the command.
 ///
@@ -52,6 +54,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         device
             .with_moment(|node, moment| node.install(moment, package, &placement))
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;
+        explain(&mut device, path, package);
     }
     if arguments.keep {
         let address = device.address();
@@ -68,6 +71,15 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
+}
+
+/// Lets the log say where in the source the package's machine fails, as far as that is known.
+fn explain(device: &mut Running, path: &Path, bytes: &[u8]) {
+    let Ok(package) = Package::parse(bytes) else { return };
+    match Symbols::beside(path, &package) {
+        Ok(symbols) => device.symbols().insert(package.manifest().name.clone(), symbols),
+        Err(error) => eprintln!("faults won't be explained: {error:#}"),
+    }
 }
 
 fn here() -> anyhow::Result<Name> {

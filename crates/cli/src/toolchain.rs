@@ -101,6 +101,11 @@ impl Rust {
         // Flags for the computer's own programs don't suit machines.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
         command.args(["rustc", "--lib", "--release", "--target", RUST_TARGET]);
+        // Whatever the project's profile says: names and lines go to NAME.debug.wasm, and the
+        // package doesn't carry them.
+        for setting in ["strip=false", "debug=\"line-tables-only\""] {
+            command.args(["--config", &format!("profile.release.{setting}")]);
+        }
         if let Self::Debian { linker } = self {
             command.arg("-Zbuild-std=core,alloc");
             let linker = linker.program.display();

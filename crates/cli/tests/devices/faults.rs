@@ -1,5 +1,6 @@
 //! One machine's trouble is its own.
 
+use crate::guests::package;
 use crate::harness::{User, on};
 
 #[test]
@@ -50,4 +51,28 @@ fn caller_machine_sees_an_execution_error_and_nothing_of_the_callees_inside() {
     user.install(&device, &["crasher", "probe"]);
     let answer = user.call(on(&device), &["probe", "call", "crasher give_up"]);
     assert_eq!(answer, "execution error");
+}
+
+#[test]
+fn log_and_list_name_the_source_line_of_a_fault_if_given_exactly_that_package() {
+    let user = User::new();
+    let mut device = user.device("attic", None);
+    user.install(&device, &["crasher"]);
+    user.call_error(on(&device), &["crasher", "stack_overflow"]);
+    device.wait_for_log("crasher", "stopped while serving");
+    let (place, crasher) = (["--device", &device.address], package("crasher"));
+    let with = |command: &[&str], package: &str| {
+        let arguments = [command, &place[..], &["--package", package]].concat();
+        arguments.into_iter().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let run =
+        |arguments: Vec<String>| user.ok(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    let log = run(with(&["log", "crasher"], &crasher));
+    assert!(log.contains("  in deeper (") && log.contains("src/main.c:2"), "{log}");
+    let list = run(with(&["list", "--json"], &crasher));
+    let list: serde_json::Value = serde_json::from_str(&list).unwrap();
+    assert_eq!(list["machines"][0]["last_fault_place"]["function"], "deeper", "{list}");
+    let arguments = with(&["log"], &package("counter"));
+    let error = user.error(&arguments.iter().map(String::as_str).collect::<Vec<_>>());
+    assert!(error.contains("no machine of exactly this build"), "{error}");
 }

@@ -1,0 +1,306 @@
+//! `tenure inspect`: what a package is, and what code a device would make of it.
+
+use std::mem::size_of;
+use std::path::PathBuf;
+
+use anyhow::Context as _;
+use serde_json::{Value, json};
+use tenure_package::{Capabilities, Package, ValueKind};
+use tenure_vm::{FunctionIndex, Image, Instance, InstanceConfig, Limits, ValueType, disassemble};
+use tenure_wire::Budget;
+
+use crate::call::hex;
+use crate::install::read_package;
+use crate::output::{Output, printable};
+use crate::symbols::{Site, Symbols, debug_path};
+
+/// Show what a package is, without a device.
+///
+/// Function names and source lines come from NAME.debug.wasm, which `tenure build` leaves beside
+/// the package.
+///
+/// Example: tenure inspect thermostat.tenure --at 12:0x3a
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The package.
+    package: PathBuf,
+    /// Show the code that a device runs, instruction by instruction.
+    #[arg(long)]
+    code: bool,
+    /// Show function and source line of a place in the code, as a fault in `tenure log` names it.
+    #[arg(long, value_name = "FUNCTION:OFFSET", conflicts_with = "code")]
+    at: Option<Site>,
+}
+
+/// Runs `tenure inspect`.
+///
+/// # Errors
+/// The package can't be read, isn't one that its tenant signed, or holds what no device runs.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let bytes = read_package(&arguments.package)?;
+    let package = Package::parse(&bytes)?;
+    let host = tenure_kernel::host_functions();
+    let mut image = Vec::new();
+    tenure_vm::translate(package.code(), &host, &Limits::default(), &mut image)
+        .context("devices don't run this package's code")?;
+    let image_bytes = image.len();
+    let image = Image::parse(&image).context("the image of its code")?;
+    if let Some(site) = arguments.at {
+        return show_place(arguments, &package, &image, site, output);
+    }
+    let footprint = Footprint::of(&image, image_bytes, &package.manifest().budget)?;
+    if !arguments.code {
+        let text = summary(&package, &footprint);
+        output.line(text.trim_end(), &object(&package, &footprint));
+        return Ok(());
+    }
+    let symbols = Symbols::beside(&arguments.package, &package)?;
+    let functions: Vec<Function> =
+        (0..image.functions()).map(|index| Function::of(&image, &symbols, index)).collect();
+    if output.is_json() {
+        let mut object = object(&package, &footprint);
+        object["functions"] = functions.iter().map(Function::to_json).collect();
+        output.line("", &object);
+        return Ok(());
+    }
+    functions.iter().for_each(|function| output.line(function.text().trim_end(), &Value::Null));
+    Ok(())
+}
+
+fn show_place(
+    arguments: &Arguments,
+    package: &Package<'_>,
+    image: &Image<'_>,
+    site: Site,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let code = image.code(FunctionIndex(site.function));
+    let code = code.with_context(|| {
+        format!("the package has functions 0 to {}", image.functions().saturating_sub(1))
+    })?;
+    anyhow::ensure!(
+        (site.offset as usize) < code.len(),
+        "the code of function {} is {} bytes long",
+        site.function,
+        code.len()
+    );
+    let place = Symbols::beside(&arguments.package, package)?.place(site);
+    let debug = debug_path(&arguments.package);
+    anyhow::ensure!(
+        place.is_known(),
+        "nothing is known of that function; build the package, so that {} is there",
+        debug.display()
+    );
+    output.line(&place.to_string(), &place.to_json());
+    Ok(())
+}
+
+/// What a machine takes of a device.
+struct Footprint {
+    /// Code flash.
+    image_bytes: usize,
+    /// Linear memory that its code starts with, and that it may grow to, in bytes.
+    declared: Option<(u64, u64)>,
+    /// What is kept of a machine beside its linear memory, in bytes.
+    fixed: usize,
+    /// The linear memory that is committed at the start, in bytes.
+    committed: usize,
+}
+
+impl Footprint {
+    /// By starting one here.
+    fn of(image: &Image<'_>, image_bytes: usize, budget: &Budget) -> anyhow::Result<Self> {
+        let config = InstanceConfig {
+            stack_bytes: budget.stack_bytes as usize,
+            memory_bytes_max: budget.memory_bytes as usize,
+        };
+        let instance = Instance::new_lazy(image, &config)
+            .context("a machine of this package doesn't start within its budget")?;
+        let globals = (0..).take_while(|global| image.is_global_mutable(*global).is_some()).count();
+        let elements: u64 =
+            (0..).map_while(|table| instance.table_size(table)).map(u64::from).sum();
+        let tables = elements as usize * size_of::<u32>();
+        Ok(Self {
+            image_bytes,
+            declared: image.memory_bytes(),
+            fixed: size_of::<Instance>() + globals * 8 + config.stack_bytes + tables,
+            committed: instance.memory().len(),
+        })
+    }
+}
+
+fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
+    let manifest = package.manifest();
+    let mut text = format!("{} {}", manifest.name, manifest.version);
+    if !manifest.description.is_empty() {
+        text += &format!(": {}", printable(&manifest.description));
+    }
+    let mut row = |name: &str, value: &str| text += &format!("\n  {name:<9} {value}");
+    row("tenant", &package.tenant().to_string());
+    row("digest", &package.digest().to_string());
+    row("offers", &list(&manifest.exports));
+    let budget = &manifest.budget;
+    let task_fuel = match budget.task_fuel {
+        0 => "no limit of fuel a task".to_owned(),
+        fuel => format!("{fuel} fuel a task"),
+    };
+    row(
+        "budget",
+        &format!(
+            "{} bytes of memory, {} of stack, {} stored, {} tasks waiting, {task_fuel}",
+            budget.memory_bytes, budget.stack_bytes, budget.stored_bytes, budget.queue_length
+        ),
+    );
+    for (kind, names) in capabilities(&manifest.capabilities) {
+        if !names.is_empty() {
+            row(kind, &list(names));
+        }
+    }
+    row("code", &format!("{} bytes, {} as image", package.code().len(), footprint.image_bytes));
+    row(
+        "memory",
+        &match footprint.declared {
+            Some((start, limit)) => format!("{start} bytes at the start, at most {limit}"),
+            None => "none".to_owned(),
+        },
+    );
+    row(
+        "RAM",
+        &format!(
+            "{} bytes a machine at the start, of which {} are memory; at most {}",
+            footprint.fixed + footprint.committed,
+            footprint.committed,
+            footprint.fixed + budget.memory_bytes as usize
+        ),
+    );
+    for entry in package.tree().entries() {
+        let value = match entry.kind {
+            ValueKind::Text => format!("\"{}\"", printable(&String::from_utf8_lossy(entry.value))),
+            ValueKind::Bytes => format!("0x{}", hex(entry.value)),
+        };
+        row("tree", &format!("{} = {value}", printable(entry.path)));
+    }
+    text
+}
+
+fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
+    let manifest = package.manifest();
+    let budget = &manifest.budget;
+    let tree: serde_json::Map<String, Value> = package
+        .tree()
+        .entries()
+        .map(|entry| {
+            let value = match entry.kind {
+                ValueKind::Text => json!({ "text": String::from_utf8_lossy(entry.value) }),
+                ValueKind::Bytes => json!({ "hex": hex(entry.value) }),
+            };
+            (entry.path.to_owned(), value)
+        })
+        .collect();
+    let capabilities: serde_json::Map<String, Value> = capabilities(&manifest.capabilities)
+        .map(|(kind, names)| (kind.to_owned(), json!(names)))
+        .into_iter()
+        .collect();
+    json!({
+        "name": manifest.name,
+        "version": manifest.version,
+        "description": manifest.description,
+        "tenant": package.tenant().to_string(),
+        "digest": package.digest().to_string(),
+        "exports": manifest.exports,
+        "budget": {
+            "memory_bytes": budget.memory_bytes,
+            "stack_bytes": budget.stack_bytes,
+            "stored_bytes": budget.stored_bytes,
+            "queue_length": budget.queue_length,
+            "task_fuel": budget.task_fuel,
+        },
+        "capabilities": capabilities,
+        "tree": tree,
+        "code_bytes": package.code().len(),
+        "image_bytes": footprint.image_bytes,
+        "memory_bytes_min": footprint.declared.map(|(start, _)| start),
+        "memory_bytes_max": footprint.declared.map(|(_, limit)| limit),
+        "ram_bytes_start": footprint.fixed + footprint.committed,
+        "ram_bytes_max": footprint.fixed + budget.memory_bytes as usize,
+    })
+}
+
+fn capabilities(asked: &Capabilities) -> [(&'static str, &[String]); 4] {
+    [
+        ("topics", &asked.topics),
+        ("peers", &asked.peers),
+        ("peripherals", &asked.peripherals),
+        ("secrets", &asked.secrets),
+    ]
+}
+
+fn list(names: &[String]) -> String {
+    if names.is_empty() { "nothing".to_owned() } else { printable(&names.join(" ")) }
+}
+
+/// A function of an image.
+struct Function {
+    index: u32,
+    name: Option<String>,
+    signature: String,
+    /// Offset and text of each instruction.
+    code: Vec<(usize, String)>,
+}
+
+impl Function {
+    fn of(image: &Image<'_>, symbols: &Symbols, index: u32) -> Self {
+        let signature = image.signature(FunctionIndex(index));
+        let bytes = image.code(FunctionIndex(index)).unwrap_or_default();
+        let (mut code, mut at) = (Vec::new(), 0);
+        while let Some((text, length)) = disassemble(bytes, at) {
+            code.push((at, text));
+            at += length;
+        }
+        Self {
+            index,
+            name: symbols.name(index).map(str::to_owned),
+            signature: signature.map_or(String::new(), |signature| {
+                format!("({}) -> ({})", types(signature.params()), types(signature.results()))
+            }),
+            code,
+        }
+    }
+
+    fn text(&self) -> String {
+        let name = self.name.as_deref().map(printable).unwrap_or_default();
+        let mut text = format!("\nfunction {} {name} {}\n", self.index, self.signature);
+        for (offset, instruction) in &self.code {
+            text += &format!("  {offset:#06x}  {instruction}\n");
+        }
+        text
+    }
+
+    fn to_json(&self) -> Value {
+        let code: Vec<Value> = self
+            .code
+            .iter()
+            .map(|(offset, text)| json!({ "offset": offset, "instruction": text }))
+            .collect();
+        json!({
+            "index": self.index,
+            "name": self.name,
+            "signature": self.signature,
+            "code": code,
+        })
+    }
+}
+
+fn types(types: impl Iterator<Item = ValueType>) -> String {
+    let names: Vec<&str> = types
+        .map(|value_type| match value_type {
+            ValueType::I32 => "i32",
+            ValueType::I64 => "i64",
+            ValueType::F32 => "f32",
+            ValueType::F64 => "f64",
+            ValueType::FuncRef => "funcref",
+            ValueType::ExternRef => "externref",
+        })
+        .collect();
+    names.join(" ")
+}
