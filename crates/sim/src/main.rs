@@ -1,4 +1,5 @@
 //! `tenure-sim`: hunts for seeds whose runs break an invariant, and replays them.
+#![forbid(unsafe_code)]
 
 use std::io::Write as _;
 use std::process::ExitCode;

@@ -7,6 +7,9 @@ use tenure_wire::host_call::{HostCall, HostError, TABLE, WasmType};
 use wasmi::{Caller, Config, Engine, Extern, Func, FuncType, Instance, Linker, Module, Store, Val};
 use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, ValType};
 
+/// What a call gives.
+pub(crate) type Answer = Result<Option<Vec<u8>>, HostError>;
+
 /// What the machine sees and leaves behind.
 #[derive(Default)]
 pub(crate) struct World {
@@ -16,7 +19,7 @@ pub(crate) struct World {
     pub reply: Option<Vec<u8>>,
     pub queued: Vec<Queued>,
     /// What calls give, by target and function.
-    pub callees: BTreeMap<(String, String), Result<Option<Vec<u8>>, HostError>>,
+    pub callees: BTreeMap<(String, String), Answer>,
     pub local_peers: Vec<[u8; 32]>,
     /// These are found only after the machine has slept a little.
     pub remote_peers: Vec<[u8; 32]>,
@@ -205,10 +208,12 @@ fn answer(
             world.tree.insert(text!(path), value.read(bytes).unwrap().to_vec());
             Ok(0)
         }
-        HostCall::tree_get { path, into } => match world.tree.get(&text!(path)) {
-            Some(value) => give!(into, value),
-            None => Err(HostError::NotFound),
-        },
+        HostCall::tree_get { path, into } => {
+            match world.tree.get(path.read(bytes).unwrap().expect("text is UTF-8")) {
+                Some(value) => give!(into, value),
+                None => Err(HostError::NotFound),
+            }
+        }
         HostCall::tree_delete { path } => Ok(world.delete(&text!(path))),
         HostCall::tree_list { path, into } => give!(into, &world.children(&text!(path))),
         HostCall::call { target, function, .. } => {
