@@ -16,5 +16,5 @@ extern crate alloc;
 mod record;
 mod table;
 
-pub use record::{LIFETIME_S_MAX, check_enrolment, enrol, open, seal};
+pub use record::{LIFETIME_S_MAX, check_enrolment, enrol, open, open_whenever, seal};
 pub use table::{Entry, Table};

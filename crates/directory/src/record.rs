@@ -44,8 +44,12 @@ pub fn open(signed: &SignedRecord, now_unix_s: u64) -> Result<DeviceRecord, Refu
     Ok(record)
 }
 
-/// As [`open`], whatever the time is.
-pub(crate) fn open_whenever(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
+/// As [`open`], whatever the time is: for a record that was accepted before, or that its device
+/// shows in a session of its own, which proves that it is fresh.
+///
+/// # Errors
+/// [`Refusal::Malformed`], [`Refusal::Enrolment`] or [`Refusal::Signature`].
+pub fn open_whenever(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     let record = read(signed)?;
     check(&record, signed)?;
     Ok(record)

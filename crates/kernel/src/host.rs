@@ -356,6 +356,12 @@ impl<F: Flash> Kernel<F> {
         deadline_ms: u32,
     ) -> Status {
         let request = read_call(instance, target, function, parameter)?;
+        if let Request::Call { target, .. } = &request
+            && self.local_slot(slot, target) == Some(Some(slot))
+        {
+            // It does one task at a time, so it would wait for itself until the deadline.
+            return Err(HostError::Denied.into());
+        }
         self.check_room(slot, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);

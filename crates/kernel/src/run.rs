@@ -143,7 +143,7 @@ impl<F: Flash> Kernel<F> {
     /// The slot that `target` means if it can only be on this device; `Some(None)` if it would be
     /// here and isn't, `None` if it is elsewhere.
     #[allow(clippy::option_option)]
-    fn local_slot(&self, caller: usize, target: &Target) -> Option<Option<usize>> {
+    pub(crate) fn local_slot(&self, caller: usize, target: &Target) -> Option<Option<usize>> {
         match target {
             Target::Own => Some(Some(caller)),
             Target::Local(name) => Some(self.slot_of_name(name)),

@@ -24,7 +24,9 @@ mod trace;
 mod world;
 
 pub use checker::{Invariant, Outcomes, Violation};
-pub use scenario::{Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario};
+pub use scenario::{
+    Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario, SessionsPlan,
+};
 
 use checker::Checker;
 use trace::Trace;

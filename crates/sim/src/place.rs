@@ -11,7 +11,7 @@ use tenure_wire::{Address, MachineId, PublicKey, VerifyingKey};
 use crate::flash::{Device, Partition};
 use crate::guests;
 use crate::random::Random;
-use crate::scenario::{DevicePlan, Scenario};
+use crate::scenario::{DevicePlan, Scenario, SessionsPlan};
 
 /// The flash of each part but the store, in sectors.
 const CODE_SECTORS: u32 = 48;
@@ -144,6 +144,9 @@ impl Place {
         let mut config = Config::new(name, keys.known);
         config.kernel.slice_fuel = scenario.slice_fuel;
         config.record_lifetime = scenario.record_lifetime;
+        if let Some(sessions) = &scenario.sessions {
+            config.rpc = sessions_of(sessions);
+        }
         let hub = Address::Simulated(HUB as u32);
         config.hub = Some(tenure_node::Hub { address: hub, key: None });
         let mut moment = self.moment(now_us, plan.has_clock);
@@ -292,6 +295,21 @@ pub(crate) enum Shown {
     Log(String, String),
     /// Anything else, in words.
     Other(String),
+}
+
+fn sessions_of(plan: &SessionsPlan) -> tenure_rpc::Config {
+    tenure_rpc::Config {
+        sessions_max: plan.sessions_max,
+        half_open_max: plan.sessions_max / 2,
+        callers_max: plan.callers_max,
+        running_max: plan.callers_max - 1,
+        running_per_caller_max: 2,
+        remembered_per_caller_max: 4,
+        accepted_initiations_max: plan.accepted_initiations_max,
+        rekey_after: plan.rekey_after,
+        session_lifetime: plan.rekey_after * 2,
+        ..tenure_rpc::Config::default()
+    }
 }
 
 fn unix_time(now_us: u64) -> UnixTime {

@@ -27,6 +27,21 @@ pub struct Scenario {
     pub slice_fuel: u64,
     /// How long a record in the directory lasts.
     pub record_lifetime: Duration,
+    /// Limits of the devices' sessions that are not the usual ones.
+    pub sessions: Option<SessionsPlan>,
+}
+
+/// Limits of sessions that make an endpoint forget, rekey and begin epochs often.
+#[derive(Clone, Debug)]
+pub struct SessionsPlan {
+    /// Sessions at a time.
+    pub sessions_max: usize,
+    /// Callers of whose calls it is remembered which were executed.
+    pub callers_max: usize,
+    /// Accepted initiations before a new epoch begins.
+    pub accepted_initiations_max: usize,
+    /// The age at which a session is replaced; at twice that it ends.
+    pub rekey_after: Duration,
 }
 
 /// A device to be.
@@ -143,6 +158,12 @@ impl Scenario {
             slice: random.millis(1..=6),
             slice_fuel: random.between(500..=4_000),
             record_lifetime: Duration::from_secs(*random.pick(&[20, 60, 120])),
+            sessions: random.chance(400).then(|| SessionsPlan {
+                sessions_max: random.between(6..=24) as usize,
+                callers_max: random.between(5..=24) as usize,
+                accepted_initiations_max: random.between(2..=32) as usize,
+                rekey_after: random.millis(3_000..=60_000),
+            }),
         }
     }
 

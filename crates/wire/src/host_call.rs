@@ -89,8 +89,8 @@ host_calls! {
 
     /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
     /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
-    /// means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
-    /// or `#key`.
+    /// means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
+    /// itself, which would wait for itself, is `Denied`.
     12 => call(target: Text, function: Text, parameter: Optional, deadline_ms: Word) -> Status;
 
     /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
@@ -100,7 +100,8 @@ host_calls! {
     /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
     /// called with its result; when it failed for good, after `retries` further attempts to reach
     /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
-    /// number. A call runs at most once, however often it is sent.
+    /// number. A call runs at most once, however often it is sent. Targets are those of `call`, and
+    /// empty for this machine. A machine that is stopped loses its queued calls with their callbacks.
     14 => queue(
         target: Text,
         function: Text,

@@ -95,8 +95,8 @@ int32_t tenure_host_tree_list(const char *path, uint32_t path_length, void *into
 
 /* Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
  * of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
- * means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
- * or `#key`. */
+ * means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
+ * itself, which would wait for itself, is `Denied`. */
 TENURE_IMPORT("call")
 int32_t tenure_host_call(const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, uint32_t deadline_ms);
 
@@ -108,7 +108,8 @@ int32_t tenure_host_result_read(uint32_t offset, void *into, uint32_t into_capac
 /* Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
  * called with its result; when it failed for good, after `retries` further attempts to reach
  * the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
- * number. A call runs at most once, however often it is sent. */
+ * number. A call runs at most once, however often it is sent. Targets are those of `call`, and
+ * empty for this machine. A machine that is stopped loses its queued calls with their callbacks. */
 TENURE_IMPORT("queue")
 int32_t tenure_host_queue(const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, const char *on_success, uint32_t on_success_length, const char *on_failure, uint32_t on_failure_length, uint32_t deadline_ms, uint32_t retries);
 

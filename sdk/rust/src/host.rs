@@ -134,8 +134,8 @@ mod machine {
 
         /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
         /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
-        /// means the device's default. Targets: empty for this machine, `name`, `name@device`, `#id`
-        /// or `#key`.
+        /// means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
+        /// itself, which would wait for itself, is `Denied`.
         pub fn call(
             target: *const u8,
             target_length: usize,
@@ -153,7 +153,8 @@ mod machine {
         /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
         /// called with its result; when it failed for good, after `retries` further attempts to reach
         /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
-        /// number. A call runs at most once, however often it is sent.
+        /// number. A call runs at most once, however often it is sent. Targets are those of `call`, and
+        /// empty for this machine. A machine that is stopped loses its queued calls with their callbacks.
         pub fn queue(
             target: *const u8,
             target_length: usize,

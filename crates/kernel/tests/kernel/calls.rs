@@ -73,6 +73,21 @@ fn a_machine_can_call_its_own_functions_by_queue() {
 }
 
 #[test]
+fn a_machine_that_would_wait_for_itself_is_told_so_at_once() {
+    let mut device = Device::new();
+    for target in ["", "forward"] {
+        let forward = device.try_install(
+            "forward",
+            &forwarder(target, "forward"),
+            1 + target.len() as u64,
+            tenure_wire::Budget::default(),
+        );
+        let digit = text(device.call(forward.unwrap(), "forward", Some(b"")));
+        assert_eq!(digit, (-HostError::Denied.code()).to_string());
+    }
+}
+
+#[test]
 fn a_callee_that_fails_tells_its_caller_nothing_of_its_inside() {
     let mut device = Device::new();
     device.install("echo", ECHO);
