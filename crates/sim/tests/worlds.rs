@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_sim::{Invariant, Report, Scenario, run_scenario};
+use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, run_scenario};
 
 /// The scenario of a seed, with less trouble and a shorter rest than a hunt has.
 fn brief(seed: u64) -> Scenario {
@@ -31,13 +31,19 @@ fn a_handful_of_worlds_keep_every_invariant() {
 }
 
 #[test]
-fn a_forged_answer_who_the_hub_is_does_not_last() {
-    check(brief(148));
-}
-
-#[test]
-fn a_refusal_that_nobody_signed_makes_no_call_run_again() {
-    check(brief(169));
+fn what_nobody_signed_makes_no_call_run_again_and_misleads_no_device_for_long() {
+    for seed in [10, 14, 50] {
+        let mut scenario = brief(seed);
+        scenario.network = NetworkPlan {
+            delay_ms: 10..=200,
+            lost: 0,
+            doubled: 300,
+            replayed: 0,
+            flipped: 500,
+            partition_every_ms: None,
+        };
+        check(scenario);
+    }
 }
 
 #[test]
