@@ -158,7 +158,7 @@ pub(crate) struct Handshake<A> {
     /// How many challenges were answered at once.
     pub(crate) challenges: u8,
     /// How often somebody said that the machine isn't there.
-    pub(crate) absences: u8,
+    pub(crate) absences: u32,
     /// How often more to send while no call waits for it.
     pub(crate) attempts_in_background: u8,
 }

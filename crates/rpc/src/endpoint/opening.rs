@@ -28,7 +28,7 @@ const PROTOCOL: &[u8] = b"tenure rpc 1";
 /// who see the initiations could keep an endpoint busy with false challenges otherwise.
 const CHALLENGES_AT_ONCE: u8 = 2;
 /// How often it must be said that a machine isn't there before it is believed.
-const ABSENCES_BELIEVED: u8 = 2;
+const ABSENCES_BELIEVED: u32 = 2;
 /// How often an initiation is sent while no call waits for it.
 const ATTEMPTS_IN_BACKGROUND: u8 = 4;
 /// Sessions of one pair; a successor, and one that the other end opened at the same time.
@@ -325,7 +325,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 let Some(peer) = refused else { return };
                 let pair = peer.pair;
                 let Some(handshake) = &mut peer.handshake else { return };
-                handshake.absences += 1;
+                // Once for each time it was sent: a copy of the word is no second witness.
+                let told = handshake.absences.saturating_add(1);
+                handshake.absences = told.min(handshake.transmissions);
                 if handshake.absences >= ABSENCES_BELIEVED {
                     self.give_up_opening(now, &pair, Failure::NoSuchMachine);
                 }

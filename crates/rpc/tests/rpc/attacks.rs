@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure_rpc::Failure;
+use tenure_rpc::{Config, Failure};
 
 use crate::world::{InFlight, Network, Random, World};
 
@@ -93,9 +93,18 @@ fn datagrams_for_another_device_are_not_executed() {
     check_nothing_runs(&mut world);
 }
 
-/// Delivers changed copies of every datagram just before the true one.
+/// Delivers changed copies of every datagram just before the true one, to an impatient caller and
+/// to a patient one, whom more words of strangers reach between two attempts.
 fn check_changed_copies(seed: u64, change: fn(&mut Random, &mut Vec<u8>)) {
-    let mut world = World::new(seed, 2, Network { delay_ms: (5, 5), ..Network::PERFECT });
+    for timeout_min in [50, 200].map(Duration::from_millis) {
+        let config = Config { timeout_min, ..Config::default() };
+        check_changed_copies_with(seed, &config, change);
+    }
+}
+
+fn check_changed_copies_with(seed: u64, config: &Config, change: fn(&mut Random, &mut Vec<u8>)) {
+    let network = Network { delay_ms: (5, 5), ..Network::PERFECT };
+    let mut world = World::with_config(seed, 2, network, config);
     let mut random = Random(seed);
     let mut handles = Vec::new();
     for length in [20, 30, 3_000, 40] {
