@@ -48,10 +48,18 @@ fn play(cast: &mut Cast) -> Result<()> {
     let cellar = cast.start_device("cellar")?;
     let garden = cast.start_device("garden")?;
 
-    title("Machines are installed; each gets a key that never leaves its device");
-    cast.install(&attic, &["thermostat", "nihilo-a"])?;
+    title("Two programs for the 2020 Nihilo, unchanged: y in the garden finds x and calls its RPC");
+    explain(
+        "As then, y takes the first machine elsewhere that it hears of, so these two come first.",
+    );
+    cast.install(&attic, &["nihilo-a"])?;
+    cast.install(&garden, &["nihilo-b"])?;
+    garden.wait_for_line("hello, world")?;
+
+    title("More machines are installed; each gets a key that never leaves its device");
+    cast.install(&attic, &["thermostat"])?;
     cast.install(&cellar, &["thermostat", "counter", "crasher"])?;
-    cast.install(&garden, &["dashboard", "nihilo-b"])?;
+    cast.install(&garden, &["dashboard"])?;
 
     calls(cast, &cellar, &garden)?;
     spinner(cast, &cellar)?;
@@ -71,9 +79,7 @@ fn calls(cast: &mut Cast, cellar: &Device, garden: &Device) -> Result<()> {
     title("It stored what it was told: its tree, as its owner sees it");
     let tree = cast.show(&["tree", "thermostat"], Some(cellar))?;
     ensure!(tree.contains("17.5"), "unexpected: {tree}");
-
-    title("A program for the 2020 Nihilo, unchanged: y finds x by its key and calls RPC");
-    garden.wait_for_line("hello, world")
+    Ok(())
 }
 
 fn spinner(cast: &mut Cast, cellar: &Device) -> Result<()> {
