@@ -1,8 +1,8 @@
 //! A PULP cluster: RI5CY cores over one memory in banks, and a DMA engine. Cycles are an estimate.
 //!
 //! A bank serves one access a cycle; who comes second waits. The engine moves 8 bytes a cycle and
-//! takes no bank from the cores. Fork and join cost what the GAP8 SDK's `pi_cl_team_fork` was
-//! assumed to be: about 100 cycles.
+//! takes no bank from the cores. Fork and join are assumed to cost 100 cycles, about what the GAP8
+//! SDK's `pi_cl_team_fork` may take.
 
 use crate::elf::Image;
 use crate::ri5cy::{Core, Memory, RETURN};
