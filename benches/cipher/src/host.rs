@@ -9,11 +9,11 @@ use chacha20::cipher::{KeyIvInit, StreamCipher};
 use chacha20poly1305::aead::{AeadInOut, KeyInit};
 use dryoc::classic::crypto_aead_chacha20poly1305_ietf as dryoc_aead;
 use ring::aead as ring_aead;
+use tenure_bench_report::{Row, Rows};
 use tenure_cipher::backend::available;
 use tenure_cipher::{Form, Ietf};
 
 use crate::foreign::{OpenSsl, Sodium};
-use crate::report::Row;
 
 const TURNS: usize = 301;
 const TURN_NS: u128 = 60_000;
@@ -24,15 +24,13 @@ const NONCE: [u8; 12] = [9; 12];
 type Subject<'a> = (String, Box<dyn FnMut(&mut [u8]) + 'a>);
 
 /// Every table of the host.
-pub(crate) fn measure() -> Vec<Row> {
-    let mut rows = Vec::new();
+pub(crate) fn measure(rows: &mut Rows) {
     for len in [64, 1024, 16384] {
         rows.extend(table("chacha20", len, stream_subjects()));
     }
     for len in [64, 1024, 16384] {
         rows.extend(table("aead", len, aead_subjects()));
     }
-    rows
 }
 
 fn stream_subjects<'a>() -> Vec<Subject<'a>> {
@@ -171,11 +169,11 @@ fn table(what: &str, len: usize, mut subjects: Vec<Subject<'_>>) -> Vec<Row> {
             times.push(start.elapsed().as_nanos() as f64 / f64::from(*repeats));
         }
     }
-    let row = |subject: &str, metric, unit, value| Row {
+    let row = |subject: &str, metric: &str, unit, value| Row {
         bench: format!("cipher/{what}/{len}"),
         target: "host".into(),
         subject: subject.into(),
-        metric,
+        metric: metric.into(),
         unit,
         value,
     };

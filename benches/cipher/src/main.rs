@@ -11,7 +11,6 @@ mod host;
 #[path = "../../../crates/cipher/tests/machines/pulp.rs"]
 mod pulp;
 mod qemu;
-mod report;
 #[path = "../../../crates/cipher/tests/machines/ri5cy.rs"]
 mod ri5cy;
 mod timing;
@@ -19,6 +18,7 @@ mod timing;
 use std::process::ExitCode;
 
 use device::Machine;
+use tenure_bench_report::Program;
 
 const HELP: &str = "\
 Usage: tenure-bench-cipher [--json] [TARGET]...
@@ -36,42 +36,18 @@ Example: cargo run --release -- --json riscv32
 const TARGETS: [&str; 6] = ["host", "timing", "riscv32", "thumbv7m", "thumbv6m", "ri5cy-model"];
 
 fn main() -> ExitCode {
-    let mut json = false;
-    let mut targets = Vec::new();
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--json" => json = true,
-            "-h" | "--help" => {
-                print!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            target if TARGETS.contains(&target) => targets.push(argument),
-            _ => {
-                eprintln!("unknown argument `{argument}`\n\n{HELP}");
-                return ExitCode::from(2);
-            }
+    Program { help: HELP, targets: &TARGETS }.run(|target, rows| match target {
+        "host" => {
+            host::measure(rows);
+            Ok(())
         }
-    }
-    if targets.is_empty() {
-        targets = TARGETS.map(String::from).to_vec();
-    }
-    let mut failed = false;
-    for target in &targets {
-        let measured = match target.as_str() {
-            "host" => Ok(host::measure()),
-            "timing" => Ok(timing::measure()),
-            "riscv32" => qemu::measure(Machine::Riscv32),
-            "thumbv7m" => qemu::measure(Machine::Thumbv7m),
-            "thumbv6m" => qemu::measure(Machine::Thumbv6m),
-            _ => cluster::measure(),
-        };
-        match measured {
-            Ok(rows) => report::print(&rows, json),
-            Err(error) => {
-                eprintln!("{target}: {error}");
-                failed = true;
-            }
+        "timing" => {
+            timing::measure(rows);
+            Ok(())
         }
-    }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+        "riscv32" => qemu::measure(Machine::Riscv32, rows),
+        "thumbv7m" => qemu::measure(Machine::Thumbv7m, rows),
+        "thumbv6m" => qemu::measure(Machine::Thumbv6m, rows),
+        _ => cluster::measure(rows),
+    })
 }

@@ -2,11 +2,12 @@
 
 use std::path::PathBuf;
 
+use tenure_bench_report::{Row, Rows};
+
 use crate::device::{Machine, Missing};
-use crate::report::Row;
 
 /// Both message lengths of every backend and peer on one machine.
-pub(crate) fn measure(machine: Machine) -> Result<Vec<Row>, String> {
+pub(crate) fn measure(machine: Machine, table: &mut Rows) -> Result<(), String> {
     let image = build(machine)?;
     let (output, ended_well) = machine.run(&image).map_err(|error| explain(machine, error))?;
     if !ended_well {
@@ -14,7 +15,8 @@ pub(crate) fn measure(machine: Machine) -> Result<Vec<Row>, String> {
     }
     let mut rows: Vec<Row> = output.lines().filter_map(|line| row(machine, line)).collect();
     rows.sort_by(|a, b| a.bench.cmp(&b.bench));
-    Ok(rows)
+    table.extend(rows);
+    Ok(())
 }
 
 /// The image with RustCrypto's ciphers in it.
@@ -45,7 +47,7 @@ fn row(machine: Machine, line: &str) -> Option<Row> {
         bench: format!("cipher/{bench}/{bytes}"),
         target: machine.name().into(),
         subject,
-        metric: "instructions",
+        metric: "instructions".into(),
         unit: "instr/byte",
         value: instructions / len,
     })

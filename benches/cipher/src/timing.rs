@@ -4,18 +4,16 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use tenure_bench_report::{Row, Rows};
 use tenure_cipher::backend::available;
 use tenure_cipher::{Form, Ietf};
-
-use crate::report::Row;
 
 const SAMPLES: usize = 40_000;
 const LEN: usize = 256;
 
 /// Every backend of this machine.
-pub(crate) fn measure() -> Vec<Row> {
+pub(crate) fn measure(rows: &mut Rows) {
     let mut numbers = Xorshift(0x2545_f491_4f6c_dd1d);
-    let mut rows = Vec::new();
     for backend in available() {
         let mut times: [Vec<f64>; 2] = [Vec::new(), Vec::new()];
         for _ in 0..SAMPLES {
@@ -37,12 +35,11 @@ pub(crate) fn measure() -> Vec<Row> {
             bench: format!("cipher/aead-timing/{LEN}"),
             target: "host".into(),
             subject: format!("tenure/{}", backend.name()),
-            metric: "Welch's t, fixed against random secrets",
+            metric: "Welch's t, fixed against random secrets".into(),
             unit: "t",
             value: welch(&mut times),
         });
     }
-    rows
 }
 
 /// Without the slowest tenth, which is the machine's noise.

@@ -1,4 +1,4 @@
-//! `tenure-bench-store [--json]`: the store beside its peers, on the same work and the same
+//! `tenure-bench-store [--json] [host]`: the store beside its peers, on the same work and the same
 //! simulated flash, in one run.
 //!
 //! Every subject overwrites random keys of those that it holds, one at a time and each durable by
@@ -8,10 +8,12 @@
 mod subjects;
 
 use std::hint::black_box;
+use std::process::ExitCode;
 use std::time::Instant;
 
 use peak_alloc::PeakAlloc;
 use subjects::{Ekv, KEY_BYTES, Key, SequentialStorage, Subject, Tenure, VALUE_BYTES};
+use tenure_bench_report::{Program, Row, Rows};
 use tenure_hal::FlashGeometry;
 
 #[global_allocator]
@@ -20,39 +22,27 @@ static HEAP: PeakAlloc = PeakAlloc;
 const WRITES: u64 = 3_000;
 const READS: u64 = 3_000;
 const HELP: &str = "\
-Usage: tenure-bench-store [--json]
+Usage: tenure-bench-store [--json] [host]
 
 Writes and reads with 10, 1,000 and 100,000 keys present, by the store and by its peers.
 
   --json   one object a line: bench, target, subject, metric, unit, value
 ";
 
-fn main() -> std::process::ExitCode {
-    let mut json = false;
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--json" => json = true,
-            "-h" | "--help" => {
-                print!("{HELP}");
-                return std::process::ExitCode::SUCCESS;
-            }
-            _ => {
-                eprintln!("unknown argument `{argument}`\n\n{HELP}");
-                return std::process::ExitCode::from(2);
+fn main() -> ExitCode {
+    Program { help: HELP, targets: &["host"] }.run(|_, rows| {
+        for keys in [10, 1_000, 100_000] {
+            let geometry = geometry(keys);
+            measure(|| Tenure::new(geometry), "tenure", keys, rows);
+            measure(|| Ekv::new(geometry), "ekv", keys, rows);
+            // It searches a key by reading through its pages: with 100,000 keys that takes hours.
+            if keys < 100_000 {
+                let cached = || SequentialStorage::new(geometry, keys as usize);
+                measure(cached, "sequential-storage", keys, rows);
             }
         }
-    }
-    for keys in [10, 1_000, 100_000] {
-        let geometry = geometry(keys);
-        measure(|| Tenure::new(geometry), "tenure", keys, json);
-        measure(|| Ekv::new(geometry), "ekv", keys, json);
-        // It searches a key by reading through its pages: with 100,000 keys that takes hours.
-        if keys < 100_000 {
-            let cached = || SequentialStorage::new(geometry, keys as usize);
-            measure(cached, "sequential-storage", keys, json);
-        }
-    }
-    std::process::ExitCode::SUCCESS
+        Ok(())
+    })
 }
 
 /// A flash of twice what the records take, and of 256 KiB at least.
@@ -61,17 +51,16 @@ fn geometry(keys: u64) -> FlashGeometry {
     FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 }
 }
 
-fn measure<S: Subject>(make: impl FnOnce() -> S, name: &str, keys: u64, json: bool) {
-    let print = |metric: &str, unit: &str, value: f64| {
-        let metric = format!("{metric}, {keys} keys");
-        if json {
-            println!(
-                "{{\"bench\":\"store-peers\",\"target\":\"host\",\"subject\":\"{name}\",\
-                 \"metric\":\"{metric}\",\"unit\":\"{unit}\",\"value\":{value:.3}}}"
-            );
-        } else {
-            println!("{name:<20} {metric:<44} {value:>14.3} {unit}");
-        }
+fn measure<S: Subject>(make: impl FnOnce() -> S, name: &str, keys: u64, rows: &mut Rows) {
+    let mut print = |metric: &str, unit, value: f64| {
+        rows.push(Row {
+            bench: "store-peers".into(),
+            target: "host".into(),
+            subject: name.into(),
+            metric: format!("{metric}, {keys} keys"),
+            unit,
+            value,
+        });
     };
     let mut random = Random(keys);
     let all: Vec<(Key, [u8; VALUE_BYTES])> =

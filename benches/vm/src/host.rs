@@ -7,7 +7,7 @@ use tenure_vm::{
     Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Value, translate,
 };
 
-use crate::report::Row;
+use tenure_bench_report::Row;
 
 const ROUNDS: usize = 80;
 
@@ -77,7 +77,7 @@ fn guest(
                 bench: format!("vm/{name}"),
                 target: "host".into(),
                 subject: (*subject).into(),
-                metric,
+                metric: metric.into(),
                 unit,
                 value,
             });

@@ -3,9 +3,10 @@
 
 mod host;
 mod qemu;
-mod report;
 
 use std::process::ExitCode;
+
+use tenure_bench_report::Program;
 
 const HELP: &str = "\
 Usage: tenure-bench-vm [--json] [host|riscv32]...
@@ -19,35 +20,8 @@ Example: cargo run --release -- --json riscv32
 ";
 
 fn main() -> ExitCode {
-    let mut json = false;
-    let mut targets = Vec::new();
-    for argument in std::env::args().skip(1) {
-        match argument.as_str() {
-            "--json" => json = true,
-            "-h" | "--help" => {
-                print!("{HELP}");
-                return ExitCode::SUCCESS;
-            }
-            "host" | "riscv32" => targets.push(argument),
-            _ => {
-                eprintln!("unknown argument `{argument}`\n\n{HELP}");
-                return ExitCode::from(2);
-            }
-        }
-    }
-    if targets.is_empty() {
-        targets = ["host", "riscv32"].map(String::from).to_vec();
-    }
-    let mut failed = false;
-    for target in &targets {
-        let measured = if target == "host" { Ok(host::measure()) } else { qemu::measure() };
-        match measured {
-            Ok(rows) => report::print(&rows, json),
-            Err(error) => {
-                eprintln!("{target}: {error}");
-                failed = true;
-            }
-        }
-    }
-    if failed { ExitCode::FAILURE } else { ExitCode::SUCCESS }
+    Program { help: HELP, targets: &["host", "riscv32"] }.run(|target, rows| {
+        rows.extend(if target == "host" { host::measure() } else { qemu::measure()? });
+        Ok(())
+    })
 }

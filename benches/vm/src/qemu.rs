@@ -2,7 +2,7 @@
 
 use std::{path::Path, process::Command};
 
-use crate::report::Row;
+use tenure_bench_report::Row;
 
 const TARGET: &str = "riscv32imac-unknown-none-elf";
 
@@ -66,7 +66,7 @@ fn row(line: &str) -> Option<Row> {
         bench: format!("vm/{guest}"),
         target: "riscv32".into(),
         subject: subject.into(),
-        metric,
+        metric: metric.into(),
         unit,
         value: value.parse().ok()?,
     })

@@ -37,7 +37,7 @@ enum Zone {
     Sdk,
     Apps,
     Xtask,
-    /// Fuzz targets, benches: they use whatever they try, and nothing uses them.
+    /// Fuzz targets, benches: they use whatever they try, and nothing else uses them.
     Trial,
 }
 
@@ -146,6 +146,7 @@ fn table_row(line: &str) -> Option<(u8, &str)> {
 /// The rule that an arrow from `node` to `target` breaks.
 fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
     match (node.zone, target.zone) {
+        (Zone::Trial, Zone::Trial) => None,
         (_, Zone::Xtask | Zone::Trial) => Some("nothing may use the developer's tools".into()),
         (Zone::Trial, _) => None,
         (Zone::Xtask, Zone::Host) => target

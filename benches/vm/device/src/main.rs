@@ -7,11 +7,11 @@ extern crate alloc;
 
 mod heap;
 mod machine;
-mod print;
 
 use alloc::vec::Vec;
 use core::hint::black_box;
 
+use tenure_bench_report::line;
 use tenure_vm::{
     Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Value, translate,
 };
@@ -49,7 +49,7 @@ fn run() {
 }
 
 fn report(metric: &str, subject: &str, value: u32) {
-    print::line(&[metric, " ", subject], &[value]);
+    line(machine::write, &[metric, " ", subject], &[value]);
 }
 
 fn config() -> InstanceConfig {
@@ -154,6 +154,6 @@ fn finish(good: bool) -> ! {
 
 #[panic_handler]
 fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
-    print::line(&["failed"], &[]);
+    line(machine::write, &["failed"], &[]);
     finish(false)
 }

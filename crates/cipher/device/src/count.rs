@@ -2,10 +2,11 @@
 
 use core::hint::black_box;
 
+use tenure_bench_report::line;
 use tenure_cipher::backend::Backend;
 use tenure_cipher::{Form, Ietf, PolyState};
 
-use crate::{machine, print};
+use crate::machine;
 
 /// Bytes of the long message.
 const LONG: usize = 16 * 1024;
@@ -69,6 +70,10 @@ fn measure(name: [&str; 2], data: &mut [u8], mut work: impl FnMut(&mut [u8])) {
         let times = if len == SHORT { 100 } else { 1 };
         let idle = machine::instructions(|| black_box(()));
         let busy = machine::instructions(|| (0..times).for_each(|_| work(black_box(&mut *data))));
-        print::line(&["count ", name[0], " ", name[1]], &[(busy - idle) / times, len as u32]);
+        line(
+            machine::write,
+            &["count ", name[0], " ", name[1]],
+            &[(busy - idle) / times, len as u32],
+        );
     }
 }

@@ -9,7 +9,8 @@ mod machine;
 
 mod check;
 mod count;
-mod print;
+
+use tenure_bench_report::line;
 
 /// Runs everything; the machine's start code calls it with a stack and nothing else.
 fn run() -> Result<(), &'static str> {
@@ -29,14 +30,14 @@ fn run() -> Result<(), &'static str> {
 fn check(backend: &dyn tenure_cipher::backend::Backend) -> Result<(), &'static str> {
     let result = check::check(backend);
     let verdict = if result.is_ok() { " ok" } else { " failed" };
-    print::line(&["check ", backend.name(), verdict], &[]);
+    line(machine::write, &["check ", backend.name(), verdict], &[]);
     result
 }
 
 /// Ends the run, with the reason if it failed.
 fn finish(result: Result<(), &'static str>) -> ! {
     if let Err(reason) = result {
-        print::line(&["failed: ", reason], &[]);
+        line(machine::write, &["failed: ", reason], &[]);
     }
     machine::exit(result.is_ok())
 }
