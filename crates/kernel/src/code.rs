@@ -19,12 +19,14 @@ pub struct Extent {
 pub struct CodeRegion<F> {
     flash: F,
     taken: Vec<Extent>,
+    /// The sector behind the last that [`CodeRegion::keep`] wrote.
+    next_kept: u32,
 }
 
 impl<F: Flash> CodeRegion<F> {
     /// A region of which nothing is taken yet.
     pub(crate) fn new(flash: F) -> Self {
-        Self { flash, taken: Vec::new() }
+        Self { flash, taken: Vec::new(), next_kept: 0 }
     }
 
     /// The whole region as memory.
@@ -51,9 +53,31 @@ impl<F: Flash> CodeRegion<F> {
     /// # Errors
     /// [`CodeError::Full`] if there is none.
     pub fn reserve(&mut self, bytes: u32) -> Result<Extent, CodeError> {
+        self.reserve_from(0, bytes)
+    }
+
+    /// Writes `bytes` to the next free room behind what was kept last, so that what comes and goes
+    /// wears the whole region evenly.
+    ///
+    /// # Errors
+    /// [`CodeError::Full`] if there is no room, or the flash's.
+    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<Extent, CodeError> {
+        let length = bytes.len() as u32;
+        let extent =
+            self.reserve_from(self.next_kept, length).or_else(|_| self.reserve_from(0, length))?;
+        let sector_bytes = self.flash.geometry().sector_bytes;
+        self.next_kept = (extent.offset + length).div_ceil(sector_bytes);
+        let mut draft = Draft::new(extent);
+        let written = draft
+            .append(&mut self.flash, bytes)
+            .and_then(|()| draft.finish(&mut self.flash).map(|_| extent));
+        written.inspect_err(|_| self.release(extent))
+    }
+
+    /// Takes the first free room of `bytes` bytes from sector `first` on.
+    fn reserve_from(&mut self, mut first: u32, bytes: u32) -> Result<Extent, CodeError> {
         let geometry = self.flash.geometry();
         let sectors = bytes.div_ceil(geometry.sector_bytes).max(1);
-        let mut first = 0;
         while first + sectors <= geometry.sector_count {
             match self.taken_beyond(first, sectors) {
                 None => {

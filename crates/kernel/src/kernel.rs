@@ -455,6 +455,9 @@ impl<F: Flash> Kernel<F> {
     fn vacate(&mut self, slot: usize, now: Instant) {
         let Some(machine) = self.machines[slot].take() else { return };
         self.code.release(machine.record.image);
+        if let Some(extent) = machine.suspended {
+            self.code.release(extent);
+        }
         self.calls.remove_all_of(slot);
         let current = machine.current.map(|running| running.task);
         for task in current.into_iter().chain(machine.queue) {

@@ -27,6 +27,7 @@ mod lifecycle;
 mod machine;
 mod record;
 mod run;
+mod suspended;
 mod task;
 
 pub use calls::CallId;

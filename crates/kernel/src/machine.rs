@@ -12,6 +12,7 @@ use tenure_wire::host_call::{GuestBuffer, HostError};
 use tenure_wire::{MachineId, PublicKey};
 
 use crate::calls::CallId;
+use crate::code::Extent;
 use crate::lifecycle::{Event, State};
 use crate::record::MachineRecord;
 use crate::task::{ReplyTo, Task};
@@ -35,8 +36,12 @@ pub(crate) struct Machine {
     /// Memory, globals and stack; absent until the first task and after a fault, and while the
     /// vm runs it.
     pub(crate) instance: Option<Instance>,
+    /// Where its instance stands in code flash while it isn't in RAM.
+    pub(crate) suspended: Option<Extent>,
     /// What it waits for, if [`State::Waiting`].
     pub(crate) wait: Option<Wait>,
+    /// What it waited for, to be handed over when it runs next.
+    pub(crate) woken: Option<Woken>,
     /// The result of its last `call`.
     pub(crate) call_result: Vec<u8>,
     /// Faults in a row.
@@ -71,6 +76,34 @@ pub(crate) enum Wait {
     Until(Instant),
 }
 
+/// What a host call that waited gives. It is kept beside the instance, which may be in flash when the
+/// answer comes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Woken {
+    /// What it returns, if it returns anything.
+    pub(crate) status: Option<i32>,
+    /// What it writes to the machine's memory, and where.
+    pub(crate) copy: Option<(GuestBuffer, Vec<u8>)>,
+}
+
+impl Woken {
+    /// A call that returns `status` and writes nothing.
+    pub(crate) fn with_status(status: i32) -> Self {
+        Self { status: Some(status), copy: None }
+    }
+
+    /// Hands it to the instance that made the call; `None` if that isn't waiting.
+    pub(crate) fn hand_to(&self, instance: &mut Instance) -> Option<()> {
+        let written = match &self.copy {
+            Some((into, bytes)) => into.write(instance.memory_mut(), bytes).is_ok(),
+            None => true,
+        };
+        let invalid = HostError::Invalid.code();
+        let status = self.status.map(|status| Value::I32(if written { status } else { invalid }));
+        instance.finish_host_call(status.as_slice()).ok()
+    }
+}
+
 impl Machine {
     pub(crate) fn new(record: MachineRecord, id: MachineId, tree: TreeId) -> Self {
         Self {
@@ -82,7 +115,9 @@ impl Machine {
             queue: VecDeque::new(),
             current: None,
             instance: None,
+            suspended: None,
             wait: None,
+            woken: None,
             call_result: Vec::new(),
             faults: 0,
             restart_at: None,
@@ -134,12 +169,10 @@ impl Machine {
         current.chain(&self.queue).filter_map(|task| task.deadline).min()
     }
 
-    /// Lets a waiting machine go on, its host call returning `results`.
-    pub(crate) fn wake(&mut self, results: &[Value]) {
-        if let Some(instance) = &mut self.instance
-            && instance.finish_host_call(results).is_ok()
-        {
-            self.wait = None;
+    /// Lets a waiting machine go on at its next turn, with what its host call gives.
+    pub(crate) fn wake(&mut self, woken: Woken) {
+        if self.wait.take().is_some() {
+            self.woken = Some(woken);
             self.step(Event::Woken);
         }
     }
@@ -151,6 +184,7 @@ impl Machine {
         self.restart_at = Some(now + wait);
         self.instance = None;
         self.wait = None;
+        self.woken = None;
         self.call_result.clear();
         self.last_fault = Some(fault);
         self.step(Event::Faulted);
@@ -211,6 +245,8 @@ pub enum FaultKind {
     Memory,
     /// Its image is damaged.
     Image,
+    /// What was written to flash of its running state is damaged.
+    Suspended,
     /// It isn't a callable function.
     Function,
 }
@@ -224,6 +260,7 @@ impl fmt::Display for Fault {
             FaultKind::TaskFuel => f.write_str("one task used more fuel than its budget has")?,
             FaultKind::Memory => f.write_str("needs more memory than its budget or the device")?,
             FaultKind::Image => f.write_str("its image in flash is damaged")?,
+            FaultKind::Suspended => f.write_str("its running state in flash is damaged")?,
             FaultKind::Function => f.write_str("has no such function")?,
         }
         if let (Some(function), Some(offset)) = (self.function, self.offset) {

@@ -14,7 +14,7 @@ use crate::effect::{Effect, LogLevel, OutgoingCall};
 use crate::host::Verdict;
 use crate::kernel::{Access, DeliverError, Kernel, Ran, World, callable};
 use crate::lifecycle::{Event, State};
-use crate::machine::{Fault, FaultKind, Machine, Running, Wait};
+use crate::machine::{Fault, FaultKind, Machine, Running, Wait, Woken};
 use crate::task::{ReplyTo, Task};
 
 /// How long a public key is.
@@ -125,6 +125,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn fault(&mut self, slot: usize, now: Instant, fault: Fault) {
         let Some(machine) = self.machine_mut(slot) else { return };
         machine.back_off(now, fault);
+        let suspended = machine.suspended.take();
         let name = machine.record.name.clone();
         let task = machine.current.take().map(|running| running.task);
         if task.is_some() {
@@ -134,6 +135,9 @@ impl<F: Flash> Kernel<F> {
             .as_ref()
             .map_or(String::new(), |task| alloc::format!(" while serving `{}`", task.function));
         self.calls.remove_all_of(slot);
+        if let Some(extent) = suspended {
+            self.code.release(extent);
+        }
         self.log(now, name, LogLevel::Fault, alloc::format!("stopped{function}: {fault}"));
         if let Some(task) = task {
             self.answer(now, task.reply_to, Err(HostError::Execution));
@@ -213,24 +217,21 @@ impl<F: Flash> Kernel<F> {
             Some(Wait::Keys(waited, into)) if waited == id => Some(into),
             _ => return,
         };
-        let status = match (result, into) {
-            (Err(error), _) => error.code(),
-            (Ok(None), None) => HostError::Null.code(),
-            (Ok(None), Some(_)) => HostError::NotFound.code(),
+        let woken = match (result, into) {
+            (Err(error), _) => Woken::with_status(error.code()),
+            (Ok(None), None) => Woken::with_status(HostError::Null.code()),
+            (Ok(None), Some(_)) => Woken::with_status(HostError::NotFound.code()),
             (Ok(Some(value)), None) => {
                 machine.call_result = value;
-                machine.call_result.len() as i32
+                Woken::with_status(machine.call_result.len() as i32)
             }
-            (Ok(Some(keys)), Some(into)) => {
-                let fitting = keys.len().min(into.capacity() / KEY_BYTES * KEY_BYTES);
-                let memory = machine.instance.as_mut().map(Instance::memory_mut);
-                match memory.map(|memory| into.write(memory, &keys[..fitting])) {
-                    Some(Ok(_)) => keys.len() as i32,
-                    _ => HostError::Invalid.code(),
-                }
+            (Ok(Some(mut keys)), Some(into)) => {
+                let status = keys.len() as i32;
+                keys.truncate(into.capacity() / KEY_BYTES * KEY_BYTES);
+                Woken { status: Some(status), copy: Some((into, keys)) }
             }
         };
-        machine.wake(&[Value::I32(status)]);
+        machine.wake(woken);
     }
 
     fn call_back(
@@ -276,7 +277,7 @@ impl<F: Flash> Kernel<F> {
     fn attend_to_machine(&mut self, slot: usize) {
         let Some(machine) = self.machine_mut(slot) else { return };
         if machine.state != State::BackedOff {
-            machine.wake(&[]);
+            machine.wake(Woken::default());
             return;
         }
         machine.restart_at = None;
@@ -350,22 +351,39 @@ impl<F: Flash> Kernel<F> {
         }
     }
 
-    /// The machine's instance, made anew from its image if it has none.
+    /// The machine's instance, brought back from flash or made anew from its image if it isn't in
+    /// RAM; with what its last host call waited for.
     fn take_instance(&mut self, slot: usize) -> Result<Instance, Fault> {
         let kept = self.machine_mut(slot).and_then(|machine| machine.instance.take());
-        if let Some(instance) = kept {
-            return Ok(instance);
-        }
-        let Some(machine) = self.machine(slot) else { return Err(Fault::of(FaultKind::Image)) };
-        let budget = machine.record.budget;
-        let stack_bytes = budget.stack_bytes as usize;
-        let room = self.config.memory_bytes_max.saturating_sub(self.memory_in_use());
-        let config = InstanceConfig {
-            stack_bytes: stack_bytes.min(room),
-            memory_bytes_max: (room - stack_bytes.min(room)).min(budget.memory_bytes as usize),
+        let mut instance = match kept {
+            Some(instance) => instance,
+            None => match self.resume(slot)? {
+                Some(instance) => instance,
+                None => self.new_instance(slot)?,
+            },
         };
+        let woken = self.machine_mut(slot).and_then(|machine| machine.woken.take());
+        if let Some(woken) = woken {
+            woken.hand_to(&mut instance).ok_or(Fault::of(FaultKind::Suspended))?;
+        }
+        Ok(instance)
+    }
+
+    fn new_instance(&self, slot: usize) -> Result<Instance, Fault> {
+        let config = self.instance_config(slot).ok_or(Fault::of(FaultKind::Image))?;
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
         Instance::new_lazy(&image, &config).map_err(|_| Fault::of(FaultKind::Memory))
+    }
+
+    /// What the machine's budget and the device's memory leave to an instance.
+    pub(crate) fn instance_config(&self, slot: usize) -> Option<InstanceConfig> {
+        let budget = self.machine(slot)?.record.budget;
+        let stack_bytes = budget.stack_bytes as usize;
+        let room = self.config.memory_bytes_max.saturating_sub(self.memory_in_use());
+        Some(InstanceConfig {
+            stack_bytes: stack_bytes.min(room),
+            memory_bytes_max: (room - stack_bytes.min(room)).min(budget.memory_bytes as usize),
+        })
     }
 
     fn memory_in_use(&self) -> usize {

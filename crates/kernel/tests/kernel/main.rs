@@ -5,4 +5,5 @@ mod calls;
 mod faults;
 mod hostile;
 mod keeping;
+mod suspending;
 mod world;
