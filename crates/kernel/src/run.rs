@@ -4,7 +4,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind, Value};
+use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind};
 use tenure_wire::Target;
 use tenure_wire::host_call::{HostCall, HostError};
 

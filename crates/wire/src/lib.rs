@@ -21,6 +21,7 @@ pub mod limits;
 mod list;
 mod name;
 mod text;
+mod topic;
 
 pub use address::Address;
 pub use budget::Budget;
@@ -28,3 +29,4 @@ pub use datagram::Epoch;
 pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
 pub use name::{Name, NameError, Target};
 pub use text::TextError;
+pub use topic::{Topic, TopicError, TopicPattern};

@@ -10,10 +10,16 @@ pub const PARAMETER_BYTES_MAX: usize = 8 * 1024;
 pub const PATH_BYTES_MAX: usize = 128;
 /// The longest value in a machine's tree, in bytes.
 pub const VALUE_BYTES_MAX: usize = 2 * 1024;
+/// The longest topic of an event, in bytes, dots included.
+pub const TOPIC_BYTES_MAX: usize = 64;
+/// The longest payload of one event, in bytes.
+pub const EVENT_BYTES_MAX: usize = 2 * 1024;
 /// The longest message of one log entry, in bytes; what is longer is cut.
 pub const LOG_BYTES_MAX: usize = 256;
 /// The most machines that one device announces.
 pub const MACHINES_MAX: usize = 32;
 
 const _: () = assert!(VALUE_BYTES_MAX <= PARAMETER_BYTES_MAX, "a value can be returned whole");
+const _: () =
+    assert!(EVENT_BYTES_MAX <= PARAMETER_BYTES_MAX, "a handler takes it as its parameter");
 const _: () = assert!(LOG_BYTES_MAX <= PARAMETER_BYTES_MAX);
