@@ -27,7 +27,7 @@ host_errors! {
     TooLong = -2, "too long";
     /// A queue, a budget or the flash has no room left.
     Full = -3, "no room left";
-    /// The machine holds no grant for that.
+    /// The machine that was called doesn't let this one call it, or is this one itself.
     Denied = -4, "denied";
     /// A name, path or text is not well formed.
     Invalid = -5, "not well formed";
@@ -43,6 +43,8 @@ host_errors! {
     Device = -10, "device failure";
     /// The call went well, and its result is null.
     Null = -11, "null";
+    /// This machine's lease doesn't grant that; its log says what.
+    NotGranted = -20, "not granted";
 }
 
 host_calls! {

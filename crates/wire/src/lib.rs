@@ -11,6 +11,7 @@ extern crate alloc;
 
 mod address;
 mod budget;
+pub mod capability;
 pub mod control;
 pub mod datagram;
 pub mod directory;
@@ -25,6 +26,7 @@ mod topic;
 
 pub use address::Address;
 pub use budget::Budget;
+pub use capability::{Capabilities, Grants};
 pub use datagram::Epoch;
 pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
 pub use name::{Name, NameError, Target};

@@ -21,6 +21,7 @@ enum tenure_error {
     TENURE_UNKNOWN = -9, /* outcome unknown */
     TENURE_DEVICE = -10, /* device failure */
     TENURE_NULL = -11, /* null */
+    TENURE_NOT_GRANTED = -20, /* not granted */
 };
 
 /* The words for each error, for tenure_error_text. */
@@ -35,7 +36,8 @@ enum tenure_error {
     EACH(TENURE_DEADLINE, "deadline passed") \
     EACH(TENURE_UNKNOWN, "outcome unknown") \
     EACH(TENURE_DEVICE, "device failure") \
-    EACH(TENURE_NULL, "null")
+    EACH(TENURE_NULL, "null") \
+    EACH(TENURE_NOT_GRANTED, "not granted")
 
 #define TENURE_IMPORT(NAME) \
     __attribute__((import_module("tenure"), import_name(NAME)))

@@ -33,6 +33,8 @@ pub enum Error {
     Device = -10,
     /// Null.
     Null = -11,
+    /// Not granted.
+    NotGranted = -20,
 }
 
 impl Error {
@@ -49,6 +51,7 @@ impl Error {
             -8 => Self::Deadline,
             -9 => Self::Unknown,
             -11 => Self::Null,
+            -20 => Self::NotGranted,
             _ => Self::Device,
         }
     }
@@ -67,6 +70,7 @@ impl Error {
             Self::Unknown => "outcome unknown",
             Self::Device => "device failure",
             Self::Null => "null",
+            Self::NotGranted => "not granted",
         }
     }
 }

@@ -1,0 +1,150 @@
+use alloc::string::ToString;
+use alloc::vec;
+
+use super::*;
+use crate::PublicKey;
+
+fn topic(text: &str) -> TopicPattern {
+    text.parse().unwrap()
+}
+
+fn peers(text: &str) -> PeerPattern {
+    text.parse().unwrap()
+}
+
+#[test]
+fn topics_match_part_by_part() {
+    for (pattern, matched, others) in [
+        ("door.front", vec!["door.front"], vec!["door", "door.back", "door.front.lock"]),
+        ("door.*", vec!["door.front", "door.back"], vec!["door", "door.front.lock", "window.a"]),
+        ("*", vec!["door"], vec!["door.front", "", "*"]),
+        ("*.front", vec!["door.front"], vec!["front", "door..front", "door.*"]),
+    ] {
+        let pattern = topic(pattern);
+        matched.iter().for_each(|text| assert!(pattern.matches(text), "{pattern} {text}"));
+        others.iter().for_each(|text| assert!(!pattern.matches(text), "{pattern} {text}"));
+    }
+    for text in ["", ".", "a.", "a b", "a*", "a\n", &"x".repeat(65)] {
+        assert_eq!(text.parse::<TopicPattern>(), Err(PatternError::Topic), "{text:?}");
+        assert!(!is_topic(text), "{text:?}");
+    }
+}
+
+#[test]
+fn machines_match_by_name_device_and_key() {
+    let (store, attic, cellar) =
+        ("store".parse().unwrap(), "attic".parse().unwrap(), "cellar".parse().unwrap());
+    let key = PublicKey([7; 32]);
+    let here = Peer { machine: Some(&store), device: Some(&attic), is_here: true, key: Some(&key) };
+    let unnamed_here = Peer { device: None, ..here };
+    let there =
+        Peer { machine: Some(&store), device: Some(&cellar), is_here: false, key: Some(&key) };
+    let stranger = Peer { key: Some(&key), ..Peer::default() };
+    let all = [here, unnamed_here, there, stranger];
+    for (pattern, expected) in [
+        ("*", [true, true, true, true]),
+        ("store", [true, true, false, false]),
+        ("store@attic", [true, false, false, false]),
+        ("store@cellar", [false, false, true, false]),
+        ("store@*", [true, true, true, false]),
+        ("*@cellar", [false, false, true, false]),
+        ("*@*", [true, true, true, false]),
+        ("other@*", [false; 4]),
+        (&alloc::format!("#{key}"), [true; 4]),
+    ] {
+        assert_eq!(peers(pattern).to_string(), pattern);
+        assert_eq!(all.map(|peer| peers(pattern).matches(&peer)), expected, "{pattern}");
+    }
+    for text in ["", "@", "a@", "@b", "A", "a b", "#x", "**", "a@b@c"] {
+        assert!(text.parse::<PeerPattern>().is_err(), "{text:?}");
+    }
+}
+
+#[test]
+fn a_lease_grants_no_more_than_the_package_asks_for() {
+    let asked = Capabilities {
+        publish: vec![topic("room.*")],
+        calls: vec![peers("store@*")],
+        callers: vec![peers("*")],
+        secrets: vec!["wifi".parse().unwrap()],
+        ..Capabilities::default()
+    };
+    let granted = Capabilities {
+        publish: vec![topic("room.door"), topic("house.door")],
+        subscribe: vec![topic("room.door")],
+        calls: vec![peers("store"), peers("store@attic"), peers("*@attic"), peers("*")],
+        callers: vec![peers("*@*")],
+        peripherals: vec!["button".parse().unwrap()],
+        secrets: vec!["wifi".parse().unwrap(), "bank".parse().unwrap()],
+    };
+    let held = granted.within(&asked);
+    assert_eq!(held.publish, [topic("room.door")]);
+    assert_eq!(held.calls, [peers("store"), peers("store@attic")]);
+    assert_eq!(held.callers, [peers("*@*")]);
+    assert_eq!(held.secrets, asked.secrets);
+    assert!(held.subscribe.is_empty() && held.peripherals.is_empty());
+    assert_eq!(asked.within(&asked), asked);
+    assert!(asked.within(&Capabilities::default()).is_empty());
+}
+
+#[test]
+fn what_is_not_named_is_denied_and_every_answer_is_counted() {
+    let capabilities = Capabilities {
+        publish: vec![topic("room.*")],
+        secrets: vec!["wifi".parse().unwrap()],
+        ..Capabilities::default()
+    };
+    let mut grants = Grants::new(&capabilities);
+    assert_eq!(grants.publish("room.door"), Ok(()));
+    assert_eq!(grants.read_secret("wifi"), Ok(()));
+    assert_eq!(grants.read_secret("wifi"), Ok(()));
+    let refused = [
+        grants.subscribe("room.door").unwrap_err().to_string(),
+        grants.use_peripheral("button").unwrap_err().to_string(),
+        grants.call(&Peer::default()).unwrap_err().to_string(),
+        grants.read_secret("bank").unwrap_err().to_string(),
+        grants
+            .admit(&Peer { key: Some(&PublicKey([0; 32])), ..Peer::default() })
+            .unwrap_err()
+            .to_string(),
+    ];
+    assert_eq!(refused[0], "not granted: subscribe to room.door");
+    assert_eq!(refused[1], "not granted: use peripheral button");
+    assert_eq!(refused[3], "not granted: read secret bank");
+    assert_eq!(grants.denied(), 5);
+    let used: alloc::vec::Vec<u64> = grants.uses().iter().map(|one| one.used).collect();
+    assert_eq!(used, [1, 2]);
+    assert!(Grants::new(&Capabilities::default()).uses().is_empty());
+}
+
+#[test]
+fn a_callers_name_is_asked_for_only_where_it_decides() {
+    let key = PublicKey([3; 32]);
+    let depends = |patterns: &[&str]| {
+        let callers = patterns.iter().map(|text| peers(text)).collect();
+        Grants::new(&Capabilities { callers, ..Capabilities::default() }).depends_on_name(&key)
+    };
+    assert!(depends(&["store@*"]));
+    assert!(depends(&["store", "*@attic"]));
+    assert!(!depends(&[]));
+    assert!(!depends(&["store"]));
+    assert!(!depends(&["*", "store@*"]));
+    assert!(!depends(&[&alloc::format!("#{key}"), "store@*"]));
+}
+
+#[test]
+fn lists_are_short_and_name_nothing_twice() {
+    let name = |number: usize| alloc::format!("n{number}").parse().unwrap();
+    let mut capabilities = Capabilities::default();
+    capabilities.secrets = (0..CAPABILITIES_MAX).map(name).collect();
+    assert_eq!(capabilities.check(), Ok(()));
+    let bytes = postcard::to_allocvec(&capabilities).unwrap();
+    assert_eq!(postcard::from_bytes::<Capabilities>(&bytes).unwrap(), capabilities);
+    capabilities.secrets.push(name(99));
+    assert_eq!(capabilities.check(), Err(Right::Secret));
+    capabilities.secrets.clear();
+    capabilities.calls = vec![peers("a"), peers("a")];
+    assert_eq!(capabilities.check(), Err(Right::Call));
+    // An alleged length of 2^28 reserves nothing.
+    assert!(postcard::from_bytes::<Capabilities>(&[0xff, 0xff, 0xff, 0xff, 0x01]).is_err());
+}
