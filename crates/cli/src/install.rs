@@ -9,7 +9,7 @@ use tenure_wire::control::{
     CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, MachineStatus, Remove, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Name, VerifyingKey};
+use tenure_wire::{Name, Share, VerifyingKey};
 
 use crate::client::{Client, Device, OwnerKeys};
 use crate::home::Home;
@@ -117,6 +117,7 @@ pub fn place(
         device,
         machine: name.unwrap_or_else(|| manifest.name.clone()),
         budget: manifest.budget,
+        share: Share::default(),
         grants: manifest.capabilities.clone(),
         sequence,
     };

@@ -13,7 +13,7 @@ use tenure_kernel::{
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
-use tenure_wire::{Budget, Digest, MachineId, PublicKey, VerifyingKey};
+use tenure_wire::{Budget, Digest, MachineId, PublicKey, Share, VerifyingKey};
 
 const ROUNDS: usize = 15;
 const TASKS: u64 = 2_000;
@@ -141,6 +141,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         tenant: VerifyingKey([1; 32]),
         exports: ["nothing", "echo", "give_way"].map(String::from).to_vec(),
         budget: Budget::default(),
+        share: Share::default(),
         placement: 1,
         image,
     };

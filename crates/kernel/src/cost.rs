@@ -1,10 +1,15 @@
-//! What host calls cost, in fuel, beside the fuel of the machine's own instructions.
+//! What tasks and host calls cost, in fuel, beside the fuel of the machine's own instructions.
 //!
 //! Without a price a machine could keep the device busy with host calls that its slice doesn't
 //! show. The unit is the vm's: about one executed instruction.
 
 use tenure_wire::host_call::HostCall;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
+
+/// Beginning a task and clearing up after it.
+pub(crate) const TASK: u64 = 300;
+/// The most that one host call costs, lists of long trees aside.
+pub(crate) const HOST_CALL_MAX: u64 = BASE + PARAMETER_BYTES_MAX as u64 * RANDOM_PER_BYTE;
 
 /// What every host call costs.
 const BASE: u64 = 30;

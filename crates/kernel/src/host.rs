@@ -337,9 +337,7 @@ impl<F: Flash> Kernel<F> {
             list.extend_from_slice(child.as_bytes());
             list.push(0);
         }
-        if let Some(machine) = self.machine_mut(slot) {
-            machine.fuel_debt += cost::of_list(&list);
-        }
+        self.extra_cost += cost::of_list(&list);
         into.write(instance.memory_mut(), &list)?;
         Ok(list.len())
     }

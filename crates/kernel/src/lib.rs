@@ -19,26 +19,33 @@ extern crate alloc;
 
 mod calls;
 mod code;
+mod config;
 mod cost;
 mod effect;
+mod faults;
 mod host;
+mod install;
 mod kernel;
 mod lifecycle;
+mod look;
 mod machine;
+pub mod policy;
 mod record;
+mod route;
 mod run;
 mod suspended;
 mod task;
 
 pub use calls::CallId;
 pub use code::{CodeError, CodeRegion, Draft, Extent};
+pub use config::Config;
 pub use effect::{Effect, LogEntry, LogLevel, OutgoingCall};
 pub use host::host_functions;
-pub use kernel::{
-    Config, DeliverError, InstallError, Installation, Kernel, Look, LookError, MachineInfo, Ran,
-    World,
-};
+pub use install::{InstallError, Installation};
+pub use kernel::{DeliverError, Kernel, Ran, World};
 pub use lifecycle::{Event, State};
+pub use look::{Look, LookError, MachineInfo};
 pub use machine::{Fault, FaultKind};
 pub use record::MachineRecord;
+pub use run::LastTurn;
 pub use task::{IncomingCall, Ticket};

@@ -50,8 +50,10 @@ pub(crate) struct Machine {
     pub(crate) restart_at: Option<Instant>,
     /// Fuel used since boot.
     pub(crate) fuel_used: u64,
-    /// What its host calls cost beyond the slice they were made in; paid from the next ones.
-    pub(crate) fuel_debt: u64,
+    /// Since when it has wanted the processor without having it.
+    pub(crate) ready_since: Option<Instant>,
+    /// The longest it has waited for its turn since boot.
+    pub(crate) waited_max: Duration,
     /// Tasks finished since boot, well or badly.
     pub(crate) tasks_done: u64,
     pub(crate) last_fault: Option<Fault>,
@@ -122,7 +124,8 @@ impl Machine {
             faults: 0,
             restart_at: None,
             fuel_used: 0,
-            fuel_debt: 0,
+            ready_since: None,
+            waited_max: Duration::ZERO,
             tasks_done: 0,
             last_fault: None,
         }
@@ -185,6 +188,7 @@ impl Machine {
         self.instance = None;
         self.wait = None;
         self.woken = None;
+        self.ready_since = None;
         self.call_result.clear();
         self.last_fault = Some(fault);
         self.step(Event::Faulted);

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use tenure_wire::{Budget, Digest, Name, PublicKey, VerifyingKey};
+use tenure_wire::{Budget, Digest, Name, PublicKey, Share, VerifyingKey};
 
 use crate::code::Extent;
 
@@ -27,6 +27,8 @@ pub struct MachineRecord {
     pub exports: Vec<String>,
     /// What it may use.
     pub budget: Budget,
+    /// Its share of the processor.
+    pub share: Share,
     /// The number of the placement that put it here; a later one is higher.
     pub placement: u64,
     /// Where its image stands in code flash.

@@ -1,24 +1,53 @@
 //! Running: timers, the choice of the next machine, one slice, and what follows from it.
 
-use alloc::string::{String, ToString};
-use alloc::vec::Vec;
+use core::time::Duration;
 
 use tenure_hal::{Flash, Instant};
 use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind};
-use tenure_wire::Target;
 use tenure_wire::host_call::{HostCall, HostError};
 
-use crate::calls::{CallId, Completion, Request};
 use crate::cost;
-use crate::effect::{Effect, LogLevel, OutgoingCall};
 use crate::host::Verdict;
-use crate::kernel::{Access, DeliverError, Kernel, Ran, World, callable};
+use crate::kernel::{Kernel, Ran, World, callable};
 use crate::lifecycle::{Event, State};
 use crate::machine::{Fault, FaultKind, Machine, Running, Wait, Woken};
-use crate::task::{ReplyTo, Task};
+use crate::policy::{Slots, Turn};
 
-/// How long a public key is.
-const KEY_BYTES: usize = 32;
+/// A turn that a machine had.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LastTurn {
+    /// Whose.
+    pub slot: usize,
+    /// The fuel it took.
+    pub fuel: u64,
+    /// How long the machine had been ready.
+    pub waited: Duration,
+}
+
+/// The fuel of a turn.
+struct Meter {
+    left: u64,
+    /// What host calls took beyond it.
+    over: u64,
+}
+
+impl Meter {
+    fn charge(&mut self, cost: u64) {
+        let paid = cost.min(self.left);
+        self.left -= paid;
+        self.over += cost - paid;
+    }
+
+    /// A mark from which to count.
+    fn mark(&self) -> (u64, u64) {
+        (self.left, self.over)
+    }
+
+    /// What was used since a mark.
+    fn since(&self, (left, over): (u64, u64)) -> u64 {
+        left - self.left + self.over - over
+    }
+}
 
 /// How a slice ended.
 enum End {
@@ -35,225 +64,57 @@ enum End {
 }
 
 impl<F: Flash> Kernel<F> {
-    /// Does what is due, then runs one slice of the machine whose turn it is.
+    /// Does what is due, then gives the machine whose turn it is its turn.
     pub fn run(&mut self, world: &mut World<'_>) -> Ran {
         self.attend_to_timers(world.now);
-        let Some(slot) = self.next_ready() else {
+        let ready = self.ready(world.now);
+        let Some(turn) = self.policy.pick(world.now, ready) else {
             return Ran::Idle { until: self.next_event() };
         };
-        self.turn = slot;
-        self.run_slice(slot, world);
+        let waited = self.begin_turn(turn.slot, world.now);
+        let fuel = self.run_turn(turn, world);
+        self.policy.ran(turn, fuel);
+        self.last_turn = Some(LastTurn { slot: turn.slot, fuel, waited });
         Ran::Slice
     }
 
-    /// Takes the answer to a call or a resolution that left the device. An answer that nobody
-    /// waits for any more is dropped.
-    pub fn complete(
-        &mut self,
-        now: Instant,
-        id: CallId,
-        result: Result<Option<Vec<u8>>, HostError>,
-    ) {
-        if let Err(error) = &result
-            && self.calls.retry_later(id, now, *error)
-        {
-            return;
-        }
-        let Some(call) = self.calls.remove(id) else { return };
-        match call.completion {
-            Completion::Blocking => {
-                let result = match call.request {
-                    Request::Peers { own: true, .. } => Ok(Some(self.own_keys_and(result))),
-                    _ => result,
-                };
-                self.wake_with(call.caller, id, result);
-            }
-            Completion::Callbacks { on_success, on_failure } => {
-                let (function, parameter) = match result {
-                    Ok(value) => (on_success, value),
-                    Err(error) => (on_failure, Some(error.to_string().into_bytes())),
-                };
-                self.call_back(now, call.caller, function, parameter);
+    /// The last turn that a machine had.
+    pub fn last_turn(&self) -> Option<LastTurn> {
+        self.last_turn
+    }
+
+    /// The most fuel that is burnt between a machine's being ready and its turn if the
+    /// device's speed is as it was told.
+    pub fn wait_fuel_max(&self, slot: usize) -> u64 {
+        let turn_fuel_max = self.config.slice_fuel + cost::HOST_CALL_MAX;
+        self.policy.wait_fuel_max(slot, turn_fuel_max)
+    }
+
+    /// Tells how much fuel the device was seen to burn in a second.
+    pub fn calibrate(&mut self, fuel_per_second: u64) {
+        self.policy.calibrate(fuel_per_second);
+    }
+
+    /// Who wants the processor, and since when at the latest.
+    fn ready(&mut self, now: Instant) -> Slots {
+        let mut ready = Slots::default();
+        for (slot, machine) in self.machines.iter_mut().enumerate() {
+            if let Some(machine) = machine
+                && machine.state == State::Ready
+            {
+                ready.insert(slot);
+                machine.ready_since.get_or_insert(now);
             }
         }
+        ready
     }
 
-    /// Whether a machine still waits for the answer to call `id`.
-    pub fn awaits(&self, id: CallId) -> bool {
-        self.calls.get(id).is_some()
-    }
-
-    /// Sends a call on its way: to a machine of this device, or out.
-    pub(crate) fn dispatch(&mut self, now: Instant, id: CallId) {
-        let Some(call) = self.calls.get(id) else { return };
-        let caller = call.caller;
-        match call.request.clone() {
-            Request::Resolve { target } => match self.local_slot(caller, &target) {
-                Some(Some(slot)) => {
-                    let key = self.machine(slot).map(|machine| machine.public_key().0.to_vec());
-                    self.complete(now, id, Ok(key));
-                }
-                Some(None) => self.complete(now, id, Err(HostError::NotFound)),
-                None => self.effects.push_back(Effect::Resolve { id, target }),
-            },
-            Request::Peers { others: true, .. } => self.effects.push_back(Effect::Peers { id }),
-            Request::Peers { others: false, .. } => self.complete(now, id, Ok(Some(Vec::new()))),
-            Request::Call { target, function, parameter } => {
-                match self.local_slot(caller, &target) {
-                    Some(slot) => self.call_local(now, id, caller, slot, function, parameter),
-                    None => self.call_out(id, target, function, parameter),
-                }
-            }
-        }
-    }
-
-    /// Gives the result of a task to whoever waits for it.
-    pub(crate) fn answer(
-        &mut self,
-        now: Instant,
-        reply_to: ReplyTo,
-        result: Result<Option<Vec<u8>>, HostError>,
-    ) {
-        match reply_to {
-            ReplyTo::Nobody => {}
-            ReplyTo::Call(id) => self.complete(now, id, result),
-            ReplyTo::Outside(ticket) => self.effects.push_back(Effect::Reply { ticket, result }),
-        }
-    }
-
-    /// Stops a machine: its task fails, its memory goes, its back-off begins.
-    pub(crate) fn fault(&mut self, slot: usize, now: Instant, fault: Fault) {
-        let Some(machine) = self.machine_mut(slot) else { return };
-        machine.back_off(now, fault);
-        let suspended = machine.suspended.take();
-        let name = machine.record.name.clone();
-        let task = machine.current.take().map(|running| running.task);
-        if task.is_some() {
-            machine.tasks_done += 1;
-        }
-        let function = task
-            .as_ref()
-            .map_or(String::new(), |task| alloc::format!(" while serving `{}`", task.function));
-        self.calls.remove_all_of(slot);
-        if let Some(extent) = suspended {
-            self.code.release(extent);
-        }
-        self.log(now, name, LogLevel::Fault, alloc::format!("stopped{function}: {fault}"));
-        if let Some(task) = task {
-            self.answer(now, task.reply_to, Err(HostError::Execution));
-        }
-    }
-
-    /// The slot that `target` means if it can only be on this device; `Some(None)` if it would be
-    /// here and isn't, `None` if it is elsewhere.
-    #[allow(clippy::option_option)]
-    pub(crate) fn local_slot(&self, caller: usize, target: &Target) -> Option<Option<usize>> {
-        match target {
-            Target::Own => Some(Some(caller)),
-            Target::Local(name) => Some(self.slot_of_name(name)),
-            Target::Remote { machine, device } => {
-                (self.config.device.as_ref() == Some(device)).then(|| self.slot_of_name(machine))
-            }
-            Target::Id(id) => self.slot_of_id(*id).map(Some),
-            Target::Key(key) => self.slot_of_key(key).map(Some),
-        }
-    }
-
-    fn call_local(
-        &mut self,
-        now: Instant,
-        id: CallId,
-        caller: usize,
-        slot: Option<usize>,
-        function: String,
-        parameter: Option<Vec<u8>>,
-    ) {
-        let caller_key = self.machine(caller).map(Machine::public_key);
-        let deadline = self.calls.get(id).map(|call| call.deadline);
-        let reply_to = ReplyTo::Call(id);
-        let task = Task { caller: caller_key, function, parameter, reply_to, deadline };
-        let access = if slot == Some(caller) { Access::Own } else { Access::Others };
-        let submitted = match slot {
-            Some(slot) => self.submit(slot, task, access),
-            None => Err(DeliverError::NoSuchMachine),
-        };
-        if let Err(error) = submitted {
-            self.complete(now, id, Err(error.into()));
-        }
-    }
-
-    fn call_out(
-        &mut self,
-        id: CallId,
-        target: Target,
-        function: String,
-        parameter: Option<Vec<u8>>,
-    ) {
-        let Some(call) = self.calls.get(id) else { return };
-        let Some(machine) = self.machine(call.caller) else { return };
-        let outgoing = OutgoingCall {
-            id,
-            from: machine.id,
-            target,
-            function,
-            parameter,
-            deadline: call.deadline,
-            attempts: call.retries_left.saturating_add(1),
-        };
-        self.effects.push_back(Effect::Call(outgoing));
-    }
-
-    /// The keys of this device's machines, then those that were found elsewhere, if any.
-    fn own_keys_and(&self, others: Result<Option<Vec<u8>>, HostError>) -> Vec<u8> {
-        let own = self.machines.iter().flatten().flat_map(|machine| machine.public_key().0);
-        own.chain(others.ok().flatten().unwrap_or_default()).collect()
-    }
-
-    /// Lets a machine that waits for call `id` go on.
-    fn wake_with(&mut self, slot: usize, id: CallId, result: Result<Option<Vec<u8>>, HostError>) {
-        let Some(machine) = self.machine_mut(slot) else { return };
-        let into = match machine.wait {
-            Some(Wait::Call(waited)) if waited == id => None,
-            Some(Wait::Keys(waited, into)) if waited == id => Some(into),
-            _ => return,
-        };
-        let woken = match (result, into) {
-            (Err(error), _) => Woken::with_status(error.code()),
-            (Ok(None), None) => Woken::with_status(HostError::Null.code()),
-            (Ok(None), Some(_)) => Woken::with_status(HostError::NotFound.code()),
-            (Ok(Some(value)), None) => {
-                machine.call_result = value;
-                Woken::with_status(machine.call_result.len() as i32)
-            }
-            (Ok(Some(mut keys)), Some(into)) => {
-                let status = keys.len() as i32;
-                keys.truncate(into.capacity() / KEY_BYTES * KEY_BYTES);
-                Woken { status: Some(status), copy: Some((into, keys)) }
-            }
-        };
-        machine.wake(woken);
-    }
-
-    fn call_back(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        function: String,
-        parameter: Option<Vec<u8>>,
-    ) {
-        if function.is_empty() {
-            return;
-        }
-        if !self.has_function(slot, &function) {
-            let Some(machine) = self.machine(slot) else { return };
-            let name = machine.record.name.clone();
-            let message = alloc::format!("callback `{function}`: no such function");
-            self.log(now, name, LogLevel::Error, message);
-            return;
-        }
-        if let Some(machine) = self.machine_mut(slot) {
-            machine.enqueue(Task::of_kernel(function, parameter));
-        }
+    /// How long the machine has waited for the turn that it has now.
+    fn begin_turn(&mut self, slot: usize, now: Instant) -> Duration {
+        let Some(machine) = self.machine_mut(slot) else { return Duration::ZERO };
+        let waited = machine.ready_since.take().map_or(Duration::ZERO, |since| now.since(since));
+        machine.waited_max = machine.waited_max.max(waited);
+        waited
     }
 
     fn attend_to_timers(&mut self, now: Instant) {
@@ -277,6 +138,7 @@ impl<F: Flash> Kernel<F> {
     fn attend_to_machine(&mut self, slot: usize) {
         let Some(machine) = self.machine_mut(slot) else { return };
         if machine.state != State::BackedOff {
+            machine.ready_since = machine.wakes_at();
             machine.wake(Woken::default());
             return;
         }
@@ -296,59 +158,51 @@ impl<F: Flash> Kernel<F> {
         machines.chain(deadlines).chain(self.calls.next_event()).min()
     }
 
-    /// Round robin: the next ready slot after the one that had the last turn.
-    fn next_ready(&self) -> Option<usize> {
-        let count = self.machines.len();
-        (1..=count)
-            .map(|step| (self.turn + step) % count)
-            .find(|slot| self.machine(*slot).is_some_and(|machine| machine.state == State::Ready))
+    /// Lets a machine run until its turn is over; gives the fuel that this took.
+    fn run_turn(&mut self, turn: Turn, world: &mut World<'_>) -> u64 {
+        let mut meter = Meter { left: turn.fuel, over: 0 };
+        let keeps_turn = !self.policy.ends_turn_with_task();
+        while self.run_task(turn.slot, &mut meter, world) && keeps_turn && meter.left > 0 {}
+        let used = turn.fuel - meter.left + meter.over;
+        if let Some(machine) = self.machine_mut(turn.slot) {
+            machine.fuel_used += used;
+        }
+        used
     }
 
-    fn run_slice(&mut self, slot: usize, world: &mut World<'_>) {
+    /// Runs the task under way, or the next one, as far as the fuel lasts; gives whether it was done
+    /// and there is another.
+    fn run_task(&mut self, slot: usize, meter: &mut Meter, world: &mut World<'_>) -> bool {
+        let mark = meter.mark();
         let begins = self.take_task(slot);
         let prepared = self.take_instance(slot).and_then(|mut instance| {
             if begins {
+                meter.charge(cost::TASK);
                 self.prepare_task(slot, &mut instance)?;
             }
             Ok(instance)
         });
         let mut instance = match prepared {
             Ok(instance) => instance,
-            Err(fault) => return self.fault(slot, world.now, fault),
+            Err(fault) => {
+                self.fault(slot, world.now, fault);
+                return false;
+            }
         };
-        let granted = self.config.slice_fuel;
-        let mut fuel = granted - self.pay_debt(slot, granted);
-        let mut end = self.run_until(slot, &mut instance, &mut fuel, world);
-        let used = granted - fuel;
+        let mut end = self.run_until(slot, &mut instance, meter, world);
         if let Some(machine) = self.machine_mut(slot) {
             machine.instance = Some(instance);
-            machine.fuel_used += used;
             if let Some(running) = &mut machine.current {
-                running.fuel_used += used;
+                running.fuel_used += meter.since(mark);
                 let limit = machine.record.budget.task_fuel;
                 if limit > 0 && running.fuel_used > limit && !matches!(end, End::Done) {
                     end = End::Faulted(Fault::of(FaultKind::TaskFuel));
                 }
             }
         }
+        let done = matches!(end, End::Done);
         self.conclude(slot, world.now, end);
-    }
-
-    /// Pays as much of the machine's debt as `granted` covers; gives how much.
-    fn pay_debt(&mut self, slot: usize, granted: u64) -> u64 {
-        let Some(machine) = self.machine_mut(slot) else { return 0 };
-        let paid = machine.fuel_debt.min(granted);
-        machine.fuel_debt -= paid;
-        paid
-    }
-
-    /// Takes `cost` from `fuel`; what it doesn't cover becomes the machine's debt.
-    fn charge(&mut self, slot: usize, fuel: &mut u64, cost: u64) {
-        let paid = cost.min(*fuel);
-        *fuel -= paid;
-        if let Some(machine) = self.machine_mut(slot) {
-            machine.fuel_debt += cost - paid;
-        }
+        done && self.machine(slot).is_some_and(|machine| machine.state == State::Ready)
     }
 
     /// The machine's instance, brought back from flash or made anew from its image if it isn't in
@@ -416,14 +270,14 @@ impl<F: Flash> Kernel<F> {
         &mut self,
         slot: usize,
         instance: &mut Instance,
-        fuel: &mut u64,
+        meter: &mut Meter,
         world: &mut World<'_>,
     ) -> End {
         loop {
             let Some(image) = self.image(slot) else {
                 return End::Faulted(Fault::of(FaultKind::Image));
             };
-            match instance.run(&image, fuel) {
+            match instance.run(&image, &mut meter.left) {
                 Outcome::Done => return End::Done,
                 Outcome::OutOfFuel => return End::Slice,
                 Outcome::Trap(trap) => {
@@ -438,8 +292,10 @@ impl<F: Flash> Kernel<F> {
                     let Some(call) = call else {
                         return End::Faulted(Fault::of(FaultKind::Trap(TrapKind::Unreachable)));
                     };
-                    self.charge(slot, fuel, cost::of(&call));
-                    match self.serve(slot, instance, world, call) {
+                    meter.charge(cost::of(&call));
+                    let verdict = self.serve(slot, instance, world, call);
+                    meter.charge(core::mem::take(&mut self.extra_cost));
+                    match verdict {
                         Verdict::Continue(results) => {
                             if instance.finish_host_call(results.as_slice()).is_err() {
                                 return End::Faulted(Fault::of(FaultKind::Image));
@@ -484,16 +340,6 @@ impl<F: Flash> Kernel<F> {
         }
         if let Some(Running { task, reply, .. }) = finished {
             self.answer(now, task.reply_to, reply);
-        }
-    }
-}
-
-impl From<DeliverError> for HostError {
-    fn from(error: DeliverError) -> Self {
-        match error {
-            DeliverError::NoSuchMachine | DeliverError::NoSuchFunction => Self::NotFound,
-            DeliverError::Busy => Self::Full,
-            DeliverError::TooLong => Self::TooLong,
         }
     }
 }

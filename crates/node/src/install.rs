@@ -101,6 +101,7 @@ pub(crate) fn prepare<F: Flash>(
         tenant: package.tenant(),
         exports: manifest.exports.clone(),
         budget: manifest.budget.within(placement.budget),
+        share: placement.share,
         placement: placement.sequence,
         image: translate_to_flash(kernel.code(), &package, &config.module)?,
     };
@@ -112,6 +113,7 @@ pub(crate) fn not_installed(error: InstallError) -> ControlError {
     match error {
         InstallError::NoSlot
         | InstallError::NoMemory
+        | InstallError::Overbooked
         | InstallError::StoreFull
         | InstallError::Code(CodeError::Full) => ControlError::Full(error.to_string()),
         InstallError::OtherTenant | InstallError::Stale | InstallError::InitialTree => {

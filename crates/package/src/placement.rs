@@ -12,11 +12,11 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context, SigningKey, verify};
-use tenure_wire::{Budget, Digest, Name, Signature, VerifyingKey};
+use tenure_wire::{Budget, Digest, Name, Share, Signature, VerifyingKey};
 
 use crate::Capabilities;
 
-const MAGIC: [u8; 8] = *b"tenurpl\x01";
+const MAGIC: [u8; 8] = *b"tenurpl\x02";
 const CONTEXT: Context = Context::new("placement");
 const BODY_AT: usize = MAGIC.len() + 32;
 const SIGNATURE_BYTES: usize = 64;
@@ -35,6 +35,8 @@ pub struct Placement {
     pub machine: Name,
     /// What it may use at most; its package's wish counts too, whichever is smaller.
     pub budget: Budget,
+    /// Its share of the processor, which its package has no say in.
+    pub share: Share,
     /// The rights it has; what its package didn't ask for it doesn't get.
     pub grants: Capabilities,
     /// Grows with every placement of this machine; a device takes none that isn't greater than the
@@ -46,9 +48,9 @@ impl Placement {
     /// The placement as bytes, signed by the owner who holds `key`.
     ///
     /// # Errors
-    /// [`PlacementError::Form`] if its grants are not well formed.
+    /// [`PlacementError::Form`] if its grants or its share are not well formed.
     pub fn sign(&self, key: &SigningKey) -> Result<Vec<u8>, PlacementError> {
-        self.grants.check().map_err(|_| PlacementError::Form)?;
+        self.check()?;
         let body = postcard::to_allocvec(self).map_err(|_| PlacementError::Form)?;
         let mut bytes = Vec::with_capacity(BODY_AT + body.len() + SIGNATURE_BYTES);
         bytes.extend(MAGIC);
@@ -76,9 +78,14 @@ impl Placement {
         verify(owner, CONTEXT, signed, &Signature::from_bytes(signature))
             .map_err(|_| PlacementError::Signature)?;
         match postcard::take_from_bytes::<Self>(body) {
-            Ok((placement, [])) if placement.grants.check().is_ok() => Ok(placement),
+            Ok((placement, [])) => placement.check().map(|()| placement),
             _ => Err(PlacementError::Form),
         }
+    }
+
+    fn check(&self) -> Result<(), PlacementError> {
+        let well_formed = self.grants.check().is_ok() && self.share.check().is_ok();
+        if well_formed { Ok(()) } else { Err(PlacementError::Form) }
     }
 }
 

@@ -6,7 +6,7 @@ use tenure_package::{
     Capabilities, CodeKind, Manifest, Package, PackageBuilder, PackageError, Placement,
     PlacementError, ValueKind,
 };
-use tenure_wire::{Budget, Digest, VerifyingKey};
+use tenure_wire::{Budget, Digest, Share, VerifyingKey};
 
 const CODE: &[u8] = b"\0asm\x01\0\0\0";
 
@@ -40,6 +40,7 @@ fn placement() -> Placement {
         device: key(3).verifying_key(),
         machine: "attic".parse().unwrap(),
         budget: Budget::default(),
+        share: Share::default(),
         grants: Capabilities::default(),
         sequence: 5,
     }
@@ -139,9 +140,9 @@ fn signature_of_a_package_is_none_of_a_placement() {
 proptest! {
     #[test]
     fn hostile_bytes_do_no_harm(tail in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let hostile = [b"tenurpk\x01".as_slice(), &tail].concat();
+        let hostile = [b"tenurpk\x02".as_slice(), &tail].concat();
         prop_assert!(Package::parse(&hostile).and_then(|package| package.verify()).is_err());
-        let hostile = [b"tenurpl\x01".as_slice(), &tail].concat();
+        let hostile = [b"tenurpl\x02".as_slice(), &tail].concat();
         prop_assert!(Placement::verify(&hostile, &VerifyingKey([1; 32])).is_err());
     }
 
@@ -161,7 +162,7 @@ proptest! {
     fn signed_nonsense_does_no_harm(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         // A tenant or owner who signs garbage is a hostile one, and refused by form.
         let context = tenure_crypto::Context::new("placement");
-        let mut bytes = [b"tenurpl\x01".as_slice(), &key(2).verifying_key().0, &body].concat();
+        let mut bytes = [b"tenurpl\x02".as_slice(), &key(2).verifying_key().0, &body].concat();
         let signature = key(2).sign(context, &bytes);
         bytes.extend(signature.to_bytes());
         let outcome = Placement::verify(&bytes, &key(2).verifying_key());

@@ -6,7 +6,7 @@ use tenure_hub::Hub;
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Package, Placement};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, MachineId, PublicKey, VerifyingKey};
+use tenure_wire::{Address, MachineId, PublicKey, Share, VerifyingKey};
 
 use crate::flash::{Device, Partition};
 use crate::guests;
@@ -208,6 +208,7 @@ impl Place {
             device: node.device_key(),
             machine: package.manifest().name.clone(),
             budget: package.manifest().budget,
+            share: Share::default(),
             grants: package.manifest().capabilities.clone(),
             sequence,
         };

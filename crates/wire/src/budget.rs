@@ -3,6 +3,9 @@
 use serde::{Deserialize, Serialize};
 
 /// The limits of one machine. The defaults are strict: what fits on the smallest class of device.
+///
+/// What is counted by the second or the day fills a bucket evenly; the bucket holds two seconds'
+/// worth (of flash, a quarter of a day's), so that short bursts pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
@@ -16,6 +19,14 @@ pub struct Budget {
     pub queue_length: u16,
     /// The fuel that one task may use in all before it is stopped; 0 means no limit.
     pub task_fuel: u64,
+    /// The fuel that it may use in a second; 0 means no limit but its share.
+    pub fuel_per_second: u64,
+    /// What its writes may append to flash in a day, in bytes.
+    pub flash_bytes_per_day: u32,
+    /// The messages that it may send in a second.
+    pub messages_per_second: u32,
+    /// The bytes that those may have together, in a second.
+    pub message_bytes_per_second: u32,
 }
 
 impl Budget {
@@ -27,11 +38,22 @@ impl Budget {
             stack_bytes: self.stack_bytes.min(other.stack_bytes),
             stored_bytes: self.stored_bytes.min(other.stored_bytes),
             queue_length: self.queue_length.min(other.queue_length),
-            task_fuel: match (self.task_fuel, other.task_fuel) {
-                (0, limit) | (limit, 0) => limit,
-                (one, two) => one.min(two),
-            },
+            task_fuel: smaller_limit(self.task_fuel, other.task_fuel),
+            fuel_per_second: smaller_limit(self.fuel_per_second, other.fuel_per_second),
+            flash_bytes_per_day: self.flash_bytes_per_day.min(other.flash_bytes_per_day),
+            messages_per_second: self.messages_per_second.min(other.messages_per_second),
+            message_bytes_per_second: self
+                .message_bytes_per_second
+                .min(other.message_bytes_per_second),
         }
+    }
+}
+
+/// The smaller of two limits of which 0 is none.
+fn smaller_limit(one: u64, two: u64) -> u64 {
+    match (one, two) {
+        (0, limit) | (limit, 0) => limit,
+        (one, two) => one.min(two),
     }
 }
 
@@ -43,6 +65,10 @@ impl Default for Budget {
             stored_bytes: 16 * 1024,
             queue_length: 8,
             task_fuel: 0,
+            fuel_per_second: 10_000_000,
+            flash_bytes_per_day: 512 * 1024,
+            messages_per_second: 50,
+            message_bytes_per_second: 32 * 1024,
         }
     }
 }

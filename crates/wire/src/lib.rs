@@ -21,6 +21,7 @@ mod id;
 pub mod limits;
 mod list;
 mod name;
+pub mod share;
 mod text;
 mod topic;
 
@@ -30,5 +31,6 @@ pub use capability::{Capabilities, Grants};
 pub use datagram::Epoch;
 pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
 pub use name::{Name, NameError, Target};
+pub use share::Share;
 pub use text::TextError;
 pub use topic::{Topic, TopicError, TopicPattern};

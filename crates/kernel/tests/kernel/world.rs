@@ -12,7 +12,7 @@ use tenure_kernel::{
 use tenure_store::{Store, ValueKind};
 use tenure_vm::{Limits, translate_bound};
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Budget, Digest, MachineId, Name, PublicKey, VerifyingKey};
+use tenure_wire::{Budget, Digest, MachineId, Name, PublicKey, Share, VerifyingKey};
 
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
@@ -158,6 +158,7 @@ impl Device {
             tenant: VerifyingKey([1; 32]),
             exports: exports.filter(|export| !export.starts_with("on_")).collect(),
             budget,
+            share: Share::default(),
             placement,
             image,
         };

@@ -10,7 +10,7 @@ use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Capabilities, CodeKind, Manifest, PackageBuilder, Placement, Version};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Budget, Name, PublicKey};
+use tenure_wire::{Address, Budget, Name, PublicKey, Share};
 
 /// Where the device is.
 const DEVICE: Address = Address::Simulated(0);
@@ -136,6 +136,7 @@ impl World {
             device: self.node.device_key(),
             machine: name,
             budget,
+            share: Share::default(),
             grants: Capabilities::default(),
             sequence: 1,
         };

@@ -1,0 +1,52 @@
+//! What a device decides about its kernel.
+
+use core::time::Duration;
+
+use tenure_wire::Name;
+
+use crate::policy::PolicyKind;
+
+/// What a device gives its kernel.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// This device's name, if it has one.
+    pub device: Option<Name>,
+    /// The most machines at a time, not beyond [`SLOTS_MAX`](crate::policy::SLOTS_MAX).
+    pub machines_max: usize,
+    /// Linear memory and stacks of all machines together, in bytes. A machine whose budget doesn't
+    /// fit into what the others' leave is not installed, so that nobody's budget is an empty promise.
+    pub memory_bytes_max: usize,
+    /// Parameters of tasks and of calls under way, of all machines together, in bytes. No machine
+    /// gets more of it than it leaves, so that however many hoard, the next one finds some.
+    pub parameter_bytes_max: usize,
+    /// Who runs next.
+    pub policy: PolicyKind,
+    /// The fuel of one slice.
+    pub slice_fuel: u64,
+    /// How much fuel the device burns in a second, as far as is known before it was measured.
+    pub fuel_per_second: u64,
+    /// How long a call may take whose caller didn't say.
+    pub deadline_default: Duration,
+    /// The longest deadline that a machine can ask for.
+    pub deadline_max: Duration,
+    /// The most effects that wait for the node; log lines beyond are dropped and counted.
+    pub effects_max: usize,
+}
+
+impl Default for Config {
+    /// What fits on the smallest class of device.
+    fn default() -> Self {
+        Self {
+            device: None,
+            machines_max: 16,
+            memory_bytes_max: 320 * 1024,
+            parameter_bytes_max: 64 * 1024,
+            policy: PolicyKind::default(),
+            slice_fuel: 20_000,
+            fuel_per_second: 10_000_000,
+            deadline_default: Duration::from_secs(10),
+            deadline_max: Duration::from_secs(600),
+            effects_max: 64,
+        }
+    }
+}

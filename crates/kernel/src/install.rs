@@ -1,0 +1,264 @@
+//! Installing and removing: a machine's record, tree and code come and go as one.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::fmt;
+
+use tenure_hal::{Flash, Instant};
+use tenure_store::{BatchError, Change, ReadError, ValueKind};
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Budget, MachineId, Name};
+
+use crate::code::CodeError;
+use crate::effect::LogLevel;
+use crate::kernel::{KERNEL_TREE, Kernel, record_path, tree_of};
+use crate::machine::Machine;
+use crate::policy::{Overbooked, SLOTS_MAX};
+use crate::record::MachineRecord;
+
+/// The path in the kernel's tree below which the last placements of removed machines are kept, by
+/// name, so that an old placement doesn't bring a machine back.
+const REMOVED_PATH: &str = "removed";
+
+/// A machine to be put on this device, or a new version of one.
+pub struct Installation {
+    /// The record to be kept.
+    pub record: MachineRecord,
+    /// Its id, the digest of the public key in the record.
+    pub id: MachineId,
+    /// What its tree begins with: path, kind, value.
+    pub initial_tree: Vec<(String, ValueKind, Vec<u8>)>,
+}
+
+impl<F: Flash> Kernel<F> {
+    /// Puts a machine on the device, or replaces the code of the one with that name and key, and
+    /// queues its `entry`. Either all of it is kept or nothing.
+    ///
+    /// # Errors
+    /// As [`InstallError`] says; the device is as before then.
+    pub fn install(
+        &mut self,
+        now: Instant,
+        installation: Installation,
+    ) -> Result<(), InstallError> {
+        let Installation { record, id, initial_tree } = installation;
+        let slot = self.slot_for(&record)?;
+        self.check_memory(slot, &record.budget)?;
+        let replaced = self.machine(slot).map(|machine| machine.record.share);
+        self.policy.admit(slot, &record.share).map_err(|Overbooked| InstallError::Overbooked)?;
+        if let Err(error) = self.keep_record(slot, &record, initial_tree, replaced.is_some()) {
+            match replaced {
+                Some(share) => drop(self.policy.admit(slot, &share)),
+                None => self.policy.leave(slot),
+            }
+            return Err(error);
+        }
+        if replaced.is_some() {
+            self.vacate(slot, now);
+        }
+        let name = record.name.clone();
+        self.occupy(slot, Machine::new(record, id, tree_of(slot)));
+        self.check_image(slot, now);
+        self.log(now, name, LogLevel::Info, "installed".to_string());
+        Ok(())
+    }
+
+    /// Removes a machine with everything it stored. Its callers get a failure.
+    ///
+    /// # Errors
+    /// [`InstallError::NotFound`], or the store's.
+    pub fn remove(&mut self, now: Instant, name: &Name) -> Result<(), InstallError> {
+        let slot = self.slot_of_name(name).ok_or(InstallError::NotFound)?;
+        self.forget_record(slot, name)?;
+        self.vacate(slot, now);
+        self.policy.leave(slot);
+        Ok(())
+    }
+
+    /// The slot of the machine with that name, or a free one.
+    fn slot_for(&mut self, record: &MachineRecord) -> Result<usize, InstallError> {
+        if let Some(slot) = self.slot_of_name(&record.name) {
+            let current = &self.machines[slot].as_ref().expect("a slot found is taken").record;
+            if current.tenant != record.tenant {
+                return Err(InstallError::OtherTenant);
+            }
+            if current.placement >= record.placement {
+                return Err(InstallError::Stale);
+            }
+            return Ok(slot);
+        }
+        if self.placement_before_removal(&record.name)?.is_some_and(|last| last >= record.placement)
+        {
+            return Err(InstallError::Stale);
+        }
+        let free = self.machines.iter().position(Option::is_none).unwrap_or(self.machines.len());
+        if free >= self.config.machines_max.min(SLOTS_MAX) {
+            return Err(InstallError::NoSlot);
+        }
+        Ok(free)
+    }
+
+    /// Checks that the device can keep the promise of `budget`, whatever the others use of theirs.
+    fn check_memory(&self, slot: usize, budget: &Budget) -> Result<(), InstallError> {
+        let others = self.machines.iter().enumerate().filter(|(other, _)| *other != slot);
+        let promised: u64 =
+            others.filter_map(|(_, machine)| machine.as_ref()).map(Machine::memory_promised).sum();
+        let wanted = u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes);
+        if promised + wanted > self.config.memory_bytes_max as u64 {
+            return Err(InstallError::NoMemory);
+        }
+        Ok(())
+    }
+
+    /// The number of the last placement of a machine that was removed, if `name` had one.
+    fn placement_before_removal(&mut self, name: &Name) -> Result<Option<u64>, InstallError> {
+        let value = self.store.get(KERNEL_TREE, &removed_path(name))?;
+        Ok(value.and_then(|value| value.bytes.try_into().ok().map(u64::from_le_bytes)))
+    }
+
+    /// Deletes a machine's record and tree in one go, and keeps the number of its placement; in a
+    /// store that has no room even for that, the room counts more.
+    fn forget_record(&mut self, slot: usize, name: &Name) -> Result<(), InstallError> {
+        let placement = self.machine(slot).map_or(0, |machine| machine.record.placement);
+        let (record_path, removed_path) = (record_path(slot), removed_path(name));
+        let changes = [
+            Change::Delete { tree: KERNEL_TREE, path: &record_path },
+            Change::Delete { tree: tree_of(slot), path: "" },
+            Change::Set {
+                tree: KERNEL_TREE,
+                path: &removed_path,
+                kind: ValueKind::Bytes,
+                value: &placement.to_le_bytes(),
+            },
+        ];
+        match self.store.batch(&changes) {
+            Err(BatchError::Full) => Ok(self.store.batch(&changes[..2])?),
+            outcome => Ok(outcome?),
+        }
+    }
+
+    /// Writes record and initial tree in one go. A machine that is replaced keeps its own values.
+    fn keep_record(
+        &mut self,
+        slot: usize,
+        record: &MachineRecord,
+        initial_tree: Vec<(String, ValueKind, Vec<u8>)>,
+        replaced: bool,
+    ) -> Result<(), InstallError> {
+        let bytes = postcard::to_allocvec(record).map_err(|_| InstallError::Record)?;
+        let (tree, record_path) = (tree_of(slot), record_path(slot));
+        let mut changes = Vec::new();
+        if !replaced {
+            changes.push(Change::Delete { tree, path: "" });
+        }
+        for (path, kind, value) in &initial_tree {
+            let kept = replaced && self.store.exists(tree, path)?;
+            if !kept {
+                changes.push(Change::Set { tree, path, kind: *kind, value });
+            }
+        }
+        changes.push(Change::Set {
+            tree: KERNEL_TREE,
+            path: &record_path,
+            kind: ValueKind::Bytes,
+            value: &bytes,
+        });
+        let removed_path = removed_path(&record.name);
+        if self.store.exists(KERNEL_TREE, &removed_path)? {
+            changes.push(Change::Delete { tree: KERNEL_TREE, path: &removed_path });
+        }
+        Ok(self.store.batch(&changes)?)
+    }
+
+    /// Empties a slot: its callers get a failure, its code its room back.
+    fn vacate(&mut self, slot: usize, now: Instant) {
+        let Some(machine) = self.machines[slot].take() else { return };
+        self.code.release(machine.record.image);
+        if let Some(extent) = machine.suspended {
+            self.code.release(extent);
+        }
+        self.calls.remove_all_of(slot);
+        let current = machine.current.map(|running| running.task);
+        for task in current.into_iter().chain(machine.queue) {
+            self.answer(now, task.reply_to, Err(HostError::Execution));
+        }
+    }
+}
+
+fn removed_path(name: &Name) -> String {
+    alloc::format!("{REMOVED_PATH}.{name}")
+}
+
+/// Why a machine was not installed or removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InstallError {
+    /// No machine of that name.
+    NotFound,
+    /// The name belongs to a machine of another tenant.
+    OtherTenant,
+    /// A placement with this or a higher number is in force already.
+    Stale,
+    /// Every slot is taken.
+    NoSlot,
+    /// The budgets of the machines here leave too little memory for this one's.
+    NoMemory,
+    /// What others have reserved of the processor leaves too little for its reservation.
+    Overbooked,
+    /// The store is full.
+    StoreFull,
+    /// A path or value of the initial tree is not allowed.
+    InitialTree,
+    /// The record doesn't fit its format.
+    Record,
+    /// Code flash.
+    Code(CodeError),
+    /// The store failed.
+    Store,
+}
+
+impl From<BatchError> for InstallError {
+    fn from(error: BatchError) -> Self {
+        match error {
+            BatchError::Path { .. } | BatchError::ValueTooLong { .. } => Self::InitialTree,
+            BatchError::Full => Self::StoreFull,
+            BatchError::Flash(_) => Self::Store,
+        }
+    }
+}
+
+impl From<ReadError> for InstallError {
+    fn from(error: ReadError) -> Self {
+        match error {
+            ReadError::Path(_) => Self::InitialTree,
+            ReadError::Corrupt | ReadError::Flash(_) => Self::Store,
+        }
+    }
+}
+
+impl From<CodeError> for InstallError {
+    fn from(error: CodeError) -> Self {
+        Self::Code(error)
+    }
+}
+
+impl fmt::Display for InstallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NotFound => f.write_str("no machine of that name"),
+            Self::OtherTenant => f.write_str("the name belongs to another tenant's machine"),
+            Self::Stale => f.write_str("a newer placement is in force"),
+            Self::NoSlot => f.write_str("the device has no room for another machine"),
+            Self::NoMemory => f.write_str("the device has too little memory left for its budget"),
+            Self::Overbooked => {
+                f.write_str("the device has too little of the processor left for its reservation")
+            }
+            Self::StoreFull => f.write_str("the device's store is full"),
+            Self::InitialTree => f.write_str("the initial tree has a path or value not allowed"),
+            Self::Record => f.write_str("the machine's record can't be written"),
+            Self::Code(error) => write!(f, "{error}"),
+            Self::Store => f.write_str("the device's store failed"),
+        }
+    }
+}
+
+impl core::error::Error for InstallError {}

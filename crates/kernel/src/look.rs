@@ -1,0 +1,93 @@
+//! Looking: machines and their trees as the owner sees them.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::Flash;
+use tenure_store::{ReadError, Value};
+use tenure_wire::{MachineId, Name};
+
+use crate::kernel::{Kernel, tree_of};
+use crate::lifecycle::State;
+use crate::machine::Fault;
+use crate::record::MachineRecord;
+
+impl<F: Flash> Kernel<F> {
+    /// The machines on this device, in the order of their slots.
+    pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.machines.iter().flatten().map(|machine| MachineInfo {
+            record: &machine.record,
+            id: machine.id,
+            state: machine.state,
+            queue_length: machine.queue.len(),
+            fuel_used: machine.fuel_used,
+            waited_max: machine.waited_max,
+            tasks_done: machine.tasks_done,
+            faults: machine.faults,
+            last_fault: machine.last_fault,
+            memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
+            stored_bytes: self.store.stored_bytes(machine.tree),
+        })
+    }
+
+    /// The value at `path` in the tree of machine `name`, for the owner's eyes.
+    ///
+    /// # Errors
+    /// [`LookError`].
+    pub fn look(&mut self, name: &Name, path: &str) -> Result<Look, LookError> {
+        let slot = self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?;
+        let tree = tree_of(slot);
+        let value = match path {
+            "" => None,
+            _ => self.store.get(tree, path).map_err(LookError::Store)?,
+        };
+        let children = self.store.children(tree, path).map_err(LookError::Store)?;
+        Ok(Look { value, children })
+    }
+}
+
+/// A machine as others may see it.
+#[derive(Clone, Debug)]
+pub struct MachineInfo<'a> {
+    /// What the store keeps of it.
+    pub record: &'a MachineRecord,
+    /// Its id.
+    pub id: MachineId,
+    /// What it is doing.
+    pub state: State,
+    /// Tasks waiting.
+    pub queue_length: usize,
+    /// Fuel used since boot.
+    pub fuel_used: u64,
+    /// The longest it has waited for its turn since boot.
+    pub waited_max: Duration,
+    /// Tasks finished since boot.
+    pub tasks_done: u64,
+    /// Faults in a row.
+    pub faults: u32,
+    /// The last fault since boot.
+    pub last_fault: Option<Fault>,
+    /// Linear memory committed, in bytes.
+    pub memory_bytes: usize,
+    /// Keys and values in its tree, in bytes.
+    pub stored_bytes: usize,
+}
+
+/// What stands at a path of a tree.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Look {
+    /// The value, if there is one.
+    pub value: Option<Value>,
+    /// The names of the children, in order.
+    pub children: Vec<String>,
+}
+
+/// Why there is nothing to see.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LookError {
+    /// The caller's mistake: no machine of that name.
+    NoSuchMachine,
+    /// The store's fault, or a path that is none.
+    Store(ReadError),
+}
