@@ -6,6 +6,7 @@ fn main() {
     println!("cargo::rustc-check-cfg=cfg(tenure_thumb, values(none(), \"v6m\", \"v7m\"))");
     println!("cargo::rustc-check-cfg=cfg(tenure_xpulp)");
     println!("cargo::rustc-check-cfg=cfg(tenure_portable)");
+    println!("cargo::rustc-check-cfg=cfg(tenure_small_loop)");
     let target = std::env::var("TARGET").unwrap_or_default();
     let thumb = match target.split('-').next().unwrap_or_default() {
         "thumbv6m" | "thumbv8m.base" => "v6m",

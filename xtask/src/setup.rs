@@ -10,7 +10,7 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::toolchain::{self, BARE_METAL_TARGETS, WASM_TARGET};
+use crate::toolchain::{self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASM_TARGET};
 use crate::{c_compiler, paint, process};
 
 /// Install what the other verbs need: Rust targets, clang with wasm-ld, emulators, valgrind.
@@ -31,11 +31,15 @@ pub(crate) enum Need {
     Clang,
     /// A C++ compiler, for libFuzzer.
     CPlusPlus,
-    /// QEMU for RISC-V and Arm, which runs what is built for microcontrollers.
+    /// QEMU for RISC-V and Arm, which runs what is built for other cores than this machine's.
     Emulators,
     /// valgrind, which watches where secrets go.
     Valgrind,
 }
+
+/// Whole machines, and processes of other cores.
+const EMULATORS: [&str; 4] =
+    ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// What all tests need.
 pub(crate) const TESTS: [Need; 6] =
@@ -84,13 +88,14 @@ impl Need {
                 .all(|tool| process::succeeds(Command::new("cargo").args([tool, "--version"]))),
             Need::Wasm => toolchain::for_target(WASM_TARGET).is_some(),
             Need::BareMetal => {
-                BARE_METAL_TARGETS.iter().all(|target| toolchain::for_target(target).is_some())
+                let mut targets = BARE_METAL_TARGETS.iter().chain(&CIPHER_TARGETS);
+                targets.all(|target| toolchain::for_target(target).is_some())
             }
             Need::Clang => c_compiler::find().is_some(),
             Need::CPlusPlus => process::find_program("c++").is_some(),
-            Need::Emulators => ["qemu-system-riscv32", "qemu-system-arm"]
-                .iter()
-                .all(|emulator| process::find_program(emulator).is_some()),
+            Need::Emulators => {
+                EMULATORS.iter().all(|emulator| process::find_program(emulator).is_some())
+            }
             Need::Valgrind => process::find_program("valgrind").is_some(),
         }
     }
@@ -100,14 +105,14 @@ impl Need {
             Need::Lints => "rustfmt and clippy, which check how the code is written",
             Need::Wasm => "the Rust target wasm32-unknown-unknown, which builds guests",
             Need::BareMetal => {
-                "the Rust targets riscv32imac-unknown-none-elf and thumbv7m-none-eabi, \
+                "the Rust targets for microcontrollers (RV32, RV64, ARMv6-M, ARMv7-M, AArch64), \
                  which prove that the core needs no operating system"
             }
             Need::Clang => "clang 15 or later with wasm-ld of the same release (C guests)",
             Need::CPlusPlus => "a C++ compiler called c++, which builds libFuzzer",
             Need::Emulators => {
-                "qemu-system-riscv32 and qemu-system-arm, which run what is built for \
-                 microcontrollers"
+                "qemu-system-riscv32, qemu-system-arm, qemu-riscv64 and qemu-aarch64, which run \
+                 what is built for other cores"
             }
             Need::Valgrind => "valgrind, which checks that no branch depends on a secret",
         }
@@ -118,7 +123,9 @@ impl Need {
         match self {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
-            Need::BareMetal => Some([&["target", "add"], &BARE_METAL_TARGETS[..]].concat()),
+            Need::BareMetal => {
+                Some([&["target", "add"], &BARE_METAL_TARGETS[..], &CIPHER_TARGETS].concat())
+            }
             Need::Clang | Need::CPlusPlus | Need::Emulators | Need::Valgrind => None,
         }
     }

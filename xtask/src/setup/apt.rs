@@ -23,7 +23,9 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 vec!["rustc-web".into(), "cargo-web".into(), "rust-web-src".into(), linker]
             }
             Need::CPlusPlus => vec!["g++".into()],
-            Need::Emulators => vec!["qemu-system-arm".into(), "qemu-system-misc".into()],
+            Need::Emulators => {
+                vec!["qemu-system-arm".into(), "qemu-system-misc".into(), "qemu-user".into()]
+            }
             Need::Valgrind => vec!["valgrind".into()],
             Need::Clang => {
                 let release = newest_clang();

@@ -15,6 +15,8 @@ global_asm!(
     fault = sym fault,
 );
 
+/// Whether [`instructions`] counts.
+pub const COUNTS: bool = true;
 /// How far two counts of the same work may differ: SysTick's clock is 25 MHz; under
 /// `-icount shift=0` an instruction takes a nanosecond.
 pub const INSTRUCTIONS_PER_TICK: u32 = 40;

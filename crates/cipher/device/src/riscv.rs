@@ -24,10 +24,12 @@ extern "C" fn start() -> ! {
 }
 
 /// What this instruction set has beside the portable backend.
-pub fn backends() -> [&'static dyn Backend; 2] {
+pub fn backends() -> [&'static dyn Backend; 3] {
     // SAFETY: the runner starts QEMU with Zbb.
-    const ROTATE: riscv::Rotate = unsafe { riscv::Rotate::assume_present() };
-    [&riscv::Scalar, &ROTATE]
+    const ROTATE: [riscv::Rotate; 2] = unsafe {
+        [riscv::Rotate::assume_present(), riscv::Rotate::assume_present_with_small_loop()]
+    };
+    [&riscv::Scalar, &ROTATE[0], &ROTATE[1]]
 }
 
 /// What the model of RI5CY calls: QEMU cannot run it. `arguments` is key, nonce, first block, double
@@ -66,6 +68,8 @@ struct Arguments {
     double_rounds: u32,
 }
 
+/// Whether [`instructions`] counts.
+pub const COUNTS: bool = true;
 /// How far two counts of the same work may differ: `minstret` is exact.
 pub const INSTRUCTIONS_PER_TICK: u32 = 0;
 

@@ -49,6 +49,7 @@ type Kernel = unsafe extern "C" fn(*mut u8, *const u8, *const Plan);
 unsafe extern "C" {
     fn tenure_chacha_scalar(data: *mut u8, end: *const u8, plan: *const Plan);
     fn tenure_chacha_rotate(data: *mut u8, end: *const u8, plan: *const Plan);
+    fn tenure_chacha_rotate_small(data: *mut u8, end: *const u8, plan: *const Plan);
     #[cfg(target_arch = "riscv32")]
     fn tenure_poly1305_rv32(state: *mut PolyState, data: *const u8, end: *const u8, top: u32);
 }
@@ -78,38 +79,66 @@ impl Backend for Scalar {
 
 /// A core with Zbb or Zbkb.
 #[derive(Clone, Copy, Debug)]
-pub struct Rotate(());
+pub struct Rotate(Loop);
+
+/// What the kernel does in a pass of its inner loop.
+#[derive(Clone, Copy, Debug)]
+enum Loop {
+    /// Three double rounds in 870 bytes: the fewest instructions.
+    Three,
+    /// One in 294, for an instruction cache that three would not fit: 0.18 instructions a byte more.
+    One,
+}
 
 impl Rotate {
     /// # Safety
     /// The core must implement Zbb or Zbkb.
     pub const unsafe fn assume_present() -> Self {
-        Self(())
+        Self(Loop::Three)
     }
 
-    /// The compiler was told that the core has the instructions.
+    /// The same with an inner loop a third as long, for cores with an instruction cache of less
+    /// than 2 KiB.
+    ///
+    /// # Safety
+    /// The core must implement Zbb or Zbkb.
+    pub const unsafe fn assume_present_with_small_loop() -> Self {
+        Self(Loop::One)
+    }
+
+    /// The compiler was told that the core has the instructions; `--cfg tenure_small_loop` says
+    /// which loop suits it.
     #[cfg(any(target_feature = "zbb", target_feature = "zbkb"))]
     pub const fn by_target_feature() -> Self {
-        Self(())
+        Self(if cfg!(tenure_small_loop) { Loop::One } else { Loop::Three })
     }
 }
 
 impl Backend for Rotate {
     fn name(&self) -> &'static str {
-        if cfg!(target_arch = "riscv32") { "rv32+zbb" } else { "rv64+zbb" }
+        match (cfg!(target_arch = "riscv32"), self.0) {
+            (true, Loop::Three) => "rv32+zbb",
+            (true, Loop::One) => "rv32+zbb-small-loop",
+            (false, Loop::Three) => "rv64+zbb",
+            (false, Loop::One) => "rv64+zbb-small-loop",
+        }
     }
 
     fn xor(&self, state: &State, double_rounds: usize, data: &mut [Block]) {
-        // The kernel's loop does three double rounds a pass and may enter the first pass after
-        // one of them, which serves all standard variants: 3, 5 and 9 after the peeled one.
-        let passes = match (double_rounds.wrapping_sub(1) / 3, double_rounds % 3) {
-            (whole @ 1..1000, 1) => whole as i32,
-            (whole @ 1..1000, 0) => -(whole as i32 + 1),
+        // A loop of three double rounds may be entered after one of them, which serves all standard
+        // variants: 3, 5 and 9 after the peeled one.
+        let passes = match (self.0, double_rounds.wrapping_sub(1) / 3, double_rounds % 3) {
+            (Loop::Three, whole @ 1..1000, 1) => whole as i32,
+            (Loop::Three, whole @ 1..1000, 0) => -(whole as i32 + 1),
+            (Loop::One, ..) if double_rounds >= 2 => double_rounds as i32 - 1,
             _ => return Scalar.xor(state, double_rounds, data),
         };
-        let plan = Plan::new(state, passes);
+        let kernel: Kernel = match self.0 {
+            Loop::Three => tenure_chacha_rotate,
+            Loop::One => tenure_chacha_rotate_small,
+        };
         // SAFETY: a `Rotate` exists only where the instructions do.
-        unsafe { run(tenure_chacha_rotate, plan, data) }
+        unsafe { run(kernel, Plan::new(state, passes), data) }
     }
 
     fn absorb(&self, state: &mut PolyState, data: &[[u8; 16]], top: u32) {

@@ -1,4 +1,4 @@
-//! Builds the bare-metal image and runs it under QEMU.
+//! Builds the image for a machine and runs it under QEMU.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -12,6 +12,10 @@ pub(crate) enum Machine {
     Thumbv7m,
     /// ARMv6-M code on the same.
     Thumbv6m,
+    /// AArch64, a Linux process.
+    Aarch64,
+    /// RV64IMAC with Zbb, a Linux process.
+    Riscv64,
 }
 
 /// Why a machine could not be run.
@@ -30,6 +34,8 @@ impl Machine {
             Self::Riscv32 => "riscv32",
             Self::Thumbv7m => "thumbv7m",
             Self::Thumbv6m => "thumbv6m",
+            Self::Aarch64 => "aarch64",
+            Self::Riscv64 => "riscv64",
         }
     }
 
@@ -38,6 +44,8 @@ impl Machine {
             Self::Riscv32 => "riscv32imac-unknown-none-elf",
             Self::Thumbv7m => "thumbv7m-none-eabi",
             Self::Thumbv6m => "thumbv6m-none-eabi",
+            Self::Aarch64 => "aarch64-unknown-none",
+            Self::Riscv64 => "riscv64imac-unknown-none-elf",
         }
     }
 
@@ -69,7 +77,14 @@ impl Machine {
                     "enable=on,target=native",
                 ],
             ),
+            Self::Aarch64 => ("qemu-aarch64", &[]),
+            Self::Riscv64 => ("qemu-riscv64", &["-cpu", "rv64,zbb=true"]),
         }
+    }
+
+    /// Whether the image is a Linux process, and not all there is on its machine.
+    fn is_process(self) -> bool {
+        matches!(self, Self::Aarch64 | Self::Riscv64)
     }
 
     /// Builds the image, into a folder under `target_folder`; with RustCrypto's ciphers if `peers`.
@@ -101,20 +116,23 @@ impl Machine {
     /// up the instructions of those that work.
     pub(crate) fn run_on(self, image: &Path, cores: u32) -> Result<(String, bool), Missing> {
         let (qemu, arguments) = self.qemu();
-        let counting: &[&str] = if cores == 1 { &["-icount", "shift=0,sleep=off"] } else { &[] };
-        let output = Command::new("timeout")
-            .args(["120", qemu])
-            .args(arguments)
-            .args(["-smp", &cores.to_string()])
-            .args(counting)
-            .args(["-nographic", "-monitor", "none", "-kernel"])
+        let mut command = Command::new("timeout");
+        command.args(["120", qemu]).args(arguments);
+        if !self.is_process() {
+            command.args(["-smp", &cores.to_string()]);
+            if cores == 1 {
+                command.args(["-icount", "shift=0,sleep=off"]);
+            }
+            command.args(["-nographic", "-monitor", "none", "-kernel"]);
+        }
+        let output = command
             .arg(image)
             .stdin(Stdio::null())
             .output()
             .map_err(|_| Missing::Tool(qemu.into()))?;
         if output.status.code() == Some(127) {
             return Err(Missing::Tool(format!(
-                "{qemu} (Debian: qemu-system-arm, qemu-system-misc)"
+                "{qemu} (Debian: qemu-system-arm, qemu-system-misc, qemu-user)"
             )));
         }
         // Semihosting writes to the standard error.
@@ -130,7 +148,7 @@ fn device_folder() -> PathBuf {
     root.join("crates/cipher/device")
 }
 
-/// `cargo build --release` for a bare-metal target: rustup's, or else Debian's with its sources.
+/// `cargo build --release` for a target without std: rustup's, or else Debian's with its sources.
 fn toolchain(target: &str) -> Result<Command, Missing> {
     if let Ok(sysroot) = Command::new("rustc").args(["--print", "sysroot"]).output() {
         let sysroot = String::from_utf8_lossy(&sysroot.stdout).trim().to_string();

@@ -44,6 +44,12 @@ impl Image {
         Some(Self { segments, symbols })
     }
 
+    /// The bytes from one symbol to another.
+    #[allow(dead_code, reason = "for the test of the loops' sizes")]
+    pub(crate) fn distance(&self, from: &str, to: &str) -> Option<u32> {
+        self.address(to)?.checked_sub(self.address(from)?)
+    }
+
     /// The address of a symbol.
     pub(crate) fn address(&self, name: &str) -> Option<u32> {
         self.symbols.iter().find(|symbol| symbol.0 == name).map(|symbol| symbol.1)

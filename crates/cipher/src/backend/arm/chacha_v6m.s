@@ -134,7 +134,7 @@ tenure_chacha_armv6m:
     ldr r1, [sp, #116]
     v6m_quarter
     v6m_store 48, 4, 24, 44
-11: @ Each double round.
+tenure_chacha_armv6m_loop: @ Each double round.
     v6m_round_quarter 0, 64, 116, 104, 92
     v6m_round_quarter 16, 80, 68, 120, 108
     v6m_round_quarter 32, 96, 84, 72, 124
@@ -145,9 +145,9 @@ tenure_chacha_armv6m:
     v6m_round_quarter 112, 48, 4, 24, 44
     add r8, r10
     cmp r8, r9
-    beq 12f
-    b 11b
-12:
+    beq tenure_chacha_armv6m_loop_end
+    b tenure_chacha_armv6m_loop
+tenure_chacha_armv6m_loop_end:
     mov r6, r12
     adds r6, #80
     mov r7, lr

@@ -109,7 +109,7 @@ tenure_chacha_armv7m:
     eor r4, r9, r4, ror #20
     strd r12, lr, [sp, #8]
     ldrd r12, lr, [sp]
-11: @ Each double round.
+tenure_chacha_armv7m_loop: @ Each double round.
     v7m_quarter r0, r4, r8, r12, 25, 24
     v7m_quarter r1, r5, r9, lr, 25, 24
     strd r12, lr, [sp]
@@ -125,7 +125,8 @@ tenure_chacha_armv7m:
     ldrd r12, lr, [sp]
     v7m_quarter r1, r6, r11, r12, 25, 24
     v7m_quarter r2, r7, r8, lr, 25, 24
-    bne 11b
+    bne tenure_chacha_armv7m_loop
+tenure_chacha_armv7m_loop_end:
 
     strd r12, lr, [sp]
     add r12, sp, #16

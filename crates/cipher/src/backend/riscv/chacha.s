@@ -133,17 +133,18 @@
     .if \unroll == 3
     # Passes of three double rounds; a negative number enters the first after one of them.
     bltz t1, 13f
-11:
+\name\()_loop:
     double_round
 12:
     double_round
     double_round
     .else
-11:
+\name\()_loop:
     double_round
     .endif
     addi t1, t1, -1
-    bnez t1, 11b
+    bnez t1, \name\()_loop
+\name\()_loop_end:
 
     finish_kept a6, 16, t6, t1
     finish_kept s4, 32, ra, t1

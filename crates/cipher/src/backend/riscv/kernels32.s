@@ -23,6 +23,7 @@ chacha_kernel tenure_chacha_scalar, 1, 0
     rori \x, \x, 32 - \n
 .endm
 chacha_kernel tenure_chacha_rotate, 3, 1
+chacha_kernel tenure_chacha_rotate_small, 1, 1
 .purgem rotl
 .option pop
 

@@ -1,7 +1,7 @@
 //! RI5CY and its kin (GAP8): rotations, hardware loops and post-incremented memory accesses.
 //!
 //! No compiler and no emulator here knows these instructions: the kernel gives their encodings,
-//! and `benches/cipher/machines` has a model of the core that runs it.
+//! and `tests/machines/ri5cy.rs` is a model of the core that runs it.
 
 use super::super::Backend;
 use super::super::hoist::Plan;

@@ -65,7 +65,9 @@ tenure_chacha_xpulp:
     lw s9, 128(t4)
     first_double_round
     lp_setup x0, s9, 4 * 96
+tenure_chacha_xpulp_loop:
     double_round
+tenure_chacha_xpulp_loop_end:
     finish_kept a6, 16, t6, s9
     finish_kept s4, 32, ra, s9
     finish_kept a7, 20, s10, s9
