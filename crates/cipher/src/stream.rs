@@ -132,8 +132,9 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
             let until_wrap = (1 << 32) - (self.next_block & 0xffff_ffff);
             let count = usize::try_from(until_wrap).unwrap_or(usize::MAX).min(blocks.len());
             let (now, later) = blocks.split_at_mut(count);
-            xor(&self.state, now);
+            // Spent even if `xor` panics: a caller who goes on must not get it again.
             self.next_block += count as u64;
+            xor(&self.state, now);
             blocks = later;
         }
     }

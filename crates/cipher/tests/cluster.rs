@@ -15,7 +15,7 @@ fn cipher() -> ChaCha20 {
 fn forked_work_equals_one_core_s_from_any_position() {
     let mut numbers = Numbers::new(1);
     for cores in [1, 2, 3, 8, 16, 1000] {
-        let cluster = Threads::new(cores);
+        let cluster = Threads::new(cores).unwrap();
         for _ in 0..30 {
             let len = numbers.len(13);
             let position = u128::from(numbers.below(1 << 30));
@@ -41,7 +41,7 @@ fn forked_work_passes_the_counter_s_wrap() {
         stream
     };
     let (mut ours, mut theirs) = (vec![0; 5000], vec![0; 5000]);
-    stream().xor_on(&Threads::new(5), &mut ours).unwrap();
+    stream().xor_on(&Threads::new(5).unwrap(), &mut ours).unwrap();
     stream().xor(&mut theirs).unwrap();
     assert!(ours == theirs);
 }
@@ -51,8 +51,59 @@ fn forked_work_past_the_end_is_refused_untouched() {
     let mut stream = cipher();
     stream.seek_to((1 << 38) - 64).unwrap();
     let mut data = [7; 65];
-    assert_eq!(stream.xor_on(&Threads::new(2), &mut data), Err(KeystreamEnd));
+    assert_eq!(stream.xor_on(&Threads::new(2).unwrap(), &mut data), Err(KeystreamEnd));
     assert_eq!(data, [7; 65]);
+}
+
+#[test]
+fn fork_within_a_fork_and_beside_another_does_its_work_alone() {
+    let cluster = Threads::new(4).unwrap();
+    let mut outer = [0u32; 4];
+    cluster.fork(&mut outer, |outer| {
+        let mut inner = [1u32; 40];
+        cluster.fork(&mut inner, |inner| *inner += 1);
+        *outer = inner.iter().sum();
+    });
+    assert_eq!(outer, [80; 4]);
+}
+
+/// Whoever panics, the fork returns only when no thread uses its parts, and the cluster still works.
+#[test]
+fn panic_on_any_core_reaches_the_caller_and_leaves_the_cluster_whole() {
+    let cluster = Threads::new(4).unwrap();
+    for culprit in 0..4 {
+        let mut parts = [0, 1, 2, 3];
+        let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            cluster.fork(&mut parts, |part| {
+                assert!(*part != culprit, "this panic is the test's");
+                *part += 10;
+            });
+        }));
+        assert!(unwound.is_err(), "core {culprit}");
+        let mut parts = [0; 16];
+        cluster.fork(&mut parts, |part| *part += 1);
+        assert_eq!(parts, [1; 16]);
+    }
+}
+
+/// A fork that fails must not leave the stream where its keystream would come a second time.
+#[test]
+fn keystream_of_a_fork_that_panicked_is_spent() {
+    struct Broken;
+    impl Cluster for Broken {
+        fn cores(&self) -> usize {
+            2
+        }
+        fn fork<T: Send>(&self, _: &mut [T], _: impl Fn(&mut T) + Sync) {
+            panic!("this panic is the test's");
+        }
+    }
+    let mut stream = cipher();
+    let unwound = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        stream.xor_on(&Broken, &mut [0; 128])
+    }));
+    assert!(unwound.is_err());
+    assert_eq!(stream.position(), 128);
 }
 
 fn check_streamed(cluster: &impl Cluster, dma: &mut impl Dma, len: usize, size: usize) {
@@ -71,10 +122,11 @@ fn check_streamed(cluster: &impl Cluster, dma: &mut impl Dma, len: usize, size: 
 /// One, two, three and more buffers full, whole and with a rest.
 #[test]
 fn streamed_work_equals_one_core_s_at_every_length() {
+    let (threads, mut engine) = (Threads::new(3).unwrap(), CopyEngine::new().unwrap());
     for size in [64, 256] {
         for len in (0..40).map(|i| i * 31).chain([64, 128, 192, 256, 512, 768, 1024, 1025]) {
             check_streamed(&OneCore, &mut OneCore, len, size);
-            check_streamed(&Threads::new(2), &mut CopyEngine, len, size);
+            check_streamed(&threads, &mut engine, len, size);
         }
     }
 }

@@ -69,7 +69,7 @@ impl Node {
                 Some(Arrow { folder: relative(&path), is_dev: dependency.is_dev() })
             })
             .collect();
-        let zone = Zone::of(&folder);
+        let zone = Zone::of(&folder, package.layer());
         Node { name: package.name.clone(), zone, layer: package.layer(), folder, arrows }
     }
 }
@@ -83,10 +83,12 @@ fn without_copy(path: &Path, package: &Path, root: &Path) -> PathBuf {
 }
 
 impl Zone {
-    fn of(folder: &str) -> Self {
+    /// What declares a layer among the apps is no guest.
+    fn of(folder: &str, layer: Option<u8>) -> Self {
         match folder.split('/').next().unwrap_or_default() {
             "crates" | "boards" => Zone::Host,
             "sdk" => Zone::Sdk,
+            "apps" if layer.is_some() => Zone::Host,
             "apps" => Zone::Apps,
             "xtask" => Zone::Xtask,
             _ => Zone::Trial,

@@ -7,7 +7,7 @@ fn node(folder: &str, layer: Option<u8>, uses: &[&str]) -> Node {
     };
     Node {
         name: folder.rsplit('/').next().unwrap().to_owned(),
-        zone: Zone::of(folder),
+        zone: Zone::of(folder, layer),
         layer,
         folder: folder.to_owned(),
         arrows: uses.iter().map(arrow).collect(),
@@ -30,6 +30,7 @@ fn arrows_that_point_down_are_allowed() {
             node("xtask", None, &["crates/wire"]),
             node("sdk/rust", None, &[]),
             node("apps/echo", None, &["sdk/rust"]),
+            node("apps/player", Some(4), &["crates/wire"]),
             node("fuzz", None, &["crates/wire", "crates/store"]),
         ],
         &[],
