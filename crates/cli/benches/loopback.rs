@@ -16,10 +16,10 @@ use tenure_board_linux::{Durability, UdpLink};
 use tenure_cli::client::{Client, OwnerKeys, Route};
 use tenure_cli::device::{Running, open_flash, roomy_kernel};
 use tenure_cli::home::Home;
-use tenure_cli::install::{now_in_milliseconds, place};
+use tenure_cli::install::{Terms, now_in_milliseconds, place};
 use tenure_cli::output::Output;
 use tenure_node::Config;
-use tenure_package::{Capabilities, CodeKind, Manifest, PackageBuilder, Version};
+use tenure_package::{CodeKind, Manifest, PackageBuilder, Version};
 use tenure_wire::Budget;
 
 const FIRST_CALLS: usize = 25;
@@ -98,7 +98,8 @@ impl DeviceThread {
         let mut device = Running::start(config, flash, link, home)?;
         let package = package(home)?;
         let key = device.node().device_key();
-        let placement = place(&keys, key, &package, None, now_in_milliseconds())?;
+        let terms = Terms::default();
+        let placement = place(&keys, key, &package, &terms, now_in_milliseconds())?;
         device.with_moment(|node, moment| node.install(moment, &package, &placement))?;
         let (address, stop) = (device.address(), Arc::new(AtomicBool::new(false)));
         let asked = Arc::clone(&stop);
@@ -133,7 +134,7 @@ fn package(home: &Home) -> Result<Vec<u8>> {
         description: String::new(),
         exports: vec!["echo".into()],
         budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
-        capabilities: Capabilities::default(),
+        capabilities: Default::default(),
         code: CodeKind::WebAssembly,
     };
     Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)

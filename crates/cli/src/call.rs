@@ -78,6 +78,10 @@ fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error 
             format!("{machine} has no function `{function}`; see what it has with `tenure list`")
         }
         Failure::NoSuchMachine => format!("{machine} is not on its device any more"),
+        Failure::Denied => format!(
+            "{machine} doesn't let you call it: you aren't its owner, and its lease names no \
+             machine of yours"
+        ),
         Failure::Busy => format!("{machine} is busy: its queue is full; try again"),
         Failure::Unreachable => {
             format!(

@@ -5,16 +5,22 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tenure_package::{Capabilities, Package, ValueKind};
+use tenure_package::{Package, ValueKind};
 use tenure_vm::{FunctionIndex, Image, Instance, InstanceConfig, Limits, ValueType, disassemble};
-use tenure_wire::Budget;
+use tenure_wire::capability::GrantUse;
+use tenure_wire::control::{GrantQuery, GrantReport, function};
+use tenure_wire::{Budget, Name};
 
 use crate::call::hex;
+use crate::client::Client;
+use crate::grant;
+use crate::home::Home;
 use crate::install::read_package;
 use crate::output::{Output, printable};
 use crate::symbols::{Site, Symbols, debug_path};
+use crate::whom::Where;
 
-/// Show what a package is, without a device.
+/// Show what a package is, and with --installed what its machine was granted and has used of that.
 ///
 /// Function names and source lines come from NAME.debug.wasm, which `tenure build` leaves beside
 /// the package.
@@ -30,6 +36,14 @@ pub struct Arguments {
     /// Show function and source line of a place in the code, as a fault in `tenure log` names it.
     #[arg(long, value_name = "FUNCTION:OFFSET", conflicts_with = "code")]
     at: Option<Site>,
+    /// Show what the package's machine on the device may do, and how often it has done it.
+    #[arg(long, conflicts_with_all = ["code", "at"])]
+    installed: bool,
+    /// What the machine is called on the device, if not as its package.
+    #[arg(long = "as", value_name = "NAME", requires = "installed")]
+    name: Option<Name>,
+    #[command(flatten)]
+    place: Where,
 }
 
 /// Runs `tenure inspect`.
@@ -50,8 +64,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     let footprint = Footprint::of(&image, image_bytes, &package.manifest().budget)?;
     if !arguments.code {
-        let text = summary(&package, &footprint);
-        output.line(text.trim_end(), &object(&package, &footprint));
+        let (mut text, mut object) = (summary(&package, &footprint), object(&package, &footprint));
+        if arguments.installed {
+            let report = report(arguments, package.manifest().name.clone())?;
+            text += &granted(&report);
+            object["granted"] = report.uses.iter().map(use_object).collect();
+            object["denied"] = json!(report.denied);
+        }
+        output.line(text.trim_end(), &object);
         return Ok(());
     }
     let symbols = Symbols::beside(&arguments.package, &package)?;
@@ -129,13 +149,33 @@ impl Footprint {
     }
 }
 
+/// What the package's machine on the device may do, and has done.
+fn report(arguments: &Arguments, package: Name) -> anyhow::Result<GrantReport> {
+    let machine = arguments.name.clone().unwrap_or(package);
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    client.control(&device.route, function::GRANTS, &GrantQuery { machine })
+}
+
+fn granted(report: &GrantReport) -> String {
+    let mut text = String::new();
+    for GrantUse { right, to, used } in &report.uses {
+        text += &format!("\n  {:<11} {} {to}, used {used} times", "granted", right.list());
+    }
+    text + &format!("\n  {:<11} {} times what isn't granted", "denied", report.denied)
+}
+
+fn use_object(granted: &GrantUse) -> Value {
+    json!({ "list": granted.right.list(), "to": granted.to, "used": granted.used })
+}
+
 fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
     let manifest = package.manifest();
     let mut text = format!("{} {}", manifest.name, manifest.version);
     if !manifest.description.is_empty() {
         text += &format!(": {}", printable(&manifest.description));
     }
-    let mut row = |name: &str, value: &str| text += &format!("\n  {name:<9} {value}");
+    let mut row = |name: &str, value: &str| text += &format!("\n  {name:<11} {value}");
     row("tenant", &package.tenant().to_string());
     row("digest", &package.digest().to_string());
     row("offers", &list(&manifest.exports));
@@ -151,10 +191,8 @@ fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
             budget.memory_bytes, budget.stack_bytes, budget.stored_bytes, budget.queue_length
         ),
     );
-    for (kind, names) in capabilities(&manifest.capabilities) {
-        if !names.is_empty() {
-            row(kind, &list(names));
-        }
+    for (kind, names) in grant::lists(&manifest.capabilities) {
+        row(kind, &list(&names));
     }
     row("code", &format!("{} bytes, {} as image", package.code().len(), footprint.image_bytes));
     row(
@@ -197,10 +235,6 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
             (entry.path.to_owned(), value)
         })
         .collect();
-    let capabilities: serde_json::Map<String, Value> = capabilities(&manifest.capabilities)
-        .map(|(kind, names)| (kind.to_owned(), json!(names)))
-        .into_iter()
-        .collect();
     json!({
         "name": manifest.name,
         "version": manifest.version,
@@ -215,7 +249,7 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
             "queue_length": budget.queue_length,
             "task_fuel": budget.task_fuel,
         },
-        "capabilities": capabilities,
+        "capabilities": grant::object(&manifest.capabilities),
         "tree": tree,
         "code_bytes": package.code().len(),
         "image_bytes": footprint.image_bytes,
@@ -224,15 +258,6 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
         "ram_bytes_start": footprint.fixed + footprint.committed,
         "ram_bytes_max": footprint.fixed + budget.memory_bytes as usize,
     })
-}
-
-fn capabilities(asked: &Capabilities) -> [(&'static str, &[String]); 4] {
-    [
-        ("topics", &asked.topics),
-        ("peers", &asked.peers),
-        ("peripherals", &asked.peripherals),
-        ("secrets", &asked.secrets),
-    ]
 }
 
 fn list(names: &[String]) -> String {

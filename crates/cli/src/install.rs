@@ -9,9 +9,10 @@ use tenure_wire::control::{
     CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, MachineStatus, Remove, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Name, Share, VerifyingKey};
+use tenure_wire::{Capabilities, Name, Share, VerifyingKey};
 
 use crate::client::{Client, Device, OwnerKeys};
+use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
 use crate::output::Output;
 use crate::whom::Where;
@@ -20,7 +21,7 @@ use crate::whom::Where;
 ///
 /// A machine that is updated keeps its key, its name and what it stored.
 ///
-/// Example: tenure install thermostat.tenure --as attic-thermostat
+/// Example: tenure install thermostat.tenure --as attic-thermostat --grant all
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The packages, as `tenure build` makes them.
@@ -29,6 +30,11 @@ pub struct Arguments {
     /// What the machine is called on the device; by default as its package.
     #[arg(long = "as", value_name = "NAME")]
     name: Option<Name>,
+    /// What the machine may do of what its package asks for: `all`, `none`, or a list with some of
+    /// the names in it, as in --grant calls=thermostat@attic. Without it you are shown what it
+    /// asks for, and asked.
+    #[arg(long, value_name = "WHAT")]
+    grant: Vec<Grant>,
     #[command(flatten)]
     place: Where,
 }
@@ -57,16 +63,26 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     for (path, bytes) in arguments.packages.iter().zip(&packages) {
-        let machine = install(&mut client, &device, bytes, arguments.name.clone(), output)
+        let asked = Package::parse(bytes)?.manifest().capabilities.clone();
+        let grants =
+            decide(&arguments.grant, &asked).with_context(|| path.display().to_string())?;
+        let terms = Terms { name: arguments.name.clone(), grants };
+        let machine = install(&mut client, &device, bytes, &terms, output)
             .with_context(|| path.display().to_string())?;
         let (name, key) = (&machine.name, machine.key.to_string());
+        let granted = match asked.is_empty() {
+            true => String::new(),
+            false => format!("\n  granted: {}", describe(&terms.grants)),
+        };
         output.line(
-            &format!("installed {name} on {}, key {key}", device.status.name),
+            &format!("installed {name} on {}, key {key}{granted}", device.status.name),
             &serde_json::json!({
                 "installed": name.as_str(),
                 "device": device.status.name.as_str(),
                 "id": machine.id.to_string(),
                 "key": key,
+                "asked": grant::object(&asked),
+                "granted": grant::object(&terms.grants),
             }),
         );
     }
@@ -99,7 +115,16 @@ pub fn read_package(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The owner's placement of a package on a device, granting what it asks for.
+/// What an owner decides about a machine.
+#[derive(Clone, Debug, Default)]
+pub struct Terms {
+    /// What it is called; by default as its package.
+    pub name: Option<Name>,
+    /// What it may do.
+    pub grants: Capabilities,
+}
+
+/// The owner's placement of a package on a device.
 ///
 /// # Errors
 /// The package is none.
@@ -107,7 +132,7 @@ pub fn place(
     keys: &OwnerKeys,
     device: VerifyingKey,
     package: &[u8],
-    name: Option<Name>,
+    terms: &Terms,
     sequence: u64,
 ) -> anyhow::Result<Vec<u8>> {
     let package = Package::parse(package)?;
@@ -115,10 +140,10 @@ pub fn place(
     let placement = Placement {
         package: package.digest(),
         device,
-        machine: name.unwrap_or_else(|| manifest.name.clone()),
+        machine: terms.name.clone().unwrap_or_else(|| manifest.name.clone()),
         budget: manifest.budget,
         share: Share::default(),
-        grants: manifest.capabilities.clone(),
+        grants: terms.grants.clone(),
         sequence,
     };
     Ok(placement.sign(&keys.signing_key)?)
@@ -129,11 +154,11 @@ fn install(
     client: &mut Client,
     device: &Device,
     package: &[u8],
-    name: Option<Name>,
+    terms: &Terms,
     output: &Output,
 ) -> anyhow::Result<MachineStatus> {
     let sequence = now_in_milliseconds();
-    let placement = place(client.keys(), device.status.key, package, name, sequence)?;
+    let placement = place(client.keys(), device.status.key, package, terms, sequence)?;
     if placement.len() + 16 > PARAMETER_BYTES_MAX {
         bail!("the package asks for more capabilities than one placement can grant");
     }

@@ -1,7 +1,7 @@
 //! From compiled code and `tenure.toml` to a signed package.
 
 use tenure_crypto::SigningKey;
-use tenure_package::{Capabilities, CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
+use tenure_package::{CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
 use tenure_vm::Limits;
 
 use crate::module::Module;
@@ -75,19 +75,13 @@ pub fn pack(
             exact: exact_memory,
         });
     }
-    let asked = project.capabilities.clone();
     let manifest = Manifest {
         name: project.name.clone(),
         version: project.version,
         description: project.description.clone(),
         exports,
         budget: project.budget,
-        capabilities: Capabilities {
-            topics: asked.topics,
-            peers: asked.peers,
-            peripherals: asked.peripherals,
-            secrets: asked.secrets,
-        },
+        capabilities: project.capabilities.clone(),
         code: CodeKind::WebAssembly,
     };
     let builder = PackageBuilder::new(manifest, module.code)?;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tenure_package::Version;
-use tenure_wire::{Budget, Name};
+use tenure_wire::{Budget, Capabilities, Name};
 
 /// The file's name.
 pub const FILE_NAME: &str = "tenure.toml";
@@ -47,20 +47,6 @@ pub enum Language {
     Rust,
     /// C or C++, by clang.
     C,
-}
-
-/// The rights that a package asks for.
-#[derive(Clone, Debug, Default, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Capabilities {
-    /// Topics to publish or subscribe to.
-    pub topics: Vec<String>,
-    /// Machines to call.
-    pub peers: Vec<String>,
-    /// Peripherals to use.
-    pub peripherals: Vec<String>,
-    /// Secrets to read.
-    pub secrets: Vec<String>,
 }
 
 /// How a project is compiled.

@@ -11,14 +11,14 @@ use tenure_wire::Name;
 use crate::client::OwnerKeys;
 use crate::device::{Running, open_flash, roomy_kernel};
 use crate::home::Home;
-use crate::install::{now_in_milliseconds, place, read_package};
+use crate::install::{Terms, now_in_milliseconds, place, read_package};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::Symbols;
 
 /// Run machines at once, on a device that lasts as long as the command.
 ///
-/// Ends when no machine has anything left to do, or with Ctrl-C. What they store is gone then.
+/// They are granted all that they ask for. Ends when no machine has anything left to do, or with Ctrl-C. What they store is gone then.
 ///
 /// Example: tenure run thermostat.tenure dashboard.tenure
 #[derive(clap::Args)]
@@ -50,7 +50,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut device = Running::start(config, flash, link, &home)?;
     for (path, package) in arguments.packages.iter().zip(&packages) {
         let device_key = device.node().device_key();
-        let placement = place(&keys, device_key, package, None, now_in_milliseconds())?;
+        let grants = Package::parse(package)?.manifest().capabilities.clone();
+        let terms = Terms { grants, ..Terms::default() };
+        let placement = place(&keys, device_key, package, &terms, now_in_milliseconds())?;
         device
             .with_moment(|node, moment| node.install(moment, package, &placement))
             .map_err(|error| anyhow!("{}: {error}", path.display()))?;

@@ -75,7 +75,7 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[tree]\na.b = 3.5\n"), "sets a.b in [tree] to float"),
         (&format!("{HEAD}[tree]\na = [1, 256]\n"), "numbers from 0 to 255"),
         (&format!("{HEAD}[tree]\n\"a..b\" = \"\"\n"), "a path isn't"),
-        (&format!("{HEAD}[capabilities]\npeers = [\"a b\"]\n"), "capabilities"),
+        (&format!("{HEAD}[capabilities]\ncalls = [\"a b\"]\n"), "machines are named NAME"),
     ] {
         let error = complaint(description, SOURCE);
         assert!(error.starts_with("error: ") && error.contains(words), "{description}: {error}");

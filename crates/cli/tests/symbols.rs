@@ -35,7 +35,7 @@ TENURE_EXPORT(show) {
 
 fn built(source: &str) -> Workbench {
     let workbench = Workbench::new();
-    let budget = "[budget]\nmemory_bytes = 65536\n[capabilities]\npeers = [\"other\"]\n";
+    let budget = "[budget]\nmemory_bytes = 65536\n[capabilities]\ncalls = [\"other\"]\n";
     let description = format!("{HEAD}{budget}[tree]\ngreeting = \"hello\"\nkey = [1, 255]\n");
     workbench.write(&[("m/tenure.toml", &description), ("m/src/main.c", source)]);
     workbench.tenure_ok(&["build", "m"]);
@@ -71,7 +71,7 @@ fn inspect_tells_what_a_package_is() {
     assert_eq!(report["digest"], package.digest().to_string());
     assert_eq!(report["exports"], serde_json::json!(["fail", "show"]));
     assert_eq!(report["budget"]["memory_bytes"], 65536);
-    assert_eq!(report["capabilities"]["peers"], serde_json::json!(["other"]));
+    assert_eq!(report["capabilities"]["calls"], serde_json::json!(["other"]));
     assert_eq!(report["tree"]["greeting"]["text"], "hello");
     assert_eq!(report["tree"]["key"]["hex"], "01ff");
     assert_eq!(report["code_bytes"], package.code().len());
@@ -79,7 +79,7 @@ fn inspect_tells_what_a_package_is() {
     let (start, most) = (&report["ram_bytes_start"], &report["ram_bytes_max"]);
     assert!(start.as_u64().unwrap() < most.as_u64().unwrap(), "{report}");
     let text = workbench.tenure_ok(&["inspect", "m/m.tenure"]);
-    for words in ["m 1.2.3", "offers    fail show", "peers     other", "greeting = \"hello\""] {
+    for words in ["m 1.2.3", "offers      fail show", "calls       other", "greeting = \"hello\""] {
         assert!(text.contains(words), "{words}: {text}");
     }
 }

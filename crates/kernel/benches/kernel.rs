@@ -8,12 +8,12 @@ use std::time::Instant as Clock;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
-    Config, Draft, Effect, IncomingCall, Installation, Kernel, MachineRecord, Ran, Ticket, World,
-    host_functions,
+    Config, Draft, Effect, IncomingCall, Installation, Kernel, MachineRecord, Ran, Standing,
+    Ticket, World, host_functions,
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
-use tenure_wire::{Budget, Digest, MachineId, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, VerifyingKey};
 
 const ROUNDS: usize = 15;
 const TASKS: u64 = 2_000;
@@ -100,7 +100,8 @@ fn deliver(
     number: u64,
 ) {
     let (function, deadline) = (function.to_string(), Instant::from_millis(10_000));
-    let call = IncomingCall { to, caller: None, function, parameter, deadline };
+    let call =
+        IncomingCall { to, caller: None, standing: Standing::Owner, function, parameter, deadline };
     kernel.deliver(Instant::BOOT, call, Ticket(number)).expect("room");
 }
 
@@ -142,6 +143,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         exports: ["nothing", "echo", "give_way"].map(String::from).to_vec(),
         budget: Budget::default(),
         share: Share::default(),
+        grants: Capabilities::default(),
         placement: 1,
         image,
     };

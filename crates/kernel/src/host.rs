@@ -360,6 +360,7 @@ impl<F: Flash> Kernel<F> {
             // It does one task at a time, so it would wait for itself until the deadline.
             return Err(HostError::Denied.into());
         }
+        self.check_call(slot, now, &request)?;
         self.check_room(slot, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
@@ -380,6 +381,7 @@ impl<F: Flash> Kernel<F> {
             on_success: function_name(instance, on_success)?.to_string(),
             on_failure: function_name(instance, on_failure)?.to_string(),
         };
+        self.check_call(slot, now, &request)?;
         self.check_room(slot, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let retries = u8::try_from(retries).unwrap_or(u8::MAX);

@@ -134,6 +134,7 @@ impl<F: Flash> Kernel<F> {
         ticket: Ticket,
     ) -> Result<(), DeliverError> {
         let slot = self.slot_of_id(call.to).ok_or(DeliverError::NoSuchMachine)?;
+        self.admit(now, slot, &call)?;
         let task = Task {
             caller: call.caller,
             function: call.function,
@@ -334,6 +335,8 @@ pub enum DeliverError {
     NoSuchMachine,
     /// The machine doesn't offer that function.
     NoSuchFunction,
+    /// The machine doesn't let this caller call it.
+    Denied,
     /// The machine's queue is full.
     Busy,
     /// Function name or parameter are over the limit.

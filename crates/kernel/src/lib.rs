@@ -6,6 +6,8 @@
 //! - Nothing here blocks or calls back: [`Kernel::run`] runs one slice of one machine and returns.
 //! - A machine can spend only its own budget: each queue and table that a machine can fill has a
 //!   limit that stands in its [`Budget`](tenure_wire::Budget), and overspending is an error to that machine alone.
+//! - A machine can do only what its [`Grants`](tenure_wire::Grants) allow, which are asked at each
+//!   use; what isn't granted is an error to it, and a line in its log that names what.
 //! - A failure tells a caller nothing of the callee's inside.
 //!
 //! The heap is used for: the machine table and each machine's instance (bounded by
@@ -17,6 +19,7 @@
 
 extern crate alloc;
 
+mod authority;
 mod calls;
 mod code;
 mod config;
@@ -48,4 +51,4 @@ pub use look::{Look, LookError, MachineInfo};
 pub use machine::{Fault, FaultKind};
 pub use record::MachineRecord;
 pub use run::LastTurn;
-pub use task::{IncomingCall, Ticket};
+pub use task::{IncomingCall, Standing, Ticket};

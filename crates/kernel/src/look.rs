@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use tenure_hal::Flash;
 use tenure_store::{ReadError, Value};
-use tenure_wire::{MachineId, Name};
+use tenure_wire::{Grants, MachineId, Name};
 
 use crate::kernel::{Kernel, tree_of};
 use crate::lifecycle::State;
@@ -26,6 +26,7 @@ impl<F: Flash> Kernel<F> {
             tasks_done: machine.tasks_done,
             faults: machine.faults,
             last_fault: machine.last_fault,
+            grants: &machine.grants,
             memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
             stored_bytes: self.store.stored_bytes(machine.tree),
         })
@@ -68,6 +69,8 @@ pub struct MachineInfo<'a> {
     pub faults: u32,
     /// The last fault since boot.
     pub last_fault: Option<Fault>,
+    /// What it may do, and how often it did.
+    pub grants: &'a Grants,
     /// Linear memory committed, in bytes.
     pub memory_bytes: usize,
     /// Keys and values in its tree, in bytes.

@@ -9,7 +9,7 @@ use tenure_hal::Instant;
 use tenure_store::TreeId;
 use tenure_vm::{ImageToken, Instance, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostError};
-use tenure_wire::{MachineId, PublicKey};
+use tenure_wire::{Grants, MachineId, PublicKey};
 
 use crate::calls::CallId;
 use crate::code::Extent;
@@ -26,6 +26,8 @@ const BACKOFF_MAX: Duration = Duration::from_secs(600);
 pub(crate) struct Machine {
     pub(crate) record: MachineRecord,
     pub(crate) id: MachineId,
+    /// What it may do; asked at each use.
+    pub(crate) grants: Grants,
     pub(crate) tree: TreeId,
     /// What its image is known by since it was checked; absent if it is damaged.
     pub(crate) token: Option<ImageToken>,
@@ -109,6 +111,7 @@ impl Woken {
 impl Machine {
     pub(crate) fn new(record: MachineRecord, id: MachineId, tree: TreeId) -> Self {
         Self {
+            grants: Grants::new(&record.grants),
             record,
             id,
             tree,

@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use tenure_wire::{Budget, Digest, Name, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, Name, PublicKey, Share, VerifyingKey};
 
 use crate::code::Extent;
 
@@ -29,6 +29,8 @@ pub struct MachineRecord {
     pub budget: Budget,
     /// Its share of the processor.
     pub share: Share,
+    /// What it may do.
+    pub grants: Capabilities,
     /// The number of the placement that put it here; a later one is higher.
     pub placement: u64,
     /// Where its image stands in code flash.

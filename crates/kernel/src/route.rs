@@ -122,7 +122,9 @@ impl<F: Flash> Kernel<F> {
         let task = Task { caller: caller_key, function, parameter, reply_to, deadline };
         let access = if slot == Some(caller) { Access::Own } else { Access::Others };
         let submitted = match slot {
-            Some(slot) => self.submit(slot, task, access),
+            Some(slot) => {
+                self.admit_local(now, slot, caller).and_then(|()| self.submit(slot, task, access))
+            }
             None => Err(DeliverError::NoSuchMachine),
         };
         if let Err(error) = submitted {
@@ -209,6 +211,7 @@ impl From<DeliverError> for HostError {
     fn from(error: DeliverError) -> Self {
         match error {
             DeliverError::NoSuchMachine | DeliverError::NoSuchFunction => Self::NotFound,
+            DeliverError::Denied => Self::Denied,
             DeliverError::Busy => Self::Full,
             DeliverError::TooLong => Self::TooLong,
         }

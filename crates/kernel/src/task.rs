@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
-use tenure_wire::{MachineId, PublicKey};
+use tenure_wire::{MachineId, Name, PublicKey};
 
 use crate::calls::CallId;
 
@@ -19,12 +19,30 @@ pub struct IncomingCall {
     pub to: MachineId,
     /// Who calls; `None` is the device itself.
     pub caller: Option<PublicKey>,
+    /// What is known of the caller beside its key.
+    pub standing: Standing,
     /// Which function is called.
     pub function: String,
     /// The parameter; `None` is null.
     pub parameter: Option<Vec<u8>>,
     /// When the caller stops waiting.
     pub deadline: Instant,
+}
+
+/// Who a caller from outside is to this device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The device's owner, who may call whatever is exported.
+    Owner,
+    /// A machine that the owner placed, by its names.
+    Named {
+        /// Its name.
+        machine: Name,
+        /// Its device's name.
+        device: Name,
+    },
+    /// Somebody of whom only the key is known.
+    Stranger,
 }
 
 /// One call, waiting for its turn or being run.

@@ -10,9 +10,9 @@ use tenure_kernel::{Installation, LookError, MachineInfo};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, InstallBegin, InstallChunk, InstallCommit, ListMachines,
-    LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode, TreeQuery, TreeValue,
-    function,
+    Answer, ControlError, DeviceStatus, GrantQuery, GrantReport, InstallBegin, InstallChunk,
+    InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode,
+    TreeQuery, TreeValue, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
@@ -52,6 +52,7 @@ impl<F: Flash> Node<F> {
             function::REMOVE => {
                 encode(decode(parameter).and_then(|remove| self.remove(moment, &remove)))
             }
+            function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
             function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
             function::LOG => encode(decode(parameter).map(|query| self.log_page(&query))),
             _ => encode::<()>(Err(ControlError::NoSuchFunction)),
@@ -152,6 +153,12 @@ impl<F: Flash> Node<F> {
         self.endpoint.remove_machine(moment.now, &id);
         self.register_soon(moment.now);
         Ok(())
+    }
+
+    fn grants(&self, query: &GrantQuery) -> Answer<GrantReport> {
+        let found = self.kernel.machines().find(|info| info.record.name == query.machine);
+        let info = found.ok_or_else(|| ControlError::NoSuchMachine(query.machine.clone()))?;
+        Ok(GrantReport { uses: info.grants.uses(), denied: info.grants.denied() })
     }
 
     fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {

@@ -100,6 +100,12 @@ impl Directory {
         self.hub.as_ref().is_some_and(|hub| hub.key.as_ref() == Some(key))
     }
 
+    /// How many calls wait for the name of who made them.
+    pub(crate) fn callers_waiting(&self) -> usize {
+        let waiters = self.queries.iter().flat_map(|(_, waiters)| waiters);
+        waiters.filter(|waiter| matches!(waiter, Waiter::Caller(..))).count()
+    }
+
     /// The wall clock as the directory told it.
     pub(crate) fn unix_time(&self, now: Instant) -> Option<UnixTime> {
         let (then, told) = self.told_time?;
@@ -209,7 +215,7 @@ impl<F: Flash> Node<F> {
         let asked = self.directory.queries.iter_mut().find(|(asked, _)| *asked == query);
         if let Some((_, waiters)) = asked {
             // Those whose deadline passed meanwhile make room: so a machine's budget bounds this.
-            waiters.retain(|waiter| self.kernel.awaits(waiter.call()));
+            waiters.retain(|waiter| waiter.is_waiting(moment.now, &self.kernel));
             waiters.push(waiter);
             return;
         }

@@ -102,6 +102,7 @@ pub(crate) fn prepare<F: Flash>(
         exports: manifest.exports.clone(),
         budget: manifest.budget.within(placement.budget),
         share: placement.share,
+        grants: placement.grants.within(&manifest.capabilities),
         placement: placement.sequence,
         image: translate_to_flash(kernel.code(), &package, &config.module)?,
     };

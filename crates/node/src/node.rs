@@ -8,11 +8,11 @@ use core::time::Duration;
 use tenure_crypto::machine_id;
 use tenure_directory::check_enrolment;
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
-use tenure_kernel::{DeliverError, Effect, IncomingCall, Kernel, Ran, Ticket, World};
+use tenure_kernel::{DeliverError, Effect, IncomingCall, Kernel, Ran, Standing, Ticket, World};
 use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
 use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
 use tenure_wire::control::LogLine;
-use tenure_wire::directory::{Enrolment, Refusal};
+use tenure_wire::directory::{Enrolment, Query, Refusal};
 use tenure_wire::frame::Declined;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
@@ -22,7 +22,7 @@ use crate::directory::Directory;
 use crate::identity::{Enrolled, Identity};
 use crate::install::Transfer;
 use crate::log::Log;
-use crate::outbound::Outbound;
+use crate::outbound::{Outbound, Waiter};
 use crate::peers::Peers;
 
 /// The flash that a board gives its node, in three parts of any size.
@@ -261,8 +261,8 @@ impl<F: Flash> Node<F> {
         while let Some(event) = self.endpoint.event() {
             match event {
                 Event::IncomingCall { handle, to, peer, function, parameter, deadline, .. } => {
-                    let caller = Some(peer);
-                    let call = IncomingCall { to, caller, function, parameter, deadline };
+                    let (caller, standing) = (Some(peer), self.standing_of(moment, &peer));
+                    let call = IncomingCall { to, caller, standing, function, parameter, deadline };
                     self.take_call(moment, handle, peer, call);
                 }
                 Event::CallDone { handle, result } => self.call_done(moment, handle, result),
@@ -310,6 +310,26 @@ impl<F: Flash> Node<F> {
             self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
             return;
         }
+        if call.standing == Standing::Stranger
+            && self.kernel.needs_name_of(&peer, call.to)
+            && self.config.hub.is_some()
+        {
+            if self.directory.callers_waiting() >= self.config.rpc.running_max / 4 {
+                return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
+            }
+            let waiter = Waiter::Caller(handle, call);
+            return self.ask_directory(moment, Query::Key(peer), waiter);
+        }
+        self.deliver(moment, handle, call);
+    }
+
+    /// Hands a call to the machine that it is for.
+    pub(crate) fn deliver(
+        &mut self,
+        moment: &mut Moment<'_>,
+        handle: IncomingCallHandle,
+        call: IncomingCall,
+    ) {
         let by = call.to;
         if !self.may_serve(by) {
             return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
@@ -321,6 +341,24 @@ impl<F: Flash> Node<F> {
                 self.served.insert(ticket, Served { handle, by });
             }
             Err(error) => self.endpoint.reply(moment.now, handle, Err(not_delivered(error))),
+        }
+    }
+
+    /// Who the holder of `peer` is, as far as is known here without asking.
+    pub(crate) fn standing_of(&self, moment: &Moment<'_>, peer: &PublicKey) -> Standing {
+        if *peer == self.config.owner.machine {
+            return Standing::Owner;
+        }
+        let Some(entry) = self.record(moment, &Query::Key(*peer)) else {
+            return Standing::Stranger;
+        };
+        let mut machines = entry.record.machines.iter();
+        match machines.find(|(_, key)| key == peer) {
+            Some((machine, _)) => {
+                let device = entry.record.enrolment.device.clone();
+                Standing::Named { machine: machine.clone(), device }
+            }
+            None => Standing::Stranger,
         }
     }
 
@@ -356,6 +394,7 @@ fn not_delivered(error: DeliverError) -> Declined {
     match error {
         DeliverError::NoSuchMachine => Declined::NoSuchMachine,
         DeliverError::NoSuchFunction => Declined::NoSuchFunction,
+        DeliverError::Denied => Declined::Denied,
         DeliverError::Busy => Declined::Busy,
         DeliverError::TooLong => Declined::TooLong,
     }

@@ -4,11 +4,12 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
-use tenure_hal::Flash;
-use tenure_kernel::{CallId, OutgoingCall};
-use tenure_rpc::{CallError, CallHandle, Failure};
+use tenure_hal::{Flash, Instant};
+use tenure_kernel::{CallId, IncomingCall, Kernel, OutgoingCall};
+use tenure_rpc::{CallError, CallHandle, Failure, IncomingCallHandle};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
+use tenure_wire::frame::Declined;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, PublicKey, Target};
 
@@ -43,6 +44,8 @@ pub(crate) enum Waiter {
     Call(OutgoingCall),
     /// A machine that wants to know the key.
     Resolve(CallId, Target),
+    /// A call from outside, whose caller's name decides whether it is let in.
+    Caller(IncomingCallHandle, IncomingCall),
 }
 
 /// A machine elsewhere and the way to it.
@@ -54,11 +57,13 @@ pub(crate) struct Route {
 }
 
 impl Waiter {
-    /// The machine's call that waits.
-    pub(crate) fn call(&self) -> CallId {
+    /// Whether it still waits. One that waits to be let in is among those calls that the sessions
+    /// bound, and holds its place there until it is answered.
+    pub(crate) fn is_waiting<F: Flash>(&self, now: Instant, kernel: &Kernel<F>) -> bool {
         match self {
-            Self::Call(call) => call.id,
-            Self::Resolve(id, _) => *id,
+            Self::Call(call) => kernel.awaits(call.id),
+            Self::Resolve(id, _) => kernel.awaits(*id),
+            Self::Caller(_, call) => call.deadline > now,
         }
     }
 }
@@ -112,7 +117,7 @@ impl<F: Flash> Node<F> {
         waiter: Waiter,
         answered: bool,
     ) {
-        if !self.kernel.awaits(waiter.call()) {
+        if !waiter.is_waiting(moment.now, &self.kernel) {
             return;
         }
         let error = if answered { HostError::NotFound } else { HostError::Unreachable };
@@ -125,6 +130,15 @@ impl<F: Flash> Node<F> {
                 Some(route) => self.resolved(moment, id, &route),
                 None => self.kernel.complete(moment.now, id, Err(error)),
             },
+            Waiter::Caller(handle, _) if !answered => {
+                self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
+            }
+            Waiter::Caller(handle, mut call) => {
+                if let Some(caller) = &call.caller {
+                    call.standing = self.standing_of(moment, caller);
+                }
+                self.deliver(moment, handle, call);
+            }
         }
     }
 

@@ -6,17 +6,14 @@ use core::fmt;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
+use tenure_wire::capability::{CAPABILITIES_MAX, Right};
 use tenure_wire::limits::FUNCTION_BYTES_MAX;
-use tenure_wire::{Budget, Name};
+use tenure_wire::{Budget, Capabilities, Name};
 
 use crate::Version;
 
 /// The most functions that a package offers.
 pub const EXPORTS_MAX: usize = 64;
-/// The most capabilities of one kind that a package asks for.
-pub const CAPABILITIES_MAX: usize = 32;
-/// The longest name of a capability, in bytes.
-pub const CAPABILITY_BYTES_MAX: usize = 64;
 /// The longest description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 256;
 
@@ -39,23 +36,6 @@ pub struct Manifest {
     pub capabilities: Capabilities,
     /// What the code is.
     pub code: CodeKind,
-}
-
-/// Rights of a machine. What isn't named is denied.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Capabilities {
-    /// Topics that it publishes or subscribes to.
-    #[serde(deserialize_with = "list_of_capabilities")]
-    pub topics: Vec<String>,
-    /// Machines that it calls.
-    #[serde(deserialize_with = "list_of_capabilities")]
-    pub peers: Vec<String>,
-    /// Peripherals that it uses.
-    #[serde(deserialize_with = "list_of_capabilities")]
-    pub peripherals: Vec<String>,
-    /// Secrets that it reads.
-    #[serde(deserialize_with = "list_of_capabilities")]
-    pub secrets: Vec<String>,
 }
 
 /// The kinds of code.
@@ -85,23 +65,7 @@ impl Manifest {
         if let Some(export) = duplicate(&self.exports) {
             return Err(ManifestError::ExportTwice { export });
         }
-        self.capabilities.check()
-    }
-}
-
-impl Capabilities {
-    /// Checks everything that the types don't.
-    ///
-    /// # Errors
-    /// The first list that is too long, or has a name that is malformed or there twice.
-    pub fn check(&self) -> Result<(), ManifestError> {
-        for list in [&self.topics, &self.peers, &self.peripherals, &self.secrets] {
-            let well_formed = list.iter().all(|name| is_word(name, CAPABILITY_BYTES_MAX));
-            if list.len() > CAPABILITIES_MAX || !well_formed || duplicate(list).is_some() {
-                return Err(ManifestError::Capability);
-            }
-        }
-        Ok(())
+        self.capabilities.check().map_err(ManifestError::Capability)
     }
 }
 
@@ -119,13 +83,6 @@ fn duplicate(names: &[String]) -> Option<usize> {
 
 fn list_of_exports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     deserializer.deserialize_seq(ShortList::<EXPORTS_MAX>)
-}
-
-fn list_of_capabilities<'de, D>(deserializer: D) -> Result<Vec<String>, D::Error>
-where
-    D: Deserializer<'de>,
-{
-    deserializer.deserialize_seq(ShortList::<CAPABILITIES_MAX>)
 }
 
 /// Reads a list and believes what there is, not what its length says: serde would reserve up to a
@@ -168,8 +125,8 @@ pub enum ManifestError {
         /// The second one, counted from 0.
         export: usize,
     },
-    /// A list of capabilities is too long, or has a name that is malformed or there twice.
-    Capability,
+    /// A list of capabilities is too long or names something twice.
+    Capability(Right),
 }
 
 impl fmt::Display for ManifestError {
@@ -185,10 +142,10 @@ impl fmt::Display for ManifestError {
                 export + 1
             ),
             Self::ExportTwice { export } => write!(f, "export {} is there twice", export + 1),
-            Self::Capability => write!(
+            Self::Capability(right) => write!(
                 f,
-                "a list of capabilities has more than {CAPABILITIES_MAX} names, or one that is \
-                 there twice or isn't 1 to {CAPABILITY_BYTES_MAX} visible characters"
+                "the capabilities list more than {CAPABILITIES_MAX} {0}, or one of them twice",
+                right.list()
             ),
         }
     }

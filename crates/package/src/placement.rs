@@ -12,9 +12,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context, SigningKey, verify};
-use tenure_wire::{Budget, Digest, Name, Share, Signature, VerifyingKey};
-
-use crate::Capabilities;
+use tenure_wire::{Budget, Capabilities, Digest, Name, Share, Signature, VerifyingKey};
 
 const MAGIC: [u8; 8] = *b"tenurpl\x02";
 const CONTEXT: Context = Context::new("placement");

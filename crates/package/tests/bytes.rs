@@ -3,10 +3,9 @@
 use proptest::prelude::*;
 use tenure_crypto::SigningKey;
 use tenure_package::{
-    Capabilities, CodeKind, Manifest, Package, PackageBuilder, PackageError, Placement,
-    PlacementError, ValueKind,
+    CodeKind, Manifest, Package, PackageBuilder, PackageError, Placement, PlacementError, ValueKind,
 };
-use tenure_wire::{Budget, Digest, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, Share, VerifyingKey};
 
 const CODE: &[u8] = b"\0asm\x01\0\0\0";
 
@@ -21,7 +20,10 @@ fn manifest() -> Manifest {
         description: "keeps warm".into(),
         exports: vec!["entry".into(), "read".into()],
         budget: Budget::default(),
-        capabilities: Capabilities { peers: vec!["boiler".into()], ..Capabilities::default() },
+        capabilities: Capabilities {
+            calls: vec!["boiler@*".parse().unwrap()],
+            ..Capabilities::default()
+        },
         code: CodeKind::WebAssembly,
     }
 }

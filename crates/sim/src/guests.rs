@@ -5,7 +5,7 @@
 
 use tenure_crypto::SigningKey;
 use tenure_package::{CodeKind, Manifest, PackageBuilder, Version};
-use tenure_wire::Budget;
+use tenure_wire::{Budget, Capabilities};
 
 use crate::scenario::{Calling, Role};
 
@@ -179,7 +179,11 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
         description: String::new(),
         exports: exports.iter().map(ToString::to_string).collect(),
         budget: Budget { stored_bytes: 256 * 1024, ..Budget::default() },
-        capabilities: Default::default(),
+        capabilities: Capabilities {
+            calls: vec!["*@*".parse().expect("a pattern")],
+            callers: vec!["*@*".parse().expect("a pattern")],
+            ..Capabilities::default()
+        },
         code: CodeKind::WebAssembly,
     };
     let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");

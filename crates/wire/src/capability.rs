@@ -11,14 +11,14 @@ mod grants;
 mod pattern;
 
 pub use grants::{GrantUse, Grants, NotGranted, Peer};
-pub use pattern::{PatternError, PeerPattern, TOPIC_BYTES_MAX, TopicPattern, is_topic};
+pub use pattern::{PatternError, PeerPattern};
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Name, list};
+use crate::{Name, TopicPattern, list};
 
 /// The most rights of one kind.
 pub const CAPABILITIES_MAX: usize = 16;

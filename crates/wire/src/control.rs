@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 
+use crate::capability::GrantUse;
 use crate::directory::SignedRecord;
 use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, VerifyingKey};
 
@@ -25,6 +26,8 @@ pub mod function {
     pub const INSTALL_COMMIT: &str = "install_commit";
     /// Takes a [`super::Remove`], gives nothing.
     pub const REMOVE: &str = "remove";
+    /// Takes a [`super::GrantQuery`], gives a [`super::GrantReport`].
+    pub const GRANTS: &str = "grants";
     /// Takes a [`super::TreeQuery`], gives a [`super::TreeNode`].
     pub const TREE: &str = "tree";
     /// Takes a [`super::LogQuery`], gives a [`super::LogPage`].
@@ -147,6 +150,22 @@ pub struct InstallCommit {
 pub struct Remove {
     /// Which.
     pub machine: Name,
+}
+
+/// Asks what a machine may do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantQuery {
+    /// Which machine.
+    pub machine: Name,
+}
+
+/// What a machine may do, and has done.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GrantReport {
+    /// Each right that it holds, with its uses since the device booted.
+    pub uses: Vec<GrantUse>,
+    /// How often it tried, or others tried with it, what isn't granted.
+    pub denied: u64,
 }
 
 /// Asks for a place in a machine's tree.

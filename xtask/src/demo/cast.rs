@@ -85,6 +85,7 @@ impl Cast {
         let packages: Vec<_> = names.iter().map(|name| format!("{name}.tenure")).collect();
         let mut words = vec!["install"];
         words.extend(packages.iter().map(String::as_str));
+        words.extend(["--grant", "all"]);
         self.show(&words, Some(device)).map(drop)
     }
 

@@ -62,7 +62,10 @@ fn every_command_speaks_json() {
     let device = user.device("attic", Some(&hub));
     let at = ["--device", &device.address];
     let json = |command: &[&str]| user.json(&[command, &at].concat());
-    assert_eq!(json(&["install", &package("thermostat")])["installed"], "thermostat");
+    assert_eq!(
+        json(&["install", &package("thermostat"), "--grant", "all"])["installed"],
+        "thermostat"
+    );
     hub.wait_until_listed("attic", 1);
     assert_eq!(json(&["list"])["machines"][0]["name"], "thermostat");
     assert_eq!(

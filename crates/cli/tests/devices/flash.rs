@@ -18,8 +18,14 @@ fn full_store_refuses_new_values_and_keeps_the_old() {
         "7",
         "the others keep what they have"
     );
-    let refused =
-        user.error(&["install", &crate::guests::package("nihilo-a"), "--device", &device.address]);
+    let refused = user.error(&[
+        "install",
+        &crate::guests::package("nihilo-a"),
+        "--grant",
+        "all",
+        "--device",
+        &device.address,
+    ]);
     assert!(
         refused.contains(
             "the device is full: the device's store is full; take off what you don't need (`tenure remove`), or make it smaller"

@@ -98,7 +98,7 @@ impl User {
 
     pub(crate) fn install(&self, device: &Process, packages: &[&str]) {
         for name in packages {
-            self.ok(&["install", &package(name), "--device", &device.address]);
+            self.ok(&["install", &package(name), "--grant", "all", "--device", &device.address]);
         }
     }
 

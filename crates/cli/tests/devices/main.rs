@@ -4,6 +4,7 @@ mod addresses;
 mod commands;
 mod faults;
 mod flash;
+mod grants;
 mod guests;
 mod harness;
 mod kill;

@@ -27,7 +27,7 @@ fn complaint(user: &User, device: &Process, bytes: &[u8]) -> String {
     let path = user.path("bad.tenure");
     std::fs::write(&path, bytes).unwrap();
     let path = path.to_str().unwrap();
-    let error = user.error(&["install", path, "--device", &device.address]);
+    let error = user.error(&["install", path, "--grant", "none", "--device", &device.address]);
     let without = error.strip_prefix(path).and_then(|rest| rest.strip_prefix(": "));
     without.unwrap_or_else(|| panic!("it names the file: {error}")).to_string()
 }

@@ -102,7 +102,7 @@ fn somebody_elses_device_refuses() {
     for command in [&["list"][..], &["tree", "thermostat"], &["log"], &["remove", "thermostat"]] {
         assert_eq!(stranger.error(&[command, &at].concat()), refused, "{command:?}");
     }
-    let install = ["install", &crate::guests::package("crasher")];
+    let install = ["install", &crate::guests::package("crasher"), "--grant", "all"];
     assert_eq!(stranger.error(&[&install[..], &at].concat()), refused);
     let error = stranger.call_error(by(&hub), &["thermostat@attic", "read"]);
     assert_eq!(error, "`thermostat@attic` is on a device of another owner");

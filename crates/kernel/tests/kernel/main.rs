@@ -1,5 +1,6 @@
 //! The kernel with real wasm on a simulated flash.
 
+mod authority;
 mod budgets;
 mod calls;
 mod faults;

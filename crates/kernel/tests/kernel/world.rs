@@ -7,12 +7,13 @@ use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
     Config, DeliverError, Draft, Effect, IncomingCall, InstallError, Installation, Kernel,
-    MachineRecord, Ran, Ticket, World, host_functions,
+    MachineRecord, Ran, Standing, Ticket, World, host_functions,
 };
 use tenure_store::{Store, ValueKind};
 use tenure_vm::{Limits, translate_bound};
+use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Budget, Digest, MachineId, Name, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, VerifyingKey};
 
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
@@ -128,12 +129,27 @@ impl Device {
         self.try_install(machine, body, 1, Budget::default()).unwrap()
     }
 
+    /// With the right to call and to be called by anybody.
     pub(crate) fn try_install(
         &mut self,
         machine: &str,
         body: &str,
         placement: u64,
         budget: Budget,
+    ) -> Result<MachineId, InstallError> {
+        let anybody = vec![PeerPattern::Any];
+        let grants =
+            Capabilities { calls: anybody.clone(), callers: anybody, ..Capabilities::default() };
+        self.install_granted(machine, body, placement, budget, &grants)
+    }
+
+    pub(crate) fn install_granted(
+        &mut self,
+        machine: &str,
+        body: &str,
+        placement: u64,
+        budget: Budget,
+        grants: &Capabilities,
     ) -> Result<MachineId, InstallError> {
         let wasm = wat::parse_str(format!("(module {PRELUDE} {body})")).unwrap();
         let digest = Digest([placement as u8; 32]);
@@ -159,6 +175,7 @@ impl Device {
             exports: exports.filter(|export| !export.starts_with("on_")).collect(),
             budget,
             share: Share::default(),
+            grants: grants.clone(),
             placement,
             image,
         };
@@ -183,7 +200,8 @@ impl Device {
         let ticket = Ticket(self.tickets);
         let deadline = self.now + Duration::from_secs(60);
         let function = function.to_string();
-        let call = IncomingCall { to, caller: Some(key(99)), function, parameter, deadline };
+        let (caller, standing) = (Some(key(99)), Standing::Owner);
+        let call = IncomingCall { to, caller, standing, function, parameter, deadline };
         self.kernel.deliver(self.now, call, ticket)?;
         Ok(self.tickets)
     }

@@ -5,7 +5,7 @@ use tenure_rpc::Failure;
 use tenure_wire::control::{Answer, DeviceStatus, function};
 use tenure_wire::directory::Registered;
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::{Address, Capabilities, PublicKey};
 
 use crate::world::World;
 
@@ -134,4 +134,50 @@ fn a_stranger_is_told_nothing_by_the_devices_own_machine() {
     let answer = world.call(stranger, &device, function::STATUS, Some(&[])).unwrap().unwrap();
     let answer: Answer<DeviceStatus> = postcard::from_bytes(&answer).unwrap();
     assert_eq!(answer, Err(tenure_wire::control::ControlError::NotOwner));
+}
+
+#[test]
+fn a_stranger_calls_what_names_it_alone_and_the_owner_calls_all() {
+    let mut world = World::new(|_| ());
+    let stranger = world.stranger();
+    let by_key = format!("#{}", world.strangers[stranger].key);
+    let granting = |callers: &[&str]| Capabilities {
+        callers: callers.iter().map(|text| text.parse().unwrap()).collect(),
+        ..Capabilities::default()
+    };
+    let body = r#"(func (export "echo"))"#;
+    for (name, callers, expected) in [
+        ("closed", &[][..], Err(Failure::Denied)),
+        ("named", &["*@*"], Err(Failure::Denied)),
+        ("keyed", &[&*by_key], Ok(None)),
+        ("open", &["*"], Ok(None)),
+    ] {
+        let machine = world.install_granted(name, 8, body, granting(callers));
+        assert_eq!(world.call(stranger, &machine, "echo", None), expected, "{name}");
+        assert_eq!(world.call(0, &machine, "echo", None), Ok(None), "{name}");
+    }
+}
+
+#[test]
+fn callers_whose_names_are_being_asked_for_lock_nobody_out() {
+    let mut world = World::new(|config| {
+        let (address, key) = (Address::Simulated(99), Some(PublicKey([9; 32])));
+        config.hub = Some(Hub { address, key });
+    });
+    let callers = ["*@*"].map(|text| text.parse().unwrap()).to_vec();
+    let grants = Capabilities { callers, ..Capabilities::default() };
+    let machine = world.install_granted("named", 8, r#"(func (export "echo"))"#, grants);
+    let handles: Vec<_> = (0..12)
+        .map(|_| {
+            let stranger = world.stranger();
+            let timeout = Duration::from_secs(20);
+            (stranger, world.start_call(stranger, &machine, "echo", None, timeout))
+        })
+        .collect();
+    world.pass(Duration::from_secs(1));
+    let refused = handles.iter().filter(|(stranger, handle)| {
+        world.take_result(*stranger, *handle) == Some(Err(Failure::Busy))
+    });
+    assert!(refused.count() >= 6, "the silent directory holds up a few alone");
+    assert!(ask_status(&mut world).is_ok(), "the owner gets through");
 }

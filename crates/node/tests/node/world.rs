@@ -7,10 +7,11 @@ use tenure_directory::enrol;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, Wake};
-use tenure_package::{Capabilities, CodeKind, Manifest, PackageBuilder, Placement, Version};
+use tenure_package::{CodeKind, Manifest, PackageBuilder, Placement, Version};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
+use tenure_wire::capability::PeerPattern;
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Budget, Name, PublicKey, Share};
+use tenure_wire::{Address, Budget, Capabilities, Name, PublicKey, Share};
 
 /// Where the device is.
 const DEVICE: Address = Address::Simulated(0);
@@ -114,8 +115,23 @@ impl World {
         number
     }
 
-    /// Installs a machine whose exported functions are all offered to others.
+    /// Installs a machine whose exported functions are all offered to others, and that may call and
+    /// be called by anybody.
     pub(crate) fn install(&mut self, machine: &str, queue_length: u16, body: &str) -> PublicKey {
+        let anybody = vec![PeerPattern::Any];
+        let grants =
+            Capabilities { calls: anybody.clone(), callers: anybody, ..Capabilities::default() };
+        self.install_granted(machine, queue_length, body, grants)
+    }
+
+    /// As [`Self::install`], with these rights only.
+    pub(crate) fn install_granted(
+        &mut self,
+        machine: &str,
+        queue_length: u16,
+        body: &str,
+        grants: Capabilities,
+    ) -> PublicKey {
         let wasm = wat::parse_str(format!("(module {PRELUDE} {body})")).unwrap();
         let name: Name = machine.parse().unwrap();
         let exports = body.split("(export \"").skip(1);
@@ -125,7 +141,7 @@ impl World {
             description: String::new(),
             exports: exports.map(|rest| rest.split('"').next().unwrap().to_string()).collect(),
             budget: Budget { queue_length, ..Budget::default() },
-            capabilities: Capabilities::default(),
+            capabilities: grants.clone(),
             code: CodeKind::WebAssembly,
         };
         let budget = manifest.budget;
@@ -137,7 +153,7 @@ impl World {
             machine: name,
             budget,
             share: Share::default(),
-            grants: Capabilities::default(),
+            grants,
             sequence: 1,
         };
         let placement = placement.sign(&self.owner).unwrap();

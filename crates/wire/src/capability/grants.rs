@@ -6,8 +6,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Capabilities, PeerPattern, Right, TopicPattern};
-use crate::{Name, PublicKey};
+use super::{Capabilities, PeerPattern, Right};
+use crate::{Name, PublicKey, Topic, TopicPattern};
 
 /// A machine at the other end of a call, as far as it is known.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -81,15 +81,15 @@ impl Grants {
     ///
     /// # Errors
     /// [`NotGranted`] if not; it is counted. So do all the methods below.
-    pub fn publish(&mut self, topic: &str) -> Result<(), NotGranted> {
+    pub fn publish(&mut self, topic: &Topic) -> Result<(), NotGranted> {
         let used = find(&mut self.publish, |pattern| pattern.matches(topic));
-        self.settle(used, Right::Publish, &topic)
+        self.settle(used, Right::Publish, topic)
     }
 
-    /// Whether the machine may subscribe to `topic`.
-    pub fn subscribe(&mut self, topic: &str) -> Result<(), NotGranted> {
-        let used = find(&mut self.subscribe, |pattern| pattern.matches(topic));
-        self.settle(used, Right::Subscribe, &topic)
+    /// Whether the machine may subscribe to all of `topics`.
+    pub fn subscribe(&mut self, topics: &TopicPattern) -> Result<(), NotGranted> {
+        let used = find(&mut self.subscribe, |pattern| pattern.covers(topics));
+        self.settle(used, Right::Subscribe, topics)
     }
 
     /// Whether the machine may call `callee`.

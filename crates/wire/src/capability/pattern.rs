@@ -1,4 +1,4 @@
-//! How rights name topics and machines.
+//! How rights name machines.
 
 use alloc::borrow::ToOwned;
 use alloc::string::{String, ToString};
@@ -8,70 +8,6 @@ use serde::{Deserialize, Serialize};
 
 use super::Peer;
 use crate::{Name, PublicKey};
-
-/// The longest topic, in bytes.
-pub const TOPIC_BYTES_MAX: usize = 64;
-
-/// Whether `text` is a topic: parts with a dot between each two, of visible characters, `*` not
-/// among them.
-pub fn is_topic(text: &str) -> bool {
-    text.len() <= TOPIC_BYTES_MAX && text.split('.').all(|part| is_part(part) && part != "*")
-}
-
-fn is_part(part: &str) -> bool {
-    let visible = |character: char| !character.is_control() && !character.is_whitespace();
-    part == "*" || !part.is_empty() && part.chars().all(|one| visible(one) && one != '*')
-}
-
-/// Topics: `door.front`, or with `*` for any one part, `door.*`.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub struct TopicPattern(String);
-
-impl TopicPattern {
-    /// Whether `topic` is one of them.
-    pub fn matches(&self, topic: &str) -> bool {
-        is_topic(topic) && self.matches_parts(topic)
-    }
-
-    /// Whether all that `other` matches are among them.
-    pub fn covers(&self, other: &Self) -> bool {
-        self.matches_parts(&other.0)
-    }
-
-    /// The pattern as text.
-    pub fn as_str(&self) -> &str {
-        &self.0
-    }
-
-    fn matches_parts(&self, topic: &str) -> bool {
-        let (mut own, mut other) = (self.0.split('.'), topic.split('.'));
-        loop {
-            match (own.next(), other.next()) {
-                (None, None) => return true,
-                (Some(own), Some(other)) if own == "*" || own == other => {}
-                _ => return false,
-            }
-        }
-    }
-}
-
-impl FromStr for TopicPattern {
-    type Err = PatternError;
-
-    fn from_str(text: &str) -> Result<Self, PatternError> {
-        if text.len() > TOPIC_BYTES_MAX || !text.split('.').all(is_part) {
-            return Err(PatternError::Topic);
-        }
-        Ok(Self(text.to_owned()))
-    }
-}
-
-impl fmt::Display for TopicPattern {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(&self.0)
-    }
-}
 
 /// Machines.
 ///
@@ -150,13 +86,13 @@ impl FromStr for PeerPattern {
         }
         let part = |text: &str| match text {
             "*" => Ok(None),
-            name => name.parse().map(Some).map_err(|_| PatternError::Peer),
+            name => name.parse().map(Some).map_err(|_| PatternError::Form),
         };
         match text.split_once('@') {
             Some((machine, device)) => {
                 Ok(Self::Named { machine: part(machine)?, device: part(device)? })
             }
-            None => text.parse().map(Self::Here).map_err(|_| PatternError::Peer),
+            None => text.parse().map(Self::Here).map_err(|_| PatternError::Form),
         }
     }
 }
@@ -173,32 +109,25 @@ impl fmt::Display for PeerPattern {
     }
 }
 
-macro_rules! text_conversions {
-    ($($type:ty)*) => {$(
-        impl TryFrom<String> for $type {
-            type Error = PatternError;
+impl TryFrom<String> for PeerPattern {
+    type Error = PatternError;
 
-            fn try_from(text: String) -> Result<Self, PatternError> {
-                text.parse()
-            }
-        }
-
-        impl From<$type> for String {
-            fn from(pattern: $type) -> Self {
-                pattern.to_string()
-            }
-        }
-    )*};
+    fn try_from(text: String) -> Result<Self, PatternError> {
+        text.parse()
+    }
 }
-text_conversions!(TopicPattern PeerPattern);
 
-/// Why a text names no topics and no machines.
+impl From<PeerPattern> for String {
+    fn from(pattern: PeerPattern) -> Self {
+        pattern.to_string()
+    }
+}
+
+/// Why a text names no machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PatternError {
-    /// It names no topics.
-    Topic,
-    /// It names no machines.
-    Peer,
+    /// It is in none of the forms.
+    Form,
     /// What follows `#` is no public key.
     Key,
 }
@@ -206,12 +135,7 @@ pub enum PatternError {
 impl fmt::Display for PatternError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Topic => write!(
-                f,
-                "a topic is 1 to {TOPIC_BYTES_MAX} visible characters in parts with dots between \
-                 them, such as door.front; a part that may be any is *"
-            ),
-            Self::Peer => f.write_str(
+            Self::Form => f.write_str(
                 "machines are named NAME (on the same device), NAME@DEVICE, with * for any of \
                  either, #KEY, or * for any machine at all",
             ),

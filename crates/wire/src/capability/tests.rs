@@ -13,24 +13,6 @@ fn peers(text: &str) -> PeerPattern {
 }
 
 #[test]
-fn topics_match_part_by_part() {
-    for (pattern, matched, others) in [
-        ("door.front", vec!["door.front"], vec!["door", "door.back", "door.front.lock"]),
-        ("door.*", vec!["door.front", "door.back"], vec!["door", "door.front.lock", "window.a"]),
-        ("*", vec!["door"], vec!["door.front", "", "*"]),
-        ("*.front", vec!["door.front"], vec!["front", "door..front", "door.*"]),
-    ] {
-        let pattern = topic(pattern);
-        matched.iter().for_each(|text| assert!(pattern.matches(text), "{pattern} {text}"));
-        others.iter().for_each(|text| assert!(!pattern.matches(text), "{pattern} {text}"));
-    }
-    for text in ["", ".", "a.", "a b", "a*", "a\n", &"x".repeat(65)] {
-        assert_eq!(text.parse::<TopicPattern>(), Err(PatternError::Topic), "{text:?}");
-        assert!(!is_topic(text), "{text:?}");
-    }
-}
-
-#[test]
 fn machines_match_by_name_device_and_key() {
     let (store, attic, cellar) =
         ("store".parse().unwrap(), "attic".parse().unwrap(), "cellar".parse().unwrap());
@@ -95,11 +77,11 @@ fn what_is_not_named_is_denied_and_every_answer_is_counted() {
         ..Capabilities::default()
     };
     let mut grants = Grants::new(&capabilities);
-    assert_eq!(grants.publish("room.door"), Ok(()));
+    assert_eq!(grants.publish(&"room.door".parse().unwrap()), Ok(()));
     assert_eq!(grants.read_secret("wifi"), Ok(()));
     assert_eq!(grants.read_secret("wifi"), Ok(()));
     let refused = [
-        grants.subscribe("room.door").unwrap_err().to_string(),
+        grants.subscribe(&topic("room.door")).unwrap_err().to_string(),
         grants.use_peripheral("button").unwrap_err().to_string(),
         grants.call(&Peer::default()).unwrap_err().to_string(),
         grants.read_secret("bank").unwrap_err().to_string(),
@@ -135,8 +117,8 @@ fn a_callers_name_is_asked_for_only_where_it_decides() {
 #[test]
 fn lists_are_short_and_name_nothing_twice() {
     let name = |number: usize| alloc::format!("n{number}").parse().unwrap();
-    let mut capabilities = Capabilities::default();
-    capabilities.secrets = (0..CAPABILITIES_MAX).map(name).collect();
+    let secrets = (0..CAPABILITIES_MAX).map(name).collect();
+    let mut capabilities = Capabilities { secrets, ..Capabilities::default() };
     assert_eq!(capabilities.check(), Ok(()));
     let bytes = postcard::to_allocvec(&capabilities).unwrap();
     assert_eq!(postcard::from_bytes::<Capabilities>(&bytes).unwrap(), capabilities);

@@ -1,0 +1,134 @@
+use std::time::Duration;
+
+use tenure_kernel::{DeliverError, Effect, IncomingCall, Standing, Ticket};
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Budget, Capabilities, MachineId};
+
+use crate::world::{Device, key, name};
+
+const ECHO: &str = r#"(export "echo" (func $echo))"#;
+
+fn granting(calls: &[&str], callers: &[&str]) -> Capabilities {
+    let patterns = |texts: &[&str]| texts.iter().map(|text| text.parse().unwrap()).collect();
+    Capabilities { calls: patterns(calls), callers: patterns(callers), ..Capabilities::default() }
+}
+
+/// Replies with the status of calling `echo` of `target`, without its minus.
+fn caller(target: &str) -> String {
+    let length = target.len();
+    format!(
+        r#"(data (i32.const 0) "{target}") (data (i32.const 64) "echo")
+        (func $status (param $value i32)
+          (i32.store8 (i32.const 100) (i32.sub (i32.const 0) (local.get $value)))
+          (drop (call $reply (i32.const 100) (i32.const 1))))
+        (func (export "go")
+          (call $status (call $call (i32.const 0) (i32.const {length}) (i32.const 64) (i32.const 4)
+            (i32.const 64) (i32.const 4) (i32.const 0))))
+        (func (export "later")
+          (call $status (i32.shr_s
+            (call $queue (i32.const 0) (i32.const {length}) (i32.const 64) (i32.const 4)
+              (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0) (i32.const 0)
+              (i32.const 0) (i32.const 0)) (i32.const 0))))"#
+    )
+}
+
+fn install(device: &mut Device, machine: &str, body: &str, grants: &Capabilities) -> MachineId {
+    device.install_granted(machine, body, 1, Budget::default(), grants).unwrap()
+}
+
+/// What a machine that calls `target` with these grants is told, as the number of the error.
+fn told(target: &str, calls: &[&str], callers: &[&str]) -> (Option<u8>, Device) {
+    let mut device = Device::new();
+    install(&mut device, "echo", ECHO, &granting(&[], callers));
+    let from = install(&mut device, "from", &caller(target), &granting(calls, &["*"]));
+    let ticket = device.deliver(from, "go", None).unwrap();
+    device.settle(100);
+    let status = device.replies.get(&ticket).map(|reply| reply.clone().unwrap().unwrap()[0]);
+    (status, device)
+}
+
+const NOT_GRANTED: Option<u8> = Some(-(HostError::NotGranted.code()) as u8);
+const DENIED: Option<u8> = Some(-(HostError::Denied.code()) as u8);
+/// Minus the length of "echo", as a byte.
+const WELL: Option<u8> = Some(-4_i32 as u8);
+
+#[test]
+fn a_call_takes_a_right_of_either_side() {
+    let (told_it, device) = told("echo", &[], &["*"]);
+    assert_eq!(told_it, NOT_GRANTED);
+    assert!(device.logged("from not granted: call echo"), "{:?}", device.log);
+    let (told_it, device) = told("echo", &["echo"], &[]);
+    assert_eq!(told_it, DENIED);
+    assert!(device.logged("echo not granted: be called by from"), "{:?}", device.log);
+    assert_eq!(told("echo", &["echo"], &["from"]).0, WELL);
+    assert_eq!(told("echo", &["other"], &["from"]).0, NOT_GRANTED);
+    assert_eq!(told("echo", &["*@*"], &["*@*"]).0, WELL);
+}
+
+#[test]
+fn a_machine_is_known_by_its_name_however_it_is_called() {
+    let by_key = format!("#{}", key(b'e'));
+    assert_eq!(told(&by_key, &["echo"], &["from"]).0, WELL);
+    assert_eq!(told(&by_key, &["other"], &["from"]).0, NOT_GRANTED);
+}
+
+#[test]
+fn what_leaves_the_device_takes_a_right_too() {
+    for (target, granted, leaves) in [
+        ("store@attic", "store@attic", true),
+        ("store@attic", "store@*", true),
+        ("store@attic", "store", false),
+        ("store@attic", "store@cellar", false),
+        (&*format!("#{}", key(9)), "*", true),
+        (&*format!("#{}", key(9)), "*@*", false),
+    ] {
+        let (status, device) = told(target, &[granted], &[]);
+        let calls = device.effects.iter().filter(|effect| matches!(effect, Effect::Call(_)));
+        assert_eq!(calls.count() == 1, leaves, "{target} by {granted}");
+        assert_eq!(status, if leaves { None } else { NOT_GRANTED });
+    }
+}
+
+#[test]
+fn a_queued_call_is_refused_at_once() {
+    let mut device = Device::new();
+    install(&mut device, "echo", ECHO, &granting(&[], &["*"]));
+    let from = install(&mut device, "from", &caller("echo"), &granting(&[], &[]));
+    assert_eq!(device.call(from, "later", None).unwrap().unwrap()[0], NOT_GRANTED.unwrap());
+}
+
+#[test]
+fn callers_from_elsewhere_need_a_right_and_the_owner_needs_none() {
+    let mut device = Device::new();
+    let by_name = install(&mut device, "named", ECHO, &granting(&[], &["store@*"]));
+    let nobody = install(&mut device, "closed", ECHO, &granting(&[], &[]));
+    let by_key = granting(&[], &[&format!("#{}", key(5))]);
+    let by_key = install(&mut device, "keyed", ECHO, &by_key);
+    assert!(device.kernel.needs_name_of(&key(5), by_name));
+    assert!(!device.kernel.needs_name_of(&key(5), nobody));
+    assert!(!device.kernel.needs_name_of(&key(5), by_key));
+    let store = Standing::Named { machine: name("store"), device: name("attic") };
+    let other = Standing::Named { machine: name("other"), device: name("attic") };
+    for (to, standing, caller, expected) in [
+        (by_name, &Standing::Stranger, 5, Err(DeliverError::Denied)),
+        (by_name, &store, 5, Ok(())),
+        (by_name, &other, 5, Err(DeliverError::Denied)),
+        (nobody, &store, 5, Err(DeliverError::Denied)),
+        (nobody, &Standing::Owner, 1, Ok(())),
+        (by_key, &Standing::Stranger, 5, Ok(())),
+        (by_key, &Standing::Stranger, 6, Err(DeliverError::Denied)),
+    ] {
+        let call = IncomingCall {
+            to,
+            caller: Some(key(caller)),
+            standing: standing.clone(),
+            function: "echo".to_string(),
+            parameter: None,
+            deadline: device.now + Duration::from_secs(1),
+        };
+        assert_eq!(device.kernel.deliver(device.now, call, Ticket(1)), expected);
+    }
+    let info = device.kernel.machines().find(|info| info.id == by_name).unwrap();
+    assert_eq!(info.grants.uses()[0].used, 1);
+    assert_eq!(info.grants.denied(), 2);
+}
