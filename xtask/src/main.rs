@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod bench;
+mod board;
 mod c_compiler;
 mod check;
 mod demo;
@@ -44,6 +45,7 @@ enum Verb {
     Test(test::Arguments),
     Generate(GenerateArguments),
     Bench(bench::Arguments),
+    Board(board::Arguments),
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),
     Sim(sim::Arguments),
@@ -76,6 +78,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Demo(arguments) => demo::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),
+        Verb::Board(arguments) => board::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),
         Verb::Fuzz(arguments) => fuzz::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),

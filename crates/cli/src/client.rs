@@ -139,7 +139,7 @@ impl Client {
             .control(&route, function::STATUS, &())
             .with_context(|| format!("the device at {address}"))?;
         let record = status.record.as_ref().ok_or_else(|| {
-            anyhow!("the device at {address} isn't enrolled by its owner; start it once with the owner's key at hand")
+            anyhow!("the device at {address} isn't enrolled by its owner; its owner types: tenure enrol {address}")
         })?;
         let proven = tenure_directory::open_whenever(record)
             .map_err(|refusal| anyhow!("what answers at {address} can't be trusted: {refusal}"))?;

@@ -10,6 +10,7 @@ pub mod call;
 pub mod client;
 pub mod completions;
 pub mod device;
+pub mod enrol;
 pub mod grant;
 pub mod home;
 pub mod hub;

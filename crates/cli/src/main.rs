@@ -6,7 +6,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
-use tenure_cli::{build, call, completions, device, hub, inspect, install, list, project, run};
+use tenure_cli::{
+    build, call, completions, device, enrol, hub, inspect, install, list, project, run,
+};
 
 /// Runs many tenants' programs on small computers.
 #[derive(Parser)]
@@ -27,6 +29,7 @@ enum Command {
     Inspect(inspect::Arguments),
     Run(run::Arguments),
     Device(device::Arguments),
+    Enrol(enrol::Arguments),
     Hub(hub::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
@@ -61,6 +64,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Inspect(arguments) => inspect::run(arguments, &output),
         Command::Run(arguments) => run::run(arguments, &output),
         Command::Device(arguments) => device::run(arguments, &output),
+        Command::Enrol(arguments) => enrol::run(arguments, &output),
         Command::Hub(arguments) => hub::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),

@@ -10,14 +10,14 @@ use tenure_kernel::{Installation, LookError, MachineInfo};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, GrantQuery, GrantReport, InstallBegin, InstallChunk,
+    Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, InstallBegin, InstallChunk,
     InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode,
     TreeQuery, TreeValue, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
 use crate::install;
-use crate::node::{Moment, Node};
+use crate::node::{BootError, Moment, Node};
 
 /// How much room is left in an answer beside its list, in bytes.
 const ANSWER_OVERHEAD: usize = 512;
@@ -55,6 +55,9 @@ impl<F: Flash> Node<F> {
             function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
             function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
             function::LOG => encode(decode(parameter).map(|query| self.log_page(&query))),
+            function::ENROL => {
+                encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
+            }
             _ => encode::<()>(Err(ControlError::NoSuchFunction)),
         }
     }
@@ -184,6 +187,15 @@ impl<F: Flash> Node<F> {
             fits
         });
         Ok(TreeNode { value, children: children.collect(), total })
+    }
+
+    fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {
+        self.enrol(enrol.enrolment, enrol.signature).map_err(|error| match error {
+            BootError::Enrolment => ControlError::Refused(error.to_string()),
+            error => ControlError::Device(error.to_string()),
+        })?;
+        self.register_soon(moment.now);
+        Ok(())
     }
 
     fn log_page(&self, query: &LogQuery) -> LogPage {

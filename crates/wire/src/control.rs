@@ -9,8 +9,8 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::capability::GrantUse;
-use crate::directory::SignedRecord;
-use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, VerifyingKey};
+use crate::directory::{Enrolment, SignedRecord};
+use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 /// Functions that a device's own machine offers, by their names on the wire.
 pub mod function {
@@ -32,6 +32,8 @@ pub mod function {
     pub const TREE: &str = "tree";
     /// Takes a [`super::LogQuery`], gives a [`super::LogPage`].
     pub const LOG: &str = "log";
+    /// Takes an [`super::Enrol`], gives nothing: the device carries its name from then on.
+    pub const ENROL: &str = "enrol";
 }
 
 /// The most bytes of a package that one [`InstallChunk`] carries.
@@ -66,6 +68,15 @@ pub struct DeviceStatus {
     /// What it would tell a directory: the proof that its owner enrolled it and that the machine
     /// that answers is its own. `None` if it isn't enrolled.
     pub record: Option<SignedRecord>,
+}
+
+/// The owner's word that this device carries its name.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Enrol {
+    /// Which name, and which device key.
+    pub enrolment: Enrolment,
+    /// The owner's signature over it.
+    pub signature: Signature,
 }
 
 /// From which machine on to list.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use anyhow::{Context, Result, bail};
 
+use crate::board::Board;
 use crate::report::Verdict;
 use crate::toolchain::BARE_METAL_TARGETS;
 use crate::workspace::{self, Package};
@@ -13,7 +14,8 @@ use crate::{process, toolchain};
 const FORBIDDEN: [&str; 8] =
     ["libc", "mio", "nix", "rustix", "socket2", "tokio", "windows-sys", "wasi"];
 
-/// Builds each such crate alone, so that no other crate lends it a feature.
+/// Builds each such crate alone, so that no other crate lends it a feature; then the firmware of the
+/// boards, which are made of them.
 pub(super) fn build(root: &Path) -> Result<Verdict> {
     let packages = workspace::bare_metal_packages(root)?;
     let mut commands = Vec::new();
@@ -27,6 +29,9 @@ pub(super) fn build(root: &Path) -> Result<Verdict> {
         }
     }
     process::run_all(commands)?;
+    for board in Board::ALL {
+        board.build(root)?;
+    }
     Ok(Verdict::Passed)
 }
 

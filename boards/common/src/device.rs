@@ -1,0 +1,204 @@
+//! The main loop of a board: what arrives, one poll of the node, what leaves.
+
+use alloc::vec;
+use alloc::vec::Vec;
+use core::fmt::{self, Write};
+use core::time::Duration;
+
+use smoltcp::phy;
+use tenure_hal::{Clock, Entropy, EntropyError, Flash, FlashError, Instant, Link as _};
+use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Wake};
+use tenure_wire::Address;
+
+use crate::layout::Parts;
+use crate::settings::{Settings, SettingsError};
+use crate::udp_link::{DATAGRAM_BYTES_MAX, UdpLink};
+
+/// The most datagrams that are taken in before machines have their turn again.
+const DATAGRAMS_PER_TURN: usize = 16;
+
+/// What a board hands to its main loop.
+pub struct Board<F, D, C, E, W> {
+    /// The flash, divided.
+    pub flash: Parts<F>,
+    /// The network card, and its hardware address.
+    pub card: (D, [u8; 6]),
+    /// The clock.
+    pub clock: C,
+    /// The source of randomness.
+    pub entropy: E,
+    /// Where lines for people go.
+    pub console: W,
+}
+
+/// A node on a board.
+pub struct Device<F, D: phy::Device, C, E, W> {
+    node: Node<tenure_hal::Partition<F>>,
+    link: UdpLink<D>,
+    clock: C,
+    entropy: E,
+    console: W,
+    datagram: Vec<u8>,
+}
+
+impl<F, D, C, E, W> Device<F, D, C, E, W>
+where
+    F: Flash,
+    D: phy::Device,
+    C: Clock,
+    E: Entropy,
+    W: Write,
+{
+    /// Reads the settings and boots the node; `limits` turns the settings' configuration into the
+    /// board's, as [`small_class`] does.
+    ///
+    /// # Errors
+    /// As [`StartError`] says.
+    pub fn start(
+        board: Board<F, D, C, E, W>,
+        limits: impl FnOnce(&mut Config),
+    ) -> Result<Self, StartError> {
+        let Board { mut flash, card: (card, hardware), clock, mut entropy, console } = board;
+        let settings = read_settings(&mut flash.settings)?;
+        let mut config = Config::new(settings.name.clone(), settings.owner);
+        config.hub = settings.hub.map(|address| Hub { address: address.into(), key: None });
+        limits(&mut config);
+        let mut seed = [0; 8];
+        entropy.fill(&mut seed).map_err(StartError::Entropy)?;
+        let link = UdpLink::new(
+            card,
+            hardware,
+            settings.address,
+            settings.gateway,
+            settings.port,
+            u64::from_le_bytes(seed),
+        );
+        let mut moment =
+            Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
+        let node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
+        let datagram = vec![0; DATAGRAM_BYTES_MAX];
+        let mut device = Self { node, link, clock, entropy, console, datagram };
+        device.announce(&settings);
+        Ok(device)
+    }
+
+    /// One turn: takes in what has arrived, polls the node once, sends and shows what it gives; says
+    /// how long the board may sleep unless something arrives, `None` for as long as nothing does.
+    pub fn turn(&mut self) -> Option<Duration> {
+        self.link.poll(self.clock.now());
+        for _ in 0..DATAGRAMS_PER_TURN {
+            // A card never breaks for good: what it can't do now it is asked again.
+            let Ok(Some((length, from))) = self.link.receive(&mut self.datagram) else { break };
+            let mut moment = moment(&self.clock, &mut self.entropy);
+            self.node.receive(&mut moment, from.into(), &self.datagram[..length]);
+        }
+        let wake = self.node.poll(&mut moment(&self.clock, &mut self.entropy));
+        while let Some((to, datagram)) = self.node.transmit() {
+            if let Address::Udp(to) = to {
+                // A datagram that isn't sent is one that is lost: it will be sent again.
+                if self.link.send(&to, &datagram).is_err() {
+                    self.link.poll(self.clock.now());
+                    let _ = self.link.send(&to, &datagram);
+                }
+            }
+        }
+        self.link.poll(self.clock.now());
+        while let Some(notice) = self.node.notice() {
+            show(&mut self.console, &notice);
+        }
+        let now = self.clock.now();
+        let delay = self.link.poll_delay(now);
+        let node = match wake {
+            Wake::Now => Some(Duration::ZERO),
+            Wake::At(at) => Some(at.since(now)),
+            Wake::Never => None,
+        };
+        [delay, node].into_iter().flatten().min()
+    }
+
+    /// The node.
+    pub fn node(&mut self) -> &mut Node<tenure_hal::Partition<F>> {
+        &mut self.node
+    }
+
+    /// The link.
+    pub fn link(&mut self) -> &mut UdpLink<D> {
+        &mut self.link
+    }
+
+    /// The time since boot.
+    pub fn now(&self) -> Instant {
+        self.clock.now()
+    }
+
+    fn announce(&mut self, settings: &Settings) {
+        let (address, port) = (settings.address.0, settings.port);
+        let (name, key) = (self.node.name(), self.node.device_machine());
+        // A console that takes nothing has nobody who reads it.
+        let _ = writeln!(self.console, "device {name} listens on {address}:{port}, key {key}");
+        if !self.node.is_enrolled() {
+            let _ = writeln!(self.console, "not enrolled; its owner types: tenure enrol HOST:PORT");
+        }
+    }
+}
+
+fn moment<'a>(clock: &impl Clock, entropy: &'a mut dyn Entropy) -> Moment<'a> {
+    Moment { now: clock.now(), unix_time: clock.unix_time(), entropy }
+}
+
+fn read_settings<F: Flash>(flash: &mut F) -> Result<Settings, StartError> {
+    let mut sector = vec![0; flash.geometry().bytes() as usize];
+    flash.read(0, &mut sector).map_err(StartError::Flash)?;
+    Settings::parse(&sector).map_err(StartError::Settings)
+}
+
+fn show(console: &mut impl Write, notice: &Notice) {
+    // As above.
+    let _ = match notice {
+        Notice::Log(line) => {
+            writeln!(console, "[{}] {}: {}", line.machine, line.level, line.message)
+        }
+        Notice::Registered => writeln!(console, "the hub lists this device"),
+        Notice::Refused(refusal) => {
+            writeln!(console, "the hub refuses to list this device: {refusal}")
+        }
+        Notice::HubSilent => writeln!(console, "the hub doesn't answer; trying on"),
+    };
+}
+
+/// The limits of a device with 400 KB of RAM: `machine_bytes` for the memory and stacks of all
+/// machines, and what a network of small devices needs for sessions and calls.
+pub fn small_class(config: &mut Config, machine_bytes: usize) {
+    config.kernel.memory_bytes_max = machine_bytes;
+    config.kernel.parameter_bytes_max = 32 * 1024;
+    config.kernel.effects_max = 32;
+    config.log_lines_max = 48;
+    config.peers_max = 24;
+    config.records_max = 12;
+}
+
+/// Why a device doesn't start.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StartError {
+    /// The settings are missing or wrong.
+    Settings(SettingsError),
+    /// The flash can't be read.
+    Flash(FlashError),
+    /// There is no randomness.
+    Entropy(EntropyError),
+    /// The node doesn't boot.
+    Boot(BootError),
+}
+
+impl fmt::Display for StartError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Settings(error) => error.fmt(f),
+            Self::Flash(error) => error.fmt(f),
+            Self::Entropy(error) => error.fmt(f),
+            Self::Boot(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for StartError {}

@@ -1,0 +1,130 @@
+//! What a device is told before its first start: the text in its settings sector.
+//!
+//! The sector holds lines `key=value` and is erased (`0xFF`) behind them, so that the same firmware
+//! image serves every device, and a text editor and any flashing tool suffice to set one up.
+
+use core::fmt;
+use core::net::{Ipv4Addr, SocketAddr};
+
+use tenure_node::Owner;
+use tenure_wire::Name;
+
+#[cfg(test)]
+mod tests;
+
+/// The UDP port of devices unless they are told otherwise.
+const PORT: u16 = 7370;
+
+/// The settings of one device.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Settings {
+    /// `name`: what the device is called.
+    pub name: Name,
+    /// `owner`: whose it is, as `tenure key` prints it.
+    pub owner: Owner,
+    /// `address`: its IPv4 address, with the bits of the network's prefix behind a slash.
+    pub address: (Ipv4Addr, u8),
+    /// `gateway`: where datagrams to other networks go.
+    pub gateway: Option<Ipv4Addr>,
+    /// `port`: where it listens.
+    pub port: u16,
+    /// `hub`: the directory to register with.
+    pub hub: Option<SocketAddr>,
+}
+
+impl Settings {
+    /// Reads the settings sector.
+    ///
+    /// # Errors
+    /// [`SettingsError`] names the line that is wrong or missing.
+    pub fn parse(sector: &[u8]) -> Result<Self, SettingsError> {
+        let end = sector.iter().position(|byte| matches!(byte, 0 | 0xFF));
+        let text = &sector[..end.unwrap_or(sector.len())];
+        let text = core::str::from_utf8(text).map_err(|_| SettingsError::NoText)?;
+        if text.trim().is_empty() {
+            return Err(SettingsError::Blank);
+        }
+        let value = |wanted: &'static str| {
+            let lines = text.lines().filter_map(|line| line.split_once('='));
+            lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == wanted)
+        };
+        let need = |key: &'static str| match value(key) {
+            Some((_, value)) => Ok(value),
+            None => Err(SettingsError::Missing(key)),
+        };
+        check_keys(text)?;
+        Ok(Self {
+            name: parsed("name", need("name")?)?,
+            owner: owner(need("owner")?).ok_or(SettingsError::Wrong("owner"))?,
+            address: cidr(need("address")?).ok_or(SettingsError::Wrong("address"))?,
+            gateway: value("gateway").map(|(_, text)| parsed("gateway", text)).transpose()?,
+            port: value("port").map_or(Ok(PORT), |(_, text)| parsed("port", text))?,
+            hub: value("hub").map(|(_, text)| parsed("hub", text)).transpose()?,
+        })
+    }
+}
+
+const KEYS: [&str; 6] = ["name", "owner", "address", "gateway", "port", "hub"];
+
+fn check_keys(text: &str) -> Result<(), SettingsError> {
+    for (number, line) in text.lines().enumerate() {
+        let line = line.trim();
+        let known = line.split_once('=').is_some_and(|(key, _)| KEYS.contains(&key.trim()));
+        if !known && !line.is_empty() && !line.starts_with('#') {
+            return Err(SettingsError::Unknown { line: number + 1 });
+        }
+    }
+    Ok(())
+}
+
+fn parsed<T: core::str::FromStr>(key: &'static str, text: &str) -> Result<T, SettingsError> {
+    text.parse().map_err(|_| SettingsError::Wrong(key))
+}
+
+/// `SIGNING-KEY/MACHINE-KEY`.
+fn owner(text: &str) -> Option<Owner> {
+    let (signing, machine) = text.split_once('/')?;
+    Some(Owner { verifying_key: signing.parse().ok()?, machine: machine.parse().ok()? })
+}
+
+fn cidr(text: &str) -> Option<(Ipv4Addr, u8)> {
+    let (address, bits) = text.split_once('/')?;
+    let bits = bits.parse().ok().filter(|bits| *bits <= 32)?;
+    Some((address.parse().ok()?, bits))
+}
+
+/// Why there are no settings.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SettingsError {
+    /// The sector is erased: nobody has set the device up.
+    Blank,
+    /// The sector holds no text.
+    NoText,
+    /// A line is none of `key=value`, or its key isn't known.
+    Unknown {
+        /// Its number, from 1 on.
+        line: usize,
+    },
+    /// This key has no line.
+    Missing(&'static str),
+    /// This key's value can't be read.
+    Wrong(&'static str),
+}
+
+impl fmt::Display for SettingsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Blank => {
+                f.write_str("the settings sector is blank; write the device's settings there")
+            }
+            Self::NoText => f.write_str("the settings sector holds something else than settings"),
+            Self::Unknown { line } => {
+                write!(f, "line {line} of the settings is none that is known")
+            }
+            Self::Missing(key) => write!(f, "the settings lack `{key}`"),
+            Self::Wrong(key) => write!(f, "the settings' `{key}` can't be read"),
+        }
+    }
+}
+
+impl core::error::Error for SettingsError {}

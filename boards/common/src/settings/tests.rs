@@ -1,0 +1,50 @@
+use alloc::format;
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::net::Ipv4Addr;
+
+use tenure_wire::{PublicKey, VerifyingKey};
+
+use super::{Settings, SettingsError};
+
+fn text(name: &str) -> String {
+    let owner = format!("{}/{}", VerifyingKey([1; 32]), PublicKey([2; 32]));
+    format!("# a device\nname={name}\nowner={owner}\naddress = 10.0.2.15/24\n")
+}
+
+fn sector(text: &str) -> Vec<u8> {
+    let mut sector = text.as_bytes().to_vec();
+    sector.resize(4096, 0xFF);
+    sector
+}
+
+#[test]
+fn settings_without_optional_lines_have_defaults() {
+    let settings = Settings::parse(&sector(&text("attic"))).unwrap();
+    assert_eq!(settings.name.as_str(), "attic");
+    assert_eq!(settings.owner.machine, PublicKey([2; 32]));
+    assert_eq!(settings.address, (Ipv4Addr::new(10, 0, 2, 15), 24));
+    assert_eq!((settings.port, settings.gateway, settings.hub), (7370, None, None));
+}
+
+#[test]
+fn settings_with_every_line_are_read() {
+    let all = text("attic") + "gateway=10.0.2.2\nport=7\nhub=10.0.2.2:7369";
+    let settings = Settings::parse(&sector(&all)).unwrap();
+    assert_eq!(settings.gateway, Some(Ipv4Addr::new(10, 0, 2, 2)));
+    assert_eq!((settings.port, settings.hub), (7, Some("10.0.2.2:7369".parse().unwrap())));
+}
+
+#[test]
+fn what_is_wrong_with_settings_is_named() {
+    let check =
+        |text: &str, error| assert_eq!(Settings::parse(&sector(text)), Err(error), "{text}");
+    check("", SettingsError::Blank);
+    check("name=attic", SettingsError::Missing("owner"));
+    check(&text("no name"), SettingsError::Wrong("name"));
+    check(&(text("attic") + "gateway=here"), SettingsError::Wrong("gateway"));
+    check(&text("attic").replace("/24", "/33"), SettingsError::Wrong("address"));
+    check(&(text("attic") + "colour=blue"), SettingsError::Unknown { line: 5 });
+    assert_eq!(Settings::parse(&[0xC3, 0x28, 0xFF]), Err(SettingsError::NoText));
+    assert_eq!(Settings::parse(&[]), Err(SettingsError::Blank));
+}

@@ -1,0 +1,58 @@
+//! Time and sleep: the CLINT's timer, which counts ten million a second from reset on.
+
+use core::time::Duration;
+
+use tenure_hal::{Clock, Instant, UnixTime};
+
+const TIME_LOW: *const u32 = 0x0200_BFF8 as *const u32;
+const TIME_HIGH: *const u32 = 0x0200_BFFC as *const u32;
+const COMPARE_LOW: *mut u32 = 0x0200_4000 as *mut u32;
+const COMPARE_HIGH: *mut u32 = 0x0200_4004 as *mut u32;
+
+const TICKS_PER_MICROSECOND: u64 = 10;
+
+/// The clock of the machine; it has no wall clock, as the chips that it stands for.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MachineTimer;
+
+impl Clock for MachineTimer {
+    fn now(&self) -> Instant {
+        Instant::from_micros(ticks() / TICKS_PER_MICROSECOND)
+    }
+
+    fn unix_time(&self) -> Option<UnixTime> {
+        None
+    }
+}
+
+/// Sleeps until an interrupt is pending or `nap` is over.
+pub(crate) fn wait(nap: Option<Duration>) {
+    let span = nap.map_or(u64::MAX, |nap| u64::try_from(nap.as_micros()).unwrap_or(u64::MAX));
+    alarm_at(ticks().saturating_add(span.saturating_mul(TICKS_PER_MICROSECOND)));
+    // With interrupts off but enabled one by one, `wfi` ends when one is pending.
+    riscv::asm::wfi();
+}
+
+/// Lets the timer's interrupt be pending from `ticks` on.
+pub(crate) fn alarm_at(ticks: u64) {
+    // SAFETY: the CLINT's compare register; the high half first set to never (privileged
+    // specification, 3.2.1), so that no value in between is due.
+    unsafe {
+        COMPARE_HIGH.write_volatile(u32::MAX);
+        COMPARE_LOW.write_volatile(ticks as u32);
+        COMPARE_HIGH.write_volatile((ticks >> 32) as u32);
+    }
+}
+
+/// Ticks since reset.
+pub(crate) fn ticks() -> u64 {
+    loop {
+        // SAFETY: the CLINT's counter.
+        let (high, low, again) = unsafe {
+            (TIME_HIGH.read_volatile(), TIME_LOW.read_volatile(), TIME_HIGH.read_volatile())
+        };
+        if high == again {
+            return u64::from(high) << 32 | u64::from(low);
+        }
+    }
+}

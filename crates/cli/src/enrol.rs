@@ -1,0 +1,53 @@
+//! `tenure enrol`: gives a device that runs elsewhere its name, in the owner's word.
+
+use anyhow::{Context as _, bail};
+use tenure_wire::VerifyingKey;
+use tenure_wire::control::{DeviceStatus, Enrol, function};
+use tenure_wire::directory::Enrolment;
+
+use crate::client::{Client, Route, address_of};
+use crate::device::PORT;
+use crate::home::Home;
+use crate::install::now_in_milliseconds;
+use crate::output::Output;
+
+/// Enrol a device that isn't a process of this computer: give it its name in your word.
+///
+/// A device that was set up with your key in its settings takes this from nobody else. To be sure
+/// that the one which answers is the one in your hand, give the key that it shows on its console.
+///
+/// Example: tenure enrol 192.168.1.20:7370
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where the device is: HOST:PORT.
+    address: String,
+    /// The key that the device shows on its console.
+    #[arg(long, value_name = "KEY")]
+    key: Option<tenure_wire::PublicKey>,
+}
+
+/// Runs `tenure enrol`.
+///
+/// # Errors
+/// Nobody answers there, it is another device, or it belongs to somebody else.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let address = address_of(&arguments.address, PORT)?;
+    let identity = client.identify(address, "device")?;
+    let key = identity.key.context("what answers there has no key of its own")?;
+    if arguments.key.is_some_and(|expected| expected != key) {
+        bail!("the device at {address} has the key {key}: it is another one than you mean");
+    }
+    let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
+    let status: DeviceStatus = client.control(&route, function::STATUS, &())?;
+    let (device, device_key): (_, VerifyingKey) = (status.name, status.key);
+    let enrolment = Enrolment { device: device.clone(), device_key, number: now_in_milliseconds() };
+    let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);
+    let enrol = Enrol { enrolment, signature };
+    client.control::<_, ()>(&route, function::ENROL, &enrol)?;
+    output.line(
+        &format!("enrolled {device}, key {key}"),
+        &serde_json::json!({ "event": "enrolled", "device": device.as_str(), "key": key.to_string() }),
+    );
+    Ok(())
+}
