@@ -22,6 +22,12 @@ pub trait Link {
     /// # Errors
     /// [`LinkError::Hardware`] when the link itself is broken.
     fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, Self::Address)>, LinkError>;
+
+    /// How strong the signal of the datagram was that was received last, in dBm, where the link is
+    /// a radio that knows.
+    fn signal_dbm(&self) -> Option<i8> {
+        None
+    }
 }
 
 /// Why a link didn't take a datagram.

@@ -1,0 +1,136 @@
+//! A link under a stack: where its neighbours are, and frames to and from them.
+
+use alloc::vec;
+use alloc::vec::Vec;
+
+use tenure_hal::{Instant, Link, LinkError};
+
+use crate::dispatcher::Dispatcher;
+use crate::event::Destination;
+use crate::queue::Queues;
+use crate::timers::Timers;
+use crate::{NodeId, Stack};
+
+/// One of a node's links, and which neighbours it was that were heard on it.
+///
+/// Only a frame that the stack takes teaches an address, so nobody without the network's key can
+/// draw a neighbour's frames to himself.
+#[derive(Debug)]
+pub struct Carrier<L: Link> {
+    link: L,
+    /// Where frames go that are for everybody: a broadcast or multicast address, or each neighbour
+    /// by itself.
+    everybody: Vec<L::Address>,
+    /// By id.
+    neighbours: Vec<(NodeId, L::Address, Instant)>,
+    neighbours_max: usize,
+    frame: Vec<u8>,
+}
+
+/// A link is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CarrierError;
+
+impl core::fmt::Display for CarrierError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("the link is broken")
+    }
+}
+
+impl core::error::Error for CarrierError {}
+
+impl<L: Link> Carrier<L> {
+    /// A carrier over `link`, on which `everybody` reaches everybody.
+    pub fn new(link: L, everybody: Vec<L::Address>, neighbours_max: usize) -> Self {
+        let frame = vec![0; link.datagram_bytes_max()];
+        Self { link, everybody, neighbours: Vec::new(), neighbours_max, frame }
+    }
+
+    /// The link itself.
+    pub fn link(&self) -> &L {
+        &self.link
+    }
+
+    /// Where `neighbour` was heard last on this link.
+    pub fn address(&self, neighbour: NodeId) -> Option<&L::Address> {
+        let at = self.neighbours.binary_search_by_key(&neighbour, |known| known.0).ok()?;
+        Some(&self.neighbours[at].1)
+    }
+
+    /// Hands the frames that have come to the stack, `frames_max` at most; gives how many there
+    /// were.
+    ///
+    /// # Errors
+    /// [`CarrierError`].
+    pub fn receive<D: Dispatcher, Q: Queues, T: Timers>(
+        &mut self,
+        now: Instant,
+        stack: &mut Stack<D, Q, T>,
+        frames_max: usize,
+    ) -> Result<usize, CarrierError> {
+        for count in 0..frames_max {
+            self.frame.resize(self.link.datagram_bytes_max(), 0);
+            match self.link.receive(&mut self.frame) {
+                Ok(Some((length, from))) => {
+                    let signal = self.link.signal_dbm();
+                    if let Ok(neighbour) = stack.receive(now, &self.frame[..length], signal) {
+                        self.learn(now, neighbour, from);
+                    }
+                }
+                Ok(None) => return Ok(count),
+                Err(_) => return Err(CarrierError),
+            }
+        }
+        Ok(frames_max)
+    }
+
+    /// Sends the frames that are due. One that the link doesn't take is lost, as it may be on the
+    /// way; so a link that is busy never makes the node spin.
+    ///
+    /// # Errors
+    /// [`CarrierError`].
+    pub fn transmit<D: Dispatcher, Q: Queues, T: Timers>(
+        &mut self,
+        now: Instant,
+        stack: &mut Stack<D, Q, T>,
+    ) -> Result<(), CarrierError> {
+        let mut frame = core::mem::take(&mut self.frame);
+        let mut sent = Ok(());
+        while let Some(to) = stack.transmit(now, &mut frame) {
+            sent = sent.and(self.send(to, &frame));
+        }
+        self.frame = frame;
+        sent
+    }
+
+    /// Sends a frame; to everybody if it is for a neighbour whose place isn't known, because a
+    /// frame names whom it is for.
+    fn send(&mut self, to: Destination, frame: &[u8]) -> Result<(), CarrierError> {
+        let one = match to {
+            Destination::One(neighbour) => self.address(neighbour).cloned(),
+            Destination::All => None,
+        };
+        let mut outcome = Ok(());
+        for address in one.as_ref().map_or(&*self.everybody, core::slice::from_ref) {
+            if self.link.send(address, frame) == Err(LinkError::Hardware) {
+                outcome = Err(CarrierError);
+            }
+        }
+        outcome
+    }
+
+    fn learn(&mut self, now: Instant, neighbour: NodeId, address: L::Address) {
+        let mut find = self.neighbours.binary_search_by_key(&neighbour, |known| known.0);
+        if find.is_err() && self.neighbours.len() >= self.neighbours_max {
+            let places = self.neighbours.iter().enumerate();
+            if let Some((oldest, _)) = places.min_by_key(|(_, known)| known.2) {
+                self.neighbours.remove(oldest);
+            }
+            find = self.neighbours.binary_search_by_key(&neighbour, |known| known.0);
+        }
+        match find {
+            Ok(at) => self.neighbours[at] = (neighbour, address, now),
+            Err(at) => self.neighbours.insert(at, (neighbour, address, now)),
+        }
+    }
+}

@@ -1,0 +1,264 @@
+//! What a handler can do: it says what is to be done, and the framework does it afterwards.
+
+use alloc::vec::Vec;
+use core::marker::PhantomData;
+use core::ops::Range;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+
+use crate::event::{Destination, Message, Notification, ProtocolNumber, Request, Timer, encode};
+use crate::interception::Passage;
+use crate::protocol::{Asks, Protocol, Sends, Sets, Tells};
+use crate::{NodeId, Random};
+
+/// What a handler of the protocol `P` sees of its node, and gives it to do.
+pub struct Context<'a, P> {
+    pub(crate) surroundings: &'a mut Surroundings,
+    protocol: PhantomData<fn() -> P>,
+}
+
+/// What all handlers of an executor share.
+#[derive(Debug)]
+pub(crate) struct Surroundings {
+    pub(crate) now: Instant,
+    pub(crate) node: NodeId,
+    pub(crate) random: Random,
+    pub(crate) payload_bytes_max: usize,
+    pub(crate) commands: Commands,
+    /// Whose handler runs, and in which of its lives.
+    pub(crate) running: (ProtocolNumber, u16),
+}
+
+/// How a message is to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Outgoing<'a> {
+    /// Whom it is for.
+    pub to: Destination,
+    /// How long it may wait for others to share a frame with.
+    pub patience: Duration,
+    /// What follows its typed head.
+    pub body: &'a [u8],
+}
+
+impl<'a, P: Protocol> Context<'a, P> {
+    pub(crate) fn new(surroundings: &'a mut Surroundings) -> Self {
+        Self { surroundings, protocol: PhantomData }
+    }
+
+    /// The time.
+    pub fn now(&self) -> Instant {
+        self.surroundings.now
+    }
+
+    /// The node that the protocol runs on.
+    pub fn node(&self) -> NodeId {
+        self.surroundings.node
+    }
+
+    /// The longest message that a frame carries, head and body, in bytes.
+    pub fn payload_bytes_max(&self) -> usize {
+        self.surroundings.payload_bytes_max
+    }
+
+    /// The node's randomness. It is for choosing, not for keys.
+    pub fn random(&mut self) -> &mut Random {
+        &mut self.surroundings.random
+    }
+
+    /// Sends `message` to every neighbour in reach.
+    pub fn broadcast<M: Message>(&mut self, message: &M)
+    where
+        P: Sends<M>,
+    {
+        self.transmit(message, Outgoing { to: Destination::All, ..Outgoing::default() });
+    }
+
+    /// Sends `message` to the neighbour `to`.
+    pub fn send<M: Message>(&mut self, to: NodeId, message: &M)
+    where
+        P: Sends<M>,
+    {
+        self.transmit(message, Outgoing { to: Destination::One(to), ..Outgoing::default() });
+    }
+
+    /// Sends `message` as `outgoing` says.
+    pub fn transmit<M: Message>(&mut self, message: &M, outgoing: Outgoing<'_>)
+    where
+        P: Sends<M>,
+    {
+        let bytes = self.surroundings.commands.write(|bytes| {
+            bytes.push(M::KIND);
+            encode(message, bytes);
+            bytes.extend_from_slice(outgoing.body);
+        });
+        self.command(Action::Send { to: outgoing.to, patience: outgoing.patience, bytes });
+    }
+
+    /// Lets `timer` go off once, `after` from now.
+    pub fn after<T: Timer>(&mut self, after: Duration, timer: &T)
+    where
+        P: Sets<T>,
+    {
+        let at = self.surroundings.now + after;
+        let bytes = self.surroundings.commands.write(|bytes| encode(timer, bytes));
+        self.command(Action::SetTimer { kind: T::KIND, at, period: None, bytes });
+    }
+
+    /// Lets `timer` go off every `period` from now on.
+    pub fn every<T: Timer>(&mut self, period: Duration, timer: &T)
+    where
+        P: Sets<T>,
+    {
+        let period = period.max(Duration::from_micros(1));
+        let at = self.surroundings.now + period;
+        let bytes = self.surroundings.commands.write(|bytes| encode(timer, bytes));
+        self.command(Action::SetTimer { kind: T::KIND, at, period: Some(period), bytes });
+    }
+
+    /// Forgets `timer`.
+    pub fn cancel<T: Timer>(&mut self, timer: &T)
+    where
+        P: Sets<T>,
+    {
+        let bytes = self.surroundings.commands.write(|bytes| encode(timer, bytes));
+        self.command(Action::CancelTimer { kind: T::KIND, bytes });
+    }
+
+    /// Asks whichever protocol serves `request`; the answer comes to [`crate::Awaits`].
+    pub fn ask<R: Request>(&mut self, request: &R, body: &[u8])
+    where
+        P: Asks<R>,
+    {
+        let bytes = self.surroundings.commands.write(|bytes| {
+            encode(request, bytes);
+            bytes.extend_from_slice(body);
+        });
+        self.command(Action::Request { number: R::NUMBER, bytes });
+    }
+
+    /// Answers a request that was kept: see [`crate::Question::keep`].
+    pub fn answer<R: Request>(&mut self, asker: &Asker<R>, reply: &R::Reply) {
+        self.answer_bytes(asker.route, &asker.request, |bytes| encode(reply, bytes));
+    }
+
+    pub(crate) fn answer_bytes(
+        &mut self,
+        route: ReplyRoute,
+        request: &[u8],
+        reply: impl FnOnce(&mut Vec<u8>),
+    ) {
+        let request_bytes = request.len() as u16;
+        let bytes = self.surroundings.commands.write(|bytes| {
+            bytes.extend_from_slice(request);
+            reply(bytes);
+        });
+        self.command(Action::Reply { route, request_bytes, bytes });
+    }
+
+    /// Tells every protocol of the node that wants to hear it.
+    pub fn tell<N: Notification>(&mut self, notification: &N, body: &[u8])
+    where
+        P: Tells<N>,
+    {
+        let bytes = self.surroundings.commands.write(|bytes| {
+            encode(notification, bytes);
+            bytes.extend_from_slice(body);
+        });
+        self.command(Action::Notify { number: N::NUMBER, bytes });
+    }
+
+    /// Lets go on what an interceptor took before: from where it was taken, with `message` now.
+    pub fn resume(&mut self, passage: Passage, message: &[u8]) {
+        let bytes = self.surroundings.commands.write(|bytes| bytes.extend_from_slice(message));
+        self.command(Action::Resume { passage, bytes });
+    }
+
+    fn command(&mut self, action: Action) {
+        let (by, incarnation) = self.surroundings.running;
+        self.surroundings.commands.entries.push(Command { by, incarnation, action });
+    }
+}
+
+impl Default for Outgoing<'_> {
+    /// To everybody in reach, at once, without a body.
+    fn default() -> Self {
+        Self { to: Destination::All, patience: Duration::ZERO, body: &[] }
+    }
+}
+
+/// Who asked something that is to be answered later.
+#[derive(Debug)]
+pub struct Asker<R> {
+    pub(crate) route: ReplyRoute,
+    pub(crate) request: Vec<u8>,
+    pub(crate) answers: PhantomData<fn() -> R>,
+}
+
+/// The way of an answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ReplyRoute {
+    pub(crate) to: ProtocolNumber,
+    pub(crate) incarnation: u16,
+    pub(crate) number: u16,
+}
+
+/// What handlers want done, in the order in which they said it. The memory is used again.
+#[derive(Debug, Default)]
+pub(crate) struct Commands {
+    pub(crate) entries: Vec<Command>,
+    bytes: Vec<u8>,
+}
+
+/// One thing to be done.
+#[derive(Clone, Debug)]
+pub(crate) struct Command {
+    pub(crate) by: ProtocolNumber,
+    pub(crate) incarnation: u16,
+    pub(crate) action: Action,
+}
+
+/// What is to be done; the ranges are of [`Commands::bytes`].
+#[derive(Clone, Debug)]
+pub(crate) enum Action {
+    Send { to: Destination, patience: Duration, bytes: Range<u32> },
+    SetTimer { kind: u8, at: Instant, period: Option<Duration>, bytes: Range<u32> },
+    CancelTimer { kind: u8, bytes: Range<u32> },
+    Request { number: u16, bytes: Range<u32> },
+    Reply { route: ReplyRoute, request_bytes: u16, bytes: Range<u32> },
+    Notify { number: u16, bytes: Range<u32> },
+    Resume { passage: Passage, bytes: Range<u32> },
+}
+
+impl Action {
+    pub(crate) fn range(&self) -> &Range<u32> {
+        match self {
+            Self::Send { bytes, .. }
+            | Self::SetTimer { bytes, .. }
+            | Self::CancelTimer { bytes, .. }
+            | Self::Request { bytes, .. }
+            | Self::Reply { bytes, .. }
+            | Self::Notify { bytes, .. }
+            | Self::Resume { bytes, .. } => bytes,
+        }
+    }
+}
+
+impl Commands {
+    /// Runs `fill`, and gives the range of what it appended.
+    fn write(&mut self, fill: impl FnOnce(&mut Vec<u8>)) -> Range<u32> {
+        let start = self.bytes.len() as u32;
+        fill(&mut self.bytes);
+        start..self.bytes.len() as u32
+    }
+
+    /// The bytes of a command.
+    pub(crate) fn bytes(&self, range: &Range<u32>) -> &[u8] {
+        &self.bytes[range.start as usize..range.end as usize]
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.entries.clear();
+        self.bytes.clear();
+    }
+}

@@ -1,0 +1,56 @@
+//! What happened, in numbers.
+
+use crate::dispatcher::Rejected;
+
+/// What a stack counted since it was made.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counters {
+    /// Frames that were given to links.
+    pub frames_sent: u64,
+    /// Their bytes.
+    pub bytes_sent: u64,
+    /// Frames that were taken.
+    pub frames_taken: u64,
+    /// Frames that weren't: too short, or with lengths that lie.
+    pub malformed_frames: u64,
+    /// Frames that weren't taken because the network's key didn't make them.
+    pub forged: u64,
+    /// Frames that weren't taken because they came before.
+    pub replayed: u64,
+    /// Frames that weren't taken because their sender hasn't proved yet that it lives.
+    pub unproven: u64,
+    /// Frames of other versions, for other nodes, and this node's own.
+    pub foreign: u64,
+    /// Events whose bytes aren't what their protocol declares.
+    pub malformed_events: u64,
+    /// Messages and answers for protocols that don't run.
+    pub unclaimed: u64,
+    /// Requests that nobody serves.
+    pub unserved: u64,
+    /// Timers that didn't fit.
+    pub timers_lost: u64,
+    /// Notifications that didn't fit their queue.
+    pub notifications_lost: u64,
+    /// Messages that came and didn't fit their queue.
+    pub messages_lost: u64,
+    /// Requests and answers that didn't fit their queues.
+    pub requests_lost: u64,
+    /// Messages that were to be sent, and were too long or too many.
+    pub sends_refused: u64,
+    /// Messages and events that an interceptor stopped.
+    pub stopped: u64,
+    /// What interceptors wanted done while their wishes went in circles.
+    pub circular: u64,
+}
+
+impl Counters {
+    pub(crate) fn rejected(&mut self, rejected: Rejected) {
+        *match rejected {
+            Rejected::Malformed => &mut self.malformed_frames,
+            Rejected::Forged => &mut self.forged,
+            Rejected::Replayed => &mut self.replayed,
+            Rejected::Unproven => &mut self.unproven,
+            Rejected::Version | Rejected::Own | Rejected::NotForUs => &mut self.foreign,
+        } += 1;
+    }
+}

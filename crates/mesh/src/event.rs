@@ -1,0 +1,153 @@
+//! The four kinds of event, and their one form: a typed head, encoded, and bytes after it.
+//!
+//! An event that waits is bytes in a queue, whatever its type. So queues have a bound in bytes,
+//! nothing is boxed, and an event can be intercepted, logged or handed to another thread.
+
+use alloc::vec::Vec;
+
+use postcard::ser_flavors::Flavor;
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+
+use crate::NodeId;
+
+/// What can stand at the head of an event. Its encoding is postcard's: the same on every CPU.
+pub trait Head: Serialize + DeserializeOwned {}
+
+impl<T: Serialize + DeserializeOwned> Head for T {}
+
+/// Something a protocol says to a neighbour, or to all of them.
+pub trait Message: Head {
+    /// Which of its protocol's messages it is, on the wire.
+    const KIND: u8;
+}
+
+/// Something a protocol wants to be reminded of. A timer is known by its value: setting one that is
+/// pending sets it anew, and cancelling takes an equal value.
+pub trait Timer: Head {
+    /// Which of its protocol's timers it is.
+    const KIND: u8;
+}
+
+/// A question to whichever protocol of the same node answers it.
+pub trait Request: Head {
+    /// The request's number, one in the whole node.
+    const NUMBER: u16;
+    /// What comes back.
+    type Reply: Head;
+}
+
+/// Word to every protocol of the same node that wants to hear it.
+pub trait Notification: Head {
+    /// The notification's number, one in the whole node.
+    const NUMBER: u16;
+}
+
+/// The number of a protocol, which frames carry.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
+)]
+pub struct ProtocolNumber(pub u8);
+
+impl ProtocolNumber {
+    /// Whoever runs the stack, seen from its protocols.
+    pub const HOST: Self = Self(0);
+}
+
+/// Whom a message is for.
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
+)]
+pub enum Destination {
+    /// Every node in reach.
+    All,
+    /// That neighbour.
+    One(NodeId),
+}
+
+/// What an event in a queue is, beside its bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Envelope {
+    /// The protocol it is for.
+    pub to: ProtocolNumber,
+    /// What it is.
+    pub event: Event,
+}
+
+/// One of the kinds of event.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A timer went off.
+    Timer {
+        /// Which of the protocol's timers.
+        kind: u8,
+    },
+    /// Word from another protocol, or from the framework.
+    Notification {
+        /// Its number.
+        number: u16,
+    },
+    /// A message came. Its kind is its first byte.
+    Message {
+        /// The neighbour that sent it.
+        from: NodeId,
+        /// Whether it was for this node alone.
+        addressed: bool,
+        /// How strong the signal was in dBm, if the link knows.
+        signal_dbm: Option<i8>,
+        /// How many interceptions it has passed.
+        passed: u8,
+    },
+    /// Another protocol asks.
+    Request {
+        /// The request's number.
+        number: u16,
+        /// Who asks.
+        asker: ProtocolNumber,
+        /// Which life of the asking protocol.
+        incarnation: u16,
+    },
+    /// An answer, behind the request that is answered.
+    Reply {
+        /// The request's number.
+        number: u16,
+        /// Which life of the asking protocol.
+        incarnation: u16,
+        /// How many of the bytes are the request; the rest is the answer.
+        request_bytes: u16,
+        /// Whether there is an answer at all.
+        answered: bool,
+    },
+}
+
+/// Appends the encoding of `head` to `bytes`.
+pub(crate) fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
+    // Postcard fails for sequences of unknown length and for full buffers; this has neither.
+    let encoded = postcard::serialize_with_flavor(head, Appending(bytes));
+    debug_assert!(encoded.is_ok(), "an event's type has an encoding");
+}
+
+/// The head in front of `bytes`, and what follows it.
+pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
+    postcard::take_from_bytes(bytes).ok()
+}
+
+struct Appending<'a>(&'a mut Vec<u8>);
+
+impl Flavor for Appending<'_> {
+    type Output = ();
+
+    fn try_push(&mut self, byte: u8) -> postcard::Result<()> {
+        self.0.push(byte);
+        Ok(())
+    }
+
+    fn try_extend(&mut self, bytes: &[u8]) -> postcard::Result<()> {
+        self.0.extend_from_slice(bytes);
+        Ok(())
+    }
+
+    fn finalize(self) -> postcard::Result<()> {
+        Ok(())
+    }
+}

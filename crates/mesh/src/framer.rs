@@ -1,0 +1,468 @@
+//! The usual dispatcher: messages share frames, frames are numbered and sealed, and a neighbour is
+//! believed once it has proved that it lives now.
+//!
+//! ```text
+//!                 frame of a node unknown so far, or of a new life of a known one
+//!                                          │
+//!                                          ▼
+//!             ┌──────────── unproven: what it says is dropped, it is introduced ◄──┐
+//!             │                                                                    │
+//!             │ it names a frame of ours that was sent after we first heard it     │ higher epoch,
+//!             ▼                                                                    │ or forgotten
+//!           proven: its frames count, each once, within a window of 64 ────────────┘
+//! ```
+//!
+//! A recorded frame can name only frames that were sent before it was recorded, so none proves
+//! anything to a node that hears it for the first time, has restarted, or has forgotten. Without a
+//! seal everybody is believed at once, and a neighbour with another epoch lives anew.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+
+use crate::dispatcher::{Dispatcher, Received, Rejected, SendError};
+use crate::event::{Destination, ProtocolNumber};
+use crate::frame::{
+    FrameError, HEADER_BYTES_MAX, Header, INTRODUCTION_BYTES, Introduction, RECORD_BYTES_MAX,
+    emit_record, record_bytes, split_introductions, split_record,
+};
+use crate::seal::{FrameNumber, Seal};
+use crate::{NodeId, Random};
+
+#[cfg(test)]
+mod tests;
+
+/// The most introductions in one frame.
+const INTRODUCTIONS_MAX: usize = 4;
+/// How soon a node that has to introduce others does, at the latest.
+const GREETING_SPREAD: Duration = Duration::from_millis(10);
+/// How long a node waits for proof before it asks again; it doubles each time.
+const ASK_AGAIN: Duration = Duration::from_millis(250);
+const ASK_AGAIN_MAX: Duration = Duration::from_secs(16);
+/// The most neighbours for which messages are gathered at the same time.
+const GATHERED_MAX: usize = 16;
+
+/// What a [`Framer`] needs to know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FramerConfig {
+    /// The node that it speaks for.
+    pub node: NodeId,
+    /// Which of the node's lives this is: greater than in any life before, under the same key.
+    pub epoch: u32,
+    /// The longest frame that every link carries.
+    pub frame_bytes_max: usize,
+    /// The most neighbours that are remembered.
+    pub neighbours_max: usize,
+    /// The most bytes that wait to be sent.
+    pub waiting_bytes_max: usize,
+    /// What chance begins with.
+    pub seed: u64,
+}
+
+impl FramerConfig {
+    /// For `node` in its life `epoch`, with the limits of the smallest class of device.
+    pub const fn new(node: NodeId, epoch: u32) -> Self {
+        Self {
+            node,
+            epoch,
+            frame_bytes_max: 1232,
+            neighbours_max: 64,
+            waiting_bytes_max: 16 * 1024,
+            seed: node.number() ^ (epoch as u64) << 48,
+        }
+    }
+}
+
+/// The usual dispatcher.
+#[derive(Debug)]
+pub struct Framer<S> {
+    config: FramerConfig,
+    seal: S,
+    sequence: u32,
+    /// By id.
+    neighbours: Vec<Neighbour>,
+    /// Messages that wait for a frame of their own or with others.
+    gathered: Vec<Gathered>,
+    /// Frames' contents that are complete.
+    complete: VecDeque<(Destination, Vec<u8>)>,
+    waiting_bytes: usize,
+    /// When a frame is due for the sake of its introductions.
+    greet_at: Option<Instant>,
+    opened: Vec<u8>,
+    random: Random,
+}
+
+/// Messages for the same destination, until one of them is out of patience.
+#[derive(Debug)]
+struct Gathered {
+    to: Destination,
+    records: Vec<u8>,
+    due: Instant,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Neighbour {
+    id: NodeId,
+    epoch: u32,
+    /// The highest frame number that was heard.
+    highest: u32,
+    /// Which of the 64 below it and itself were; bit 0 is itself.
+    window: u64,
+    heard: Instant,
+    /// It is believed if this is `None`, else once it names a frame of ours from that number on.
+    proof_from: Option<u32>,
+    /// It asked to be introduced.
+    asks: bool,
+    ask_at: Instant,
+    ask_again: Duration,
+}
+
+impl<S: Seal> Framer<S> {
+    /// A framer that seals with `seal`.
+    pub fn new(config: FramerConfig, seal: S) -> Self {
+        Self {
+            config,
+            seal,
+            sequence: 0,
+            neighbours: Vec::new(),
+            gathered: Vec::new(),
+            complete: VecDeque::new(),
+            waiting_bytes: 0,
+            greet_at: None,
+            opened: Vec::new(),
+            random: Random::new(config.seed),
+        }
+    }
+
+    /// Whether `neighbour` is believed.
+    pub fn believes(&self, neighbour: NodeId) -> bool {
+        self.find(neighbour).is_ok_and(|at| self.neighbours[at].proof_from.is_none())
+    }
+
+    /// Starts another life, with a number that no life had before, when the frames of this one are
+    /// used up: see [`Self::is_exhausted`].
+    pub fn renew(&mut self, epoch: u32) {
+        if epoch > self.config.epoch {
+            self.config.epoch = epoch;
+            self.sequence = 0;
+            self.neighbours.clear();
+        }
+    }
+
+    /// Whether 2³² frames were sent, and no more can be without a number used twice.
+    pub fn is_exhausted(&self) -> bool {
+        self.sequence == u32::MAX
+    }
+
+    const fn overhead_bytes() -> usize {
+        let introductions = if S::SEALS { 1 + INTRODUCTIONS_MAX * INTRODUCTION_BYTES } else { 0 };
+        HEADER_BYTES_MAX + introductions + S::OVERHEAD_BYTES
+    }
+
+    fn records_bytes_max(&self) -> usize {
+        self.config.frame_bytes_max.saturating_sub(Self::overhead_bytes())
+    }
+
+    fn find(&self, id: NodeId) -> Result<usize, usize> {
+        self.neighbours.binary_search_by_key(&id, |neighbour| neighbour.id)
+    }
+
+    /// Gives up `at`'s place in the gathering: its content is complete.
+    fn complete(&mut self, at: usize) {
+        let Gathered { to, records, .. } = self.gathered.swap_remove(at);
+        self.complete.push_back((to, records));
+    }
+
+    /// Where the sender's frame `number` stands, before its seal is looked at.
+    fn is_replayed(&self, number: &FrameNumber) -> bool {
+        let Ok(at) = self.find(number.sender) else { return false };
+        let neighbour = &self.neighbours[at];
+        if S::SEALS && number.epoch < neighbour.epoch {
+            return true;
+        }
+        number.epoch == neighbour.epoch && neighbour.has_heard(number.sequence)
+    }
+
+    /// Notes that an authentic frame came; gives where its sender stands, and whether it lives anew.
+    fn note(&mut self, now: Instant, number: &FrameNumber) -> (usize, bool) {
+        let fresh = Neighbour {
+            id: number.sender,
+            epoch: number.epoch,
+            highest: number.sequence,
+            window: 1,
+            heard: now,
+            proof_from: S::SEALS.then_some(self.sequence),
+            asks: false,
+            ask_at: now,
+            ask_again: ASK_AGAIN,
+        };
+        match self.find(number.sender) {
+            Ok(at) if self.neighbours[at].epoch == number.epoch => {
+                self.neighbours[at].hear(now, number.sequence);
+                (at, false)
+            }
+            Ok(at) => {
+                self.neighbours[at] = fresh;
+                (at, true)
+            }
+            Err(at) if self.neighbours.len() < self.config.neighbours_max => {
+                self.neighbours.insert(at, fresh);
+                (at, false)
+            }
+            Err(_) => {
+                self.forget_one();
+                let at = self.find(number.sender).unwrap_or_else(|at| at);
+                self.neighbours.insert(at, fresh);
+                (at, false)
+            }
+        }
+    }
+
+    /// Forgets the neighbour not heard for longest, one that isn't believed first.
+    fn forget_one(&mut self) {
+        let neighbours = self.neighbours.iter().enumerate();
+        let least = neighbours
+            .min_by_key(|(_, neighbour)| (neighbour.proof_from.is_none(), neighbour.heard));
+        if let Some((at, _)) = least {
+            self.neighbours.remove(at);
+        }
+    }
+
+    /// Takes what `at` says of this node, and sees to it that it is answered.
+    fn be_introduced(&mut self, now: Instant, at: usize, introduction: Option<Introduction>) {
+        let neighbour = &mut self.neighbours[at];
+        if let Some(introduction) = introduction {
+            if neighbour.proof_from.is_some_and(|from| introduction.heard >= from) {
+                neighbour.proof_from = None;
+            }
+            neighbour.asks |= introduction.asks;
+        }
+        if neighbour.asks || neighbour.wants_proof(now) {
+            let spread = self.random.below_span(GREETING_SPREAD);
+            self.greet_at.get_or_insert(now + spread);
+        }
+    }
+
+    /// The introductions that the next frame to everybody carries.
+    fn introductions(&mut self, now: Instant) -> Vec<Introduction> {
+        let mut introductions = Vec::new();
+        for neighbour in &mut self.neighbours {
+            let asks = neighbour.wants_proof(now);
+            if introductions.len() == INTRODUCTIONS_MAX || !(asks || neighbour.asks) {
+                continue;
+            }
+            neighbour.asks = false;
+            if asks {
+                neighbour.ask_at = now + neighbour.ask_again;
+                neighbour.ask_again = (neighbour.ask_again * 2).min(ASK_AGAIN_MAX);
+            }
+            let (of, heard) = (neighbour.id, neighbour.highest);
+            introductions.push(Introduction { of, heard, asks: neighbour.proof_from.is_some() });
+        }
+        introductions
+    }
+
+    /// Builds the frame that carries `records`.
+    fn build(&mut self, now: Instant, to: Destination, records: &[u8], frame: &mut Vec<u8>) {
+        let introductions = match to {
+            Destination::All if S::SEALS => self.introductions(now),
+            _ => Vec::new(),
+        };
+        let number = FrameNumber {
+            sender: self.config.node,
+            epoch: self.config.epoch,
+            sequence: self.sequence,
+        };
+        self.sequence += 1;
+        frame.clear();
+        let introduces = !introductions.is_empty();
+        Header { number, to, sealed: S::SEALS, introduces }.emit(frame);
+        let header_bytes = frame.len();
+        if introduces {
+            frame.push(introductions.len() as u8);
+            introductions.iter().for_each(|introduction| introduction.emit(frame));
+        }
+        frame.extend_from_slice(records);
+        if S::SEALS {
+            self.seal.seal(&number, header_bytes, frame);
+        }
+    }
+}
+
+impl Neighbour {
+    fn has_heard(&self, sequence: u32) -> bool {
+        let Some(behind) = self.highest.checked_sub(sequence) else { return false };
+        behind >= u64::BITS || self.window & 1 << behind != 0
+    }
+
+    /// Notes a frame that [hasn't been heard](Self::has_heard).
+    fn hear(&mut self, now: Instant, sequence: u32) {
+        self.heard = now;
+        match sequence.checked_sub(self.highest) {
+            Some(ahead) => {
+                self.window = self.window.checked_shl(ahead).unwrap_or(0) | 1;
+                self.highest = sequence;
+            }
+            None => self.window |= 1 << (self.highest - sequence),
+        }
+    }
+
+    /// Whether it is to be asked for proof now.
+    fn wants_proof(&self, now: Instant) -> bool {
+        self.proof_from.is_some() && self.ask_at <= now && now.since(self.heard) < ASK_AGAIN_MAX
+    }
+}
+
+impl<S: Seal> Dispatcher for Framer<S> {
+    fn node(&self) -> NodeId {
+        self.config.node
+    }
+
+    fn message_bytes_max(&self) -> usize {
+        self.records_bytes_max().saturating_sub(3).min(RECORD_BYTES_MAX)
+    }
+
+    fn send(
+        &mut self,
+        now: Instant,
+        protocol: ProtocolNumber,
+        to: Destination,
+        patience: Duration,
+        message: &[u8],
+    ) -> Result<(), SendError> {
+        let (bytes, most) = (record_bytes(message.len()), self.records_bytes_max());
+        if bytes > most || message.len() > RECORD_BYTES_MAX {
+            return Err(SendError::TooLong);
+        }
+        if self.waiting_bytes + bytes > self.config.waiting_bytes_max {
+            return Err(SendError::Full);
+        }
+        let place = self.gathered.iter().position(|gathered| gathered.to == to);
+        let place = match place {
+            Some(at) if self.gathered[at].records.len() + bytes <= most => Some(at),
+            Some(at) => {
+                self.complete(at);
+                None
+            }
+            None => None,
+        };
+        let at = place.unwrap_or_else(|| {
+            if self.gathered.len() >= GATHERED_MAX {
+                self.complete(0);
+            }
+            self.gathered.push(Gathered { to, records: Vec::new(), due: now + patience });
+            self.gathered.len() - 1
+        });
+        let gathered = &mut self.gathered[at];
+        gathered.due = gathered.due.min(now + patience);
+        emit_record(protocol, message, &mut gathered.records);
+        self.waiting_bytes += bytes;
+        Ok(())
+    }
+
+    fn receive<'a>(&'a mut self, now: Instant, frame: &'a [u8]) -> Result<Received<'a>, Rejected> {
+        let (header, header_bytes) = Header::parse(frame).map_err(|error| match error {
+            FrameError::Length => Rejected::Malformed,
+            FrameError::Version => Rejected::Version,
+        })?;
+        let (node, number) = (self.config.node, header.number);
+        if number.sender == node {
+            return Err(Rejected::Own);
+        }
+        let addressed = header.to == Destination::One(node);
+        if !addressed && header.to != Destination::All {
+            return Err(Rejected::NotForUs);
+        }
+        if header.sealed != S::SEALS || (!S::SEALS && header.introduces) {
+            return Err(Rejected::Forged);
+        }
+        if self.is_replayed(&number) {
+            return Err(Rejected::Replayed);
+        }
+        let (header_part, rest) = frame.split_at(header_bytes);
+        let length = if S::SEALS {
+            self.opened.clear();
+            self.opened.extend_from_slice(rest);
+            let opened = self.seal.open(&number, header_part, &mut self.opened);
+            opened.ok_or(Rejected::Forged)?.len()
+        } else {
+            rest.len()
+        };
+        let payload = if S::SEALS { &self.opened[..length] } else { rest };
+        let (introduction, records_at) = check(node, header.introduces, payload)?;
+        let (at, restarted) = self.note(now, &number);
+        if S::SEALS {
+            self.be_introduced(now, at, introduction);
+        }
+        if self.neighbours[at].proof_from.is_some() {
+            return Err(Rejected::Unproven);
+        }
+        let payload = if S::SEALS { &self.opened[..length] } else { rest };
+        Ok(Received { from: number.sender, addressed, restarted, records: &payload[records_at..] })
+    }
+
+    fn transmit(&mut self, now: Instant, frame: &mut Vec<u8>) -> Option<Destination> {
+        if self.is_exhausted() {
+            return None;
+        }
+        if self.complete.is_empty()
+            && let Some(at) = self.gathered.iter().position(|gathered| gathered.due <= now)
+        {
+            let gathered = &mut self.gathered[at];
+            let (to, records) = (gathered.to, core::mem::take(&mut gathered.records));
+            self.waiting_bytes -= records.len();
+            self.build(now, to, &records, frame);
+            // The memory is used again for whoever is written to next.
+            self.gathered.swap_remove(at);
+            if to == Destination::All {
+                self.greet_at = None;
+            }
+            return Some(to);
+        }
+        if let Some((to, records)) = self.complete.pop_front() {
+            self.waiting_bytes -= records.len();
+            self.build(now, to, &records, frame);
+            return Some(to);
+        }
+        if self.greet_at.is_some_and(|at| at <= now) {
+            self.greet_at = None;
+            self.build(now, Destination::All, &[], frame);
+            return Some(Destination::All);
+        }
+        None
+    }
+
+    fn transmit_at(&self) -> Option<Instant> {
+        if self.is_exhausted() {
+            return None;
+        }
+        if !self.complete.is_empty() {
+            return Some(Instant::BOOT);
+        }
+        let due = self.gathered.iter().map(|gathered| gathered.due);
+        due.chain(self.greet_at).min()
+    }
+}
+
+/// Checks that `payload` is well formed to its end; gives what it says of `node`, and where its
+/// records begin.
+fn check(
+    node: NodeId,
+    introduces: bool,
+    payload: &[u8],
+) -> Result<(Option<Introduction>, usize), Rejected> {
+    let (introduction, records) = if introduces {
+        let (mut introductions, records) =
+            split_introductions(payload).map_err(|_| Rejected::Malformed)?;
+        (introductions.find(|introduction| introduction.of == node), records)
+    } else {
+        (None, payload)
+    };
+    let mut rest = records;
+    while !rest.is_empty() {
+        (_, rest) = split_record(rest).map_err(|_| Rejected::Malformed)?;
+    }
+    Ok((introduction, payload.len() - records.len()))
+}

@@ -1,0 +1,63 @@
+//! The framework in which distributed protocols are event-driven state machines.
+//!
+//! A [`Stack`] runs the protocols of one node. A protocol is local state and a handler for each
+//! event that it [declares](protocol!): messages, timers, requests and answers, notifications.
+//!
+//! Invariants:
+//! - Sans-IO: frames come in by [`Stack::receive`] and go out by [`Stack::transmit`]; time is an
+//!   argument; [`Stack::poll`] does a bounded amount of work and says when it wants to run again.
+//! - The same calls with the same seed do the same, bit for bit.
+//! - A handler never runs within another: what it wants done is done after it returned.
+//! - Every queue has a limit, and what overflows is counted in [`Counters`].
+//! - A frame is taken whole or not at all; with a [`Seal`], only if a holder of the network's key
+//!   made it, since this node first heard of that holder, and for the first time.
+//!
+//! The heap is used for: protocols (their number is the host's choice), queues ([`StackConfig`]),
+//! timers (`timers_max`), neighbours and messages that wait to be sent ([`FramerConfig`]).
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+mod carrier;
+mod context;
+mod counters;
+mod dispatcher;
+mod event;
+mod executor;
+pub mod frame;
+mod framer;
+mod host;
+mod interception;
+mod node_id;
+mod protocol;
+mod queue;
+mod random;
+mod satellite;
+mod seal;
+mod serial;
+mod stack;
+mod timers;
+
+pub use carrier::{Carrier, CarrierError};
+pub use context::{Asker, Context, Outgoing};
+pub use counters::Counters;
+pub use dispatcher::{Dispatcher, Received, Rejected, SendError};
+pub use event::{
+    Destination, Envelope, Event, Head, Message, Notification, ProtocolNumber, Request, Timer,
+};
+pub use framer::{Framer, FramerConfig};
+pub use host::{HostEvent, Restarted, Undelivered};
+pub use interception::{Covers, Interceptor, Intercepts, Passage, Verdict, Way};
+pub use node_id::NodeId;
+pub use protocol::{
+    Asks, Awaits, Declared, Description, Expires, Handler, Handles, Hears, Protocol, Question,
+    Reception, Sends, Serves, Sets, Tells,
+};
+pub use queue::{PriorityQueues, QueueLimits, Queues};
+pub use random::Random;
+pub use satellite::{Parcel, Satellite, SatelliteNumber};
+pub use seal::{FrameNumber, Seal, Unsealed};
+pub use serial::{Deframer, SerialError, frame_for_serial, line_bytes_max};
+pub use stack::{NotHere, Stack, StackConfig};
+pub use timers::{Pending, TIMER_BYTES_MAX, TimerList, Timers};

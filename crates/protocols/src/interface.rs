@@ -1,0 +1,139 @@
+//! What protocols of a node say to one another: requests and notifications that belong to none of
+//! them.
+//!
+//! | number | what |
+//! |---|---|
+//! | `0x01xx` | neighbours and links |
+//! | `0x02xx` | routes and datagrams |
+//! | `0x03xx` | broadcast |
+//! | `0x04xx` | members and records |
+//! | `0x05xx` | aggregates |
+//! | `0x06xx` | experiments |
+
+use serde::{Deserialize, Serialize};
+use tenure_mesh::{NodeId, Notification, Request};
+
+/// How good a link is, both ways, in 255ths of the frames that arrive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkQuality {
+    /// Of the neighbour's frames, as many arrive here.
+    pub to_us: u8,
+    /// Of this node's frames, as many arrive there.
+    pub from_us: u8,
+    /// How strong the neighbour's signal is in dBm, if the link knows.
+    pub signal_dbm: Option<i8>,
+}
+
+impl LinkQuality {
+    /// How often a frame is sent on average until it and its acknowledgement arrive, in 256ths (ETX:
+    /// De Couto et al., MobiCom 2003). At least 256, and at most 65,535.
+    pub fn etx(self) -> u16 {
+        let both = u32::from(self.to_us) * u32::from(self.from_us);
+        let etx = (256 * 255 * 255_u32).checked_div(both).unwrap_or(u32::MAX);
+        u16::try_from(etx).unwrap_or(u16::MAX)
+    }
+}
+
+/// A neighbour hears this node and is heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkUp {
+    /// The neighbour.
+    pub neighbour: NodeId,
+    /// How good the link is.
+    pub quality: LinkQuality,
+}
+
+impl Notification for LinkUp {
+    const NUMBER: u16 = 0x0101;
+}
+
+/// The quality of a link that is up has changed noticeably.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkChanged {
+    /// The neighbour.
+    pub neighbour: NodeId,
+    /// How good the link is now.
+    pub quality: LinkQuality,
+}
+
+impl Notification for LinkChanged {
+    const NUMBER: u16 = 0x0102;
+}
+
+/// A neighbour isn't heard any more, or doesn't hear this node any more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkDown {
+    /// The neighbour.
+    pub neighbour: NodeId,
+}
+
+impl Notification for LinkDown {
+    const NUMBER: u16 = 0x0103;
+}
+
+/// What was sent to a neighbour again and again wasn't acknowledged: the link may be gone, sooner
+/// than discovery can know.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkFailing {
+    /// The neighbour.
+    pub neighbour: NodeId,
+}
+
+impl Notification for LinkFailing {
+    const NUMBER: u16 = 0x0104;
+}
+
+/// A failure detector thinks that a neighbour has stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Suspected {
+    /// The neighbour.
+    pub neighbour: NodeId,
+}
+
+impl Notification for Suspected {
+    const NUMBER: u16 = 0x0105;
+}
+
+/// A failure detector was wrong, or the neighbour is back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trusted {
+    /// The neighbour.
+    pub neighbour: NodeId,
+}
+
+impl Notification for Trusted {
+    const NUMBER: u16 = 0x0106;
+}
+
+/// Which neighbour is the next on the way to `destination`? Every router answers it, at once or
+/// once it has found a way; which router runs is a matter of configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Route {
+    /// Where to.
+    pub destination: NodeId,
+}
+
+impl Request for Route {
+    const NUMBER: u16 = 0x0201;
+    type Reply = Routed;
+}
+
+/// The answer to [`Route`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Routed {
+    /// The neighbour to give it to; `None` if there is no way.
+    pub next_hop: Option<NodeId>,
+}
+
+/// A router has another next hop for a destination than before. `None`: it can't be reached now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RouteChanged {
+    /// Where to.
+    pub destination: NodeId,
+    /// By which neighbour.
+    pub next_hop: Option<NodeId>,
+}
+
+impl Notification for RouteChanged {
+    const NUMBER: u16 = 0x0202;
+}

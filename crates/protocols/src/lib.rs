@@ -1,0 +1,19 @@
+//! Protocols of the mesh, one file each.
+//!
+//! Each file names its source (a paper or an RFC) and draws its state machine. What protocols say
+//! to each other within a node stands in [`interface`], so that one can take another's place.
+//!
+//! Invariants:
+//! - A protocol's state has a limit beside it, and what a peer can fill evicts only what is oldest.
+//! - No message panics, whatever is in it; a sequence number is compared as one, and belongs to one
+//!   life of its sender.
+//! - Nothing is believed of a node that isn't heard by and hearing this one.
+#![no_std]
+#![forbid(unsafe_code)]
+
+extern crate alloc;
+
+pub mod discovery;
+pub mod interface;
+#[cfg(test)]
+mod testing;
