@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
-use tenure_hal::{Clock as _, Instant, Link as _};
+use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
 use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
@@ -59,6 +59,9 @@ pub struct Arguments {
     /// What acknowledged writes survive.
     #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
     survives: Survives,
+    /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
+    #[arg(long, value_name = "FILE")]
+    peripherals: Option<PathBuf>,
 }
 
 /// The most datagrams that are taken in before machines have their turn again, so that a flood
@@ -123,6 +126,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             _ => error.context(path.display().to_string()),
         }
     })?;
+    if let Some(path) = &arguments.peripherals {
+        device.attach(crate::peripherals::load(path)?)?;
+    }
     device.announce_mount(output);
     device.announce(output);
     while !stop.is_requested() {
@@ -183,6 +189,20 @@ impl Running {
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
         &mut self.node
+    }
+
+    /// Takes peripherals into use.
+    ///
+    /// # Errors
+    /// One of them has a name that is none, or that another has, or they are too many.
+    pub fn attach(&mut self, peripherals: Vec<Box<dyn Peripheral + Send>>) -> anyhow::Result<()> {
+        for peripheral in peripherals {
+            let name = peripheral.name().to_string();
+            self.node
+                .attach(self.clock.now(), peripheral)
+                .with_context(|| format!("peripheral `{name}`"))?;
+        }
+        Ok(())
     }
 
     /// The symbols that faults of its machines are explained by.

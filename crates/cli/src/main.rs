@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
-    build, call, completions, device, enrol, hub, inspect, install, list, project, run,
+    build, call, completions, device, enrol, events, hub, inspect, install, list, project, run,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -37,6 +37,7 @@ enum Command {
     Call(call::Arguments),
     Tree(list::TreeArguments),
     Log(list::LogArguments),
+    Events(events::Arguments),
     Key(list::KeyArguments),
     Completions(completions::Arguments),
 }
@@ -72,6 +73,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Call(arguments) => call::run(arguments, &output),
         Command::Tree(arguments) => list::tree(arguments, &output),
         Command::Log(arguments) => list::log(arguments, &output),
+        Command::Events(arguments) => events::run(arguments, &output),
         Command::Key(arguments) => list::key(arguments, &output),
         Command::Completions(arguments) => {
             completions::run(arguments, CommandLine::command());

@@ -29,6 +29,9 @@ pub struct Arguments {
     /// Go on when no machine has anything to do, for calls from another terminal.
     #[arg(long)]
     keep: bool,
+    /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
+    #[arg(long, value_name = "FILE")]
+    peripherals: Option<PathBuf>,
 }
 
 /// Runs `tenure run`.
@@ -48,6 +51,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     config.rpc = tenure_rpc::Config::large();
     let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
     let mut device = Running::start(config, flash, link, &home)?;
+    if let Some(path) = &arguments.peripherals {
+        device.attach(crate::peripherals::load(path)?)?;
+    }
     for (path, package) in arguments.packages.iter().zip(&packages) {
         let device_key = device.node().device_key();
         let grants = Package::parse(package)?.manifest().capabilities.clone();

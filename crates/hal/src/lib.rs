@@ -17,6 +17,7 @@ mod entropy;
 mod flash;
 mod link;
 mod partition;
+mod peripheral;
 mod power;
 #[cfg(feature = "simulated")]
 pub mod simulated;
@@ -26,4 +27,5 @@ pub use entropy::{Entropy, EntropyError};
 pub use flash::{Flash, FlashError, FlashGeometry};
 pub use link::{Link, LinkError};
 pub use partition::Partition;
+pub use peripheral::Peripheral;
 pub use power::{Power, ResetCause};

@@ -1,4 +1,5 @@
-//! Devices made of memory, for tests and the simulator: a NOR flash whose power can be cut.
+//! Devices made of memory, for tests and the simulator: a NOR flash whose power can be cut, and
+//! peripherals that follow a script.
 //!
 //! Invariants:
 //! - [`RamFlash`] refuses what the contract of [`Flash`] refuses, and tears what the contract says
@@ -10,8 +11,11 @@ use alloc::vec::Vec;
 
 use crate::{Flash, FlashError, FlashGeometry};
 
+mod peripherals;
 #[cfg(test)]
 mod tests;
+
+pub use peripherals::{Button, Camera, Lamp, Point, Thermometer};
 
 /// A NOR flash in RAM that counts what is done to it and whose power can be cut at any operation.
 #[derive(Clone, Debug)]

@@ -29,6 +29,8 @@ pub struct Config {
     pub deadline_default: Duration,
     /// The longest deadline that a machine can ask for.
     pub deadline_max: Duration,
+    /// The limits of events and of who subscribes to them.
+    pub events: tenure_pipeline::Config,
     /// The most effects that wait for the node; log lines beyond are dropped and counted.
     pub effects_max: usize,
 }
@@ -46,6 +48,7 @@ impl Default for Config {
             fuel_per_second: 10_000_000,
             deadline_default: Duration::from_secs(10),
             deadline_max: Duration::from_secs(600),
+            events: tenure_pipeline::Config::default(),
             effects_max: 64,
         }
     }

@@ -19,6 +19,12 @@ const TREE_READ: u64 = 500;
 const TREE_WRITE: u64 = 5_000;
 /// Handing a call to another machine.
 const CALL: u64 = 2_000;
+/// Going through all subscriptions.
+const PUBLISH: u64 = 1_000;
+/// Looking for one's own subscription, or for its next event.
+const SUBSCRIPTION: u64 = 200;
+/// Each queue that an event is put into.
+const QUEUED_EVENT: u64 = 50;
 /// Random bytes come from a key stream or slow hardware.
 const RANDOM_PER_BYTE: u64 = 8;
 /// Copying between machine and kernel.
@@ -48,6 +54,14 @@ pub(crate) fn of(call: &HostCall) -> u64 {
             into.capacity().min(PARAMETER_BYTES_MAX) as u64 * RANDOM_PER_BYTE
         }
         HostCall::peers { .. } => TREE_READ,
+        HostCall::publish { payload, .. } => PUBLISH + bytes(payload.length()),
+        HostCall::event_read { into, .. } => SUBSCRIPTION + bytes(into.capacity()),
+        HostCall::subscribe { .. }
+        | HostCall::unsubscribe { .. }
+        | HostCall::event_next { .. }
+        | HostCall::event_topic { .. }
+        | HostCall::event_dropped {}
+        | HostCall::topic_dropped { .. } => SUBSCRIPTION,
         HostCall::uptime_us {}
         | HostCall::unix_time_s {}
         | HostCall::public_key { .. }
@@ -57,6 +71,11 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::fail {}
         | HostCall::sleep_ms { .. } => 0,
     }
+}
+
+/// What handing an event to so many queues costs beside the call for it.
+pub(crate) fn of_queued(queues: usize) -> u64 {
+    queues as u64 * QUEUED_EVENT
 }
 
 /// What a list of names, each followed by a zero byte, costs beside the call for it.

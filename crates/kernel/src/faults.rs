@@ -24,6 +24,7 @@ impl<F: Flash> Kernel<F> {
             .as_ref()
             .map_or(String::new(), |task| alloc::format!(" while serving `{}`", task.function));
         self.calls.remove_all_of(slot);
+        self.forget_events(slot);
         if let Some(extent) = suspended {
             self.code.release(extent);
         }

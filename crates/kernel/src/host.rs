@@ -67,7 +67,7 @@ impl HostResult {
 }
 
 /// Why a host call doesn't simply go on.
-enum Stop {
+pub(crate) enum Stop {
     /// The machine is told.
     Error(HostError),
     /// The machine is stopped.
@@ -119,7 +119,7 @@ impl From<DeleteError> for Stop {
 }
 
 /// A length or count that a host call returns.
-type Status = Result<usize, Stop>;
+pub(crate) type Status = Result<usize, Stop>;
 
 impl<F: Flash> Kernel<F> {
     /// Does what the machine in `slot`, whose `instance` is out of its slot, asks.
@@ -193,6 +193,20 @@ impl<F: Flash> Kernel<F> {
                     times,
                 )
             }
+            HostCall::publish { topic, payload } => {
+                self.host_publish(slot, instance, now, topic, payload)
+            }
+            HostCall::subscribe { topic, policy, depth, handler } => {
+                self.host_subscribe(slot, instance, now, topic, (policy, depth), handler)
+            }
+            HostCall::unsubscribe { topic } => self.host_unsubscribe(slot, instance, topic),
+            HostCall::event_next { timeout_ms } => self.host_event_next(slot, now, timeout_ms),
+            HostCall::event_topic { into } => self.host_event_topic(slot, instance, into),
+            HostCall::event_read { offset, into } => {
+                self.host_event_read(slot, instance, offset, into)
+            }
+            HostCall::event_dropped {} => self.host_event_dropped(slot),
+            HostCall::topic_dropped { topic } => self.host_topic_dropped(slot, instance, topic),
             HostCall::random { into } => host_random(instance, world, into),
             HostCall::peers { which, into } => self.host_peers(slot, instance, now, which, into),
             HostCall::resolve { target, into } => {
@@ -444,13 +458,14 @@ impl<F: Flash> Kernel<F> {
     }
 
     fn parameter(&self, slot: usize) -> Option<&[u8]> {
-        self.running(slot)?.task.parameter.as_deref()
+        let task = &self.running(slot)?.task;
+        if task.is_event { self.event_payload(slot) } else { task.parameter.as_deref() }
     }
 
     /// A machine's tasks and calls share one limit, so that each call's callback has its room.
     fn check_room(&self, slot: usize, request: &Request) -> Result<(), Stop> {
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
-        let taken = machine.queue.len() + self.calls.count_of(slot);
+        let taken = machine.tasks_waiting() + self.calls.count_of(slot);
         if taken >= usize::from(machine.record.budget.queue_length)
             || !self.has_room_for(slot, request.parameter_bytes())
         {
@@ -501,11 +516,11 @@ fn write_whole(instance: &mut Instance, into: GuestBuffer, bytes: &[u8]) -> Stat
     Ok(into.write(instance.memory_mut(), bytes)?)
 }
 
-fn text(instance: &Instance, text: GuestText) -> Result<&str, Stop> {
+pub(crate) fn text(instance: &Instance, text: GuestText) -> Result<&str, Stop> {
     Ok(text.read(instance.memory())?.ok_or(HostError::Invalid)?)
 }
 
-fn function_name(instance: &Instance, name: GuestText) -> Result<&str, Stop> {
+pub(crate) fn function_name(instance: &Instance, name: GuestText) -> Result<&str, Stop> {
     let name = text(instance, name)?;
     if name.len() > FUNCTION_BYTES_MAX {
         return Err(HostError::TooLong.into());

@@ -172,6 +172,7 @@ impl<F: Flash> Kernel<F> {
 
     /// Empties a slot: its callers get a failure, its code its room back.
     fn vacate(&mut self, slot: usize, now: Instant) {
+        self.forget_events(slot);
         let Some(machine) = self.machines[slot].take() else { return };
         self.code.release(machine.record.image);
         if let Some(extent) = machine.suspended {

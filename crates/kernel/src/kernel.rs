@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
+use tenure_pipeline::Pipeline;
 use tenure_store::{ReadError, Store, TreeId};
 use tenure_vm::Image;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
@@ -15,6 +16,7 @@ use crate::calls::Calls;
 use crate::code::CodeRegion;
 use crate::config::Config;
 use crate::effect::{Effect, LogEntry, LogLevel};
+use crate::events::Handler;
 use crate::lifecycle::State;
 use crate::machine::{Fault, FaultKind, Machine};
 use crate::policy::Policy;
@@ -57,6 +59,7 @@ pub struct Kernel<F> {
     pub(crate) code: CodeRegion<F>,
     pub(crate) machines: Vec<Option<Machine>>,
     pub(crate) calls: Calls,
+    pub(crate) events: Pipeline<Handler>,
     pub(crate) effects: VecDeque<Effect>,
     pub(crate) logs_dropped: u64,
     pub(crate) policy: Box<dyn Policy>,
@@ -85,6 +88,7 @@ impl<F: Flash> Kernel<F> {
             store,
             code: CodeRegion::new(code),
             calls: Calls::default(),
+            events: Pipeline::new(config.events),
             effects: VecDeque::new(),
             logs_dropped: 0,
             policy: config.policy.build(config.slice_fuel, config.fuel_per_second),
@@ -141,6 +145,7 @@ impl<F: Flash> Kernel<F> {
             parameter: call.parameter,
             reply_to: ReplyTo::Outside(ticket),
             deadline: Some(call.deadline.min(now + self.config.deadline_max)),
+            is_event: false,
         };
         self.submit(slot, task, Access::Others)
     }
@@ -173,7 +178,7 @@ impl<F: Flash> Kernel<F> {
         if access == Access::Others && !offered {
             return Err(DeliverError::NoSuchFunction);
         }
-        if machine.queue.len() + busy >= usize::from(machine.record.budget.queue_length) {
+        if machine.tasks_waiting() + busy >= usize::from(machine.record.budget.queue_length) {
             return Err(DeliverError::Busy);
         }
         if !self.has_room_for(slot, task.parameter.as_ref().map_or(0, Vec::len)) {

@@ -20,7 +20,7 @@ impl<F: Flash> Kernel<F> {
             record: &machine.record,
             id: machine.id,
             state: machine.state,
-            queue_length: machine.queue.len(),
+            queue_length: machine.tasks_waiting(),
             fuel_used: machine.fuel_used,
             waited_max: machine.waited_max,
             tasks_done: machine.tasks_done,
@@ -30,6 +30,11 @@ impl<F: Flash> Kernel<F> {
             memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
             stored_bytes: self.store.stored_bytes(machine.tree),
         })
+    }
+
+    /// The name of the machine in `slot`.
+    pub fn name_of(&self, slot: usize) -> Option<&Name> {
+        self.machine(slot).map(|machine| &machine.record.name)
     }
 
     /// The value at `path` in the tree of machine `name`, for the owner's eyes.

@@ -78,6 +78,8 @@ pub(crate) enum Wait {
     Keys(CallId, GuestBuffer),
     /// A time.
     Until(Instant),
+    /// An event, until that time.
+    Event(Option<Instant>),
 }
 
 /// What a host call that waited gives. It is kept beside the instance, which may be in flash when the
@@ -151,6 +153,11 @@ impl Machine {
         self.step(Event::Enqueued);
     }
 
+    /// How many tasks wait, but for those that handle events: they have queues of their own.
+    pub(crate) fn tasks_waiting(&self) -> usize {
+        self.queue.iter().filter(|task| !task.is_event).count()
+    }
+
     /// Takes a task out of the queue for whose result nobody waits any more, or lets whoever waits
     /// for the one being run go; gives whom to tell.
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Option<ReplyTo> {
@@ -214,6 +221,7 @@ impl Machine {
         match (self.state, self.wait) {
             (State::BackedOff, _) => self.restart_at,
             (State::Waiting, Some(Wait::Until(at))) => Some(at),
+            (State::Waiting, Some(Wait::Event(until))) => until,
             _ => None,
         }
     }

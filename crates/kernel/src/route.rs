@@ -119,7 +119,8 @@ impl<F: Flash> Kernel<F> {
         let caller_key = self.machine(caller).map(Machine::public_key);
         let deadline = self.calls.get(id).map(|call| call.deadline);
         let reply_to = ReplyTo::Call(id);
-        let task = Task { caller: caller_key, function, parameter, reply_to, deadline };
+        let is_event = false;
+        let task = Task { caller: caller_key, function, parameter, reply_to, deadline, is_event };
         let access = if slot == Some(caller) { Access::Own } else { Access::Others };
         let submitted = match slot {
             Some(slot) => {

@@ -139,7 +139,11 @@ impl<F: Flash> Kernel<F> {
         let Some(machine) = self.machine_mut(slot) else { return };
         if machine.state != State::BackedOff {
             machine.ready_since = machine.wakes_at();
-            machine.wake(Woken::default());
+            let woken = match machine.wait {
+                Some(Wait::Event(_)) => Woken::with_status(HostError::Deadline.code()),
+                _ => Woken::default(),
+            };
+            machine.wake(woken);
             return;
         }
         machine.restart_at = None;
@@ -252,9 +256,14 @@ impl<F: Flash> Kernel<F> {
         if machine.current.is_some() {
             return false;
         }
-        let next = machine.queue.pop_front();
-        machine.current = next.map(|task| Running { task, reply: Ok(None), fuel_used: 0 });
-        machine.current.is_some()
+        let Some(mut task) = machine.queue.pop_front() else { return false };
+        if task.is_event {
+            self.take_event(slot, &mut task);
+        }
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.current = Some(Running { task, reply: Ok(None), fuel_used: 0 });
+        }
+        true
     }
 
     /// Gets the machine ready to run the task that it has just taken.
@@ -339,6 +348,9 @@ impl<F: Flash> Kernel<F> {
             machine.step(Event::Drained);
         }
         if let Some(Running { task, reply, .. }) = finished {
+            if task.is_event {
+                self.event_handled(slot);
+            }
             self.answer(now, task.reply_to, reply);
         }
     }

@@ -58,12 +58,27 @@ pub(crate) struct Task {
     pub(crate) reply_to: ReplyTo,
     /// When nobody waits any more, if somebody does.
     pub(crate) deadline: Option<Instant>,
+    /// Whether it handles an event, or stands in the queue for those that wait for their handlers;
+    /// function and parameter are the event's.
+    pub(crate) is_event: bool,
 }
 
 impl Task {
     /// A task that the kernel itself gives a machine: a start, or a callback.
     pub(crate) fn of_kernel(function: String, parameter: Option<Vec<u8>>) -> Self {
-        Self { caller: None, function, parameter, reply_to: ReplyTo::Nobody, deadline: None }
+        Self {
+            caller: None,
+            function,
+            parameter,
+            reply_to: ReplyTo::Nobody,
+            deadline: None,
+            is_event: false,
+        }
+    }
+
+    /// What stands in the queue for events that wait for their handlers.
+    pub(crate) fn of_events() -> Self {
+        Self { is_event: true, ..Self::of_kernel(String::new(), None) }
     }
 
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {

@@ -58,6 +58,7 @@ impl<F: Flash> Node<F> {
             function::ENROL => {
                 encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
             }
+            function::EVENTS => encode(decode(parameter).map(|query| self.events_page(&query))),
             _ => encode::<()>(Err(ControlError::NoSuchFunction)),
         }
     }

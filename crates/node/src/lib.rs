@@ -24,6 +24,8 @@ mod log;
 mod node;
 mod outbound;
 mod peers;
+mod peripherals;
 
 pub use config::{Config, Hub, Owner};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};
+pub use peripherals::AttachError;

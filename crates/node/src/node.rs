@@ -24,6 +24,7 @@ use crate::install::Transfer;
 use crate::log::Log;
 use crate::outbound::{Outbound, Waiter};
 use crate::peers::Peers;
+use crate::peripherals::Peripherals;
 
 /// The flash that a board gives its node, in three parts of any size.
 pub struct Parts<F> {
@@ -96,6 +97,7 @@ pub struct Node<F> {
     pub(crate) directory: Directory,
     pub(crate) outbound: Outbound,
     pub(crate) log: Log,
+    pub(crate) peripherals: Peripherals,
     /// Calls that came in and are being served, by the number the kernel knows them by.
     served: BTreeMap<Ticket, Served>,
     tickets: u64,
@@ -130,6 +132,7 @@ impl<F: Flash> Node<F> {
             directory: Directory::new(&config, moment.now),
             outbound: Outbound::default(),
             log: Log::new(config.log_lines_max),
+            peripherals: Peripherals::default(),
             served: BTreeMap::new(),
             tickets: 0,
             notices: VecDeque::new(),
@@ -199,6 +202,7 @@ impl<F: Flash> Node<F> {
         self.endpoint.poll(moment.now, moment.entropy);
         self.attend_to_sessions(moment);
         self.attend_to_directory(moment);
+        self.attend_to_peripherals(moment);
         let ran = self.kernel.run(&mut World {
             now: moment.now,
             unix_time: self.unix_time(moment),
@@ -208,8 +212,9 @@ impl<F: Flash> Node<F> {
         match ran {
             Ran::Slice => Wake::Now,
             Ran::Idle { until } => {
-                let timers = [until, self.endpoint.poll_at(), self.directory_wakes_at()];
-                match timers.into_iter().flatten().min() {
+                let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
+                let timers = [until, self.endpoint.poll_at()].into_iter().chain(own);
+                match timers.flatten().min() {
                     Some(at) if at <= moment.now => Wake::Now,
                     Some(at) => Wake::At(at),
                     None => Wake::Never,

@@ -10,7 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::capability::GrantUse;
 use crate::directory::{Enrolment, SignedRecord};
-use crate::{Address, Budget, Digest, MachineId, Name, PublicKey, Signature, VerifyingKey};
+use crate::{
+    Address, Budget, Digest, MachineId, Name, PublicKey, Signature, Topic, TopicPattern,
+    VerifyingKey,
+};
 
 /// Functions that a device's own machine offers, by their names on the wire.
 pub mod function {
@@ -34,6 +37,8 @@ pub mod function {
     pub const LOG: &str = "log";
     /// Takes an [`super::Enrol`], gives nothing: the device carries its name from then on.
     pub const ENROL: &str = "enrol";
+    /// Takes an [`super::EventsQuery`], gives an [`super::EventsPage`].
+    pub const EVENTS: &str = "events";
 }
 
 /// The most bytes of a package that one [`InstallChunk`] carries.
@@ -245,6 +250,60 @@ pub struct LogLine {
     pub level: String,
     /// The text.
     pub message: String,
+}
+
+/// Asks for topics and subscriptions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventsQuery {
+    /// How many topics and subscriptions to skip, topics first.
+    pub skip: u32,
+}
+
+/// A page of a device's topics and subscriptions.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EventsPage {
+    /// A page of the topics that something was published under since boot, in order.
+    pub topics: Vec<TopicState>,
+    /// A page of the subscriptions, by subscriber.
+    pub subscriptions: Vec<SubscriptionState>,
+    /// How many topics and subscriptions there are in all.
+    pub total: u32,
+    /// Events under topics that are not counted one by one.
+    pub uncounted: u64,
+    /// What all queued events take, each once, in bytes.
+    pub bytes: u32,
+}
+
+/// A topic.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TopicState {
+    /// Which.
+    pub topic: Topic,
+    /// How many events were published under it since boot.
+    pub published: u64,
+}
+
+/// A subscription.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SubscriptionState {
+    /// The machine, or the peripheral, that has subscribed.
+    pub subscriber: Name,
+    /// Whether it is a peripheral.
+    pub is_peripheral: bool,
+    /// To what.
+    pub topics: TopicPattern,
+    /// `drop-oldest`, `drop-newest` or `latest-only`.
+    pub policy: String,
+    /// How many events it queues at most.
+    pub depth: u32,
+    /// How many it has queued.
+    pub queued: u32,
+    /// How many it has handed over.
+    pub delivered: u64,
+    /// How many it has dropped.
+    pub dropped: u64,
+    /// The function that handles its events, if one does.
+    pub handler: Option<String>,
 }
 
 /// Why a device didn't do what its owner asked.

@@ -138,6 +138,41 @@ host_calls! {
     /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
     /// Its caller learns `Execution` and nothing else; why is for the log.
     21 => fail() -> Nothing;
+
+    /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
+    /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
+    /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it.
+    30 => publish(topic: Text, payload: Bytes) -> Status;
+
+    /// Subscribes to `topic`, to all topics below one (`door.*`) or to all (`*`), with a queue of
+    /// `depth` events. `policy` says what happens when it is full: 0 the oldest event is dropped, 1
+    /// the new one, 2 only the latest is kept. Each event is a call of this machine's `handler`, with
+    /// the payload as its parameter; where `handler` is empty, `event_next` gives it. A second
+    /// subscription to the same text changes the first. They end with a restart of the machine.
+    31 => subscribe(topic: Text, policy: Word, depth: Word, handler: Text) -> Status;
+
+    /// Ends a subscription with what is queued for it, or says `NotFound`.
+    32 => unsubscribe(topic: Text) -> Status;
+
+    /// Takes the next event of the subscriptions without a handler, in the order in which they were
+    /// published, and returns the length of its payload; others run while it waits. `Deadline` if
+    /// none comes within `timeout_ms`, of which 0 doesn't wait and 0xFFFFFFFF waits for ever;
+    /// `NotFound` if there is no such subscription. Other calls are served only after this one.
+    33 => event_next(timeout_ms: Word) -> Status;
+
+    /// Writes the topic of the event that was taken, or that is being handled, to `into` and returns
+    /// its length, 64 at most.
+    34 => event_topic(into: Buffer) -> Status;
+
+    /// Copies the payload of that event from byte `offset` on to `into` and returns how many bytes
+    /// were copied.
+    35 => event_read(offset: Word, into: Buffer) -> Status;
+
+    /// How many events its subscription dropped between the one before and that one.
+    36 => event_dropped() -> Status;
+
+    /// How many events the subscription to `topic` has dropped in all.
+    37 => topic_dropped(topic: Text) -> Status;
 }
 
 #[cfg(test)]

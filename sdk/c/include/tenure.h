@@ -123,6 +123,51 @@ struct tenure_task {
 /* Queues a call and goes on. Returns the task's number or an error. */
 int tenure_queue(const struct tenure_task *task);
 
+/* ---- events: readings of the device's sensors, and what machines tell one another ----
+ *
+ * Topics are names with dots, "door.front". Those below "device" are what the device's peripherals
+ * say; what is published to "command.NAME" goes to the peripheral NAME. It takes grants to publish and
+ * to subscribe. Subscriptions end when the machine restarts: make them in `entry`. */
+
+/* Publishes an event of 2,048 bytes at most. Returns how many subscriptions have it in their queues. */
+int tenure_publish(const char *topic, const void *payload, size_t length);
+int tenure_publish_text(const char *topic, const char *text);
+
+/* What happens when a queue is full. */
+enum tenure_policy { TENURE_DROP_OLDEST, TENURE_DROP_NEWEST, TENURE_LATEST_ONLY };
+
+/* Subscribes to a topic, to all below one ("door.*") or to all ("*"), with a queue of `depth` events.
+ * Each event is a call of this machine's `handler`, with the payload as its parameter; if that is
+ * NULL, tenure_event_next gives it. */
+int tenure_subscribe(const char *topic, enum tenure_policy policy, uint32_t depth,
+                     const char *handler);
+int tenure_unsubscribe(const char *topic);
+
+/* How many events the subscription to a topic has dropped in all. */
+int tenure_topic_dropped(const char *topic);
+
+#define TENURE_TOPIC_BYTES 65
+#define TENURE_FOR_EVER 0xFFFFFFFFu
+
+struct tenure_event {
+    char topic[TENURE_TOPIC_BYTES];
+    /* What it says; to be freed. */
+    char *payload;
+    size_t length;
+    /* How many events were dropped between the one before and this one. */
+    int dropped;
+};
+
+/* Waits for the next event of the subscriptions without a handler. Returns 0, TENURE_DEADLINE if none
+ * came in time (with a timeout of 0, at once), or why there is none. */
+int tenure_event_next(struct tenure_event *event, uint32_t timeout_ms);
+
+/* Stores the topic of the event that is being handled. */
+int tenure_event_topic(char topic[TENURE_TOPIC_BYTES]);
+
+/* How many events were dropped between the one before and the one that is being handled. */
+int tenure_event_dropped(void);
+
 /* ---- keys and peers ---- */
 
 /* Stores this machine's public key. */

@@ -147,6 +147,49 @@ void tenure_host_abort(const char *message, uint32_t message_length);
 TENURE_IMPORT("fail")
 void tenure_host_fail(void);
 
+/* Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
+ * Returns how many subscriptions have it in their queues. Topics below `device` are the device's
+ * own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. */
+TENURE_IMPORT("publish")
+int32_t tenure_host_publish(const char *topic, uint32_t topic_length, const void *payload, uint32_t payload_length);
+
+/* Subscribes to `topic`, to all topics below one (`door.*`) or to all (`*`), with a queue of
+ * `depth` events. `policy` says what happens when it is full: 0 the oldest event is dropped, 1
+ * the new one, 2 only the latest is kept. Each event is a call of this machine's `handler`, with
+ * the payload as its parameter; where `handler` is empty, `event_next` gives it. A second
+ * subscription to the same text changes the first. They end with a restart of the machine. */
+TENURE_IMPORT("subscribe")
+int32_t tenure_host_subscribe(const char *topic, uint32_t topic_length, uint32_t policy, uint32_t depth, const char *handler, uint32_t handler_length);
+
+/* Ends a subscription with what is queued for it, or says `NotFound`. */
+TENURE_IMPORT("unsubscribe")
+int32_t tenure_host_unsubscribe(const char *topic, uint32_t topic_length);
+
+/* Takes the next event of the subscriptions without a handler, in the order in which they were
+ * published, and returns the length of its payload; others run while it waits. `Deadline` if
+ * none comes within `timeout_ms`, of which 0 doesn't wait and 0xFFFFFFFF waits for ever;
+ * `NotFound` if there is no such subscription. Other calls are served only after this one. */
+TENURE_IMPORT("event_next")
+int32_t tenure_host_event_next(uint32_t timeout_ms);
+
+/* Writes the topic of the event that was taken, or that is being handled, to `into` and returns
+ * its length, 64 at most. */
+TENURE_IMPORT("event_topic")
+int32_t tenure_host_event_topic(void *into, uint32_t into_capacity);
+
+/* Copies the payload of that event from byte `offset` on to `into` and returns how many bytes
+ * were copied. */
+TENURE_IMPORT("event_read")
+int32_t tenure_host_event_read(uint32_t offset, void *into, uint32_t into_capacity);
+
+/* How many events its subscription dropped between the one before and that one. */
+TENURE_IMPORT("event_dropped")
+int32_t tenure_host_event_dropped(void);
+
+/* How many events the subscription to `topic` has dropped in all. */
+TENURE_IMPORT("topic_dropped")
+int32_t tenure_host_topic_dropped(const char *topic, uint32_t topic_length);
+
 #undef TENURE_IMPORT
 
 #ifdef __cplusplus

@@ -149,6 +149,54 @@ int tenure_queue(const struct tenure_task *task) {
         text_length(task->on_failure), task->deadline_ms, task->retries);
 }
 
+int tenure_publish(const char *topic, const void *payload, size_t length) {
+    return tenure_host_publish(topic, text_length(topic), payload, (uint32_t)length);
+}
+
+int tenure_publish_text(const char *topic, const char *text) {
+    return tenure_publish(topic, text, text_length(text));
+}
+
+int tenure_subscribe(const char *topic, enum tenure_policy policy, uint32_t depth,
+                     const char *handler) {
+    return tenure_host_subscribe(topic, text_length(topic), policy, depth, handler,
+                                 text_length(handler));
+}
+
+int tenure_unsubscribe(const char *topic) {
+    return tenure_host_unsubscribe(topic, text_length(topic));
+}
+
+int tenure_topic_dropped(const char *topic) {
+    return tenure_host_topic_dropped(topic, text_length(topic));
+}
+
+int tenure_event_topic(char topic[TENURE_TOPIC_BYTES]) {
+    int32_t length = tenure_host_event_topic(topic, TENURE_TOPIC_BYTES - 1);
+    topic[length < 0 ? 0 : length] = 0;
+    return length < 0 ? length : 0;
+}
+
+int tenure_event_dropped(void) {
+    return tenure_host_event_dropped();
+}
+
+int tenure_event_next(struct tenure_event *event, uint32_t timeout_ms) {
+    *event = (struct tenure_event){0};
+    int32_t whole = tenure_host_event_next(timeout_ms);
+    if (whole < 0) {
+        return whole;
+    }
+    char *payload = malloc((size_t)whole + 1);
+    if (payload == NULL) {
+        return TENURE_FULL;
+    }
+    whole = tenure_host_event_read(0, payload, (uint32_t)whole);
+    event->payload = finish(payload, whole, &event->length);
+    event->dropped = tenure_host_event_dropped();
+    return tenure_event_topic(event->topic);
+}
+
 int tenure_public_key(uint8_t key[32]) {
     int32_t length = tenure_host_public_key(key, 32);
     return length < 0 ? length : 0;

@@ -203,6 +203,53 @@ mod machine {
         /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
         /// Its caller learns `Execution` and nothing else; why is for the log.
         pub fn fail();
+
+        /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
+        /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
+        /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it.
+        pub fn publish(
+            topic: *const u8,
+            topic_length: usize,
+            payload: *const u8,
+            payload_length: usize,
+        ) -> i32;
+
+        /// Subscribes to `topic`, to all topics below one (`door.*`) or to all (`*`), with a queue of
+        /// `depth` events. `policy` says what happens when it is full: 0 the oldest event is dropped, 1
+        /// the new one, 2 only the latest is kept. Each event is a call of this machine's `handler`, with
+        /// the payload as its parameter; where `handler` is empty, `event_next` gives it. A second
+        /// subscription to the same text changes the first. They end with a restart of the machine.
+        pub fn subscribe(
+            topic: *const u8,
+            topic_length: usize,
+            policy: u32,
+            depth: u32,
+            handler: *const u8,
+            handler_length: usize,
+        ) -> i32;
+
+        /// Ends a subscription with what is queued for it, or says `NotFound`.
+        pub fn unsubscribe(topic: *const u8, topic_length: usize) -> i32;
+
+        /// Takes the next event of the subscriptions without a handler, in the order in which they were
+        /// published, and returns the length of its payload; others run while it waits. `Deadline` if
+        /// none comes within `timeout_ms`, of which 0 doesn't wait and 0xFFFFFFFF waits for ever;
+        /// `NotFound` if there is no such subscription. Other calls are served only after this one.
+        pub fn event_next(timeout_ms: u32) -> i32;
+
+        /// Writes the topic of the event that was taken, or that is being handled, to `into` and returns
+        /// its length, 64 at most.
+        pub fn event_topic(into: *mut u8, into_capacity: usize) -> i32;
+
+        /// Copies the payload of that event from byte `offset` on to `into` and returns how many bytes
+        /// were copied.
+        pub fn event_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32;
+
+        /// How many events its subscription dropped between the one before and that one.
+        pub fn event_dropped() -> i32;
+
+        /// How many events the subscription to `topic` has dropped in all.
+        pub fn topic_dropped(topic: *const u8, topic_length: usize) -> i32;
     }
 }
 
@@ -339,5 +386,49 @@ mod elsewhere {
 
     pub unsafe fn fail() {
         panic!("`fail` is there only in a machine")
+    }
+
+    pub unsafe fn publish(
+        topic: *const u8,
+        topic_length: usize,
+        payload: *const u8,
+        payload_length: usize,
+    ) -> i32 {
+        panic!("`publish` is there only in a machine")
+    }
+
+    pub unsafe fn subscribe(
+        topic: *const u8,
+        topic_length: usize,
+        policy: u32,
+        depth: u32,
+        handler: *const u8,
+        handler_length: usize,
+    ) -> i32 {
+        panic!("`subscribe` is there only in a machine")
+    }
+
+    pub unsafe fn unsubscribe(topic: *const u8, topic_length: usize) -> i32 {
+        panic!("`unsubscribe` is there only in a machine")
+    }
+
+    pub unsafe fn event_next(timeout_ms: u32) -> i32 {
+        panic!("`event_next` is there only in a machine")
+    }
+
+    pub unsafe fn event_topic(into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`event_topic` is there only in a machine")
+    }
+
+    pub unsafe fn event_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        panic!("`event_read` is there only in a machine")
+    }
+
+    pub unsafe fn event_dropped() -> i32 {
+        panic!("`event_dropped` is there only in a machine")
+    }
+
+    pub unsafe fn topic_dropped(topic: *const u8, topic_length: usize) -> i32 {
+        panic!("`topic_dropped` is there only in a machine")
     }
 }

@@ -19,7 +19,7 @@
 //! ```
 //!
 //! Between calls a machine keeps its memory, and after a loss of power its [`tree`] alone. While it
-//! waits ([`call`], [`sleep`], [`resolve`]) other machines run. A function that returns an error makes
+//! waits ([`call`], [`sleep`], [`events::next`], [`resolve`]) other machines run. A function that returns an error makes
 //! its call fail; its machine goes on. A panic does too, but stops the machine. Why goes to the log:
 //! the caller learns nothing of it.
 //!
@@ -30,6 +30,7 @@
 extern crate alloc;
 
 mod calls;
+pub mod events;
 mod export;
 #[cfg(any(target_arch = "wasm32", test))]
 mod heap;

@@ -71,7 +71,7 @@ impl Device {
         let mut store = Store::new(&engine, world);
         store.limiter(|world| &mut world.limits);
         let mut linker = Linker::new(&engine);
-        for (number, call) in TABLE.iter().enumerate() {
+        for call in TABLE {
             let value_type = |wasm_type| match wasm_type {
                 WasmType::I32 => ValType::I32,
                 WasmType::I64 => ValType::I64,
@@ -81,7 +81,7 @@ impl Device {
                 call.wasm_result().map(value_type),
             );
             let function = Func::new(&mut store, signature, move |caller, slots, results| {
-                serve(caller, number as u16, slots, results)
+                serve(caller, call.number, slots, results)
             });
             linker.define("tenure", call.name, function).unwrap();
         }

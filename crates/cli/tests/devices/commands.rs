@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 13] = [
+const COMMANDS: [&str; 14] = [
     "new",
     "build",
     "run",
@@ -19,6 +19,7 @@ const COMMANDS: [&str; 13] = [
     "call",
     "tree",
     "log",
+    "events",
     "key",
     "completions",
 ];

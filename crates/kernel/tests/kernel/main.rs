@@ -3,6 +3,7 @@
 mod authority;
 mod budgets;
 mod calls;
+mod events;
 mod faults;
 mod hostile;
 mod keeping;

@@ -13,7 +13,9 @@ use tenure_store::{Store, ValueKind};
 use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, VerifyingKey};
+use tenure_wire::{
+    Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, TopicPattern, VerifyingKey,
+};
 
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
@@ -40,6 +42,13 @@ const PRELUDE: &str = r#"
   (import "tenure" "peers" (func $peers (param i32 i32 i32) (result i32)))
   (import "tenure" "abort" (func $abort (param i32 i32)))
   (import "tenure" "fail" (func $fail))
+  (import "tenure" "publish" (func $publish (param i32 i32 i32 i32) (result i32)))
+  (import "tenure" "subscribe" (func $subscribe (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "tenure" "unsubscribe" (func $unsubscribe (param i32 i32) (result i32)))
+  (import "tenure" "event_next" (func $event_next (param i32) (result i32)))
+  (import "tenure" "event_topic" (func $event_topic (param i32 i32) (result i32)))
+  (import "tenure" "event_read" (func $event_read (param i32 i32 i32) (result i32)))
+  (import "tenure" "event_dropped" (func $event_dropped (result i32)))
   (memory (export "memory") 1)
   ;; Replies with the parameter as it came.
   (func $echo (local $length i32)
@@ -129,7 +138,7 @@ impl Device {
         self.try_install(machine, body, 1, Budget::default()).unwrap()
     }
 
-    /// With the right to call and to be called by anybody.
+    /// With the right to call and to be called by anybody, to all topics, and to the lamp.
     pub(crate) fn try_install(
         &mut self,
         machine: &str,
@@ -138,8 +147,14 @@ impl Device {
         budget: Budget,
     ) -> Result<MachineId, InstallError> {
         let anybody = vec![PeerPattern::Any];
-        let grants =
-            Capabilities { calls: anybody.clone(), callers: anybody, ..Capabilities::default() };
+        let grants = Capabilities {
+            calls: anybody.clone(),
+            callers: anybody,
+            publish: vec![TopicPattern::All],
+            subscribe: vec![TopicPattern::All],
+            peripherals: vec![name("lamp")],
+            ..Capabilities::default()
+        };
         self.install_granted(machine, body, placement, budget, &grants)
     }
 
