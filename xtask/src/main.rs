@@ -12,6 +12,7 @@ mod demo;
 mod files;
 mod fuzz;
 mod generate;
+mod link;
 mod measurement;
 mod paint;
 mod process;
@@ -46,6 +47,7 @@ enum Verb {
     Generate(GenerateArguments),
     Bench(bench::Arguments),
     Board(board::Arguments),
+    Link(link::Arguments),
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),
     Sim(sim::Arguments),
@@ -79,6 +81,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),
         Verb::Board(arguments) => board::run(&arguments, root),
+        Verb::Link(arguments) => link::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),
         Verb::Fuzz(arguments) => fuzz::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),

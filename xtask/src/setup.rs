@@ -45,6 +45,10 @@ const EMULATORS: [&str; 4] =
 pub(crate) const TESTS: [Need; 6] =
     [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::Emulators, Need::Valgrind];
 
+/// What the tests need that run without the slow checks: guests, and emulated boards.
+pub(crate) const QUICK_TESTS: [Need; 5] =
+    [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::Emulators];
+
 pub(crate) fn run(_: &Arguments) -> Result<()> {
     ensure(&TESTS)?;
     println!("Nothing is missing.");

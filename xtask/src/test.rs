@@ -19,8 +19,7 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
-    let needs: &[Need] =
-        if arguments.quick { &[Need::Lints, Need::Wasm, Need::Clang] } else { &setup::TESTS };
+    let needs: &[Need] = if arguments.quick { &setup::QUICK_TESTS } else { &setup::TESTS };
     setup::ensure(needs)?;
     let mut report = Report::default();
     check::quick_steps(&mut report, root, false);

@@ -4,22 +4,31 @@ use core::cell::UnsafeCell;
 use core::ptr::NonNull;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
+use virtio_drivers::transport::DeviceType;
 use virtio_drivers::transport::mmio::{MmioTransport, VirtIOHeader};
-use virtio_drivers::transport::{DeviceType, Transport as _};
 use virtio_drivers::{BufferDirection, Hal, PAGE_SIZE, PhysAddr};
 
 const FIRST: usize = 0x1000_1000;
 const STEP: usize = 0x1000;
 const COUNT: usize = 8;
 
+/// The offset of the register that says what a device is.
+const DEVICE_ID: usize = 8;
+
 /// The first device of `wanted`'s type, with the number of its interrupt.
 pub(crate) fn find(wanted: DeviceType) -> Option<(MmioTransport<'static>, u32)> {
     (0..COUNT).find_map(|index| {
-        let header = NonNull::new((FIRST + index * STEP) as *mut VirtIOHeader)?;
-        // SAFETY: the machine has a virtio transport at each of these places, for good. Each is used
-        // once: a device that was found is kept by its driver.
+        let place = FIRST + index * STEP;
+        // A transport that is dropped resets its device: none is made for a device not wanted.
+        // SAFETY: the machine has a virtio transport at each of these places, for good.
+        let kind = unsafe { ((place + DEVICE_ID) as *const u32).read_volatile() };
+        if kind != wanted as u32 {
+            return None;
+        }
+        let header = NonNull::new(place as *mut VirtIOHeader)?;
+        // SAFETY: as above. Each is used once: the driver that it is handed to keeps it.
         let transport = unsafe { MmioTransport::new(header, STEP) }.ok()?;
-        (transport.device_type() == wanted).then_some((transport, index as u32 + 1))
+        Some((transport, index as u32 + 1))
     })
 }
 

@@ -186,8 +186,9 @@ impl Process {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) => {
+                    // A board's console has words for people.
                     let value: Value = serde_json::from_str(&line)
-                        .unwrap_or_else(|error| panic!("{error}: {line}"));
+                        .unwrap_or_else(|_| serde_json::json!({ "words": line }));
                     if wanted(&value) {
                         return value;
                     }
@@ -202,6 +203,14 @@ impl Process {
                 }
             }
         }
+    }
+
+    /// Waits until a board's console shows a line that contains `text`; gives the line.
+    pub(crate) fn wait_for_words(&mut self, text: &str) -> String {
+        let line = self.wait_for(text, |line| {
+            line["words"].as_str().is_some_and(|words| words.contains(text))
+        });
+        line["words"].as_str().unwrap().to_string()
     }
 
     pub(crate) fn wait_for_event(&mut self, event: &str) -> Value {

@@ -17,7 +17,7 @@ const NO_ANSWER: Duration = Duration::from_secs(2);
 
 /// Calls `counter add` on a device again and again until one call isn't answered; tells the count
 /// after each that is.
-fn write_until_killed(user: &User, device: &Process) -> (Receiver<u32>, JoinHandle<()>) {
+pub(crate) fn write_until_killed(user: &User, device: &Process) -> (Receiver<u32>, JoinHandle<()>) {
     let (home, address) = (Home::at(user.home()), device.socket_address());
     let (sender, acknowledged) = channel();
     let writer = std::thread::spawn(move || {
@@ -39,7 +39,7 @@ fn key_of_counter(client: &mut Client, address: std::net::SocketAddr) -> PublicK
 }
 
 /// Who the device and its machines are.
-fn identity(user: &User, device: &Process) -> (Value, Vec<Value>) {
+pub(crate) fn identity(user: &User, device: &Process) -> (Value, Vec<Value>) {
     let keys = user.json(&["key", "--device", &device.address]);
     let list = user.json(&["list", "--device", &device.address]);
     let machines = list["machines"].as_array().unwrap().iter();

@@ -1,6 +1,7 @@
 //! Devices, a hub and the command `tenure` as real processes on loopback.
 
 mod addresses;
+mod boards;
 mod commands;
 mod faults;
 mod flash;

@@ -1,0 +1,152 @@
+//! Emulated boards without an operating system, beside Linux devices.
+
+use std::net::UdpSocket;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+use crate::harness::{Chance, Process, User, by, on};
+use crate::kill::{identity, write_until_killed};
+
+/// The developer's command, and the firmware that it has built.
+struct Tools {
+    xtask: PathBuf,
+    firmware: PathBuf,
+}
+
+fn tools() -> &'static Tools {
+    static BUILT: OnceLock<Tools> = OnceLock::new();
+    BUILT.get_or_init(|| {
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let output = Command::new("cargo")
+            .args(["run", "--quiet", "--package", "xtask", "--"])
+            .args(["board", "qemu-riscv32", "--build-only"])
+            .current_dir(here.join("../.."))
+            .output()
+            .unwrap();
+        let error = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "the firmware can't be built: {error}");
+        let firmware = String::from_utf8(output.stdout).unwrap();
+        let tenure = Path::new(env!("CARGO_BIN_EXE_tenure"));
+        Tools {
+            xtask: tenure.with_file_name("xtask"),
+            firmware: firmware.lines().last().unwrap().into(),
+        }
+    })
+}
+
+fn xtask(user: &User, arguments: &[&str]) -> Command {
+    let mut command = Command::new(&tools().xtask);
+    // Where cargo found the tests isn't where the command comes from.
+    command.args(arguments).current_dir(user.path("")).env_remove("CARGO_MANIFEST_DIR");
+    command
+}
+
+/// The device `name` on the emulated board; `place` says where it is plugged in.
+fn boot(user: &User, name: &str, hub: Option<&Process>, place: &[&str]) -> Process {
+    let keys = user.json(&["key", "--own"]);
+    let key = |which: &str| keys[which].as_str().unwrap().to_string();
+    let owner = key("owner_signing_key") + "/" + &key("owner_machine_key");
+    let firmware = tools().firmware.to_str().unwrap();
+    let mut arguments = vec!["board", "qemu-riscv32", "--firmware", firmware, "--data", name];
+    arguments.extend(["--owner", &owner]);
+    hub.iter().for_each(|hub| arguments.extend(["--hub", &hub.address]));
+    let mut device = Process::spawn(xtask(user, &[&arguments[..], place].concat()));
+    device.wait_for_words("listens on");
+    device
+}
+
+/// One that can be reached at `address`, enrolled.
+fn device_at(user: &User, name: &str, hub: Option<&Process>, address: &str) -> Process {
+    let mut device = boot(user, name, hub, &["--listen", address]);
+    device.address = address.to_string();
+    user.ok(&["enrol", address]);
+    if hub.is_some() {
+        device.wait_for_words("the hub lists this device");
+    }
+    device
+}
+
+/// An address that nobody listens at.
+fn free_address() -> String {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[test]
+fn board_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
+    let user = User::new();
+    let mut chance = Chance::new();
+    let address = free_address();
+    let mut device = device_at(&user, "attic", None, &address);
+    user.install(&device, &["counter", "thermostat", "crasher", "spinner"]);
+    assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
+    let trap = user.call_error(on(&device), &["crasher", "out_of_bounds"]);
+    assert!(trap.contains("execution"), "{trap}");
+    device.wait_for_words("out of bounds");
+    let before = identity(&user, &device);
+    for _ in 0..3 {
+        let (acknowledged, writer) = write_until_killed(&user, &device);
+        for _ in 0..1 + chance.below(30) {
+            acknowledged.recv_timeout(Duration::from_secs(60)).unwrap();
+        }
+        device.kill();
+        writer.join().unwrap();
+        let last = acknowledged.try_iter().last();
+        device = boot(&user, "attic", None, &["--listen", &address]);
+        device.address = address.clone();
+        let kept: u32 = user.call(on(&device), &["counter", "value"]).parse().unwrap();
+        if let Some(last) = last {
+            assert!(kept == last || kept == last + 1, "acknowledged {last}, kept {kept}");
+        }
+        assert_eq!(identity(&user, &device), before);
+        assert_eq!(user.call(on(&device), &["thermostat", "read"]), "18.0");
+    }
+}
+
+/// The address on this computer of what the link carries as `station`.
+fn place_of(link: &mut Process, station: &str) -> String {
+    let line = link.wait_for_words(&format!("{station}:7370 is at "));
+    line.rsplit(' ').next().unwrap().to_string()
+}
+
+#[test]
+fn two_boards_and_a_linux_device_call_each_other_by_name_over_a_bad_link() {
+    let user = User::new();
+    let mut link = Process::spawn(xtask(&user, &["link", "--lose", "50", "--reorder", "50"]));
+    let carries = link.wait_for_words("link carries frames at ");
+    let at = carries.rsplit(' ').next().unwrap();
+    let mut hub = user.hub();
+    let plugged = |name: &str, station: &str, link: &mut Process| {
+        let network = ["--gateway", "10.1.0.1", "--address", &format!("{station}/24")];
+        let mut device = boot(&user, name, Some(&hub), &[&network[..], &["--link", at]].concat());
+        device.address = place_of(link, station);
+        user.ok(&["enrol", &device.address]);
+        device.wait_for_words("the hub lists this device");
+        device
+    };
+    let attic = plugged("attic", "10.1.0.5", &mut link);
+    let cellar = plugged("cellar", "10.1.0.6", &mut link);
+    let shed = user.device("shed", Some(&hub));
+    let devices = [("attic", &attic), ("cellar", &cellar), ("shed", &shed)];
+    for (degrees, (name, device)) in devices.iter().enumerate() {
+        user.install(device, &["thermostat", "probe"]);
+        hub.wait_until_listed(name, 2);
+        user.call(on(device), &["thermostat", "set", &format!("1{degrees}")]);
+    }
+    for (_, from) in devices {
+        for (degrees, (to, _)) in devices.iter().enumerate() {
+            let asked = format!("thermostat@{to} read");
+            let answer = user.call(on(from), &["probe", "call", &asked]);
+            assert_eq!(answer, format!("1{degrees}.0"), "{asked}");
+        }
+    }
+    // A caller that waits out a device's absence finds it again where it was.
+    attic.kill();
+    let network = ["--gateway", "10.1.0.1", "--address", "10.1.0.5/24", "--link", at];
+    let mut attic = boot(&user, "attic", Some(&hub), &network);
+    attic.wait_for_words("the hub lists this device");
+    assert_eq!(user.call(by(&hub), &["thermostat@attic", "read"]), "10.0");
+    let answer = user.call(on(&cellar), &["probe", "call", "thermostat@attic read"]);
+    assert_eq!(answer, "10.0");
+}
