@@ -24,7 +24,7 @@ const HELP: &str = "\
 Usage: tenure-bench-cipher [--json] [TARGET]...
 
 Prints the speed of tenure-cipher and its peers: times (host), instruction counts under QEMU
-(riscv32, thumbv7m, thumbv6m), cycles estimated by a timing model (ri5cy-model),
+(riscv32, riscv32+zbb for everything built with Zbb, thumbv7m, thumbv6m), cycles estimated by a timing model (ri5cy-model),
 and whether times on the host tell secrets apart (timing).
 Without a target: all of them.
 
@@ -33,7 +33,8 @@ Without a target: all of them.
 Example: cargo run --release -- --json riscv32
 ";
 
-const TARGETS: [&str; 6] = ["host", "timing", "riscv32", "thumbv7m", "thumbv6m", "ri5cy-model"];
+const TARGETS: [&str; 7] =
+    ["host", "timing", "riscv32", "riscv32+zbb", "thumbv7m", "thumbv6m", "ri5cy-model"];
 
 fn main() -> ExitCode {
     Program { help: HELP, targets: &TARGETS }.run(|target, rows| match target {
@@ -46,6 +47,7 @@ fn main() -> ExitCode {
             Ok(())
         }
         "riscv32" => qemu::measure(Machine::Riscv32, rows),
+        "riscv32+zbb" => qemu::measure(Machine::Riscv32Zbb, rows),
         "thumbv7m" => qemu::measure(Machine::Thumbv7m, rows),
         "thumbv6m" => qemu::measure(Machine::Thumbv6m, rows),
         _ => cluster::measure(rows),

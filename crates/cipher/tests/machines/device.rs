@@ -8,6 +8,8 @@ use std::process::{Command, Stdio};
 pub(crate) enum Machine {
     /// RV32IMAC with Zbb, QEMU's `virt`.
     Riscv32,
+    /// The same, with everything built for Zbb.
+    Riscv32Zbb,
     /// ARMv7-M, `mps2-an385`.
     Thumbv7m,
     /// ARMv6-M code on the same.
@@ -32,6 +34,7 @@ impl Machine {
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Riscv32 => "riscv32",
+            Self::Riscv32Zbb => "riscv32+zbb",
             Self::Thumbv7m => "thumbv7m",
             Self::Thumbv6m => "thumbv6m",
             Self::Aarch64 => "aarch64",
@@ -41,7 +44,7 @@ impl Machine {
 
     fn target(self) -> &'static str {
         match self {
-            Self::Riscv32 => "riscv32imac-unknown-none-elf",
+            Self::Riscv32 | Self::Riscv32Zbb => "riscv32imac-unknown-none-elf",
             Self::Thumbv7m => "thumbv7m-none-eabi",
             Self::Thumbv6m => "thumbv6m-none-eabi",
             Self::Aarch64 => "aarch64-unknown-none",
@@ -51,7 +54,7 @@ impl Machine {
 
     fn qemu(self) -> (&'static str, &'static [&'static str]) {
         match self {
-            Self::Riscv32 => (
+            Self::Riscv32 | Self::Riscv32Zbb => (
                 "qemu-system-riscv32",
                 &[
                     "-M",
@@ -93,7 +96,12 @@ impl Machine {
         let target = self.target();
         let mut command = toolchain(target)?;
         command.current_dir(&folder).arg("--target").arg(target);
-        command.arg("--target-dir").arg(target_folder);
+        // What is built with other flags stays apart.
+        let target_folder = target_folder.join(self.name());
+        command.arg("--target-dir").arg(&target_folder);
+        if self == Self::Riscv32Zbb {
+            command.env("RUSTFLAGS", "-Ctarget-feature=+zbb");
+        }
         if peers {
             command.args(["--features", "peers"]);
         }

@@ -51,6 +51,12 @@ fn riscv_backends_agree_with_the_portable_one_under_qemu() {
     check_under_qemu(Machine::Riscv32, &["rv32im", "rv32+zbb", "rv32+zbb-small-loop"]);
 }
 
+/// The backend chosen by target feature.
+#[test]
+fn riscv_build_for_zbb_agrees_with_the_portable_one_under_qemu() {
+    check_under_qemu(Machine::Riscv32Zbb, &["portable", "rv32+zbb"]);
+}
+
 #[test]
 fn armv7m_backend_agrees_with_the_portable_one_under_qemu() {
     check_under_qemu(Machine::Thumbv7m, &["armv7m"]);

