@@ -26,7 +26,7 @@ pub(crate) fn build(machine: Machine) -> Result<PathBuf, String> {
     machine.build(&folder.join("cipher-machines"), true).map_err(|error| explain(machine, error))
 }
 
-fn explain(machine: Machine, error: Missing) -> String {
+pub(crate) fn explain(machine: Machine, error: Missing) -> String {
     match error {
         Missing::Tool(tool) => format!("{} needs {tool}", machine.name()),
         Missing::Build(error) => error,

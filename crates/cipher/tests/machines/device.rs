@@ -105,8 +105,10 @@ impl Machine {
         if peers {
             command.args(["--features", "peers"]);
         }
-        if self == Self::Riscv32 {
-            command.args(["--features", "harts"]);
+        match self {
+            Self::Riscv32 => drop(command.args(["--features", "harts"])),
+            Self::Thumbv7m | Self::Thumbv6m => drop(command.args(["--features", "trace"])),
+            Self::Riscv32Zbb | Self::Aarch64 | Self::Riscv64 => {}
         }
         let output = command.output().map_err(|error| Missing::Build(error.to_string()))?;
         if !output.status.success() {
@@ -147,6 +149,32 @@ impl Machine {
         let printed = [output.stdout, output.stderr].concat();
         Ok((String::from_utf8_lossy(&printed).into_owned(), output.status.success()))
     }
+}
+
+/// Runs an image on Arm's board and has QEMU write down each instruction's address.
+pub(crate) fn trace(image: &Path) -> Result<String, Missing> {
+    let (qemu, arguments) = Machine::Thumbv7m.qemu();
+    let log = image.with_extension("trace");
+    // The newer form, then that of QEMU before 8.1.
+    for one_by_one in [&["-accel", "tcg,one-insn-per-tb=on"][..], &["-singlestep"]] {
+        let output = Command::new("timeout")
+            .args(["120", qemu])
+            .args(arguments)
+            .args(one_by_one)
+            .args(["-d", "exec,nochain", "-nographic", "-monitor", "none", "-D"])
+            .arg(&log)
+            .arg("-kernel")
+            .arg(image)
+            .stdin(Stdio::null())
+            .output()
+            .map_err(|_| Missing::Tool(qemu.into()))?;
+        if output.status.success() {
+            let text = std::fs::read_to_string(&log);
+            let _ = std::fs::remove_file(&log);
+            return text.map_err(|error| Missing::Build(error.to_string()));
+        }
+    }
+    Err(Missing::Tool(format!("a {qemu} that writes traces (Debian: qemu-system-arm)")))
 }
 
 /// The image's crate: this file serves the tests of `crates/cipher` and its benchmark.

@@ -7,11 +7,13 @@ use std::path::{Path, PathBuf};
 use tenure_cipher::backend::{Backend, portable::Portable};
 use tenure_cipher::{Form, Ietf};
 
+use cortex::{Core, Trace};
 use device::{Machine, Missing};
 use elf::Image;
 use numbers::Numbers;
 use pulp::{Job, fork_join, stream};
 
+mod cortex;
 mod device;
 mod elf;
 #[path = "../numbers/mod.rs"]
@@ -75,6 +77,39 @@ fn neon_backend_agrees_with_the_portable_one_under_qemu() {
 #[test]
 fn rv64_backends_agree_with_the_portable_one_under_qemu() {
     check_under_qemu(Machine::Riscv64, &["rv64im", "rv64+zbb", "rv64+zbb-small-loop"]);
+}
+
+/// Cycles a byte by the timing model: estimates, and upper bounds of them.
+#[test]
+fn cortex_m_cycles_stay_what_the_documents_say() {
+    for (machine, core, chacha20, poly1305) in [
+        (Machine::Thumbv6m, Core::M0Plus, 35.0, 38.4),
+        (Machine::Thumbv7m, Core::M3, 15.2, 10.4),
+        (Machine::Thumbv7m, Core::M4, 15.2, 4.2),
+    ] {
+        let Some(image) = build(machine) else { continue };
+        let image = image.with_file_name("tenure-cipher-trace");
+        let log = match device::trace(&image) {
+            Ok(log) => log,
+            Err(Missing::Tool(tool)) => {
+                eprintln!("skipped: the trace needs {tool}");
+                continue;
+            }
+            Err(Missing::Build(error)) => panic!("{error}"),
+        };
+        let trace = Trace::parse(&image, &log).unwrap();
+        for (function, bound) in [("trace_chacha20", chacha20), ("trace_poly1305", poly1305)] {
+            let (instructions, cycles) = trace.cost(function, core).unwrap();
+            let per_byte = |count: u64| count as f64 / cortex::LEN as f64;
+            println!(
+                "{} {function}: {:.2} cycles, {:.2} instructions a byte",
+                core.name(),
+                per_byte(cycles),
+                per_byte(instructions)
+            );
+            assert!(per_byte(cycles) <= bound, "{} {function}", core.name());
+        }
+    }
 }
 
 /// Instruction caches are small. RV32IM cannot come down to 384 bytes, and the fastest loop for Zbb
