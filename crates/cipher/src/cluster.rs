@@ -56,6 +56,11 @@ impl<'a> Transfer<'a> {
         self.to.copy_from_slice(self.from);
     }
 
+    /// Where it would go from and to, and how many bytes, to decide who does it.
+    pub fn raw(&self) -> (*const u8, *const u8, usize) {
+        (self.from.as_ptr(), self.to.as_ptr(), self.to.len())
+    }
+
     /// Source, destination and length, for an engine.
     pub fn into_raw(self) -> (*const u8, *mut u8, usize) {
         (self.from.as_ptr(), self.to.as_mut_ptr(), self.to.len())

@@ -1,7 +1,7 @@
 //! The cluster of a GAP8 and its DMA engine, through the PMSIS interface of the GAP SDK.
 //!
 //! PMSIS' functions are `static inline`, so a C file of the program has to give them names:
-//! `docs/cipher-backend.md` has it. Built for `riscv32imc`, never run on the chip.
+//! `gap8/tenure_gap8.c`. Run on a model of the core with a stand-in for PMSIS; never on the chip.
 #![allow(unsafe_code)]
 
 use core::ffi::c_void;
@@ -13,11 +13,14 @@ unsafe extern "C" {
     fn tenure_gap8_fork(cores: u32, entry: extern "C" fn(*mut c_void), argument: *mut c_void);
     /// `pi_core_id`.
     fn tenure_gap8_core() -> u32;
-    /// `pi_cl_dma_memcpy` with direction EXT2LOC if `inward` is not 0; the number to wait for.
+    /// `pi_cl_dma_memcpy` of at most [`LEN_MAX`] bytes, with direction EXT2LOC if `inward` is not 0; the number to wait for.
     fn tenure_gap8_copy(to: *mut u8, from: *const u8, len: u32, inward: u32) -> u32;
     /// `pi_cl_dma_wait`.
     fn tenure_gap8_wait(number: u32);
 }
+
+/// PMSIS counts the bytes of a transfer in 16 bits.
+const LEN_MAX: usize = u16::MAX as usize;
 
 /// Where the cluster's own memory, L1, starts (GAP8 memory map).
 const L1: core::ops::Range<usize> = 0x1000_0000..0x1001_0000;
@@ -72,12 +75,20 @@ extern "C" fn entry<T: Send, W: Fn(&mut T) + Sync>(task: *mut c_void) {
 impl Dma for Gap8 {
     fn overlap(&mut self, transfers: [Option<Transfer<'_>>; 2], work: impl FnOnce()) {
         let numbers = transfers.map(|transfer| {
-            transfer.map(|transfer| {
-                let (from, to, len) = transfer.into_raw();
-                let inward = u32::from(L1.contains(&to.addr()));
-                // SAFETY: both buffers are borrowed until this function returns, after the waits.
-                unsafe { tenure_gap8_copy(to, from, len as u32, inward) }
-            })
+            let transfer = transfer?;
+            let (from, to, len) = transfer.raw();
+            let inward = match (L1.contains(&from.addr()), L1.contains(&to.addr())) {
+                (false, true) if len <= LEN_MAX => 1,
+                (true, false) if len <= LEN_MAX => 0,
+                // The engine moves between near and far memory, and so much at a time.
+                _ => {
+                    transfer.by_core();
+                    return None;
+                }
+            };
+            let (from, to, len) = transfer.into_raw();
+            // SAFETY: both buffers are borrowed until this function returns, after the waits.
+            Some(unsafe { tenure_gap8_copy(to, from, len as u32, inward) })
         });
         work();
         for number in numbers.into_iter().flatten() {

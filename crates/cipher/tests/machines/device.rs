@@ -15,8 +15,10 @@ pub(crate) enum Machine {
     /// ARMv6-M code on the same.
     Thumbv6m,
     /// AArch64, a Linux process.
+    #[allow(dead_code, reason = "the benchmark counts nothing there")]
     Aarch64,
     /// RV64IMAC with Zbb, a Linux process.
+    #[allow(dead_code, reason = "the benchmark counts nothing there")]
     Riscv64,
 }
 
@@ -92,29 +94,19 @@ impl Machine {
 
     /// Builds the image, into a folder under `target_folder`; with RustCrypto's ciphers if `peers`.
     pub(crate) fn build(self, target_folder: &Path, peers: bool) -> Result<PathBuf, Missing> {
-        let folder = device_folder();
-        let target = self.target();
-        let mut command = toolchain(target)?;
-        command.current_dir(&folder).arg("--target").arg(target);
-        // What is built with other flags stays apart.
-        let target_folder = target_folder.join(self.name());
-        command.arg("--target-dir").arg(&target_folder);
-        if self == Self::Riscv32Zbb {
-            command.env("RUSTFLAGS", "-Ctarget-feature=+zbb");
-        }
-        if peers {
-            command.args(["--features", "peers"]);
-        }
+        let mut features = if peers { vec!["peers"] } else { Vec::new() };
+        let mut flags = "";
         match self {
-            Self::Riscv32 => drop(command.args(["--features", "harts"])),
-            Self::Thumbv7m | Self::Thumbv6m => drop(command.args(["--features", "trace"])),
-            Self::Riscv32Zbb | Self::Aarch64 | Self::Riscv64 => {}
+            Self::Riscv32 => features.push("harts"),
+            Self::Riscv32Zbb => flags = "-Ctarget-feature=+zbb",
+            Self::Thumbv7m | Self::Thumbv6m => features.push("trace"),
+            Self::Aarch64 | Self::Riscv64 => {}
         }
-        let output = command.output().map_err(|error| Missing::Build(error.to_string()))?;
-        if !output.status.success() {
-            return Err(Missing::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
-        }
-        Ok(target_folder.join(target).join("release/tenure-cipher-device"))
+        let mut command = toolchain(self.target())?;
+        command.env("RUSTFLAGS", flags);
+        // What is built with other flags stays apart.
+        let folder = build(command, self.target(), &features, &target_folder.join(self.name()))?;
+        Ok(folder.join("tenure-cipher-device"))
     }
 
     /// Runs an image, an instruction a nanosecond; what it printed, and whether it ended well.
@@ -149,6 +141,33 @@ impl Machine {
         let printed = [output.stdout, output.stderr].concat();
         Ok((String::from_utf8_lossy(&printed).into_owned(), output.status.success()))
     }
+}
+
+/// Builds the image that has a stand-in for GAP8's runtime, with this clang.
+#[allow(dead_code, reason = "not for the benchmark")]
+pub(crate) fn build_gap8(target_folder: &Path, clang: &Path) -> Result<PathBuf, Missing> {
+    let target = Machine::Riscv32.target();
+    let mut command = toolchain(target)?;
+    command.env("RUSTFLAGS", "--cfg tenure_xpulp").env("CLANG", clang);
+    command.args(["--bin", "tenure-cipher-gap8"]);
+    let folder = build(command, target, &["gap8"], &target_folder.join("gap8"))?;
+    Ok(folder.join("tenure-cipher-gap8"))
+}
+
+/// Runs a build of the image's crate; where its programs are.
+fn build(
+    mut command: Command,
+    target: &str,
+    features: &[&str],
+    target_folder: &Path,
+) -> Result<PathBuf, Missing> {
+    command.current_dir(device_folder()).arg("--target").arg(target);
+    command.arg("--target-dir").arg(target_folder).args(["--features", &features.join(",")]);
+    let output = command.output().map_err(|error| Missing::Build(error.to_string()))?;
+    if !output.status.success() {
+        return Err(Missing::Build(String::from_utf8_lossy(&output.stderr).into_owned()));
+    }
+    Ok(target_folder.join(target).join("release"))
 }
 
 /// Runs an image on Arm's board and has QEMU write down each instruction's address.
@@ -196,7 +215,7 @@ fn toolchain(target: &str) -> Result<Command, Missing> {
         }
     }
     let sources = Path::new("/usr/lib/rustlib/src").exists() || Path::new("/usr/src").exists();
-    let linker = linker();
+    let linker = newest("ld.lld");
     let (true, Some(linker)) = (sources && Path::new("/usr/bin/cargo").exists(), linker) else {
         return Err(Missing::Tool(format!(
             "the target {target}: `rustup target add {target}`, or Debian's rustc-web, cargo-web, \
@@ -221,9 +240,9 @@ fn clean(command: &mut Command) {
     command.env_remove("CARGO_ENCODED_RUSTFLAGS").env_remove("RUSTC_WRAPPER");
 }
 
-/// LLD under any of Debian's names.
-fn linker() -> Option<PathBuf> {
-    let mut names = vec!["ld.lld".to_string()];
-    names.extend((14..40).rev().map(|version| format!("ld.lld-{version}")));
+/// A tool of LLVM under any of Debian's names.
+pub(crate) fn newest(tool: &str) -> Option<PathBuf> {
+    let mut names = vec![tool.to_string()];
+    names.extend((14..40).rev().map(|version| format!("{tool}-{version}")));
     names.into_iter().map(|name| Path::new("/usr/bin").join(name)).find(|path| path.exists())
 }

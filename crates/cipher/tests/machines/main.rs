@@ -5,13 +5,14 @@
 use std::path::{Path, PathBuf};
 
 use tenure_cipher::backend::{Backend, portable::Portable};
-use tenure_cipher::{Form, Ietf};
+use tenure_cipher::{ChaCha20, Form, Ietf};
 
 use cortex::{Core, Trace};
 use device::{Machine, Missing};
 use elf::Image;
 use numbers::Numbers;
 use pulp::{Job, fork_join, stream};
+use ri5cy::Memory;
 
 mod cortex;
 mod device;
@@ -77,6 +78,47 @@ fn neon_backend_agrees_with_the_portable_one_under_qemu() {
 #[test]
 fn rv64_backends_agree_with_the_portable_one_under_qemu() {
     check_under_qemu(Machine::Riscv64, &["rv64im", "rv64+zbb", "rv64+zbb-small-loop"]);
+}
+
+/// `gap8.rs` and `tenure_gap8.c` with a stand-in for the GAP SDK's runtime.
+#[test]
+fn gap8_interface_streams_through_the_engine_on_the_model() {
+    let Some(clang) = device::newest("clang") else {
+        eprintln!("skipped: the interface to GAP8 needs a clang");
+        return;
+    };
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines");
+    let image = match device::build_gap8(&folder, &clang) {
+        Ok(image) => Image::parse(&std::fs::read(image).unwrap()).unwrap(),
+        Err(Missing::Tool(tool)) => return eprintln!("skipped: GAP8 needs {tool}"),
+        Err(Missing::Build(error)) => panic!("{error}"),
+    };
+    let mut numbers = Numbers::new(3);
+    let (key, text) = (numbers.bytes(32), numbers.bytes(5 * 1024 + 77));
+    let mut memory = Memory::new(16 << 20);
+    for (address, bytes) in &image.segments {
+        memory.at(*address, bytes.len()).copy_from_slice(bytes);
+    }
+    let [key_at, from, to, stack] = [1, 2, 3, 8].map(|mib| Memory::BASE + (mib << 20));
+    memory.at(key_at, 32).copy_from_slice(&key);
+    memory.at(from, text.len()).copy_from_slice(&text);
+    let function = image.address("gap8_stream").unwrap();
+    let arguments = [key_at, from, to, text.len() as u32];
+    let mut core = ri5cy::Core::calling(function, &arguments, stack);
+    while core.pc != ri5cy::RETURN {
+        core.step(&mut memory);
+    }
+    assert_eq!(core.x[10], 1, "it was refused");
+    let mut expected = text.clone();
+    ChaCha20::with_key(key[..].try_into().unwrap(), &[9; 12]).xor(&mut expected).unwrap();
+    assert!(memory.at(to, text.len()) == expected);
+    let mut count = |name: &str| {
+        let bytes = memory.at(image.address(name).unwrap(), 4);
+        u32::from_le_bytes(bytes.try_into().unwrap())
+    };
+    // Six buffers full go in and out, each with its wait; one fork for each.
+    assert_eq!(["pmsis_copies_in", "pmsis_copies_out", "pmsis_waits"].map(&mut count), [6, 6, 12]);
+    assert_eq!(count("pmsis_forks"), 6);
 }
 
 /// Cycles a byte by the timing model: estimates, and upper bounds of them.

@@ -37,28 +37,42 @@ struct Loop {
     count: u32,
 }
 
-/// Flat memory from [`Memory::BASE`] on.
-pub(crate) struct Memory(Vec<u8>);
+/// Flat memory from [`Memory::BASE`] on, and a cluster's from [`Memory::NEAR`] on.
+pub(crate) struct Memory {
+    far: Vec<u8>,
+    near: Vec<u8>,
+}
 
 impl Memory {
     /// The lowest address.
     pub(crate) const BASE: u32 = 0x8000_0000;
 
+    /// Where a GAP8 has the memory of its cluster.
+    pub(crate) const NEAR: u32 = 0x1000_0000;
+    const NEAR_BYTES: usize = 64 * 1024;
+
     /// Zeros.
     pub(crate) fn new(bytes: usize) -> Self {
-        Self(vec![0; bytes])
+        Self { far: vec![0; bytes], near: vec![0; Self::NEAR_BYTES] }
     }
 
     /// The bytes from `address` on.
     pub(crate) fn at(&mut self, address: u32, len: usize) -> &mut [u8] {
-        let start = address.wrapping_sub(Self::BASE) as usize;
-        &mut self.0[start..start + len]
+        if address < Self::BASE {
+            let start = address.wrapping_sub(Self::NEAR) as usize;
+            return &mut self.near[start..start + len];
+        }
+        let start = (address - Self::BASE) as usize;
+        &mut self.far[start..start + len]
     }
 
     fn load(&self, address: u32, len: usize) -> u32 {
         assert!(address.is_multiple_of(len as u32), "unaligned load at {address:#x}");
-        let start = address.wrapping_sub(Self::BASE) as usize;
-        self.0[start..start + len].iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte))
+        let (memory, start) = match address.checked_sub(Self::BASE) {
+            Some(start) => (&self.far, start as usize),
+            None => (&self.near, address.wrapping_sub(Self::NEAR) as usize),
+        };
+        memory[start..start + len].iter().rev().fold(0, |sum, byte| sum << 8 | u32::from(*byte))
     }
 
     fn store(&mut self, address: u32, len: usize, value: u32) {
