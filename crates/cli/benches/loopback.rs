@@ -19,7 +19,7 @@ use tenure_cli::home::Home;
 use tenure_cli::install::{Terms, now_in_milliseconds, place};
 use tenure_cli::output::Output;
 use tenure_node::Config;
-use tenure_package::{CodeKind, Manifest, PackageBuilder, Version};
+use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Version};
 use tenure_wire::Budget;
 
 const FIRST_CALLS: usize = 25;
@@ -136,6 +136,7 @@ fn package(home: &Home) -> Result<Vec<u8>> {
         budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
         capabilities: Default::default(),
         code: CodeKind::WebAssembly,
+        engine: Engine::default(),
     };
     Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)
 }

@@ -83,6 +83,7 @@ pub fn pack(
         budget: project.budget,
         capabilities: project.capabilities.clone(),
         code: CodeKind::WebAssembly,
+        engine: project.engine,
     };
     let builder = PackageBuilder::new(manifest, module.code)?;
     Ok(add_values(builder, "", &project.tree)?.sign(key)?)

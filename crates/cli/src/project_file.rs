@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tenure_package::Version;
+use tenure_package::{Engine, Version};
 use tenure_wire::{Budget, Capabilities, Name};
 
 /// The file's name.
@@ -24,6 +24,9 @@ pub struct ProjectFile {
     pub language: Language,
     /// The functions that callers may call; without it, every function that the code exports.
     pub exports: Option<Vec<String>>,
+    /// What its machine would like to be run by: `vm`, or `native-speed` where a device has that.
+    #[serde(default)]
+    pub engine: Engine,
     /// What its machine may use.
     #[serde(default)]
     pub budget: Budget,

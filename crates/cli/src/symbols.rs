@@ -38,6 +38,8 @@ pub struct Site {
     pub function: u32,
     /// The offset in the function's image code, in bytes.
     pub offset: u32,
+    /// Whether the offset is the module's instead, as it is of what ran at native speed.
+    pub in_module: bool,
 }
 
 /// A line of source.
@@ -144,7 +146,10 @@ impl Symbols {
     }
 
     fn lines_at(&self, site: Site) -> Option<Vec<SourceLine>> {
-        let in_module = self.map.module_offset(site.function, site.offset)?;
+        let in_module = match site.in_module {
+            true => site.offset,
+            false => self.map.module_offset(site.function, site.offset)?,
+        };
         let address = u64::from(in_module.checked_sub(self.code_at)?);
         let mut frames = self.lines.as_ref()?.find_frames(address).skip_all_loads().ok()?;
         let mut lines = Vec::new();
@@ -245,10 +250,13 @@ impl Site {
     /// The site that the text of a fault ends with, as the kernel writes it.
     pub fn in_text(text: &str) -> Option<Self> {
         let (_, site) = text.rsplit_once("in function ")?;
-        let (function, offset) = site.split_once(" at offset 0x")?;
+        let (function, place) = site.split_once(" at ")?;
+        let in_module = place.starts_with("module ");
+        let (_, offset) = place.split_once("offset 0x")?;
         Some(Self {
             function: function.parse().ok()?,
             offset: u32::from_str_radix(offset, 16).ok()?,
+            in_module,
         })
     }
 }
@@ -265,7 +273,7 @@ impl std::str::FromStr for Site {
             None => offset.parse(),
         };
         let function = function.parse().map_err(|_| FORM)?;
-        Ok(Self { function, offset: offset.map_err(|_| FORM)? })
+        Ok(Self { function, offset: offset.map_err(|_| FORM)?, in_module: false })
     }
 }
 
@@ -342,10 +350,18 @@ mod tests {
     #[test]
     fn fault_as_the_kernel_writes_it_names_its_site() {
         let kind = FaultKind::Trap(tenure_vm::TrapKind::Unreachable);
-        let fault = Fault { kind, function: Some(12), offset: Some(0x3a) };
+        let fault = Fault { kind, function: Some(12), offset: Some(0x3a), by_engine: false };
         let text = format!("stopped while serving `x`: {fault}");
-        assert_eq!(Site::in_text(&text), Some(Site { function: 12, offset: 0x3a }));
-        let nowhere = Fault { kind: FaultKind::Aborted, function: None, offset: None };
+        assert_eq!(
+            Site::in_text(&text),
+            Some(Site { function: 12, offset: 0x3a, in_module: false })
+        );
+        let text = Fault { by_engine: true, ..fault }.to_string();
+        assert_eq!(
+            Site::in_text(&text),
+            Some(Site { function: 12, offset: 0x3a, in_module: true })
+        );
+        let nowhere = Fault { function: None, offset: None, ..fault };
         assert_eq!(Site::in_text(&nowhere.to_string()), None);
         for text in ["in function 1", "in function x at offset 0x1", "in function 1 at offset 0xg"]
         {
@@ -355,8 +371,8 @@ mod tests {
 
     #[test]
     fn site_on_the_command_line_is_decimal_or_hexadecimal() {
-        assert_eq!("12:0x3a".parse(), Ok(Site { function: 12, offset: 0x3a }));
-        assert_eq!("12:58".parse(), Ok(Site { function: 12, offset: 58 }));
+        assert_eq!("12:0x3a".parse(), Ok(Site { function: 12, offset: 0x3a, in_module: false }));
+        assert_eq!("12:58".parse(), Ok(Site { function: 12, offset: 58, in_module: false }));
         for text in ["", "12", "12:", ":3", "12:0x", "x:1", "1:2:3"] {
             assert!(text.parse::<Site>().is_err(), "{text}");
         }

@@ -58,7 +58,7 @@ fn unreachable_in(workbench: &Workbench, name: &str) -> Site {
         .find(|line| line["instruction"].as_str().unwrap().starts_with("unreachable"))
         .unwrap_or_else(|| panic!("no trap in {code:?}"));
     let number = |value: &serde_json::Value| value.as_u64().unwrap() as u32;
-    Site { function: number(&function["index"]), offset: number(&trap["offset"]) }
+    Site { function: number(&function["index"]), offset: number(&trap["offset"]), in_module: false }
 }
 
 #[test]

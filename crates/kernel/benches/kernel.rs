@@ -146,6 +146,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         grants: Capabilities::default(),
         placement: 1,
         image,
+        wasm: None,
     };
     let id = id_of(&public_key);
     kernel

@@ -6,6 +6,8 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, FlashError};
 
+use crate::record::MachineRecord;
+
 /// A range of code flash: from the start of a sector, `bytes` long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
@@ -119,6 +121,12 @@ impl<F: Flash> CodeRegion<F> {
     /// Gives `extent` back. Its bytes stay until the room is taken again.
     pub fn release(&mut self, extent: Extent) {
         self.taken.retain(|taken| taken.offset != extent.offset);
+    }
+
+    /// Gives back the room of a machine's code.
+    pub fn release_all(&mut self, record: &MachineRecord) {
+        self.release(record.image);
+        record.wasm.into_iter().for_each(|wasm| self.release(wasm));
     }
 
     fn shrink(&mut self, extent: Extent, bytes: u32) -> Extent {

@@ -15,7 +15,6 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
 use tenure_pipeline::{Policy, Published, SubscribeError, Subscriber, SubscriptionStatus, TooLong};
-use tenure_vm::Instance;
 use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
 use tenure_wire::limits::EVENT_BYTES_MAX;
 use tenure_wire::{Topic, TopicPattern};
@@ -25,6 +24,7 @@ use crate::host::{Status, Stop, function_name, text};
 use crate::kernel::Kernel;
 use crate::lifecycle::{Event, State};
 use crate::machine::{Wait, Woken};
+use crate::program::Program;
 use crate::task::Task;
 
 /// Below this topic the device alone publishes.
@@ -221,7 +221,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn host_publish(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         now: Instant,
         topic: GuestText,
         payload: GuestBytes,
@@ -250,7 +250,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn host_subscribe(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         now: Instant,
         topic: GuestText,
         (policy, depth): (u32, u32),
@@ -283,7 +283,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn host_unsubscribe(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         topic: GuestText,
     ) -> Status {
         let pattern: TopicPattern =
@@ -317,7 +317,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn host_event_topic(
         &self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         into: GuestBuffer,
     ) -> Status {
         let event = self.events.held(subscriber(slot)).ok_or(HostError::NotFound)?;
@@ -328,7 +328,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn host_event_read(
         &self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         offset: u32,
         into: GuestBuffer,
     ) -> Status {
@@ -345,7 +345,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn host_topic_dropped(
         &self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         topic: GuestText,
     ) -> Status {
         let pattern: TopicPattern =

@@ -6,7 +6,7 @@ use core::time::Duration;
 
 use tenure_hal::{Flash, Instant};
 use tenure_store::{DeleteError, ReadError, SetError, ValueKind};
-use tenure_vm::{FunctionType, HostFunctions, Instance, Value, ValueType};
+use tenure_vm::{FunctionType, HostFunctions, Value, ValueType};
 use tenure_wire::host_call::{
     BadPointer, GuestBuffer, GuestBytes, GuestText, HostCall, HostError, MODULE, TABLE, WasmType,
 };
@@ -20,6 +20,7 @@ use crate::cost;
 use crate::effect::LogLevel;
 use crate::kernel::{Kernel, World};
 use crate::machine::{FaultKind, Wait};
+use crate::program::Program;
 
 /// The host calls as the vm checks a module's imports against them.
 pub fn host_functions() -> impl HostFunctions {
@@ -126,7 +127,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn serve(
         &mut self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         world: &mut World<'_>,
         call: HostCall,
     ) -> Verdict {
@@ -224,7 +225,7 @@ impl<F: Flash> Kernel<F> {
     fn host_log(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         now: Instant,
         level: u32,
         message: GuestText,
@@ -238,12 +239,12 @@ impl<F: Flash> Kernel<F> {
         Ok(())
     }
 
-    fn host_public_key(&self, slot: usize, instance: &mut Instance, into: GuestBuffer) -> Status {
+    fn host_public_key(&self, slot: usize, instance: &mut Program, into: GuestBuffer) -> Status {
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
         write_whole(instance, into, &machine.public_key().0)
     }
 
-    fn host_caller(&self, slot: usize, instance: &mut Instance, into: GuestBuffer) -> Status {
+    fn host_caller(&self, slot: usize, instance: &mut Program, into: GuestBuffer) -> Status {
         match self.running(slot).and_then(|running| running.task.caller) {
             Some(PublicKey(key)) => write_whole(instance, into, &key),
             None => Ok(0),
@@ -257,7 +258,7 @@ impl<F: Flash> Kernel<F> {
     fn host_parameter_read(
         &self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         offset: u32,
         into: GuestBuffer,
     ) -> Status {
@@ -266,12 +267,7 @@ impl<F: Flash> Kernel<F> {
         Ok(into.write(instance.memory_mut(), rest)?)
     }
 
-    fn host_reply(
-        &mut self,
-        slot: usize,
-        instance: &Instance,
-        value: Option<GuestBytes>,
-    ) -> Status {
+    fn host_reply(&mut self, slot: usize, instance: &Program, value: Option<GuestBytes>) -> Status {
         let reply = read_parameter(instance, value)?;
         if let Some(running) = self.running_mut(slot)
             && running.reply.is_ok()
@@ -290,7 +286,7 @@ impl<F: Flash> Kernel<F> {
     fn host_tree_set(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         path: GuestText,
         kind: u32,
         value: GuestBytes,
@@ -323,7 +319,7 @@ impl<F: Flash> Kernel<F> {
     fn host_tree_get(
         &mut self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         path: GuestText,
         into: GuestBuffer,
     ) -> Status {
@@ -333,7 +329,7 @@ impl<F: Flash> Kernel<F> {
         Ok(value.bytes.len())
     }
 
-    fn host_tree_delete(&mut self, slot: usize, instance: &Instance, path: GuestText) -> Status {
+    fn host_tree_delete(&mut self, slot: usize, instance: &Program, path: GuestText) -> Status {
         let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
         Ok(self.store.delete(tree, text(instance, path)?)?)
     }
@@ -341,7 +337,7 @@ impl<F: Flash> Kernel<F> {
     fn host_tree_list(
         &mut self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         path: GuestText,
         into: GuestBuffer,
     ) -> Status {
@@ -360,7 +356,7 @@ impl<F: Flash> Kernel<F> {
     fn host_call(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         now: Instant,
         target: GuestText,
         function: GuestText,
@@ -384,7 +380,7 @@ impl<F: Flash> Kernel<F> {
     fn host_queue(
         &mut self,
         slot: usize,
-        instance: &Instance,
+        instance: &Program,
         now: Instant,
         (target, function, parameter): (GuestText, GuestText, Option<GuestBytes>),
         (on_success, on_failure): (GuestText, GuestText),
@@ -407,7 +403,7 @@ impl<F: Flash> Kernel<F> {
     fn host_resolve(
         &mut self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         now: Instant,
         target: GuestText,
         into: GuestBuffer,
@@ -424,7 +420,7 @@ impl<F: Flash> Kernel<F> {
     fn host_result_read(
         &self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         offset: u32,
         into: GuestBuffer,
     ) -> Status {
@@ -436,7 +432,7 @@ impl<F: Flash> Kernel<F> {
     fn host_peers(
         &mut self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         now: Instant,
         which: u32,
         into: GuestBuffer,
@@ -483,16 +479,14 @@ impl<F: Flash> Kernel<F> {
     }
 }
 
-/// Commits the memory that the machine's pointers name, as its own access to it would. What isn't
-/// the machine's stays uncommitted, and is found out where it is used.
-fn commit_ranges(instance: &mut Instance, call: &HostCall) {
+/// Commits the memory that the machine's pointers name.
+fn commit_ranges(instance: &mut Program, call: &HostCall) {
     for range in call.ranges().into_iter().flatten() {
-        let length = u32::try_from(range.length()).unwrap_or(u32::MAX);
-        let _ = instance.memory_range_mut(range.pointer(), length);
+        instance.commit(range.pointer(), u32::try_from(range.length()).unwrap_or(u32::MAX));
     }
 }
 
-fn host_random(instance: &mut Instance, world: &mut World<'_>, into: GuestBuffer) -> Status {
+fn host_random(instance: &mut Program, world: &mut World<'_>, into: GuestBuffer) -> Status {
     let mut bytes = alloc::vec![0; into.capacity().min(PARAMETER_BYTES_MAX)];
     world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
     Ok(into.write(instance.memory_mut(), &bytes)?)
@@ -509,18 +503,18 @@ fn time(value: Option<u64>) -> Verdict {
 }
 
 /// Writes all of `bytes` or says that the room is too small.
-fn write_whole(instance: &mut Instance, into: GuestBuffer, bytes: &[u8]) -> Status {
+fn write_whole(instance: &mut Program, into: GuestBuffer, bytes: &[u8]) -> Status {
     if into.capacity() < bytes.len() {
         return Err(HostError::TooLong.into());
     }
     Ok(into.write(instance.memory_mut(), bytes)?)
 }
 
-pub(crate) fn text(instance: &Instance, text: GuestText) -> Result<&str, Stop> {
+pub(crate) fn text(instance: &Program, text: GuestText) -> Result<&str, Stop> {
     Ok(text.read(instance.memory())?.ok_or(HostError::Invalid)?)
 }
 
-pub(crate) fn function_name(instance: &Instance, name: GuestText) -> Result<&str, Stop> {
+pub(crate) fn function_name(instance: &Program, name: GuestText) -> Result<&str, Stop> {
     let name = text(instance, name)?;
     if name.len() > FUNCTION_BYTES_MAX {
         return Err(HostError::TooLong.into());
@@ -528,7 +522,7 @@ pub(crate) fn function_name(instance: &Instance, name: GuestText) -> Result<&str
     Ok(name)
 }
 
-fn read_parameter(instance: &Instance, value: Option<GuestBytes>) -> Result<Option<Vec<u8>>, Stop> {
+fn read_parameter(instance: &Program, value: Option<GuestBytes>) -> Result<Option<Vec<u8>>, Stop> {
     let Some(value) = value else { return Ok(None) };
     if value.length() > PARAMETER_BYTES_MAX {
         return Err(HostError::TooLong.into());
@@ -537,7 +531,7 @@ fn read_parameter(instance: &Instance, value: Option<GuestBytes>) -> Result<Opti
 }
 
 fn read_call(
-    instance: &Instance,
+    instance: &Program,
     target: GuestText,
     function: GuestText,
     parameter: Option<GuestBytes>,

@@ -174,7 +174,7 @@ impl<F: Flash> Kernel<F> {
     fn vacate(&mut self, slot: usize, now: Instant) {
         self.forget_events(slot);
         let Some(machine) = self.machines[slot].take() else { return };
-        self.code.release(machine.record.image);
+        self.code.release_all(&machine.record);
         if let Some(extent) = machine.suspended {
             self.code.release(extent);
         }

@@ -20,6 +20,7 @@ use crate::events::Handler;
 use crate::lifecycle::State;
 use crate::machine::{Fault, FaultKind, Machine};
 use crate::policy::Policy;
+use crate::program::{Engine, callable};
 use crate::record::MachineRecord;
 use crate::run::LastTurn;
 use crate::task::{IncomingCall, ReplyTo, Task, Ticket};
@@ -66,6 +67,7 @@ pub struct Kernel<F> {
     pub(crate) last_turn: Option<LastTurn>,
     /// What the host call under way costs beside what was known before.
     pub(crate) extra_cost: u64,
+    pub(crate) engine: Option<Box<dyn Engine>>,
 }
 
 impl<F: Flash> Kernel<F> {
@@ -94,6 +96,7 @@ impl<F: Flash> Kernel<F> {
             policy: config.policy.build(config.slice_fuel, config.fuel_per_second),
             last_turn: None,
             extra_cost: 0,
+            engine: None,
             config,
         };
         for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
@@ -103,6 +106,7 @@ impl<F: Flash> Kernel<F> {
                 continue;
             };
             kernel.code.claim(record.image);
+            record.wasm.into_iter().for_each(|wasm| kernel.code.claim(wasm));
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
             kernel.occupy(slot, Machine::new(record, id, tree_of(slot)));
@@ -119,6 +123,16 @@ impl<F: Flash> Kernel<F> {
     /// The store, for the node's own tree.
     pub fn store(&mut self) -> &mut Store<F> {
         &mut self.store
+    }
+
+    /// Lends the kernel an engine for machines that ask for speed; before, the vm runs them.
+    pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
+        self.engine = Some(engine);
+    }
+
+    /// Whether the board lends an engine for machines that ask for speed.
+    pub fn has_engine(&self) -> bool {
+        self.engine.is_some()
     }
 
     /// What the kernel was configured with.
@@ -308,12 +322,6 @@ impl<F: Flash> Kernel<F> {
         let value = self.store.get(KERNEL_TREE, &record_path(slot)).ok()??;
         postcard::from_bytes(&value.bytes).ok()
     }
-}
-
-/// A function in the form that tasks have.
-pub(crate) fn callable(image: &Image<'_>, function: &str) -> Option<tenure_vm::FunctionIndex> {
-    let export = image.function(function)?;
-    export.signature.is(&[], &[]).then_some(export.index)
 }
 
 /// Who asks for a function.

@@ -11,6 +11,7 @@ use tenure_wire::{Grants, MachineId, Name};
 use crate::kernel::{Kernel, tree_of};
 use crate::lifecycle::State;
 use crate::machine::Fault;
+use crate::program::Program;
 use crate::record::MachineRecord;
 
 impl<F: Flash> Kernel<F> {
@@ -29,6 +30,7 @@ impl<F: Flash> Kernel<F> {
             grants: &machine.grants,
             memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
             stored_bytes: self.store.stored_bytes(machine.tree),
+            on_engine: matches!(machine.instance, Some(Program::Engine(_))),
         })
     }
 
@@ -60,6 +62,8 @@ pub struct MachineInfo<'a> {
     pub record: &'a MachineRecord,
     /// Its id.
     pub id: MachineId,
+    /// Whether the board's engine runs it, and not the vm.
+    pub on_engine: bool,
     /// What it is doing.
     pub state: State,
     /// Tasks waiting.

@@ -7,13 +7,14 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_store::TreeId;
-use tenure_vm::{ImageToken, Instance, TrapKind, Value};
+use tenure_vm::{ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostError};
 use tenure_wire::{Grants, MachineId, PublicKey};
 
 use crate::calls::CallId;
 use crate::code::Extent;
 use crate::lifecycle::{Event, State};
+use crate::program::Program;
 use crate::record::MachineRecord;
 use crate::task::{ReplyTo, Task};
 
@@ -37,7 +38,9 @@ pub(crate) struct Machine {
     pub(crate) current: Option<Running>,
     /// Memory, globals and stack; absent until the first task and after a fault, and while the
     /// vm runs it.
-    pub(crate) instance: Option<Instance>,
+    pub(crate) instance: Option<Program>,
+    /// Whether the board's engine wouldn't run it, so that the vm does.
+    pub(crate) engine_refused: bool,
     /// Where its instance stands in code flash while it isn't in RAM.
     pub(crate) suspended: Option<Extent>,
     /// What it waits for, if [`State::Waiting`].
@@ -99,14 +102,14 @@ impl Woken {
     }
 
     /// Hands it to the instance that made the call; `None` if that isn't waiting.
-    pub(crate) fn hand_to(&self, instance: &mut Instance) -> Option<()> {
+    pub(crate) fn hand_to(&self, instance: &mut Program) -> Option<()> {
         let written = match &self.copy {
             Some((into, bytes)) => into.write(instance.memory_mut(), bytes).is_ok(),
             None => true,
         };
         let invalid = HostError::Invalid.code();
         let status = self.status.map(|status| Value::I32(if written { status } else { invalid }));
-        instance.finish_host_call(status.as_slice()).ok()
+        instance.finish_host_call(status.as_slice()).then_some(())
     }
 }
 
@@ -122,6 +125,7 @@ impl Machine {
             queue: VecDeque::new(),
             current: None,
             instance: None,
+            engine_refused: false,
             suspended: None,
             wait: None,
             woken: None,
@@ -234,14 +238,17 @@ pub struct Fault {
     pub kind: FaultKind,
     /// The function it happened in, as its index in the module, where known.
     pub function: Option<u32>,
-    /// The offset into the module's code section, in bytes, where known.
+    /// The offset in the function's image code, in bytes, where known; in the wasm module if an
+    /// engine ran it.
     pub offset: Option<u32>,
+    /// Whether an engine ran it.
+    pub by_engine: bool,
 }
 
 impl Fault {
     /// A fault of which only the kind is known.
     pub(crate) const fn of(kind: FaultKind) -> Self {
-        Self { kind, function: None, offset: None }
+        Self { kind, function: None, offset: None, by_engine: false }
     }
 }
 
@@ -279,7 +286,8 @@ impl fmt::Display for Fault {
             FaultKind::Function => f.write_str("has no such function")?,
         }
         if let (Some(function), Some(offset)) = (self.function, self.offset) {
-            write!(f, ", in function {function} at offset {offset:#x}")?;
+            let place = if self.by_engine { "module offset" } else { "offset" };
+            write!(f, ", in function {function} at {place} {offset:#x}")?;
         }
         Ok(())
     }

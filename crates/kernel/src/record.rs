@@ -35,4 +35,6 @@ pub struct MachineRecord {
     pub placement: u64,
     /// Where its image stands in code flash.
     pub image: Extent,
+    /// Where its wasm stands in code flash, if it asks for an engine and the board has one.
+    pub wasm: Option<Extent>,
 }

@@ -1,5 +1,6 @@
 //! Running: timers, the choice of the next machine, one slice, and what follows from it.
 
+use alloc::boxed::Box;
 use core::time::Duration;
 
 use tenure_hal::{Flash, Instant};
@@ -7,11 +8,13 @@ use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind};
 use tenure_wire::host_call::{HostCall, HostError};
 
 use crate::cost;
+use crate::effect::LogLevel;
 use crate::host::Verdict;
-use crate::kernel::{Kernel, Ran, World, callable};
+use crate::kernel::{Kernel, Ran, World};
 use crate::lifecycle::{Event, State};
 use crate::machine::{Fault, FaultKind, Machine, Running, Wait, Woken};
 use crate::policy::{Slots, Turn};
+use crate::program::{EngineInstance, Program};
 
 /// A turn that a machine had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -179,7 +182,7 @@ impl<F: Flash> Kernel<F> {
     fn run_task(&mut self, slot: usize, meter: &mut Meter, world: &mut World<'_>) -> bool {
         let mark = meter.mark();
         let begins = self.take_task(slot);
-        let prepared = self.take_instance(slot).and_then(|mut instance| {
+        let prepared = self.take_instance(slot, world.now).and_then(|mut instance| {
             if begins {
                 meter.charge(cost::TASK);
                 self.prepare_task(slot, &mut instance)?;
@@ -211,13 +214,13 @@ impl<F: Flash> Kernel<F> {
 
     /// The machine's instance, brought back from flash or made anew from its image if it isn't in
     /// RAM; with what its last host call waited for.
-    fn take_instance(&mut self, slot: usize) -> Result<Instance, Fault> {
+    fn take_instance(&mut self, slot: usize, now: Instant) -> Result<Program, Fault> {
         let kept = self.machine_mut(slot).and_then(|machine| machine.instance.take());
         let mut instance = match kept {
             Some(instance) => instance,
             None => match self.resume(slot)? {
-                Some(instance) => instance,
-                None => self.new_instance(slot)?,
+                Some(instance) => Program::Image(instance),
+                None => self.new_program(slot, now)?,
             },
         };
         let woken = self.machine_mut(slot).and_then(|machine| machine.woken.take());
@@ -227,10 +230,39 @@ impl<F: Flash> Kernel<F> {
         Ok(instance)
     }
 
-    fn new_instance(&self, slot: usize) -> Result<Instance, Fault> {
+    fn new_program(&mut self, slot: usize, now: Instant) -> Result<Program, Fault> {
         let config = self.instance_config(slot).ok_or(Fault::of(FaultKind::Image))?;
+        if let Some(instance) = self.start_on_engine(slot, now, &config) {
+            return Ok(Program::Engine(instance));
+        }
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
-        Instance::new_lazy(&image, &config).map_err(|_| Fault::of(FaultKind::Memory))
+        let instance = Instance::new_lazy(&image, &config);
+        instance.map(Program::Image).map_err(|_| Fault::of(FaultKind::Memory))
+    }
+
+    /// An instance on the board's engine, if the machine asks for one and the engine takes it.
+    fn start_on_engine(
+        &mut self,
+        slot: usize,
+        now: Instant,
+        config: &InstanceConfig,
+    ) -> Option<Box<dyn EngineInstance>> {
+        let machine = self.machine(slot)?;
+        if machine.engine_refused {
+            return None;
+        }
+        let (wasm, package) = (machine.record.wasm?, machine.record.package);
+        let engine = self.engine.as_mut()?;
+        let error = match engine.start(&package, self.code.view(wasm).ok()?, config) {
+            Ok(instance) => return Some(instance),
+            Err(error) => error,
+        };
+        let machine = self.machine_mut(slot)?;
+        machine.engine_refused = true;
+        let name = machine.record.name.clone();
+        let message = alloc::format!("runs in the vm, not at native speed: {error}");
+        self.log(now, name, LogLevel::Warning, message);
+        None
     }
 
     /// What the machine's budget and the device's memory leave to an instance.
@@ -267,18 +299,17 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// Gets the machine ready to run the task that it has just taken.
-    fn prepare_task(&self, slot: usize, instance: &mut Instance) -> Result<(), Fault> {
+    fn prepare_task(&self, slot: usize, instance: &mut Program) -> Result<(), Fault> {
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
         let running = self.machine(slot).and_then(|machine| machine.current.as_ref());
         let function = running.map_or("", |running| running.task.function.as_str());
-        let index = callable(&image, function).ok_or(Fault::of(FaultKind::Function))?;
-        instance.prepare(&image, index, &[]).map_err(|_| Fault::of(FaultKind::Function))
+        instance.prepare(&image, function).then_some(()).ok_or(Fault::of(FaultKind::Function))
     }
 
     fn run_until(
         &mut self,
         slot: usize,
-        instance: &mut Instance,
+        instance: &mut Program,
         meter: &mut Meter,
         world: &mut World<'_>,
     ) -> End {
@@ -294,6 +325,7 @@ impl<F: Flash> Kernel<F> {
                         kind: FaultKind::Trap(trap.kind),
                         function: Some(trap.function),
                         offset: Some(trap.offset),
+                        by_engine: matches!(instance, Program::Engine(_)),
                     });
                 }
                 Outcome::HostCall { function } => {
@@ -306,7 +338,7 @@ impl<F: Flash> Kernel<F> {
                     meter.charge(core::mem::take(&mut self.extra_cost));
                     match verdict {
                         Verdict::Continue(results) => {
-                            if instance.finish_host_call(results.as_slice()).is_err() {
+                            if !instance.finish_host_call(results.as_slice()) {
                                 return End::Faulted(Fault::of(FaultKind::Image));
                             }
                         }

@@ -12,16 +12,19 @@ use tenure_vm::{Instance, ResumeError};
 use crate::code::CodeError;
 use crate::kernel::Kernel;
 use crate::machine::{Fault, FaultKind};
+use crate::program::Program;
 
 impl<F: Flash> Kernel<F> {
     /// Writes the instance of `slot` to code flash and gives its RAM back; it returns by itself when
-    /// the machine runs next. A machine that has none in RAM is left as it is.
+    /// the machine runs next. A machine that has none in RAM, or that an engine runs, is left as it is.
     ///
     /// # Errors
     /// As [`CodeError`] says; the instance is in RAM as before then.
     pub(crate) fn suspend(&mut self, slot: usize) -> Result<(), CodeError> {
         let instance = self.machine(slot).and_then(|machine| machine.instance.as_ref());
-        let (Some(instance), Some(image)) = (instance, self.image(slot)) else { return Ok(()) };
+        let (Some(Program::Image(instance)), Some(image)) = (instance, self.image(slot)) else {
+            return Ok(());
+        };
         let mut bytes = alloc::vec::Vec::new();
         instance.suspend(&image, &mut bytes);
         let extent = self.code.keep(&bytes)?;

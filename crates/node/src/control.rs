@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 use serde::de::Deserialize;
 use tenure_hal::Flash;
-use tenure_kernel::{Installation, LookError, MachineInfo};
+use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
@@ -134,11 +134,11 @@ impl<F: Flash> Node<F> {
         moment: &Moment<'_>,
         installation: Installation,
     ) -> Answer<MachineStatus> {
-        let (id, image) = (installation.id, installation.record.image);
-        let (name, salt) = (installation.record.name.clone(), installation.record.salt);
+        let (id, record) = (installation.id, installation.record.clone());
+        let MachineRecord { name, salt, .. } = record.clone();
         let replaces = self.kernel.machines().any(|info| info.record.name == name);
         if let Err(error) = self.kernel.install(moment.now, installation) {
-            self.kernel.code().release(image);
+            self.kernel.code().release_all(&record);
             return Err(install::not_installed(error));
         }
         if !replaces {
@@ -223,6 +223,7 @@ fn status_of(info: &MachineInfo<'_>) -> MachineStatus {
         memory_bytes: info.memory_bytes as u32,
         stored_bytes: info.stored_bytes as u32,
         budget: record.budget,
+        at_native_speed: info.on_engine,
     }
 }
 

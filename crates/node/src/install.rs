@@ -9,7 +9,7 @@ use tenure_kernel::{
     CodeError, CodeRegion, Draft, Extent, InstallError, Installation, Kernel, MachineRecord,
     host_functions,
 };
-use tenure_package::{Package, Placement};
+use tenure_package::{Engine, Package, Placement};
 use tenure_store::ValueKind;
 use tenure_vm::{ImageSink, Limits, SinkFull, TranslateErrorKind, translate_bound};
 use tenure_wire::Digest;
@@ -92,6 +92,14 @@ pub(crate) fn prepare<F: Flash>(
     let salt = salt_for(kernel, &placement, entropy)?;
     let public_key = identity.machine_secret(&salt).public_key();
     let manifest = package.manifest();
+    let image = translate_to_flash(kernel.code(), &package, &config.module)?;
+    let wasm = match manifest.engine {
+        Engine::NativeSpeed if kernel.has_engine() => {
+            let kept = keep_in_flash(kernel.code(), package.code());
+            Some(kept.inspect_err(|_| kernel.code().release(image))?)
+        }
+        _ => None,
+    };
     let record = MachineRecord {
         name: placement.machine.clone(),
         public_key,
@@ -104,7 +112,8 @@ pub(crate) fn prepare<F: Flash>(
         share: placement.share,
         grants: placement.grants.within(&manifest.capabilities),
         placement: placement.sequence,
-        image: translate_to_flash(kernel.code(), &package, &config.module)?,
+        image,
+        wasm,
     };
     Ok(Installation { id: machine_id(&public_key), record, initial_tree: initial_tree(&package) })
 }
@@ -162,6 +171,17 @@ fn translate_to_flash<F: Flash>(
         region.release(extent);
     }
     outcome
+}
+
+/// Writes `bytes` to code flash as they are.
+fn keep_in_flash<F: Flash>(code: &mut CodeRegion<F>, bytes: &[u8]) -> Result<Extent, ControlError> {
+    let extent = code.reserve(bytes.len() as u32).map_err(no_code_room)?;
+    let mut draft = Draft::new(extent);
+    let written = code.append(&mut draft, bytes).and_then(|()| code.finish(draft));
+    if written.is_err() {
+        code.release(extent);
+    }
+    written.map_err(no_code_room)
 }
 
 /// Code flash as the translator sees it.

@@ -22,7 +22,7 @@ mod version;
 
 pub use builder::PackageBuilder;
 pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX};
-pub use manifest::{CodeKind, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Manifest, ManifestError};
+pub use manifest::{CodeKind, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
 pub use tree::{Entry, Tree, TreeError, ValueKind};

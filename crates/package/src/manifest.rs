@@ -36,6 +36,8 @@ pub struct Manifest {
     pub capabilities: Capabilities,
     /// What the code is.
     pub code: CodeKind,
+    /// What the machine would like to be run by.
+    pub engine: Engine,
 }
 
 /// The kinds of code.
@@ -43,6 +45,17 @@ pub struct Manifest {
 pub enum CodeKind {
     /// A WebAssembly module.
     WebAssembly,
+}
+
+/// What a machine would like to be run by. Every device can run every machine in the vm.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Engine {
+    /// The vm: it can be suspended anywhere.
+    #[default]
+    Vm,
+    /// Compiled to native code where the device can; it can't be suspended inside a call then.
+    NativeSpeed,
 }
 
 impl Manifest {

@@ -3,7 +3,8 @@
 use proptest::prelude::*;
 use tenure_crypto::SigningKey;
 use tenure_package::{
-    CodeKind, Manifest, Package, PackageBuilder, PackageError, Placement, PlacementError, ValueKind,
+    CodeKind, Engine, Manifest, Package, PackageBuilder, PackageError, Placement, PlacementError,
+    ValueKind,
 };
 use tenure_wire::{Budget, Capabilities, Digest, Share, VerifyingKey};
 
@@ -25,6 +26,7 @@ fn manifest() -> Manifest {
             ..Capabilities::default()
         },
         code: CodeKind::WebAssembly,
+        engine: Engine::default(),
     }
 }
 

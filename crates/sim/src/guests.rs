@@ -4,7 +4,7 @@
 //! [`crate::line`].
 
 use tenure_crypto::SigningKey;
-use tenure_package::{CodeKind, Manifest, PackageBuilder, Version};
+use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Version};
 use tenure_wire::{Budget, Capabilities};
 
 use crate::scenario::{Calling, Role};
@@ -185,6 +185,7 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
             ..Capabilities::default()
         },
         code: CodeKind::WebAssembly,
+        engine: Engine::default(),
     };
     let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");
     builder.sign(tenant).expect("the machines here are small")

@@ -135,6 +135,8 @@ pub struct MachineStatus {
     pub stored_bytes: u32,
     /// What it may use.
     pub budget: Budget,
+    /// Whether it is compiled to native code, and not run by the vm.
+    pub at_native_speed: bool,
 }
 
 /// Announces a package.

@@ -2,7 +2,7 @@
 
 use tenure_cli::client::Client;
 use tenure_cli::home::Home;
-use tenure_package::{CodeKind, Manifest, PackageBuilder};
+use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder};
 use tenure_wire::control::{InstallBegin, function};
 
 use crate::guests::package;
@@ -42,6 +42,7 @@ fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
         budget: Default::default(),
         capabilities: Default::default(),
         code: CodeKind::WebAssembly,
+        engine: Engine::default(),
     };
     let key = Home::at(user.home()).tenant_key().unwrap();
     PackageBuilder::new(manifest, code).unwrap().sign(&key).unwrap()

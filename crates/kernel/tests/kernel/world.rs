@@ -193,6 +193,7 @@ impl Device {
             grants: grants.clone(),
             placement,
             image,
+            wasm: None,
         };
         let initial_tree = vec![("born".into(), ValueKind::Text, b"yes".to_vec())];
         let id = id_of(&public_key);

@@ -7,7 +7,7 @@ use tenure_directory::enrol;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, Wake};
-use tenure_package::{CodeKind, Manifest, PackageBuilder, Placement, Version};
+use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Placement, Version};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::directory::Enrolment;
@@ -143,6 +143,7 @@ impl World {
             budget: Budget { queue_length, ..Budget::default() },
             capabilities: grants.clone(),
             code: CodeKind::WebAssembly,
+            engine: Engine::default(),
         };
         let budget = manifest.budget;
         let tenant = SigningKey::from_bytes(&[9; 32]);

@@ -13,6 +13,7 @@ fn manifest() -> Manifest {
         budget: Budget::default(),
         capabilities: Capabilities::default(),
         code: CodeKind::WebAssembly,
+        engine: Engine::default(),
     }
 }
 
