@@ -50,6 +50,9 @@ fn tables(instructions: &[isa::Instruction]) -> String {
     }
     let count = instructions.len();
     writeln!(text, "pub(crate) const COUNT: usize = {count};").unwrap();
+    // Tables are longer, but none of them is counted here.
+    let units = instructions.iter().map(|instruction| instruction.units()).max().unwrap_or(0);
+    writeln!(text, "pub(crate) const UNITS_MAX: usize = {units};").unwrap();
     writeln!(text, "pub(crate) static MNEMONICS: [&str; COUNT] = [").unwrap();
     for instruction in instructions {
         writeln!(text, "    {:?},", instruction.mnemonic).unwrap();

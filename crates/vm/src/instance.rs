@@ -8,8 +8,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use crate::{
-    image::{FunctionIndex, Image, ImageToken},
-    interpreter::{self, Entry, Flow},
+    image::{FunctionEntry, FunctionIndex, Image, ImageToken},
+    interpreter::{self, Entry, Exit, Flow, Run},
     isa,
     memory::{Memory, Unavailable},
     value::Value,
@@ -271,10 +271,27 @@ pub struct Instance {
 }
 
 /// Bytes of code that a unit of fuel stands for.
-const UNIT_BYTES: u64 = 2;
-const WINDOW_BYTES: i64 = isa::WINDOW_UNITS as i64 * UNIT_BYTES as i64;
-/// Budget of a single instruction: more than the longest, less than overflows.
-const SINGLE_BUDGET: usize = 1 << 18;
+const UNIT_BYTES: i32 = 2;
+const WINDOW_BYTES: i32 = isa::WINDOW_UNITS as i32 * UNIT_BYTES;
+/// Fuel that is handed to the interpreter at a time.
+const PORTION_UNITS: u64 = 1 << 28;
+
+/// What the interpreter borrows: not the whole of the instance.
+macro_rules! entry {
+    ($instance:ident, $image:ident) => {{
+        let (globals, stack) = $instance.slots.split_at_mut($instance.globals);
+        Entry {
+            image: $image,
+            globals,
+            stack,
+            memory: $instance.memory.bytes_mut(),
+            table: $instance.tables.first().map_or(&[], |table| table),
+            pc: $instance.pc,
+            frame: $instance.frame,
+            accumulator: $instance.accumulator,
+        }
+    }};
+}
 
 impl Instance {
     /// Sets up a call from outside, of any function that is no import.
@@ -284,10 +301,10 @@ impl Instance {
         function: FunctionIndex,
         arguments: &[Value],
     ) -> Result<(), CallError> {
-        if matches!(self.status, Status::Running | Status::Waiting { .. }) {
+        if self.is_busy() {
             return Err(CallError::Busy);
         }
-        if image.token != self.token {
+        if !self.is_of(image) {
             return Err(CallError::ForeignImage);
         }
         let entry = image.function_entry(function.0).ok_or(CallError::UnknownFunction)?;
@@ -295,30 +312,51 @@ impl Instance {
             return Err(CallError::Arguments);
         }
         if !arguments.is_empty() {
-            let signature = image.signature_of(&entry).ok_or(CallError::UnknownFunction)?;
-            if !signature.params().eq(arguments.iter().map(|argument| argument.value_type())) {
-                return Err(CallError::Arguments);
-            }
+            return self.begin_with(image, function, arguments);
         }
-        let stack = &mut self.slots[self.globals..];
-        let Some(frame) = stack.get_mut(..entry.frame_bytes as usize / 8) else {
-            return Err(CallError::StackBudget);
-        };
-        let link = entry.link as usize / 8;
-        for (slot, argument) in frame.iter_mut().zip(arguments) {
+        self.begin(function, &entry)
+    }
+
+    #[inline(never)]
+    fn begin_with(
+        &mut self,
+        image: &Image<'_>,
+        function: FunctionIndex,
+        arguments: &[Value],
+    ) -> Result<(), CallError> {
+        let entry = image.function_entry(function.0).ok_or(CallError::UnknownFunction)?;
+        let signature = image.signature_of(&entry).ok_or(CallError::UnknownFunction)?;
+        if !signature.params().eq(arguments.iter().map(|argument| argument.value_type())) {
+            return Err(CallError::Arguments);
+        }
+        self.begin(function, &entry)?;
+        let stack = self.slots.get_mut(self.globals..).unwrap_or(&mut []);
+        for (slot, argument) in stack.iter_mut().zip(arguments) {
             *slot = argument.to_slot();
         }
+        Ok(())
+    }
+
+    /// Makes a function the outermost one; its arguments go to the stack's first slots.
+    #[inline(always)]
+    fn begin(&mut self, function: FunctionIndex, entry: &FunctionEntry) -> Result<(), CallError> {
+        let from = self.globals;
+        let frame = self.slots.get_mut(from..from + entry.frame_bytes as usize / 8);
+        let link = frame.and_then(|frame| frame.get_mut(entry.link as usize / 8..));
+        let Some((link, locals)) = link.and_then(|rest| rest.split_first_mut()) else {
+            return Err(CallError::StackBudget);
+        };
         // A link of zero ends the call.
-        frame[link] = 0;
-        if entry.zeros > 0 {
-            frame[link + 1..=link + entry.zeros as usize].fill(0);
-        }
+        *link = 0;
         self.entry = function.0;
         self.pc = entry.code;
         self.frame = 0;
         self.accumulator = 0;
         self.debt = 0;
         self.status = Status::Running;
+        if entry.zeros > 0 {
+            locals.iter_mut().take(entry.zeros as usize).for_each(|local| *local = 0);
+        }
         Ok(())
     }
 
@@ -328,101 +366,126 @@ impl Instance {
     /// between two looks at the fuel. With less fuel than a window, execution stops at the first
     /// instruction for which there is none.
     pub fn run(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
-        match self.status {
-            Status::Running if image.token != self.token => {
-                return Outcome::Trap(Trap {
-                    kind: TrapKind::ForeignImage,
-                    function: 0,
-                    offset: 0,
-                });
-            }
-            Status::Running => {}
-            Status::Idle | Status::Done => return Outcome::Done,
-            Status::Waiting { function, .. } => return Outcome::HostCall { function },
-            Status::Trapped { kind } => return self.trap(image, kind),
+        if !matches!(self.status, Status::Running) || !self.is_of(image) {
+            return self.stand(image);
         }
-        const FUEL_MAX: u64 = 1 << 60;
-        let given = (*fuel).min(FUEL_MAX) * UNIT_BYTES;
-        let mut left = given as i64 - self.debt as i64;
-        self.debt = 0;
-        let once = left < WINDOW_BYTES;
-        let outcome = self.run_slice(image, &mut left, once);
-        let used = given as i64 - left.max(0);
-        *fuel -= (used as u64 / UNIT_BYTES).min(*fuel);
-        if left < 0 {
-            self.debt = left.unsigned_abs() as u32;
+        let budget = self.budget(*fuel);
+        if budget < WINDOW_BYTES || budget as usize > image.room {
+            return self.run_on(image, fuel);
         }
-        outcome
+        let mut run = Run::with_budget(entry!(self, image), budget as u32);
+        let mut context = run.context();
+        let flow = run.start(&mut context);
+        // The shortest way for the shortest calls.
+        if flow == Flow::Done && run.used(&context) <= budget as u32 {
+            *fuel -= ((self.debt + run.used(&context)) / UNIT_BYTES as u32) as u64;
+            self.debt = 0;
+            self.status = Status::Done;
+            return Outcome::Done;
+        }
+        let exit = run.exit(&context, flow);
+        match self.stop(image, &exit, fuel) {
+            Some(outcome) => outcome,
+            None => self.run_on(image, fuel),
+        }
     }
 
-    fn run_slice(&mut self, image: &Image<'_>, left: &mut i64, once: bool) -> Outcome {
+    #[cold]
+    #[inline(never)]
+    fn run_on(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
         loop {
-            if *left <= 0 {
+            let budget = self.budget(*fuel);
+            let exit = if budget <= 0 {
+                self.charge(fuel, 0);
                 return Outcome::OutOfFuel;
-            }
-            let flow = self.execute(image, left, once);
-            match flow {
-                Flow::Next | Flow::Check => {}
-                Flow::Done => {
-                    self.status = Status::Done;
-                    return Outcome::Done;
-                }
-                Flow::Outer => match self.execute_outer(image, left) {
-                    Ok(()) => {
-                        if let Status::Waiting { function, .. } = self.status {
-                            return Outcome::HostCall { function };
-                        }
-                    }
-                    Err(kind) => return self.trap(image, kind),
-                },
-                Flow::OutOfBounds => {
-                    // Perhaps the bytes are only not committed yet.
-                    let end = self.access_end(image);
-                    if let Err(kind) = self.commit(end) {
-                        return self.trap(image, kind);
-                    }
-                }
-                Flow::Misaligned => {
-                    if self.execute_access(image, left).is_none() {
-                        return self.trap(image, TrapKind::OutOfBounds);
-                    }
-                }
-                Flow::Unreachable => return self.trap(image, TrapKind::Unreachable),
-                Flow::DivideByZero => return self.trap(image, TrapKind::DivideByZero),
-                Flow::IntegerOverflow => return self.trap(image, TrapKind::IntegerOverflow),
-                Flow::InvalidConversion => return self.trap(image, TrapKind::InvalidConversion),
-                Flow::StackOverflow => return self.trap(image, TrapKind::StackOverflow),
-                Flow::TableOutOfBounds => return self.trap(image, TrapKind::TableOutOfBounds),
-                Flow::UninitializedElement => {
-                    return self.trap(image, TrapKind::UninitializedElement);
-                }
-                Flow::SignatureMismatch => return self.trap(image, TrapKind::SignatureMismatch),
+            } else if budget < WINDOW_BYTES {
+                // One instruction after the other.
+                interpreter::execute_one(entry!(self, image))
+            } else {
+                let budget = image.room.min(budget as usize) as u32;
+                let mut run = Run::with_budget(entry!(self, image), budget);
+                let mut context = run.context();
+                let flow = run.start(&mut context);
+                run.exit(&context, flow)
+            };
+            if let Some(outcome) = self.stop(image, &exit, fuel) {
+                return outcome;
             }
         }
     }
 
-    /// Executes until the fuel is used up, or one instruction.
-    fn execute(&mut self, image: &Image<'_>, left: &mut i64, once: bool) -> Flow {
-        let budget_max = interpreter::budget_max(image);
-        let budget = (*left as u64).min(budget_max as u64) as usize;
-        let (globals, stack) = self.slots.split_at_mut(self.globals);
-        let exit = interpreter::execute(Entry {
-            image,
-            globals,
-            stack,
-            memory: self.memory.bytes_mut(),
-            table: self.tables.first().map_or(&[], |table| table),
-            pc: self.pc,
-            frame: self.frame,
-            accumulator: self.accumulator,
-            budget: if once { SINGLE_BUDGET.min(budget_max) } else { budget },
-            once,
-        });
+    /// Bytes of code that fuel allows after what is owed; at most a portion at a time.
+    #[inline(always)]
+    fn budget(&self, fuel: u64) -> i32 {
+        fuel.min(PORTION_UNITS) as i32 * UNIT_BYTES - self.debt as i32
+    }
+
+    /// Takes fuel for what is owed and for `used` bytes of code; what there is no fuel for is owed.
+    fn charge(&mut self, fuel: &mut u64, used: u32) {
+        let units = (self.debt + used) / UNIT_BYTES as u32;
+        let rest = fuel.checked_sub(units as u64);
+        self.debt = if rest.is_some() { 0 } else { (units - *fuel as u32) * UNIT_BYTES as u32 };
+        *fuel = rest.unwrap_or(0);
+    }
+
+    /// Whether the instance was made from the image. Its length goes into its checksum.
+    fn is_of(&self, image: &Image<'_>) -> bool {
+        image.token.checksum == self.token.checksum
+    }
+
+    fn note(&mut self, exit: &Exit) {
         self.pc = exit.pc;
-        self.frame = exit.frame;
+        self.frame = exit.frame - self.globals as u32 * 8;
         self.accumulator = exit.accumulator;
-        *left -= exit.used as i64;
-        exit.flow
+    }
+
+    /// What `run` says of an instance that has nothing to execute.
+    #[cold]
+    fn stand(&mut self, image: &Image<'_>) -> Outcome {
+        match self.status {
+            Status::Running => {
+                Outcome::Trap(Trap { kind: TrapKind::ForeignImage, function: 0, offset: 0 })
+            }
+            Status::Idle | Status::Done => Outcome::Done,
+            Status::Waiting { function, .. } => Outcome::HostCall { function },
+            Status::Trapped { kind } => self.trap(image, kind),
+        }
+    }
+
+    /// Does what the interpreter stopped for, and says what came of it if that ends the run.
+    #[cold]
+    #[inline(never)]
+    fn stop(&mut self, image: &Image<'_>, exit: &Exit, fuel: &mut u64) -> Option<Outcome> {
+        self.charge(fuel, exit.used);
+        self.note(exit);
+        let mut left = self.budget(*fuel);
+        let before = left;
+        let done = match exit.flow {
+            Flow::Next | Flow::Check => Ok(()),
+            Flow::Done => {
+                self.status = Status::Done;
+                return Some(Outcome::Done);
+            }
+            Flow::Outer => self.execute_outer(image, &mut left),
+            // Perhaps the bytes are only not committed yet.
+            Flow::OutOfBounds => self.commit(self.access_end(image)),
+            Flow::Misaligned => self.execute_access(image, &mut left).ok_or(TrapKind::OutOfBounds),
+            Flow::Unreachable => Err(TrapKind::Unreachable),
+            Flow::DivideByZero => Err(TrapKind::DivideByZero),
+            Flow::IntegerOverflow => Err(TrapKind::IntegerOverflow),
+            Flow::InvalidConversion => Err(TrapKind::InvalidConversion),
+            Flow::StackOverflow => Err(TrapKind::StackOverflow),
+            Flow::TableOutOfBounds => Err(TrapKind::TableOutOfBounds),
+            Flow::UninitializedElement => Err(TrapKind::UninitializedElement),
+            Flow::SignatureMismatch => Err(TrapKind::SignatureMismatch),
+        };
+        self.charge(fuel, (before - left) as u32);
+        match (done, self.status) {
+            (Err(kind), _) => Some(self.trap(image, kind)),
+            (Ok(()), Status::Waiting { function, .. }) => Some(Outcome::HostCall { function }),
+            (Ok(()), _) if *fuel == 0 => Some(Outcome::OutOfFuel),
+            (Ok(()), _) => None,
+        }
     }
 
     fn trap(&mut self, image: &Image<'_>, kind: TrapKind) -> Outcome {
@@ -547,7 +610,7 @@ impl Instance {
     /// Results of the call that is done, in order; nothing before.
     pub fn results<'r>(&'r self, image: &Image<'r>) -> impl ExactSizeIterator<Item = Value> + 'r {
         let types = match self.status {
-            Status::Done if image.token == self.token => image.signature(FunctionIndex(self.entry)),
+            Status::Done if self.is_of(image) => image.signature(FunctionIndex(self.entry)),
             _ => None,
         };
         let types = types.unwrap_or(crate::value::FunctionType::new(&[], &[]));
@@ -569,7 +632,7 @@ impl Instance {
         let mut frames = Vec::new();
         let mut frame = self.frame;
         let mut pc = self.pc;
-        if image.token != self.token || matches!(self.status, Status::Idle | Status::Done) {
+        if !self.is_of(image) || matches!(self.status, Status::Idle | Status::Done) {
             return frames;
         }
         while let Some(function) = image.function_at(pc) {

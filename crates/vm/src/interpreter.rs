@@ -13,12 +13,13 @@
 //! which, going straight on, fuel would be used up; a branch moves `limit` along with `pc`, and looks
 //! whether `pc` has passed it. The translator puts a `check` into every straight line that is as long as
 //! a window of `WINDOW_UNITS`: no more than that is used beyond the fuel, and the caller takes it from
-//! the next. To stop at a certain instruction, the caller has them executed one at a time.
+//! the next. To stop at a certain instruction, the caller has them executed one at a time: in place with a
+//! budget of nothing if they look themselves, else from a copy with a `check` behind it.
 
 #[cfg(feature = "float")]
 mod float;
 mod handlers;
 mod state;
 
-pub(crate) use handlers::{Entry, budget_max, execute};
-pub(crate) use state::{Flow, STRICT_ALIGNMENT};
+pub(crate) use handlers::{Entry, Exit, Run, execute_one};
+pub(crate) use state::{Flow, STRICT_ALIGNMENT, function_entry};

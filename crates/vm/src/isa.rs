@@ -31,6 +31,16 @@ pub(crate) fn opposite(opcode: u16) -> Option<u16> {
     Some(I32_EQ_SS + (index ^ 1))
 }
 
+/// Whether an instruction looks at the fuel whichever way it goes.
+pub(crate) fn looks_at_fuel(opcode: u16) -> bool {
+    relative(opcode, BR, RETURN64_S).is_some()
+}
+
+/// Whether an instruction is a branch that may not be taken; its last unit is the displacement.
+pub(crate) fn is_branch_on_condition(opcode: u16) -> bool {
+    relative(opcode, BR_I32_EQ_SS, BR_I64_NE_SZ).is_some()
+}
+
 /// Reads the unit at `at`, if there is one.
 pub(crate) fn unit_at(code: &[u8], at: usize) -> Option<u16> {
     let bytes = code.get(at..at.checked_add(2)?)?;

@@ -3,7 +3,7 @@
 //! ```text
 //! "TNVS", version u16, 0 u16, image length u32, image checksum u32
 //! status u8 (0 idle, 1 running, 2 waiting, 3 done, 4 trapped), trap u8, host function u16,
-//! entry, pc, frame, accumulator, debt: u32
+//! entry, pc, frame, accumulator (these three 0 if no call is under way), debt: u32
 //! slots in use u32, each u64: globals, then the stack up to the end of the current frame
 //! pages u32, committed bytes u32, bytes in use u32, and they (what follows is zero)
 //! tables u32, each: length u32, elements u32
@@ -27,6 +27,9 @@ use crate::{
 
 const MAGIC: [u8; 4] = *b"TNVS";
 const VERSION: u16 = 1;
+
+/// More than what execution may owe: a window, and the instruction that ends it.
+const DEBT_MAX: u32 = 4 * isa::WINDOW_UNITS as u32;
 
 /// Why bytes cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,9 +95,11 @@ impl Instance {
         };
         out.extend_from_slice(&[status, trap]);
         out.extend_from_slice(&function.to_le_bytes());
-        for field in [self.entry, self.pc, self.frame, self.accumulator, self.debt] {
-            word(out, field);
-        }
+        let stands = !matches!(self.status, Status::Idle | Status::Done);
+        let position = if stands { [self.pc, self.frame, self.accumulator] } else { [0; 3] };
+        word(out, self.entry);
+        position.iter().for_each(|&field| word(out, field));
+        word(out, self.debt);
         let slots = self.slots_in_use(image);
         word(out, slots.len() as u32);
         for slot in slots {
@@ -156,6 +161,9 @@ impl Instance {
         instance.frame = reader.word()?;
         instance.accumulator = reader.word()?;
         instance.debt = reader.word()?;
+        if instance.debt > DEBT_MAX || !instance.debt.is_multiple_of(2) {
+            return Err(ResumeError::Forged);
+        }
         instance.read_slots(&mut reader)?;
         instance.read_memory(image, &mut reader)?;
         instance.read_tables(image, &mut reader)?;

@@ -140,7 +140,7 @@ fn tiny() {
     let mut instance = instance.unwrap();
     let function = image.function("run").unwrap().index;
     let empty = machine::instructions(|| {
-        black_box(instance.prepare(black_box(&image), function, &[])).unwrap();
+        instance.prepare(black_box(&image), function, &[]).unwrap();
         let mut fuel = 1000;
         black_box(instance.run(&image, &mut fuel));
     });

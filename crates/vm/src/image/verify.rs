@@ -39,8 +39,7 @@ fn sections_hold(image: &Image<'_>) -> bool {
         let end = (range.count as u64) * bytes as u64 + range.at as u64;
         end <= length as u64 && range.at.is_multiple_of(4)
     };
-    inside(footer.functions, super::FUNCTION_BYTES)
-        && inside(footer.types, super::TYPE_BYTES)
+    inside(footer.types, super::TYPE_BYTES)
         && inside(footer.exports, super::EXPORT_BYTES)
         && inside(footer.globals, super::GLOBAL_BYTES)
         && inside(footer.tables, super::TABLE_BYTES)

@@ -6,6 +6,7 @@ use super::{
 };
 use crate::{
     checksum::crc32,
+    interpreter,
     translate::{MemoryType, TableType},
     value::{FunctionType, ValueType},
 };
@@ -64,9 +65,14 @@ pub struct ImageToken {
 }
 
 /// An image: code and constants of a machine, shared by all its instances.
+///
+/// The table of functions lies in the bytes, at a multiple of four.
 #[derive(Clone, Copy)]
 pub struct Image<'a> {
     bytes: &'a [u8],
+    /// Bytes of the address space behind the image: how far ahead of `pc` the interpreter's `limit` may
+    /// be, wherever in the image a branch takes both.
+    pub(crate) room: usize,
     pub(crate) footer: Footer,
     pub(crate) token: ImageToken,
 }
@@ -251,7 +257,14 @@ impl<'a> Image<'a> {
             memories: after(5),
             digest,
         };
-        Ok(Image { bytes, footer, token })
+        // What reads the table of functions relies on this.
+        let functions = &footer.functions;
+        let functions_end = functions.at as u64 + functions.count as u64 * FUNCTION_BYTES as u64;
+        if functions_end > at as u64 || !functions.at.is_multiple_of(4) {
+            return Err(ImageError::Forged(functions.at));
+        }
+        let room = !bytes.as_ptr_range().end.addr();
+        Ok(Image { bytes, room, footer, token })
     }
 
     /// What lets [`Image::reopen`] know the image again.
@@ -346,21 +359,7 @@ impl<'a> Image<'a> {
     }
 
     pub(crate) fn function_entry(&self, function: u32) -> Option<FunctionEntry> {
-        if function >= self.footer.functions.count {
-            return None;
-        }
-        let at = self.footer.functions.at as usize + function as usize * FUNCTION_BYTES;
-        let bytes: &[u8; FUNCTION_BYTES] = self.bytes.get(at..)?.first_chunk()?;
-        let field = |at: usize| u16::from_le_bytes([bytes[at], bytes[at + 1]]);
-        Some(FunctionEntry {
-            code: u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]),
-            frame_bytes: field(4),
-            link: field(6),
-            zeros: field(8),
-            canonical: field(10),
-            params: field(12),
-            results: field(14),
-        })
+        interpreter::function_entry(self, function)
     }
 
     /// Where a function's code begins and ends.

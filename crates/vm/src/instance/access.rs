@@ -104,7 +104,7 @@ impl Instance {
     }
 
     /// Executes the load or store at `pc`, byte by byte; it lies in the committed memory.
-    pub(super) fn execute_access(&mut self, image: &Image<'_>, left: &mut i64) -> Option<()> {
+    pub(super) fn execute_access(&mut self, image: &Image<'_>, left: &mut i32) -> Option<()> {
         let (_, length) = isa::instruction_at(image.bytes(), self.pc as usize)?;
         let (access, end) = self.access(image)?;
         let start = (end as usize).checked_sub(access.bytes as usize)?;
@@ -135,7 +135,7 @@ impl Instance {
                 *slot = if access.wide { value } else { *slot >> 32 << 32 | value & 0xFFFF_FFFF };
             }
         }
-        *left -= length as i64;
+        *left -= length as i32;
         self.pc += length as u32;
         Some(())
     }

@@ -44,7 +44,7 @@ impl Instance {
     pub(super) fn execute_outer(
         &mut self,
         image: &Image<'_>,
-        left: &mut i64,
+        left: &mut i32,
     ) -> Result<(), TrapKind> {
         let Some((opcode, length)) = isa::instruction_at(image.bytes(), self.pc as usize) else {
             return Err(TrapKind::Unreachable);
@@ -52,11 +52,11 @@ impl Instance {
         let finished = match opcode {
             isa::HOST => return self.wait_for_host(image, length, left),
             isa::RETURN_CALL | isa::RETURN_CALL_INDIRECT => {
-                *left -= length as i64;
+                *left -= length as i32;
                 return self.tail_call(image, opcode);
             }
             isa::CALL_INDIRECT_TABLE => {
-                *left -= length as i64;
+                *left -= length as i32;
                 return self.call_through_table(image, length);
             }
             isa::MEMORY_FILL | isa::MEMORY_COPY | isa::MEMORY_INIT => {
@@ -71,7 +71,7 @@ impl Instance {
             }
         };
         if finished {
-            *left -= length as i64;
+            *left -= length as i32;
             self.pc += length as u32;
         }
         Ok(())
@@ -139,11 +139,11 @@ impl Instance {
         &mut self,
         image: &Image<'_>,
         length: usize,
-        left: &mut i64,
+        left: &mut i32,
     ) -> Result<(), TrapKind> {
         let stub = image.function_at(self.pc).ok_or(TrapKind::Unreachable)?;
         let signature = image.signature(FunctionIndex(stub)).ok_or(TrapKind::Unreachable)?;
-        *left -= length as i64;
+        *left -= length as i32;
         self.status = Status::Waiting {
             function: self.unit(image, 1),
             arguments: signature.params().len() as u16,
@@ -157,10 +157,10 @@ impl Instance {
     }
 
     /// How much of `count` fuel allows at once, and takes it.
-    fn step(count: u32, left: &mut i64) -> u32 {
-        let granules = (*left).max(0) as u64 / UNIT_BYTES;
-        let count_now = (granules * GRANULE as u64).min(count as u64) as u32;
-        *left -= (count_now.div_ceil(GRANULE) as u64 * UNIT_BYTES) as i64;
+    fn step(count: u32, left: &mut i32) -> u32 {
+        let granules = (*left).max(0) / UNIT_BYTES;
+        let count_now = (granules as u32).saturating_mul(GRANULE).min(count);
+        *left -= count_now.div_ceil(GRANULE) as i32 * UNIT_BYTES;
         // Fuel of half a unit there is not: at least one step was possible.
         count_now
     }
@@ -189,7 +189,7 @@ impl Instance {
         &mut self,
         image: &Image<'_>,
         opcode: u16,
-        left: &mut i64,
+        left: &mut i32,
     ) -> Result<bool, TrapKind> {
         let bulk = self.bulk(image);
         let (to, from, count) = (bulk.to as usize, bulk.from as usize, bulk.count as usize);
@@ -235,7 +235,7 @@ impl Instance {
         &mut self,
         image: &Image<'_>,
         opcode: u16,
-        left: &mut i64,
+        left: &mut i32,
     ) -> Result<bool, TrapKind> {
         let bulk = self.bulk(image);
         let end = |start: u32| start as u64 + bulk.count as u64;

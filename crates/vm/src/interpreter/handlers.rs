@@ -5,12 +5,12 @@
 //! processor's. Without `become` they rely on the optimiser, which `build/main.rs` asks for; the test
 //! `deep_run_keeps_the_native_stack_flat` would overflow without.
 
+use core::mem::MaybeUninit;
+
 #[cfg(feature = "float")]
 use super::float;
-use super::state::{Context, Flow, State};
-use crate::image::Image;
-#[cfg(tail_dispatch)]
-use crate::isa;
+use super::state::{Context, Flow, Position, State};
+use crate::{image::Image, isa};
 
 /// What `execute` needs to know of an instance.
 pub(crate) struct Entry<'e> {
@@ -24,105 +24,182 @@ pub(crate) struct Entry<'e> {
     pub(crate) pc: u32,
     pub(crate) frame: u32,
     pub(crate) accumulator: u32,
-    /// Bytes of code after which to stop at the next look.
-    pub(crate) budget: usize,
-    /// Execute one instruction.
-    pub(crate) once: bool,
 }
 
 /// Where execution left off.
 pub(crate) struct Exit {
     pub(crate) flow: Flow,
     pub(crate) pc: u32,
+    /// Counted from the first of the globals, which the stack follows.
     pub(crate) frame: u32,
     pub(crate) accumulator: u32,
     /// Bytes of code that were executed.
-    pub(crate) used: usize,
+    pub(crate) used: u32,
 }
 
-/// The largest budget for an image that lies here: `limit` must stay in the address space.
-pub(crate) fn budget_max(image: &Image<'_>) -> usize {
-    let end = image.bytes().as_ptr_range().end.addr();
-    (usize::MAX - end).min(1 << 28)
-}
-
-/// Runs until something other than the next instruction is due.
-pub(crate) fn execute(entry: Entry<'_>) -> Exit {
-    let image = entry.image.bytes().as_ptr();
-    let globals = entry.globals.as_mut_ptr().cast::<u8>();
-    let stack = entry.stack.as_mut_ptr_range();
-    let footer = &entry.image.footer;
-    let pc = image.wrapping_add(entry.pc as usize);
-    let limit = pc.addr().wrapping_add(entry.budget);
-    let mut context = Context {
-        memory_bytes: entry.memory.len(),
-        image,
-        functions: image.wrapping_add(footer.functions.at as usize),
-        function_count: footer.functions.count,
-        globals,
-        stack_end: stack.end.cast::<u8>(),
-        table: entry.table.as_ptr(),
-        table_count: entry.table.len() as u32,
-        #[cfg(tail_dispatch)]
-        handlers: if entry.once { ONCE.as_ptr() } else { HANDLERS.as_ptr() },
-        #[cfg(not(tail_dispatch))]
-        once: entry.once,
-        flow: Flow::Next,
-        pc,
-        frame: stack.start.cast::<u8>().wrapping_add(entry.frame as usize),
-        accumulator: entry.accumulator,
-        limit,
+/// Runs one instruction.
+///
+/// With a budget of nothing, an instruction that looks at the fuel stops behind itself. Any other is
+/// executed from a copy with such an instruction behind it; it reads nothing of the code but itself.
+#[cold]
+#[inline(never)]
+pub(crate) fn execute_one(entry: Entry<'_>) -> Exit {
+    let image = entry.image;
+    let code = image.bytes().as_ptr();
+    let start = entry.pc;
+    let Some((opcode, length)) = isa::instruction_at(image.bytes(), start as usize) else {
+        let Entry { pc, frame, accumulator, .. } = entry;
+        let frame = frame + size_of_val(entry.globals) as u32;
+        return Exit { flow: Flow::Unreachable, pc, frame, accumulator, used: 0 };
     };
-    // SAFETY: `Instance` keeps `pc` at an instruction of a verified image and `frame` in the stack.
-    unsafe { start(&mut context, entry.memory.as_mut_ptr()) };
-    let end_limit = context.limit.wrapping_sub(context.pc.addr());
-    Exit {
-        flow: context.flow,
-        pc: context.pc.addr().wrapping_sub(image.addr()) as u32,
-        frame: context.frame.addr().wrapping_sub(stack.start.addr()) as u32,
-        accumulator: context.accumulator,
-        used: limit.wrapping_sub(pc.addr()).wrapping_sub(end_limit),
+    if isa::looks_at_fuel(opcode) {
+        return run_from(entry, code.wrapping_add(start as usize), 0);
+    }
+    let units = length / 2;
+    let mut copy = [isa::CHECK * isa::OPCODE_SCALE; COPY_UNITS];
+    for (index, unit) in copy.iter_mut().enumerate().take(units) {
+        *unit = isa::unit_at(image.bytes(), start as usize + 2 * index).unwrap_or(0);
+    }
+    let branch = isa::is_branch_on_condition(opcode);
+    let displacement = if branch { copy[units - 1] as i16 } else { 0 };
+    if branch {
+        // Taken, it leaves two instructions behind itself; not taken, one.
+        copy[units - 1] = COPY_BRANCH;
+    }
+    let at = copy.as_ptr().cast::<u8>();
+    let mut exit = run_from(entry, at, 0);
+    // `exit` counts from the image's first byte.
+    let ran = exit.pc.wrapping_sub(at.addr().wrapping_sub(code.addr()) as u32);
+    exit.pc = start;
+    exit.used = 0;
+    if ran != 0 {
+        let taken = ran as usize == length + COPY_BRANCH as usize;
+        let displacement = if taken { displacement as u32 } else { 0 };
+        exit.used = length as u32;
+        exit.pc = (start + length as u32).wrapping_add(displacement);
+    }
+    exit
+}
+
+fn run_from(entry: Entry<'_>, pc: *const u8, budget: usize) -> Exit {
+    let mut run = Run { entry, pc, budget };
+    let mut context = run.context();
+    let flow = run.start(&mut context);
+    run.exit(&context, flow)
+}
+
+/// Displacement of a branch in a copy, in bytes.
+const COPY_BRANCH: u16 = 4;
+/// The longest instruction that does not look at the fuel, and what a branch may reach behind it.
+const COPY_UNITS: usize = isa::UNITS_MAX + COPY_BRANCH as usize / 2 + 1;
+
+/// One stay in the interpreter. The context is kept apart: its address goes to the handlers, and what
+/// lies beside it would have to lie in memory too.
+pub(crate) struct Run<'e> {
+    entry: Entry<'e>,
+    pc: *const u8,
+    budget: usize,
+}
+
+impl<'e> Run<'e> {
+    /// A run until something other than the next instruction is due; `budget` is the number of bytes of
+    /// code after which to stop at the next look, at most the image's `room`.
+    #[inline(always)]
+    pub(crate) fn with_budget(entry: Entry<'e>, budget: u32) -> Run<'e> {
+        let pc = entry.image.bytes().as_ptr().wrapping_add(entry.pc as usize);
+        Run { entry, pc, budget: budget as usize }
+    }
+
+    #[inline(always)]
+    pub(crate) fn context(&mut self) -> Context {
+        let image = self.entry.image.bytes().as_ptr();
+        let footer = &self.entry.image.footer;
+        Context {
+            #[cfg(target_pointer_width = "64")]
+            memory_bytes: self.entry.memory.len(),
+            image,
+            functions: image.wrapping_add(footer.functions.at as usize),
+            function_count: footer.functions.count,
+            globals: self.entry.globals.as_mut_ptr().cast(),
+            stack_end: self.entry.stack.as_mut_ptr_range().end.cast(),
+            table: self.entry.table.as_ptr(),
+            table_count: self.entry.table.len() as u32,
+            #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
+            handlers: HANDLERS.as_ptr(),
+            position: MaybeUninit::uninit(),
+        }
+    }
+
+    /// Runs with a context that `self` gave.
+    #[inline(always)]
+    pub(crate) fn start(&mut self, context: &mut Context) -> Flow {
+        let state = State {
+            pc: self.pc,
+            frame: self.stack_start().wrapping_add(self.entry.frame as usize),
+            memory: self.entry.memory.as_mut_ptr(),
+            #[cfg(target_pointer_width = "32")]
+            memory_bytes: self.entry.memory.len(),
+            accumulator: self.entry.accumulator,
+            limit: self.pc.addr().wrapping_add(self.budget),
+            context,
+            #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
+            handlers: HANDLERS.as_ptr().cast(),
+        };
+        // SAFETY: `Instance` keeps `pc` at an instruction of a verified image, or of a copy of one, and
+        // `frame` in the stack.
+        unsafe { start(state) }
+    }
+
+    fn stack_start(&mut self) -> *mut u8 {
+        self.entry.stack.as_mut_ptr().cast()
+    }
+
+    /// Bytes of code that were executed.
+    #[inline(always)]
+    pub(crate) fn used(&self, context: &Context) -> u32 {
+        let Position { pc, limit, .. } = context.position();
+        self.budget.wrapping_sub(limit.wrapping_sub(pc.addr())) as u32
+    }
+
+    /// Where `start` left off.
+    #[inline(always)]
+    pub(crate) fn exit(self, context: &Context, flow: Flow) -> Exit {
+        let Position { pc, frame, accumulator, .. } = context.position();
+        Exit {
+            flow,
+            pc: pc.addr().wrapping_sub(context.image.addr()) as u32,
+            frame: frame.addr().wrapping_sub(context.globals.addr()) as u32,
+            accumulator,
+            used: self.used(context),
+        }
     }
 }
 
-fn initial_state(context: &mut Context, memory: *mut u8) -> State {
-    State {
-        pc: context.pc,
-        frame: context.frame,
-        memory,
-        #[cfg(target_pointer_width = "32")]
-        memory_bytes: context.memory_bytes,
-        accumulator: context.accumulator,
-        limit: context.limit,
-        #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
-        handlers: context.handlers.cast(),
-        context,
+impl Context {
+    #[inline(always)]
+    fn position(&self) -> Position {
+        // SAFETY: asked for after `start` only, every way out of which goes through `State::leave`.
+        unsafe { self.position.assume_init() }
     }
 }
 
 impl State {
     #[inline(always)]
-    unsafe fn leave(&self, flow: Flow) {
+    unsafe fn leave(&self, flow: Flow) -> Flow {
+        let State { pc, frame, accumulator, limit, .. } = *self;
         // SAFETY: the context outlives the state.
-        let context = unsafe { &mut *self.context };
-        context.flow = flow;
-        context.pc = self.pc;
-        context.frame = self.frame;
-        context.accumulator = self.accumulator;
-        context.limit = self.limit;
+        unsafe { (*self.context).position.write(Position { pc, frame, accumulator, limit }) };
+        flow
     }
 }
 
 #[cfg(not(tail_dispatch))]
-unsafe fn start(context: &mut Context, memory: *mut u8) {
-    let once = context.once;
-    let mut state = initial_state(context, memory);
+unsafe fn start(mut state: State) -> Flow {
     loop {
         // SAFETY: the caller's promise holds again after every instruction.
         let flow = unsafe { dispatch(state.opcode(), &mut state) };
-        if flow != Flow::Next || once {
-            let flow = if flow == Flow::Next { Flow::Check } else { flow };
-            // SAFETY: the context is borrowed here.
+        if flow != Flow::Next {
+            // SAFETY: the context is borrowed by the caller.
             return unsafe { state.leave(flow) };
         }
     }
@@ -154,7 +231,7 @@ macro_rules! with_registers {
             accumulator: u32,
             limit: usize,
             context: *mut Context,
-        ) {
+        ) -> Flow {
             #[allow(unused_mut)]
             let mut $s = State { pc, frame, memory, accumulator, limit, context };
             $($body)*
@@ -168,7 +245,7 @@ macro_rules! call_with_registers {
     };
 }
 #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
-pub(super) type Handler = unsafe fn(*const u8, *mut u8, *mut u8, u32, usize, *mut Context);
+pub(super) type Handler = unsafe fn(*const u8, *mut u8, *mut u8, u32, usize, *mut Context) -> Flow;
 
 #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
 macro_rules! with_registers {
@@ -182,7 +259,7 @@ macro_rules! with_registers {
             limit: usize,
             context: *mut Context,
             handlers: *const (),
-        ) {
+        ) -> Flow {
             #[allow(unused_mut)]
             let mut $s =
                 State { pc, frame, memory, memory_bytes, accumulator, limit, context, handlers };
@@ -207,19 +284,7 @@ macro_rules! call_with_registers {
 }
 #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
 pub(super) type Handler =
-    unsafe fn(*const u8, *mut u8, *mut u8, usize, u32, usize, *mut Context, *const ());
-
-/// A handler that only notes why execution stops.
-#[cfg(tail_dispatch)]
-macro_rules! leaver {
-    ($flow:expr) => {{
-        with_registers! { s:
-            // SAFETY: the context outlives the handlers.
-            unsafe { s.leave($flow) }
-        }
-        handler as Handler
-    }};
-}
+    unsafe fn(*const u8, *mut u8, *mut u8, usize, u32, usize, *mut Context, *const ()) -> Flow;
 
 #[cfg(tail_dispatch)]
 macro_rules! handler {
@@ -232,38 +297,13 @@ macro_rules! handler {
                         let next = s.handler();
                         tail_call!(call_with_registers!(s, next))
                     }
-                    flow => {
-                        let leave = LEAVERS[flow as usize];
-                        tail_call!(call_with_registers!(s, leave))
-                    }
+                    flow => s.leave(flow),
                 }
             }
         }
         handler as Handler
     }};
 }
-
-#[cfg(tail_dispatch)]
-static LEAVERS: [Handler; 14] = [
-    leaver!(Flow::Next),
-    leaver!(Flow::Check),
-    leaver!(Flow::Done),
-    leaver!(Flow::Outer),
-    leaver!(Flow::Unreachable),
-    leaver!(Flow::OutOfBounds),
-    leaver!(Flow::Misaligned),
-    leaver!(Flow::DivideByZero),
-    leaver!(Flow::IntegerOverflow),
-    leaver!(Flow::InvalidConversion),
-    leaver!(Flow::StackOverflow),
-    leaver!(Flow::TableOutOfBounds),
-    leaver!(Flow::UninitializedElement),
-    leaver!(Flow::SignatureMismatch),
-];
-
-/// Executes nothing: what follows a single instruction.
-#[cfg(tail_dispatch)]
-static ONCE: [Handler; isa::COUNT] = [leaver!(Flow::Check); isa::COUNT];
 
 #[cfg(tail_dispatch)]
 impl State {
@@ -282,11 +322,11 @@ impl State {
 }
 
 #[cfg(tail_dispatch)]
-unsafe fn start(context: &mut Context, memory: *mut u8) {
-    let s = initial_state(context, memory);
-    // SAFETY: the caller's promise; the opcode is below `isa::COUNT`.
+#[inline(always)]
+unsafe fn start(s: State) -> Flow {
+    // SAFETY: the caller's promise.
     unsafe {
-        let first = HANDLERS[s.opcode_unit() / isa::OPCODE_SCALE as usize];
+        let first = s.handler();
         call_with_registers!(s, first)
     }
 }
@@ -297,7 +337,7 @@ mod generated {
     #[cfg(feature = "float")]
     use super::float;
     #[cfg(tail_dispatch)]
-    use super::{Context, Handler, LEAVERS, isa};
+    use super::{Context, Handler, isa};
     use super::{Flow, State};
 
     include!(concat!(env!("OUT_DIR"), "/handlers.rs"));

@@ -1,6 +1,11 @@
 //! The interpreter's registers, and what instructions do to them.
 
-use crate::isa;
+use core::mem::MaybeUninit;
+
+use crate::{
+    image::{FUNCTION_BYTES, FunctionEntry, Image},
+    isa,
+};
 
 /// Cores that trap, or are slow, when a word is read from an address that is not its multiple.
 pub(crate) const STRICT_ALIGNMENT: bool = cfg!(any(
@@ -38,7 +43,8 @@ pub(crate) enum Flow {
 }
 
 /// What does not fit registers, for the time of one `execute`.
-pub(super) struct Context {
+pub(crate) struct Context {
+    #[cfg(target_pointer_width = "64")]
     pub(super) memory_bytes: usize,
     /// First byte of the image.
     pub(super) image: *const u8,
@@ -49,12 +55,15 @@ pub(super) struct Context {
     pub(super) stack_end: *const u8,
     pub(super) table: *const u32,
     pub(super) table_count: u32,
-    #[cfg(tail_dispatch)]
+    #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
     pub(super) handlers: *const super::handlers::Handler,
-    #[cfg(not(tail_dispatch))]
-    pub(super) once: bool,
-    /// Where execution left off: why, and the registers.
-    pub(super) flow: Flow,
+    /// Where execution left off.
+    pub(super) position: MaybeUninit<Position>,
+}
+
+/// What of the registers outlives an `execute`.
+#[derive(Clone, Copy)]
+pub(super) struct Position {
     pub(super) pc: *const u8,
     pub(super) frame: *mut u8,
     pub(super) accumulator: u32,
@@ -81,8 +90,10 @@ const ENTRY_FRAME: usize = 4;
 const ENTRY_LINK: usize = 6;
 const ENTRY_ZEROS: usize = 8;
 const ENTRY_TYPE: usize = 10;
+const ENTRY_PARAMS: usize = 12;
+const ENTRY_RESULTS: usize = 14;
 const ENTRY_SHIFT: usize = 4;
-const _: () = assert!(crate::image::FUNCTION_BYTES == 1 << ENTRY_SHIFT);
+const _: () = assert!(FUNCTION_BYTES == 1 << ENTRY_SHIFT);
 
 /// Reads a 16-bit number of the image.
 ///
@@ -105,6 +116,28 @@ unsafe fn word(at: *const u8) -> u32 {
     // SAFETY: the caller's promise.
     unsafe {
         if STRICT_ALIGNMENT { at.cast::<u32>().read() } else { at.cast::<u32>().read_unaligned() }
+    }
+}
+
+/// Reads the entry of a function.
+pub(crate) fn function_entry(image: &Image<'_>, function: u32) -> Option<FunctionEntry> {
+    let table = image.footer.functions;
+    if function >= table.count {
+        return None;
+    }
+    // SAFETY: `Image` holds the whole table in its bytes, aligned where it must be.
+    unsafe {
+        let start = image.bytes().as_ptr().add(table.at as usize);
+        let entry = start.add((function as usize) << ENTRY_SHIFT);
+        Some(FunctionEntry {
+            code: word(entry),
+            frame_bytes: half(entry.add(ENTRY_FRAME)),
+            link: half(entry.add(ENTRY_LINK)),
+            zeros: half(entry.add(ENTRY_ZEROS)),
+            canonical: half(entry.add(ENTRY_TYPE)),
+            params: half(entry.add(ENTRY_PARAMS)),
+            results: half(entry.add(ENTRY_RESULTS)),
+        })
     }
 }
 
