@@ -32,6 +32,11 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         // Optimised, the engine dispatches by tail calls; in a debug build it can't.
         let optimised = ["test", "--release", "--package", "tenure-vm"];
         report.step("tests of the vm, optimised", || tests(process::cargo(root).args(optimised)));
+        report.step("tests of the vm on emulated RV32 and Thumb", || {
+            let optimised = ["test", "--release", "--package", "tenure-vm", "--test", "emulated"];
+            let mut command = process::cargo(root);
+            tests_with(command.args(optimised), &["--ignored", "--nocapture"])
+        });
         check::slow_steps(&mut report, root, false);
     }
     report.finish()
@@ -46,9 +51,15 @@ fn sdk_tests(root: &Path) -> Result<Verdict> {
 
 /// Runs a `cargo test` to its end and counts its tests.
 fn tests(command: &mut Command) -> Result<Verdict> {
+    tests_with(command, &[])
+}
+
+/// As [`tests`]; `options` are libtest's.
+fn tests_with(command: &mut Command, options: &[&str]) -> Result<Verdict> {
+    command.arg("--no-fail-fast").arg("--").args(options);
     let mut sum = Tally::default();
     let mut failed = Vec::new();
-    let status = process::each_line(command.arg("--no-fail-fast"), |line| {
+    let status = process::each_line(command, |line| {
         println!("{line}");
         if let Some(tally) = parse_result(line) {
             sum += tally;

@@ -1,10 +1,16 @@
 //! Instances that import from each other, as the suite's scripts make them: a call of another instance's
 //! function is a host call, shared memories and globals are copied before and after.
+//!
+//! Runs on a bare machine as well: see `tests/device`.
 
-use std::{
-    cell::{Cell, RefCell},
-    collections::HashMap,
+use alloc::{
+    borrow::ToOwned,
+    collections::BTreeMap,
+    format,
+    string::{String, ToString},
+    vec::Vec,
 };
+use core::cell::{Cell, RefCell};
 
 use tenure_vm::{
     ExportKind, FunctionIndex, FunctionType, HostFunctions, Image, Instance, InstanceConfig,
@@ -39,8 +45,8 @@ struct Linked {
 
 pub(crate) struct Linker {
     instances: Vec<Linked>,
-    names: HashMap<String, usize>,
-    registered: HashMap<String, usize>,
+    names: BTreeMap<String, usize>,
+    registered: BTreeMap<String, usize>,
     current: Option<usize>,
     slice: u64,
 }
@@ -173,8 +179,8 @@ impl Linker {
     pub(crate) fn new() -> Linker {
         Linker {
             instances: Vec::new(),
-            names: HashMap::new(),
-            registered: HashMap::new(),
+            names: BTreeMap::new(),
+            registered: BTreeMap::new(),
             current: None,
             slice: 1,
         }
