@@ -38,6 +38,7 @@ files! {
     "c/src/tenure.c",
     "rust/Cargo.toml",
     "rust/src/calls.rs",
+    "rust/src/events.rs",
     "rust/src/export.rs",
     "rust/src/heap.rs",
     "rust/src/heap/tests.rs",

@@ -16,7 +16,17 @@ pub(crate) fn package(name: &str) -> String {
 fn build_all() -> PathBuf {
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("devices");
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-    let apps = ["counter", "crasher", "dashboard", "nihilo-a", "nihilo-b", "spinner", "thermostat"];
+    let apps = [
+        "climate",
+        "counter",
+        "crasher",
+        "dashboard",
+        "doorbell",
+        "nihilo-a",
+        "nihilo-b",
+        "spinner",
+        "thermostat",
+    ];
     for app in apps {
         build(&here.join("../../apps").join(app), &folder, app);
     }

@@ -3,6 +3,7 @@
 mod addresses;
 mod boards;
 mod commands;
+mod events;
 mod faults;
 mod flash;
 mod grants;

@@ -1,0 +1,75 @@
+//! Peripherals that follow a script, machines that hear and command them, and what the owner sees.
+
+use crate::harness::{Process, User, on};
+
+const PERIPHERALS: &str = r#"
+[temperature]
+kind = "thermometer"
+period_ms = 20
+points = [[0.0, 15.0]]
+[heater]
+kind = "lamp"
+[button]
+kind = "button"
+presses = [0.2, 0.6]
+[camera]
+kind = "camera"
+width = 64
+height = 48
+period_ms = 50
+"#;
+
+fn device_with_peripherals(user: &User) -> Process {
+    std::fs::write(user.path("peripherals.toml"), PERIPHERALS).unwrap();
+    let mut command = user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    command.args(["--json", "--survives", "kill", "--peripherals", "peripherals.toml"]);
+    Process::start(command)
+}
+
+#[test]
+fn a_machine_hears_a_sensor_and_commands_a_peripheral() {
+    let user = User::new();
+    let mut device = device_with_peripherals(&user);
+    user.install(&device, &["climate"]);
+    device.wait_for_log("climate", "15.0 degrees: heater on");
+    let shown = user.call(on(&device), &["climate", "show"]);
+    assert!(shown.starts_with("15.0 degrees after "), "{shown}");
+    let events = user.json(&["events", "--device", &device.address]);
+    let published = |topic: &str| {
+        let topics = events["topics"].as_array().unwrap();
+        let found = topics.iter().find(|one| one["topic"] == topic);
+        found.map_or(0, |one| one["published"].as_u64().unwrap())
+    };
+    assert_eq!(published("command.heater"), 1);
+    assert_eq!(published("device.heater"), 2, "off at first, then on");
+    assert!(published("device.temperature") > 0 && published("device.camera.frame") > 3);
+    let subscriptions = events["subscriptions"].as_array().unwrap();
+    let climate = subscriptions.iter().find(|one| one["subscriber"] == "climate").unwrap();
+    assert_eq!(climate["policy"], "latest-only");
+    assert_eq!(climate["handler"], "on_temperature");
+    let heater = subscriptions.iter().find(|one| one["subscriber"] == "heater").unwrap();
+    assert_eq!((&heater["is_peripheral"], &heater["delivered"]), (&true.into(), &1.into()));
+    let text = user.ok(&["events", "--device", &device.address]);
+    assert!(text.contains("device.temperature") && text.contains("latest-only"), "{text}");
+}
+
+#[test]
+fn a_machine_in_c_waits_for_a_button() {
+    let user = User::new();
+    std::fs::write(user.path("peripherals.toml"), PERIPHERALS).unwrap();
+    let package = crate::guests::package("doorbell");
+    let mut command = user.command(&["run", &package, "--keep", "--json"]);
+    command.args(["--peripherals", "peripherals.toml"]);
+    let mut device = Process::start(command);
+    device.wait_for_log("doorbell", "rung 1 times, heard by 0");
+    device.wait_for_log("doorbell", "rung 2 times, heard by 0");
+}
+
+#[test]
+fn peripherals_that_cannot_be_are_refused() {
+    let user = User::new();
+    std::fs::write(user.path("peripherals.toml"), "[kettle]\nkind = \"kettle\"").unwrap();
+    let arguments = ["device", "--data", "attic", "--peripherals", "peripherals.toml"];
+    let error = user.error(&arguments);
+    assert!(error.contains("peripherals.toml") && error.contains("kettle"), "{error}");
+}
