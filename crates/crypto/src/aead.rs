@@ -36,10 +36,24 @@ impl AeadKey {
         sealed: &'a mut [u8],
     ) -> Result<&'a mut [u8], Undecryptable> {
         let (message, tag) = sealed.split_last_chunk_mut::<TAG_BYTES>().ok_or(Undecryptable)?;
+        self.open_detached(nonce, associated, message, tag)?;
+        Ok(message)
+    }
+
+    /// As [`Self::open`], where the tag doesn't follow the message.
+    ///
+    /// # Errors
+    /// [`Undecryptable`] if anything at all is wrong; what `message` holds then is not plaintext.
+    pub fn open_detached(
+        &self,
+        nonce: &Nonce,
+        associated: &[u8],
+        message: &mut [u8],
+        tag: &[u8; TAG_BYTES],
+    ) -> Result<(), Undecryptable> {
         ChaCha20Poly1305::with_key(&self.0)
             .open(&nonce.0, associated, message, tag)
-            .map_err(|_| Undecryptable)?;
-        Ok(message)
+            .map_err(|_| Undecryptable)
     }
 }
 

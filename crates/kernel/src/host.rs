@@ -304,12 +304,12 @@ impl<F: Flash> Kernel<F> {
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
         let (tree, limit) = (machine.tree, machine.record.budget.stored_bytes as usize);
         let replaced = match self.store.get(tree, path) {
-            Ok(Some(value)) => self.store.record_bytes(path, &value.bytes),
-            Ok(None) | Err(ReadError::Corrupt) => 0,
+            Ok(Some(value)) => self.store.record_bytes(tree, path, &value.bytes),
+            Ok(None) | Err(ReadError::Corrupt | ReadError::Unsealable) => 0,
             Err(error) => return Err(error.into()),
         };
         let kept = self.store.stored_bytes(tree).saturating_sub(replaced);
-        if kept + self.store.record_bytes(path, bytes) > limit {
+        if kept + self.store.record_bytes(tree, path, bytes) > limit {
             return Err(HostError::Full.into());
         }
         self.store.set(tree, path, kind, bytes)?;

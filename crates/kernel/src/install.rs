@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tenure_hal::{Flash, Instant};
-use tenure_store::{BatchError, Change, ReadError, ValueKind};
+use tenure_store::{BatchError, Change, ReadError, SEAL_BYTES, ValueKind};
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Budget, MachineId, Name};
 
@@ -46,10 +46,16 @@ impl<F: Flash> Kernel<F> {
         self.check_memory(slot, &record.budget)?;
         let replaced = self.machine(slot).map(|machine| machine.record.share);
         self.policy.admit(slot, &record.share).map_err(|Overbooked| InstallError::Overbooked)?;
+        if replaced.is_none() {
+            self.seal_tree_of(slot, &record);
+        }
         if let Err(error) = self.keep_record(slot, &record, initial_tree, replaced.is_some()) {
             match replaced {
                 Some(share) => drop(self.policy.admit(slot, &share)),
-                None => self.policy.leave(slot),
+                None => {
+                    self.policy.leave(slot);
+                    self.unseal_tree(tree_of(slot));
+                }
             }
             return Err(error);
         }
@@ -71,6 +77,7 @@ impl<F: Flash> Kernel<F> {
         let slot = self.slot_of_name(name).ok_or(InstallError::NotFound)?;
         self.forget_record(slot, name)?;
         self.vacate(slot, now);
+        self.unseal_tree(tree_of(slot));
         self.policy.leave(slot);
         Ok(())
     }
@@ -146,6 +153,9 @@ impl<F: Flash> Kernel<F> {
         replaced: bool,
     ) -> Result<(), InstallError> {
         let bytes = postcard::to_allocvec(record).map_err(|_| InstallError::Record)?;
+        if bytes.len() + SEAL_BYTES > self.store.value_bytes_max() {
+            return Err(InstallError::Record);
+        }
         let (tree, record_path) = (tree_of(slot), record_path(slot));
         let mut changes = Vec::new();
         if !replaced {
@@ -231,7 +241,7 @@ impl From<ReadError> for InstallError {
     fn from(error: ReadError) -> Self {
         match error {
             ReadError::Path(_) => Self::InitialTree,
-            ReadError::Corrupt | ReadError::Flash(_) => Self::Store,
+            _ => Self::Store,
         }
     }
 }
@@ -255,7 +265,9 @@ impl fmt::Display for InstallError {
             }
             Self::StoreFull => f.write_str("the device's store is full"),
             Self::InitialTree => f.write_str("the initial tree has a path or value not allowed"),
-            Self::Record => f.write_str("the machine's record can't be written"),
+            Self::Record => {
+                f.write_str("the machine's exports and grants are too many for its record")
+            }
             Self::Code(error) => write!(f, "{error}"),
             Self::Store => f.write_str("the device's store failed"),
         }

@@ -23,14 +23,15 @@ use crate::policy::Policy;
 use crate::program::{Engine, callable};
 use crate::record::MachineRecord;
 use crate::run::LastTurn;
+use crate::sealing::{Sealer, read_record};
 use crate::task::{IncomingCall, ReplyTo, Task, Ticket};
 
 /// The function that runs when a machine starts.
 pub(crate) const ENTRY: &str = "entry";
 /// Where the kernel keeps its own things.
-pub(crate) const KERNEL_TREE: TreeId = TreeId(0);
+pub const KERNEL_TREE: TreeId = TreeId(0);
 /// The path in the kernel's tree below which machines are recorded, one a slot.
-const MACHINES_PATH: &str = "machines";
+pub(crate) const MACHINES_PATH: &str = "machines";
 /// What the kernel is told of the world for the length of one call.
 pub struct World<'a> {
     /// The time since boot.
@@ -57,6 +58,7 @@ pub enum Ran {
 pub struct Kernel<F> {
     pub(crate) config: Config,
     pub(crate) store: Store<F>,
+    pub(crate) sealer: Option<Box<dyn Sealer>>,
     pub(crate) code: CodeRegion<F>,
     pub(crate) machines: Vec<Option<Machine>>,
     pub(crate) calls: Calls,
@@ -88,6 +90,7 @@ impl<F: Flash> Kernel<F> {
         let mut kernel = Self {
             machines: Vec::new(),
             store,
+            sealer: None,
             code: CodeRegion::new(code),
             calls: Calls::default(),
             events: Pipeline::new(config.events),
@@ -101,7 +104,7 @@ impl<F: Flash> Kernel<F> {
         };
         for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
             let Ok(slot) = child.parse::<usize>() else { continue };
-            let Some(record) = kernel.read_record(slot) else {
+            let Some(record) = read_record(&mut kernel.store, slot) else {
                 kernel.log_unreadable(slot, now);
                 continue;
             };
@@ -316,11 +319,6 @@ impl<F: Flash> Kernel<F> {
         };
         let message = alloc::format!("the record of machine {slot} can't be read: it is left out");
         self.log(now, device, LogLevel::Fault, message);
-    }
-
-    fn read_record(&mut self, slot: usize) -> Option<MachineRecord> {
-        let value = self.store.get(KERNEL_TREE, &record_path(slot)).ok()??;
-        postcard::from_bytes(&value.bytes).ok()
     }
 }
 

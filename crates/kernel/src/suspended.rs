@@ -4,10 +4,15 @@
 //! suspended where it stands, in the middle of a function or of a host call that waits; whatever
 //! else the kernel knows of the machine (its queue, its timers, what it waits for) stays where it is.
 //! What is written is checked when it is read: the vm's checksum finds damage, and the image that it
-//! was suspended from must be the one that it goes on with.
+//! was suspended from must be the one that it goes on with. Where the device seals what machines keep,
+//! their running state is sealed too.
+
+use alloc::vec::Vec;
 
 use tenure_hal::Flash;
+use tenure_store::SEAL_BYTES;
 use tenure_vm::{Instance, ResumeError};
+use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::code::CodeError;
 use crate::kernel::Kernel;
@@ -25,8 +30,9 @@ impl<F: Flash> Kernel<F> {
         let (Some(Program::Image(instance)), Some(image)) = (instance, self.image(slot)) else {
             return Ok(());
         };
-        let mut bytes = alloc::vec::Vec::new();
+        let mut bytes = Vec::new();
         instance.suspend(&image, &mut bytes);
+        let bytes = self.sealed_state(slot, bytes);
         let extent = self.code.keep(&bytes)?;
         if let Some(machine) = self.machine_mut(slot) {
             machine.instance = None;
@@ -42,7 +48,9 @@ impl<F: Flash> Kernel<F> {
         };
         let config = self.instance_config(slot).ok_or(Fault::of(FaultKind::Image))?;
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
-        let bytes = self.code.view(extent).map_err(|_| Fault::of(FaultKind::Suspended))?;
+        let view = self.code.view(extent).map_err(|_| Fault::of(FaultKind::Suspended))?;
+        let opened = self.opened_state(slot, view).ok_or(Fault::of(FaultKind::Suspended))?;
+        let bytes = opened.as_ref().map_or(view, |opened| opened.as_slice());
         let resumed = Instance::resume(&image, bytes, &config).map_err(|error| {
             Fault::of(match error {
                 ResumeError::StackBudget | ResumeError::MemoryBudget | ResumeError::OutOfMemory => {
@@ -56,6 +64,32 @@ impl<F: Flash> Kernel<F> {
             machine.suspended = None;
         }
         Ok(Some(resumed))
+    }
+
+    /// A machine's running state in the form in which it goes to flash. What it was before is wiped.
+    fn sealed_state(&mut self, slot: usize, mut state: Vec<u8>) -> Vec<u8> {
+        let Some(record) = self.machines[slot].as_ref().map(|machine| &machine.record) else {
+            return state;
+        };
+        let Some(sealer) = &mut self.sealer else { return state };
+        // Sealing appends to it, and room for that must not leave a copy behind.
+        let mut sealed = Vec::with_capacity(state.len() + SEAL_BYTES);
+        sealed.extend_from_slice(&state);
+        state.zeroize();
+        sealer.seal_state(record, &mut sealed);
+        sealed
+    }
+
+    /// A machine's running state as it was before it was sealed: `Some(None)` if nothing seals it,
+    /// `None` if it doesn't open.
+    #[allow(clippy::option_option)]
+    fn opened_state(&self, slot: usize, sealed: &[u8]) -> Option<Option<Zeroizing<Vec<u8>>>> {
+        let (Some(sealer), Some(machine)) = (&self.sealer, self.machine(slot)) else {
+            return Some(None);
+        };
+        let mut state = Zeroizing::new(sealed.to_vec());
+        sealer.open_state(&machine.record, &mut state).ok()?;
+        Some(Some(state))
     }
 
     /// Suspends every machine to flash; each returns by itself when it runs next.

@@ -10,10 +10,11 @@ use tenure_wire::directory::Enrolment;
 use tenure_wire::{MachineId, PublicKey, Signature, VerifyingKey};
 
 use crate::node::BootError;
+use crate::sealing::Keys;
 
-/// Where the node keeps its own things; the kernel's trees count up from 0.
-const NODE_TREE: TreeId = TreeId(u16::MAX);
-const SEED_PATH: &str = "seed";
+/// Where the node keeps what isn't sealed, the seed first of all; the kernel's trees count up from 0.
+pub(crate) const NODE_TREE: TreeId = TreeId(u16::MAX);
+pub(crate) const SEED_PATH: &str = "seed";
 const BOOTS_PATH: &str = "boots";
 const ENROLMENT_PATH: &str = "enrolment";
 
@@ -80,6 +81,11 @@ impl Identity {
         write(store, ENROLMENT_PATH, &bytes)?;
         self.enrolled = Some(enrolled);
         Ok(())
+    }
+
+    /// The keys that seal what this device keeps, as of this boot.
+    pub(crate) fn sealing_keys(&self) -> Keys {
+        Keys::new(self.seed.clone(), self.boots)
     }
 
     pub(crate) fn device_secret(&self) -> StaticSecret {

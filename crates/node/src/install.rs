@@ -126,9 +126,10 @@ pub(crate) fn not_installed(error: InstallError) -> ControlError {
         | InstallError::Overbooked
         | InstallError::StoreFull
         | InstallError::Code(CodeError::Full) => ControlError::Full(error.to_string()),
-        InstallError::OtherTenant | InstallError::Stale | InstallError::InitialTree => {
-            ControlError::Refused(error.to_string())
-        }
+        InstallError::OtherTenant
+        | InstallError::Stale
+        | InstallError::InitialTree
+        | InstallError::Record => ControlError::Refused(error.to_string()),
         _ => ControlError::Device(error.to_string()),
     }
 }

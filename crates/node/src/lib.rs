@@ -25,7 +25,9 @@ mod node;
 mod outbound;
 mod peers;
 mod peripherals;
+mod sealing;
 
 pub use config::{Config, Hub, Owner};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};
 pub use peripherals::AttachError;
+pub use sealing::unseal_store;

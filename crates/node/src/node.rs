@@ -1,5 +1,6 @@
 //! The node: its parts, and how an event or a moment in time moves through them.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::fmt;
@@ -25,6 +26,7 @@ use crate::log::Log;
 use crate::outbound::{Outbound, Waiter};
 use crate::peers::Peers;
 use crate::peripherals::Peripherals;
+use crate::sealing::seal_store;
 
 /// The flash that a board gives its node, in three parts of any size.
 pub struct Parts<F> {
@@ -121,9 +123,12 @@ impl<F: Flash> Node<F> {
         config.rpc.timeout_min = config.rpc.timeout_min.max(TIMEOUT_MIN);
         let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy)?;
+        let keys = identity.sealing_keys();
+        seal_store(&mut store, &keys).map_err(BootError::Read)?;
         let kernel_config = config.kernel.clone();
-        let kernel = Kernel::boot(store, parts.code, kernel_config, moment.now, machine_id)
+        let mut kernel = Kernel::boot(store, parts.code, kernel_config, moment.now, machine_id)
             .map_err(BootError::Read)?;
+        kernel.seal_with(Box::new(keys));
         let endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(BootError::Endpoint)?;
         let mut node = Self {

@@ -414,6 +414,10 @@ impl Checker {
                 return self.violated(at_us, Invariant::WritesAreKept, what);
             }
         };
+        if let Err(error) = tenure_node::unseal_store(&mut store) {
+            let what = format!("the store of d{place} can't be unsealed: {error}");
+            return self.violated(at_us, Invariant::WritesAreKept, what);
+        }
         let acknowledged: Vec<CallId> =
             self.ran.iter().filter(|(_, run)| run.device == place).map(|(id, _)| *id).collect();
         if acknowledged.is_empty() {

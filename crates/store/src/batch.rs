@@ -12,7 +12,7 @@ use crate::error::BatchError;
 use crate::index::Location;
 use crate::path;
 use crate::record::{Action, COMMIT_VALUE_BYTES, Head, Origin, ValueCrc, ValueKind};
-use crate::store::{Store, TreeId, head_of_delete, head_of_set};
+use crate::store::{Store, TreeId, head_of_delete};
 
 /// One change of a batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,15 +50,6 @@ impl Change<'_> {
             Self::Delete { .. } => &[],
         }
     }
-
-    fn head(&self) -> Head {
-        match *self {
-            Self::Set { tree, path, kind, value } => {
-                head_of_set(tree, path, kind, value, Origin::Batched)
-            }
-            Self::Delete { tree, path } => head_of_delete(tree, path, Origin::Batched),
-        }
-    }
 }
 
 impl<F: Flash> Store<F> {
@@ -77,7 +68,8 @@ impl<F: Flash> Store<F> {
             return Ok(());
         }
         let layout = self.log.layout;
-        let cost = |change: &Change<'_>| layout.cost(change.path().len(), change.value().len());
+        let cost =
+            |change: &Change<'_>| layout.cost(change.path().len(), self.stored_length_of(change));
         let charge: u64 = (changes.iter())
             .filter(|change| matches!(change, Change::Set { .. }))
             .map(|change| cost(change).charge)
@@ -86,7 +78,8 @@ impl<F: Flash> Store<F> {
             return Err(BatchError::Full);
         }
         let commits = [layout.record_bytes(0, COMMIT_VALUE_BYTES); 2];
-        self.make_room_for_all(changes.iter().map(|change| cost(change).bytes).chain(commits))?;
+        let sizes: Vec<u32> = changes.iter().map(|change| cost(change).bytes).collect();
+        self.make_room_for_all(sizes.into_iter().chain(commits))?;
         let locations = self.write_batch(changes).map_err(BatchError::Flash)?;
         self.or_fail(|store| store.apply(&locations)).map_err(BatchError::Flash)
     }
@@ -99,7 +92,8 @@ impl<F: Flash> Store<F> {
                 Change::Delete { path, .. } => path::check_node(path),
             };
             checked.map_err(|error| BatchError::Path { change, error })?;
-            if what.value().len() > bytes_max {
+            if self.stored_length_of(what) > bytes_max {
+                let bytes_max = bytes_max - (self.stored_length_of(what) - what.value().len());
                 return Err(BatchError::ValueTooLong { change, bytes_max });
             }
         }
@@ -110,16 +104,13 @@ impl<F: Flash> Store<F> {
     fn write_batch(&mut self, changes: &[Change<'_>]) -> Result<Vec<Location>, FlashError> {
         let mut locations = Vec::with_capacity(changes.len());
         for change in changes {
-            locations.push(self.append_in_place(
-                change.head(),
-                change.path().as_bytes(),
-                change.value(),
-            )?);
+            locations.push(self.append_change(change)?);
         }
         let first = self.log.position(locations[0]).to_le_bytes();
         let commit = Head {
             action: Action::Commit,
             origin: Origin::Alone,
+            is_sealed: false,
             tree: 0,
             path_length: 0,
             value_length: COMMIT_VALUE_BYTES as u16,
@@ -137,10 +128,37 @@ impl<F: Flash> Store<F> {
         path: &[u8],
         value: &[u8],
     ) -> Result<Location, FlashError> {
-        if self.log.head_room() < self.log.layout.record_bytes(path.len(), value.len()) {
-            self.log.open_sector()?;
-        }
+        self.open_sector_for(path.len(), value.len())?;
         self.log.append(head, path, value)
+    }
+
+    fn append_change(&mut self, change: &Change<'_>) -> Result<Location, FlashError> {
+        match *change {
+            Change::Set { tree, path, kind, value } => {
+                self.open_sector_for(path.len(), self.stored_length(tree, value))?;
+                self.append_set(tree, path, kind, value, Origin::Batched)
+            }
+            Change::Delete { tree, path } => {
+                let head = head_of_delete(tree, path, Origin::Batched);
+                self.append_in_place(head, path.as_bytes(), &[])
+            }
+        }
+    }
+
+    fn open_sector_for(
+        &mut self,
+        path_length: usize,
+        value_length: usize,
+    ) -> Result<(), FlashError> {
+        let bytes = self.log.layout.record_bytes(path_length, value_length);
+        if self.log.head_room() < bytes { self.log.open_sector() } else { Ok(()) }
+    }
+
+    fn stored_length_of(&self, change: &Change<'_>) -> usize {
+        match *change {
+            Change::Set { tree, value, .. } => self.stored_length(tree, value),
+            Change::Delete { .. } => 0,
+        }
     }
 
     /// Makes the changes in the records at `locations` count, in their order.

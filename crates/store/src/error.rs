@@ -70,6 +70,11 @@ pub enum ReadError {
     Path(PathError),
     /// The value is there and its bytes are damaged. It can be set anew, or deleted.
     Corrupt,
+    /// The value is sealed, and its tree was given no seal to open it with.
+    Sealed,
+    /// The tree is sealed, and the value isn't what was sealed for that place: it was changed,
+    /// moved, or put there by somebody else. It can be set anew, or deleted.
+    Unsealable,
     /// The flash failed.
     Flash(FlashError),
 }
@@ -149,6 +154,10 @@ impl fmt::Display for ReadError {
         match self {
             Self::Path(error) => error.fmt(f),
             Self::Corrupt => f.write_str("the stored value is damaged"),
+            Self::Sealed => f.write_str("the stored value is sealed, and its key isn't at hand"),
+            Self::Unsealable => {
+                f.write_str("the stored value isn't what was sealed for that place")
+            }
             Self::Flash(error) => error.fmt(f),
         }
     }

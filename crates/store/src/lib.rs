@@ -17,8 +17,8 @@
 //! What it costs in RAM: four bytes a key and under two of slack, as the index holds locations in
 //! the order of their keys and not the keys (6 KB for 1,000 keys); a search reads about log2(n)
 //! heads from the flash, so the flash should be memory-mapped, or hold a few hundred keys.
-//! Listing the children of a node costs a search per child. Values are not sealed here: a layer
-//! above encrypts them.
+//! Listing the children of a node costs a search per child. A tree whose owner gives it a
+//! [`Seal`] holds its values encrypted; paths, kinds and lengths stay in the open.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -34,6 +34,7 @@ mod mount;
 mod path;
 mod reclaim;
 mod record;
+mod seal;
 mod store;
 
 pub use batch::Change;
@@ -41,4 +42,5 @@ pub use error::{BatchError, DeleteError, FormatError, MountError, ReadError, Set
 pub use mount::MountReport;
 pub use path::{PATH_BYTES_MAX, PathError};
 pub use record::ValueKind;
+pub use seal::{SEAL_BYTES, Seal, TAG_BYTES, Unsealable};
 pub use store::{Occupancy, Store, TreeId, Value};

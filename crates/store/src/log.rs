@@ -139,6 +139,11 @@ impl<F: Flash> Log<F> {
             + u64::from(location.0 % sector_bytes)
     }
 
+    /// The position of the next record, unless a sector is opened before it.
+    pub(crate) fn next_position(&self) -> u64 {
+        self.position(Location(self.sector_start(self.newest) + self.tail))
+    }
+
     // Reading
 
     /// The header of the sector at `position` on the device, if there is one.

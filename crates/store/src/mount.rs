@@ -3,6 +3,7 @@
 //! Mounting writes nothing. It reads the sectors in use once, from the oldest to the newest, and
 //! checks every record; what is not intact is passed over and counted.
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, FlashError};
@@ -61,7 +62,7 @@ impl<F: Flash> Store<F> {
         if log.free_sectors() == 0 {
             log.settle_reclaim()?;
         }
-        let mut store = Self { log, catalogue: Catalogue::default() };
+        let mut store = Self { log, catalogue: Catalogue::default(), seals: BTreeMap::new() };
         let report = store.replay()?;
         Ok((store, report))
     }
@@ -107,7 +108,7 @@ impl<F: Flash> Store<F> {
         }
         let mut log = Log::new(flash, layout, salt);
         log.begin_sector()?;
-        Ok(Self { log, catalogue: Catalogue::default() })
+        Ok(Self { log, catalogue: Catalogue::default(), seals: BTreeMap::new() })
     }
 
     /// Reads the log from its oldest record to its newest and sets up everything in RAM.

@@ -127,6 +127,7 @@ impl<F: Flash> Store<F> {
 const RECLAIMED: Head = Head {
     action: Action::Reclaimed,
     origin: Origin::Alone,
+    is_sealed: false,
     tree: 0,
     path_length: 0,
     value_length: 0,

@@ -1,7 +1,7 @@
 //! The format of a record and of a sector's header.
 //!
 //! ```text
-//! record  0 tag | 1 path length | 2 tree (2) | 4 value length (2) | 6 value CRC (4)
+//! record  0 tag (action, origin, 0x40 if the value is sealed) | 1 path length | 2 tree (2) | 4 value length (2) | 6 value CRC (4)
 //!         | 10 head CRC (4) | 14 path | value | 0xFF to the next unit
 //! header  0 "TNR" 0x01 | 4 sector bytes | 8 sector count | 12 salt | 16 sequence | 20 oldest
 //!         | 24 CRC (4) | 0xFF to the next unit
@@ -66,12 +66,14 @@ pub(crate) enum Origin {
 
 const BATCHED: u8 = 0x10;
 const COPIED: u8 = 0x20;
+const SEALED: u8 = 0x40;
 
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Head {
     pub(crate) action: Action,
     pub(crate) origin: Origin,
+    pub(crate) is_sealed: bool,
     pub(crate) tree: u16,
     pub(crate) path_length: u8,
     pub(crate) value_length: u16,
@@ -102,7 +104,7 @@ impl Head {
             Action::Commit => 4,
             Action::Reclaimed => 5,
         };
-        into[0] = action | origin;
+        into[0] = action | origin | if self.is_sealed { SEALED } else { 0 };
         into[1] = self.path_length;
         into[2..4].copy_from_slice(&self.tree.to_le_bytes());
         into[4..6].copy_from_slice(&self.value_length.to_le_bytes());
@@ -123,7 +125,7 @@ impl Head {
             5 => Action::Reclaimed,
             _ => return None,
         };
-        let origin = match bytes[0] & 0xF0 {
+        let origin = match bytes[0] & 0xF0 & !SEALED {
             0 => Origin::Alone,
             BATCHED => Origin::Batched,
             COPIED => Origin::Copied,
@@ -132,6 +134,7 @@ impl Head {
         let head = Self {
             action,
             origin,
+            is_sealed: bytes[0] & SEALED != 0,
             path_length: bytes[1],
             tree: u16::from_le_bytes([bytes[2], bytes[3]]),
             value_length: u16::from_le_bytes([bytes[4], bytes[5]]),

@@ -1,5 +1,7 @@
 //! The store's operations: what its users call.
 
+use alloc::boxed::Box;
+use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 
@@ -11,6 +13,7 @@ use crate::index::Location;
 use crate::log::{Entry, Log};
 use crate::path::{self, Edge, Place};
 use crate::record::{Action, Head, Origin, ValueCrc, ValueKind};
+use crate::seal::Seal;
 
 /// The number of a tree: who it belongs to is the caller's affair.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -59,6 +62,8 @@ pub struct Occupancy {
 pub struct Store<F> {
     pub(crate) log: Log<F>,
     pub(crate) catalogue: Catalogue,
+    /// What seals the values of which tree.
+    pub(crate) seals: BTreeMap<u16, Box<dyn Seal>>,
 }
 
 impl<F: Flash> Store<F> {
@@ -76,8 +81,10 @@ impl<F: Flash> Store<F> {
         value: &[u8],
     ) -> Result<(), SetError> {
         path::check_value(path).map_err(SetError::Path)?;
+        let stored_length = self.stored_length(tree, value);
         let bytes_max = self.value_bytes_max();
-        if value.len() > bytes_max {
+        if stored_length > bytes_max {
+            let bytes_max = bytes_max - (stored_length - value.len());
             return Err(SetError::ValueTooLong { bytes_max });
         }
         self.check_sound().map_err(SetError::Flash)?;
@@ -88,15 +95,14 @@ impl<F: Flash> Store<F> {
         {
             return Ok(());
         }
-        let new_cost = self.log.layout.cost(path.len(), value.len());
+        let new_cost = self.log.layout.cost(path.len(), stored_length);
         let old_charge = old.as_ref().map_or(0, |old| self.cost(old).charge);
         let charged = self.catalogue.charged.saturating_sub(old_charge) + new_cost.charge;
         if new_cost.charge > old_charge && charged > self.log.layout.charge_max() {
             return Err(SetError::Full);
         }
         let keys = self.catalogue.index.len();
-        let head = head_of_set(tree, path, kind, value, Origin::Alone);
-        let location = self.write(head, path.as_bytes(), value)?;
+        let location = self.write_set(tree, path, kind, value)?;
         if self.catalogue.index.len() == keys {
             // Making room has moved records, and no slot.
             self.put_at(slot, old.as_ref(), location, tree.0, new_cost);
@@ -119,8 +125,7 @@ impl<F: Flash> Store<F> {
         let Action::Set(kind) = entry.head.action else {
             return Ok(None);
         };
-        let bytes = self.log.value(&entry)?.ok_or(ReadError::Corrupt)?;
-        Ok(Some(Value { kind, bytes }))
+        self.read_value(&entry, kind).map(Some)
     }
 
     /// Deletes the node at `path` and all below it; the empty path deletes the whole tree. Gives
@@ -136,7 +141,7 @@ impl<F: Flash> Store<F> {
         if !self.exists_checked(tree, path).map_err(DeleteError::Flash)? {
             return Ok(0);
         }
-        self.write(head_of_delete(tree, path, Origin::Alone), path.as_bytes(), &[])?;
+        self.write_delete(tree, path)?;
         self.or_fail(|store| store.remove_subtree(tree.0, path.as_bytes()))
             .map_err(DeleteError::Flash)
     }
@@ -224,9 +229,10 @@ impl<F: Flash> Store<F> {
         self.usage(tree).keys
     }
 
-    /// What a value takes on the flash, in bytes: what it adds to [`Store::stored_bytes`].
-    pub fn record_bytes(&self, path: &str, value: &[u8]) -> usize {
-        self.log.layout.record_bytes(path.len(), value.len()) as usize
+    /// What a value in `tree` takes on the flash, in bytes: what it adds to
+    /// [`Store::stored_bytes`].
+    pub fn record_bytes(&self, tree: TreeId, path: &str, value: &[u8]) -> usize {
+        self.log.layout.record_bytes(path.len(), self.stored_length(tree, value)) as usize
     }
 
     /// The trees that have a value, in order.
@@ -234,7 +240,7 @@ impl<F: Flash> Store<F> {
         self.catalogue.trees.keys().copied().map(TreeId)
     }
 
-    /// The longest value that this flash can hold, in bytes.
+    /// The longest value that this flash can hold, in bytes; in a sealed tree [`SEAL_BYTES`](crate::SEAL_BYTES) less.
     pub fn value_bytes_max(&self) -> usize {
         self.log.layout.value_bytes_max()
     }
@@ -301,41 +307,75 @@ impl<F: Flash> Store<F> {
 
     /// Whether the record holds this very value.
     fn holds(&mut self, old: &Entry, kind: ValueKind, value: &[u8]) -> Result<bool, FlashError> {
+        let tree = TreeId(old.head.tree);
         let alike = old.head.action == Action::Set(kind)
-            && old.value_length() == value.len()
-            && old.head.value_crc == ValueCrc::of(value);
-        Ok(alike && self.log.value(old)?.is_some_and(|old| old == value))
+            && old.value_length() == self.stored_length(tree, value)
+            && (self.is_sealed(tree) || old.head.value_crc == ValueCrc::of(value));
+        if !alike {
+            return Ok(false);
+        }
+        match self.read_value(old, kind) {
+            Ok(old) => Ok(old.bytes == value),
+            Err(ReadError::Flash(error)) => Err(error),
+            Err(_) => Ok(false),
+        }
     }
 
-    /// Appends a record, making room for it.
-    fn write(&mut self, head: Head, path: &[u8], value: &[u8]) -> Result<Location, RoomError> {
-        let bytes = self.log.layout.record_bytes(path.len(), value.len());
+    /// Appends the record of a value, making room for it.
+    fn write_set(
+        &mut self,
+        tree: TreeId,
+        path: &str,
+        kind: ValueKind,
+        value: &[u8],
+    ) -> Result<Location, RoomError> {
+        let bytes = self.log.layout.record_bytes(path.len(), self.stored_length(tree, value));
         self.make_room(bytes)?;
-        match self.log.append(head, path, value) {
+        match self.append_set(tree, path, kind, value, Origin::Alone) {
             // What should be erased is not: the room is damaged, and the log has left it.
             Err(FlashError::NotErased) => {
                 self.make_room(bytes)?;
-                Ok(self.log.append(head, path, value)?)
+                Ok(self.append_set(tree, path, kind, value, Origin::Alone)?)
             }
             other => Ok(other?),
         }
     }
-}
 
-pub(crate) fn head_of_set(
-    tree: TreeId,
-    path: &str,
-    kind: ValueKind,
-    value: &[u8],
-    origin: Origin,
-) -> Head {
-    Head {
-        action: Action::Set(kind),
-        origin,
-        tree: tree.0,
-        path_length: path.len() as u8,
-        value_length: value.len() as u16,
-        value_crc: ValueCrc::of(value),
+    /// Appends the record of a value, for which there is room; seals it if its tree is sealed.
+    pub(crate) fn append_set(
+        &mut self,
+        tree: TreeId,
+        path: &str,
+        kind: ValueKind,
+        value: &[u8],
+        origin: Origin,
+    ) -> Result<Location, FlashError> {
+        let sealed = self.sealed(tree, path, kind, value);
+        let stored = sealed.as_deref().unwrap_or(value);
+        let head = Head {
+            action: Action::Set(kind),
+            origin,
+            is_sealed: sealed.is_some(),
+            tree: tree.0,
+            path_length: path.len() as u8,
+            value_length: stored.len() as u16,
+            value_crc: ValueCrc::of(stored),
+        };
+        self.log.append(head, path.as_bytes(), stored)
+    }
+
+    /// Appends the record of a deletion, making room for it.
+    fn write_delete(&mut self, tree: TreeId, path: &str) -> Result<Location, RoomError> {
+        let head = head_of_delete(tree, path, Origin::Alone);
+        let bytes = self.log.layout.record_bytes(path.len(), 0);
+        self.make_room(bytes)?;
+        match self.log.append(head, path.as_bytes(), &[]) {
+            Err(FlashError::NotErased) => {
+                self.make_room(bytes)?;
+                Ok(self.log.append(head, path.as_bytes(), &[])?)
+            }
+            other => Ok(other?),
+        }
     }
 }
 
@@ -343,6 +383,7 @@ pub(crate) fn head_of_delete(tree: TreeId, path: &str, origin: Origin) -> Head {
     Head {
         action: Action::Delete,
         origin,
+        is_sealed: false,
         tree: tree.0,
         path_length: path.len() as u8,
         value_length: 0,

@@ -2,7 +2,7 @@
 
 mod model;
 
-use model::{Model, Outcome, SMALL, Step, Work, perform};
+use model::{Model, Outcome, SMALL, Step, Work, format, mount, perform};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Flash, FlashGeometry};
 use tenure_store::{Store, ValueKind};
@@ -38,14 +38,14 @@ fn step_with_cut(store: &mut Store<RamFlash>, model: &mut Model, step: &Step, re
 fn reboot<'a>(store: &'a mut Store<RamFlash>, repeat: &str) -> &'a mut Store<RamFlash> {
     let mut flash = store.flash().clone();
     flash.restore_power();
-    let (mounted, _) = Store::mount(flash).unwrap_or_else(|error| panic!("{repeat}: {error}"));
+    let (mounted, _) = mount(flash).unwrap_or_else(|error| panic!("{repeat}: {error}"));
     *store = mounted;
     store
 }
 
 /// A store that has gone round its ring, and what it holds.
 fn settled(geometry: FlashGeometry, work: &mut Work, steps: usize) -> (Store<RamFlash>, Model) {
-    let mut store = Store::format(RamFlash::new(geometry)).unwrap();
+    let mut store = format(RamFlash::new(geometry));
     let mut model = Model::default();
     for _ in 0..steps {
         let step = work.step();
@@ -65,7 +65,7 @@ fn each_operation_of_a_run_cut_once_leaves_old_or_new() {
         let steps: Vec<Step> = (0..60).map(|_| work.step()).collect();
         start.flash_mut().reset_counters();
         let flash = start.flash().clone();
-        let mut whole = Store::mount(flash.clone()).unwrap().0;
+        let mut whole = mount(flash.clone()).unwrap().0;
         for step in &steps {
             let _ = perform(&mut whole, step);
         }
@@ -73,7 +73,7 @@ fn each_operation_of_a_run_cut_once_leaves_old_or_new() {
 
         for operation in 0..counters.programs + counters.erases {
             let repeat = format!("seed {seed}, operation {operation}");
-            let (mut store, _) = Store::mount(flash.clone()).unwrap();
+            let (mut store, _) = mount(flash.clone()).unwrap();
             store.flash_mut().cut_power_after(operation, seed << 32 | operation);
             let mut model = start_model.clone();
             for step in &steps {
@@ -97,7 +97,7 @@ fn each_operation_cut_while_all_live_sectors_are_reclaimed_leaves_old_or_new() {
             kind: ValueKind::Bytes,
             value,
         };
-        let mut start = Store::format(RamFlash::new(geometry)).unwrap();
+        let mut start = format(RamFlash::new(geometry));
         let mut start_model = Model::default();
         for number in 0.. {
             let step = set(format!("k{number}"), vec![number as u8; length]);
@@ -111,7 +111,7 @@ fn each_operation_cut_while_all_live_sectors_are_reclaimed_leaves_old_or_new() {
         let flash = start.into_flash();
         for operation in 0.. {
             let repeat = format!("{sector_count} sectors, operation {operation}");
-            let (mut store, _) = Store::mount(flash.clone()).unwrap();
+            let (mut store, _) = mount(flash.clone()).unwrap();
             store.flash_mut().cut_power_after(operation, operation * 31);
             let mut model = start_model.clone();
             for step in &steps {
@@ -239,7 +239,7 @@ fn a_write_that_failed_but_stands_counts() {
             None
         }
     }
-    let mut store = Store::format(Pessimist(RamFlash::new(SMALL), false)).unwrap();
+    let mut store = format(Pessimist(RamFlash::new(SMALL), false));
     store.flash_mut().1 = true;
     let mut work = Work(5);
     let step = std::iter::repeat_with(|| work.step())
@@ -248,6 +248,6 @@ fn a_write_that_failed_but_stands_counts() {
     assert_eq!(perform(&mut store, &step), Outcome::Done);
     let model = Model::of(&mut store);
     assert_eq!(model.values.len(), 1);
-    let (mut store, _) = Store::mount(store.into_flash()).unwrap();
+    let (mut store, _) = mount(store.into_flash()).unwrap();
     assert_eq!(Model::of(&mut store), model);
 }

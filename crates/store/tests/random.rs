@@ -2,7 +2,7 @@
 
 mod model;
 
-use model::{Model, Outcome, SMALL, Step, Work, perform};
+use model::{Model, Outcome, SMALL, Step, Work, format, mount, perform};
 use proptest::prelude::*;
 use tenure_hal::simulated::RamFlash;
 use tenure_store::{Store, TreeId, ValueKind};
@@ -16,7 +16,9 @@ fn check_equal(store: &mut Store<RamFlash>, model: &Model) {
             assert_eq!(store.children(TreeId(tree), node).unwrap(), names, "{tree} {node}");
         }
         let records = model.values.iter().filter(|((of, _), _)| *of == tree);
-        let bytes = records.map(|((_, path), (_, value))| store.record_bytes(path, value)).sum();
+        let bytes = records
+            .map(|((_, path), (_, value))| store.record_bytes(TreeId(tree), path, value))
+            .sum();
         assert_eq!(store.stored_bytes(TreeId(tree)), bytes);
     }
 }
@@ -25,7 +27,7 @@ fn check_equal(store: &mut Store<RamFlash>, model: &Model) {
 fn long_random_work_is_done_as_the_model_does_it() {
     for seed in 0..6 {
         let mut work = Work(seed);
-        let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+        let mut store = format(RamFlash::new(SMALL));
         let mut model = Model::default();
         for round in 0..4000 {
             let step = work.step();
@@ -36,7 +38,7 @@ fn long_random_work_is_done_as_the_model_does_it() {
             }
             if round % 97 == 0 {
                 check_equal(&mut store, &model);
-                let (mounted, report) = Store::mount(store.into_flash()).unwrap();
+                let (mounted, report) = mount(store.into_flash()).unwrap();
                 store = mounted;
                 assert_eq!(report.damaged_records + report.damaged_headers, 0, "seed {seed}");
                 check_equal(&mut store, &model);
@@ -48,7 +50,7 @@ fn long_random_work_is_done_as_the_model_does_it() {
 
 #[test]
 fn a_batch_across_sectors_outlives_the_reuse_of_its_first_sector() {
-    let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+    let mut store = format(RamFlash::new(SMALL));
     let mut model = Model::default();
     let set = |path: String, length| Step::Set {
         tree: 0,
@@ -61,7 +63,7 @@ fn a_batch_across_sectors_outlives_the_reuse_of_its_first_sector() {
     for step in std::iter::once(batch).chain(others) {
         assert_eq!(perform(&mut store, &step), Outcome::Done);
         model.apply(&step);
-        (store, _) = Store::mount(store.into_flash()).unwrap();
+        (store, _) = mount(store.into_flash()).unwrap();
         assert_eq!(Model::of(&mut store), model);
     }
 }
@@ -88,7 +90,7 @@ proptest! {
 
     #[test]
     fn any_work_is_done_as_a_map_does_it(steps in steps()) {
-        let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
+        let mut store = format(RamFlash::new(SMALL));
         let mut model = Model::default();
         for step in &steps {
             if perform(&mut store, step) == Outcome::Done {
@@ -96,7 +98,7 @@ proptest! {
             }
         }
         check_equal(&mut store, &model);
-        let (mut store, _) = Store::mount(store.into_flash()).unwrap();
+        let (mut store, _) = mount(store.into_flash()).unwrap();
         check_equal(&mut store, &model);
     }
 }

@@ -205,11 +205,12 @@ fn stored_bytes_are_what_the_live_records_take() {
     let mut store = empty();
     set(&mut store, OURS, "a", "one");
     set(&mut store, OURS, "bb", "three and four");
-    let expected = store.record_bytes("a", b"one") + store.record_bytes("bb", b"three and four");
+    let expected =
+        store.record_bytes(OURS, "a", b"one") + store.record_bytes(OURS, "bb", b"three and four");
     assert_eq!(store.stored_bytes(OURS), expected);
     set(&mut store, OURS, "a", "a longer value");
     store.delete(OURS, "bb").unwrap();
-    let expected = store.record_bytes("a", b"a longer value");
+    let expected = store.record_bytes(OURS, "a", b"a longer value");
     assert_eq!(store.stored_bytes(OURS), expected);
     assert_eq!(remount(store).stored_bytes(OURS), expected);
 }

@@ -7,6 +7,8 @@ mod start;
 use alloc::vec::Vec;
 use core::fmt;
 
+use zeroize::Zeroize as _;
+
 use crate::{
     image::{FunctionEntry, FunctionIndex, Image, ImageToken},
     interpreter::{self, Entry, Exit, Flow, Run},
@@ -268,6 +270,13 @@ pub struct Instance {
     /// Bit sets of the segments that hold nothing any more.
     pub(crate) dropped_data: Vec<u32>,
     pub(crate) dropped_elements: Vec<u32>,
+}
+
+impl Drop for Instance {
+    /// Stack and globals are wiped like the memory: secrets pass through them.
+    fn drop(&mut self) {
+        self.slots.as_mut_slice().zeroize();
+    }
 }
 
 /// Bytes of code that a unit of fuel stands for.

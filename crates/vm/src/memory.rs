@@ -5,6 +5,8 @@
 
 use alloc::vec::Vec;
 
+use zeroize::Zeroize as _;
+
 /// Memory is committed in steps of this.
 const STEP_BYTES: usize = 256;
 
@@ -19,6 +21,7 @@ pub(crate) enum Unavailable {
     Exhausted,
 }
 
+/// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
 pub(crate) struct Memory {
     words: Vec<u64>,
     committed: usize,
@@ -81,10 +84,13 @@ impl Memory {
         if words < self.words.len() {
             return Ok(());
         }
-        self.words
-            .try_reserve_exact(words - self.words.len())
-            .map_err(|_| Unavailable::Exhausted)?;
-        self.words.resize(words, 0);
+        // Not grown where it is, which would leave a copy of what it held in the allocator's hands.
+        let mut grown = Vec::new();
+        grown.try_reserve_exact(words).map_err(|_| Unavailable::Exhausted)?;
+        grown.extend_from_slice(&self.words);
+        grown.resize(words, 0);
+        self.words.as_mut_slice().zeroize();
+        self.words = grown;
         self.committed = wanted;
         Ok(())
     }
@@ -98,5 +104,11 @@ impl Memory {
         }
         self.pages = before.checked_add(pages)?;
         Some(before)
+    }
+}
+
+impl Drop for Memory {
+    fn drop(&mut self) {
+        self.words.as_mut_slice().zeroize();
     }
 }

@@ -42,6 +42,7 @@ fn records_with_senseless_paths_are_passed_over() {
         let head = Head {
             action: Action::Set(ValueKind::Text),
             origin: Origin::Alone,
+            is_sealed: false,
             tree: 1,
             path_length: path.len() as u8,
             value_length: 0,

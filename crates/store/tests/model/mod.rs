@@ -3,7 +3,10 @@
 use std::collections::BTreeMap;
 
 use tenure_hal::{Flash, FlashGeometry};
-use tenure_store::{BatchError, Change, DeleteError, SetError, Store, TreeId, ValueKind};
+use tenure_store::{
+    BatchError, Change, DeleteError, MountError, MountReport, Seal, SetError, Store, TAG_BYTES,
+    TreeId, Unsealable, ValueKind,
+};
 
 /// Eight sectors of 1 KiB: small, so that a short run goes round the ring many times.
 pub(crate) const SMALL: FlashGeometry =
@@ -30,6 +33,69 @@ pub(crate) enum Outcome {
     Full,
     /// The flash failed: a power cut.
     Cut,
+}
+
+/// The tree that is sealed in these tests; the others are not.
+pub(crate) const SEALED_TREE: TreeId = TreeId(1);
+
+/// No cipher, but like one in all that the store can see: what it makes depends on key, number and
+/// place, and nothing else opens it.
+pub(crate) struct ToySeal(pub u64);
+
+impl ToySeal {
+    fn crypt(&self, number: u64, value: &mut [u8]) {
+        let mut stream = Work(self.0 ^ number);
+        value.iter_mut().for_each(|byte| *byte ^= stream.number() as u8);
+    }
+
+    fn tag(&self, number: u64, associated: &[u8], sealed: &[u8]) -> [u8; TAG_BYTES] {
+        let mut state = Work(self.0 ^ number.rotate_left(32));
+        for byte in associated.iter().chain(&[associated.len() as u8]).chain(sealed) {
+            state.0 = state.number() ^ u64::from(*byte);
+        }
+        let (one, two) = (state.number(), state.number());
+        let mut tag = [0; TAG_BYTES];
+        tag[..8].copy_from_slice(&one.to_le_bytes());
+        tag[8..].copy_from_slice(&two.to_le_bytes());
+        tag
+    }
+}
+
+impl Seal for ToySeal {
+    fn seal(&self, number: u64, associated: &[u8], value: &mut [u8]) -> [u8; TAG_BYTES] {
+        self.crypt(number, value);
+        self.tag(number, associated, value)
+    }
+
+    fn open(
+        &self,
+        number: u64,
+        associated: &[u8],
+        value: &mut [u8],
+        tag: &[u8; TAG_BYTES],
+    ) -> Result<(), Unsealable> {
+        if self.tag(number, associated, value) != *tag {
+            return Err(Unsealable);
+        }
+        self.crypt(number, value);
+        Ok(())
+    }
+}
+
+/// Makes a store with one sealed tree.
+#[allow(dead_code, reason = "not every test binary needs all of it")]
+pub(crate) fn format<F: Flash>(flash: F) -> Store<F> {
+    let mut store = Store::format(flash).unwrap();
+    store.seal_tree(SEALED_TREE, Some(Box::new(ToySeal(7))));
+    store
+}
+
+/// Finds the store that [`format`] made.
+#[allow(dead_code, reason = "not every test binary needs all of it")]
+pub(crate) fn mount<F: Flash>(flash: F) -> Result<(Store<F>, MountReport), MountError> {
+    let (mut store, report) = Store::mount(flash)?;
+    store.seal_tree(SEALED_TREE, Some(Box::new(ToySeal(7))));
+    Ok((store, report))
 }
 
 #[allow(dead_code, reason = "not every test binary needs all of it")]
