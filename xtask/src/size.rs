@@ -6,6 +6,10 @@
 //! is linked with link-time optimisation, and what the linker keeps is counted: the crate, and all
 //! it brings along, but for what the empty probe costs too, and for tables to unwind by, which no
 //! firmware keeps.
+//!
+//! A board's firmware is counted as it is, and held to the budgets of its `board.toml`.
+
+mod board;
 
 use std::path::{Path, PathBuf};
 
@@ -13,6 +17,7 @@ use anyhow::{Context, Result, bail};
 use object::read::elf::{FileHeader, SectionHeader};
 use object::{Endianness, elf};
 
+use crate::board::Board;
 use crate::measurement::{self, Measurement};
 use crate::setup::{self, Need};
 use crate::toolchain::{self, BARE_METAL_TARGETS};
@@ -20,9 +25,11 @@ use crate::{process, workspace};
 
 /// Count the flash and RAM that each crate costs on rv32imac and thumbv7m.
 #[derive(clap::Args)]
-#[command(after_help = "Example: cargo xtask size store --json")]
+#[command(
+    after_help = "Examples:\n  cargo xtask size store --json\n  cargo xtask size qemu-riscv32"
+)]
 pub(crate) struct Arguments {
-    /// The crate to count, without `tenure-`; all, if none is named.
+    /// The crate, without `tenure-`, or the board to count; all, if none is named.
     name: Option<String>,
     /// One JSON object a line: bench, target, subject, metric, unit, value.
     #[arg(long)]
@@ -38,28 +45,51 @@ const EMPTY: &str = "empty";
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut probes = probes(root)?;
+    let mut boards = Board::ALL.to_vec();
     if let Some(name) = &arguments.name {
-        if !probes.contains(name) {
-            bail!("no crate with a probe is called {name}; there are: {}", probes.join(", "));
+        probes.retain(|probe| probe == name);
+        boards.retain(|board| board.name() == name);
+        if probes.is_empty() && boards.is_empty() {
+            bail!("no crate with a probe and no board is called {name}");
         }
-        probes = vec![name.clone()];
     }
     setup::ensure(&[Need::BareMetal])?;
     let mut measurements = Vec::new();
     let mut failed = Vec::new();
+    for board in boards {
+        let (found, over) = board::measure(board, root)?;
+        failed.extend(over);
+        if arguments.json {
+            found.iter().for_each(|it| println!("{}", it.to_json()));
+        } else {
+            measurements.extend(found);
+        }
+    }
     for probe in &probes {
         match measure(probe, root) {
             Ok(found) if arguments.json => found.iter().for_each(|it| println!("{}", it.to_json())),
             Ok(found) => measurements.extend(found),
             Err(error) => {
                 eprintln!("{probe}: {error:#}");
-                failed.push(&**probe);
+                failed.push(probe.clone());
             }
         }
     }
     print!("{}", measurement::tables(&measurements));
     if !failed.is_empty() {
         bail!("failed: {}", failed.join(", "));
+    }
+    Ok(())
+}
+
+/// Fails if a board takes more than its `board.toml` allows.
+pub(crate) fn check_budgets(root: &Path) -> Result<()> {
+    let mut over = Vec::new();
+    for board in Board::ALL {
+        over.extend(board::measure(board, root)?.1);
+    }
+    if !over.is_empty() {
+        bail!("over budget:\n  {}", over.join("\n  "));
     }
     Ok(())
 }

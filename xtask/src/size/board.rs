@@ -1,0 +1,177 @@
+//! What a board's firmware takes in flash and RAM, crate by crate, against its `board.toml`.
+//!
+//! Each symbol of the linked program counts for the crate in whose path it stands: a function of
+//! `store` that the optimiser merged into one of `node` counts for `node`. What has no name
+//! (strings, tables) is the rest.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use object::read::elf::{FileHeader, SectionHeader, Sym};
+use object::{Endianness, elf};
+use serde::Deserialize;
+
+use crate::board::Board;
+use crate::files;
+use crate::measurement::Measurement;
+
+/// `board.toml`.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Manifest {
+    /// Limits on the sum of some crates, or of all.
+    budget: Vec<Budget>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Budget {
+    /// What is limited, in a word or two.
+    name: String,
+    /// The crates, without `tenure-`; all of the firmware if there are none.
+    #[serde(default)]
+    crates: Vec<String>,
+    flash_bytes_max: u64,
+    /// Variables; what the heap holds is limited by the node's configuration.
+    ram_bytes_max: u64,
+}
+
+/// Flash and RAM.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Bytes {
+    flash: u64,
+    ram: u64,
+}
+
+/// Flash and RAM by crate.
+#[derive(Debug, Default)]
+struct Sizes {
+    crates: BTreeMap<String, Bytes>,
+    all: Bytes,
+}
+
+/// The figures of a board, and which budgets it exceeds.
+pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Vec<String>)> {
+    let path = board.folder(root).join("board.toml");
+    let manifest: Manifest = toml::from_str(&files::read(&path)?)
+        .with_context(|| format!("{} is damaged", path.display()))?;
+    let file = board.build(root)?;
+    let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
+    let sizes = sizes(&bytes)?;
+    let mut measurements = Vec::new();
+    let mut over = Vec::new();
+    let mut line = |what: &str, bytes: Bytes| {
+        for (kind, value) in [("flash", bytes.flash), ("RAM", bytes.ram)] {
+            measurements.push(Measurement {
+                bench: format!("size of {}", board.name()),
+                target: board.target().split('-').next().unwrap_or_default().into(),
+                subject: kind.into(),
+                metric: what.into(),
+                unit: "bytes".into(),
+                value: value as f64,
+            });
+        }
+    };
+    sizes.crates.iter().for_each(|(name, bytes)| line(name, *bytes));
+    line("strings, tables and stack, without a name", sizes.nameless());
+    for Budget { name, crates, flash_bytes_max, ram_bytes_max } in &manifest.budget {
+        let bytes = sizes.of(crates);
+        line(&format!("{name}: in all"), bytes);
+        line(&format!("{name}: at most"), Bytes { flash: *flash_bytes_max, ram: *ram_bytes_max });
+        let kinds = [("flash", bytes.flash, *flash_bytes_max), ("RAM", bytes.ram, *ram_bytes_max)];
+        let exceeded = kinds.into_iter().filter(|(_, value, most)| value > most);
+        over.extend(exceeded.map(|(kind, value, most)| {
+            format!("{}: {name} takes {value} bytes of {kind}, {most} at most", board.name())
+        }));
+    }
+    Ok((measurements, over))
+}
+
+impl Sizes {
+    fn of(&self, crates: &[String]) -> Bytes {
+        if crates.is_empty() {
+            return self.all;
+        }
+        sum(crates.iter().filter_map(|name| self.crates.get(name)))
+    }
+
+    fn nameless(&self) -> Bytes {
+        let named = sum(self.crates.values());
+        Bytes {
+            flash: self.all.flash.saturating_sub(named.flash),
+            ram: self.all.ram.saturating_sub(named.ram),
+        }
+    }
+}
+
+fn sum<'a>(sizes: impl Iterator<Item = &'a Bytes>) -> Bytes {
+    sizes.fold(Bytes::default(), |sum, one| Bytes {
+        flash: sum.flash + one.flash,
+        ram: sum.ram + one.ram,
+    })
+}
+
+fn sizes(bytes: &[u8]) -> Result<Sizes> {
+    let header = elf::FileHeader32::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let sections = header.sections(endian, bytes)?;
+    let mut sizes = Sizes::default();
+    // What a byte of each section takes.
+    let mut weights = Vec::new();
+    for section in sections.iter() {
+        let flags = section.sh_flags(endian);
+        let name = sections.section_name(endian, section)?;
+        let allocated = flags & elf::SHF_ALLOC != 0;
+        let in_flash = allocated && section.sh_type(endian) != elf::SHT_NOBITS;
+        let in_ram = allocated && (flags & elf::SHF_WRITE != 0 || name == b".stack");
+        let size = u64::from(section.sh_size(endian));
+        let weight = Bytes { flash: in_flash.into(), ram: in_ram.into() };
+        sizes.all.flash += weight.flash * size;
+        sizes.all.ram += weight.ram * size;
+        weights.push(weight);
+    }
+    let symbols = sections.symbols(endian, bytes, elf::SHT_SYMTAB)?;
+    for symbol in symbols.iter() {
+        let weight = weights.get(usize::from(symbol.st_shndx(endian)));
+        let name = symbols.symbol_name(endian, symbol)?;
+        let (Some(weight), Some(owner)) = (weight, owner(&String::from_utf8_lossy(name))) else {
+            continue;
+        };
+        let size = u64::from(symbol.st_size(endian));
+        let entry = sizes.crates.entry(owner).or_default();
+        entry.flash += weight.flash * size;
+        entry.ram += weight.ram * size;
+    }
+    sizes.crates.retain(|_, bytes| *bytes != Bytes::default());
+    Ok(sizes)
+}
+
+/// The crate that a symbol's path begins with; what has no path is C's or the assembler's.
+fn owner(symbol: &str) -> Option<String> {
+    let path = rustc_demangle::try_demangle(symbol).ok()?.to_string();
+    let start = path.find(|first: char| first.is_ascii_alphanumeric() || first == '_')?;
+    let path = path[start..].trim_start_matches("mut ").trim_start_matches("dyn ");
+    let (name, _) = path.split_once("::")?;
+    let name = name.trim_start_matches("tenure_").replace('_', "-");
+    name.chars().all(|c| c.is_ascii_alphanumeric() || c == '-').then_some(name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::owner;
+
+    #[test]
+    fn symbols_count_for_the_crate_that_their_path_begins_with() {
+        let check = |symbol: &str, expected: Option<&str>| {
+            assert_eq!(owner(symbol).as_deref(), expected, "{symbol}");
+        };
+        check("_ZN12tenure_store5store5Store3get17h0123456789abcdefE", Some("store"));
+        check(
+            "_ZN54_$LT$tenure_vm..Trap$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
+            Some("vm"),
+        );
+        check("memcpy", None);
+        check(".Lanon.0123", None);
+    }
+}
