@@ -16,6 +16,7 @@ use crate::callers::Callers;
 use crate::calls::{Call, Peer, Stage};
 use crate::gate::Gate;
 use crate::question::{QUESTIONS_MAX, Question};
+use crate::rest::{Rest, RestingCall, RestingPeer};
 use crate::session::{Pair, Session};
 use crate::{
     CallError, CallHandle, Config, EndpointError, Event, Failure, IdentifyHandle,
@@ -102,6 +103,39 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             events: VecDeque::new(),
             config,
         })
+    }
+
+    /// What goes through a deep sleep of this endpoint, to be taken up by [`Endpoint::wake`] once at
+    /// most.
+    pub fn rest(&self) -> Rest<A> {
+        let is_called = |peer: &&Peer<A>| self.calls.iter().any(|call| call.pair == peer.pair);
+        Rest {
+            incarnation: self.incarnation,
+            next_handle: self.next_handle,
+            next_number: self.next_number,
+            peers: self.peers.iter().filter(is_called).map(RestingPeer::of).collect(),
+            calls: self.calls.iter().map(RestingCall::of).collect(),
+        }
+    }
+
+    /// An endpoint that goes on where another came to rest. Time must have gone on meanwhile; the
+    /// machines that it spoke for are to be added before it is polled.
+    ///
+    /// # Errors
+    /// As [`Endpoint::new`].
+    pub fn wake(
+        config: Config,
+        now: Instant,
+        entropy: &mut dyn Entropy,
+        rest: Rest<A>,
+    ) -> Result<Self, EndpointError> {
+        let mut endpoint = Self::new(config, now, entropy)?;
+        endpoint.incarnation = rest.incarnation;
+        endpoint.next_handle = rest.next_handle;
+        endpoint.next_number = rest.next_number;
+        endpoint.peers = rest.peers.into_iter().map(|peer| peer.wake(now)).collect();
+        endpoint.calls = rest.calls.into_iter().map(|call| call.wake(&endpoint.config)).collect();
+        Ok(endpoint)
     }
 
     /// Speaks for one more machine from now on.
@@ -196,7 +230,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         peer.next_number = CallNumber(number.0 + 1);
         self.next_number = self.next_number.max(number.0 + 1);
         let fragment_bytes = self.config.fragment_bytes();
-        self.calls.push(Call::new(handle, number, pair, route, body, fragment_bytes, &call));
+        // The first sending is none of the further attempts.
+        let limits = (call.deadline, call.attempts.max(1) - 1);
+        self.calls.push(Call::new(handle, number, pair, route, body, fragment_bytes, limits));
         self.advance(now, entropy, &pair);
         Ok(handle)
     }

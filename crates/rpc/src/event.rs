@@ -26,7 +26,9 @@ pub struct OutgoingCall {
 }
 
 /// Names a call that was made, until its [`Event::CallDone`].
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct CallHandle(pub(crate) u64);
 
 /// Names a call that came in, until it is replied to.

@@ -74,6 +74,7 @@ mod event;
 mod gate;
 mod noise;
 mod question;
+mod rest;
 mod round_trip;
 mod session;
 mod window;
@@ -84,5 +85,6 @@ pub use event::{
     CallError, CallHandle, EndpointError, Event, Failure, IdentifyHandle, Identity,
     IncomingCallHandle, OutgoingCall, TooManyMachines,
 };
+pub use rest::Rest;
 pub use tenure_wire::datagram::Epoch;
 pub use tenure_wire::frame::Declined;

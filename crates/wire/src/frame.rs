@@ -23,6 +23,8 @@
 use alloc::vec::Vec;
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 use crate::datagram::Cookie;
 use crate::limits::FUNCTION_BYTES_MAX;
 
@@ -35,12 +37,14 @@ const FRAGMENT_HEADER_BYTES: usize = 4 + 2 + 1 + 1;
 
 /// The number of a call: unique among the calls of one incarnation, and growing by one from call to
 /// call of the same pair of machines.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct CallNumber(pub u64);
 
 /// The calls that their caller has done with: all below a floor, and some of the [`Self::WINDOW`]
 /// that follow it. They may be forgotten, and are never executed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finished {
     floor: CallNumber,
     /// Bit `i`: the call `floor` + 1 + `i`.

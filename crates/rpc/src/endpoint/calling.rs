@@ -12,7 +12,7 @@ use super::{Delivery, Endpoint, seal};
 use crate::assembly::Assembly;
 use crate::calls::{Call, Peer, Stage};
 use crate::session::Pair;
-use crate::{CallHandle, Event, Failure, OutgoingCall};
+use crate::{CallHandle, Event, Failure};
 
 /// After how many messages without an answer a session is suspected to be dead.
 const UNANSWERED_DOUBT: u32 = 2;
@@ -423,16 +423,15 @@ enum NextFrames {
 }
 
 impl<A> Call<A> {
-    pub(super) fn new(
+    pub(crate) fn new(
         handle: CallHandle,
         number: CallNumber,
         pair: Pair,
         route: A,
         body: Vec<u8>,
         fragment_bytes: u16,
-        call: &OutgoingCall,
+        (deadline, attempts): (Instant, u8),
     ) -> Self {
-        let attempts = call.attempts.max(1) - 1;
         let missing = all_fragments(&body, fragment_bytes);
         Self {
             handle,
@@ -440,7 +439,7 @@ impl<A> Call<A> {
             pair,
             route,
             body,
-            deadline: call.deadline,
+            deadline,
             attempts,
             attempts_left: attempts,
             first_sent: None,

@@ -3,4 +3,5 @@
 mod attacks;
 mod calls;
 mod restarts;
+mod sleep;
 mod world;

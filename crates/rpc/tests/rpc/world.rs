@@ -203,6 +203,27 @@ impl World {
         self.asked.retain(|(from, _), asked| *from != node || asked.result.is_some());
     }
 
+    /// Writes down what an endpoint takes along into a deep sleep, takes it up again after `span`,
+    /// during which nothing reaches it, and goes on. What it was serving is lost.
+    pub(crate) fn sleep(&mut self, node: usize, span: Duration) {
+        let rest = postcard::to_allocvec(&self.nodes[node].endpoint.rest()).expect("written");
+        let asked = std::mem::take(&mut self.asked);
+        self.restart(node);
+        self.asked = asked;
+        let end = self.now + span;
+        while let Some(next) = self.next_event().filter(|next| *next <= end) {
+            self.now = self.now.max(next);
+            self.in_flight.retain(|one| one.0.to != node as Place);
+            self.step();
+        }
+        self.now = end;
+        let rest = postcard::from_bytes(&rest).expect("read");
+        let (now, random, slept) = (self.now, &mut self.random, &mut self.nodes[node]);
+        slept.endpoint = Endpoint::wake(slept.config.clone(), now, random, rest).expect("wakes");
+        slept.endpoint.add_machine(slept.secret.clone()).expect("room");
+        slept.endpoint.identify_as(&slept.id.clone());
+    }
+
     /// What the directory knows is brought up to date.
     pub(crate) fn publish(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.published = node.endpoint.epoch());
