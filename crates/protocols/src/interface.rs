@@ -9,6 +9,9 @@
 //! | `0x04xx` | members and records |
 //! | `0x05xx` | aggregates |
 //! | `0x06xx` | experiments |
+//!
+//! Protocol numbers, which frames carry: 1–31 are of neighbours, datagrams, broadcast, members and
+//! experiments; 32–63 of routers and aggregation; from 128 on they are free for applications.
 
 use serde::{Deserialize, Serialize};
 use tenure_mesh::{NodeId, Notification, Request};
@@ -136,4 +139,102 @@ pub struct RouteChanged {
 
 impl Notification for RouteChanged {
     const NUMBER: u16 = 0x0202;
+}
+
+/// What a datagram is for: the receiver's protocols each take those of their own port.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Port(pub u8);
+
+impl Port {
+    /// Sessions between machines: what `rpc` sends.
+    pub const RPC: Self = Self(1);
+    /// Fragments of what is longer than a frame.
+    pub const FRAGMENTS: Self = Self(2);
+    /// What is acknowledged end to end.
+    pub const RELIABLE: Self = Self(3);
+    /// Records of the replicated directory.
+    pub const RECORDS: Self = Self(4);
+    /// Word between an experiment's director and its nodes.
+    pub const EXPERIMENT: Self = Self(5);
+    /// The first one that is free for applications.
+    pub const APPLICATION: Self = Self(128);
+}
+
+/// Send the body to a node anywhere in the mesh: each hop makes sure of the next one, and nobody
+/// makes sure of the whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendDatagram {
+    /// Where to; this node itself will do.
+    pub to: NodeId,
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Request for SendDatagram {
+    const NUMBER: u16 = 0x0203;
+    type Reply = Taken;
+}
+
+/// What became of something that was to be sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Taken {
+    /// It is under way.
+    UnderWay,
+    /// Too much is under way already.
+    Full,
+    /// It is too long.
+    TooLong,
+}
+
+/// A datagram arrived, which is the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DatagramArrived {
+    /// The node that sent it.
+    pub from: NodeId,
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Notification for DatagramArrived {
+    const NUMBER: u16 = 0x0204;
+}
+
+/// As [`SendDatagram`], of a body that may be longer than a frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendLarge {
+    /// Where to.
+    pub to: NodeId,
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Request for SendLarge {
+    const NUMBER: u16 = 0x0205;
+    type Reply = Taken;
+}
+
+/// Send the body to a node anywhere in the mesh until that node acknowledges it. It arrives once,
+/// and in the order in which it was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SendReliably {
+    /// Where to.
+    pub to: NodeId,
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Request for SendReliably {
+    const NUMBER: u16 = 0x0206;
+    type Reply = Acknowledged;
+}
+
+/// What became of [`SendReliably`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Acknowledged {
+    /// It has arrived.
+    Yes,
+    /// Nobody acknowledged it: it may have arrived.
+    No,
+    /// It wasn't sent: too much is under way already, or it is too long.
+    NotSent,
 }

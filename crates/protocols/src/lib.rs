@@ -14,6 +14,7 @@
 extern crate alloc;
 
 pub mod discovery;
+pub mod forwarding;
 pub mod interface;
 #[cfg(test)]
 mod testing;

@@ -6,8 +6,11 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Destination, Framer, FramerConfig, NodeId, Random, Stack, StackConfig, Unsealed,
+    Context, Destination, Framer, FramerConfig, Hears, NodeId, Protocol, Question, Random, Serves,
+    Stack, StackConfig, Unsealed,
 };
+
+use crate::interface::{LinkFailing, Route, Routed};
 
 /// How long a frame is on its way.
 const FLIGHT: Duration = Duration::from_millis(1);
@@ -164,4 +167,43 @@ impl Network {
             self.stacks[from].undelivered(neighbour);
         }
     }
+}
+
+/// A router that was told its ways, for tests of what builds on routers.
+#[derive(Debug, Default)]
+pub(crate) struct FixedRouter {
+    pub(crate) ways: BTreeMap<NodeId, NodeId>,
+    pub(crate) failing: Vec<NodeId>,
+}
+
+tenure_mesh::protocol! {
+    FixedRouter = 250, "fixed router";
+    serves { Route }
+    hears { LinkFailing }
+}
+
+impl Protocol for FixedRouter {}
+
+impl Serves<Route> for FixedRouter {
+    fn serve(
+        &mut self,
+        Route { destination }: Route,
+        _: &Question<'_, Route>,
+        _: &mut Context<'_, Self>,
+    ) -> Option<Routed> {
+        Some(Routed { next_hop: self.ways.get(&destination).copied() })
+    }
+}
+
+impl Hears<LinkFailing> for FixedRouter {
+    fn hear(&mut self, failing: LinkFailing, _: &[u8], _: &mut Context<'_, Self>) {
+        self.failing.push(failing.neighbour);
+    }
+}
+
+/// The router of node `index` of a line of `count`.
+pub(crate) fn line_router(index: usize, count: usize) -> FixedRouter {
+    let next = |to| if to < index { index - 1 } else { index + 1 };
+    let others = (0..count).filter(|to| *to != index);
+    FixedRouter { ways: others.map(|to| (id(to), id(next(to)))).collect(), failing: Vec::new() }
 }

@@ -1,0 +1,138 @@
+use super::*;
+use crate::testing::{FixedRouter, Network, id, line_router};
+use tenure_mesh::Stack;
+
+const PORT: Port = Port::APPLICATION;
+
+fn line(count: usize, lost_permille: u32) -> Network {
+    let set_up = |stack: &mut Stack, index: usize| {
+        stack.start(Instant::BOOT, Forwarding::new(Config::default()));
+        stack.start(Instant::BOOT, line_router(index, count));
+        stack.subscribe::<DatagramArrived>();
+    };
+    Network::new(count, set_up).line(lost_permille)
+}
+
+fn arrivals(network: &mut Network, index: usize) -> Vec<(NodeId, Vec<u8>)> {
+    let mut arrivals = Vec::new();
+    while let Some(event) = network.stacks[index].host_event() {
+        if let Some((arrived, body)) = event.notification::<DatagramArrived>() {
+            assert_eq!(arrived.port, PORT);
+            arrivals.push((arrived.from, body.to_vec()));
+        }
+    }
+    arrivals
+}
+
+fn send(network: &mut Network, from: usize, to: usize, body: &[u8]) {
+    network.stacks[from].request(&SendDatagram { to: id(to), port: PORT }, body);
+}
+
+#[test]
+fn a_datagram_makes_its_way_over_five_hops() {
+    let mut network = line(6, 0);
+    send(&mut network, 0, 5, b"hello");
+    network.run(Duration::from_millis(50));
+    assert_eq!(arrivals(&mut network, 5), [(id(0), b"hello".to_vec())]);
+    assert_eq!(network.sent(), 10, "five hops, each acknowledged once");
+}
+
+#[test]
+fn what_lossy_hops_lose_is_repaired_and_nothing_arrives_twice() {
+    let mut network = line(6, 200);
+    for number in 0..200_u16 {
+        send(&mut network, 0, 5, &number.to_le_bytes());
+        network.run(Duration::from_millis(500));
+    }
+    network.run(Duration::from_secs(5));
+    let arrived = arrivals(&mut network, 5);
+    let mut distinct = arrived.clone();
+    distinct.sort();
+    distinct.dedup();
+    assert_eq!(distinct.len(), arrived.len(), "nothing arrives twice");
+    assert!(arrived.len() >= 198, "{} of 200 arrived", arrived.len());
+}
+
+#[test]
+fn a_datagram_to_oneself_arrives_at_once() {
+    let mut network = line(2, 0);
+    send(&mut network, 0, 0, b"me");
+    network.run(Duration::ZERO);
+    assert_eq!(arrivals(&mut network, 0), [(id(0), b"me".to_vec())]);
+}
+
+#[test]
+fn a_dead_next_hop_is_told_and_another_way_taken() {
+    let mut network = line(3, 0);
+    network.link(0, 2, 0);
+    network.cut(0, 1);
+    send(&mut network, 0, 2, b"around");
+    network.run(Duration::from_millis(500));
+    network.stacks[0]
+        .act::<FixedRouter, _>(network.now, |router, _| router.ways.insert(id(2), id(2)));
+    network.run(Duration::from_secs(5));
+    assert_eq!(arrivals(&mut network, 2).len(), 1);
+    assert_eq!(network.stacks[0].protocol::<FixedRouter>().unwrap().failing, [id(1)]);
+}
+
+#[test]
+fn a_link_that_reports_failure_is_believed_sooner() {
+    let mut network = line(2, 0);
+    network.reports = true;
+    network.cut(0, 1);
+    send(&mut network, 0, 1, b"lost");
+    network.run(Duration::from_millis(5));
+    assert!(!network.stacks[0].protocol::<FixedRouter>().unwrap().failing.is_empty());
+}
+
+#[test]
+fn without_a_way_a_datagram_is_dropped_and_counted() {
+    let mut network = line(2, 0);
+    send(&mut network, 0, 7, b"nowhere");
+    network.run(Duration::from_millis(1));
+    let forwarding = network.stacks[0].protocol::<Forwarding>().unwrap();
+    assert_eq!((forwarding.counters.no_way, forwarding.under_way.len()), (1, 0));
+}
+
+#[test]
+fn routers_that_point_at_each_other_lose_a_datagram_after_its_hops() {
+    let mut network = line(3, 0);
+    network.stacks[0]
+        .start(network.now, FixedRouter { ways: [(id(9), id(1))].into(), failing: Vec::new() });
+    network.stacks[1]
+        .start(network.now, FixedRouter { ways: [(id(9), id(0))].into(), failing: Vec::new() });
+    send(&mut network, 0, 9, b"round");
+    network.run(Duration::from_secs(10));
+    assert!(network.sent() <= 2 * (u64::from(HOPS_MAX) + 2), "{}", network.sent());
+}
+
+#[test]
+fn too_much_and_too_long_is_refused() {
+    let mut network = line(2, 1000);
+    send(&mut network, 0, 1, &[0; 2000]);
+    for _ in 0..40 {
+        send(&mut network, 0, 1, &[0; 100]);
+    }
+    network.run(Duration::from_millis(1));
+    let mut taken = [0; 3];
+    while let Some(event) = network.stacks[0].host_event() {
+        taken[event.reply::<SendDatagram>().unwrap().1.unwrap() as usize] += 1;
+    }
+    assert_eq!(taken, [32, 8, 1]);
+}
+
+#[test]
+fn a_restarted_sender_is_heard_though_its_numbers_begin_anew() {
+    let set_up = |stack: &mut Stack, index: usize| {
+        stack.start(Instant::BOOT, Forwarding::new(Config::default()));
+        stack.start(Instant::BOOT, line_router(index, 2));
+        stack.subscribe::<DatagramArrived>();
+    };
+    let mut network = Network::new(2, set_up).line(0);
+    for _ in 0..3 {
+        send(&mut network, 0, 1, b"first");
+        network.run(Duration::from_millis(50));
+        network.restart(0, set_up);
+    }
+    assert_eq!(arrivals(&mut network, 1).len(), 3);
+}
