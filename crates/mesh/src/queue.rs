@@ -12,16 +12,19 @@ pub struct QueueLimits {
     pub notification_bytes_max: usize,
     /// For messages.
     pub message_bytes_max: usize,
-    /// For requests, and as much again for replies.
+    /// For requests.
     pub request_bytes_max: usize,
+    /// For answers.
+    pub reply_bytes_max: usize,
 }
 
 impl Default for QueueLimits {
     fn default() -> Self {
         Self {
-            notification_bytes_max: 4 * 1024,
+            notification_bytes_max: 12 * 1024,
             message_bytes_max: 12 * 1024,
-            request_bytes_max: 8 * 1024,
+            request_bytes_max: 16 * 1024,
+            reply_bytes_max: 4 * 1024,
         }
     }
 }
@@ -70,7 +73,7 @@ impl Queues for PriorityQueues {
             notifications: ByteQueue::new(limits.notification_bytes_max),
             messages: ByteQueue::new(limits.message_bytes_max),
             requests: ByteQueue::new(limits.request_bytes_max),
-            replies: ByteQueue::new(limits.request_bytes_max),
+            replies: ByteQueue::new(limits.reply_bytes_max),
         }
     }
 

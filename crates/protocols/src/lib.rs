@@ -15,6 +15,8 @@ extern crate alloc;
 
 pub mod discovery;
 pub mod forwarding;
+pub mod fragmentation;
 pub mod interface;
+pub mod reliable;
 #[cfg(test)]
 mod testing;
