@@ -7,7 +7,7 @@
 //! | 7 | 4 | the sender's epoch, which grows with each of its lives |
 //! | 11 | 4 | how many frames it sent in this one before |
 //! | 15 | 6 | the neighbour that it is for, if it is for one |
-//! | | | introductions, if it says so: their number in one byte, and so many times 11 bytes |
+//! | | | introductions, if it says so: their number in one byte, and so many times 15 bytes |
 //! | | | records to the end: protocol (1 byte), length (1 byte below 128, else 2), a message |
 //! | | 16 | the seal of all that stands before, if it is sealed |
 //!
@@ -30,7 +30,7 @@ const TO_ONE: u8 = 1;
 const SEALED: u8 = 2;
 const INTRODUCES: u8 = 4;
 const SHORT_HEADER_BYTES: usize = 15;
-pub(crate) const INTRODUCTION_BYTES: usize = 11;
+pub(crate) const INTRODUCTION_BYTES: usize = 15;
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -59,7 +59,9 @@ pub struct Record<'a> {
 pub(crate) struct Introduction {
     /// The neighbour.
     pub(crate) of: NodeId,
-    /// The highest number of its frames that was heard.
+    /// Which of its lives is meant.
+    pub(crate) epoch: u32,
+    /// The highest number of its frames in it that was heard.
     pub(crate) heard: u32,
     /// Whether the neighbour is asked for the same.
     pub(crate) asks: bool,
@@ -145,14 +147,16 @@ pub fn split_record(payload: &[u8]) -> Result<(Record<'_>, &[u8]), FrameError> {
 impl Introduction {
     pub(crate) fn emit(&self, frame: &mut Vec<u8>) {
         frame.extend_from_slice(&self.of.to_bytes());
+        frame.extend_from_slice(&self.epoch.to_le_bytes());
         frame.extend_from_slice(&self.heard.to_le_bytes());
         frame.push(u8::from(self.asks));
     }
 
     fn parse(bytes: &[u8; INTRODUCTION_BYTES]) -> Self {
-        let [o0, o1, o2, o3, o4, o5, h0, h1, h2, h3, asks] = *bytes;
+        let [o0, o1, o2, o3, o4, o5, e0, e1, e2, e3, h0, h1, h2, h3, asks] = *bytes;
         Self {
             of: NodeId::from_bytes([o0, o1, o2, o3, o4, o5]),
+            epoch: u32::from_le_bytes([e0, e1, e2, e3]),
             heard: u32::from_le_bytes([h0, h1, h2, h3]),
             asks: asks != 0,
         }

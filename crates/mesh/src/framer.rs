@@ -234,15 +234,19 @@ impl<S: Seal> Framer<S> {
     fn be_introduced(&mut self, now: Instant, at: usize, introduction: Option<Introduction>) {
         let neighbour = &mut self.neighbours[at];
         if let Some(introduction) = introduction {
-            if neighbour.proof_from.is_some_and(|from| introduction.heard >= from) {
+            let this_life = introduction.epoch == self.config.epoch;
+            if this_life && neighbour.proof_from.is_some_and(|from| introduction.heard >= from) {
                 neighbour.proof_from = None;
             }
             neighbour.asks |= introduction.asks;
         }
-        if neighbour.asks || neighbour.wants_proof(now) {
-            let spread = self.random.below_span(GREETING_SPREAD);
-            self.greet_at.get_or_insert(now + spread);
-        }
+        let due = match (neighbour.asks, neighbour.proof_from) {
+            (true, _) => now,
+            (false, Some(_)) => now.max(neighbour.ask_at),
+            (false, None) => return,
+        };
+        let due = due + self.random.below_span(GREETING_SPREAD);
+        self.greet_at = Some(self.greet_at.map_or(due, |at| at.min(due)));
     }
 
     /// The introductions that the next frame to everybody carries.
@@ -258,8 +262,12 @@ impl<S: Seal> Framer<S> {
                 neighbour.ask_at = now + neighbour.ask_again;
                 neighbour.ask_again = (neighbour.ask_again * 2).min(ASK_AGAIN_MAX);
             }
-            let (of, heard) = (neighbour.id, neighbour.highest);
-            introductions.push(Introduction { of, heard, asks: neighbour.proof_from.is_some() });
+            introductions.push(Introduction {
+                of: neighbour.id,
+                epoch: neighbour.epoch,
+                heard: neighbour.highest,
+                asks: neighbour.proof_from.is_some(),
+            });
         }
         introductions
     }

@@ -17,6 +17,7 @@ pub mod discovery;
 pub mod forwarding;
 pub mod fragmentation;
 pub mod interface;
+pub mod network_key;
 pub mod reliable;
 #[cfg(test)]
 mod testing;

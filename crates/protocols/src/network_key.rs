@@ -1,0 +1,238 @@
+//! The network's key: what makes a node a member, and how the owner hands it to a device.
+//!
+//! Frames are sealed with ChaCha20-Poly1305 (RFC 8439) under a key derived from the network's. The
+//! nonce is sender, sequence and the lower 16 bits of the epoch; the upper 16 choose the key, of
+//! which a node needs another every 65,536 lives. So none is used twice under one key as long as a
+//! node's epoch grows with each of its lives. Whoever holds the key is a member, and could speak in
+//! another member's name on the air; what machines say to each other is protected from end to end
+//! by their own sessions.
+//!
+//! An invitation is the owner's word that a device is a member: the key encrypted to the device's
+//! own machine (ephemeral-static X25519, as in HPKE, RFC 9180 §5.1.1), and all of it signed.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 8 | magic, whose last byte is the version |
+//! | 8 | 32 | the device's own machine, for which alone it counts |
+//! | 40 | 8 | number, which grows with each invitation |
+//! | 48 | 32 | an X25519 key that was made for this invitation |
+//! | 80 | 48 | the network's key, encrypted |
+//! | 128 | 64 | the owner's signature of all that stands before it |
+
+use alloc::vec::Vec;
+use core::fmt;
+
+use tenure_crypto::{
+    AeadKey, Context, Nonce, SigningKey, StaticSecret, TAG_BYTES, hkdf_sha256, verify,
+};
+use tenure_hal::{Entropy, EntropyError};
+use tenure_mesh::{FrameNumber, Seal};
+use tenure_wire::{PublicKey, Signature, VerifyingKey};
+use zeroize::Zeroize;
+
+#[cfg(test)]
+mod tests;
+
+const MAGIC: [u8; 8] = *b"tenurnk\x01";
+const INVITATION: Context = Context::new("mesh invitation");
+const KEY_LABEL: &[u8] = b"tenure 1 mesh invitation";
+const FRAME_LABEL: &[u8] = b"tenure 1 mesh frame";
+
+/// How long an invitation is, in bytes.
+pub const INVITATION_BYTES: usize = SIGNED_BYTES + 64;
+const SIGNED_BYTES: usize = 8 + 32 + 8 + 32 + 32 + TAG_BYTES;
+
+/// A network's key. It seals frames.
+#[derive(Clone)]
+pub struct NetworkKey {
+    secret: [u8; 32],
+    /// For frames of the first 65,536 epochs, which are those that occur.
+    frames: AeadKey,
+}
+
+impl Drop for NetworkKey {
+    fn drop(&mut self) {
+        self.secret.zeroize();
+    }
+}
+
+impl NetworkKey {
+    /// The key in `secret`, which the caller wipes.
+    pub fn from_bytes(secret: &[u8; 32]) -> Self {
+        Self { secret: *secret, frames: frame_key(secret, 0) }
+    }
+
+    /// A new network's key.
+    ///
+    /// # Errors
+    /// [`EntropyError`] if there is no randomness.
+    pub fn generate(entropy: &mut dyn Entropy) -> Result<Self, EntropyError> {
+        let mut secret = [0; 32];
+        entropy.fill(&mut secret)?;
+        Ok(Self::from_bytes(&secret))
+    }
+
+    /// The key itself, to be stored.
+    pub fn as_bytes(&self) -> &[u8; 32] {
+        &self.secret
+    }
+}
+
+/// The key for frames of epochs whose upper half is `era`.
+fn frame_key(secret: &[u8; 32], era: u16) -> AeadKey {
+    let mut key = [0; 32];
+    hkdf_sha256(&[], secret, &[FRAME_LABEL, &era.to_le_bytes()], &mut key);
+    AeadKey::from_bytes(&key)
+}
+
+impl NetworkKey {
+    /// Runs `act` with the key for frames of `epoch`.
+    fn with_key<R>(&self, epoch: u32, act: impl FnOnce(&AeadKey) -> R) -> R {
+        match (epoch >> 16) as u16 {
+            0 => act(&self.frames),
+            era => act(&frame_key(&self.secret, era)),
+        }
+    }
+}
+
+impl fmt::Debug for NetworkKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("NetworkKey(secret)")
+    }
+}
+
+impl Seal for NetworkKey {
+    const SEALS: bool = true;
+    const OVERHEAD_BYTES: usize = TAG_BYTES;
+
+    fn seal(&self, number: &FrameNumber, header_bytes: usize, frame: &mut Vec<u8>) {
+        let (header, payload) = frame.split_at_mut(header_bytes);
+        let tag = self.with_key(number.epoch, |key| key.seal(&nonce(number), header, payload));
+        frame.extend_from_slice(&tag);
+    }
+
+    fn open<'a>(
+        &self,
+        number: &FrameNumber,
+        header: &[u8],
+        sealed: &'a mut [u8],
+    ) -> Option<&'a [u8]> {
+        let opened = self.with_key(number.epoch, |key| key.open(&nonce(number), header, sealed));
+        opened.ok().map(|payload| &*payload)
+    }
+}
+
+fn nonce(number: &FrameNumber) -> Nonce {
+    let mut bytes = [0; 12];
+    bytes[..6].copy_from_slice(&number.sender.to_bytes());
+    bytes[6..8].copy_from_slice(&(number.epoch as u16).to_le_bytes());
+    bytes[8..].copy_from_slice(&number.sequence.to_le_bytes());
+    Nonce::from_bytes(bytes)
+}
+
+/// An owner's invitation to a network, made for one device.
+///
+/// # Errors
+/// [`InvitationError::Entropy`], or [`InvitationError::Device`] if `device` is nobody's key.
+pub fn invite(
+    owner: &SigningKey,
+    device: &PublicKey,
+    number: u64,
+    network: &NetworkKey,
+    entropy: &mut dyn Entropy,
+) -> Result<Vec<u8>, InvitationError> {
+    let ephemeral = StaticSecret::generate(entropy).map_err(|_| InvitationError::Entropy)?;
+    let public = ephemeral.public_key();
+    let key = agreed(&ephemeral, device, &public, device).ok_or(InvitationError::Device)?;
+    let mut bytes = Vec::with_capacity(INVITATION_BYTES);
+    bytes.extend_from_slice(&MAGIC);
+    bytes.extend_from_slice(&device.0);
+    bytes.extend_from_slice(&number.to_le_bytes());
+    bytes.extend_from_slice(&public.0);
+    let mut secret = network.secret;
+    // The key is used for this one message, so the nonce can be any.
+    let tag = key.seal(&Nonce::from_counter(0), &bytes, &mut secret);
+    bytes.extend_from_slice(&secret);
+    bytes.extend_from_slice(&tag);
+    let signature = owner.sign(INVITATION, &bytes);
+    bytes.extend_from_slice(&signature.to_bytes());
+    Ok(bytes)
+}
+
+/// The network's key in an invitation by `owner` to the device that holds `device`, and the
+/// invitation's number, which the device compares with the last one it took.
+///
+/// # Errors
+/// [`InvitationError`].
+pub fn accept(
+    invitation: &[u8],
+    owner: &VerifyingKey,
+    device: &StaticSecret,
+) -> Result<(NetworkKey, u64), InvitationError> {
+    let invitation: &[u8; INVITATION_BYTES] =
+        invitation.try_into().map_err(|_| InvitationError::Form)?;
+    let (signed, signature) = invitation.split_at(SIGNED_BYTES);
+    let signature = signature.first_chunk().ok_or(InvitationError::Form)?;
+    verify(owner, INVITATION, signed, &Signature::from_bytes(signature))
+        .map_err(|_| InvitationError::Signature)?;
+    let (bound, sealed) = signed.split_at(80);
+    let fields = || {
+        let (magic, rest) = bound.split_first_chunk::<8>()?;
+        let (meant, rest) = rest.split_first_chunk::<32>()?;
+        let (number, rest) = rest.split_first_chunk::<8>()?;
+        Some((*magic, PublicKey(*meant), u64::from_le_bytes(*number), rest.first_chunk::<32>()?))
+    };
+    let (magic, meant, number, ephemeral) = fields().ok_or(InvitationError::Form)?;
+    if magic != MAGIC {
+        return Err(InvitationError::Form);
+    }
+    if meant != device.public_key() {
+        return Err(InvitationError::Device);
+    }
+    let ephemeral = PublicKey(*ephemeral);
+    let key = agreed(device, &ephemeral, &ephemeral, &meant).ok_or(InvitationError::Form)?;
+    let mut sealed: [u8; 32 + TAG_BYTES] = sealed.try_into().map_err(|_| InvitationError::Form)?;
+    let secret =
+        key.open(&Nonce::from_counter(0), bound, &mut sealed).map_err(|_| InvitationError::Form)?;
+    let secret = secret.first_chunk().ok_or(InvitationError::Form)?;
+    Ok((NetworkKey::from_bytes(secret), number))
+}
+
+/// What `own` and `peer` agree on for an invitation with the key `ephemeral` to `device`.
+fn agreed(
+    own: &StaticSecret,
+    peer: &PublicKey,
+    ephemeral: &PublicKey,
+    device: &PublicKey,
+) -> Option<AeadKey> {
+    let shared = own.agree(peer).ok()?;
+    let mut key = [0; 32];
+    hkdf_sha256(&[], shared.as_bytes(), &[KEY_LABEL, &ephemeral.0, &device.0], &mut key);
+    Some(AeadKey::from_bytes(&key))
+}
+
+/// Why an invitation isn't made, or doesn't count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum InvitationError {
+    /// It isn't one, or not of a version that is known here.
+    Form,
+    /// The device's owner didn't sign it.
+    Signature,
+    /// It is for another device, or for nobody.
+    Device,
+    /// No randomness.
+    Entropy,
+}
+
+impl fmt::Display for InvitationError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Form => "not an invitation to a network of a version that is known here",
+            Self::Signature => "the invitation wasn't signed by the device's owner",
+            Self::Device => "the invitation is for another device",
+            Self::Entropy => "the random source failed or is not ready",
+        })
+    }
+}
+
+impl core::error::Error for InvitationError {}
