@@ -34,7 +34,7 @@ mod poly1305;
 mod rustcrypto;
 mod stream;
 
-pub use crate::aead::{Aead, AeadError, ChaCha20Poly1305, Tag, XChaCha20Poly1305};
+pub use crate::aead::{Aead, AeadError, AeadForm, ChaCha20Poly1305, Tag, XChaCha20Poly1305};
 pub use crate::chacha::{
     BLOCK_BYTES, Block, Extended, Form, Ietf, KEY_BYTES, Legacy, State, hchacha,
 };

@@ -25,7 +25,9 @@ int main(void) {
         return failed("the end of the keystream");
 
     memcpy(data, text, sizeof text);
-    tenure_chacha20_poly1305_seal(key, nonce, NULL, 0, data, sizeof data, tag);
+    if (tenure_chacha20_poly1305_seal(key, nonce, NULL, 0, data, sizeof data, tag)
+        != TENURE_CIPHER_RESULT_OK)
+        return failed("seal");
     if (!memcmp(data, text, sizeof text)) return failed("seal");
     tag[3] ^= 1;
     if (tenure_chacha20_poly1305_open(key, nonce, NULL, 0, data, sizeof data, tag)
@@ -36,6 +38,28 @@ int main(void) {
         != TENURE_CIPHER_RESULT_OK)
         return failed("open");
     if (memcmp(data, text, sizeof text)) return failed("the text came back changed");
+
+    // Nothing is changed by a caller's mistakes, and none is taken for success.
+    const tenure_cipher_result bad[] = {
+        tenure_chacha20_xor(NULL, nonce, 0, data, sizeof data),
+        tenure_chacha20_xor(key, NULL, 0, data, sizeof data),
+        tenure_chacha20_xor(key, nonce, 0, NULL, 1),
+        tenure_chacha20_xor(key, nonce, 0, data, SIZE_MAX),
+        tenure_chacha20_poly1305_seal(key, nonce, NULL, 1, data, sizeof data, tag),
+        tenure_chacha20_poly1305_seal(key, nonce, NULL, 0, data, sizeof data, NULL),
+        tenure_chacha20_poly1305_seal(key, nonce, data + 1, 1, data, sizeof data, tag),
+        tenure_chacha20_poly1305_seal(key, nonce, NULL, 0, data, sizeof data, data + 4),
+        tenure_xchacha20_poly1305_open(key, NULL, NULL, 0, data, sizeof data, tag),
+        tenure_poly1305(key, NULL, 1, tag),
+        tenure_poly1305(key, data, 1, NULL),
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
+        if (bad[i] != TENURE_CIPHER_RESULT_BAD_ARGUMENT) return failed("a bad argument");
+    if (memcmp(data, text, sizeof text)) return failed("a bad argument changed the text");
+    if (tenure_chacha20_xor(key, nonce, 0, NULL, 0) != TENURE_CIPHER_RESULT_OK
+        || tenure_chacha20_poly1305_seal(key, nonce, NULL, 0, NULL, 0, tag)
+               != TENURE_CIPHER_RESULT_OK)
+        return failed("nothing at all");
     printf("ok\n");
     return 0;
 }

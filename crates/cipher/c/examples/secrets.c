@@ -18,12 +18,16 @@ int main(int argc, char **argv) {
     const size_t lengths[] = {0, 1, 63, 64, 65, 200, 1024, 2100, 20000};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++) {
         hide();
-        tenure_chacha20_xor(key, nonce, 17, data, lengths[i]);
-        tenure_chacha20_legacy_xor(key, nonce, (uint64_t)64 << 32, data, lengths[i]);
-        tenure_xchacha20_xor(key, nonce, 0, data, lengths[i]);
-        tenure_chacha20_poly1305_seal(key, nonce, header, sizeof header, data, lengths[i], tag);
-        tenure_xchacha20_poly1305_seal(key, nonce, header, i, data, lengths[i], tag);
-        tenure_poly1305(key, data, lengths[i], tag);
+        tenure_cipher_result results[] = {
+            tenure_chacha20_xor(key, nonce, 17, data, lengths[i]),
+            tenure_chacha20_legacy_xor(key, nonce, (uint64_t)64 << 32, data, lengths[i]),
+            tenure_xchacha20_xor(key, nonce, 0, data, lengths[i]),
+            tenure_chacha20_poly1305_seal(key, nonce, header, sizeof header, data, lengths[i], tag),
+            tenure_xchacha20_poly1305_seal(key, nonce, header, i, data, lengths[i], tag),
+            tenure_poly1305(key, data, lengths[i], tag),
+        };
+        for (size_t j = 0; j < sizeof results / sizeof results[0]; j++)
+            if (results[j] != TENURE_CIPHER_RESULT_OK) return 1;
     }
     if (argc > 1) {
         hide();

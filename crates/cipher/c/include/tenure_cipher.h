@@ -6,6 +6,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+// A result that nobody looks at is a mistake.
+#if defined(__GNUC__)
+#define TENURE_MUST_USE __attribute__((warn_unused_result))
+#else
+#define TENURE_MUST_USE
+#endif
+
 // What a function reports.
 typedef enum {
   // Done.
@@ -14,6 +21,9 @@ typedef enum {
   TENURE_CIPHER_RESULT_TOO_LONG = 1,
   // The tag is wrong: the message was not sealed under this key. Nothing was changed.
   TENURE_CIPHER_RESULT_FORGED = 2,
+  // The caller passed a null pointer for something that has bytes, a length that no object can
+  // have, or data that overlaps the header or the tag. Nothing was changed.
+  TENURE_CIPHER_RESULT_BAD_ARGUMENT = 3,
 } tenure_cipher_result;
 
 #ifdef __cplusplus
@@ -25,7 +35,8 @@ extern "C" {
 // `key` is 32 bytes, `nonce` 12, `data` `len`.
 //
 // # Safety
-// The pointers must be valid for those lengths; `data` may be null if `len` is 0.
+// Pointers that are not null must be valid for those lengths; `data` may be null if `len` is 0.
+TENURE_MUST_USE
 tenure_cipher_result tenure_chacha20_xor(const uint8_t *key,
                                          const uint8_t *nonce,
                                          uint64_t position,
@@ -36,6 +47,7 @@ tenure_cipher_result tenure_chacha20_xor(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_xor`.
+TENURE_MUST_USE
 tenure_cipher_result tenure_chacha12_xor(const uint8_t *key,
                                          const uint8_t *nonce,
                                          uint64_t position,
@@ -46,6 +58,7 @@ tenure_cipher_result tenure_chacha12_xor(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_xor`.
+TENURE_MUST_USE
 tenure_cipher_result tenure_chacha8_xor(const uint8_t *key,
                                         const uint8_t *nonce,
                                         uint64_t position,
@@ -56,6 +69,7 @@ tenure_cipher_result tenure_chacha8_xor(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_xor`, with a nonce of 8 bytes.
+TENURE_MUST_USE
 tenure_cipher_result tenure_chacha20_legacy_xor(const uint8_t *key,
                                                 const uint8_t *nonce,
                                                 uint64_t position,
@@ -66,6 +80,7 @@ tenure_cipher_result tenure_chacha20_legacy_xor(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_xor`, with a nonce of 24 bytes.
+TENURE_MUST_USE
 tenure_cipher_result tenure_xchacha20_xor(const uint8_t *key,
                                           const uint8_t *nonce,
                                           uint64_t position,
@@ -76,8 +91,9 @@ tenure_cipher_result tenure_xchacha20_xor(const uint8_t *key,
 // authenticates `header` too. `nonce` is 12 bytes and must never serve two messages of one key.
 //
 // # Safety
-// `key` must be valid for 32 bytes, `nonce` for 12, `tag` for 16, the others for their lengths;
-// `data` and `tag` must not overlap anything else.
+// Pointers that are not null must be valid: `key` for 32 bytes, `nonce` for 12, `tag` for 16, the
+// others for their lengths. `header` and `data` may be null if their lengths are 0.
+TENURE_MUST_USE
 tenure_cipher_result tenure_chacha20_poly1305_seal(const uint8_t *key,
                                                    const uint8_t *nonce,
                                                    const uint8_t *header,
@@ -90,6 +106,7 @@ tenure_cipher_result tenure_chacha20_poly1305_seal(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_poly1305_seal`.
+TENURE_MUST_USE
 tenure_cipher_result tenure_chacha20_poly1305_open(const uint8_t *key,
                                                    const uint8_t *nonce,
                                                    const uint8_t *header,
@@ -102,6 +119,7 @@ tenure_cipher_result tenure_chacha20_poly1305_open(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_poly1305_seal`, with a nonce of 24 bytes.
+TENURE_MUST_USE
 tenure_cipher_result tenure_xchacha20_poly1305_seal(const uint8_t *key,
                                                     const uint8_t *nonce,
                                                     const uint8_t *header,
@@ -114,6 +132,7 @@ tenure_cipher_result tenure_xchacha20_poly1305_seal(const uint8_t *key,
 //
 // # Safety
 // As `tenure_chacha20_poly1305_seal`, with a nonce of 24 bytes.
+TENURE_MUST_USE
 tenure_cipher_result tenure_xchacha20_poly1305_open(const uint8_t *key,
                                                     const uint8_t *nonce,
                                                     const uint8_t *header,
@@ -125,8 +144,12 @@ tenure_cipher_result tenure_xchacha20_poly1305_open(const uint8_t *key,
 // Poly1305 of `data` under a one-time `key` of 32 bytes: one key, one message, no more.
 //
 // # Safety
-// `key` must be valid for 32 bytes, `data` for `len`, `tag` for 16.
-void tenure_poly1305(const uint8_t *key, const uint8_t *data, size_t len, uint8_t *tag);
+// Pointers that are not null must be valid: `key` for 32 bytes, `data` for `len`, `tag` for 16.
+TENURE_MUST_USE
+tenure_cipher_result tenure_poly1305(const uint8_t *key,
+                                     const uint8_t *data,
+                                     size_t len,
+                                     uint8_t *tag);
 
 #ifdef __cplusplus
 }  // extern "C"

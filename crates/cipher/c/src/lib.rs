@@ -6,8 +6,7 @@
 use core::slice;
 
 use tenure_cipher::{
-    ChaCha8, ChaCha12, ChaCha20, ChaCha20Legacy, ChaCha20Poly1305, Form, Poly1305, Stream,
-    XChaCha20, XChaCha20Poly1305,
+    Aead, AeadError, AeadForm, Extended, Form, Ietf, Legacy, Poly1305, Stream, TAG_BYTES,
 };
 
 /// What a function reports.
@@ -20,6 +19,9 @@ pub enum TenureCipherResult {
     TooLong = 1,
     /// The tag is wrong: the message was not sealed under this key. Nothing was changed.
     Forged = 2,
+    /// The caller passed a null pointer for something that has bytes, a length that no object can
+    /// have, or data that overlaps the header or the tag. Nothing was changed.
+    BadArgument = 3,
 }
 
 /// Linking fails if any path can panic: nothing defines this.
@@ -37,7 +39,8 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 /// `key` is 32 bytes, `nonce` 12, `data` `len`.
 ///
 /// # Safety
-/// The pointers must be valid for those lengths; `data` may be null if `len` is 0.
+/// Pointers that are not null must be valid for those lengths; `data` may be null if `len` is 0.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_chacha20_xor(
     key: *const u8,
@@ -47,13 +50,14 @@ pub unsafe extern "C" fn tenure_chacha20_xor(
     len: usize,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    unsafe { xor(ChaCha20::with_key(&*key.cast(), &*nonce.cast()), position, data, len) }
+    unsafe { xor::<10, Ietf>(key, nonce, position, data, len) }
 }
 
 /// The same with 12 rounds.
 ///
 /// # Safety
 /// As `tenure_chacha20_xor`.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_chacha12_xor(
     key: *const u8,
@@ -63,13 +67,14 @@ pub unsafe extern "C" fn tenure_chacha12_xor(
     len: usize,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    unsafe { xor(ChaCha12::with_key(&*key.cast(), &*nonce.cast()), position, data, len) }
+    unsafe { xor::<6, Ietf>(key, nonce, position, data, len) }
 }
 
 /// The same with 8 rounds.
 ///
 /// # Safety
 /// As `tenure_chacha20_xor`.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_chacha8_xor(
     key: *const u8,
@@ -79,13 +84,14 @@ pub unsafe extern "C" fn tenure_chacha8_xor(
     len: usize,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    unsafe { xor(ChaCha8::with_key(&*key.cast(), &*nonce.cast()), position, data, len) }
+    unsafe { xor::<4, Ietf>(key, nonce, position, data, len) }
 }
 
 /// The original ChaCha20, whose nonce is 8 bytes.
 ///
 /// # Safety
 /// As `tenure_chacha20_xor`, with a nonce of 8 bytes.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_chacha20_legacy_xor(
     key: *const u8,
@@ -95,13 +101,14 @@ pub unsafe extern "C" fn tenure_chacha20_legacy_xor(
     len: usize,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    unsafe { xor(ChaCha20Legacy::with_key(&*key.cast(), &*nonce.cast()), position, data, len) }
+    unsafe { xor::<10, Legacy>(key, nonce, position, data, len) }
 }
 
 /// XChaCha20, whose nonce is 24 bytes.
 ///
 /// # Safety
 /// As `tenure_chacha20_xor`, with a nonce of 24 bytes.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_xchacha20_xor(
     key: *const u8,
@@ -111,15 +118,16 @@ pub unsafe extern "C" fn tenure_xchacha20_xor(
     len: usize,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    unsafe { xor(XChaCha20::with_key(&*key.cast(), &*nonce.cast()), position, data, len) }
+    unsafe { xor::<10, Extended>(key, nonce, position, data, len) }
 }
 
 /// Encrypts `data` in place with ChaCha20-Poly1305 (RFC 8439) and writes the tag, 16 bytes, which
 /// authenticates `header` too. `nonce` is 12 bytes and must never serve two messages of one key.
 ///
 /// # Safety
-/// `key` must be valid for 32 bytes, `nonce` for 12, `tag` for 16, the others for their lengths;
-/// `data` and `tag` must not overlap anything else.
+/// Pointers that are not null must be valid: `key` for 32 bytes, `nonce` for 12, `tag` for 16, the
+/// others for their lengths. `header` and `data` may be null if their lengths are 0.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_chacha20_poly1305_seal(
     key: *const u8,
@@ -131,20 +139,14 @@ pub unsafe extern "C" fn tenure_chacha20_poly1305_seal(
     tag: *mut u8,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    let (key, nonce, header, data) =
-        unsafe { (&*key.cast(), &*nonce.cast(), bytes(header, header_len), bytes_mut(data, len)) };
-    match ChaCha20Poly1305::with_key(key).seal(nonce, header, data) {
-        // SAFETY: as the caller promises.
-        Ok(made) => unsafe { *tag.cast() = made },
-        Err(_) => return TenureCipherResult::TooLong,
-    }
-    TenureCipherResult::Ok
+    unsafe { seal::<Ietf>(key, nonce, (header, header_len), (data, len), tag) }
 }
 
 /// Checks the tag, then decrypts `data` in place. If the tag is wrong, `data` stays as it was.
 ///
 /// # Safety
 /// As `tenure_chacha20_poly1305_seal`.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_chacha20_poly1305_open(
     key: *const u8,
@@ -156,17 +158,14 @@ pub unsafe extern "C" fn tenure_chacha20_poly1305_open(
     tag: *const u8,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    let (key, nonce, header, data, tag) = unsafe {
-        let (header, data) = (bytes(header, header_len), bytes_mut(data, len));
-        (&*key.cast(), &*nonce.cast(), header, data, &*tag.cast())
-    };
-    opened(ChaCha20Poly1305::with_key(key).open(nonce, header, data, tag))
+    unsafe { open::<Ietf>(key, nonce, (header, header_len), (data, len), tag) }
 }
 
 /// `tenure_chacha20_poly1305_seal` with a nonce of 24 bytes, which may be drawn at random.
 ///
 /// # Safety
 /// As `tenure_chacha20_poly1305_seal`, with a nonce of 24 bytes.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_xchacha20_poly1305_seal(
     key: *const u8,
@@ -178,20 +177,14 @@ pub unsafe extern "C" fn tenure_xchacha20_poly1305_seal(
     tag: *mut u8,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    let (key, nonce, header, data) =
-        unsafe { (&*key.cast(), &*nonce.cast(), bytes(header, header_len), bytes_mut(data, len)) };
-    match XChaCha20Poly1305::with_key(key).seal(nonce, header, data) {
-        // SAFETY: as the caller promises.
-        Ok(made) => unsafe { *tag.cast() = made },
-        Err(_) => return TenureCipherResult::TooLong,
-    }
-    TenureCipherResult::Ok
+    unsafe { seal::<Extended>(key, nonce, (header, header_len), (data, len), tag) }
 }
 
 /// `tenure_chacha20_poly1305_open` with a nonce of 24 bytes.
 ///
 /// # Safety
 /// As `tenure_chacha20_poly1305_seal`, with a nonce of 24 bytes.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_xchacha20_poly1305_open(
     key: *const u8,
@@ -203,62 +196,132 @@ pub unsafe extern "C" fn tenure_xchacha20_poly1305_open(
     tag: *const u8,
 ) -> TenureCipherResult {
     // SAFETY: as the caller promises.
-    let (key, nonce, header, data, tag) = unsafe {
-        let (header, data) = (bytes(header, header_len), bytes_mut(data, len));
-        (&*key.cast(), &*nonce.cast(), header, data, &*tag.cast())
-    };
-    opened(XChaCha20Poly1305::with_key(key).open(nonce, header, data, tag))
+    unsafe { open::<Extended>(key, nonce, (header, header_len), (data, len), tag) }
 }
 
 /// Poly1305 of `data` under a one-time `key` of 32 bytes: one key, one message, no more.
 ///
 /// # Safety
-/// `key` must be valid for 32 bytes, `data` for `len`, `tag` for 16.
+/// Pointers that are not null must be valid: `key` for 32 bytes, `data` for `len`, `tag` for 16.
+#[must_use]
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn tenure_poly1305(
     key: *const u8,
     data: *const u8,
     len: usize,
     tag: *mut u8,
-) {
-    // SAFETY: as the caller promises.
+) -> TenureCipherResult {
+    if key.is_null() || tag.is_null() || !is_object(data, len) {
+        return TenureCipherResult::BadArgument;
+    }
+    // SAFETY: as the caller promises; the key is copied and the data read before the tag is written.
     unsafe {
         let mut poly1305 = Poly1305::with_key(&*key.cast());
         poly1305.update(bytes(data, len));
         *tag.cast() = poly1305.tag();
     }
+    TenureCipherResult::Ok
 }
 
 /// # Safety
-/// `data` must be valid for `len` bytes.
+/// What is not null must be valid, `data` for `len` bytes.
 unsafe fn xor<const DOUBLE_ROUNDS: usize, F: Form>(
-    mut stream: Stream<DOUBLE_ROUNDS, F>,
+    key: *const u8,
+    nonce: *const u8,
     position: u64,
     data: *mut u8,
     len: usize,
 ) -> TenureCipherResult {
-    // SAFETY: as the caller promises.
-    let data = unsafe { bytes_mut(data, len) };
+    if key.is_null() || nonce.is_null() || !is_object(data, len) {
+        return TenureCipherResult::BadArgument;
+    }
+    // SAFETY: as the caller promises; key and nonce are copied before the data is borrowed.
+    let (mut stream, data) = unsafe {
+        let stream = Stream::<DOUBLE_ROUNDS, F>::with_key(&*key.cast(), &*nonce.cast());
+        (stream, bytes_mut(data, len))
+    };
     match stream.seek_to(position.into()).and_then(|()| stream.xor(data)) {
         Ok(()) => TenureCipherResult::Ok,
         Err(_) => TenureCipherResult::TooLong,
     }
 }
 
-fn opened(result: Result<(), tenure_cipher::AeadError>) -> TenureCipherResult {
-    match result {
+/// # Safety
+/// What is not null must be valid, `header` and `data` for the lengths beside them.
+unsafe fn seal<F: AeadForm>(
+    key: *const u8,
+    nonce: *const u8,
+    header: (*const u8, usize),
+    data: (*mut u8, usize),
+    tag: *mut u8,
+) -> TenureCipherResult {
+    if key.is_null() || nonce.is_null() || !are_apart(header, data, tag) {
+        return TenureCipherResult::BadArgument;
+    }
+    // SAFETY: as the caller promises; key and nonce are copied before the data is borrowed, which
+    // overlaps neither header nor tag.
+    unsafe {
+        let (aead, nonce) = (Aead::<F>::with_key(&*key.cast()), nonce.cast::<F::Nonce>().read());
+        match aead.seal(&nonce, bytes(header.0, header.1), bytes_mut(data.0, data.1)) {
+            Ok(made) => *tag.cast() = made,
+            Err(_) => return TenureCipherResult::TooLong,
+        }
+    }
+    TenureCipherResult::Ok
+}
+
+/// # Safety
+/// What is not null must be valid, `header` and `data` for the lengths beside them.
+unsafe fn open<F: AeadForm>(
+    key: *const u8,
+    nonce: *const u8,
+    header: (*const u8, usize),
+    data: (*mut u8, usize),
+    tag: *const u8,
+) -> TenureCipherResult {
+    if key.is_null() || nonce.is_null() || !are_apart(header, data, tag) {
+        return TenureCipherResult::BadArgument;
+    }
+    // SAFETY: as in `seal`.
+    let opened = unsafe {
+        let (aead, nonce) = (Aead::<F>::with_key(&*key.cast()), nonce.cast::<F::Nonce>().read());
+        let (header, data) = (bytes(header.0, header.1), bytes_mut(data.0, data.1));
+        aead.open(&nonce, header, data, &*tag.cast())
+    };
+    match opened {
         Ok(()) => TenureCipherResult::Ok,
-        Err(tenure_cipher::AeadError::TooLong) => TenureCipherResult::TooLong,
-        Err(tenure_cipher::AeadError::Forged) => TenureCipherResult::Forged,
+        Err(AeadError::TooLong) => TenureCipherResult::TooLong,
+        Err(AeadError::Forged) => TenureCipherResult::Forged,
     }
 }
 
-/// A null pointer is an empty slice.
+/// Whether there can be such an object; null is one without bytes.
+fn is_object(data: *const u8, len: usize) -> bool {
+    let end = data.addr().checked_add(len);
+    len == 0 || (!data.is_null() && len <= isize::MAX as usize && end.is_some())
+}
+
+/// Whether all are objects, and the data shares no byte with the others.
+fn are_apart(header: (*const u8, usize), data: (*mut u8, usize), tag: *const u8) -> bool {
+    let apart = |other: *const u8, other_len: usize| {
+        let (start, other_start) = (data.0.addr(), other.addr());
+        let ends_before = other_start.checked_add(other_len).is_some_and(|end| end <= start);
+        let begins_after = start.checked_add(data.1).is_some_and(|end| end <= other_start);
+        data.1 == 0 || other_len == 0 || ends_before || begins_after
+    };
+    !tag.is_null()
+        && is_object(header.0, header.1)
+        && is_object(data.0, data.1)
+        && apart(header.0, header.1)
+        && apart(tag, TAG_BYTES)
+}
+
+/// No bytes, wherever the pointer points.
 ///
 /// # Safety
-/// `data` must be valid for `len` bytes, or null.
+/// `is_object(data, len)`, and `data` must be valid for `len` bytes.
 unsafe fn bytes<'a>(data: *const u8, len: usize) -> &'a [u8] {
-    if data.is_null() || len > isize::MAX as usize {
+    if len == 0 {
         return &[];
     }
     // SAFETY: as the caller promises.
@@ -266,9 +329,9 @@ unsafe fn bytes<'a>(data: *const u8, len: usize) -> &'a [u8] {
 }
 
 /// # Safety
-/// `data` must be valid for `len` bytes, or null, and not be reached in any other way.
+/// As [`bytes`], and nobody else reaches these bytes meanwhile.
 unsafe fn bytes_mut<'a>(data: *mut u8, len: usize) -> &'a mut [u8] {
-    if data.is_null() || len > isize::MAX as usize {
+    if len == 0 {
         return &mut [];
     }
     // SAFETY: as the caller promises.
