@@ -15,8 +15,8 @@ pub(crate) fn measure(rows: &mut Rows) -> Result<(), String> {
         let image = qemu::build(machine)?.with_file_name("tenure-cipher-trace");
         let log = device::trace(&image).map_err(|error| qemu::explain(machine, error))?;
         let trace = Trace::parse(&image, &log).ok_or("the image is no 32-bit ELF file")?;
-        for core in cores {
-            for bench in ["chacha20", "poly1305", "aead"] {
+        for bench in ["chacha20", "poly1305", "aead"] {
+            for core in cores {
                 let cost = trace.cost(&format!("trace_{bench}"), core);
                 let (_, cycles) = cost.ok_or_else(|| format!("no trace of {bench}"))?;
                 rows.push(Row {

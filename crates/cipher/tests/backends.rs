@@ -1,7 +1,7 @@
 //! Every backend that this machine can run against the portable one.
 //!
-//! The backends of other instruction sets are checked in the same way on bare machines, see
-//! `qemu.rs`.
+//! The backends of other instruction sets are checked in the same way on emulated machines, see
+//! `machines`.
 
 use tenure_cipher::backend::{Backend, available, portable::Portable};
 use tenure_cipher::{Form, Ietf, PolyState, State};

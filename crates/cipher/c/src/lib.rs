@@ -301,7 +301,8 @@ fn is_object(data: *const u8, len: usize) -> bool {
     len == 0 || (!data.is_null() && len <= isize::MAX as usize && end.is_some())
 }
 
-/// Whether all are objects, and the data shares no byte with the others.
+/// Whether all are objects, and the data shares no byte with the others. Once, for four callers.
+#[inline(never)]
 fn are_apart(header: (*const u8, usize), data: (*mut u8, usize), tag: *const u8) -> bool {
     let apart = |other: *const u8, other_len: usize| {
         let (start, other_start) = (data.0.addr(), other.addr());

@@ -39,7 +39,11 @@ impl Harts {
     /// call [`Self::serve`] of this very value.
     pub const unsafe fn new(cores: usize, msip: usize) -> Self {
         unsafe fn nothing(_: *const (), _: usize) {}
-        let cores = if cores < CORES_MAX { cores } else { CORES_MAX };
+        let cores = match cores {
+            0 => 1,
+            1..CORES_MAX => cores,
+            _ => CORES_MAX,
+        };
         Self {
             cores,
             msip,
