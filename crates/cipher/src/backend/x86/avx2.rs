@@ -32,6 +32,10 @@ impl Backend for Avx2 {
     }
 
     fn xor(&self, state: &State, double_rounds: usize, data: &mut [Block]) {
+        if data.len() == 1 {
+            // Rows wait for each other; in plain registers four columns go side by side.
+            return Portable.xor(state, double_rounds, data);
+        }
         // SAFETY: an `Avx2` exists only where the instructions do.
         unsafe { xor(state, double_rounds, data) }
     }

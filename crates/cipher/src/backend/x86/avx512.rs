@@ -4,6 +4,7 @@
 use core::arch::x86_64::*;
 
 use super::super::Backend;
+use super::super::portable::Portable;
 use super::detect::{Level, level};
 use super::poly44;
 use crate::aead::{self, AeadError, Tag};
@@ -28,6 +29,10 @@ impl Backend for Avx512 {
     }
 
     fn xor(&self, state: &State, double_rounds: usize, data: &mut [Block]) {
+        if data.len() == 1 {
+            // Rows wait for each other; in plain registers four columns go side by side.
+            return Portable.xor(state, double_rounds, data);
+        }
         // SAFETY: an `Avx512` exists only where the instructions do.
         unsafe { xor(state, state.counter(), double_rounds, data) }
     }
