@@ -8,6 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
 use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
+use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
 use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
@@ -56,6 +57,10 @@ pub struct Arguments {
     /// The owner's keys as `tenure key` prints them, if the owner is somebody else.
     #[arg(long, value_name = "SIGNING-KEY/MACHINE-KEY", value_parser = parse_owner)]
     owner: Option<Owner>,
+    /// Who runs next: round-robin, preemptive, weighted-fair or earliest-deadline; by default as the
+    /// last time, at first round-robin.
+    #[arg(long, value_parser = parse_policy)]
+    policy: Option<PolicyKind>,
     /// What acknowledged writes survive.
     #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
     survives: Survives,
@@ -93,6 +98,12 @@ struct Settings {
     name: String,
     owner_signing_key: String,
     owner_machine_key: String,
+    #[serde(default = "default_policy")]
+    policy: String,
+}
+
+fn default_policy() -> String {
+    PolicyKind::default().to_string()
 }
 
 /// Runs `tenure device` until it is told to stop.
@@ -105,6 +116,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let settings = settings(&arguments.data, arguments, &home)?;
     let mut config = Config::new(settings.name.parse()?, owner_in(&settings)?);
     config.kernel = roomy_kernel();
+    config.kernel.policy = settings.policy.parse()?;
     config.rpc = tenure_rpc::Config::large();
     config.log_lines_max = 4096;
     config.hub = arguments
@@ -145,6 +157,7 @@ pub fn roomy_kernel() -> tenure_kernel::Config {
         memory_bytes_max: 64 * 1024 * 1024,
         parameter_bytes_max: 8 * 1024 * 1024,
         slice_fuel: 200_000,
+        fuel_per_second: 300_000_000,
         effects_max: 1024,
         ..tenure_kernel::Config::default()
     }
@@ -360,6 +373,11 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
         name,
         owner_signing_key: owner.verifying_key.to_string(),
         owner_machine_key: owner.machine.to_string(),
+        policy: match (arguments.policy, &known) {
+            (Some(policy), _) => policy.to_string(),
+            (None, Some(known)) => known.policy.clone(),
+            (None, None) => default_policy(),
+        },
     };
     let text = toml::to_string(&settings)?;
     std::fs::create_dir_all(folder)
@@ -401,6 +419,10 @@ fn name_of_folder(folder: &Path) -> anyhow::Result<Name> {
 fn owner_in(settings: &Settings) -> anyhow::Result<Owner> {
     let text = format!("{}/{}", settings.owner_signing_key, settings.owner_machine_key);
     parse_owner(&text).map_err(anyhow::Error::msg)
+}
+
+fn parse_policy(text: &str) -> Result<PolicyKind, String> {
+    text.parse().map_err(|error: UnknownPolicy| error.to_string())
 }
 
 fn parse_owner(text: &str) -> Result<Owner, String> {

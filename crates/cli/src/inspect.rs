@@ -191,6 +191,17 @@ fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
             budget.memory_bytes, budget.stack_bytes, budget.stored_bytes, budget.queue_length
         ),
     );
+    let fuel = match budget.fuel_per_second {
+        0 => "fuel without limit".to_owned(),
+        fuel => format!("{fuel} fuel"),
+    };
+    row(
+        "rates",
+        &format!(
+            "{fuel} and {} messages of {} bytes together a second, {} bytes to flash a day",
+            budget.messages_per_second, budget.message_bytes_per_second, budget.flash_bytes_per_day
+        ),
+    );
     for (kind, names) in grant::lists(&manifest.capabilities) {
         row(kind, &list(&names));
     }
@@ -242,13 +253,7 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
         "tenant": package.tenant().to_string(),
         "digest": package.digest().to_string(),
         "exports": manifest.exports,
-        "budget": {
-            "memory_bytes": budget.memory_bytes,
-            "stack_bytes": budget.stack_bytes,
-            "stored_bytes": budget.stored_bytes,
-            "queue_length": budget.queue_length,
-            "task_fuel": budget.task_fuel,
-        },
+        "budget": budget,
         "capabilities": grant::object(&manifest.capabilities),
         "tree": tree,
         "code_bytes": package.code().len(),

@@ -15,7 +15,7 @@ use crate::client::{Client, Device, OwnerKeys};
 use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
 use crate::output::Output;
-use crate::whom::Where;
+use crate::whom::{Where, machines};
 
 /// Put machines on a device, or update those that are there.
 ///
@@ -36,7 +36,41 @@ pub struct Arguments {
     #[arg(long, value_name = "WHAT")]
     grant: Vec<Grant>,
     #[command(flatten)]
+    share: ShareArguments,
+    #[command(flatten)]
     place: Where,
+}
+
+/// A machine's share of the processor; without any of these an update leaves it as it is.
+#[derive(clap::Args)]
+struct ShareArguments {
+    /// Its weight beside the other machines, 1 to 100, on a device with `--policy weighted-fair`.
+    #[arg(long, value_name = "TIER")]
+    tier: Option<u16>,
+    /// The tier that it may ask for in a critical section.
+    #[arg(long, value_name = "TIER")]
+    tier_max: Option<u16>,
+    /// The period of its reservation, on a device with `--policy earliest-deadline`.
+    #[arg(long, value_name = "MS", requires = "bandwidth_permille")]
+    period_ms: Option<u32>,
+    /// How much of each period is reserved for it, in thousandths.
+    #[arg(long, value_name = "THOUSANDTHS", requires = "period_ms")]
+    bandwidth_permille: Option<u16>,
+}
+
+impl ShareArguments {
+    /// What they say, where `known` is what the machine had.
+    fn over(&self, known: Share) -> anyhow::Result<Share> {
+        let tier = self.tier.unwrap_or(known.tier);
+        let share = Share {
+            tier,
+            tier_max: self.tier_max.unwrap_or(known.tier_max.max(tier)),
+            period_ms: self.period_ms.unwrap_or(known.period_ms),
+            bandwidth_permille: self.bandwidth_permille.unwrap_or(known.bandwidth_permille),
+        };
+        share.check()?;
+        Ok(share)
+    }
 }
 
 /// Take a machine off a device, with everything it stored.
@@ -66,7 +100,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let asked = Package::parse(bytes)?.manifest().capabilities.clone();
         let grants =
             decide(&arguments.grant, &asked).with_context(|| path.display().to_string())?;
-        let terms = Terms { name: arguments.name.clone(), grants };
+        let name = arguments.name.clone();
+        let share = arguments.share.over(share_of(&mut client, &device, bytes, &name)?)?;
+        let terms = Terms { name, grants, share };
         let machine = install(&mut client, &device, bytes, &terms, output)
             .with_context(|| path.display().to_string())?;
         let (name, key) = (&machine.name, machine.key.to_string());
@@ -122,6 +158,8 @@ pub struct Terms {
     pub name: Option<Name>,
     /// What it may do.
     pub grants: Capabilities,
+    /// Its share of the processor.
+    pub share: Share,
 }
 
 /// The owner's placement of a package on a device.
@@ -142,11 +180,24 @@ pub fn place(
         device,
         machine: terms.name.clone().unwrap_or_else(|| manifest.name.clone()),
         budget: manifest.budget,
-        share: Share::default(),
+        share: terms.share,
         grants: terms.grants.clone(),
         sequence,
     };
     Ok(placement.sign(&keys.signing_key)?)
+}
+
+/// The share of the machine that the package will replace, if there is one.
+fn share_of(
+    client: &mut Client,
+    device: &Device,
+    package: &[u8],
+    name: &Option<Name>,
+) -> anyhow::Result<Share> {
+    let package = Package::parse(package)?;
+    let name = name.as_ref().unwrap_or(&package.manifest().name);
+    let known = machines(client, device)?.into_iter().find(|machine| machine.name == *name);
+    Ok(known.map_or(Share::default(), |machine| machine.share))
 }
 
 /// Sends a package to a device and makes a machine of it.

@@ -136,7 +136,14 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     if output.is_json() {
         let list: Vec<Value> =
             machines.iter().map(|machine| machine_object(machine, &symbols)).collect();
-        output.line("", &json!({ "device": device.status.name.as_str(), "machines": list }));
+        let status = &device.status;
+        let object = json!({
+            "device": status.name.as_str(),
+            "policy": status.policy,
+            "fuel_per_second": status.fuel_per_second,
+            "machines": list,
+        });
+        output.line("", &object);
         return Ok(());
     }
     if machines.is_empty() {
@@ -145,7 +152,7 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     }
     output.line(
         &format!(
-            "{:<16} {:<8} {:>6} {:>9} {:>8}  functions",
+            "{:<16} {:<9} {:>6} {:>9} {:>8}  functions",
             "machine", "state", "tasks", "memory", "stored"
         ),
         &Value::Null,
@@ -153,6 +160,12 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     for machine in &machines {
         output.line(&machine_line(machine, &symbols), &Value::Null);
     }
+    let status = &device.status;
+    let millions = status.fuel_per_second as f64 / 1e6;
+    output.line(
+        &format!("scheduling: {}; {millions:.1} million fuel a second", status.policy),
+        &Value::Null,
+    );
     Ok(())
 }
 
@@ -280,7 +293,7 @@ fn machine_line(machine: &MachineStatus, symbols: &MachineSymbols) -> String {
         format!("  (last fault: {fault}{place})")
     });
     format!(
-        "{:<16} {:<8} {:>6} {:>9} {:>8}  {}{}",
+        "{:<16} {:<9} {:>6} {:>9} {:>8}  {}{}",
         machine.name.as_str(),
         machine.state,
         machine.tasks_done,
@@ -316,13 +329,10 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "last_fault_place": place.map(|place| place.to_json()),
         "memory_bytes": machine.memory_bytes,
         "stored_bytes": machine.stored_bytes,
-        "budget": {
-            "memory_bytes": machine.budget.memory_bytes,
-            "stack_bytes": machine.budget.stack_bytes,
-            "stored_bytes": machine.budget.stored_bytes,
-            "queue_length": machine.budget.queue_length,
-            "task_fuel": machine.budget.task_fuel,
-        },
+        "budget": machine.budget,
+        "share": machine.share,
+        "waited_max_us": machine.waited_max_us,
+        "wait_bound_us": machine.wait_bound_us,
     })
 }
 

@@ -48,6 +48,14 @@ pub(crate) enum Request {
 }
 
 impl Request {
+    /// What it counts as a message, in bytes.
+    pub(crate) fn message_bytes(&self) -> usize {
+        match self {
+            Self::Call { function, .. } => function.len() + self.parameter_bytes(),
+            Self::Resolve { .. } | Self::Peers { .. } => 0,
+        }
+    }
+
     /// How long the parameter is, if there is one.
     pub(crate) fn parameter_bytes(&self) -> usize {
         match self {

@@ -69,6 +69,8 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::parameter_length {}
         | HostCall::yield_now {}
         | HostCall::fail {}
+        | HostCall::raise_tier { .. }
+        | HostCall::budget_left { .. }
         | HostCall::sleep_ms { .. } => 0,
     }
 }

@@ -163,10 +163,12 @@ impl<F: Flash> Kernel<F> {
             }
             HostCall::reply { value } => self.host_reply(slot, instance, value),
             HostCall::tree_set { path, kind, value } => {
-                self.host_tree_set(slot, instance, path, kind, value)
+                self.host_tree_set(slot, instance, now, path, kind, value)
             }
+            HostCall::raise_tier { tier, fuel } => self.host_raise_tier(slot, tier, fuel),
+            HostCall::budget_left { which } => self.host_budget_left(slot, now, which),
             HostCall::tree_get { path, into } => self.host_tree_get(slot, instance, path, into),
-            HostCall::tree_delete { path } => self.host_tree_delete(slot, instance, path),
+            HostCall::tree_delete { path } => self.host_tree_delete(slot, instance, now, path),
             HostCall::tree_list { path, into } => self.host_tree_list(slot, instance, path, into),
             HostCall::call { target, function, parameter, deadline_ms } => {
                 self.host_call(slot, instance, now, target, function, parameter, deadline_ms)
@@ -287,6 +289,7 @@ impl<F: Flash> Kernel<F> {
         &mut self,
         slot: usize,
         instance: &Program,
+        now: Instant,
         path: GuestText,
         kind: u32,
         value: GuestBytes,
@@ -309,10 +312,13 @@ impl<F: Flash> Kernel<F> {
             Err(error) => return Err(error.into()),
         };
         let kept = self.store.stored_bytes(tree).saturating_sub(replaced);
-        if kept + self.store.record_bytes(tree, path, bytes) > limit {
-            return Err(HostError::Full.into());
+        let appended = self.store.record_bytes(tree, path, bytes);
+        if kept + appended > limit {
+            return Err(HostError::StoredBudget.into());
         }
+        self.check_flash(slot, now)?;
         self.store.set(tree, path, kind, bytes)?;
+        self.charge_flash(slot, now, appended);
         Ok(0)
     }
 
@@ -329,9 +335,21 @@ impl<F: Flash> Kernel<F> {
         Ok(value.bytes.len())
     }
 
-    fn host_tree_delete(&mut self, slot: usize, instance: &Program, path: GuestText) -> Status {
+    fn host_tree_delete(
+        &mut self,
+        slot: usize,
+        instance: &Program,
+        now: Instant,
+        path: GuestText,
+    ) -> Status {
         let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
-        Ok(self.store.delete(tree, text(instance, path)?)?)
+        let path = text(instance, path)?;
+        self.check_flash(slot, now)?;
+        let deleted = self.store.delete(tree, path)?;
+        if deleted > 0 {
+            self.charge_flash(slot, now, self.store.record_bytes(tree, path, &[]));
+        }
+        Ok(deleted)
     }
 
     fn host_tree_list(
@@ -371,7 +389,7 @@ impl<F: Flash> Kernel<F> {
             return Err(HostError::Denied.into());
         }
         self.check_call(slot, now, &request)?;
-        self.check_room(slot, &request)?;
+        self.admit_call(slot, now, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Call(id)))
@@ -392,7 +410,7 @@ impl<F: Flash> Kernel<F> {
             on_failure: function_name(instance, on_failure)?.to_string(),
         };
         self.check_call(slot, now, &request)?;
-        self.check_room(slot, &request)?;
+        self.admit_call(slot, now, &request)?;
         let deadline = self.deadline(now, deadline_ms);
         let retries = u8::try_from(retries).unwrap_or(u8::MAX);
         let id = self.calls.insert(slot, request, completion, deadline, retries);
@@ -411,7 +429,7 @@ impl<F: Flash> Kernel<F> {
         into.write(instance.memory_mut(), &[])?;
         let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
         let request = Request::Resolve { target };
-        self.check_room(slot, &request)?;
+        self.admit_call(slot, now, &request)?;
         let deadline = self.deadline(now, 0);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Keys(id, into)))
@@ -439,10 +457,58 @@ impl<F: Flash> Kernel<F> {
     ) -> Status {
         into.write(instance.memory_mut(), &[])?;
         let request = Request::Peers { own: which & 1 != 0, others: which & 2 != 0 };
-        self.check_room(slot, &request)?;
+        self.admit_call(slot, now, &request)?;
         let deadline = self.deadline(now, 0);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Keys(id, into)))
+    }
+
+    fn host_raise_tier(&mut self, slot: usize, tier: u32, fuel: u32) -> Status {
+        let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
+        let share = machine.record.share;
+        let tier = u16::try_from(tier).unwrap_or(u16::MAX);
+        if tier > share.tier_max {
+            return Err(HostError::NotGranted.into());
+        }
+        let fuel = u64::from(fuel).min(machine.critical_fuel);
+        let raised = tier > share.tier && fuel > 0;
+        machine.critical = raised.then_some((tier, fuel));
+        Ok(if raised { tier } else { share.tier }.into())
+    }
+
+    fn host_budget_left(&mut self, slot: usize, now: Instant, which: u32) -> Status {
+        let calls = self.calls.count_of(slot);
+        let machine = self.machine(slot).ok_or(HostError::NotFound)?;
+        let stored = self.store.stored_bytes(machine.tree) as i64;
+        let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
+        let (budget, meters) = (machine.record.budget, &mut machine.meters);
+        let left = match which {
+            0 => meters.fuel.as_mut().map_or(i64::MAX, |fuel| fuel.level(now)),
+            1 => meters.flash.level(now),
+            2 => meters.messages.level(now),
+            3 => meters.message_bytes.level(now),
+            4 => i64::from(budget.stored_bytes) - stored,
+            5 => i64::from(budget.queue_length) - (machine.tasks_waiting() + calls) as i64,
+            _ => return Err(HostError::Invalid.into()),
+        };
+        Ok(usize::try_from(left.max(0)).unwrap_or(usize::MAX))
+    }
+
+    /// Checks that the machine may write to flash. What it may write today can be overdrawn by one
+    /// write, so that a long value isn't refused where many short ones pass.
+    fn check_flash(&mut self, slot: usize, now: Instant) -> Result<(), Stop> {
+        let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
+        if machine.meters.flash.level(now) > 0 {
+            Ok(())
+        } else {
+            Err(HostError::FlashBudget.into())
+        }
+    }
+
+    fn charge_flash(&mut self, slot: usize, now: Instant, bytes: usize) {
+        if let Some(machine) = self.machine_mut(slot) {
+            machine.meters.flash.charge(now, bytes as u64);
+        }
     }
 
     fn running(&self, slot: usize) -> Option<&crate::machine::Running> {
@@ -458,16 +524,34 @@ impl<F: Flash> Kernel<F> {
         if task.is_event { self.event_payload(slot) } else { task.parameter.as_deref() }
     }
 
+    /// Takes the room and the message that a call needs.
+    ///
     /// A machine's tasks and calls share one limit, so that each call's callback has its room.
-    fn check_room(&self, slot: usize, request: &Request) -> Result<(), Stop> {
+    fn admit_call(&mut self, slot: usize, now: Instant, request: &Request) -> Result<(), Stop> {
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
         let taken = machine.tasks_waiting() + self.calls.count_of(slot);
-        if taken >= usize::from(machine.record.budget.queue_length)
-            || !self.has_room_for(slot, request.parameter_bytes())
-        {
+        if taken >= usize::from(machine.record.budget.queue_length) {
+            return Err(HostError::QueueBudget.into());
+        }
+        if !self.has_room_for(slot, request.parameter_bytes()) {
             return Err(HostError::Full.into());
         }
-        Ok(())
+        Ok(self.spend_message(slot, now, request.message_bytes())?)
+    }
+
+    /// Takes a message of `bytes` from the budget of the machine in `slot`.
+    ///
+    /// # Errors
+    /// [`HostError::MessageBudget`] if it is spent; nothing was taken then.
+    pub(crate) fn spend_message(
+        &mut self,
+        slot: usize,
+        now: Instant,
+        bytes: usize,
+    ) -> Result<(), HostError> {
+        let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
+        let may = machine.meters.take_message(now, bytes);
+        if may { Ok(()) } else { Err(HostError::MessageBudget) }
     }
 
     fn deadline(&self, now: Instant, deadline_ms: u32) -> Instant {

@@ -63,7 +63,7 @@ impl<F: Flash> Kernel<F> {
             self.vacate(slot, now);
         }
         let name = record.name.clone();
-        self.occupy(slot, Machine::new(record, id, tree_of(slot)));
+        self.occupy(slot, Machine::new(record, id, tree_of(slot), now));
         self.check_image(slot, now);
         self.log(now, name, LogLevel::Info, "installed".to_string());
         Ok(())

@@ -67,6 +67,8 @@ pub struct Kernel<F> {
     pub(crate) logs_dropped: u64,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) last_turn: Option<LastTurn>,
+    /// When it began, if nothing but it has happened since.
+    pub(crate) turn_began: Option<Instant>,
     /// What the host call under way costs beside what was known before.
     pub(crate) extra_cost: u64,
     pub(crate) engine: Option<Box<dyn Engine>>,
@@ -98,6 +100,7 @@ impl<F: Flash> Kernel<F> {
             logs_dropped: 0,
             policy: config.policy.build(config.slice_fuel, config.fuel_per_second),
             last_turn: None,
+            turn_began: None,
             extra_cost: 0,
             engine: None,
             config,
@@ -112,7 +115,7 @@ impl<F: Flash> Kernel<F> {
             record.wasm.into_iter().for_each(|wasm| kernel.code.claim(wasm));
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
-            kernel.occupy(slot, Machine::new(record, id, tree_of(slot)));
+            kernel.occupy(slot, Machine::new(record, id, tree_of(slot), now));
             kernel.check_image(slot, now);
         }
         Ok(kernel)

@@ -20,6 +20,7 @@
 extern crate alloc;
 
 mod authority;
+mod bucket;
 mod calls;
 mod code;
 mod config;

@@ -17,13 +17,17 @@ use crate::record::MachineRecord;
 impl<F: Flash> Kernel<F> {
     /// The machines on this device, in the order of their slots.
     pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
-        self.machines.iter().flatten().map(|machine| MachineInfo {
+        let taken = self.machines.iter().enumerate();
+        let taken = taken.filter_map(|(slot, machine)| Some((slot, machine.as_ref()?)));
+        taken.map(|(slot, machine)| MachineInfo {
             record: &machine.record,
             id: machine.id,
             state: machine.state,
             queue_length: machine.tasks_waiting(),
             fuel_used: machine.fuel_used,
             waited_max: machine.waited_max,
+            wait_fuel_max: self.wait_fuel_max(slot),
+            is_throttled: machine.meters.is_throttled,
             tasks_done: machine.tasks_done,
             faults: machine.faults,
             last_fault: machine.last_fault,
@@ -72,6 +76,10 @@ pub struct MachineInfo<'a> {
     pub fuel_used: u64,
     /// The longest it has waited for its turn since boot.
     pub waited_max: Duration,
+    /// The longest that it has to wait for its turn, as the policy promises, in fuel.
+    pub wait_fuel_max: u64,
+    /// Whether it doesn't run because its fuel by the second is spent.
+    pub is_throttled: bool,
     /// Tasks finished since boot.
     pub tasks_done: u64,
     /// Faults in a row.

@@ -11,6 +11,7 @@ use tenure_vm::{ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostError};
 use tenure_wire::{Grants, MachineId, PublicKey};
 
+use crate::bucket::Meters;
 use crate::calls::CallId;
 use crate::code::Extent;
 use crate::lifecycle::{Event, State};
@@ -55,6 +56,12 @@ pub(crate) struct Machine {
     pub(crate) restart_at: Option<Instant>,
     /// Fuel used since boot.
     pub(crate) fuel_used: u64,
+    /// What it has left of its budgets by time.
+    pub(crate) meters: Meters,
+    /// A higher tier, and for how much more fuel, if it is in a critical section.
+    pub(crate) critical: Option<(u16, u64)>,
+    /// The fuel that it has left for critical sections.
+    pub(crate) critical_fuel: u64,
     /// Since when it has wanted the processor without having it.
     pub(crate) ready_since: Option<Instant>,
     /// The longest it has waited for its turn since boot.
@@ -114,9 +121,10 @@ impl Woken {
 }
 
 impl Machine {
-    pub(crate) fn new(record: MachineRecord, id: MachineId, tree: TreeId) -> Self {
+    pub(crate) fn new(record: MachineRecord, id: MachineId, tree: TreeId, now: Instant) -> Self {
         Self {
             grants: Grants::new(&record.grants),
+            meters: Meters::new(&record.budget, now),
             record,
             id,
             tree,
@@ -133,6 +141,8 @@ impl Machine {
             faults: 0,
             restart_at: None,
             fuel_used: 0,
+            critical: None,
+            critical_fuel: 0,
             ready_since: None,
             waited_max: Duration::ZERO,
             tasks_done: 0,
@@ -203,6 +213,7 @@ impl Machine {
         self.wait = None;
         self.woken = None;
         self.ready_since = None;
+        self.critical = None;
         self.call_result.clear();
         self.last_fault = Some(fault);
         self.step(Event::Faulted);

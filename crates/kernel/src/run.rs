@@ -16,6 +16,11 @@ use crate::machine::{Fault, FaultKind, Machine, Running, Wait, Woken};
 use crate::policy::{Slots, Turn};
 use crate::program::{EngineInstance, Program};
 
+/// The part of its fuel that a machine may use in critical sections, and for how many turns that can
+/// be saved up.
+const CRITICAL_PART: u64 = 4;
+const CRITICAL_TURNS: u64 = 32;
+
 /// A turn that a machine had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastTurn {
@@ -72,11 +77,16 @@ impl<F: Flash> Kernel<F> {
         self.attend_to_timers(world.now);
         let ready = self.ready(world.now);
         let Some(turn) = self.policy.pick(world.now, ready) else {
+            self.turn_began = None;
             return Ran::Idle { until: self.next_event() };
         };
         let waited = self.begin_turn(turn.slot, world.now);
-        let fuel = self.run_turn(turn, world);
+        self.turn_began = Some(world.now);
+        let critical = self.machine(turn.slot).and_then(|machine| machine.critical);
+        let limit = critical.map_or(u64::MAX, |(_, left)| left);
+        let fuel = self.run_turn(Turn { fuel: turn.fuel.min(limit), ..turn }, world);
         self.policy.ran(turn, fuel);
+        self.account(turn.slot, world.now, fuel, critical.is_some());
         self.last_turn = Some(LastTurn { slot: turn.slot, fuel, waited });
         Ran::Slice
     }
@@ -98,15 +108,24 @@ impl<F: Flash> Kernel<F> {
         self.policy.calibrate(fuel_per_second);
     }
 
-    /// Who wants the processor, and since when at the latest.
+    /// Who wants the processor, and since when: who began to want it during the last turn counts from
+    /// its beginning.
     fn ready(&mut self, now: Instant) -> Slots {
         let mut ready = Slots::default();
+        let turn_fuel = self.config.slice_fuel;
+        let last = self.last_turn.map(|turn| turn.slot);
+        let during_last_turn = self.turn_began.unwrap_or(now);
         for (slot, machine) in self.machines.iter_mut().enumerate() {
             if let Some(machine) = machine
                 && machine.state == State::Ready
             {
+                if machine.meters.throttles(now, turn_fuel) {
+                    machine.ready_since = None;
+                    continue;
+                }
                 ready.insert(slot);
-                machine.ready_since.get_or_insert(now);
+                let since = if last == Some(slot) { now } else { during_last_turn };
+                machine.ready_since.get_or_insert(since);
             }
         }
         ready
@@ -162,7 +181,11 @@ impl<F: Flash> Kernel<F> {
     fn next_event(&self) -> Option<Instant> {
         let machines = self.machines.iter().flatten().filter_map(|machine| machine.wakes_at());
         let deadlines = self.machines.iter().flatten().filter_map(Machine::first_deadline);
-        machines.chain(deadlines).chain(self.calls.next_event()).min()
+        let turn_fuel = self.config.slice_fuel;
+        let throttled = self.machines.iter().flatten().filter_map(|machine| {
+            machine.meters.unthrottled_at(turn_fuel).filter(|_| machine.state == State::Ready)
+        });
+        machines.chain(deadlines).chain(throttled).chain(self.calls.next_event()).min()
     }
 
     /// Lets a machine run until its turn is over; gives the fuel that this took.
@@ -170,11 +193,28 @@ impl<F: Flash> Kernel<F> {
         let mut meter = Meter { left: turn.fuel, over: 0 };
         let keeps_turn = !self.policy.ends_turn_with_task();
         while self.run_task(turn.slot, &mut meter, world) && keeps_turn && meter.left > 0 {}
-        let used = turn.fuel - meter.left + meter.over;
-        if let Some(machine) = self.machine_mut(turn.slot) {
-            machine.fuel_used += used;
+        turn.fuel - meter.left + meter.over
+    }
+
+    /// Puts the fuel of a turn down to its machine, and gives it the tier of its next turn: a critical
+    /// section begins with the turn after the one that asked for it, and ends when its fuel is used.
+    fn account(&mut self, slot: usize, now: Instant, used: u64, was_critical: bool) {
+        let saved_max = CRITICAL_TURNS * self.config.slice_fuel;
+        let Some(machine) = self.machine_mut(slot) else { return };
+        machine.fuel_used += used;
+        if let Some(fuel) = &mut machine.meters.fuel {
+            fuel.charge(now, used);
         }
-        used
+        if was_critical {
+            machine.critical_fuel = machine.critical_fuel.saturating_sub(used);
+            machine.critical =
+                machine.critical.map(|(tier, left)| (tier, left.saturating_sub(used)));
+        } else {
+            machine.critical_fuel = (machine.critical_fuel + used / CRITICAL_PART).min(saved_max);
+        }
+        machine.critical = machine.critical.filter(|(_, left)| *left > 0);
+        let tier = machine.critical.map_or(machine.record.share.tier, |(tier, _)| tier);
+        self.policy.set_tier(slot, tier);
     }
 
     /// Runs the task under way, or the next one, as far as the fuel lasts; gives whether it was done
@@ -373,6 +413,7 @@ impl<F: Flash> Kernel<F> {
 
     fn finish_task(&mut self, slot: usize, now: Instant) {
         let Some(machine) = self.machine_mut(slot) else { return };
+        machine.critical = None;
         machine.faults = 0;
         machine.tasks_done += 1;
         let finished = machine.current.take();

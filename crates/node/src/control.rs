@@ -22,7 +22,7 @@ use crate::node::{BootError, Moment, Node};
 /// How much room is left in an answer beside its list, in bytes.
 const ANSWER_OVERHEAD: usize = 512;
 /// What one machine takes in a list, beside its texts, at most.
-const MACHINE_OVERHEAD: usize = 256;
+const MACHINE_OVERHEAD: usize = 384;
 
 impl<F: Flash> Node<F> {
     /// Serves one call to the device's own machine; the answer is its encoded [`Answer`].
@@ -74,6 +74,8 @@ impl<F: Flash> Node<F> {
             boots: self.identity.boots,
             hub: self.config.hub.as_ref().map(|hub| (hub.address.clone(), self.is_registered())),
             machines: self.kernel.machines().count() as u32,
+            policy: self.config.kernel.policy.to_string(),
+            fuel_per_second: self.calibration.fuel_per_second(),
             code_bytes_free: self.kernel.code().free_bytes(),
             record: self.signed_record(moment),
         }
@@ -82,7 +84,7 @@ impl<F: Flash> Node<F> {
     fn list(&self, query: &ListMachines) -> MachineList {
         let mut room = PARAMETER_BYTES_MAX - ANSWER_OVERHEAD;
         let machines =
-            self.kernel.machines().skip(query.skip as usize).map(|info| status_of(&info));
+            self.kernel.machines().skip(query.skip as usize).map(|info| self.status_of(&info));
         let fitting = machines.take_while(|machine| {
             let texts: usize = machine.exports.iter().map(|export| export.len() + 2).sum();
             let bytes =
@@ -146,7 +148,7 @@ impl<F: Flash> Node<F> {
         }
         self.register_soon(moment.now);
         let info = self.kernel.machines().find(|info| info.id == id);
-        info.map(|info| status_of(&info))
+        info.map(|info| self.status_of(&info))
             .ok_or_else(|| ControlError::Device("the machine is gone again".to_string()))
     }
 
@@ -199,31 +201,34 @@ impl<F: Flash> Node<F> {
         Ok(())
     }
 
+    fn status_of(&self, info: &MachineInfo<'_>) -> MachineStatus {
+        let record = info.record;
+        MachineStatus {
+            name: record.name.clone(),
+            id: info.id,
+            key: record.public_key,
+            package: record.package_name.clone(),
+            digest: record.package,
+            tenant: record.tenant,
+            exports: record.exports.clone(),
+            state: if info.is_throttled { "throttled" } else { info.state.as_str() }.to_string(),
+            queue_length: info.queue_length as u32,
+            tasks_done: info.tasks_done,
+            fuel_used: info.fuel_used,
+            faults: info.faults,
+            last_fault: info.last_fault.map(|fault| fault.to_string()),
+            memory_bytes: info.memory_bytes as u32,
+            stored_bytes: info.stored_bytes as u32,
+            budget: record.budget,
+            share: record.share,
+            at_native_speed: info.on_engine,
+            waited_max_us: info.waited_max.as_micros() as u64,
+            wait_bound_us: self.calibration.time_of(info.wait_fuel_max).as_micros() as u64,
+        }
+    }
+
     fn log_page(&self, query: &LogQuery) -> LogPage {
         self.log.page(query.machine.as_ref(), query.from, self.kernel.logs_dropped())
-    }
-}
-
-fn status_of(info: &MachineInfo<'_>) -> MachineStatus {
-    let record = info.record;
-    MachineStatus {
-        name: record.name.clone(),
-        id: info.id,
-        key: record.public_key,
-        package: record.package_name.clone(),
-        digest: record.package,
-        tenant: record.tenant,
-        exports: record.exports.clone(),
-        state: info.state.as_str().to_string(),
-        queue_length: info.queue_length as u32,
-        tasks_done: info.tasks_done,
-        fuel_used: info.fuel_used,
-        faults: info.faults,
-        last_fault: info.last_fault.map(|fault| fault.to_string()),
-        memory_bytes: info.memory_bytes as u32,
-        stored_bytes: info.stored_bytes as u32,
-        budget: record.budget,
-        at_native_speed: info.on_engine,
     }
 }
 

@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod calibration;
 mod config;
 mod control;
 mod directory;

@@ -18,6 +18,7 @@ use tenure_wire::frame::Declined;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
+use crate::calibration::Calibration;
 use crate::config::Config;
 use crate::directory::Directory;
 use crate::identity::{Enrolled, Identity};
@@ -100,6 +101,7 @@ pub struct Node<F> {
     pub(crate) outbound: Outbound,
     pub(crate) log: Log,
     pub(crate) peripherals: Peripherals,
+    pub(crate) calibration: Calibration,
     /// Calls that came in and are being served, by the number the kernel knows them by.
     served: BTreeMap<Ticket, Served>,
     tickets: u64,
@@ -138,6 +140,7 @@ impl<F: Flash> Node<F> {
             outbound: Outbound::default(),
             log: Log::new(config.log_lines_max),
             peripherals: Peripherals::default(),
+            calibration: Calibration::new(config.kernel.fuel_per_second),
             served: BTreeMap::new(),
             tickets: 0,
             notices: VecDeque::new(),
@@ -198,12 +201,16 @@ impl<F: Flash> Node<F> {
 
     /// Takes a datagram that came from `from`.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
+        self.calibration.disturb();
         self.endpoint.receive(moment.now, moment.entropy, from, datagram);
         self.attend_to_sessions(moment);
     }
 
     /// Does what is due and runs one slice of one machine.
     pub fn poll(&mut self, moment: &mut Moment<'_>) -> Wake {
+        if let Some(fuel_per_second) = self.calibration.poll(moment.now) {
+            self.kernel.calibrate(fuel_per_second);
+        }
         self.endpoint.poll(moment.now, moment.entropy);
         self.attend_to_sessions(moment);
         self.attend_to_directory(moment);
@@ -215,7 +222,11 @@ impl<F: Flash> Node<F> {
         });
         self.attend_to_effects(moment);
         match ran {
-            Ran::Slice => Wake::Now,
+            Ran::Slice => {
+                let fuel = self.kernel.last_turn().map_or(0, |turn| turn.fuel);
+                self.calibration.turn(moment.now, fuel);
+                Wake::Now
+            }
             Ran::Idle { until } => {
                 let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
                 let timers = [until, self.endpoint.poll_at()].into_iter().chain(own);

@@ -21,6 +21,7 @@ mod place;
 mod random;
 mod scenario;
 mod trace;
+pub mod waiting;
 mod world;
 
 pub use checker::{Invariant, Outcomes, Violation};

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::GrantUse;
 use crate::directory::{Enrolment, SignedRecord};
 use crate::{
-    Address, Budget, Digest, MachineId, Name, PublicKey, Signature, Topic, TopicPattern,
+    Address, Budget, Digest, MachineId, Name, PublicKey, Share, Signature, Topic, TopicPattern,
     VerifyingKey,
 };
 
@@ -68,6 +68,10 @@ pub struct DeviceStatus {
     pub hub: Option<(Address, bool)>,
     /// How many machines are on it.
     pub machines: u32,
+    /// The scheduling policy.
+    pub policy: String,
+    /// The fuel that it burns in a second, as far as it was measured.
+    pub fuel_per_second: u64,
     /// The longest image or package that still fits, in bytes.
     pub code_bytes_free: u32,
     /// What it would tell a directory: the proof that its owner enrolled it and that the machine
@@ -137,6 +141,12 @@ pub struct MachineStatus {
     pub budget: Budget,
     /// Whether it is compiled to native code, and not run by the vm.
     pub at_native_speed: bool,
+    /// Its share of the processor.
+    pub share: Share,
+    /// The longest it has waited for its turn since the device booted, in microseconds.
+    pub waited_max_us: u64,
+    /// The longest that it has to wait, as the policy promises, in microseconds.
+    pub wait_bound_us: u64,
 }
 
 /// Announces a package.

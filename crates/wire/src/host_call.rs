@@ -25,7 +25,7 @@ host_errors! {
     NotFound = -1, "not found";
     /// A name, path, value or parameter is longer than its limit.
     TooLong = -2, "too long";
-    /// A queue, a budget or the flash has no room left.
+    /// The device, or a machine that was called, has no room left.
     Full = -3, "no room left";
     /// The machine that was called doesn't let this one call it, or is this one itself.
     Denied = -4, "denied";
@@ -43,6 +43,14 @@ host_errors! {
     Device = -10, "device failure";
     /// The call went well, and its result is null.
     Null = -11, "null";
+    /// This machine has spent its messages, or their bytes, for the moment: again a little later.
+    MessageBudget = -12, "message budget spent";
+    /// This machine has spent its flash writes for the day: again later.
+    FlashBudget = -13, "flash budget spent";
+    /// This machine's queue of tasks and calls under way is as long as its budget allows.
+    QueueBudget = -14, "queue budget spent";
+    /// This machine stores as much as its budget allows.
+    StoredBudget = -15, "storage budget spent";
     /// This machine's lease doesn't grant that; its log says what.
     NotGranted = -20, "not granted";
 }
@@ -138,6 +146,16 @@ host_calls! {
     /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
     /// Its caller learns `Execution` and nothing else; why is for the log.
     21 => fail() -> Nothing;
+
+    /// Asks for a higher tier for a critical section, on a device that shares the processor by tiers.
+    /// It counts from the machine's next turn on, until `fuel` is used, or the task ends, or tier 0 is
+    /// asked for; a fifth of its fuel a machine can use so. Returns the tier that it has then: the
+    /// usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`.
+    22 => raise_tier(tier: Word, fuel: Word) -> Status;
+
+    /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+    /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
+    23 => budget_left(which: Word) -> Status;
 
     /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
     /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's

@@ -200,6 +200,22 @@ void tenure_sleep_ms(uint32_t duration_ms);
 /* Lets other machines run. */
 void tenure_yield(void);
 
+/* Asks for a higher tier for a critical section, for so much fuel; tier 0 ends it. Returns the tier
+ * that the machine has from its next turn on, or an error. */
+int tenure_raise_tier(uint32_t tier, uint32_t fuel);
+
+enum tenure_budget {
+    TENURE_BUDGET_FUEL = 0,
+    TENURE_BUDGET_FLASH_BYTES = 1,
+    TENURE_BUDGET_MESSAGES = 2,
+    TENURE_BUDGET_MESSAGE_BYTES = 3,
+    TENURE_BUDGET_STORED_BYTES = 4,
+    TENURE_BUDGET_QUEUE = 5
+};
+
+/* What is left of a budget now; INT32_MAX if nothing limits it. */
+int tenure_budget_left(enum tenure_budget budget);
+
 /* Fills with random bytes fit for keys. */
 int tenure_random(void *into, size_t length);
 

@@ -21,6 +21,10 @@ enum tenure_error {
     TENURE_UNKNOWN = -9, /* outcome unknown */
     TENURE_DEVICE = -10, /* device failure */
     TENURE_NULL = -11, /* null */
+    TENURE_MESSAGE_BUDGET = -12, /* message budget spent */
+    TENURE_FLASH_BUDGET = -13, /* flash budget spent */
+    TENURE_QUEUE_BUDGET = -14, /* queue budget spent */
+    TENURE_STORED_BUDGET = -15, /* storage budget spent */
     TENURE_NOT_GRANTED = -20, /* not granted */
 };
 
@@ -37,6 +41,10 @@ enum tenure_error {
     EACH(TENURE_UNKNOWN, "outcome unknown") \
     EACH(TENURE_DEVICE, "device failure") \
     EACH(TENURE_NULL, "null") \
+    EACH(TENURE_MESSAGE_BUDGET, "message budget spent") \
+    EACH(TENURE_FLASH_BUDGET, "flash budget spent") \
+    EACH(TENURE_QUEUE_BUDGET, "queue budget spent") \
+    EACH(TENURE_STORED_BUDGET, "storage budget spent") \
     EACH(TENURE_NOT_GRANTED, "not granted")
 
 #define TENURE_IMPORT(NAME) \
@@ -146,6 +154,18 @@ void tenure_host_abort(const char *message, uint32_t message_length);
  * Its caller learns `Execution` and nothing else; why is for the log. */
 TENURE_IMPORT("fail")
 void tenure_host_fail(void);
+
+/* Asks for a higher tier for a critical section, on a device that shares the processor by tiers.
+ * It counts from the machine's next turn on, until `fuel` is used, or the task ends, or tier 0 is
+ * asked for; a fifth of its fuel a machine can use so. Returns the tier that it has then: the
+ * usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`. */
+TENURE_IMPORT("raise_tier")
+int32_t tenure_host_raise_tier(uint32_t tier, uint32_t fuel);
+
+/* What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+ * 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more. */
+TENURE_IMPORT("budget_left")
+int32_t tenure_host_budget_left(uint32_t which);
 
 /* Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
  * Returns how many subscriptions have it in their queues. Topics below `device` are the device's

@@ -263,6 +263,14 @@ void tenure_yield(void) {
     tenure_host_yield_now();
 }
 
+int tenure_raise_tier(uint32_t tier, uint32_t fuel) {
+    return tenure_host_raise_tier(tier, fuel);
+}
+
+int tenure_budget_left(enum tenure_budget budget) {
+    return tenure_host_budget_left(budget);
+}
+
 int tenure_random(void *into, size_t length) {
     return tenure_host_random(into, (uint32_t)length);
 }

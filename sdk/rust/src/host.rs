@@ -33,6 +33,14 @@ pub enum Error {
     Device = -10,
     /// Null.
     Null = -11,
+    /// Message budget spent.
+    MessageBudget = -12,
+    /// Flash budget spent.
+    FlashBudget = -13,
+    /// Queue budget spent.
+    QueueBudget = -14,
+    /// Storage budget spent.
+    StoredBudget = -15,
     /// Not granted.
     NotGranted = -20,
 }
@@ -51,6 +59,10 @@ impl Error {
             -8 => Self::Deadline,
             -9 => Self::Unknown,
             -11 => Self::Null,
+            -12 => Self::MessageBudget,
+            -13 => Self::FlashBudget,
+            -14 => Self::QueueBudget,
+            -15 => Self::StoredBudget,
             -20 => Self::NotGranted,
             _ => Self::Device,
         }
@@ -70,6 +82,10 @@ impl Error {
             Self::Unknown => "outcome unknown",
             Self::Device => "device failure",
             Self::Null => "null",
+            Self::MessageBudget => "message budget spent",
+            Self::FlashBudget => "flash budget spent",
+            Self::QueueBudget => "queue budget spent",
+            Self::StoredBudget => "storage budget spent",
             Self::NotGranted => "not granted",
         }
     }
@@ -203,6 +219,16 @@ mod machine {
         /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
         /// Its caller learns `Execution` and nothing else; why is for the log.
         pub fn fail();
+
+        /// Asks for a higher tier for a critical section, on a device that shares the processor by tiers.
+        /// It counts from the machine's next turn on, until `fuel` is used, or the task ends, or tier 0 is
+        /// asked for; a fifth of its fuel a machine can use so. Returns the tier that it has then: the
+        /// usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`.
+        pub fn raise_tier(tier: u32, fuel: u32) -> i32;
+
+        /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+        /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
+        pub fn budget_left(which: u32) -> i32;
 
         /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
         /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
@@ -386,6 +412,14 @@ mod elsewhere {
 
     pub unsafe fn fail() {
         panic!("`fail` is there only in a machine")
+    }
+
+    pub unsafe fn raise_tier(tier: u32, fuel: u32) -> i32 {
+        panic!("`raise_tier` is there only in a machine")
+    }
+
+    pub unsafe fn budget_left(which: u32) -> i32 {
+        panic!("`budget_left` is there only in a machine")
     }
 
     pub unsafe fn publish(

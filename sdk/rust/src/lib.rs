@@ -47,7 +47,7 @@ pub use host::Error;
 pub use key::{KeyTextError, PublicKey};
 pub use log::Level;
 pub use machine::{
-    Which, abort, caller, peers, public_key, random, resolve, sleep, unix_time, uptime, yield_now,
+    Budget, Which, abort, budget_left, caller, peers, public_key, raise_tier, random, resolve, sleep, unix_time, uptime, yield_now,
 };
 
 /// What the macros use.

@@ -99,6 +99,43 @@ pub fn yield_now() {
     unsafe { host::yield_now() }
 }
 
+/// Asks for a higher tier for a critical section, on a device that shares the processor by tiers. It
+/// counts from this machine's next turn on, until `fuel` is used, or the task ends, or the tier is set
+/// back with tier 0; a fifth of its fuel a machine can use so. Gives the tier that it has then, the
+/// usual one if there is no fuel left for critical sections.
+///
+/// # Errors
+/// [`Error::NotGranted`] if the lease grants no tier as high.
+pub fn raise_tier(tier: u32, fuel: u32) -> Result<u32, Error> {
+    // SAFETY: the call takes numbers and touches no memory.
+    length(unsafe { host::raise_tier(tier, fuel) }).map(|tier| tier as u32)
+}
+
+/// What a machine may spend.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub enum Budget {
+    /// Fuel, by the second.
+    Fuel = 0,
+    /// Bytes appended to flash, by the day.
+    FlashBytes = 1,
+    /// Messages, by the second.
+    Messages = 2,
+    /// The bytes of messages, by the second.
+    MessageBytes = 3,
+    /// Bytes in the tree.
+    StoredBytes = 4,
+    /// Places in the queue.
+    Queue = 5,
+}
+
+/// What is left of a budget now; `None` if nothing limits it, or it is more than 2 GiB.
+pub fn budget_left(budget: Budget) -> Option<usize> {
+    // SAFETY: the call takes a number and touches no memory.
+    let left = unsafe { host::budget_left(budget as u32) };
+    usize::try_from(left).ok().filter(|_| left != i32::MAX)
+}
+
 /// Fills `into` with random bytes fit for keys.
 ///
 /// # Errors

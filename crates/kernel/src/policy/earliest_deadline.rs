@@ -253,6 +253,8 @@ impl Policy for EarliestDeadline {
         let budget = server.budget.unsigned_abs();
         let periods =
             2 + 2 * (turn_fuel_max / budget) + turns.saturating_mul(turn_fuel_max).div_ceil(budget);
-        periods.saturating_mul(fuel_in(server)).saturating_add(turn_fuel_max)
+        // And who becomes ready during a turn is seen at its end.
+        let turns = 2 * turn_fuel_max;
+        periods.saturating_mul(fuel_in(server)).saturating_add(turns)
     }
 }

@@ -40,6 +40,9 @@ const PRELUDE: &str = r#"
   (import "tenure" "random" (func $random (param i32 i32) (result i32)))
   (import "tenure" "tree_list" (func $tree_list (param i32 i32 i32 i32) (result i32)))
   (import "tenure" "peers" (func $peers (param i32 i32 i32) (result i32)))
+  (import "tenure" "raise_tier" (func $raise_tier (param i32 i32) (result i32)))
+  (import "tenure" "budget_left" (func $budget_left (param i32) (result i32)))
+  (import "tenure" "tree_delete" (func $tree_delete (param i32 i32) (result i32)))
   (import "tenure" "abort" (func $abort (param i32 i32)))
   (import "tenure" "fail" (func $fail))
   (import "tenure" "publish" (func $publish (param i32 i32 i32 i32) (result i32)))
@@ -101,6 +104,19 @@ pub(crate) fn key(number: u8) -> PublicKey {
     PublicKey([number; 32])
 }
 
+/// To call anybody and be called by anybody, and all events.
+fn open_grants() -> Capabilities {
+    let anybody = vec![PeerPattern::Any];
+    Capabilities {
+        calls: anybody.clone(),
+        callers: anybody,
+        publish: vec![TopicPattern::All],
+        subscribe: vec![TopicPattern::All],
+        peripherals: vec![name("lamp")],
+        ..Capabilities::default()
+    }
+}
+
 impl Device {
     pub(crate) fn new() -> Self {
         Self::with(Config::default())
@@ -146,16 +162,7 @@ impl Device {
         placement: u64,
         budget: Budget,
     ) -> Result<MachineId, InstallError> {
-        let anybody = vec![PeerPattern::Any];
-        let grants = Capabilities {
-            calls: anybody.clone(),
-            callers: anybody,
-            publish: vec![TopicPattern::All],
-            subscribe: vec![TopicPattern::All],
-            peripherals: vec![name("lamp")],
-            ..Capabilities::default()
-        };
-        self.install_granted(machine, body, placement, budget, &grants)
+        self.install_granted(machine, body, placement, budget, &open_grants())
     }
 
     pub(crate) fn install_granted(
@@ -164,6 +171,27 @@ impl Device {
         body: &str,
         placement: u64,
         budget: Budget,
+        grants: &Capabilities,
+    ) -> Result<MachineId, InstallError> {
+        self.install_leased(machine, body, placement, (budget, Share::default()), grants)
+    }
+
+    pub(crate) fn install_with_share(
+        &mut self,
+        machine: &str,
+        body: &str,
+        budget: Budget,
+        share: Share,
+    ) -> Result<MachineId, InstallError> {
+        self.install_leased(machine, body, 1, (budget, share), &open_grants())
+    }
+
+    fn install_leased(
+        &mut self,
+        machine: &str,
+        body: &str,
+        placement: u64,
+        (budget, share): (Budget, Share),
         grants: &Capabilities,
     ) -> Result<MachineId, InstallError> {
         let wasm = wat::parse_str(format!("(module {PRELUDE} {body})")).unwrap();
@@ -189,7 +217,7 @@ impl Device {
             tenant: VerifyingKey([1; 32]),
             exports: exports.filter(|export| !export.starts_with("on_")).collect(),
             budget,
-            share: Share::default(),
+            share,
             grants: grants.clone(),
             placement,
             image,
@@ -267,6 +295,11 @@ impl Device {
     pub(crate) fn logged(&self, text: &str) -> bool {
         self.log.iter().any(|line| line.contains(text))
     }
+}
+
+/// What a machine replies with `$reply_digit` for an error.
+pub(crate) fn digit(error: HostError) -> String {
+    char::from(b'0' + u8::try_from(-error.code()).unwrap()).to_string()
 }
 
 /// The result of a call as text.
