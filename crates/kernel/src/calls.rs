@@ -5,20 +5,21 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_wire::Target;
 use tenure_wire::host_call::HostError;
 
 /// The kernel's number for a call that one of its machines made. Not used again before four billion
 /// others, by when its deadline has long passed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct CallId(pub u32);
 
 /// The first wait before a call that found no way is tried again; doubles with each attempt.
 const RETRY_FIRST: Duration = Duration::from_millis(250);
 
 /// A call under way.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PendingCall {
     /// The slot of the machine that made it.
     pub(crate) caller: usize,
@@ -27,17 +28,19 @@ pub(crate) struct PendingCall {
     /// What happens when it's done.
     pub(crate) completion: Completion,
     /// When it has failed at the latest.
+    #[serde(with = "crate::moment")]
     pub(crate) deadline: Instant,
     /// How many further attempts it has.
     pub(crate) retries_left: u8,
     /// When to try it again, if it waits for that.
+    #[serde(with = "crate::moment::optional")]
     pub(crate) retry_at: Option<Instant>,
     /// How long the next wait is.
     retry_wait: Duration,
 }
 
 /// What a call asks.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Run a function.
     Call { target: Target, function: String, parameter: Option<Vec<u8>> },
@@ -66,7 +69,7 @@ impl Request {
 }
 
 /// What happens when a call is done.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Completion {
     /// The machine waits in straight-line code.
     Blocking,
@@ -75,7 +78,7 @@ pub(crate) enum Completion {
 }
 
 /// Every call under way on this device.
-#[derive(Default)]
+#[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     last_id: u32,
     pending: BTreeMap<CallId, PendingCall>,
@@ -111,6 +114,16 @@ impl Calls {
 
     pub(crate) fn remove(&mut self, id: CallId) -> Option<PendingCall> {
         self.pending.remove(&id)
+    }
+
+    /// The calls that were sent and are not waiting to be sent again.
+    pub(crate) fn sent(&self) -> Vec<CallId> {
+        self.select(|call| call.retry_at.is_none())
+    }
+
+    /// One more than the highest slot that has a call under way.
+    pub(crate) fn slots(&self) -> usize {
+        self.pending.values().map(|call| call.caller + 1).max().unwrap_or(0)
     }
 
     /// How many calls of `caller` are under way.

@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+mod asleep;
 mod authority;
 mod bucket;
 mod calls;
@@ -34,6 +35,7 @@ mod kernel;
 mod lifecycle;
 mod look;
 mod machine;
+mod moment;
 pub mod policy;
 mod program;
 mod record;
@@ -43,6 +45,7 @@ mod sealing;
 mod suspended;
 mod task;
 
+pub use asleep::{NotAsleep, SleepError};
 pub use calls::CallId;
 pub use code::{CodeError, CodeRegion, Draft, Extent};
 pub use config::Config;

@@ -11,7 +11,9 @@
 //! ```
 
 /// What a machine is doing.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
+)]
 pub enum State {
     /// It has nothing to do.
     Idle,

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_store::TreeId;
 use tenure_vm::{ImageToken, TrapKind, Value};
@@ -72,6 +73,7 @@ pub(crate) struct Machine {
 }
 
 /// A task being run.
+#[derive(Serialize, Deserialize)]
 pub(crate) struct Running {
     pub(crate) task: Task,
     /// What `reply` set, or the error that `fail` did.
@@ -80,21 +82,21 @@ pub(crate) struct Running {
 }
 
 /// What a waiting machine waits for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wait {
     /// The answer to a call, which `call_result` and a status will tell.
     Call(CallId),
     /// Public keys, to be written to the machine's memory.
     Keys(CallId, GuestBuffer),
     /// A time.
-    Until(Instant),
+    Until(#[serde(with = "crate::moment")] Instant),
     /// An event, until that time.
-    Event(Option<Instant>),
+    Event(#[serde(with = "crate::moment::optional")] Option<Instant>),
 }
 
 /// What a host call that waited gives. It is kept beside the instance, which may be in flash when the
 /// answer comes.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Woken {
     /// What it returns, if it returns anything.
     pub(crate) status: Option<i32>,

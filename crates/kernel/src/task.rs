@@ -3,13 +3,14 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 
+use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_wire::{MachineId, Name, PublicKey};
 
 use crate::calls::CallId;
 
 /// The node's number for a call that it delivered from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);
 
 /// A call from outside this device.
@@ -46,7 +47,7 @@ pub enum Standing {
 }
 
 /// One call, waiting for its turn or being run.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
     /// Who made the call; `None` is the device itself.
     pub(crate) caller: Option<PublicKey>,
@@ -57,6 +58,7 @@ pub(crate) struct Task {
     /// Who waits for the result.
     pub(crate) reply_to: ReplyTo,
     /// When nobody waits any more, if somebody does.
+    #[serde(with = "crate::moment::optional")]
     pub(crate) deadline: Option<Instant>,
     /// Whether it handles an event, or stands in the queue for those that wait for their handlers;
     /// function and parameter are the event's.
@@ -87,7 +89,7 @@ impl Task {
 }
 
 /// Who waits for a task's result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReplyTo {
     /// Nobody: a start, or a callback.
     Nobody,

@@ -78,7 +78,8 @@ impl fmt::Debug for Name {
 /// | `store@attic` | the machine of that name on the device `attic` |
 /// | `#k7w3m-…` (23 characters) | the machine with that id |
 /// | `#k7w3m-…` (62 characters) | the machine with that public key |
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
 pub enum Target {
     /// The machine that calls.
     Own,
@@ -117,6 +118,20 @@ impl FromStr for Target {
             }
             None => text.parse().map(Self::Local),
         }
+    }
+}
+
+impl TryFrom<String> for Target {
+    type Error = NameError;
+
+    fn try_from(text: String) -> Result<Self, NameError> {
+        text.parse()
+    }
+}
+
+impl From<Target> for String {
+    fn from(target: Target) -> Self {
+        alloc::format!("{target}")
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
-    Config, DeliverError, Draft, Effect, IncomingCall, InstallError, Installation, Kernel,
+    CallId, Config, DeliverError, Draft, Effect, IncomingCall, InstallError, Installation, Kernel,
     MachineRecord, Ran, Standing, Ticket, World, host_functions,
 };
 use tenure_store::{Store, ValueKind};
@@ -147,6 +147,19 @@ impl Device {
         let store = self.kernel.store().flash().bytes().to_vec();
         let code = self.kernel.code().mapped().unwrap().to_vec();
         Self::boot(RamFlash::with_bytes(STORE, store), RamFlash::with_bytes(CODE, code), config)
+    }
+
+    /// Goes into deep sleep, in which `under_way` are the calls that something else carries on, and
+    /// wakes after `span`.
+    pub(crate) fn sleep(mut self, span: Duration, under_way: &[CallId]) -> Self {
+        let asleep = self.kernel.fall_asleep().unwrap();
+        let (now, replies) = (self.now + span, std::mem::take(&mut self.replies));
+        let mut woken = self.reboot();
+        woken.now = now;
+        woken.replies = replies;
+        woken.tickets = 1_000;
+        woken.kernel.wake_up(&asleep, now, under_way).unwrap();
+        woken
     }
 
     /// Installs a machine whose exported functions are all offered to others.

@@ -2,8 +2,10 @@
 
 use core::fmt;
 
+use serde::{Deserialize, Serialize};
+
 /// Bytes that the machine says it holds at `pointer`.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestBytes {
     pointer: u32,
     length: u32,
@@ -73,7 +75,7 @@ impl GuestText {
 }
 
 /// Room that the machine says it has at a pointer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestBuffer(pub(super) GuestBytes);
 
 impl GuestBuffer {

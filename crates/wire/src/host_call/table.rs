@@ -247,7 +247,7 @@ pub(super) use host_calls;
 macro_rules! host_errors {
     ($($(#[doc = $documentation:literal])* $name:ident = $code:literal, $text:literal;)*) => {
         /// Why a host call failed, as the machine sees it: a negative `Status`.
-        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
         #[repr(i32)]
         pub enum HostError {
             $($(#[doc = $documentation])* $name = $code),*
