@@ -340,7 +340,7 @@ fn notification<P: Hears<N>, N: Notification>(
 /// its name: `[T: Records] Replicated<T> = 12, "replicated";`.
 #[macro_export]
 macro_rules! protocol {
-    (@declare [$([$($generics:tt)*])?] $protocol:ty = $number:expr, $name:literal;
+    (@declare [$([$($generics:tt)*])?] $protocol:ty = $number:expr, $name:expr;
         $(messages { $($message:ty = $message_kind:literal),* $(,)? })?
         $(timers { $($timer:ty = $timer_kind:literal),* $(,)? })?
         $(serves { $($serves:ty),* $(,)? })?

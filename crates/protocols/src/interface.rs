@@ -156,6 +156,8 @@ impl Port {
     pub const RECORDS: Self = Self(4);
     /// Word between an experiment's director and its nodes.
     pub const EXPERIMENT: Self = Self(5);
+    /// What is repaired after a broadcast.
+    pub const REPAIRED: Self = Self(6);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }
@@ -237,4 +239,54 @@ pub enum Acknowledged {
     No,
     /// It wasn't sent: too much is under way already, or it is too long.
     NotSent,
+}
+
+/// Send the body to every node of the mesh, as well as the broadcast that runs can.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Publish {
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Request for Publish {
+    const NUMBER: u16 = 0x0301;
+    type Reply = Taken;
+}
+
+/// A body came by broadcast, for the first time. Who sent it isn't told it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Published {
+    /// The node that sent it.
+    pub from: NodeId,
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Notification for Published {
+    const NUMBER: u16 = 0x0302;
+}
+
+/// As [`Publish`], and what a hop lost is repaired.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishReliably {
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Request for PublishReliably {
+    const NUMBER: u16 = 0x0303;
+    type Reply = Taken;
+}
+
+/// As [`Published`], of what was sent by [`PublishReliably`]; in no order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PublishedReliably {
+    /// The node that sent it.
+    pub from: NodeId,
+    /// What it is for.
+    pub port: Port,
+}
+
+impl Notification for PublishedReliably {
+    const NUMBER: u16 = 0x0304;
 }

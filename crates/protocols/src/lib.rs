@@ -13,11 +13,17 @@
 
 extern crate alloc;
 
+pub mod broadcast;
+pub mod counter_broadcast;
 pub mod discovery;
+pub mod distance_broadcast;
+pub mod flooding;
 pub mod forwarding;
 pub mod fragmentation;
+pub mod gossip;
 pub mod interface;
 pub mod network_key;
 pub mod reliable;
+pub mod reliable_broadcast;
 #[cfg(test)]
 mod testing;

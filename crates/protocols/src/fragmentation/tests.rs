@@ -20,10 +20,9 @@ fn body(bytes: usize) -> Vec<u8> {
 fn arrived(network: &mut Network) -> Vec<Vec<u8>> {
     let mut bodies = Vec::new();
     while let Some(event) = network.stacks[2].host_event() {
-        if let Some((arrived, body)) = event.notification::<DatagramArrived>() {
-            if arrived.port == Port::APPLICATION {
-                bodies.push(body.to_vec());
-            }
+        match event.notification::<DatagramArrived>() {
+            Some((arrived, body)) if arrived.port == Port::APPLICATION => bodies.push(body.into()),
+            _ => {}
         }
     }
     bodies

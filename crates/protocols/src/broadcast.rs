@@ -1,0 +1,220 @@
+//! What broadcasts over many hops share: each node passes a body on at most once, after a random
+//! wait in which it may find that it needn't.
+//!
+//! Source: Ni, Tseng, Chen and Sheu, "The broadcast storm problem in a mobile ad hoc network"
+//! (MobiCom 1999). What a node makes of the copies it hears while it waits is a [`Policy`]:
+//! [flooding](crate::flooding), [counters](crate::counter_broadcast),
+//! [distance](crate::distance_broadcast).
+//!
+//! Per body:
+//!
+//! ```text
+//!            first copy                    time is over
+//!  unknown ─────────────► waits ──────────────────────────────► passed on: known
+//!                         │  ▲ │
+//!                   copy: └──┘ │ the policy finds it redundant
+//!                     counted  └──────────────────────────────► known
+//! ```
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
+use tenure_mesh::{
+    Context, Expires, Handles, NodeId, Outgoing, Protocol, Question, Reception, Serves,
+};
+
+use crate::interface::{Port, Publish, Published, Taken};
+
+#[cfg(test)]
+mod tests;
+
+/// How many hops a body makes at most.
+const HOPS_MAX: u8 = 64;
+/// What a copy's head and its record take of a frame's message.
+const HEAD_BYTES_MAX: usize = 16;
+
+/// When a node that heard a body passes it on.
+pub trait Policy: Send + 'static {
+    /// The number of the broadcast that follows this policy.
+    const NUMBER: u8;
+    /// What it is called.
+    const NAME: &'static str;
+
+    /// How long to wait at most.
+    fn wait_max(&self) -> Duration;
+
+    /// Whether passing it on would reach nobody new, as far as can be told from what was heard.
+    fn is_redundant(&self, heard: &Heard) -> bool;
+}
+
+/// The copies of a body that were heard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Heard {
+    /// How many there were.
+    pub copies: u32,
+    /// How strong the strongest was, in dBm, if the link knows.
+    pub strongest_dbm: Option<i8>,
+}
+
+/// Limits of what is remembered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many bodies are known again.
+    pub remembered: usize,
+    /// The most bytes of bodies that wait.
+    pub waiting_bytes_max: usize,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { remembered: 256, waiting_bytes_max: 8 * 1024 }
+    }
+}
+
+/// A broadcast that follows the policy `P`.
+#[derive(Debug)]
+pub struct Broadcast<P> {
+    policy: P,
+    limits: Limits,
+    number: u32,
+    known: VecDeque<Name>,
+    waiting: Vec<Waiting>,
+    armed: Option<Instant>,
+    passed_on: u64,
+}
+
+/// One body in the whole network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Name {
+    pub(crate) source: NodeId,
+    pub(crate) number: u32,
+}
+
+/// A body, which follows, on one hop.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub(crate) struct Copied {
+    name: Name,
+    port: Port,
+    hops_left: u8,
+}
+
+#[derive(Debug)]
+struct Waiting {
+    copy: Copied,
+    body: Vec<u8>,
+    heard: Heard,
+    due: Instant,
+}
+
+/// A wait is over.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Relay;
+
+tenure_mesh::protocol! {
+    [P: Policy] Broadcast<P> = P::NUMBER, P::NAME;
+    messages { Copied = 1 }
+    timers { Relay = 1 }
+    serves { Publish }
+    tells { Published }
+}
+
+impl<P: Policy> Broadcast<P> {
+    /// A broadcast that follows `policy`.
+    pub fn new(policy: P, limits: Limits) -> Self {
+        let (known, waiting) = (VecDeque::new(), Vec::new());
+        Self { policy, limits, number: 0, known, waiting, armed: None, passed_on: 0 }
+    }
+
+    /// How many bodies of others were passed on.
+    pub fn passed_on(&self) -> u64 {
+        self.passed_on
+    }
+
+    fn know(&mut self, name: Name) {
+        if self.known.len() >= self.limits.remembered {
+            self.known.pop_front();
+        }
+        self.known.push_back(name);
+    }
+
+    fn arm(&mut self, context: &mut Context<'_, Self>) {
+        let Some(first) = self.waiting.iter().map(|waiting| waiting.due).min() else { return };
+        if self.armed.is_none_or(|armed| first < armed) {
+            self.armed = Some(first);
+            context.after(first.since(context.now()), &Relay);
+        }
+    }
+}
+
+impl<P: Policy> Protocol for Broadcast<P> {
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        // Another life begins at another number, so that its bodies aren't taken for known ones.
+        self.number = context.random().number() as u32;
+    }
+}
+
+impl<P: Policy> Serves<Publish> for Broadcast<P> {
+    fn serve(
+        &mut self,
+        Publish { port }: Publish,
+        question: &Question<'_, Publish>,
+        context: &mut Context<'_, Self>,
+    ) -> Option<Taken> {
+        if question.body.len() + HEAD_BYTES_MAX > context.payload_bytes_max() {
+            return Some(Taken::TooLong);
+        }
+        self.number = self.number.wrapping_add(1);
+        let name = Name { source: context.node(), number: self.number };
+        self.know(name);
+        let copy = Copied { name, port, hops_left: HOPS_MAX };
+        context.transmit(&copy, Outgoing { body: question.body, ..Outgoing::default() });
+        Some(Taken::UnderWay)
+    }
+}
+
+impl<P: Policy> Handles<Copied> for Broadcast<P> {
+    fn handle(&mut self, copy: Copied, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        let Copied { name, port, hops_left } = copy;
+        if let Some(waiting) = self.waiting.iter_mut().find(|it| it.copy.name == name) {
+            waiting.heard.copies += 1;
+            waiting.heard.strongest_dbm = waiting.heard.strongest_dbm.max(reception.signal_dbm);
+            return;
+        }
+        if name.source == context.node() || self.known.contains(&name) {
+            return;
+        }
+        self.know(name);
+        context.tell(&Published { from: name.source, port }, reception.body);
+        let held: usize = self.waiting.iter().map(|waiting| waiting.body.len()).sum();
+        if hops_left == 0 || held + reception.body.len() > self.limits.waiting_bytes_max {
+            return;
+        }
+        let copy = Copied { hops_left: hops_left - 1, ..copy };
+        let heard = Heard { copies: 1, strongest_dbm: reception.signal_dbm };
+        let due = context.now() + context.random().below_span(self.policy.wait_max());
+        self.waiting.push(Waiting { copy, body: reception.body.to_vec(), heard, due });
+        self.arm(context);
+    }
+}
+
+impl<P: Policy> Expires<Relay> for Broadcast<P> {
+    fn expire(&mut self, _: Relay, context: &mut Context<'_, Self>) {
+        self.armed = None;
+        let now = context.now();
+        let Self { waiting, policy, passed_on, .. } = self;
+        waiting.retain(|it| {
+            if it.due > now {
+                return true;
+            }
+            if !policy.is_redundant(&it.heard) {
+                *passed_on += 1;
+                context.transmit(&it.copy, Outgoing { body: &it.body, ..Outgoing::default() });
+            }
+            false
+        });
+        self.arm(context);
+    }
+}

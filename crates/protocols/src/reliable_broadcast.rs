@@ -1,0 +1,446 @@
+//! Reliable broadcast: what a broadcast's hops lost is found missing and repaired by neighbours.
+//!
+//! Sources: Trickle (RFC 6206) for when to say what one has, with the doubling interval and the
+//! suppression of those who would say nothing new; the digests and repairs of bimodal multicast
+//! (Birman et al., TOCS 1999); repairs are spread and suppressed as in SRM (Floyd et al., ToN 1997).
+//! It stands on whichever broadcast runs, and needs none: then everything is a repair.
+//!
+//! Per source:
+//!
+//! ```text
+//!                 a digest shows a later number, or a gap
+//!  complete ──────────────────────────────────────────────► lacks some
+//!     ▲  a repair, or the broadcast itself, brings the last one  │
+//!     └──────────────────────────────────────────────────────────┘  or it is too old to be had
+//! ```
+//!
+//! A digest names, for each source, the highest number and which of the 32 below are there. Whoever
+//! has something that the sender lacks gives it, after a random wait in which nobody else did.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
+use tenure_mesh::{
+    Awaits, Context, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Question, Reception,
+    Serves,
+};
+
+use crate::interface::{Port, Publish, PublishReliably, Published, PublishedReliably, Taken};
+
+#[cfg(test)]
+mod tests;
+
+/// How many numbers below the highest are kept track of.
+const WINDOW: u32 = 32;
+/// How many bytes a digest has per source: id, session, highest, window.
+const ENTRY_BYTES: usize = 18;
+/// The most repairs that one digest causes.
+const REPAIRS_MAX: usize = 8;
+/// What a body's header, head and record take of a frame's message, with the broadcast's own.
+const HEAD_BYTES_MAX: usize = 48;
+const HEADER_BYTES: usize = 9;
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How soon after something new a digest comes.
+    pub interval_min: Duration,
+    /// How rare digests become while nothing is new.
+    pub interval_max: Duration,
+    /// A node keeps its digest to itself if it heard so many that say the same (RFC 6206's k).
+    pub enough: u32,
+    /// How long a repair waits for somebody else's.
+    pub repair_wait: Duration,
+    /// The most sources that are kept track of.
+    pub sources_max: usize,
+    /// The most bytes of bodies that are kept to repair from.
+    pub kept_bytes_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interval_min: Duration::from_millis(400),
+            interval_max: Duration::from_secs(60),
+            enough: 2,
+            repair_wait: Duration::from_millis(60),
+            sources_max: 64,
+            kept_bytes_max: 12 * 1024,
+        }
+    }
+}
+
+/// Reliable broadcast.
+#[derive(Debug)]
+pub struct ReliableBroadcast {
+    config: Config,
+    /// Tells this life of the node from others.
+    session: u32,
+    number: u32,
+    sources: Vec<Source>,
+    kept: VecDeque<Kept>,
+    repairs: Vec<(Key, Instant)>,
+    /// RFC 6206's I, and its c.
+    interval: Duration,
+    consistent: u32,
+    /// What digests begin with, so that all sources have their turn.
+    turn: usize,
+    repaired: u64,
+}
+
+/// A body in the whole network.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Key {
+    source: NodeId,
+    session: u32,
+    number: u32,
+}
+
+/// What came from one life of a node.
+#[derive(Clone, Copy, Debug)]
+struct Source {
+    id: NodeId,
+    session: u32,
+    highest: u32,
+    /// Bit n: number `highest - n` came.
+    window: u32,
+    heard: Instant,
+}
+
+#[derive(Debug)]
+struct Kept {
+    key: Key,
+    port: Port,
+    body: Vec<u8>,
+}
+
+/// What the sender has: [`ENTRY_BYTES`] per source follow.
+#[derive(Debug, Serialize, Deserialize)]
+struct Digest;
+
+/// A body that somebody lacks follows.
+#[derive(Debug, Serialize, Deserialize)]
+struct Repair {
+    key: Key,
+    port: Port,
+}
+
+/// RFC 6206's t: it is time for a digest, unless enough say the same.
+#[derive(Debug, Serialize, Deserialize)]
+struct Say;
+/// The end of RFC 6206's interval.
+#[derive(Debug, Serialize, Deserialize)]
+struct IntervalOver;
+/// Repairs have waited.
+#[derive(Debug, Serialize, Deserialize)]
+struct Mend;
+
+tenure_mesh::protocol! {
+    ReliableBroadcast = 9, "reliable broadcast";
+    messages { Digest = 1, Repair = 2 }
+    timers { Say = 1, IntervalOver = 2, Mend = 3 }
+    serves { PublishReliably }
+    asks { Publish }
+    hears { Published }
+    tells { PublishedReliably }
+}
+
+impl ReliableBroadcast {
+    /// With what was chosen.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            session: 0,
+            number: 0,
+            sources: Vec::new(),
+            kept: VecDeque::new(),
+            repairs: Vec::new(),
+            interval: config.interval_max,
+            consistent: 0,
+            turn: 0,
+            repaired: 0,
+        }
+    }
+
+    /// How many bodies were given to those who lacked them.
+    pub fn repaired(&self) -> u64 {
+        self.repaired
+    }
+
+    /// Takes a body that came by whatever way; tells it if it is new.
+    fn take(&mut self, key: Key, port: Port, body: &[u8], context: &mut Context<'_, Self>) {
+        self.repairs.retain(|(repair, _)| *repair != key);
+        if !self.note(key, context.now()) {
+            return;
+        }
+        if key.source != context.node() {
+            context.tell(&PublishedReliably { from: key.source, port }, body);
+        }
+        self.kept.push_back(Kept { key, port, body: body.to_vec() });
+        while self.kept.iter().map(|it| it.body.len() + 32).sum::<usize>()
+            > self.config.kept_bytes_max
+        {
+            self.kept.pop_front();
+        }
+        self.begin_anew(context);
+    }
+
+    /// Notes that a body came; `false` if it had come, or can't be told from one that had.
+    fn note(&mut self, key: Key, now: Instant) -> bool {
+        let known = |it: &&mut Source| it.id == key.source && it.session == key.session;
+        if let Some(source) = self.sources.iter_mut().find(known) {
+            source.heard = now;
+            return source.note(key.number);
+        }
+        if self.sources.len() >= self.config.sources_max {
+            let sources = self.sources.iter().enumerate();
+            if let Some((oldest, _)) = sources.min_by_key(|(_, it)| it.heard) {
+                self.sources.swap_remove(oldest);
+            }
+        }
+        let Key { source: id, session, number } = key;
+        // What was sent before this node first heard of the source isn't missed.
+        self.sources.push(Source { id, session, highest: number, window: u32::MAX, heard: now });
+        true
+    }
+
+    /// Something is new: digests come soon again (RFC 6206 §4.2, step 6).
+    fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
+        if self.interval > self.config.interval_min {
+            self.interval = self.config.interval_min;
+            self.begin_interval(context);
+        }
+    }
+
+    fn begin_interval(&mut self, context: &mut Context<'_, Self>) {
+        self.consistent = 0;
+        let half = self.interval / 2;
+        let wait = half + context.random().below_span(half);
+        context.after(wait, &Say);
+        context.after(self.interval, &IntervalOver);
+    }
+
+    fn digest(&mut self, room: usize) -> Vec<u8> {
+        let count = self.sources.len().min(room / ENTRY_BYTES);
+        let mut body = Vec::with_capacity(count * ENTRY_BYTES);
+        for at in 0..count {
+            let source = &self.sources[(self.turn + at) % self.sources.len()];
+            body.extend_from_slice(&source.id.to_bytes());
+            body.extend_from_slice(&source.session.to_le_bytes());
+            body.extend_from_slice(&source.highest.to_le_bytes());
+            body.extend_from_slice(&source.window.to_le_bytes());
+        }
+        if count < self.sources.len() {
+            self.turn = (self.turn + count) % self.sources.len();
+        }
+        body
+    }
+
+    /// Plans to give what `theirs` lacks, and says whether it lacks anything.
+    fn plan_repairs(&mut self, theirs: &[Source], context: &mut Context<'_, Self>) -> bool {
+        let mut lacks = false;
+        for kept in &self.kept {
+            let key = kept.key;
+            let same = |it: &&Source| it.id == key.source && it.session == key.session;
+            let lacking = match theirs.iter().find(same) {
+                Some(source) => source.lacks(key.number),
+                // A digest that doesn't list a source at all may just have no room for it.
+                None => theirs.len() < room_for(context) / ENTRY_BYTES,
+            };
+            if !lacking {
+                continue;
+            }
+            lacks = true;
+            let planned = self.repairs.iter().any(|(repair, _)| *repair == key);
+            if !planned && self.repairs.len() < REPAIRS_MAX {
+                let wait = context.random().below_span(self.config.repair_wait);
+                self.repairs.push((key, context.now() + wait));
+            }
+        }
+        self.arm_mend(context);
+        lacks
+    }
+
+    fn arm_mend(&mut self, context: &mut Context<'_, Self>) {
+        if let Some(first) = self.repairs.iter().map(|(_, at)| *at).min() {
+            context.after(first.since(context.now()), &Mend);
+        }
+    }
+
+    /// Whether `theirs` shows that something is to be had that isn't here.
+    fn lacks_any_of(&self, theirs: &[Source]) -> bool {
+        theirs.iter().any(|their| {
+            let same = |it: &&Source| it.id == their.id && it.session == their.session;
+            match self.sources.iter().find(same) {
+                Some(ours) => (0..WINDOW).any(|back| {
+                    their.window >> back & 1 == 1
+                        && their.highest.checked_sub(back).is_some_and(|it| ours.lacks(it))
+                }),
+                None => self.sources.len() < self.config.sources_max,
+            }
+        })
+    }
+}
+
+impl Source {
+    fn note(&mut self, number: u32) -> bool {
+        match number.checked_sub(self.highest) {
+            Some(0) => false,
+            Some(ahead) => {
+                self.window = self.window.checked_shl(ahead).unwrap_or(0) | 1;
+                self.highest = number;
+                true
+            }
+            None => {
+                let back = self.highest - number;
+                let new = back < WINDOW && self.window >> back & 1 == 0;
+                if new {
+                    self.window |= 1 << back;
+                }
+                new
+            }
+        }
+    }
+
+    /// Whether `number` hasn't come and isn't too old.
+    fn lacks(&self, number: u32) -> bool {
+        match self.highest.checked_sub(number) {
+            None => true,
+            Some(back) => back < WINDOW && self.window >> back & 1 == 0,
+        }
+    }
+
+    fn parse(bytes: &[u8; ENTRY_BYTES], heard: Instant) -> Self {
+        let [i0, i1, i2, i3, i4, i5, s0, s1, s2, s3, h0, h1, h2, h3, w0, w1, w2, w3] = *bytes;
+        Self {
+            id: NodeId::from_bytes([i0, i1, i2, i3, i4, i5]),
+            session: u32::from_le_bytes([s0, s1, s2, s3]),
+            highest: u32::from_le_bytes([h0, h1, h2, h3]),
+            window: u32::from_le_bytes([w0, w1, w2, w3]),
+            heard,
+        }
+    }
+}
+
+fn room_for(context: &Context<'_, ReliableBroadcast>) -> usize {
+    context.payload_bytes_max().saturating_sub(8)
+}
+
+impl Protocol for ReliableBroadcast {
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        self.session = context.random().number() as u32;
+        self.begin_anew(context);
+    }
+}
+
+impl Serves<PublishReliably> for ReliableBroadcast {
+    fn serve(
+        &mut self,
+        PublishReliably { port }: PublishReliably,
+        question: &Question<'_, PublishReliably>,
+        context: &mut Context<'_, Self>,
+    ) -> Option<Taken> {
+        if question.body.len() + HEAD_BYTES_MAX > context.payload_bytes_max() {
+            return Some(Taken::TooLong);
+        }
+        self.number += 1;
+        let key = Key { source: context.node(), session: self.session, number: self.number };
+        self.take(key, port, question.body, context);
+        let mut body = Vec::with_capacity(HEADER_BYTES + question.body.len());
+        body.push(port.0);
+        body.extend_from_slice(&key.session.to_le_bytes());
+        body.extend_from_slice(&key.number.to_le_bytes());
+        body.extend_from_slice(question.body);
+        context.ask(&Publish { port: Port::REPAIRED }, &body);
+        Some(Taken::UnderWay)
+    }
+}
+
+impl Awaits<Publish> for ReliableBroadcast {
+    /// What the broadcast doesn't take is repaired like what it loses.
+    fn answered(&mut self, _: Publish, _: Option<Taken>, _: &mut Context<'_, Self>) {}
+}
+
+impl Hears<Published> for ReliableBroadcast {
+    fn hear(
+        &mut self,
+        Published { from, port }: Published,
+        body: &[u8],
+        context: &mut Context<'_, Self>,
+    ) {
+        if port != Port::REPAIRED {
+            return;
+        }
+        let Some(([port, s0, s1, s2, s3, n0, n1, n2, n3], body)) = body.split_first_chunk() else {
+            return;
+        };
+        let session = u32::from_le_bytes([*s0, *s1, *s2, *s3]);
+        let number = u32::from_le_bytes([*n0, *n1, *n2, *n3]);
+        self.take(Key { source: from, session, number }, Port(*port), body, context);
+    }
+}
+
+impl Handles<Repair> for ReliableBroadcast {
+    fn handle(
+        &mut self,
+        Repair { key, port }: Repair,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        if key.source != context.node() {
+            self.take(key, port, reception.body, context);
+        }
+    }
+}
+
+impl Handles<Digest> for ReliableBroadcast {
+    fn handle(&mut self, _: Digest, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        let (entries, _) = reception.body.as_chunks::<ENTRY_BYTES>();
+        let theirs: Vec<_> =
+            entries.iter().map(|entry| Source::parse(entry, context.now())).collect();
+        let they_lack = self.plan_repairs(&theirs, context);
+        if they_lack || self.lacks_any_of(&theirs) {
+            self.begin_anew(context);
+        } else {
+            self.consistent += 1;
+        }
+    }
+}
+
+impl Expires<Say> for ReliableBroadcast {
+    fn expire(&mut self, _: Say, context: &mut Context<'_, Self>) {
+        if self.consistent < self.config.enough {
+            let body = self.digest(room_for(context));
+            context.transmit(&Digest, Outgoing { body: &body, ..Outgoing::default() });
+        }
+    }
+}
+
+impl Expires<IntervalOver> for ReliableBroadcast {
+    fn expire(&mut self, _: IntervalOver, context: &mut Context<'_, Self>) {
+        self.interval = (self.interval * 2).min(self.config.interval_max);
+        self.begin_interval(context);
+    }
+}
+
+impl Expires<Mend> for ReliableBroadcast {
+    fn expire(&mut self, _: Mend, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let Self { repairs, kept, repaired, .. } = self;
+        repairs.retain(|(key, at)| {
+            if *at > now {
+                return true;
+            }
+            if let Some(kept) = kept.iter().find(|it| it.key == *key) {
+                *repaired += 1;
+                let repair = Repair { key: *key, port: kept.port };
+                context.transmit(&repair, Outgoing { body: &kept.body, ..Outgoing::default() });
+            }
+            false
+        });
+        self.arm_mend(context);
+    }
+}
