@@ -12,7 +12,8 @@ use tenure_hal::{Clock as _, Link as _};
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, Identity, OutgoingCall};
 use tenure_wire::control::{Answer, ControlError, DeviceStatus, function};
 use tenure_wire::datagram::Epoch;
-use tenure_wire::{Address, MachineId, PublicKey};
+use tenure_wire::directory::SignedRecord;
+use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
 
@@ -84,6 +85,17 @@ pub struct Device {
     pub status: DeviceStatus,
 }
 
+/// A device that has proved to be that of the owner who leases it.
+#[derive(Clone, Debug)]
+pub struct LeasedDevice {
+    /// The way to the device's own machine.
+    pub route: Route,
+    /// Its name.
+    pub name: Name,
+    /// Its own key.
+    pub key: VerifyingKey,
+}
+
 impl Client {
     /// A client with the keys in the user's folder.
     ///
@@ -149,6 +161,43 @@ impl Client {
         Ok(Device { route, status })
     }
 
+    /// Opens a session with the device at `address`, which `owner` leases to this user, and lets it
+    /// prove that `owner` enrolled it.
+    ///
+    /// # Errors
+    /// Nobody answers, it belongs to somebody else, or it isn't what it says.
+    pub fn leased_device(
+        &mut self,
+        address: SocketAddr,
+        owner: Option<VerifyingKey>,
+    ) -> anyhow::Result<LeasedDevice> {
+        let owner = owner.unwrap_or_else(|| self.keys.signing_key.verifying_key());
+        let identity = self.identify(address, "device")?;
+        let key = identity.key.context("what answers there has no key of its own")?;
+        let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
+        let record: Option<SignedRecord> = self.control(&route, function::RECORD, &())?;
+        let record = record.with_context(|| format!("the device at {address} isn't enrolled"))?;
+        let proven = tenure_directory::open_whenever(&record)
+            .map_err(|refusal| anyhow!("what answers at {address} can't be trusted: {refusal}"))?;
+        if proven.device_machine != key {
+            bail!("what answers at {address} shows another device's record");
+        }
+        if proven.owner != owner {
+            bail!(
+                "the device at {address} belongs to {}; if that is who leases it to you, say so \
+                 with --owner",
+                proven.owner
+            );
+        }
+        let enrolment = proven.enrolment;
+        Ok(LeasedDevice { route, name: enrolment.device, key: enrolment.device_key })
+    }
+
+    /// The key of this user's own machine, by which devices know the caller.
+    pub fn own_key(&self) -> PublicKey {
+        self.keys.machine.public_key()
+    }
+
     /// Calls a control function of a device's own machine.
     ///
     /// # Errors
@@ -159,7 +208,19 @@ impl Client {
         name: &str,
         parameter: &P,
     ) -> anyhow::Result<R> {
-        let parameter = postcard::to_allocvec(parameter)?;
+        self.control_raw(route, name, postcard::to_allocvec(parameter)?)
+    }
+
+    /// As [`Client::control`], with a parameter that is encoded already.
+    ///
+    /// # Errors
+    /// The device can't be reached, or refuses.
+    pub fn control_raw<R: DeserializeOwned>(
+        &mut self,
+        route: &Route,
+        name: &str,
+        parameter: Vec<u8>,
+    ) -> anyhow::Result<R> {
         let answer = self
             .call(route, name, Some(parameter), CONTROL_TIMEOUT)
             .map_err(|failure| unanswered(failure, &route.address))?

@@ -26,6 +26,7 @@ pub mod project;
 pub mod project_file;
 pub mod run;
 pub mod sdk;
+pub mod secret;
 pub mod stop;
 pub mod symbols;
 pub mod toolchain;

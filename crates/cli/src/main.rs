@@ -8,6 +8,7 @@ use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
     build, call, completions, device, enrol, events, hub, inspect, install, list, project, run,
+    secret,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -39,6 +40,7 @@ enum Command {
     Log(list::LogArguments),
     Events(events::Arguments),
     Key(list::KeyArguments),
+    Secret(secret::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -75,6 +77,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Log(arguments) => list::log(arguments, &output),
         Command::Events(arguments) => events::run(arguments, &output),
         Command::Key(arguments) => list::key(arguments, &output),
+        Command::Secret(arguments) => secret::run(arguments, &output),
         Command::Completions(arguments) => {
             completions::run(arguments, CommandLine::command());
             Ok(())

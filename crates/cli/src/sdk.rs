@@ -47,6 +47,7 @@ files! {
     "rust/src/lib.rs",
     "rust/src/log.rs",
     "rust/src/machine.rs",
+    "rust/src/secret.rs",
     "rust/src/status.rs",
     "rust/src/tree.rs",
 }

@@ -5,9 +5,9 @@ use std::net::SocketAddr;
 use anyhow::{Context as _, bail};
 use tenure_wire::control::{ListMachines, MachineList, MachineStatus, function as control};
 use tenure_wire::directory::{Found, Query, function as directory};
-use tenure_wire::{Address, Name, Target};
+use tenure_wire::{Address, Name, Target, VerifyingKey};
 
-use crate::client::{Client, Device, Route, address_of};
+use crate::client::{Client, Device, LeasedDevice, Route, address_of};
 use crate::device::PORT;
 
 /// How long the hub may take to answer.
@@ -32,6 +32,20 @@ impl Where {
     pub fn connect(&self, client: &mut Client) -> anyhow::Result<Device> {
         let address = self.device_address(client)?;
         client.device(address)
+    }
+
+    /// Opens a session with a device that this user has leased from `owner`, by default from
+    /// themself.
+    ///
+    /// # Errors
+    /// It isn't known or can't be reached, or isn't that owner's.
+    pub fn connect_as_tenant(
+        &self,
+        client: &mut Client,
+        owner: Option<VerifyingKey>,
+    ) -> anyhow::Result<LeasedDevice> {
+        let address = self.device_address(client)?;
+        client.leased_device(address, owner)
     }
 
     /// The way to the machine that `target` names: on the device, or with `@` wherever the hub

@@ -8,18 +8,20 @@
 //! - A failed decryption or verification says that it failed and nothing more.
 //!
 //! Sources: X25519 is RFC 7748, Ed25519 RFC 8032, ChaCha20-Poly1305 RFC 8439, SHA-256 FIPS 180-4,
-//! HMAC RFC 2104, HKDF RFC 5869.
+//! HMAC RFC 2104, HKDF RFC 5869, HPKE RFC 9180.
 #![no_std]
 #![forbid(unsafe_code)]
 
 mod aead;
 mod agreement;
 mod hash;
+mod hpke;
 mod seed;
 mod signature;
 
 pub use aead::{AeadKey, Nonce, TAG_BYTES, Undecryptable};
 pub use agreement::{NonContributory, SharedSecret, StaticSecret, machine_id};
 pub use hash::{Hmac, Sha256, equal, hkdf_sha256, hmac_sha256, sha256};
+pub use hpke::{Encapsulated, SealToError, open_sealed, seal_to};
 pub use seed::{MACHINE_SALT_BYTES, Seed};
 pub use signature::{BadSignature, Context, SigningKey, verify, verify_digest};

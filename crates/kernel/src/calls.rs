@@ -7,8 +7,8 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
-use tenure_wire::Target;
 use tenure_wire::host_call::HostError;
+use tenure_wire::{Name, Target};
 
 /// The kernel's number for a call that one of its machines made. Not used again before four billion
 /// others, by when its deadline has long passed.
@@ -46,6 +46,8 @@ pub(crate) enum Request {
     Call { target: Target, function: String, parameter: Option<Vec<u8>> },
     /// Find a key.
     Resolve { target: Target },
+    /// Read a secret.
+    Secret { name: Name },
     /// List the keys of this device's machines, of others', or both.
     Peers { own: bool, others: bool },
 }

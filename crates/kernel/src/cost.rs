@@ -50,6 +50,7 @@ pub(crate) fn of(call: &HostCall) -> u64 {
             CALL + parameter.map_or(0, |parameter| bytes(parameter.length()))
         }
         HostCall::resolve { .. } => CALL,
+        HostCall::secret_read { into, .. } => TREE_READ + bytes(into.capacity()),
         HostCall::random { into } => {
             into.capacity().min(PARAMETER_BYTES_MAX) as u64 * RANDOM_PER_BYTE
         }

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tenure_hal::Instant;
 use tenure_wire::host_call::HostError;
-use tenure_wire::{MachineId, Name, Target};
+use tenure_wire::{MachineId, Name, Target, VerifyingKey};
 
 use crate::calls::CallId;
 use crate::task::Ticket;
@@ -21,6 +21,15 @@ pub enum Effect {
         id: CallId,
         /// Whom the machine means.
         target: Target,
+    },
+    /// Read a secret for a machine that has a right to it; the answer is its value.
+    Secret {
+        /// Under which number to give the answer.
+        id: CallId,
+        /// Whose secret it is.
+        tenant: VerifyingKey,
+        /// Which.
+        name: Name,
     },
     /// Find the public keys of the machines known on other devices; the answer is the keys one
     /// after the other, 32 bytes each.

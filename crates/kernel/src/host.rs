@@ -13,7 +13,7 @@ use tenure_wire::host_call::{
 use tenure_wire::limits::{
     FUNCTION_BYTES_MAX, LOG_BYTES_MAX, PARAMETER_BYTES_MAX, VALUE_BYTES_MAX,
 };
-use tenure_wire::{PublicKey, Target};
+use tenure_wire::{Name, PublicKey, Target};
 
 use crate::calls::{Completion, Request};
 use crate::cost;
@@ -214,6 +214,9 @@ impl<F: Flash> Kernel<F> {
             HostCall::peers { which, into } => self.host_peers(slot, instance, now, which, into),
             HostCall::resolve { target, into } => {
                 self.host_resolve(slot, instance, now, target, into)
+            }
+            HostCall::secret_read { name, into } => {
+                self.host_secret_read(slot, instance, now, name, into)
             }
         };
         match status {
@@ -433,6 +436,25 @@ impl<F: Flash> Kernel<F> {
         let deadline = self.deadline(now, 0);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Keys(id, into)))
+    }
+
+    fn host_secret_read(
+        &mut self,
+        slot: usize,
+        instance: &mut Program,
+        now: Instant,
+        name: GuestText,
+        into: GuestBuffer,
+    ) -> Status {
+        into.write(instance.memory_mut(), &[])?;
+        let name = text(instance, name)?.parse::<Name>().map_err(|_| HostError::Invalid)?;
+        self.ask(now, slot, |grants| grants.read_secret(name.as_str()))
+            .map_err(|_| HostError::NotGranted)?;
+        let request = Request::Secret { name };
+        self.check_room(slot, &request)?;
+        let deadline = self.deadline(now, 0);
+        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        Err(Stop::Wait(Wait::Secret(id, into)))
     }
 
     fn host_result_read(

@@ -11,6 +11,7 @@ use tenure_store::TreeId;
 use tenure_vm::{ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostError};
 use tenure_wire::{Grants, MachineId, PublicKey};
+use zeroize::Zeroizing;
 
 use crate::bucket::Meters;
 use crate::calls::CallId;
@@ -88,6 +89,8 @@ pub(crate) enum Wait {
     Call(CallId),
     /// Public keys, to be written to the machine's memory.
     Keys(CallId, GuestBuffer),
+    /// A secret, to be written to the machine's memory.
+    Secret(CallId, GuestBuffer),
     /// A time.
     Until(#[serde(with = "crate::moment")] Instant),
     /// An event, until that time.
@@ -101,7 +104,7 @@ pub(crate) struct Woken {
     /// What it returns, if it returns anything.
     pub(crate) status: Option<i32>,
     /// What it writes to the machine's memory, and where.
-    pub(crate) copy: Option<(GuestBuffer, Vec<u8>)>,
+    pub(crate) copy: Option<(GuestBuffer, Zeroizing<Vec<u8>>)>,
 }
 
 impl Woken {

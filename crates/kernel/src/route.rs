@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use tenure_hal::{Flash, Instant};
 use tenure_wire::Target;
 use tenure_wire::host_call::HostError;
+use zeroize::Zeroizing;
 
 use crate::calls::{CallId, Completion, Request};
 use crate::effect::{Effect, LogLevel, OutgoingCall};
@@ -67,6 +68,12 @@ impl<F: Flash> Kernel<F> {
                 Some(None) => self.complete(now, id, Err(HostError::NotFound)),
                 None => self.effects.push_back(Effect::Resolve { id, target }),
             },
+            Request::Secret { name } => {
+                if let Some(machine) = self.machine(caller) {
+                    let tenant = machine.record.tenant;
+                    self.effects.push_back(Effect::Secret { id, tenant, name });
+                }
+            }
             Request::Peers { others: true, .. } => self.effects.push_back(Effect::Peers { id }),
             Request::Peers { others: false, .. } => self.complete(now, id, Ok(Some(Vec::new()))),
             Request::Call { target, function, parameter } => {
@@ -165,7 +172,8 @@ impl<F: Flash> Kernel<F> {
         let Some(machine) = self.machine_mut(slot) else { return };
         let into = match machine.wait {
             Some(Wait::Call(waited)) if waited == id => None,
-            Some(Wait::Keys(waited, into)) if waited == id => Some(into),
+            Some(Wait::Keys(waited, into)) if waited == id => Some((into, KEY_BYTES)),
+            Some(Wait::Secret(waited, into)) if waited == id => Some((into, 1)),
             _ => return,
         };
         let woken = match (result, into) {
@@ -176,10 +184,10 @@ impl<F: Flash> Kernel<F> {
                 machine.call_result = value;
                 Woken::with_status(machine.call_result.len() as i32)
             }
-            (Ok(Some(mut keys)), Some(into)) => {
-                let status = keys.len() as i32;
-                keys.truncate(into.capacity() / KEY_BYTES * KEY_BYTES);
-                Woken { status: Some(status), copy: Some((into, keys)) }
+            (Ok(Some(bytes)), Some((into, unit))) => {
+                let (status, mut bytes) = (bytes.len() as i32, Zeroizing::new(bytes));
+                bytes.truncate(into.capacity() / unit * unit);
+                Woken { status: Some(status), copy: Some((into, bytes)) }
             }
         };
         machine.wake(woken);

@@ -402,7 +402,7 @@ impl<F: Flash> Kernel<F> {
                     machine.wait = Some(wait);
                     machine.step(Event::Blocked);
                 }
-                if let Wait::Call(id) | Wait::Keys(id, _) = wait {
+                if let Wait::Call(id) | Wait::Keys(id, _) | Wait::Secret(id, _) = wait {
                     self.dispatch(now, id);
                 }
             }

@@ -33,6 +33,14 @@ impl<F: Flash> Node<F> {
         name: &str,
         parameter: &[u8],
     ) -> Vec<u8> {
+        match name {
+            function::RECORD => return encode(Ok(self.signed_record(moment))),
+            function::SECRET_CHANGE => {
+                return encode(self.change_secret(moment.entropy, parameter));
+            }
+            function::SECRET_LIST => return encode(self.list_secrets(caller, parameter)),
+            _ => {}
+        }
         if *caller != self.config.owner.machine {
             return encode::<()>(Err(ControlError::NotOwner));
         }
@@ -154,8 +162,10 @@ impl<F: Flash> Node<F> {
 
     fn remove(&mut self, moment: &mut Moment<'_>, remove: &Remove) -> Answer<()> {
         let found = self.kernel.machines().find(|info| info.record.name == remove.machine);
-        let id = found.ok_or_else(|| ControlError::NoSuchMachine(remove.machine.clone()))?.id;
+        let found = found.ok_or_else(|| ControlError::NoSuchMachine(remove.machine.clone()))?;
+        let (id, tenant) = (found.id, found.record.tenant);
         self.kernel.remove(moment.now, &remove.machine).map_err(install::not_installed)?;
+        self.forget_secrets_of(&tenant);
         self.endpoint.remove_machine(moment.now, &id);
         self.register_soon(moment.now);
         Ok(())

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use tenure_crypto::{Seed, SigningKey, StaticSecret, machine_id};
+use tenure_crypto::{AeadKey, Seed, SigningKey, StaticSecret, machine_id};
 use tenure_hal::{Entropy, Flash};
 use tenure_store::{Store, TreeId, ValueKind};
 use tenure_wire::directory::Enrolment;
@@ -86,6 +86,11 @@ impl Identity {
     /// The keys that seal what this device keeps, as of this boot.
     pub(crate) fn sealing_keys(&self) -> Keys {
         Keys::new(self.seed.clone(), self.boots)
+    }
+
+    /// The key that seals one version of a tenant's secret.
+    pub(crate) fn secret_key(&self, tenant: &VerifyingKey, version: u64) -> AeadKey {
+        self.seed.secret_key(tenant, version)
     }
 
     pub(crate) fn device_secret(&self) -> StaticSecret {

@@ -27,6 +27,7 @@ mod outbound;
 mod peers;
 mod peripherals;
 mod sealing;
+mod secrets;
 
 pub use config::{Config, Hub, Owner};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};

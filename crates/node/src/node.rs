@@ -304,6 +304,9 @@ impl<F: Flash> Node<F> {
             match effect {
                 Effect::Call(call) => self.route(moment, call),
                 Effect::Resolve { id, target } => self.resolve(moment, id, target),
+                Effect::Secret { id, tenant, name } => {
+                    self.read_secret(moment, id, &tenant, &name);
+                }
                 Effect::Peers { id } => self.list_peers(moment, id),
                 Effect::Reply { ticket, result } => {
                     if let Some(Served { handle, .. }) = self.served.remove(&ticket) {

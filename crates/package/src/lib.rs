@@ -1,4 +1,5 @@
-//! Signed packages, from which machines are made, and the owner's signed placements.
+//! Signed packages, from which machines are made, the owner's signed placements, and tenants' secrets
+//! on their way to a device.
 //!
 //! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
 //! the owner's on the [`Placement`] says where, under which name and with what budget.
@@ -17,6 +18,8 @@ mod layout;
 mod manifest;
 mod package;
 mod placement;
+mod secret;
+mod signed;
 mod tree;
 mod version;
 
@@ -25,5 +28,6 @@ pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYT
 pub use manifest::{CodeKind, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
+pub use secret::{SecretChange, SecretError, SecretQuery};
 pub use tree::{Entry, Tree, TreeError, ValueKind};
 pub use version::{Version, VersionError};

@@ -1,26 +1,22 @@
 //! The owner's word on where a package runs, as what, and with how much.
-//!
-//! | offset | bytes | what |
-//! |---|---|---|
-//! | 0 | 8 | magic, whose last byte is the version of the format |
-//! | 8 | 32 | the owner's Ed25519 key |
-//! | 40 | `n` | the placement (postcard) |
-//! | 40 + n | 64 | the owner's signature of all that stands before it |
 
 use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
-use tenure_crypto::{Context, SigningKey, verify};
-use tenure_wire::{Budget, Capabilities, Digest, Name, Share, Signature, VerifyingKey};
+use tenure_crypto::{Context, SigningKey};
+use tenure_wire::{Budget, Capabilities, Digest, Name, Share, VerifyingKey};
 
-const MAGIC: [u8; 8] = *b"tenurpl\x02";
-const CONTEXT: Context = Context::new("placement");
-const BODY_AT: usize = MAGIC.len() + 32;
-const SIGNATURE_BYTES: usize = 64;
+use crate::signed::{Kind, SignedError};
 
 /// The longest placement, in bytes: one that grants as much as can be asked for.
 pub const PLACEMENT_BYTES_MAX: usize = 16 * 1024;
+
+const KIND: Kind = Kind {
+    magic: *b"tenurpl\x02",
+    context: Context::new("placement"),
+    bytes_max: PLACEMENT_BYTES_MAX,
+};
 
 /// A machine to be: which package, on which device, under which name, with what rights.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,14 +45,7 @@ impl Placement {
     /// [`PlacementError::Form`] if its grants or its share are not well formed.
     pub fn sign(&self, key: &SigningKey) -> Result<Vec<u8>, PlacementError> {
         self.check()?;
-        let body = postcard::to_allocvec(self).map_err(|_| PlacementError::Form)?;
-        let mut bytes = Vec::with_capacity(BODY_AT + body.len() + SIGNATURE_BYTES);
-        bytes.extend(MAGIC);
-        bytes.extend(key.verifying_key().0);
-        bytes.extend(body);
-        let signature = key.sign(CONTEXT, &bytes);
-        bytes.extend(signature.to_bytes());
-        Ok(bytes)
+        KIND.sign(self, key).map_err(|_| PlacementError::Form)
     }
 
     /// The placement in `bytes`, once it is sure that `owner` signed it.
@@ -64,21 +53,11 @@ impl Placement {
     /// # Errors
     /// See [`PlacementError`].
     pub fn verify(bytes: &[u8], owner: &VerifyingKey) -> Result<Self, PlacementError> {
-        if bytes.len() > PLACEMENT_BYTES_MAX || !bytes.starts_with(&MAGIC) {
-            return Err(PlacementError::NotAPlacement);
-        }
-        let (signed, signature) =
-            bytes.split_last_chunk::<SIGNATURE_BYTES>().ok_or(PlacementError::Truncated)?;
-        let (header, body) = signed.split_at_checked(BODY_AT).ok_or(PlacementError::Truncated)?;
-        if header[MAGIC.len()..] != owner.0 {
+        if KIND.signer(bytes)? != *owner {
             return Err(PlacementError::OtherOwner);
         }
-        verify(owner, CONTEXT, signed, &Signature::from_bytes(signature))
-            .map_err(|_| PlacementError::Signature)?;
-        match postcard::take_from_bytes::<Self>(body) {
-            Ok((placement, [])) => placement.check().map(|()| placement),
-            _ => Err(PlacementError::Form),
-        }
+        let (placement, _): (Self, _) = KIND.verify(bytes)?;
+        placement.check().map(|()| placement)
     }
 
     fn check(&self) -> Result<(), PlacementError> {
@@ -100,6 +79,17 @@ pub enum PlacementError {
     Signature,
     /// What the owner signed can't be read: the tool that made it is to blame.
     Form,
+}
+
+impl From<SignedError> for PlacementError {
+    fn from(error: SignedError) -> Self {
+        match error {
+            SignedError::Kind => Self::NotAPlacement,
+            SignedError::Truncated => Self::Truncated,
+            SignedError::Signature => Self::Signature,
+            SignedError::Form => Self::Form,
+        }
+    }
 }
 
 impl fmt::Display for PlacementError {

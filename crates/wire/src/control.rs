@@ -1,7 +1,7 @@
 //! What an owner says to a device: the functions of the device's own machine.
 //!
 //! Parameters and results are in postcard's encoding; a failure is a [`ControlError`]. Only the
-//! owner's key may call them.
+//! owner's key may call them, but for those that say otherwise.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -31,6 +31,14 @@ pub mod function {
     pub const REMOVE: &str = "remove";
     /// Takes a [`super::GrantQuery`], gives a [`super::GrantReport`].
     pub const GRANTS: &str = "grants";
+    /// Takes nothing, gives the device's [`SignedRecord`](crate::directory::SignedRecord), if it is
+    /// enrolled. Anybody may call it.
+    pub const RECORD: &str = "record";
+    /// Takes a tenant's signed change of a secret, gives nothing. Anybody may call it: the
+    /// signature counts.
+    pub const SECRET_CHANGE: &str = "secret_change";
+    /// Takes a tenant's signed query, gives a list of [`super::SecretStatus`]. Anybody may call it.
+    pub const SECRET_LIST: &str = "secret_list";
     /// Takes a [`super::TreeQuery`], gives a [`super::TreeNode`].
     pub const TREE: &str = "tree";
     /// Takes a [`super::LogQuery`], gives a [`super::LogPage`].
@@ -194,6 +202,15 @@ pub struct GrantReport {
     pub uses: Vec<GrantUse>,
     /// How often it tried, or others tried with it, what isn't granted.
     pub denied: u64,
+}
+
+/// A secret that a device holds.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretStatus {
+    /// Its name.
+    pub name: Name,
+    /// The number of the change that set it.
+    pub version: u64,
 }
 
 /// Asks for a place in a machine's tree.

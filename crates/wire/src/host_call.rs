@@ -191,6 +191,11 @@ host_calls! {
 
     /// How many events the subscription to `topic` has dropped in all.
     37 => topic_dropped(topic: Text) -> Status;
+
+    /// Copies the secret `name` of this machine's tenant to `into`, as much as fits, and returns its
+    /// whole length; `NotFound` if the tenant has set none of that name here, `NotGranted` without
+    /// a right to it. What is read is as it was set last.
+    40 => secret_read(name: Text, into: Buffer) -> Status;
 }
 
 #[cfg(test)]

@@ -16,6 +16,8 @@ pub const TOPIC_BYTES_MAX: usize = 64;
 pub const EVENT_BYTES_MAX: usize = 2 * 1024;
 /// The longest message of one log entry, in bytes; what is longer is cut.
 pub const LOG_BYTES_MAX: usize = 256;
+/// The longest secret, in bytes.
+pub const SECRET_BYTES_MAX: usize = 1024;
 /// The most machines that one device announces.
 pub const MACHINES_MAX: usize = 32;
 

@@ -89,6 +89,12 @@ int tenure_tree_delete(const char *path);
  * another up to length; NULL if there are none or no memory. */
 char *tenure_tree_list(const char *path, size_t *length);
 
+/* ---- secrets that the tenant keeps on the device ---- */
+
+/* The secret of that name, or NULL if there is none, no right to it or no memory for it. Read it
+ * where it is used: it may change while the machine runs. */
+char *tenure_secret(const char *name, size_t *length);
+
 /* ---- calling other machines ----
  *
  * A target is "" (this machine), "name" (a machine on this device), "name@device", "#id" or

@@ -210,6 +210,12 @@ int32_t tenure_host_event_dropped(void);
 TENURE_IMPORT("topic_dropped")
 int32_t tenure_host_topic_dropped(const char *topic, uint32_t topic_length);
 
+/* Copies the secret `name` of this machine's tenant to `into`, as much as fits, and returns its
+ * whole length; `NotFound` if the tenant has set none of that name here, `NotGranted` without
+ * a right to it. What is read is as it was set last. */
+TENURE_IMPORT("secret_read")
+int32_t tenure_host_secret_read(const char *name, uint32_t name_length, void *into, uint32_t into_capacity);
+
 #undef TENURE_IMPORT
 
 #ifdef __cplusplus

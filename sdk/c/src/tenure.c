@@ -108,6 +108,11 @@ char *tenure_tree_get(const char *path, size_t *length) {
     return finish(value, whole, length);
 }
 
+char *tenure_secret(const char *name, size_t *length) {
+    READ_WHOLE(tenure_host_secret_read(name, text_length(name), value, capacity))
+    return finish(value, whole, length);
+}
+
 int tenure_tree_delete(const char *path) {
     return tenure_host_tree_delete(path, text_length(path));
 }

@@ -276,6 +276,16 @@ mod machine {
 
         /// How many events the subscription to `topic` has dropped in all.
         pub fn topic_dropped(topic: *const u8, topic_length: usize) -> i32;
+
+        /// Copies the secret `name` of this machine's tenant to `into`, as much as fits, and returns its
+        /// whole length; `NotFound` if the tenant has set none of that name here, `NotGranted` without
+        /// a right to it. What is read is as it was set last.
+        pub fn secret_read(
+            name: *const u8,
+            name_length: usize,
+            into: *mut u8,
+            into_capacity: usize,
+        ) -> i32;
     }
 }
 
@@ -464,5 +474,14 @@ mod elsewhere {
 
     pub unsafe fn topic_dropped(topic: *const u8, topic_length: usize) -> i32 {
         panic!("`topic_dropped` is there only in a machine")
+    }
+
+    pub unsafe fn secret_read(
+        name: *const u8,
+        name_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        panic!("`secret_read` is there only in a machine")
     }
 }

@@ -39,6 +39,7 @@ mod key;
 mod log;
 mod machine;
 mod status;
+pub mod secret;
 pub mod tree;
 
 pub use calls::{Task, call, call_with_deadline, queue};

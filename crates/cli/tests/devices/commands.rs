@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 14] = [
+const COMMANDS: [&str; 15] = [
     "new",
     "build",
     "run",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 14] = [
     "log",
     "events",
     "key",
+    "secret",
     "completions",
 ];
 

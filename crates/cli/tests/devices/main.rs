@@ -13,5 +13,6 @@ mod kill;
 mod nat;
 mod packages;
 mod peers;
+mod secrets;
 mod skeleton;
 mod wire_tap;

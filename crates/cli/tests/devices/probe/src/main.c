@@ -62,8 +62,13 @@ TENURE_EXPORT(fill) {
         if (error < 0) {
             snprintf(text, sizeof text, "%d %s", count, tenure_error_text(error));
             tenure_reply_text(text);
-            return;
         }
+    }
+    /* What is left has no room for a large one, and none for a small one after this. */
+    for (int error = 0, small = 0; error == 0; small++) {
+        char text[64];
+        snprintf(text, sizeof text, "small.%d", small);
+        error = tenure_tree_set(text, text, 8);
     }
 }
 
@@ -71,4 +76,17 @@ TENURE_EXPORT(fill) {
 TENURE_EXPORT(drain) {
     int error = tenure_tree_delete("big");
     tenure_reply_text(error < 0 ? tenure_error_text(error) : "drained");
+}
+
+/* Replies with a secret of the tenant's, or with why it can't be read. */
+TENURE_EXPORT(secret) {
+    char *name = tenure_parameter(NULL);
+    size_t length = 0;
+    char *value = tenure_secret(name, &length);
+    if (value) {
+        tenure_reply(value, length);
+        return;
+    }
+    int error = tenure_host_secret_read(name, strlen(name), NULL, 0);
+    tenure_reply_text(tenure_error_text(error));
 }

@@ -1,0 +1,212 @@
+//! Tenants' secrets: taken from tenants, kept sealed, opened for the machines that may read them.
+//!
+//! Each value is sealed under a key that the device derives from its seed for that tenant and that
+//! version alone, in a tree that is sealed as a whole. The plaintext exists while a tenant's change is
+//! taken in and while a machine reads it, and is wiped right after.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use tenure_crypto::Nonce;
+use tenure_hal::{Entropy, Flash};
+use tenure_kernel::CallId;
+use tenure_package::{SecretChange, SecretError, SecretQuery};
+use tenure_store::{BatchError, Change, ReadError, ValueKind};
+use tenure_wire::control::{Answer, ControlError, SecretStatus};
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Name, PublicKey, VerifyingKey};
+use zeroize::Zeroizing;
+
+use crate::node::{Moment, Node};
+use crate::sealing::SEALED_TREE;
+
+/// The most secrets of one tenant on a device.
+const SECRETS_MAX: usize = 16;
+
+/// A secret as it is kept.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    version: u64,
+    nonce: [u8; 12],
+    /// The value with its tag.
+    sealed: Vec<u8>,
+}
+
+impl<F: Flash> Node<F> {
+    /// Takes a tenant's change of a secret.
+    pub(crate) fn change_secret(&mut self, entropy: &mut dyn Entropy, bytes: &[u8]) -> Answer<()> {
+        self.check_tenant(SecretChange::signer(bytes))?;
+        let (change, tenant) = SecretChange::verify(bytes).map_err(refused)?;
+        if change.device != self.identity.verifying_key() {
+            return Err(ControlError::Refused("the secret is for another device".to_string()));
+        }
+        let last = self.secrets_version(&tenant)?;
+        if last.is_some_and(|last| last >= change.version) {
+            return Err(ControlError::Refused(
+                "a newer change of a secret is in force".to_string(),
+            ));
+        }
+        let value = change.open(&tenant, &self.identity.device_secret()).map_err(refused)?;
+        let path = path_of(&tenant, &change.name);
+        let known = self.list_secrets_of(&tenant)?;
+        let is_known = known.iter().any(|secret| secret.name == change.name);
+        let kept = match value {
+            None if !is_known => {
+                return Err(ControlError::Refused(alloc::format!("no secret {}", change.name)));
+            }
+            Some(_) if !is_known && known.len() >= SECRETS_MAX => {
+                let message = alloc::format!("a tenant has at most {SECRETS_MAX} secrets here");
+                return Err(ControlError::Full(message));
+            }
+            None => None,
+            Some(value) => Some(self.seal_secret(entropy, &tenant, &change, value)?),
+        };
+        let version = change.version.to_le_bytes();
+        let parent = parent_of(&tenant);
+        let of_version = Change::Set {
+            tree: SEALED_TREE,
+            path: &parent,
+            kind: ValueKind::Bytes,
+            value: &version,
+        };
+        let of_value = match &kept {
+            Some(value) => {
+                Change::Set { tree: SEALED_TREE, path: &path, kind: ValueKind::Bytes, value }
+            }
+            None => Change::Delete { tree: SEALED_TREE, path: &path },
+        };
+        self.kernel.store().batch(&[of_version, of_value]).map_err(not_kept)
+    }
+
+    /// The tenant's secrets here, for whoever the tenant's signature lets ask.
+    pub(crate) fn list_secrets(
+        &mut self,
+        caller: &PublicKey,
+        bytes: &[u8],
+    ) -> Answer<Vec<SecretStatus>> {
+        self.check_tenant(SecretQuery::signer(bytes))?;
+        let (query, tenant) = SecretQuery::verify(bytes).map_err(refused)?;
+        if query.device != self.identity.verifying_key() || query.caller != *caller {
+            return Err(ControlError::Refused("the question is somebody else's".to_string()));
+        }
+        self.list_secrets_of(&tenant)
+    }
+
+    /// Gives a machine the secret that it asked for, and had a right to.
+    pub(crate) fn read_secret(
+        &mut self,
+        moment: &Moment<'_>,
+        id: CallId,
+        tenant: &VerifyingKey,
+        name: &Name,
+    ) {
+        let value = self.open_secret(tenant, name);
+        self.kernel.complete(
+            moment.now,
+            id,
+            value.map(|mut value| Some(core::mem::take(&mut *value))),
+        );
+    }
+
+    /// Deletes the secrets of a tenant who has no machine here any more. Their last number stays, so
+    /// that nothing old is taken for new if the tenant returns.
+    pub(crate) fn forget_secrets_of(&mut self, tenant: &VerifyingKey) {
+        if self.kernel.machines().any(|info| info.record.tenant == *tenant) {
+            return;
+        }
+        let Ok(Some(version)) = self.secrets_version(tenant) else { return };
+        let (path, version) = (parent_of(tenant), version.to_le_bytes());
+        let changes = [
+            Change::Delete { tree: SEALED_TREE, path: &path },
+            Change::Set { tree: SEALED_TREE, path: &path, kind: ValueKind::Bytes, value: &version },
+        ];
+        // What a store without room can't do now, the next removal does.
+        let _ = self.kernel.store().batch(&changes);
+    }
+
+    /// Refuses whom no machine here belongs to, before any signature is looked at.
+    fn check_tenant(&self, signer: Result<VerifyingKey, SecretError>) -> Answer<()> {
+        let tenant = signer.map_err(refused)?;
+        if self.kernel.machines().any(|info| info.record.tenant == tenant) {
+            return Ok(());
+        }
+        Err(ControlError::Refused("the tenant has no machine on this device".to_string()))
+    }
+
+    fn seal_secret(
+        &self,
+        entropy: &mut dyn Entropy,
+        tenant: &VerifyingKey,
+        change: &SecretChange,
+        mut value: Zeroizing<Vec<u8>>,
+    ) -> Answer<Vec<u8>> {
+        let mut nonce = [0; 12];
+        entropy.fill(&mut nonce).map_err(|error| ControlError::Device(error.to_string()))?;
+        let key = self.identity.secret_key(tenant, change.version);
+        let place = change.name.as_str().as_bytes();
+        let tag = key.seal(&Nonce::from_bytes(nonce), place, &mut value);
+        let sealed = [value.as_slice(), &tag].concat();
+        let kept = Kept { version: change.version, nonce, sealed };
+        postcard::to_allocvec(&kept).map_err(|error| ControlError::Device(error.to_string()))
+    }
+
+    fn open_secret(
+        &mut self,
+        tenant: &VerifyingKey,
+        name: &Name,
+    ) -> Result<Zeroizing<Vec<u8>>, HostError> {
+        let stored = self.kernel.store().get(SEALED_TREE, &path_of(tenant, name));
+        let stored = stored.map_err(|_| HostError::Device)?.ok_or(HostError::NotFound)?;
+        let kept: Kept = postcard::from_bytes(&stored.bytes).map_err(|_| HostError::Device)?;
+        let key = self.identity.secret_key(tenant, kept.version);
+        let mut value = Zeroizing::new(kept.sealed);
+        let nonce = Nonce::from_bytes(kept.nonce);
+        let opened = key.open(&nonce, name.as_str().as_bytes(), &mut value);
+        let length = opened.map_err(|_| HostError::Device)?.len();
+        value.truncate(length);
+        Ok(value)
+    }
+
+    fn list_secrets_of(&mut self, tenant: &VerifyingKey) -> Answer<Vec<SecretStatus>> {
+        let parent = parent_of(tenant);
+        let names = self.kernel.store().children(SEALED_TREE, &parent).map_err(not_read)?;
+        let mut secrets = Vec::new();
+        for name in names.iter().filter_map(|name| name.parse::<Name>().ok()) {
+            let stored = self.kernel.store().get(SEALED_TREE, &path_of(tenant, &name));
+            let Ok(Some(stored)) = stored else { continue };
+            let Ok(kept) = postcard::from_bytes::<Kept>(&stored.bytes) else { continue };
+            secrets.push(SecretStatus { name, version: kept.version });
+        }
+        Ok(secrets)
+    }
+
+    fn secrets_version(&mut self, tenant: &VerifyingKey) -> Answer<Option<u64>> {
+        let stored = self.kernel.store().get(SEALED_TREE, &parent_of(tenant)).map_err(not_read)?;
+        Ok(stored.and_then(|value| value.bytes.try_into().ok()).map(u64::from_le_bytes))
+    }
+}
+
+/// Where a tenant's secrets stand; the value there is the number of the last change.
+fn parent_of(tenant: &VerifyingKey) -> String {
+    alloc::format!("secrets.{tenant}")
+}
+
+fn path_of(tenant: &VerifyingKey, name: &Name) -> String {
+    alloc::format!("secrets.{tenant}.{name}")
+}
+
+fn refused(error: SecretError) -> ControlError {
+    ControlError::Refused(error.to_string())
+}
+
+fn not_read(error: ReadError) -> ControlError {
+    ControlError::Device(error.to_string())
+}
+
+fn not_kept(error: BatchError) -> ControlError {
+    match error {
+        BatchError::Full => ControlError::Full(error.to_string()),
+        error => ControlError::Device(error.to_string()),
+    }
+}
