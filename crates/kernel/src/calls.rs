@@ -57,7 +57,7 @@ impl Request {
     pub(crate) fn message_bytes(&self) -> usize {
         match self {
             Self::Call { function, .. } => function.len() + self.parameter_bytes(),
-            Self::Resolve { .. } | Self::Peers { .. } => 0,
+            Self::Resolve { .. } | Self::Secret { .. } | Self::Peers { .. } => 0,
         }
     }
 

@@ -451,7 +451,7 @@ impl<F: Flash> Kernel<F> {
         self.ask(now, slot, |grants| grants.read_secret(name.as_str()))
             .map_err(|_| HostError::NotGranted)?;
         let request = Request::Secret { name };
-        self.check_room(slot, &request)?;
+        self.admit_call(slot, now, &request)?;
         let deadline = self.deadline(now, 0);
         let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
         Err(Stop::Wait(Wait::Secret(id, into)))
