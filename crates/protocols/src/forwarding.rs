@@ -10,8 +10,8 @@
 //!               a way                         acknowledged
 //!  wants a way ───────► waits for ──────────────────────────────► done
 //!     ▲  │              acknowledgement ──┐ time is over:
-//!     │  │ no way            │      ▲     │ sent again
-//!     │  ▼                   │      └─────┘
+//!     │  │ no way within     │      ▲     │ sent again
+//!     │  ▼ 2 s               │      └─────┘
 //!     │ dropped              │ sent too often, or the link says that it wasn't delivered:
 //!     └──────────────────────┘ LinkFailing is told, and another way asked for, a few times
 //! ```
@@ -27,7 +27,9 @@ use tenure_mesh::{
     Reception, Serves, Undelivered,
 };
 
-use crate::interface::{DatagramArrived, LinkFailing, Port, Route, Routed, SendDatagram, Taken};
+use crate::interface::{
+    DatagramArrived, LinkFailing, Port, Route, RouteChanged, Routed, SendDatagram, Taken,
+};
 
 #[cfg(test)]
 mod tests;
@@ -43,15 +45,36 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 /// How many neighbours' times are remembered.
 const TIMES_MAX: usize = 32;
 
+/// Where there is no way, it is asked for again after this, or when the router has one.
+const ASK_AGAIN: Duration = Duration::from_millis(100);
+/// A link that repairs by itself has failed by then, or hasn't.
+const LINK_FAILS_WITHIN: Duration = Duration::from_millis(400);
+
+/// How a hop is repaired that lost a datagram.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Repair {
+    /// The next hop acknowledges; what it doesn't is sent again.
+    Acknowledged,
+    /// The link acknowledges and repeats by itself, as 802.11 does, and says when that was in vain
+    /// ([`Undelivered`]).
+    ByLink,
+    /// Not at all: a datagram is sent once.
+    Never,
+}
+
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// How a hop is repaired.
+    pub repair: Repair,
     /// How often a neighbour is sent a datagram that it doesn't acknowledge.
     pub sends_max: u8,
     /// How often another way is asked for.
     pub ways_max: u8,
-    /// How long a datagram waits for a way.
+    /// How long a datagram waits for the router's answer.
     pub patience: Duration,
+    /// How long it waits for a way if there is none.
+    pub stranded_max: Duration,
     /// The most datagrams that are under way here.
     pub datagrams_max: usize,
     /// The most bytes of theirs.
@@ -63,9 +86,11 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            repair: Repair::Acknowledged,
             sends_max: 7,
             ways_max: 4,
             patience: Duration::from_secs(10),
+            stranded_max: Duration::from_secs(2),
             datagrams_max: 32,
             bytes_max: 16 * 1024,
             remembered: 128,
@@ -142,11 +167,14 @@ struct Parcel {
     datagram: Datagram,
     body: Vec<u8>,
     ways: u8,
+    taken_at: Instant,
     state: State,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
+    /// There is no way; the router is asked again then.
+    Stranded { again: Instant },
     /// Waits for the router's answer, until then.
     WantsWay { until: Instant },
     /// Was sent to `to` so many times, last at `sent`.
@@ -166,7 +194,7 @@ tenure_mesh::protocol! {
     timers { Retry = 1 }
     serves { SendDatagram }
     asks { Route }
-    hears { Undelivered }
+    hears { Undelivered, RouteChanged }
     tells { DatagramArrived, LinkFailing }
 }
 
@@ -200,7 +228,8 @@ impl Forwarding {
     fn take_charge(&mut self, datagram: Datagram, body: &[u8], context: &mut Context<'_, Self>) {
         let until = context.now() + self.config.patience;
         let state = State::WantsWay { until };
-        self.under_way.push(Parcel { datagram, body: body.to_vec(), ways: 0, state });
+        let taken_at = context.now();
+        self.under_way.push(Parcel { datagram, body: body.to_vec(), ways: 0, taken_at, state });
         context.ask(&Route { destination: datagram.destination }, &[]);
         self.arm(context);
     }
@@ -216,7 +245,10 @@ impl Forwarding {
         };
         // The wait doubles (RFC 6298 §5.5), and is spread so that hidden nodes don't stay in step.
         let wait = (wait * (1 << (sends - 1).min(4))).min(WAIT_MAX);
-        let again = now + wait + context.random().below_span(wait / 4);
+        let again = match self.config.repair {
+            Repair::Acknowledged => now + wait + context.random().below_span(wait / 4),
+            Repair::ByLink | Repair::Never => now + LINK_FAILS_WITHIN,
+        };
         parcel.state = State::Sent { to, sends, sent: now, again };
         if sends == 1 {
             parcel.datagram.hop = self.hop;
@@ -226,6 +258,9 @@ impl Forwarding {
         let outgoing =
             Outgoing { to: Destination::One(to), body: &parcel.body, ..Outgoing::default() };
         context.transmit(&parcel.datagram, outgoing);
+        if self.config.repair == Repair::Never {
+            self.under_way.swap_remove(at);
+        }
     }
 
     /// Another way is asked for, or the datagram given up.
@@ -242,6 +277,25 @@ impl Forwarding {
             return;
         }
         parcel.state = State::WantsWay { until: context.now() + patience };
+        context.ask(&Route { destination: parcel.datagram.destination }, &[]);
+    }
+
+    /// There is no way: the datagram waits a little for one.
+    fn strand(&mut self, at: usize, context: &mut Context<'_, Self>) {
+        let (now, stranded_max) = (context.now(), self.config.stranded_max);
+        let parcel = &mut self.under_way[at];
+        if now.since(parcel.taken_at) < stranded_max {
+            parcel.state = State::Stranded { again: now + ASK_AGAIN };
+        } else {
+            self.counters.no_way += 1;
+            self.under_way.swap_remove(at);
+        }
+    }
+
+    fn ask_again(&mut self, at: usize, context: &mut Context<'_, Self>) {
+        let until = context.now() + self.config.patience;
+        let parcel = &mut self.under_way[at];
+        parcel.state = State::WantsWay { until };
         context.ask(&Route { destination: parcel.datagram.destination }, &[]);
     }
 
@@ -289,7 +343,7 @@ impl Forwarding {
     fn arm(&mut self, context: &mut Context<'_, Self>) {
         let due = |parcel: &Parcel| match parcel.state {
             State::WantsWay { until } => until,
-            State::Sent { again, .. } => again,
+            State::Stranded { again } | State::Sent { again, .. } => again,
         };
         let Some(first) = self.under_way.iter().map(due).min() else { return };
         if self.armed.is_none_or(|armed| first < armed) {
@@ -349,7 +403,7 @@ impl Awaits<Route> for Forwarding {
             }
             match next_hop {
                 Some(next) => self.send(at, next, context),
-                None => self.fail(at, context),
+                None => self.strand(at, context),
             }
         }
         self.arm(context);
@@ -373,7 +427,9 @@ impl Handles<Datagram> for Forwarding {
             self.counters.full += 1;
             return;
         }
-        context.send(reception.from, &Acknowledgement { hop });
+        if self.config.repair == Repair::Acknowledged {
+            context.send(reception.from, &Acknowledgement { hop });
+        }
         if self.is_copy(reception.from, name, ends_here) {
             return;
         }
@@ -412,10 +468,15 @@ impl Handles<Acknowledgement> for Forwarding {
 impl Expires<Retry> for Forwarding {
     fn expire(&mut self, _: Retry, context: &mut Context<'_, Self>) {
         self.armed = None;
-        let now = context.now();
+        let (now, is_by_link) = (context.now(), self.config.repair == Repair::ByLink);
         for at in (0..self.under_way.len()).rev() {
             match self.under_way[at].state {
                 State::WantsWay { until } if until <= now => self.fail(at, context),
+                State::Stranded { again } if again <= now => self.ask_again(at, context),
+                State::Sent { again, .. } if again <= now && is_by_link => {
+                    // The link would have said that it failed.
+                    self.under_way.swap_remove(at);
+                }
                 State::Sent { to, sends, again, .. } if again <= now => {
                     if sends < self.config.sends_max {
                         self.send(at, to, context);
@@ -446,5 +507,17 @@ impl Hears<Undelivered> for Forwarding {
             }
         }
         self.arm(context);
+    }
+}
+
+impl Hears<RouteChanged> for Forwarding {
+    fn hear(&mut self, changed: RouteChanged, _: &[u8], context: &mut Context<'_, Self>) {
+        for at in 0..self.under_way.len() {
+            let parcel = &self.under_way[at];
+            let is_stranded = matches!(parcel.state, State::Stranded { .. });
+            if is_stranded && parcel.datagram.destination == changed.destination {
+                self.ask_again(at, context);
+            }
+        }
     }
 }

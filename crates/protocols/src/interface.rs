@@ -290,3 +290,46 @@ pub struct PublishedReliably {
 impl Notification for PublishedReliably {
     const NUMBER: u16 = 0x0304;
 }
+
+/// What all nodes' values come to, as far as this node knows.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Summary {
+    /// How many nodes there are.
+    pub count: f64,
+    /// The sum of their values.
+    pub sum: f64,
+    /// The least value.
+    pub min: f64,
+    /// The greatest value.
+    pub max: f64,
+}
+
+impl Summary {
+    /// The mean value.
+    pub fn average(&self) -> f64 {
+        self.sum / self.count
+    }
+}
+
+/// What do all nodes' values come to? Every aggregation protocol answers it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summarise;
+
+impl Request for Summarise {
+    const NUMBER: u16 = 0x0501;
+    /// `None` while too little is known.
+    type Reply = Option<Summary>;
+}
+
+/// This node's own value is another one now.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Contribute {
+    /// The value. What isn't finite is refused.
+    pub value: f64,
+}
+
+impl Request for Contribute {
+    const NUMBER: u16 = 0x0502;
+    /// Whether it was taken.
+    type Reply = bool;
+}

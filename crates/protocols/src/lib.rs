@@ -13,16 +13,25 @@
 
 extern crate alloc;
 
+pub mod aodv;
+pub mod babel;
+pub mod batman;
 pub mod broadcast;
 pub mod counter_broadcast;
 pub mod discovery;
 pub mod distance_broadcast;
+pub mod extremes;
 pub mod flooding;
+pub mod flow_updating;
 pub mod forwarding;
 pub mod fragmentation;
+pub mod gap;
 pub mod gossip;
 pub mod interface;
+pub mod limosense;
+pub mod mass;
 pub mod network_key;
+pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;
 #[cfg(test)]

@@ -11,13 +11,16 @@
 //!   in the same moment is lost too.
 #![forbid(unsafe_code)]
 
+mod agenda;
 mod checker;
 mod flash;
 mod guests;
 mod line;
+pub mod mesh;
 mod network;
 mod panics;
 mod place;
+pub mod radio;
 mod random;
 mod scenario;
 mod trace;

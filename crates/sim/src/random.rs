@@ -42,6 +42,16 @@ impl Random {
         self.between(0..=999) < permille
     }
 
+    /// Whether something happens that happens `threshold` times in 2^32.
+    pub(crate) fn loses(&mut self, threshold: u32) -> bool {
+        threshold != 0 && ((self.number() >> 32) as u32) < threshold
+    }
+
+    /// A share from 0 up to, but not, 1.
+    pub(crate) fn share(&mut self) -> f64 {
+        (self.number() >> 11) as f64 / (1_u64 << 53) as f64
+    }
+
     /// A span in `range`, in milliseconds.
     pub(crate) fn millis(&mut self, range: RangeInclusive<u64>) -> Duration {
         Duration::from_micros(self.between(range.start() * 1000..=range.end() * 1000))

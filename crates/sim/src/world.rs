@@ -1,9 +1,8 @@
 //! The world: one clock, one network, and the places in it, event by event.
 
-use std::collections::BTreeMap;
-
 use tenure_wire::Address;
 
+use crate::agenda::Agenda;
 use crate::checker::{Checker, Invariant};
 use crate::network::Network;
 use crate::place::{HUB, Keys, Place, Polled, Shown};
@@ -43,9 +42,7 @@ pub(crate) struct World<'a> {
     scenario: Scenario,
     keys: Keys,
     now_us: u64,
-    /// By time, then in the order in which they were planned.
-    to_come: BTreeMap<(u64, u64), Occurrence>,
-    planned: u64,
+    to_come: Agenda<Occurrence>,
     places: Vec<Place>,
     network: Network,
     trouble: Random,
@@ -68,8 +65,7 @@ impl<'a> World<'a> {
         let mut world = Self {
             keys,
             now_us: 0,
-            to_come: BTreeMap::new(),
-            planned: 0,
+            to_come: Agenda::default(),
             places,
             network,
             trouble: random.branch(),
@@ -86,7 +82,7 @@ impl<'a> World<'a> {
     /// Runs to the end, or until an invariant doesn't hold.
     pub(crate) fn run(&mut self) {
         let end_us = self.scenario.end().as_micros() as u64;
-        while let Some(((at_us, _), occurrence)) = self.to_come.pop_first() {
+        while let Some((at_us, occurrence)) = self.to_come.next() {
             if at_us > end_us || self.checker.violation().is_some() {
                 break;
             }
@@ -112,8 +108,7 @@ impl<'a> World<'a> {
     }
 
     fn plan(&mut self, at_us: u64, occurrence: Occurrence) {
-        self.planned += 1;
-        self.to_come.insert((at_us, self.planned), occurrence);
+        self.to_come.plan(at_us, occurrence);
     }
 
     fn occur(&mut self, occurrence: Occurrence) {

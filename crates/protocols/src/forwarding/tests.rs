@@ -89,7 +89,10 @@ fn a_link_that_reports_failure_is_believed_sooner() {
 fn without_a_way_a_datagram_is_dropped_and_counted() {
     let mut network = line(2, 0);
     send(&mut network, 0, 7, b"nowhere");
-    network.run(Duration::from_millis(1));
+    network.run(Duration::from_secs(1));
+    let forwarding = network.stacks[0].protocol::<Forwarding>().unwrap();
+    assert_eq!((forwarding.counters.no_way, forwarding.under_way.len()), (0, 1));
+    network.run(Duration::from_millis(1_200));
     let forwarding = network.stacks[0].protocol::<Forwarding>().unwrap();
     assert_eq!((forwarding.counters.no_way, forwarding.under_way.len()), (1, 0));
 }
@@ -135,4 +138,35 @@ fn a_restarted_sender_is_heard_though_its_numbers_begin_anew() {
         network.restart(0, set_up);
     }
     assert_eq!(arrivals(&mut network, 1).len(), 3);
+}
+
+#[test]
+fn a_way_that_comes_late_is_taken() {
+    let mut network = line(3, 0);
+    network.stacks[0].start(network.now, FixedRouter { ways: [].into(), failing: Vec::new() });
+    send(&mut network, 0, 2, b"late");
+    network.run(Duration::from_millis(500));
+    network.stacks[0]
+        .act::<FixedRouter, _>(network.now, |router, _| router.ways.insert(id(2), id(1)));
+    network.run(Duration::from_millis(200));
+    assert_eq!(arrivals(&mut network, 2).len(), 1);
+}
+
+#[test]
+fn a_link_that_repairs_needs_no_acknowledgement_and_one_that_does_not_loses() {
+    for (repair, expected) in [(Repair::ByLink, 180..201), (Repair::Never, 40..95)] {
+        let set_up = |stack: &mut Stack, index: usize| {
+            stack.start(Instant::BOOT, Forwarding::new(Config { repair, ..Config::default() }));
+            stack.start(Instant::BOOT, line_router(index, 6));
+            stack.subscribe::<DatagramArrived>();
+        };
+        let mut network = Network::new(6, set_up).line(200);
+        network.reports = true;
+        for _ in 0..200 {
+            send(&mut network, 0, 5, b"once");
+            network.run(Duration::from_millis(500));
+        }
+        let arrived = arrivals(&mut network, 5).len();
+        assert!(expected.contains(&arrived), "{repair:?}: {arrived} of 200 arrived");
+    }
 }

@@ -1,0 +1,736 @@
+//! Routing by distance vectors that never form a loop: the Babel family (RFC 8966).
+//!
+//! ```text
+//!                 first hello                hello that lists this node
+//!   neighbour:  ───────────────▶ heard ──────────────────────────────▶ usable
+//!                                  ▲     hellos missed, or a packet not taken and  │
+//!                                  │     no sign of life within 240 ms             │
+//!                                  └────────────────────────────────────────────────┘
+//!                                  │ yet more hellos missed: forgotten
+//!
+//!                 an offer may be used            the last one that may is lost
+//!   destination: ───────────────▶ reachable ────────────────────────────▶ lost ──┐
+//!                                     ▲                                          │ retract, ask for
+//!                                     └──────────────────────────────────────────┘ a newer seqno
+//!                                           an offer with a newer seqno
+//! ```
+//!
+//! From the RFC come the feasibility condition (§3.5.1), sequence numbers and requests for newer ones
+//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A). Three things differ, and
+//! make it no speaker of Babel's own packets:
+//! - **Tables are kept equal by version.** A node numbers the lines that it tells; a hello says the
+//!   latest number, and a neighbour that misses some asks for them. So nothing is repeated in case it
+//!   was lost, where Babel sends its whole table every few seconds (§3.7.1), and what was lost is
+//!   there a moment later instead of at the next full update.
+//! - **A sequence number begins with the boot** of its destination, and a neighbour is used only once
+//!   it has seen this node's present boot: a node that lost its feasibility distances in a reboot
+//!   can't close a loop (compare §3.5.1's stable storage).
+//! - **Hellos come in quick succession** after boot, then at their steady pace.
+//!
+//! Because its hellos find neighbours, it also tells the rest of the node what it finds ([`LinkUp`] and
+//! so on); discovery needn't run beside it.
+//!
+//! Invariant: next hops never form a loop, whatever is lost; [`table`] says why.
+
+mod link;
+pub mod table;
+#[cfg(test)]
+mod tests;
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
+use tenure_mesh::{
+    self as mesh, Context, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Question,
+    Reception, Serves,
+};
+
+use crate::interface::{LinkChanged, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed};
+use link::Link;
+use table::{Entry, News, Seqno, Table};
+
+/// The metric of what can't be reached.
+pub const INFINITE: u16 = u16::MAX;
+
+/// Hellos after boot: the pause grows by two fifths from the first until it is the steady one.
+const FIRST_PAUSE: Duration = Duration::from_millis(150);
+/// Everybody boots at once after a power cut; the first words are spread over this.
+const FIRST_WITHIN: Duration = Duration::from_millis(40);
+/// An extra hello, for somebody new, comes within this, and not sooner than that after the last.
+const GREET_WITHIN: Duration = Duration::from_millis(25);
+const GREET_PAUSE: Duration = Duration::from_millis(80);
+/// Every so many hellos say whom this node hears; all do while neighbours are new.
+const LIST_EVERY: u16 = 4;
+const YOUNG_HELLOS: u16 = 16;
+/// A destination's request is passed on once in this time.
+const PASS_ON_PAUSE: Duration = Duration::from_millis(100);
+/// How often a newer sequence number is asked for, and how long after the first time again.
+const WANT_TRIES: u8 = 8;
+const WANT_PAUSE: Duration = Duration::from_millis(80);
+/// How long a better way, where there is a way, is not asked for again.
+const IMPROVE_PAUSE: Duration = Duration::from_secs(30);
+/// How far a request goes.
+const HOPS_MAX: u8 = 255;
+/// How long lines may be missing before they are asked for; then, how long until again.
+const MISSING_PAUSE: Duration = Duration::from_millis(60);
+/// How long a neighbour has for a sign of life.
+const DOUBT_PAUSE: Duration = Duration::from_millis(60);
+/// Frames of lines sent one after the other; more wait a moment.
+const UPDATES_AT_ONCE: usize = 4;
+/// If so many neighbours miss lines, they are told to everybody.
+const ASKERS_FOR_ALL: usize = 3;
+/// The longest encoding of a line.
+const ENTRY_BYTES_MAX: usize = NodeId::BYTES + 5 + 5 + 3;
+/// What a hello says of one neighbour.
+const HEARD_BYTES: usize = NodeId::BYTES + 2;
+
+/// How a node takes part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// The time between hellos when all is calm.
+    pub hello_interval: Duration,
+    /// The most neighbours; others aren't heard.
+    pub neighbours_max: usize,
+    /// The most destinations; others can't be reached.
+    pub destinations_max: usize,
+    /// Whether others are told how to reach this node.
+    pub is_destination: bool,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            hello_interval: Duration::from_secs(2),
+            neighbours_max: 48,
+            destinations_max: 1024,
+            is_destination: true,
+        }
+    }
+}
+
+/// I am here (§4.6.5), and hear these (§4.6.6): for each, six bytes of its id, one of its boot, and
+/// the share of its hellos that I hear, of 255.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Hello {
+    boot: u32,
+    sequence: u16,
+    /// Until the next one, in milliseconds.
+    interval_ms: u16,
+    /// The latest version of my table.
+    version: u32,
+    lists: bool,
+}
+
+/// What my table says new from version `after` to version `to` (§4.6.9).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Update {
+    boot: u32,
+    after: u32,
+    to: u32,
+}
+
+/// Tell me what your table says new after this version (§4.6.10).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Missing {
+    after: u32,
+}
+
+/// I need a way to `destination` by a sequence number as new as that (§4.6.11).
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Want {
+    destination: NodeId,
+    seqno: Seqno,
+    hops: u8,
+}
+
+/// Time for a hello.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Beat;
+
+/// Time to tell what is new.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Flush;
+
+/// Time to ask again for what is missing.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Chase;
+
+/// The protocol.
+#[derive(Debug)]
+pub struct Babel {
+    config: Config,
+    boot: u32,
+    table: Table,
+    /// By id.
+    links: Vec<(NodeId, Link)>,
+    sequence: u16,
+    pause: Duration,
+    greeted_at: Option<Instant>,
+    beat_at: Instant,
+    /// Someone's view of the links has changed: say whom I hear.
+    lists_next: bool,
+    /// Up to where lines were broadcast.
+    flushed: u32,
+    flush_at: Option<Instant>,
+    /// Who asked for lines after which version.
+    askers: Vec<(NodeId, u32)>,
+    chase_at: Option<Instant>,
+    wants: Vec<Wanted>,
+}
+
+/// A sequence number that is waited for.
+#[derive(Clone, Copy, Debug)]
+struct Wanted {
+    destination: NodeId,
+    seqno: Seqno,
+    /// Asked for by this node, and not just passed on.
+    is_own: bool,
+    tries: u8,
+    at: Instant,
+}
+
+tenure_mesh::protocol! {
+    Babel = 0x20, "babel";
+    messages { Hello = 1, Update = 2, Missing = 3, Want = 4 }
+    timers { Beat = 1, Flush = 2, Chase = 3 }
+    serves { Route }
+    hears { LinkFailing }
+    tells { RouteChanged, LinkUp, LinkChanged, LinkDown }
+}
+
+impl Babel {
+    /// The router of `node` in the life of number `boot`, which is higher than that of any life
+    /// before.
+    pub fn new(node: NodeId, boot: u32, config: Config) -> Self {
+        Self {
+            config,
+            boot,
+            table: Table::new(node, boot, config.is_destination, config.destinations_max),
+            links: Vec::new(),
+            sequence: 0,
+            pause: FIRST_PAUSE,
+            greeted_at: None,
+            beat_at: Instant::BOOT,
+            lists_next: true,
+            flushed: 0,
+            flush_at: None,
+            askers: Vec::new(),
+            chase_at: None,
+            wants: Vec::new(),
+        }
+    }
+
+    /// Its routes.
+    pub fn table(&self) -> &Table {
+        &self.table
+    }
+
+    /// The neighbours that can be used, and what their links cost.
+    pub fn neighbours(&self) -> impl Iterator<Item = (NodeId, u16)> + '_ {
+        let usable = self.links.iter().filter(|(_, link)| link.cost < INFINITE);
+        usable.map(|(neighbour, link)| (*neighbour, link.cost))
+    }
+
+    fn link(&mut self, neighbour: NodeId) -> Option<&mut Link> {
+        let at = self.links.binary_search_by_key(&neighbour, |(known, _)| *known).ok()?;
+        Some(&mut self.links[at].1)
+    }
+}
+
+impl Protocol for Babel {
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        let first = context.random().below_span(FIRST_WITHIN);
+        self.beat_in(first, context);
+    }
+}
+
+/// Hellos, and what links are worth.
+impl Babel {
+    fn beat_in(&mut self, after: Duration, context: &mut Context<'_, Self>) {
+        self.beat_at = context.now() + after;
+        context.after(after, &Beat);
+    }
+
+    /// Lets a hello come soon, for a neighbour that needs it.
+    fn greet(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let ready_at = self.greeted_at.map_or(now, |at| (at + GREET_PAUSE).max(now));
+        let at = ready_at + context.random().below_span(GREET_WITHIN);
+        self.lists_next = true;
+        if at < self.beat_at {
+            self.beat_in(at.since(now), context);
+        }
+    }
+
+    fn say_hello(&mut self, context: &mut Context<'_, Self>) {
+        let pause = context.random().around(self.pause);
+        self.pause = (self.pause * 7 / 5).min(self.config.hello_interval);
+        self.greeted_at = Some(context.now());
+        self.beat_in(pause, context);
+        let is_young = self.sequence < YOUNG_HELLOS;
+        let is_unheard = self.links.iter().any(|(_, link)| link.cost == INFINITE);
+        let is_due = self.sequence.is_multiple_of(LIST_EVERY);
+        let lists = self.lists_next || is_young || is_unheard || is_due;
+        self.lists_next = false;
+        let mut body = Vec::new();
+        if lists {
+            let room = context.payload_bytes_max().saturating_sub(32) / HEARD_BYTES;
+            for (neighbour, link) in self.links.iter().take(room) {
+                body.extend_from_slice(&neighbour.to_bytes());
+                body.extend_from_slice(&[link.boot as u8, link.heard_here()]);
+            }
+        }
+        let hello = Hello {
+            boot: self.boot,
+            sequence: self.sequence,
+            interval_ms: (pause.as_millis() as u16).max(1),
+            version: self.table.version(),
+            lists,
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        context.transmit(&hello, Outgoing { body: &body, ..Outgoing::default() });
+    }
+
+    /// Counts hellos that didn't come, and drops who is gone.
+    fn expire_links(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let mut at = 0;
+        while at < self.links.len() {
+            let (neighbour, link) = &mut self.links[at];
+            let neighbour = *neighbour;
+            link.expire(now);
+            if link.is_gone() {
+                self.links.remove(at);
+                let affected = self.table.forget(neighbour);
+                self.select(&affected, context);
+                continue;
+            }
+            self.renew_cost(neighbour, context);
+            at += 1;
+        }
+    }
+
+    fn renew_cost(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        let Some(link) = self.link(neighbour) else { return };
+        let was_up = link.cost < INFINITE;
+        if link.renew_cost() {
+            let (cost, quality) = (link.cost, link.quality());
+            match (was_up, cost < INFINITE) {
+                (false, _) => context.tell(&LinkUp { neighbour, quality }, &[]),
+                (true, true) => context.tell(&LinkChanged { neighbour, quality }, &[]),
+                (true, false) => context.tell(&LinkDown { neighbour }, &[]),
+            }
+            let affected = self.table.set_cost(neighbour, cost);
+            self.select(&affected, context);
+        }
+    }
+
+    /// The link to a neighbour, which may be new or have begun a new life.
+    fn meet(
+        &mut self,
+        from: NodeId,
+        hello: &Hello,
+        context: &mut Context<'_, Self>,
+    ) -> Option<usize> {
+        let fresh = Link::new(hello.boot, hello.sequence);
+        match self.links.binary_search_by_key(&from, |(known, _)| *known) {
+            Ok(at) if self.links[at].1.boot == hello.boot => Some(at),
+            // What is left of an earlier life says nothing of this one.
+            Ok(at) if self.links[at].1.boot > hello.boot => None,
+            Ok(at) => {
+                let earlier = core::mem::replace(&mut self.links[at].1, fresh);
+                if earlier.cost < INFINITE {
+                    context.tell(&LinkDown { neighbour: from }, &[]);
+                }
+                let affected = self.table.forget(from);
+                self.select(&affected, context);
+                self.greet(context);
+                Some(at)
+            }
+            Err(_) if self.links.len() >= self.config.neighbours_max => None,
+            Err(at) => {
+                self.links.insert(at, (from, fresh));
+                self.greet(context);
+                Some(at)
+            }
+        }
+    }
+
+    /// Asks for the lines of a neighbour's table that are missing here, in a moment.
+    fn chase(&mut self, context: &mut Context<'_, Self>) {
+        let after = context.random().around(MISSING_PAUSE);
+        self.chase_in(after, context);
+    }
+
+    fn chase_in(&mut self, after: Duration, context: &mut Context<'_, Self>) {
+        let at = context.now() + after;
+        if self.chase_at.is_none_or(|planned| at < planned) {
+            self.chase_at = Some(at);
+            context.after(after, &Chase);
+        }
+    }
+}
+
+impl Expires<Beat> for Babel {
+    fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
+        self.expire_links(context);
+        self.say_hello(context);
+    }
+}
+
+impl Handles<Hello> for Babel {
+    fn handle(&mut self, hello: Hello, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        let Some(at) = self.meet(reception.from, &hello, context) else { return };
+        let link = &mut self.links[at].1;
+        let interval = Duration::from_millis(hello.interval_ms.into());
+        link.hello(hello.sequence, interval, context.now());
+        link.version = link.version.max(hello.version);
+        if hello.lists {
+            let own = context.node().to_bytes();
+            let (heard, _) = reception.body.as_chunks::<HEARD_BYTES>();
+            let share = heard.iter().find_map(|[id @ .., boot, share]| {
+                (*id == own && *boot == self.boot as u8).then_some(*share)
+            });
+            self.links[at].1.heard_there(share.unwrap_or(0));
+            if share.is_none() {
+                self.greet(context);
+            }
+        }
+        self.renew_cost(reception.from, context);
+        let Some(link) = self.link(reception.from) else { return };
+        if link.cost < INFINITE && link.known < link.version {
+            self.chase(context);
+        }
+    }
+}
+
+/// What routes are told, and learnt.
+impl Babel {
+    /// Selects anew, and says what came of it.
+    fn select(&mut self, destinations: &[NodeId], context: &mut Context<'_, Self>) {
+        let mut urgency = News::None;
+        for destination in destinations {
+            urgency = urgency.max(self.select_one(*destination, context));
+        }
+        self.flush(urgency, context);
+    }
+
+    fn select_one(&mut self, to: NodeId, context: &mut Context<'_, Self>) -> News {
+        let selection = self.table.select(to);
+        let route = self.table.route(to);
+        if selection.is_changed {
+            let next_hop = route.map(|(neighbour, _)| neighbour);
+            context.tell(&RouteChanged { destination: to, next_hop }, &[]);
+        }
+        let mut news = selection.news;
+        if let Some((_, distance)) = route {
+            let waits =
+                |wanted: &Wanted| wanted.destination == to && distance.seqno >= wanted.seqno;
+            let is_awaited = self.wants.iter().any(waits);
+            self.wants.retain(|wanted| !waits(wanted));
+            if is_awaited {
+                news = News::AtOnce;
+            }
+        }
+        if news > News::None {
+            self.table.tell(to, context.now());
+        }
+        if let Some(seqno) = selection.wanted {
+            self.want(to, seqno, route.is_none(), context);
+        }
+        news
+    }
+
+    /// Lets what was told be sent, the sooner the more urgent.
+    fn flush(&mut self, urgency: News, context: &mut Context<'_, Self>) {
+        let (least, within) = match urgency {
+            News::None => return,
+            News::Later => (400, 400),
+            News::Soon => (15, 30),
+            News::AtOnce => (2, 10),
+        };
+        let spread = context.random().below_span(Duration::from_millis(within));
+        let at = context.now() + Duration::from_millis(least) + spread;
+        if self.flush_at.is_none_or(|planned| at < planned) {
+            self.flush_at = Some(at);
+            context.after(at.since(context.now()), &Flush);
+        }
+    }
+
+    /// Sends what is new to everybody, and what single neighbours missed to them; to everybody too,
+    /// if several missed some.
+    fn send_updates(&mut self, context: &mut Context<'_, Self>) {
+        let askers = core::mem::take(&mut self.askers);
+        if askers.len() >= ASKERS_FOR_ALL {
+            let oldest = askers.iter().map(|(_, after)| *after).min();
+            self.flushed = self.flushed.min(oldest.unwrap_or(u32::MAX));
+        } else {
+            for (neighbour, after) in askers {
+                self.send_lines(mesh::Destination::One(neighbour), after, context);
+            }
+        }
+        if self.flushed < self.table.version() {
+            self.flushed = self.send_lines(mesh::Destination::All, self.flushed, context);
+            if self.flushed < self.table.version() {
+                self.flush(News::Soon, context);
+            }
+        }
+    }
+
+    /// Sends the lines told after version `after`, as many as fit into a few frames; gives the
+    /// version up to which they were sent.
+    fn send_lines(
+        &self,
+        to: mesh::Destination,
+        mut after: u32,
+        context: &mut Context<'_, Self>,
+    ) -> u32 {
+        let room = context.payload_bytes_max().saturating_sub(24);
+        let mut lines = self.table.told_since(after).into_iter().peekable();
+        for _ in 0..UPDATES_AT_ONCE {
+            let (mut body, mut until) = (Vec::new(), after);
+            while body.len() + ENTRY_BYTES_MAX <= room
+                && let Some((version, entry)) = lines.next()
+            {
+                // Serialising a few numbers into memory doesn't fail.
+                body = postcard::to_extend(&entry, body).unwrap_or_default();
+                until = version;
+            }
+            if lines.peek().is_none() {
+                until = self.table.version();
+            }
+            let update = Update { boot: self.boot, after, to: until };
+            context.transmit(&update, Outgoing { to, body: &body, ..Outgoing::default() });
+            after = until;
+            if lines.peek().is_none() {
+                break;
+            }
+        }
+        after
+    }
+}
+
+impl Expires<Flush> for Babel {
+    fn expire(&mut self, _: Flush, context: &mut Context<'_, Self>) {
+        self.flush_at = None;
+        self.send_updates(context);
+    }
+}
+
+impl Handles<Update> for Babel {
+    fn handle(
+        &mut self,
+        update: Update,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let now = context.now();
+        let Some(link) = self.link(reception.from) else { return };
+        if link.boot != update.boot {
+            return;
+        }
+        link.trust();
+        if update.to <= link.known {
+            return self.renew_cost(reception.from, context);
+        }
+        link.version = link.version.max(update.to);
+        if update.after <= link.known {
+            link.known = update.to;
+        }
+        let is_incomplete = link.known < link.version && link.cost < INFINITE;
+        let mut lines = reception.body;
+        let mut urgency = News::None;
+        while let Ok((entry, rest)) = postcard::take_from_bytes::<Entry>(lines) {
+            lines = rest;
+            if self.table.learn(reception.from, entry, now) {
+                urgency = urgency.max(self.select_one(entry.destination, context));
+            }
+        }
+        self.flush(urgency, context);
+        if is_incomplete {
+            self.chase(context);
+        }
+    }
+}
+
+impl Handles<Missing> for Babel {
+    fn handle(
+        &mut self,
+        missing: Missing,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        if let Some(link) = self.link(reception.from) {
+            link.trust();
+            // Who has all lines is told so: it may ask for a sign of life.
+            self.askers.retain(|(asker, _)| *asker != reception.from);
+            if self.askers.len() < self.config.neighbours_max {
+                self.askers.push((reception.from, missing.after));
+            }
+            self.flush(News::Soon, context);
+        }
+    }
+}
+
+/// Requests for newer sequence numbers (§3.8).
+impl Babel {
+    /// Asks for a way to `destination`, and keeps asking a few times.
+    fn want(
+        &mut self,
+        destination: NodeId,
+        seqno: Seqno,
+        is_urgent: bool,
+        context: &mut Context<'_, Self>,
+    ) {
+        // Where there is a way, if a long one, there is no haste, and no second try.
+        let tries = if is_urgent { 0 } else { WANT_TRIES - 1 };
+        let wanted = Wanted { destination, seqno, is_own: true, tries, at: context.now() };
+        let is_full = self.wants.len() >= self.config.destinations_max;
+        match self.wants.iter_mut().find(|known| known.destination == destination) {
+            Some(known) if known.is_own && known.seqno >= seqno && known.tries <= tries => return,
+            Some(known) => *known = wanted,
+            None if is_full => return,
+            None => self.wants.push(wanted),
+        }
+        let within = if is_urgent { Duration::from_millis(5) } else { MISSING_PAUSE };
+        let after = context.random().below_span(within);
+        self.chase_in(after, context);
+    }
+
+    /// Sends what is wanted and due; forgets what was asked for often enough.
+    fn send_wants(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let mut next: Option<Instant> = None;
+        let mut due = Vec::new();
+        let table = &self.table;
+        self.wants.retain_mut(|wanted| {
+            if wanted.at <= now {
+                let is_reachable = table.route(wanted.destination).is_some();
+                if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
+                    return false;
+                }
+                due.push((wanted.destination, wanted.seqno));
+                wanted.tries = (wanted.tries + 1).min(WANT_TRIES);
+                let is_offered = table.any_way(wanted.destination, None).is_some();
+                wanted.at = now
+                    + match wanted.tries {
+                        WANT_TRIES => IMPROVE_PAUSE,
+                        tries => WANT_PAUSE * u32::from(tries),
+                    };
+                if wanted.tries == WANT_TRIES && !is_offered && !is_reachable {
+                    return false;
+                }
+            }
+            next = Some(next.map_or(wanted.at, |next| next.min(wanted.at)));
+            true
+        });
+        for (destination, seqno) in due {
+            context.broadcast(&Want { destination, seqno, hops: HOPS_MAX });
+        }
+        if let Some(at) = next {
+            self.chase_in(at.since(now).max(Duration::from_millis(1)), context);
+        }
+    }
+
+    /// Passes a request on towards its destination (§3.8.1.2), and remembers that it was.
+    fn pass_on(&mut self, want: Want, from: NodeId, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let Want { destination, seqno, hops } = want;
+        let is_full = self.wants.len() >= self.config.destinations_max;
+        let known = self.wants.iter_mut().find(|wanted| wanted.destination == destination);
+        match known {
+            Some(wanted) if wanted.is_own => {}
+            Some(wanted) if wanted.seqno >= seqno && wanted.at > now + PASS_ON_PAUSE * 2 => return,
+            Some(wanted) => {
+                wanted.seqno = wanted.seqno.max(seqno);
+                wanted.at = now + PASS_ON_PAUSE * 3;
+            }
+            None if is_full => return,
+            None => {
+                let at = now + PASS_ON_PAUSE * 3;
+                self.wants.push(Wanted { destination, seqno, is_own: false, tries: 0, at });
+            }
+        }
+        let Some(hops) = hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
+        let route = self.table.route(destination).map(|(neighbour, _)| neighbour);
+        let next = route.filter(|next| *next != from);
+        if let Some(next) = next.or_else(|| self.table.any_way(destination, Some(from))) {
+            context.send(next, &Want { destination, seqno, hops });
+        }
+        self.chase_in(PASS_ON_PAUSE * 3, context);
+    }
+}
+
+impl Expires<Chase> for Babel {
+    fn expire(&mut self, _: Chase, context: &mut Context<'_, Self>) {
+        self.chase_at = None;
+        let (mut doubts, mut incomplete) = (Vec::new(), false);
+        for (neighbour, link) in &mut self.links {
+            let is_incomplete = link.cost < INFINITE && link.known < link.version;
+            if link.is_doubted() || is_incomplete {
+                context.send(*neighbour, &Missing { after: link.known });
+            }
+            if link.is_doubted() {
+                link.doubt();
+                doubts.push(*neighbour);
+            }
+            incomplete |= is_incomplete;
+        }
+        for neighbour in &doubts {
+            self.renew_cost(*neighbour, context);
+        }
+        if !doubts.is_empty() {
+            self.chase_in(DOUBT_PAUSE, context);
+        } else if incomplete {
+            let after = context.random().around(MISSING_PAUSE * 4);
+            self.chase_in(after, context);
+        }
+        self.send_wants(context);
+    }
+}
+
+impl Handles<Want> for Babel {
+    fn handle(&mut self, want: Want, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        if self.link(reception.from).is_none() {
+            return;
+        }
+        if want.destination == context.node() {
+            if self.table.raise_own_seqno(want.seqno) || self.table.own_seqno() >= want.seqno {
+                self.flush(News::AtOnce, context);
+            }
+            return;
+        }
+        match self.table.route(want.destination) {
+            Some((next, distance)) if distance.seqno >= want.seqno && next != reception.from => {
+                self.table.tell(want.destination, context.now());
+                self.flush(News::AtOnce, context);
+            }
+            _ => self.pass_on(want, reception.from, context),
+        }
+    }
+}
+
+impl Hears<LinkFailing> for Babel {
+    fn hear(&mut self, failed: LinkFailing, _: &[u8], context: &mut Context<'_, Self>) {
+        if let Some(link) = self.link(failed.neighbour)
+            && !link.is_doubted()
+        {
+            link.doubt();
+            self.chase_in(Duration::ZERO, context);
+        }
+    }
+}
+
+impl Serves<Route> for Babel {
+    fn serve(
+        &mut self,
+        request: Route,
+        _: &Question<'_, Route>,
+        _: &mut Context<'_, Self>,
+    ) -> Option<Routed> {
+        let next_hop = self.table.route(request.destination).map(|(neighbour, _)| neighbour);
+        Some(Routed { next_hop })
+    }
+}

@@ -1,0 +1,179 @@
+//! How good the link to a neighbour is (RFC 8966 §3.4 and appendix A: hellos, IHU, ETX).
+
+use core::time::Duration;
+
+use tenure_hal::Instant;
+
+use super::INFINITE;
+use crate::interface::LinkQuality;
+
+/// The cost of a link that loses nothing.
+pub(super) const COST_MIN: u16 = 64;
+/// How many hellos are remembered.
+const HISTORY: u32 = 32;
+/// So many hellos missing in a row mean that the link is down, if it lost none before. For each
+/// four of 32 that it did lose it may miss one more: a lossy link is no broken one.
+const MISSED_MAX: u32 = 4;
+const LOST_FOR_ONE_MORE: u32 = 4;
+/// So many more mean that the neighbour is gone.
+const GONE_AFTER: u32 = 4;
+/// How often a neighbour that took no packet is asked for a sign of life.
+const DOUBTS_MAX: u8 = 3;
+/// What is assumed of a link before it is known: so many hellos, of which none is lost.
+const ASSUMED: u32 = 2;
+/// A link that loses more in one direction is none.
+const QUALITY_MIN: u8 = 40;
+
+/// What is known of a neighbour and the link to it.
+#[derive(Clone, Debug)]
+pub(super) struct Link {
+    /// Which of the neighbour's lives.
+    pub boot: u32,
+    /// The version up to which its table is known here.
+    pub known: u32,
+    /// The version of its table that it spoke of.
+    pub version: u32,
+    /// One bit for each hello that was due, the latest lowest.
+    history: u32,
+    remembered: u32,
+    /// The sequence number of the next hello.
+    expected: u16,
+    interval: Duration,
+    due_at: Instant,
+    /// The share of our hellos that the neighbour heard, of 255.
+    heard_there: u8,
+    /// How often it was asked for a sign of life since a packet was not taken.
+    doubts: u8,
+    /// The cost that routes are computed with.
+    pub cost: u16,
+}
+
+impl Link {
+    /// A neighbour that is heard for the first time.
+    pub(super) fn new(boot: u32, sequence: u16) -> Self {
+        Self {
+            boot,
+            known: 0,
+            version: 0,
+            history: 0,
+            remembered: 0,
+            expected: sequence,
+            interval: Duration::ZERO,
+            due_at: Instant::BOOT,
+            heard_there: 0,
+            doubts: 0,
+            cost: INFINITE,
+        }
+    }
+
+    /// A hello was heard; the next one comes after `interval` (appendix A.1).
+    pub(super) fn hello(&mut self, sequence: u16, interval: Duration, now: Instant) {
+        let ahead = sequence.wrapping_sub(self.expected) as i16;
+        if ahead >= 0 {
+            self.shift(ahead.unsigned_abs().into());
+        } else {
+            // It was taken for lost, and wasn't.
+            let early = u32::from(ahead.unsigned_abs()).min(HISTORY);
+            self.history = self.history.checked_shr(early).unwrap_or(0);
+            self.remembered = self.remembered.saturating_sub(early);
+        }
+        self.shift(1);
+        self.history |= 1;
+        self.expected = sequence.wrapping_add(1);
+        self.interval = interval.max(Duration::from_millis(1));
+        self.due_at = now + self.interval * 3 / 2;
+        self.doubts = 0;
+    }
+
+    /// The neighbour says which share of our hellos it hears (§3.4.2).
+    pub(super) fn heard_there(&mut self, share: u8) {
+        self.heard_there = share;
+    }
+
+    /// Counts hellos that are overdue.
+    pub(super) fn expire(&mut self, now: Instant) {
+        let mut counted = 0;
+        while self.due_at <= now && counted < HISTORY {
+            self.shift(1);
+            self.expected = self.expected.wrapping_add(1);
+            self.due_at = self.due_at + self.interval;
+            counted += 1;
+        }
+    }
+
+    /// A packet was not taken by the neighbour, or a sign of life didn't come.
+    pub(super) fn doubt(&mut self) {
+        self.doubts = self.doubts.saturating_add(1).min(DOUBTS_MAX + 1);
+    }
+
+    /// Something was heard of the neighbour.
+    pub(super) fn trust(&mut self) {
+        self.doubts = 0;
+    }
+
+    /// Whether it is to be asked for a sign of life.
+    pub(super) fn is_doubted(&self) -> bool {
+        (1..=DOUBTS_MAX).contains(&self.doubts)
+    }
+
+    /// Whether nothing has been heard for so long that the neighbour can be forgotten.
+    pub(super) fn is_gone(&self) -> bool {
+        self.missed() >= self.missed_max() + GONE_AFTER
+    }
+
+    /// How many hellos are missing since the last that came.
+    fn missed(&self) -> u32 {
+        self.history.trailing_zeros().min(self.remembered)
+    }
+
+    fn missed_max(&self) -> u32 {
+        let missed = self.missed();
+        let before = (self.remembered - missed).max(1);
+        let lost = before.saturating_sub(self.history.count_ones());
+        MISSED_MAX + lost * HISTORY / before / LOST_FOR_ONE_MORE
+    }
+
+    /// The share of the neighbour's hellos that are heard here, of 255.
+    pub(super) fn heard_here(&self) -> u8 {
+        let heard = self.history.count_ones() + ASSUMED;
+        (255 * heard / (self.remembered + ASSUMED)) as u8
+    }
+
+    /// How good the link is both ways.
+    pub(super) fn quality(&self) -> LinkQuality {
+        LinkQuality { to_us: self.heard_here(), from_us: self.heard_there, signal_dbm: None }
+    }
+
+    /// The present estimate of the cost: the expected number of transmissions (appendix A.2.2).
+    fn estimate(&self) -> u16 {
+        let (here, there) = (self.heard_here(), self.heard_there);
+        if self.missed() >= self.missed_max()
+            || self.doubts > DOUBTS_MAX
+            || here.min(there) < QUALITY_MIN
+        {
+            return INFINITE;
+        }
+        let product = u32::from(here) * u32::from(there);
+        (u32::from(COST_MIN) * 255 * 255 / product) as u16
+    }
+
+    /// Takes over the estimate as cost if it differs by more than a fifth, and says if it does: each
+    /// change is passed on through the whole network.
+    pub(super) fn renew_cost(&mut self) -> bool {
+        let estimate = self.estimate();
+        let is_other = match (estimate, self.cost) {
+            (INFINITE, INFINITE) => false,
+            (INFINITE, _) | (_, INFINITE) => true,
+            (estimate, cost) => estimate.abs_diff(cost) > cost / 5,
+        };
+        if is_other {
+            self.cost = estimate;
+        }
+        is_other
+    }
+
+    fn shift(&mut self, by: u32) {
+        self.history = self.history.checked_shl(by).unwrap_or(0);
+        self.remembered = (self.remembered + by).min(HISTORY);
+    }
+}

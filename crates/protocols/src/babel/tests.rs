@@ -1,0 +1,149 @@
+//! The feasibility condition, and small networks.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_mesh::{NodeId, Stack};
+
+use super::table::{Distance, Entry, News, Seqno, Table};
+use super::{Babel, Config, INFINITE};
+use crate::testing::{Network, id};
+
+const NOW: Instant = Instant::BOOT;
+
+fn distance(number: u32, metric: u16) -> Distance {
+    Distance { seqno: Seqno { boot: 1, number }, metric }
+}
+
+fn entry(destination: NodeId, number: u32, metric: u16) -> Entry {
+    Entry { destination, distance: distance(number, metric) }
+}
+
+/// A table of node 0 with neighbours 1 and 2, over links that cost 64.
+fn table() -> Table {
+    let mut table = Table::new(id(0), 1, true, 16);
+    table.set_cost(id(1), 64);
+    table.set_cost(id(2), 64);
+    table
+}
+
+#[test]
+fn a_distance_is_better_by_number_first() {
+    // RFC 8966 §3.5.1.
+    assert!(distance(2, 500).is_better_than(distance(1, 100)));
+    assert!(distance(1, 99).is_better_than(distance(1, 100)));
+    assert!(!distance(1, 100).is_better_than(distance(1, 100)));
+    assert!(!distance(1, 50).is_better_than(distance(2, 100)));
+}
+
+#[test]
+fn what_is_no_nearer_than_was_told_is_not_used() {
+    let mut table = table();
+    assert!(table.learn(id(1), entry(id(9), 0, 64), NOW));
+    assert_eq!(table.select(id(9)).news, News::Soon);
+    table.tell(id(9), NOW);
+    assert_eq!(table.feasibility(id(9)), Some(distance(0, 128)));
+    // The way by 2 may lead through this node.
+    table.learn(id(2), entry(id(9), 0, 128), NOW);
+    for destination in table.forget(id(1)) {
+        let selection = table.select(destination);
+        assert_eq!(selection.news, News::AtOnce);
+        assert_eq!(selection.wanted, Some(Seqno { boot: 1, number: 1 }));
+    }
+    assert_eq!(table.route(id(9)), None);
+    // A newer number can't be the echo of what was told from here.
+    table.learn(id(2), entry(id(9), 1, 500), NOW);
+    table.select(id(9));
+    assert_eq!(table.route(id(9)), Some((id(2), distance(1, 564))));
+}
+
+#[test]
+fn the_present_route_stays_unless_another_is_clearly_better() {
+    let mut table = table();
+    table.learn(id(1), entry(id(9), 0, 100), NOW);
+    table.select(id(9));
+    table.learn(id(2), entry(id(9), 0, 90), NOW);
+    assert!(!table.select(id(9)).is_changed);
+    table.learn(id(2), entry(id(9), 0, 10), NOW);
+    assert!(table.select(id(9)).is_changed);
+    assert_eq!(table.route(id(9)).map(|(next, _)| next), Some(id(2)));
+}
+
+#[test]
+fn a_full_table_takes_nobody_new_and_forgets_no_feasibility_distance_early() {
+    let mut table = table();
+    for number in 10..26 {
+        assert!(table.learn(id(1), entry(id(number), 0, 64), NOW));
+        table.select(id(number));
+        table.tell(id(number), NOW);
+    }
+    assert!(!table.learn(id(1), entry(id(30), 0, 64), NOW));
+    table.learn(id(1), entry(id(10), 0, INFINITE), NOW);
+    table.select(id(10));
+    table.tell(id(10), NOW);
+    let soon = NOW + Duration::from_secs(60);
+    assert!(!table.learn(id(1), entry(id(30), 0, 64), soon));
+    let later = NOW + Duration::from_secs(200);
+    assert!(table.learn(id(1), entry(id(30), 0, 64), later));
+}
+
+#[test]
+fn a_number_is_raised_by_one_and_no_further() {
+    let mut table = table();
+    let next = table.own_seqno().next();
+    assert!(!table.raise_own_seqno(next.next()), "nobody was told of such a number");
+    assert!(table.raise_own_seqno(next));
+    assert!(!table.raise_own_seqno(next));
+    assert_eq!(table.told_since(0).len(), 1);
+}
+
+fn set_up(stack: &mut Stack, index: usize) {
+    set_up_in_life(stack, index, 1);
+}
+
+fn set_up_in_life(stack: &mut Stack, index: usize, boot: u32) {
+    stack.start(Instant::BOOT, Babel::new(id(index), boot, Config::default()));
+}
+
+fn next_hop(network: &Network, from: usize, to: usize) -> Option<NodeId> {
+    let babel = network.stacks[from].protocol::<Babel>()?;
+    babel.table().route(id(to)).map(|(next, _)| next)
+}
+
+fn next_hops(network: &Network, to: usize) -> Vec<Option<NodeId>> {
+    (0..network.stacks.len()).map(|from| next_hop(network, from, to)).collect()
+}
+
+#[test]
+fn a_line_converges_within_a_second() {
+    let mut network = Network::new(6, set_up).line(0);
+    network.run(Duration::from_secs(1));
+    let expected = [None, Some(id(0)), Some(id(1)), Some(id(2)), Some(id(3)), Some(id(4))];
+    assert_eq!(next_hops(&network, 0), expected);
+}
+
+#[test]
+fn a_ring_that_is_cut_turns_around() {
+    let mut network = Network::new(5, set_up).line(100);
+    network.link(4, 0, 100);
+    network.run(Duration::from_secs(20));
+    assert_eq!(next_hop(&network, 1, 0), Some(id(0)));
+    network.cut(0, 1);
+    network.run(Duration::from_secs(40));
+    let expected = [None, Some(id(2)), Some(id(3)), Some(id(4)), Some(id(0))];
+    assert_eq!(next_hops(&network, 0), expected);
+}
+
+#[test]
+fn a_node_that_restarts_is_known_anew() {
+    let mut network = Network::new(3, set_up).line(0);
+    network.run(Duration::from_secs(10));
+    network.restart(1, |stack, index| set_up_in_life(stack, index, 2));
+    network.run(Duration::from_secs(10));
+    assert_eq!(next_hop(&network, 0, 2), Some(id(1)));
+    assert_eq!(next_hop(&network, 2, 0), Some(id(1)));
+    network.restart(0, |stack, index| set_up_in_life(stack, index, 2));
+    network.run(Duration::from_secs(10));
+    assert_eq!(next_hop(&network, 2, 0), Some(id(1)));
+}

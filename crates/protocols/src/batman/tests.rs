@@ -1,0 +1,64 @@
+//! Windows, and small networks.
+
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_mesh::Stack;
+
+use super::{Batman, Config, Window};
+use crate::testing::{Network, id};
+
+fn set_up(stack: &mut Stack, _: usize) {
+    stack.start(Instant::BOOT, Batman::new(1, Config::default()));
+}
+
+fn next_hop(network: &Network, from: usize, to: usize) -> Option<tenure_mesh::NodeId> {
+    network.stacks[from].protocol::<Batman>()?.next_hop(id(to))
+}
+
+#[test]
+fn a_window_counts_what_came() {
+    let mut window = Window::default();
+    assert_eq!(window.share(0), 0);
+    window.note(1);
+    assert_eq!(window.share(1), 255);
+    window.note(3);
+    assert_eq!(window.share(3), 170);
+    window.note(2);
+    assert_eq!(window.share(3), 255);
+    assert_eq!(window.share(6), 127);
+    assert_eq!(window.share(300), 0);
+}
+
+#[test]
+fn a_line_finds_its_way() {
+    let mut network = Network::new(6, set_up).line(0);
+    network.run(Duration::from_secs(15));
+    for from in 1..6 {
+        assert_eq!(next_hop(&network, from, 0), Some(id(from - 1)));
+        assert_eq!(next_hop(&network, from - 1, 5), Some(id(from)));
+    }
+}
+
+#[test]
+fn a_link_that_carries_one_way_only_is_not_used() {
+    let mut network = Network::new(3, set_up).line(0);
+    network.links.insert((0, 2), 0);
+    network.run(Duration::from_secs(15));
+    assert_eq!(next_hop(&network, 2, 0), Some(id(1)));
+    assert_eq!(next_hop(&network, 0, 2), Some(id(1)));
+}
+
+#[test]
+fn the_better_of_two_ways_is_taken_and_the_other_when_it_is_cut() {
+    let mut network = Network::new(4, set_up);
+    network.link(0, 1, 0);
+    network.link(1, 3, 0);
+    network.link(0, 2, 300);
+    network.link(2, 3, 300);
+    network.run(Duration::from_secs(40));
+    assert_eq!(next_hop(&network, 0, 3), Some(id(1)));
+    network.cut(1, 3);
+    network.run(Duration::from_secs(20));
+    assert_eq!(next_hop(&network, 0, 3), Some(id(2)));
+}

@@ -1,0 +1,294 @@
+//! Aggregation up a tree that mends itself: GAP (Dam and Stadler, "A Generic Protocol for Network State
+//! Aggregation", RVK 2005).
+//!
+//! ```text
+//!   every interval, and soon after a change:  say root, level, parent, partial sum, total
+//!
+//!   neighbours' vectors ──▶ parent: the neighbour nearest to the lowest root that lives
+//!                      ──▶ children: those that name this node as parent
+//!                      ──▶ partial sum: own value and the children's
+//!                      ──▶ total: at the root the partial sum, elsewhere the parent's total
+//! ```
+//!
+//! The paper is given a root; here it is the node with the lowest id, and lives as long as it counts up
+//! the beats that everybody passes on. Vectors are also said anew when nothing changed, so that one
+//! that was lost matters for an interval only; and every node knows the total, not the root alone.
+
+use alloc::collections::BTreeMap;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
+use tenure_mesh::{
+    Context, Expires, Handles, Hears, NodeId, Protocol, Question, Reception, Serves,
+};
+
+use crate::interface::{Contribute, LinkDown, LinkUp, Summarise, Summary};
+
+#[cfg(test)]
+mod tests;
+
+/// A root whose beats stand still for so many intervals has stopped.
+const SILENT_INTERVALS: u32 = 8;
+/// A neighbour's vector counts for so many intervals.
+const VECTOR_INTERVALS: u32 = 5;
+/// A change is said within this, together with those that come meanwhile.
+const SOON: Duration = Duration::from_millis(60);
+
+/// How a node takes part.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Config {
+    /// The node's own value.
+    pub value: f64,
+    /// The time between vectors while nothing changes.
+    pub interval: Duration,
+    /// The most neighbours.
+    pub neighbours_max: usize,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self { value: 0.0, interval: Duration::from_secs(1), neighbours_max: 48 }
+    }
+}
+
+/// What a node says (§3: the update vector).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Vector {
+    root: NodeId,
+    beat: u32,
+    level: u8,
+    parent: NodeId,
+    partial: Partial,
+    total: Option<Partial>,
+}
+
+/// The values of some nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+struct Partial {
+    count: u32,
+    sum: f64,
+    min: f64,
+    max: f64,
+}
+
+/// Time to say the vector.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Beat;
+
+/// Time to say what changed.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Change;
+
+/// The protocol.
+#[derive(Debug)]
+pub struct Gap {
+    config: Config,
+    beat: u32,
+    /// Usable neighbours, and what they said last.
+    neighbours: BTreeMap<NodeId, Option<(Vector, Instant)>>,
+    /// When the beats of roots were last seen to go on.
+    roots: BTreeMap<NodeId, (u32, Instant)>,
+    said: Option<Vector>,
+    changes: bool,
+}
+
+tenure_mesh::protocol! {
+    Gap = 0x28, "gap";
+    messages { Vector = 1 }
+    timers { Beat = 1, Change = 2 }
+    serves { Summarise, Contribute }
+    hears { LinkUp, LinkDown }
+}
+
+impl Gap {
+    /// The protocol, on a node with the value that `config` says.
+    pub fn new(config: Config) -> Self {
+        Self {
+            config,
+            beat: 0,
+            neighbours: BTreeMap::new(),
+            roots: BTreeMap::new(),
+            said: None,
+            changes: false,
+        }
+    }
+
+    /// What all values come to, if that is known.
+    pub fn summary(&self) -> Option<Summary> {
+        let Partial { count, sum, min, max } = self.said?.total?;
+        Some(Summary { count: count.into(), sum, min, max })
+    }
+
+    /// Computes the vector anew (§3.2).
+    fn vector(&mut self, own: NodeId, now: Instant) -> Vector {
+        let vector_counts = self.config.interval * VECTOR_INTERVALS;
+        let root_counts = self.config.interval * SILENT_INTERVALS;
+        let fresh = self.neighbours.iter().filter_map(|(neighbour, said)| {
+            let (vector, at) = (*said)?;
+            (now.since(at) < vector_counts).then_some((*neighbour, vector))
+        });
+        let lives = |root: NodeId| {
+            self.roots.get(&root).is_some_and(|(_, at)| now.since(*at) < root_counts)
+        };
+        let above = |vector: &Vector| {
+            vector.root < own
+                && vector.parent != own
+                && vector.level < u8::MAX
+                && lives(vector.root)
+        };
+        let parent_before = self.said.map_or(own, |said| said.parent);
+        let parent =
+            fresh.clone().filter(|(_, vector)| above(vector)).min_by_key(|(neighbour, vector)| {
+                (vector.root, vector.level, *neighbour != parent_before, *neighbour)
+            });
+        let mut partial = Partial::of(self.config.value);
+        for (_, vector) in fresh.filter(|(_, vector)| vector.parent == own) {
+            partial.add(&vector.partial);
+        }
+        match parent {
+            Some((parent, above)) => Vector {
+                root: above.root,
+                beat: self.roots.get(&above.root).map_or(above.beat, |(beat, _)| *beat),
+                level: above.level + 1,
+                parent,
+                partial,
+                total: above.total,
+            },
+            None => Vector {
+                root: own,
+                beat: self.beat,
+                level: 0,
+                parent: own,
+                partial,
+                total: Some(partial),
+            },
+        }
+    }
+
+    fn say(&mut self, context: &mut Context<'_, Self>) {
+        let vector = self.vector(context.node(), context.now());
+        self.said = Some(vector);
+        context.broadcast(&vector);
+    }
+
+    /// Sees to it that a change is said soon. Beats alone are no change.
+    fn note_change(&mut self, context: &mut Context<'_, Self>) {
+        let vector = self.vector(context.node(), context.now());
+        let is_same = self.said.is_some_and(|said| Vector { beat: said.beat, ..vector } == said);
+        if !is_same && !self.changes {
+            self.changes = true;
+            let after = SOON / 2 + context.random().below_span(SOON / 2);
+            context.after(after, &Change);
+        }
+    }
+}
+
+impl Protocol for Gap {
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        let first = context.random().below_span(self.config.interval / 4);
+        context.after(first, &Beat);
+    }
+}
+
+impl Expires<Beat> for Gap {
+    fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
+        let pause = context.random().around(self.config.interval);
+        context.after(pause, &Beat);
+        self.beat = self.beat.wrapping_add(1);
+        let (now, remembered) = (context.now(), self.config.interval * SILENT_INTERVALS * 8);
+        self.roots.retain(|_, (_, at)| now.since(*at) < remembered);
+        self.say(context);
+    }
+}
+
+impl Expires<Change> for Gap {
+    fn expire(&mut self, _: Change, context: &mut Context<'_, Self>) {
+        self.changes = false;
+        self.say(context);
+    }
+}
+
+impl Handles<Vector> for Gap {
+    fn handle(
+        &mut self,
+        vector: Vector,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let now = context.now();
+        let is_sound = vector.partial.is_sound() && vector.total.is_none_or(|it| it.is_sound());
+        let Some(said) = self.neighbours.get_mut(&reception.from) else { return };
+        if !is_sound {
+            return;
+        }
+        *said = Some((vector, now));
+        if let Some((beat, at)) = self.roots.get_mut(&vector.root) {
+            if vector.beat.wrapping_sub(*beat) as i32 > 0 {
+                (*beat, *at) = (vector.beat, now);
+            }
+        } else if self.roots.len() < 2 * self.config.neighbours_max {
+            self.roots.insert(vector.root, (vector.beat, now));
+        }
+        self.note_change(context);
+    }
+}
+
+impl Hears<LinkUp> for Gap {
+    fn hear(&mut self, up: LinkUp, _: &[u8], _: &mut Context<'_, Self>) {
+        if self.neighbours.len() < self.config.neighbours_max {
+            self.neighbours.entry(up.neighbour).or_default();
+        }
+    }
+}
+
+impl Hears<LinkDown> for Gap {
+    fn hear(&mut self, down: LinkDown, _: &[u8], context: &mut Context<'_, Self>) {
+        self.neighbours.remove(&down.neighbour);
+        self.note_change(context);
+    }
+}
+
+impl Serves<Summarise> for Gap {
+    fn serve(
+        &mut self,
+        _: Summarise,
+        _: &Question<'_, Summarise>,
+        _: &mut Context<'_, Self>,
+    ) -> Option<Option<Summary>> {
+        Some(self.summary())
+    }
+}
+
+impl Serves<Contribute> for Gap {
+    fn serve(
+        &mut self,
+        contribute: Contribute,
+        _: &Question<'_, Contribute>,
+        context: &mut Context<'_, Self>,
+    ) -> Option<bool> {
+        let is_taken = contribute.value.is_finite();
+        if is_taken {
+            self.config.value = contribute.value;
+            self.note_change(context);
+        }
+        Some(is_taken)
+    }
+}
+
+impl Partial {
+    fn of(value: f64) -> Self {
+        Self { count: 1, sum: value, min: value, max: value }
+    }
+
+    fn add(&mut self, other: &Self) {
+        self.count = self.count.saturating_add(other.count);
+        self.sum += other.sum;
+        self.min = self.min.min(other.min);
+        self.max = self.max.max(other.max);
+    }
+
+    fn is_sound(&self) -> bool {
+        self.sum.is_finite() && self.min.is_finite() && self.max.is_finite()
+    }
+}

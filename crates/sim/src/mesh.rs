@@ -1,0 +1,46 @@
+//! Meshes: bare protocols on a shared radio, as a scenario describes them.
+//!
+//! [`run`] runs a [`Scenario`], which [`Scenario::parse`] reads from a file, and gives what came of it
+//! as an [`Outcome`].
+
+mod layout;
+mod measure;
+mod participant;
+mod playback;
+mod scenario;
+#[cfg(test)]
+mod tests;
+mod world;
+
+pub use measure::{Metrics, Second};
+pub use playback::Playback;
+pub use scenario::{
+    Aggregation, Expectation, Fault, HopRepair, LinkPlan, Movement, NODES_MAX, Protocols, Router,
+    SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
+};
+pub use world::{Options, Outcome};
+
+use world::World;
+
+/// How many steps a run is cut into, to say how far it is.
+const STEPS: u64 = 200;
+
+/// Runs a scenario; `progress` hears now and then which share is done.
+///
+/// # Errors
+/// What is wrong with the scenario.
+pub fn run(
+    scenario: &Scenario,
+    options: Options,
+    mut progress: impl FnMut(f64),
+) -> Result<Outcome, ScenarioError> {
+    let mut world = World::new(scenario.clone(), options)?;
+    let step_us = (scenario.end_us() / STEPS).max(1);
+    let mut until_us = 0;
+    while world.run(until_us) {
+        progress(until_us as f64 / scenario.end_us() as f64);
+        until_us += step_us;
+    }
+    progress(1.0);
+    Ok(world.outcome())
+}

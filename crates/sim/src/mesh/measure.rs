@@ -1,0 +1,186 @@
+//! What is counted in a run.
+
+use std::collections::BTreeMap;
+
+use tenure_mesh::frame::{Header, split_record};
+use tenure_mesh::{Declared, ProtocolNumber};
+use tenure_protocols::aodv::Aodv;
+use tenure_protocols::babel::Babel;
+use tenure_protocols::batman::Batman;
+use tenure_protocols::discovery::Discovery;
+use tenure_protocols::forwarding::Forwarding;
+
+/// What a link adds to each frame: destination, source and EtherType of Ethernet.
+pub(super) const LINK_HEADER_BYTES: usize = 14;
+/// The kind of the message of [`Forwarding`] that carries a payload.
+const PACKET_KIND: u8 = 1;
+
+/// Bytes given to the radio, by what they were for. Headers of links and frames count.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Bytes {
+    /// In frames that carry datagrams, but for other messages in them.
+    pub payload: u64,
+    /// All others.
+    pub control: u64,
+    /// By protocol and kind of message, without the frames' headers.
+    messages: BTreeMap<(u8, u8), u64>,
+}
+
+impl Bytes {
+    /// Counts a frame.
+    pub(super) fn count(&mut self, frame: &[u8]) {
+        let total = (frame.len() + LINK_HEADER_BYTES) as u64;
+        let Ok((_, header_bytes)) = Header::parse(frame) else {
+            self.control += total;
+            return;
+        };
+        let mut rest = &frame[header_bytes..];
+        let (mut control, mut carries) = (0, false);
+        while let Ok((record, more)) = split_record(rest) {
+            let bytes = (rest.len() - more.len()) as u64;
+            let kind = record.message.first().copied().unwrap_or_default();
+            *self.messages.entry((record.protocol.0, kind)).or_default() += bytes;
+            let is_packet = record.protocol == FORWARDING && kind == PACKET_KIND;
+            carries |= is_packet;
+            control += if is_packet { 0 } else { bytes };
+            rest = more;
+        }
+        let control = if carries { control } else { total };
+        self.control += control;
+        self.payload += total - control;
+    }
+
+    /// By the name of the message.
+    pub(super) fn by_message(&self) -> BTreeMap<String, u64> {
+        let descriptions = [
+            Babel::DESCRIPTION,
+            Batman::DESCRIPTION,
+            Aodv::DESCRIPTION,
+            Discovery::DESCRIPTION,
+            Forwarding::DESCRIPTION,
+        ];
+        let name = |(protocol, kind): (u8, u8)| {
+            let known = descriptions.iter().find(|it| it.number.0 == protocol);
+            let message =
+                known.and_then(|it| it.messages.iter().find(|(number, _)| *number == kind));
+            match (known, message) {
+                (Some(known), Some((_, message))) => format!("{} {message}", known.name),
+                _ => format!("{protocol} {kind}"),
+            }
+        };
+        self.messages.iter().map(|(key, bytes)| (name(*key), *bytes)).collect()
+    }
+}
+
+const FORWARDING: ProtocolNumber = Forwarding::DESCRIPTION.number;
+
+/// A run in numbers.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Metrics {
+    /// Simulated seconds.
+    pub seconds: f64,
+    /// Events: what happened at some time to some node.
+    pub events: u64,
+    /// When every node had a way to every other one first, in seconds.
+    pub converged_s: Option<f64>,
+    /// Datagrams that were sent.
+    pub sent: u64,
+    /// Of those, how many arrived.
+    pub delivered: u64,
+    /// Datagrams that arrived a second time.
+    pub duplicates: u64,
+    /// The time that half of those that arrived needed at most, in milliseconds.
+    pub latency_median_ms: f64,
+    /// The time that 99 of 100 needed at most.
+    pub latency_99_ms: f64,
+    /// The longest way by next hops between two nodes at the end, in hops.
+    pub hops_max: u32,
+    /// Bytes that carry no datagram, for each node and second, link headers included.
+    pub control_bytes_per_node_second: f64,
+    /// Bytes that carry datagrams, for each node and second.
+    pub payload_bytes_per_node_second: f64,
+    /// Bytes of each message, without the headers of frames.
+    pub bytes_by_message: BTreeMap<String, u64>,
+    /// Frames on the air, repetitions included.
+    pub transmissions: u64,
+    /// Receptions spoiled by another transmission.
+    pub collisions: u64,
+    /// Receptions that a link lost.
+    pub lost: u64,
+    /// How often next hops formed a loop.
+    pub loops: u64,
+    /// For each fault, when the first datagram that was sent after it arrived, in seconds after it.
+    pub recovered_s: Vec<Option<f64>>,
+    /// The furthest that a node's sum is off at the end.
+    pub aggregate_error: Option<f64>,
+}
+
+impl Metrics {
+    /// The share of datagrams that arrived; 1 if none was sent.
+    pub fn delivery(&self) -> f64 {
+        if self.sent == 0 { 1.0 } else { self.delivered as f64 / self.sent as f64 }
+    }
+}
+
+/// A second of a run.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Second {
+    /// Datagrams sent in it.
+    pub sent: u64,
+    /// Of those, how many arrived, then or later.
+    pub delivered: u64,
+    /// Bytes without a datagram.
+    pub control_bytes: u64,
+    /// Bytes with one.
+    pub payload_bytes: u64,
+    /// Receptions spoiled.
+    pub collisions: u64,
+    /// The share of ordered pairs of nodes that are on between which next hops lead.
+    pub reachable: Option<f64>,
+}
+
+/// Datagrams under way, and how they fared.
+#[derive(Debug, Default)]
+pub(super) struct Datagrams {
+    sent_us: Vec<u64>,
+    arrived: Vec<bool>,
+    latencies_us: Vec<u64>,
+    pub(super) duplicates: u64,
+    pub(super) delivered: u64,
+}
+
+impl Datagrams {
+    /// Counts one that is sent, and gives it its number.
+    pub(super) fn send(&mut self, now_us: u64) -> u64 {
+        self.sent_us.push(now_us);
+        self.arrived.push(false);
+        self.sent_us.len() as u64 - 1
+    }
+
+    /// Counts one that arrived; gives when it was sent if it came for the first time.
+    pub(super) fn arrive(&mut self, now_us: u64, number: u64) -> Option<u64> {
+        let arrived = self.arrived.get_mut(number as usize)?;
+        if std::mem::replace(arrived, true) {
+            self.duplicates += 1;
+            return None;
+        }
+        let sent_us = self.sent_us[number as usize];
+        self.delivered += 1;
+        self.latencies_us.push(now_us - sent_us);
+        Some(sent_us)
+    }
+
+    /// How many were sent.
+    pub(super) fn sent(&self) -> u64 {
+        self.sent_us.len() as u64
+    }
+
+    /// The latency in milliseconds that the share `share` of those that arrived had at most.
+    pub(super) fn latency_ms(&self, share: f64) -> f64 {
+        let mut latencies = self.latencies_us.clone();
+        latencies.sort_unstable();
+        let at = (latencies.len() as f64 * share) as usize;
+        let at = at.min(latencies.len().saturating_sub(1));
+        latencies.get(at).map_or(0.0, |latency_us| *latency_us as f64 / 1e3)
+    }
+}

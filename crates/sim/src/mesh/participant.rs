@@ -1,0 +1,127 @@
+//! A node of a mesh scenario: a stack with the protocols that the scenario names.
+
+use tenure_hal::Instant;
+use tenure_mesh::{
+    Destination, Framer, FramerConfig, HostEvent, NodeId, Stack, StackConfig, Unsealed,
+};
+use tenure_protocols::aodv::{self, Aodv};
+use tenure_protocols::babel::{self, Babel};
+use tenure_protocols::batman::{self, Batman};
+use tenure_protocols::discovery::{self, Discovery};
+use tenure_protocols::forwarding::{self, Forwarding, Repair};
+use tenure_protocols::interface::{DatagramArrived, Port, RouteChanged, SendDatagram};
+
+use super::scenario::{HopRepair, Router, Scenario};
+
+/// A node that is switched on.
+pub(super) struct Participant {
+    stack: Stack<Framer<Unsealed>>,
+    router: Router,
+    frame: Vec<u8>,
+}
+
+/// The id of the node with that number in a scenario.
+pub(super) fn id_of(number: u32) -> NodeId {
+    NodeId::from_number(u64::from(number) + 1)
+}
+
+/// The number of the node with that id.
+pub(super) fn number_of(id: NodeId) -> u32 {
+    (id.number() as u32).wrapping_sub(1)
+}
+
+impl Participant {
+    /// Node `number` in its life `boot`, which begins now.
+    pub(super) fn boot(
+        number: u32,
+        boot: u32,
+        scenario: &Scenario,
+        watches_routes: bool,
+        seed: u64,
+    ) -> Self {
+        let node = id_of(number);
+        let framer = FramerConfig { seed, ..FramerConfig::new(node, boot) };
+        let config = StackConfig { seed: seed ^ 1, ..StackConfig::default() };
+        let mut stack = Stack::new(config, Framer::new(framer, Unsealed));
+        let now = Instant::BOOT;
+        if watches_routes {
+            stack.subscribe::<RouteChanged>();
+        }
+        stack.subscribe::<DatagramArrived>();
+        match scenario.protocols.router {
+            Router::Babel => {
+                let destinations_max =
+                    scenario.topology.nodes().max(babel::Config::default().destinations_max);
+                let config = babel::Config { destinations_max, ..babel::Config::default() };
+                stack.start(now, Babel::new(node, boot, config));
+            }
+            Router::Batman => {
+                let originators_max =
+                    scenario.topology.nodes().max(batman::Config::default().originators_max);
+                let config = batman::Config { originators_max, ..batman::Config::default() };
+                stack.start(now, Batman::new(boot, config));
+            }
+            Router::Aodv => {
+                stack.start(now, Discovery::new(discovery::Config::default()));
+                stack.start(now, Aodv::new(boot, aodv::Config::default()));
+            }
+        }
+        let repair = match scenario.hop_repair() {
+            HopRepair::Acknowledged => Repair::Acknowledged,
+            HopRepair::Link => Repair::ByLink,
+            HopRepair::Off => Repair::Never,
+        };
+        let forwarding = forwarding::Config { repair, ..forwarding::Config::default() };
+        stack.start(now, Forwarding::new(forwarding));
+        Self { stack, router: scenario.protocols.router, frame: Vec::new() }
+    }
+
+    /// A frame came.
+    pub(super) fn receive(&mut self, now: Instant, frame: &[u8], signal_dbm: i8) {
+        // What isn't taken is counted in the stack.
+        let _ = self.stack.receive(now, frame, Some(signal_dbm));
+    }
+
+    /// A frame for `neighbour` was not answered.
+    pub(super) fn undelivered(&mut self, neighbour: NodeId) {
+        self.stack.undelivered(neighbour);
+    }
+
+    /// Does what is due; gives when it wants to run again.
+    pub(super) fn poll(&mut self, now: Instant) -> Option<Instant> {
+        self.stack.poll(now)
+    }
+
+    /// The next frame to send.
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<(Option<u32>, Vec<u8>)> {
+        let to = match self.stack.transmit(now, &mut self.frame)? {
+            Destination::All => None,
+            Destination::One(node) => Some(number_of(node)),
+        };
+        Some((to, self.frame.clone()))
+    }
+
+    /// What it shows to whoever runs it.
+    pub(super) fn event(&mut self) -> Option<HostEvent> {
+        self.stack.host_event()
+    }
+
+    /// Sends a datagram over as many hops as it takes.
+    pub(super) fn carry(&mut self, to: u32, payload: &[u8]) {
+        self.stack.request(&SendDatagram { to: id_of(to), port: Port::APPLICATION }, payload);
+    }
+
+    /// The next hop on the way to `to`, as the router knows it now.
+    pub(super) fn next_hop(&self, to: u32) -> Option<u32> {
+        let to = id_of(to);
+        let next = match self.router {
+            Router::Babel => {
+                let (next, _) = self.stack.protocol::<Babel>()?.table().route(to)?;
+                Some(next)
+            }
+            Router::Batman => self.stack.protocol::<Batman>()?.next_hop(to),
+            Router::Aodv => self.stack.protocol::<Aodv>()?.next_hop(to),
+        };
+        next.map(number_of)
+    }
+}

@@ -1,0 +1,69 @@
+//! What happened where, to play a run back on a map.
+
+use super::scenario::What;
+use crate::radio::Spot;
+
+/// The most datagrams that are kept; a page that shows more is no use.
+const DELIVERIES_MAX: usize = 20_000;
+
+/// What happened where.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Playback {
+    records: bool,
+    /// How far a frame reaches, in metres.
+    pub range_m: f32,
+    /// Where nodes were, second by second.
+    pub places: Vec<Vec<[f32; 2]>>,
+    /// When, who, and whether it was switched on.
+    pub powers: Vec<(f64, u32, bool)>,
+    /// When which link was cut.
+    pub cuts: Vec<(f64, u32, u32)>,
+    /// When what failed, in words.
+    pub faults: Vec<(f64, String)>,
+    /// When a datagram was sent, when it arrived, from where and where.
+    pub deliveries: Vec<(f64, f64, u32, u32)>,
+}
+
+impl Playback {
+    /// Nothing yet; nothing ever unless it `records`.
+    pub(super) fn new(records: bool, range_m: f32) -> Self {
+        Self { records, range_m, ..Self::default() }
+    }
+
+    /// Whether anything is kept.
+    pub(super) fn records(&self) -> bool {
+        self.records
+    }
+
+    pub(super) fn spots(&mut self, _now_us: u64, spots: Vec<Spot>) {
+        self.places.push(spots.into_iter().map(|spot| [spot.x, spot.y]).collect());
+    }
+
+    pub(super) fn power(&mut self, now_us: u64, number: u32, is_on: bool) {
+        if self.records {
+            self.powers.push((seconds(now_us), number, is_on));
+        }
+    }
+
+    pub(super) fn cut(&mut self, now_us: u64, one: u32, other: u32) {
+        if self.records {
+            self.cuts.push((seconds(now_us), one, other));
+        }
+    }
+
+    pub(super) fn fault(&mut self, now_us: u64, what: &What) {
+        if self.records {
+            self.faults.push((seconds(now_us), format!("{what:?}")));
+        }
+    }
+
+    pub(super) fn delivered(&mut self, sent_us: u64, now_us: u64, from: u32, to: u32) {
+        if self.records && self.deliveries.len() < DELIVERIES_MAX {
+            self.deliveries.push((seconds(sent_us), seconds(now_us), from, to));
+        }
+    }
+}
+
+fn seconds(at_us: u64) -> f64 {
+    at_us as f64 / 1e6
+}

@@ -1,0 +1,401 @@
+//! A scenario as its file says it: who is where, what they run, what they send, what fails, and what
+//! must come of it.
+//!
+//! Nodes are counted from 0. Everything that a file leaves out has a default, and a field that
+//! nothing knows is an error.
+
+use serde::Deserialize;
+
+use crate::radio::RadioPlan;
+
+/// The most nodes of a scenario.
+pub const NODES_MAX: usize = 20_000;
+/// The longest scenario, in simulated seconds.
+pub const SECONDS_MAX: f64 = 1_000_000.0;
+
+/// A run to be.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Scenario {
+    /// What it is called.
+    pub name: String,
+    /// What it shows, for a reader.
+    #[serde(default)]
+    pub about: String,
+    /// From which everything is drawn that is left to chance.
+    #[serde(default = "one")]
+    pub seed: u64,
+    /// How long it runs, in simulated seconds.
+    pub seconds: f64,
+    /// Who is where.
+    pub topology: Topology,
+    /// What their radios are like.
+    #[serde(default)]
+    pub radio: RadioPlan,
+    /// How they move; by default not at all.
+    #[serde(default)]
+    pub movement: Option<Movement>,
+    /// What they run.
+    #[serde(default)]
+    pub protocols: Protocols,
+    /// Links whose loss is set, whatever the distance, possibly from some time on: a trace.
+    #[serde(default, rename = "link")]
+    pub links: Vec<LinkPlan>,
+    /// What they send one another.
+    #[serde(default, rename = "traffic")]
+    pub traffic: Vec<Traffic>,
+    /// What fails.
+    #[serde(default, rename = "fault")]
+    pub faults: Vec<Fault>,
+    /// What must come of it.
+    #[serde(default, rename = "expect")]
+    pub expectations: Vec<Expectation>,
+    /// By how much clocks run fast or slow at most, in millionths.
+    #[serde(default)]
+    pub clock_drift_ppm: u32,
+    /// Nodes are switched on within this many milliseconds.
+    #[serde(default)]
+    pub boot_within_ms: u64,
+}
+
+/// Who is where.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(tag = "shape", rename_all = "lowercase", deny_unknown_fields)]
+pub enum Topology {
+    /// One beside the other.
+    Line {
+        /// How many.
+        nodes: usize,
+        /// Their distance; by default a neighbour is in range and the one after it isn't.
+        spacing_m: Option<f32>,
+    },
+    /// In rows and columns.
+    Grid {
+        /// How many columns.
+        columns: usize,
+        /// How many rows.
+        rows: usize,
+        /// Their distance; by default the four around a node are in range, and the diagonals aren't.
+        spacing_m: Option<f32>,
+    },
+    /// Anywhere on a square, drawn anew until each reaches each.
+    Random {
+        /// How many.
+        nodes: usize,
+        /// The side of the square; by default each node has `neighbours` others in range.
+        side_m: Option<f32>,
+        /// How many others a node has in range on average.
+        #[serde(default = "eight")]
+        neighbours: f32,
+        /// Draws no second time if they are not all connected.
+        #[serde(default)]
+        may_be_parted: bool,
+    },
+    /// Where the file says.
+    Places {
+        /// East and north, in metres.
+        places: Vec<[f32; 2]>,
+    },
+}
+
+/// Movement by the random waypoint model: to a random place at a random speed, a rest, and on.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Movement {
+    /// Slowest and fastest, in metres a second.
+    pub speed_m_s: [f32; 2],
+    /// Shortest and longest rest, in seconds.
+    #[serde(default)]
+    pub rest_s: [f32; 2],
+    /// Who moves; by default all.
+    #[serde(default)]
+    pub nodes: Vec<u32>,
+}
+
+/// What a node runs.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Protocols {
+    /// Who finds the way.
+    pub router: Router,
+    /// How each hop repairs what its link lost; by default the radio does if it repeats, and the
+    /// next hop's acknowledgements do otherwise.
+    pub hop_repair: Option<HopRepair>,
+    /// What is summed up over all nodes, if anything.
+    pub aggregation: Option<Aggregation>,
+}
+
+impl Default for Protocols {
+    fn default() -> Self {
+        Self { router: Router::Babel, hop_repair: None, aggregation: None }
+    }
+}
+
+/// A routing protocol.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Router {
+    /// Distance vectors without loops (RFC 8966).
+    Babel,
+    /// Originator messages (B.A.T.M.A.N. IV).
+    Batman,
+    /// On demand (RFC 3561).
+    Aodv,
+}
+
+/// How a hop repairs what its link lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum HopRepair {
+    /// The next hop acknowledges.
+    Acknowledged,
+    /// The radio repeats what isn't answered.
+    Link,
+    /// Not at all.
+    Off,
+}
+
+/// A sum over all nodes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Aggregation {
+    /// A tree that mends itself.
+    Gap,
+    /// Halves that are pushed on.
+    PushSum,
+    /// Flows that are kept antisymmetric.
+    FlowUpdating,
+    /// Push-Sum's correction for loss and leaving.
+    LimoSense,
+}
+
+/// A link whose loss doesn't come from the distance.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LinkPlan {
+    /// One end.
+    pub from: u32,
+    /// The other.
+    pub to: u32,
+    /// The share of lost frames; 1 cuts the link.
+    pub loss: f32,
+    /// Only in this direction.
+    #[serde(default)]
+    pub one_way: bool,
+    /// From when on, in seconds.
+    #[serde(default)]
+    pub at_s: f64,
+}
+
+/// Datagrams between nodes.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Traffic {
+    /// Who sends; by default each in turn, at random.
+    #[serde(default)]
+    pub from: Option<u32>,
+    /// Who receives; by default anybody, at random.
+    #[serde(default)]
+    pub to: Option<u32>,
+    /// How often, in milliseconds.
+    pub every_ms: u64,
+    /// How long.
+    #[serde(default = "payload")]
+    pub bytes: usize,
+    /// From when on, in seconds.
+    #[serde(default)]
+    pub from_s: f64,
+    /// Until when, in seconds; by default, a little before the end.
+    #[serde(default)]
+    pub until_s: Option<f64>,
+}
+
+/// Something that fails, or is whole again.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Fault {
+    /// When, in seconds.
+    pub at_s: f64,
+    /// What.
+    #[serde(flatten)]
+    pub what: What,
+}
+
+/// What happens to nodes and links.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum What {
+    /// These nodes lose their power.
+    Crash(Vec<u32>),
+    /// These nodes are switched on again.
+    Restart(Vec<u32>),
+    /// This link is cut.
+    Cut([u32; 2]),
+    /// A link in the middle of the way from the first to the second is cut.
+    CutWay([u32; 2]),
+    /// This link is as it was.
+    Mend([u32; 2]),
+    /// These nodes hear only each other, the rest too.
+    Part(Vec<u32>),
+    /// All hear all again.
+    Unite(bool),
+}
+
+/// Something that must come of it; what is not met fails the run.
+#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Expectation {
+    /// Every node has a way to every other one, at the latest after this many seconds.
+    ConvergedWithinS(f64),
+    /// At least this share of what was sent arrived.
+    DeliveryAtLeast(f64),
+    /// Nodes put at most so many bytes a second on the air that carry no payload, on average.
+    ControlBytesPerSecondAtMost(f64),
+    /// After each fault, datagrams arrive again within so many seconds.
+    RecoveredWithinS(f64),
+    /// Sums are right at the end, within this.
+    AggregateWithin(f64),
+    /// Datagrams are over at most so many hops.
+    HopsAtMost(u32),
+}
+
+fn one() -> u64 {
+    1
+}
+
+fn eight() -> f32 {
+    8.0
+}
+
+fn payload() -> usize {
+    64
+}
+
+/// Why a scenario can't be run. The file's author is to blame.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ScenarioError {
+    /// Not TOML, or not a scenario; in words, with line and column.
+    Syntax(String),
+    /// Too many nodes, or none.
+    Nodes(usize),
+    /// Longer than [`SECONDS_MAX`], or no time at all.
+    Seconds(f64),
+    /// A node that is not there.
+    NoSuchNode(u32),
+    /// A share that isn't between 0 and 1.
+    Share(f32),
+    /// A number that must be positive, by its name.
+    NotPositive(&'static str),
+    /// No draw of the topology was connected: too few nodes for its size.
+    Parted,
+}
+
+impl std::fmt::Display for ScenarioError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Syntax(message) => f.write_str(message),
+            Self::Nodes(count) => write!(f, "{count} nodes; 1 to {NODES_MAX} can be simulated"),
+            Self::Seconds(seconds) => write!(f, "{seconds} s is no time that can be simulated"),
+            Self::NoSuchNode(node) => write!(f, "there is no node {node}; they count from 0"),
+            Self::Share(share) => write!(f, "{share} is no share; it must be between 0 and 1"),
+            Self::NotPositive(name) => write!(f, "{name} must be more than 0"),
+            Self::Parted => f.write_str(
+                "the nodes are too few for the square: not once did each reach each; \
+                 make `side_m` smaller, or set `may_be_parted`",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ScenarioError {}
+
+impl Scenario {
+    /// The scenario that `text` describes.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Self, ScenarioError> {
+        let scenario: Self =
+            toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
+        scenario.check()?;
+        Ok(scenario)
+    }
+
+    /// Checks what the types can't say.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn check(&self) -> Result<(), ScenarioError> {
+        let nodes = self.topology.nodes();
+        if nodes == 0 || nodes > NODES_MAX {
+            return Err(ScenarioError::Nodes(nodes));
+        }
+        if !(self.seconds > 0.0 && self.seconds <= SECONDS_MAX) {
+            return Err(ScenarioError::Seconds(self.seconds));
+        }
+        for (name, value) in
+            [("range_m", self.radio.range_m), ("bit_rate", self.radio.bit_rate as f32)]
+        {
+            if value.is_nan() || value <= 0.0 {
+                return Err(ScenarioError::NotPositive(name));
+            }
+        }
+        if self.traffic.iter().any(|traffic| traffic.every_ms == 0) {
+            return Err(ScenarioError::NotPositive("every_ms"));
+        }
+        let shares = self.links.iter().map(|link| link.loss);
+        let mut shares = shares.chain([self.radio.loss.near, self.radio.loss.far]);
+        if let Some(share) = shares.find(|share| !(0.0..=1.0).contains(share)) {
+            return Err(ScenarioError::Share(share));
+        }
+        match self.named_nodes().into_iter().find(|node| *node as usize >= nodes) {
+            Some(node) => Err(ScenarioError::NoSuchNode(node)),
+            None => Ok(()),
+        }
+    }
+
+    /// How hops repair what links lose.
+    pub fn hop_repair(&self) -> HopRepair {
+        let by_radio =
+            if self.radio.unicast_retries > 0 { HopRepair::Link } else { HopRepair::Acknowledged };
+        self.protocols.hop_repair.unwrap_or(by_radio)
+    }
+
+    /// When it is over, in microseconds.
+    pub fn end_us(&self) -> u64 {
+        micros(self.seconds)
+    }
+
+    fn named_nodes(&self) -> Vec<u32> {
+        let mut named: Vec<u32> = Vec::new();
+        named.extend(self.links.iter().flat_map(|link| [link.from, link.to]));
+        named.extend(self.traffic.iter().flat_map(|traffic| [traffic.from, traffic.to]).flatten());
+        named.extend(self.movement.iter().flat_map(|movement| movement.nodes.iter().copied()));
+        for fault in &self.faults {
+            match &fault.what {
+                What::Crash(nodes) | What::Restart(nodes) | What::Part(nodes) => {
+                    named.extend(nodes)
+                }
+                What::Cut(ends) | What::CutWay(ends) | What::Mend(ends) => named.extend(ends),
+                What::Unite(_) => {}
+            }
+        }
+        named
+    }
+}
+
+impl Topology {
+    /// How many nodes there are.
+    pub fn nodes(&self) -> usize {
+        match self {
+            Self::Line { nodes, .. } | Self::Random { nodes, .. } => *nodes,
+            Self::Grid { columns, rows, .. } => columns.saturating_mul(*rows),
+            Self::Places { places } => places.len(),
+        }
+    }
+}
+
+/// A time of a scenario in microseconds.
+pub(crate) fn micros(seconds: f64) -> u64 {
+    (seconds.max(0.0) * 1e6) as u64
+}

@@ -1,0 +1,109 @@
+//! Scenarios as files say them, and whole runs of the small ones.
+
+use super::{Options, Outcome, Router, Scenario, ScenarioError, run};
+
+const WATCHED: Options = Options { watches_loops: true, records: true };
+
+#[track_caller]
+fn scenario(text: &str) -> Scenario {
+    Scenario::parse(text).expect("a scenario")
+}
+
+#[track_caller]
+fn check(scenario: &Scenario) -> Outcome {
+    let outcome = run(scenario, WATCHED, |_| {}).expect("it can be run");
+    assert_eq!(outcome.metrics.loops, 0, "{:?}", outcome.first_loop);
+    assert_eq!(outcome.metrics.duplicates, 0);
+    outcome
+}
+
+#[test]
+fn the_line_converges_within_a_second_and_delivers() {
+    let outcome = check(&scenario(include_str!("../../../../scenarios/line.toml")));
+    assert!(outcome.metrics.converged_s.is_some_and(|at| at <= 1.0), "{:?}", outcome.metrics);
+    assert_eq!(outcome.metrics.delivered, outcome.metrics.sent);
+}
+
+#[test]
+fn a_cut_link_is_got_around() {
+    let outcome = check(&scenario(include_str!("../../../../scenarios/cut.toml")));
+    let recovered = outcome.metrics.recovered_s[0].expect("it recovers");
+    assert!(recovered < 5.0, "{recovered} s");
+}
+
+#[test]
+fn nodes_that_crash_move_and_drift_form_no_loop() {
+    let mut scenario = scenario(
+        r#"
+        name = "trouble"
+        seconds = 60
+        clock_drift_ppm = 500
+        boot_within_ms = 2000
+        topology = { shape = "random", nodes = 16, neighbours = 6 }
+        movement = { speed_m_s = [1, 20], nodes = [0, 3, 5] }
+        radio = { loss = { near = 0.05, far = 0.6 }, unicast_retries = 3 }
+        traffic = [{ every_ms = 50 }]
+        fault = [
+            { at_s = 20, crash = [1, 2] },
+            { at_s = 25, restart = [1, 2] },
+            { at_s = 30, part = [4, 5, 6, 7] },
+            { at_s = 40, unite = true },
+        ]
+        "#,
+    );
+    for seed in 1..=3 {
+        scenario.seed = seed;
+        let outcome = check(&scenario);
+        assert!(outcome.metrics.delivery() > 0.5, "{:?}", outcome.metrics);
+        assert_eq!(outcome.playback.places.len(), outcome.seconds.len() + 1);
+    }
+}
+
+#[test]
+fn the_same_seed_is_the_same_run() {
+    let mut scenario = scenario(include_str!("../../../../scenarios/cut.toml"));
+    let (one, two) = (check(&scenario), check(&scenario));
+    assert_eq!(one, two);
+    scenario.seed = 2;
+    assert_ne!(one.metrics, check(&scenario).metrics);
+}
+
+#[test]
+fn other_routers_carry_too() {
+    let mut scenario = scenario(include_str!("../../../../scenarios/line.toml"));
+    scenario.seconds = 60.0;
+    scenario.traffic[0].from_s = 30.0;
+    for router in [Router::Batman, Router::Aodv] {
+        scenario.protocols.router = router;
+        let metrics = run(&scenario, WATCHED, |_| {}).expect("it can be run").metrics;
+        assert!(metrics.delivery() > 0.97, "{router:?}: {metrics:?}");
+    }
+}
+
+#[test]
+fn what_is_wrong_with_a_scenario_is_said() {
+    let check = |line: &str, expected: ScenarioError| {
+        let text = format!("name = 'x'\nseconds = 10\n{line}\n");
+        assert_eq!(Scenario::parse(&text).expect_err("it is wrong"), expected);
+    };
+    let line = "topology = { shape = 'line', nodes = 3 }";
+    check("topology = { shape = 'line', nodes = 0 }", ScenarioError::Nodes(0));
+    check(
+        &format!("{line}\nlink = [{{ from = 0, to = 3, loss = 0.1 }}]"),
+        ScenarioError::NoSuchNode(3),
+    );
+    check(
+        &format!("{line}\nlink = [{{ from = 0, to = 1, loss = 1.5 }}]"),
+        ScenarioError::Share(1.5),
+    );
+    check(
+        &format!("{line}\ntraffic = [{{ every_ms = 0 }}]"),
+        ScenarioError::NotPositive("every_ms"),
+    );
+    let unknown =
+        Scenario::parse("name = 'x'\nseconds = 10\nspeed = 3\n").expect_err("unknown field");
+    assert!(matches!(unknown, ScenarioError::Syntax(message) if message.contains("speed")));
+    let sparse = "topology = { shape = 'random', nodes = 30, side_m = 5000 }";
+    let sparse = Scenario::parse(&format!("name = 'x'\nseconds = 1\n{sparse}")).expect("it parses");
+    assert_eq!(run(&sparse, WATCHED, |_| {}), Err(ScenarioError::Parted));
+}

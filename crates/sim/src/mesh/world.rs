@@ -1,0 +1,619 @@
+//! A mesh under way: its nodes on one medium, under one clock, event by event.
+
+use tenure_hal::Instant;
+use tenure_protocols::interface::{DatagramArrived, RouteChanged};
+
+use super::layout::{self, Walk};
+use super::measure::{Bytes, Datagrams, Metrics, Second};
+use super::participant::{Participant, id_of, number_of};
+use super::playback::Playback;
+use super::scenario::{Scenario, ScenarioError, What, micros};
+use crate::agenda::Agenda;
+use crate::radio::{AirCounts, Frame, Medium, Moment, Spot};
+use crate::random::Random;
+
+/// How often those that move are placed anew.
+const STEP_US: u64 = 250_000;
+/// How often it is looked whether all nodes have ways to all others, until they have.
+const LOOK_US: u64 = 50_000;
+/// In larger meshes only so many destinations are looked at.
+const DESTINATIONS_LOOKED_AT: u32 = 100;
+/// In larger meshes it is not looked every second who reaches whom.
+const WATCHED_NODES_MAX: usize = 200;
+/// The bytes of a datagram that say which one it is.
+const NUMBER_BYTES: usize = 8;
+/// Datagrams are sent up to so long before the end, so that the last can arrive.
+const LAST_BEFORE_END_S: f64 = 3.0;
+/// How often a node may want to run again at the same instant.
+const TURNS_MAX: u32 = 1_000;
+const NEVER: u64 = u64::MAX;
+
+/// What happens. It is small: the queue of them is what a run spends its time in.
+#[derive(Clone, Copy, Debug)]
+enum Event {
+    /// A node wanted to run.
+    Wake(u32),
+    /// Something happens on the air.
+    Air(Moment),
+    /// A node is switched on.
+    Boot(u32),
+    /// The scenario's fault of that number.
+    Fault(u32),
+    /// The scenario's traffic of that number sends.
+    Traffic(u32),
+    /// The scenario's link of that number is set.
+    Link(u32),
+    /// Those that move do.
+    Step,
+    /// It is looked who reaches whom.
+    Look,
+    /// A second is over.
+    Second,
+}
+
+/// A node's place, on or off.
+struct Seat {
+    participant: Option<Participant>,
+    boots: u32,
+    booted_us: u64,
+    drift_ppm: i64,
+    /// When it is to run next; an event at another time is an old plan.
+    planned_us: u64,
+    walk: Option<Walk>,
+}
+
+/// What is wanted of a run beside its numbers.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Options {
+    /// Look for loops at every change of a route.
+    pub watches_loops: bool,
+    /// Keep what a page needs to play the run back.
+    pub records: bool,
+}
+
+/// A mesh under way.
+pub(super) struct World {
+    scenario: Scenario,
+    options: Options,
+    now_us: u64,
+    end_us: u64,
+    agenda: Agenda<Event>,
+    medium: Medium,
+    seats: Vec<Seat>,
+    field: (Spot, Spot),
+    random: Random,
+    heard: Vec<u32>,
+    datagrams: Datagrams,
+    faults_us: Vec<(u64, Option<u64>)>,
+    seconds: Vec<Second>,
+    traffic: Bytes,
+    /// What had been counted when the present second began.
+    before: (Bytes, AirCounts),
+    metrics: Metrics,
+    loop_seen: Option<String>,
+    playback: Playback,
+}
+
+/// What came of a run.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Outcome {
+    /// The numbers.
+    pub metrics: Metrics,
+    /// Second by second.
+    pub seconds: Vec<Second>,
+    /// The first loop that was seen, in words.
+    pub first_loop: Option<String>,
+    /// What happened where, to play it back.
+    pub playback: Playback,
+}
+
+impl World {
+    /// The world of a scenario, in which nothing has happened yet.
+    ///
+    /// # Errors
+    /// What is wrong with the scenario.
+    pub(super) fn new(scenario: Scenario, options: Options) -> Result<Self, ScenarioError> {
+        scenario.check()?;
+        let mut random = Random::new(scenario.seed ^ 0xAE7);
+        let spots =
+            layout::spots(&scenario.topology, scenario.radio.range_m, &mut random.branch())?;
+        let field = corners(&spots);
+        let mut medium = Medium::new(scenario.radio.clone(), random.branch());
+        let drift = u64::from(scenario.clock_drift_ppm);
+        let mut seats = Vec::with_capacity(spots.len());
+        for spot in &spots {
+            let number = medium.add(*spot);
+            let moves = scenario.movement.as_ref().is_some_and(|movement| {
+                movement.nodes.is_empty() || movement.nodes.contains(&number)
+            });
+            seats.push(Seat {
+                participant: None,
+                boots: 0,
+                booted_us: 0,
+                drift_ppm: random.between(0..=2 * drift) as i64 - drift as i64,
+                planned_us: NEVER,
+                walk: moves.then(|| Walk::new(*spot)),
+            });
+        }
+        let playback = Playback::new(options.records, scenario.radio.range_m);
+        let mut world = Self {
+            options,
+            now_us: 0,
+            end_us: scenario.end_us(),
+            agenda: Agenda::default(),
+            medium,
+            seats,
+            field,
+            random: random.branch(),
+            heard: Vec::new(),
+            datagrams: Datagrams::default(),
+            faults_us: Vec::new(),
+            seconds: Vec::new(),
+            traffic: Bytes::default(),
+            before: (Bytes::default(), AirCounts::default()),
+            metrics: Metrics::default(),
+            loop_seen: None,
+            playback,
+            scenario,
+        };
+        world.begin();
+        Ok(world)
+    }
+
+    fn begin(&mut self) {
+        for number in 0..self.seats.len() as u32 {
+            let within_us = self.scenario.boot_within_ms * 1000;
+            let at_us = self.random.between(0..=within_us);
+            self.agenda.plan(at_us, Event::Boot(number));
+        }
+        for (index, link) in self.scenario.links.iter().enumerate() {
+            self.agenda.plan(micros(link.at_s), Event::Link(index as u32));
+        }
+        for (index, fault) in self.scenario.faults.iter().enumerate() {
+            self.agenda.plan(micros(fault.at_s), Event::Fault(index as u32));
+        }
+        for (index, traffic) in self.scenario.traffic.iter().enumerate() {
+            self.agenda.plan(micros(traffic.from_s), Event::Traffic(index as u32));
+        }
+        if self.scenario.movement.is_some() {
+            self.agenda.plan(STEP_US, Event::Step);
+        }
+        self.agenda.plan(LOOK_US, Event::Look);
+        self.agenda.plan(0, Event::Second);
+    }
+
+    /// Runs up to `until_us`, or to the end; whether there is more.
+    pub(super) fn run(&mut self, until_us: u64) -> bool {
+        let until_us = until_us.min(self.end_us);
+        while self.agenda.next_at().is_some_and(|at_us| at_us <= until_us) {
+            let Some((at_us, event)) = self.agenda.next() else { break };
+            self.now_us = at_us;
+            self.metrics.events += 1;
+            self.occur(event);
+        }
+        until_us < self.end_us
+    }
+
+    /// What came of it.
+    pub(super) fn outcome(mut self) -> Outcome {
+        let nodes = self.seats.len() as f64;
+        let seconds = self.end_us as f64 / 1e6;
+        let hops_max = self.hops_max();
+        let air = self.medium.counts();
+        let datagrams = &self.datagrams;
+        let metrics = &mut self.metrics;
+        metrics.seconds = seconds;
+        metrics.sent = datagrams.sent();
+        metrics.delivered = datagrams.delivered;
+        metrics.duplicates = datagrams.duplicates;
+        metrics.hops_max = hops_max;
+        metrics.latency_median_ms = datagrams.latency_ms(0.5);
+        metrics.latency_99_ms = datagrams.latency_ms(0.99);
+        metrics.control_bytes_per_node_second = self.traffic.control as f64 / nodes / seconds;
+        metrics.payload_bytes_per_node_second = self.traffic.payload as f64 / nodes / seconds;
+        metrics.bytes_by_message = self.traffic.by_message();
+        metrics.transmissions = air.transmissions;
+        metrics.collisions = air.collisions;
+        metrics.lost = air.lost;
+        metrics.recovered_s = self
+            .faults_us
+            .iter()
+            .map(|(at_us, again_us)| again_us.map(|again_us| (again_us - at_us) as f64 / 1e6))
+            .collect();
+        Outcome {
+            metrics: self.metrics,
+            seconds: self.seconds,
+            first_loop: self.loop_seen,
+            playback: self.playback,
+        }
+    }
+
+    fn occur(&mut self, event: Event) {
+        match event {
+            Event::Wake(number) if self.seats[number as usize].planned_us == self.now_us => {
+                self.seats[number as usize].planned_us = NEVER;
+                self.turn(number);
+            }
+            Event::Wake(_) => {}
+            Event::Air(Moment::Attempt(number)) => {
+                let next = self.medium.attempt(self.now_us, number);
+                self.plan_air(next);
+            }
+            Event::Air(Moment::Finish(number)) => self.finish(number),
+            Event::Boot(number) => self.boot(number),
+            Event::Fault(index) => self.fail(index as usize),
+            Event::Traffic(index) => self.send_datagram(index as usize),
+            Event::Link(index) => self.set_link(index as usize),
+            Event::Step => self.step(),
+            Event::Look => self.look(),
+            Event::Second => self.begin_second(),
+        }
+    }
+
+    fn plan_air(&mut self, next: Option<(u64, Moment)>) {
+        if let Some((at_us, moment)) = next {
+            self.agenda.plan(at_us, Event::Air(moment));
+        }
+    }
+
+    /// Hands a frame to those that heard it.
+    fn finish(&mut self, from: u32) {
+        let mut heard = std::mem::take(&mut self.heard);
+        let (finished, next) = self.medium.finish(self.now_us, from, &mut heard);
+        self.plan_air(next);
+        if let Some(finished) = finished {
+            for number in &heard {
+                let signal_dbm = self.medium.signal(from, *number);
+                let seat = &mut self.seats[*number as usize];
+                let now = seat.local(self.now_us);
+                if let Some(participant) = &mut seat.participant {
+                    participant.receive(now, &finished.frame.bytes, signal_dbm);
+                    self.turn(*number);
+                }
+            }
+            if let (Some(to), true, false) =
+                (finished.frame.to, finished.is_over, finished.is_answered)
+                && self.scenario.radio.unicast_retries > 0
+                && let Some(participant) = &mut self.seats[from as usize].participant
+            {
+                participant.undelivered(id_of(to));
+                self.turn(from);
+            }
+        }
+        self.heard = heard;
+    }
+
+    /// Lets a node do what is due, takes what it sends, and plans when it runs next.
+    fn turn(&mut self, number: u32) {
+        let seat = &mut self.seats[number as usize];
+        let now = seat.local(self.now_us);
+        let Some(participant) = &mut seat.participant else { return };
+        let mut next = participant.poll(now);
+        for _ in 0..TURNS_MAX {
+            while let Some((to, bytes)) = participant.transmit(now) {
+                self.traffic.count(&bytes);
+                let planned = self.medium.send(self.now_us, number, Frame { to, bytes });
+                if let Some((at_us, moment)) = planned {
+                    self.agenda.plan(at_us, Event::Air(moment));
+                }
+            }
+            if next.is_none_or(|at| at > now) {
+                break;
+            }
+            next = participant.poll(now);
+        }
+        if let Some(at) = next {
+            let at_us = seat.world_us(at).max(self.now_us + 1);
+            if at_us < seat.planned_us {
+                seat.planned_us = at_us;
+                self.agenda.plan(at_us, Event::Wake(number));
+            }
+        }
+        self.take_events(number);
+    }
+
+    /// Takes what a node shows.
+    fn take_events(&mut self, number: u32) {
+        loop {
+            let Some(participant) = &mut self.seats[number as usize].participant else { return };
+            let Some(event) = participant.event() else { return };
+            if let Some((arrived, payload)) = event.notification::<DatagramArrived>() {
+                self.arrive(number, arrived, payload);
+            } else if let Some((changed, _)) = event.notification::<RouteChanged>() {
+                self.check_loop(number, number_of(changed.destination));
+            }
+        }
+    }
+
+    fn arrive(&mut self, at: u32, arrived: DatagramArrived, payload: &[u8]) {
+        let Some(number) = payload.first_chunk::<NUMBER_BYTES>() else { return };
+        let number = u64::from_le_bytes(*number);
+        let Some(sent_us) = self.datagrams.arrive(self.now_us, number) else {
+            return;
+        };
+        if let Some(second) = self.seconds.get_mut((sent_us / 1_000_000) as usize) {
+            second.delivered += 1;
+        }
+        for (fault_us, again_us) in &mut self.faults_us {
+            if *fault_us <= sent_us {
+                again_us.get_or_insert(self.now_us);
+            }
+        }
+        self.playback.delivered(sent_us, self.now_us, number_of(arrived.from), at);
+    }
+
+    /// Follows next hops from `from` to `to`, and notes if they come back.
+    fn check_loop(&mut self, from: u32, to: u32) {
+        let Some(way) = self.way_back(from, to) else { return };
+        self.metrics.loops += 1;
+        let at_s = self.now_us as f64 / 1e6;
+        self.loop_seen.get_or_insert_with(|| {
+            format!("at {at_s:.6} s the way to {to} leads in a circle: {way:?}")
+        });
+    }
+
+    /// The nodes on the way from `from` to `to`, if it comes back to `from`.
+    fn way_back(&self, from: u32, to: u32) -> Option<Vec<u32>> {
+        let mut way = vec![from];
+        let mut at = from;
+        while way.len() <= self.seats.len() {
+            at = self.next_hop(at, to).filter(|next| *next != to)?;
+            if at == from {
+                return Some(way);
+            }
+            way.push(at);
+        }
+        // A circle that others form is found when one of them changes.
+        None
+    }
+
+    fn next_hop(&self, from: u32, to: u32) -> Option<u32> {
+        let next = self.seats.get(from as usize)?.participant.as_ref()?.next_hop(to)?;
+        // A node that restarted knows nothing, and one that is off passes nothing on.
+        self.seats.get(next as usize)?.participant.as_ref().map(|_| next)
+    }
+
+    fn boot(&mut self, number: u32) {
+        let seat = &mut self.seats[number as usize];
+        if seat.participant.is_some() {
+            return;
+        }
+        seat.boots += 1;
+        seat.booted_us = self.now_us;
+        let participant = Participant::boot(
+            number,
+            seat.boots,
+            &self.scenario,
+            self.options.watches_loops,
+            self.random.number(),
+        );
+        seat.participant = Some(participant);
+        self.medium.set_power(number, true);
+        self.playback.power(self.now_us, number, true);
+        self.turn(number);
+    }
+
+    fn fail(&mut self, index: usize) {
+        let what = self.scenario.faults[index].what.clone();
+        self.playback.fault(self.now_us, &what);
+        match what {
+            What::Crash(nodes) => nodes.iter().for_each(|number| self.crash(*number)),
+            What::Restart(nodes) => {
+                nodes.iter().for_each(|number| self.agenda.plan(self.now_us, Event::Boot(*number)));
+            }
+            What::Cut([one, other]) => self.cut(one, other),
+            What::CutWay([from, to]) => {
+                if let Some((one, other)) = self.middle_of_way(from, to) {
+                    self.cut(one, other);
+                }
+            }
+            What::Mend([one, other]) => {
+                self.medium.set_link(one, other, None);
+                self.medium.set_link(other, one, None);
+            }
+            What::Part(nodes) => {
+                nodes.iter().for_each(|number| self.medium.set_part(*number, index as u32 + 1));
+            }
+            What::Unite(_) => {
+                (0..self.seats.len() as u32).for_each(|number| self.medium.set_part(number, 0));
+            }
+        }
+        self.faults_us.push((self.now_us, None));
+    }
+
+    fn crash(&mut self, number: u32) {
+        let seat = &mut self.seats[number as usize];
+        seat.participant = None;
+        seat.planned_us = NEVER;
+        self.medium.set_power(number, false);
+        self.playback.power(self.now_us, number, false);
+    }
+
+    fn cut(&mut self, one: u32, other: u32) {
+        self.medium.set_link(one, other, Some(1.0));
+        self.medium.set_link(other, one, Some(1.0));
+        self.playback.cut(self.now_us, one, other);
+    }
+
+    /// The ends of a link in the middle of the way that datagrams take.
+    fn middle_of_way(&self, from: u32, to: u32) -> Option<(u32, u32)> {
+        let mut way = vec![from];
+        while *way.last()? != to && way.len() <= self.seats.len() {
+            way.push(self.next_hop(*way.last()?, to)?);
+        }
+        let middle = way.len() / 2;
+        Some((*way.get(middle.checked_sub(1)?)?, *way.get(middle)?))
+    }
+
+    fn set_link(&mut self, index: usize) {
+        let link = &self.scenario.links[index];
+        self.medium.set_link(link.from, link.to, Some(link.loss));
+        if !link.one_way {
+            self.medium.set_link(link.to, link.from, Some(link.loss));
+        }
+    }
+
+    fn send_datagram(&mut self, index: usize) {
+        let traffic = self.scenario.traffic[index].clone();
+        let until_s = traffic.until_s.unwrap_or(self.scenario.seconds - LAST_BEFORE_END_S);
+        if self.now_us > micros(until_s) {
+            return;
+        }
+        self.agenda.plan(self.now_us + traffic.every_ms * 1000, Event::Traffic(index as u32));
+        let anybody = |random: &mut Random| random.between(0..=self.seats.len() as u64 - 1) as u32;
+        let from = traffic.from.unwrap_or_else(|| anybody(&mut self.random));
+        let to = traffic.to.unwrap_or_else(|| anybody(&mut self.random));
+        let is_on = |number: u32| self.seats[number as usize].participant.is_some();
+        if from == to || !is_on(from) || !is_on(to) {
+            return;
+        }
+        let number = self.datagrams.send(self.now_us);
+        if let Some(second) = self.seconds.last_mut() {
+            second.sent += 1;
+        }
+        let mut payload = number.to_le_bytes().to_vec();
+        payload.resize(traffic.bytes.max(NUMBER_BYTES), 0);
+        if let Some(participant) = &mut self.seats[from as usize].participant {
+            participant.carry(to, &payload);
+            self.turn(from);
+        }
+    }
+
+    fn step(&mut self) {
+        self.agenda.plan(self.now_us + STEP_US, Event::Step);
+        let Some(movement) = &self.scenario.movement else { return };
+        for (number, seat) in self.seats.iter_mut().enumerate() {
+            if let Some(walk) = &mut seat.walk {
+                let spot = walk.at(self.now_us, movement, self.field, &mut self.random);
+                self.medium.place(number as u32, spot);
+            }
+        }
+    }
+
+    /// Looks who reaches whom, until everybody does everybody.
+    fn look(&mut self) {
+        if self.metrics.converged_s.is_some() {
+            return;
+        }
+        if self.reachable() >= 1.0 {
+            self.metrics.converged_s = Some(self.now_us as f64 / 1e6);
+        } else {
+            let pause_us = LOOK_US * (self.seats.len() as u64).div_ceil(200);
+            self.agenda.plan(self.now_us + pause_us, Event::Look);
+        }
+    }
+
+    /// The share of ordered pairs of nodes that are on between which next hops lead.
+    fn reachable(&self) -> f64 {
+        let count = self.seats.len() as u32;
+        let is_on = |number: u32| self.seats[number as usize].participant.is_some();
+        let (mut pairs, mut reached) = (0_u64, 0_u64);
+        let every = count.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
+        for to in (0..count).step_by(every as usize).filter(|to| is_on(*to)) {
+            // Whether each node reaches `to`: unknown, or known from a way that passed it.
+            let mut known: Vec<Option<bool>> = vec![None; count as usize];
+            known[to as usize] = Some(true);
+            for from in (0..count).filter(|from| is_on(*from)) {
+                let mut way = Vec::new();
+                let mut at = from;
+                let answer = loop {
+                    if let Some(answer) = known[at as usize] {
+                        break answer;
+                    }
+                    known[at as usize] = Some(false);
+                    way.push(at);
+                    match self.next_hop(at, to).filter(|next| self.hears(at, *next)) {
+                        Some(next) => at = next,
+                        None => break false,
+                    }
+                };
+                way.iter().for_each(|passed| known[*passed as usize] = Some(answer));
+                pairs += 1;
+                reached += u64::from(answer);
+            }
+        }
+        if pairs == 0 { 0.0 } else { reached as f64 / pairs as f64 }
+    }
+
+    fn hears(&self, from: u32, to: u32) -> bool {
+        self.medium.reaches(from, to)
+    }
+
+    /// The longest way between two nodes by next hops, of those that arrive.
+    fn hops_max(&self) -> u32 {
+        let count = self.seats.len() as u32;
+        let every = count.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
+        let mut longest = 0;
+        for to in (0..count).step_by(every as usize) {
+            // How many hops it is from each node, as far as that is known.
+            let mut known: Vec<Option<u32>> = vec![None; count as usize];
+            known[to as usize] = Some(0);
+            for from in 0..count {
+                let mut way = Vec::new();
+                let mut at = from;
+                while known[at as usize].is_none() && way.len() <= count as usize {
+                    way.push(at);
+                    let Some(next) = self.next_hop(at, to) else { break };
+                    at = next;
+                }
+                let Some(rest) = known[at as usize] else { continue };
+                for (hops, passed) in (rest + 1..).zip(way.iter().rev()) {
+                    known[*passed as usize] = Some(hops);
+                    longest = longest.max(hops);
+                }
+            }
+        }
+        longest
+    }
+
+    fn begin_second(&mut self) {
+        let air = self.medium.counts();
+        let reachable = (self.seats.len() <= WATCHED_NODES_MAX).then(|| self.reachable());
+        let (bytes_before, air_before) = &self.before;
+        if let Some(second) = self.seconds.last_mut() {
+            second.control_bytes = self.traffic.control - bytes_before.control;
+            second.payload_bytes = self.traffic.payload - bytes_before.payload;
+            second.collisions = air.collisions - air_before.collisions;
+            second.reachable = reachable;
+        }
+        self.before = (self.traffic.clone(), air);
+        if self.now_us < self.end_us {
+            self.seconds.push(Second::default());
+            self.agenda.plan(self.now_us + 1_000_000, Event::Second);
+        }
+        if self.playback.records() {
+            let spots = (0..self.seats.len() as u32).map(|number| self.medium.spot(number));
+            self.playback.spots(self.now_us, spots.collect());
+        }
+    }
+}
+
+impl Seat {
+    /// The time since boot, as the node's own clock has it.
+    fn local(&self, now_us: u64) -> Instant {
+        let since_us = now_us - self.booted_us;
+        Instant::from_micros(since_us.saturating_add_signed(drift(since_us, self.drift_ppm)))
+    }
+
+    /// When the node's clock shows `at`.
+    fn world_us(&self, at: Instant) -> u64 {
+        let since_us = at.as_micros();
+        // Rounded up, so that nothing runs before its time.
+        let late = i64::from(self.drift_ppm != 0);
+        self.booted_us + since_us.saturating_add_signed(late - drift(since_us, self.drift_ppm))
+    }
+}
+
+fn drift(since_us: u64, ppm: i64) -> i64 {
+    (since_us as i128 * i128::from(ppm) / 1_000_000) as i64
+}
+
+fn corners(spots: &[Spot]) -> (Spot, Spot) {
+    let fold = |pick: fn(f32, f32) -> f32, start: f32| {
+        spots.iter().fold(Spot { x: start, y: start }, |corner, spot| Spot {
+            x: pick(corner.x, spot.x),
+            y: pick(corner.y, spot.y),
+        })
+    };
+    (fold(f32::min, f32::INFINITY), fold(f32::max, f32::NEG_INFINITY))
+}
