@@ -9,11 +9,14 @@ use serde::{Deserialize, Serialize};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
 use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
 use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
-use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_node::{
+    Bedtime, BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, SleepPolicy, Wake,
+};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
 use crate::client::{OwnerKeys, address_of};
+use crate::deep_sleep;
 use crate::home::Home;
 use crate::install::now_in_milliseconds;
 use crate::output::Output;
@@ -67,6 +70,8 @@ pub struct Arguments {
     /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
     #[arg(long, value_name = "FILE")]
     peripherals: Option<PathBuf>,
+    #[command(flatten)]
+    sleep: deep_sleep::Sleeping,
 }
 
 /// The most datagrams that are taken in before machines have their turn again, so that a flood
@@ -119,6 +124,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     config.kernel.policy = settings.policy.parse()?;
     config.rpc = tenure_rpc::Config::large();
     config.log_lines_max = 4096;
+    config.sleep = arguments.sleep.policy();
     config.hub = arguments
         .hub
         .as_deref()
@@ -128,7 +134,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let listen = address_of(&arguments.listen, PORT)?;
     let parts = open_flash(&arguments.data, arguments.survives.into())?;
     let link = UdpLink::bind(listen)?;
-    let mut device = Running::start(config, parts, link, &home).map_err(|error| {
+    let mut device = Running::start(config.clone(), parts, link, &home).map_err(|error| {
         let path = arguments.data.join(FLASH);
         match error.downcast_ref() {
             Some(BootError::Mount(_)) => anyhow!(
@@ -145,6 +151,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     device.announce(output);
     while !stop.is_requested() {
         device.turn(output)?;
+        if let Some(bedtime) = device.bedtime() {
+            device = device.sleep(bedtime, &config, &stop, output)?;
+        }
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
@@ -202,6 +211,40 @@ impl Running {
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
         &mut self.node
+    }
+
+    /// Whether it is time to sleep.
+    fn bedtime(&mut self) -> Option<Bedtime> {
+        self.node.bedtime(self.clock.now())
+    }
+
+    /// Turns the device off until its time, or until a datagram comes where it listens for that. A
+    /// device that can't fall asleep stays awake and says why.
+    fn sleep(
+        mut self,
+        Bedtime { until }: Bedtime,
+        config: &Config,
+        stop: &Stop,
+        output: &Output,
+    ) -> anyhow::Result<Self> {
+        if let Err(error) = self.with_moment(|node, moment| node.fall_asleep(moment)) {
+            let object = serde_json::json!({ "event": "sleepless", "reason": error.to_string() });
+            output.line(&format!("can't sleep: {error}"), &object);
+            return Ok(self);
+        }
+        deep_sleep::announce_sleep(until.map(|until| until.since(self.clock.now())), output);
+        let Self { mut node, link, clock, mut entropy, symbols, datagram } = self;
+        let peripherals = node.detach_all();
+        let parts = node.into_parts();
+        let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
+        deep_sleep::wait(until, hears, (&link, &clock), stop)?;
+        let mut moment =
+            Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
+        let node = Node::boot(config.clone(), parts, &mut moment)?;
+        deep_sleep::announce_wake(node.slept(), output);
+        let mut awake = Self { node, link, clock, entropy, symbols, datagram };
+        awake.attach(peripherals)?;
+        Ok(awake)
     }
 
     /// Takes peripherals into use.

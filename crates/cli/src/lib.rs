@@ -9,6 +9,7 @@ pub mod build;
 pub mod call;
 pub mod client;
 pub mod completions;
+pub mod deep_sleep;
 pub mod device;
 pub mod enrol;
 pub mod events;

@@ -31,6 +31,10 @@ impl<F: Flash> CodeRegion<F> {
         Self { flash, taken: Vec::new(), next_kept: 0 }
     }
 
+    pub(crate) fn into_flash(self) -> F {
+        self.flash
+    }
+
     /// The whole region as memory.
     ///
     /// # Errors
@@ -63,7 +67,7 @@ impl<F: Flash> CodeRegion<F> {
     ///
     /// # Errors
     /// [`CodeError::Full`] if there is no room, or the flash's.
-    pub(crate) fn keep(&mut self, bytes: &[u8]) -> Result<Extent, CodeError> {
+    pub fn keep(&mut self, bytes: &[u8]) -> Result<Extent, CodeError> {
         let length = bytes.len() as u32;
         let extent =
             self.reserve_from(self.next_kept, length).or_else(|_| self.reserve_from(0, length))?;

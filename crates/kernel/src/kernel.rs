@@ -141,6 +141,11 @@ impl<F: Flash> Kernel<F> {
         self.engine.is_some()
     }
 
+    /// Ends it, and gives its flash back: the store's and code's.
+    pub fn into_flash(self) -> (F, F) {
+        (self.store.into_flash(), self.code.into_flash())
+    }
+
     /// What the kernel was configured with.
     pub fn config(&self) -> &Config {
         &self.config

@@ -6,6 +6,8 @@ use core::time::Duration;
 use tenure_vm::Limits;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
+use crate::sleep::SleepPolicy;
+
 /// The configuration of a node. The limits have strict defaults.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -29,6 +31,8 @@ pub struct Config {
     pub records_max: usize,
     /// The most log lines that are kept.
     pub log_lines_max: usize,
+    /// When the device turns itself off, if its board can.
+    pub sleep: SleepPolicy,
     /// How long a record in the directory lasts; it is renewed after a third of it.
     pub record_lifetime: Duration,
 }
@@ -47,6 +51,7 @@ impl Config {
             peers_max: 64,
             records_max: 32,
             log_lines_max: 128,
+            sleep: SleepPolicy::Never,
             record_lifetime: Duration::from_secs(60),
         }
     }

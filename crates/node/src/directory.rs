@@ -112,6 +112,16 @@ impl Directory {
         Some(UnixTime { seconds: told.seconds.saturating_add(now.since(then).as_secs()) })
     }
 
+    /// The wall clock as the directory told it, and when.
+    pub(crate) fn told_time(&self) -> Option<(Instant, UnixTime)> {
+        self.told_time
+    }
+
+    /// Takes up what the directory told before a sleep.
+    pub(crate) fn tell_time(&mut self, at: Instant, told: UnixTime) {
+        self.told_time = Some((at, told));
+    }
+
     /// Forgets the record of the device that holds the machine with `key`.
     pub(crate) fn forget(&mut self, key: &PublicKey) {
         let holds = |entry: &&Entry| entry.record.machines.iter().any(|(_, held)| held == key);

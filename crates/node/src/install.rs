@@ -30,6 +30,10 @@ impl<F: Flash> Transfer<F> {
         Self { staging, under_way: None }
     }
 
+    pub(crate) fn into_flash(self) -> F {
+        self.staging
+    }
+
     /// Makes ready for a package of `bytes` bytes; one that was under way is dropped.
     pub(crate) fn begin(&mut self, bytes: u32) -> Result<(), ControlError> {
         let room = self.staging.geometry().bytes();

@@ -28,8 +28,10 @@ mod peers;
 mod peripherals;
 mod sealing;
 mod secrets;
+mod sleep;
 
 pub use config::{Config, Hub, Owner};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};
 pub use peripherals::AttachError;
 pub use sealing::unseal_store;
+pub use sleep::{Bedtime, SleepError, SleepPolicy};

@@ -32,6 +32,17 @@ impl Log {
         Self { lines_max, rings: BTreeMap::new(), next: 0, lost: 0 }
     }
 
+    /// How many lines there were, by which the next one is numbered.
+    pub(crate) fn lines(&self) -> u64 {
+        self.next
+    }
+
+    /// Numbers on after `lines` lines that went with a sleep.
+    pub(crate) fn go_on_from(&mut self, lines: u64) {
+        self.next += lines;
+        self.lost += lines;
+    }
+
     /// Adds a line; gives it as it is kept.
     pub(crate) fn push(&mut self, entry: LogEntry) -> LogLine {
         let kept: usize = self.rings.values().map(VecDeque::len).sum();

@@ -28,6 +28,7 @@ use crate::outbound::{Outbound, Waiter};
 use crate::peers::Peers;
 use crate::peripherals::Peripherals;
 use crate::sealing::seal_store;
+use crate::sleep::{Rhythm, take_asleep};
 
 /// The flash that a board gives its node, in three parts of any size.
 pub struct Parts<F> {
@@ -102,6 +103,9 @@ pub struct Node<F> {
     pub(crate) log: Log,
     pub(crate) peripherals: Peripherals,
     pub(crate) calibration: Calibration,
+    pub(crate) rhythm: Rhythm,
+    /// What the last poll said.
+    pub(crate) next_wake: Wake,
     /// Calls that came in and are being served, by the number the kernel knows them by.
     served: BTreeMap<Ticket, Served>,
     tickets: u64,
@@ -127,6 +131,7 @@ impl<F: Flash> Node<F> {
         let identity = Identity::take_up(&mut store, moment.entropy)?;
         let keys = identity.sealing_keys();
         seal_store(&mut store, &keys).map_err(BootError::Read)?;
+        let asleep = take_asleep(&mut store);
         let kernel_config = config.kernel.clone();
         let mut kernel = Kernel::boot(store, parts.code, kernel_config, moment.now, machine_id)
             .map_err(BootError::Read)?;
@@ -141,6 +146,8 @@ impl<F: Flash> Node<F> {
             log: Log::new(config.log_lines_max),
             peripherals: Peripherals::default(),
             calibration: Calibration::new(config.kernel.fuel_per_second),
+            rhythm: Rhythm::new(moment.now),
+            next_wake: Wake::Now,
             served: BTreeMap::new(),
             tickets: 0,
             notices: VecDeque::new(),
@@ -150,8 +157,17 @@ impl<F: Flash> Node<F> {
             kernel,
             endpoint,
         };
+        if let Some(asleep) = asleep {
+            node.wake_up(&asleep, moment);
+        }
         node.speak_for_all();
         Ok(node)
+    }
+
+    /// Ends it, and gives its flash back, to boot it anew for instance.
+    pub fn into_parts(self) -> Parts<F> {
+        let (store, code) = self.kernel.into_flash();
+        Parts { store, code, staging: self.transfer.into_flash() }
     }
 
     /// The device's name.
@@ -202,6 +218,7 @@ impl<F: Flash> Node<F> {
     /// Takes a datagram that came from `from`.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
         self.calibration.disturb();
+        self.rhythm.heard(moment.now);
         self.endpoint.receive(moment.now, moment.entropy, from, datagram);
         self.attend_to_sessions(moment);
     }
@@ -221,7 +238,7 @@ impl<F: Flash> Node<F> {
             entropy: moment.entropy,
         });
         self.attend_to_effects(moment);
-        match ran {
+        self.next_wake = match ran {
             Ran::Slice => {
                 let fuel = self.kernel.last_turn().map_or(0, |turn| turn.fuel);
                 self.calibration.turn(moment.now, fuel);
@@ -229,19 +246,35 @@ impl<F: Flash> Node<F> {
             }
             Ran::Idle { until } => {
                 let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
-                let timers = [until, self.endpoint.poll_at()].into_iter().chain(own);
+                let sleep = self.rhythm.wakes_at(moment.now, self.config.sleep);
+                let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
                 match timers.flatten().min() {
                     Some(at) if at <= moment.now => Wake::Now,
                     Some(at) => Wake::At(at),
                     None => Wake::Never,
                 }
             }
-        }
+        };
+        self.next_wake
     }
 
     /// The next datagram to send, and where to.
     pub fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
         self.endpoint.transmit()
+    }
+
+    /// Whether a machine serves a call from outside.
+    pub(crate) fn serves_anybody(&self) -> bool {
+        !self.served.is_empty()
+    }
+
+    /// How many calls from outside there were, by which the next one is numbered.
+    pub(crate) fn tickets(&self) -> u64 {
+        self.tickets
+    }
+
+    pub(crate) fn set_tickets(&mut self, tickets: u64) {
+        self.tickets = tickets;
     }
 
     /// The next thing to show, if anybody watches.

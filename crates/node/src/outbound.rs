@@ -84,6 +84,11 @@ impl Outbound {
         held < calls_max.saturating_sub(CALLS_FOR_DEVICE).max(1).saturating_sub(taken)
     }
 
+    /// What has left the device.
+    pub(crate) fn under_way(&self) -> impl Iterator<Item = (&CallHandle, &Purpose)> {
+        self.under_way.iter()
+    }
+
     pub(crate) fn insert(&mut self, handle: CallHandle, purpose: Purpose) {
         self.under_way.insert(handle, purpose);
     }

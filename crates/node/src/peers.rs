@@ -68,6 +68,12 @@ impl Peers {
         self.by_key.keys().find(|key| machine_id(key) == id).copied()
     }
 
+    /// All of them, with where they are.
+    pub(crate) fn list(&self) -> Vec<(PublicKey, Address, Option<Epoch>)> {
+        let each = |(key, peer): (&PublicKey, &Peer)| (*key, peer.address.clone(), peer.epoch);
+        self.by_key.iter().map(each).collect()
+    }
+
     /// All keys, in order.
     pub(crate) fn keys(&self) -> Vec<PublicKey> {
         self.by_key.keys().copied().collect()

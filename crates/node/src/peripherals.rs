@@ -68,6 +68,11 @@ impl<F: Flash> Node<F> {
         Ok(())
     }
 
+    /// Gives all peripherals back, to be attached to the node that comes after this one.
+    pub fn detach_all(&mut self) -> Vec<Box<dyn Peripheral + Send>> {
+        self.peripherals.attached.drain(..).map(|one| one.peripheral).collect()
+    }
+
     /// Hands commands over, and publishes what the peripherals that are due have read.
     pub(crate) fn attend_to_peripherals(&mut self, moment: &Moment<'_>) {
         for (number, one) in self.peripherals.attached.iter_mut().enumerate() {

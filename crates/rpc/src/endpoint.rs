@@ -106,15 +106,18 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     }
 
     /// What goes through a deep sleep of this endpoint, to be taken up by [`Endpoint::wake`] once at
-    /// most.
-    pub fn rest(&self) -> Rest<A> {
-        let is_called = |peer: &&Peer<A>| self.calls.iter().any(|call| call.pair == peer.pair);
+    /// most. Calls that aren't `wanted` are left behind, and with them what is known of their peer: all
+    /// calls of a pair or none are wanted.
+    pub fn rest(&self, wanted: impl Fn(CallHandle) -> bool) -> Rest<A> {
+        let wanted = |call: &&Call<A>| wanted(call.handle);
+        let is_called =
+            |peer: &&Peer<A>| self.calls.iter().filter(wanted).any(|call| call.pair == peer.pair);
         Rest {
             incarnation: self.incarnation,
             next_handle: self.next_handle,
             next_number: self.next_number,
             peers: self.peers.iter().filter(is_called).map(RestingPeer::of).collect(),
-            calls: self.calls.iter().map(RestingCall::of).collect(),
+            calls: self.calls.iter().filter(wanted).map(RestingCall::of).collect(),
         }
     }
 

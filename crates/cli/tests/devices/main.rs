@@ -15,4 +15,5 @@ mod packages;
 mod peers;
 mod secrets;
 mod skeleton;
+mod sleep;
 mod wire_tap;

@@ -1,12 +1,14 @@
 //! A device, and endpoints that speak to it as owners, strangers and hubs do.
 
+use std::cell::Cell;
+use std::rc::Rc;
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::enrol;
 use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
-use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_hal::{Entropy, EntropyError, Flash, FlashError, FlashGeometry, Instant};
+use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake};
 use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Placement, Version};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_wire::capability::PeerPattern;
@@ -62,15 +64,61 @@ pub(crate) struct Stranger {
 /// A device and whoever is around it.
 pub(crate) struct World {
     pub(crate) now: Instant,
-    pub(crate) node: Node<RamFlash>,
+    pub(crate) node: Node<WiredFlash>,
     pub(crate) strangers: Vec<Stranger>,
     pub(crate) notices: Vec<Notice>,
     entropy: Sequence,
     owner: SigningKey,
+    config: Config,
+    pub(crate) fuse: Fuse,
 }
 
-fn flash(sector_count: u32) -> RamFlash {
-    RamFlash::new(FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 })
+/// How many more programs and erases the device's power lasts for, if it is to fail.
+pub(crate) type Fuse = Rc<Cell<Option<u64>>>;
+
+/// A part of the device's flash. All parts hang on one fuse.
+pub(crate) struct WiredFlash {
+    flash: RamFlash,
+    fuse: Fuse,
+}
+
+impl WiredFlash {
+    fn new(sector_count: u32, fuse: &Fuse) -> Self {
+        let geometry = FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 };
+        Self { flash: RamFlash::new(geometry), fuse: fuse.clone() }
+    }
+
+    fn burn(&mut self) {
+        match self.fuse.get() {
+            Some(0) => self.flash.cut_power_after(0, 7),
+            Some(left) => self.fuse.set(Some(left - 1)),
+            None => {}
+        }
+    }
+}
+
+impl Flash for WiredFlash {
+    fn geometry(&self) -> FlashGeometry {
+        self.flash.geometry()
+    }
+
+    fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
+        self.flash.read(offset, into)
+    }
+
+    fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        self.burn();
+        self.flash.program(offset, bytes)
+    }
+
+    fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
+        self.burn();
+        self.flash.erase(sector)
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        self.flash.mapped()
+    }
 }
 
 impl World {
@@ -85,13 +133,18 @@ impl World {
         configure(&mut config);
         let mut entropy = Sequence(1);
         let mut moment = Moment { now: Instant::BOOT, unix_time: None, entropy: &mut entropy };
-        let parts = Parts { store: flash(32), code: flash(64), staging: flash(32) };
-        let mut node = Node::boot(config, parts, &mut moment).unwrap();
+        let fuse = Fuse::default();
+        let parts = Parts {
+            store: WiredFlash::new(32, &fuse),
+            code: WiredFlash::new(64, &fuse),
+            staging: WiredFlash::new(32, &fuse),
+        };
+        let mut node = Node::boot(config.clone(), parts, &mut moment).unwrap();
         let enrolment = Enrolment { device: name, device_key: node.device_key(), number: 1 };
         let signature = enrol(&owner, &enrolment);
         node.enrol(enrolment, signature).unwrap();
         let (now, strangers, notices) = (Instant::BOOT, Vec::new(), Vec::new());
-        let mut world = Self { now, node, strangers, notices, entropy, owner };
+        let mut world = Self { now, node, strangers, notices, entropy, owner, config, fuse };
         world.add(owner_secret);
         world
     }
@@ -160,6 +213,46 @@ impl World {
         let placement = placement.sign(&self.owner).unwrap();
         let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
         self.node.install(&mut moment, &package, &placement).unwrap().key
+    }
+
+    /// Turns the device off after it has fallen asleep, and on again after `span`.
+    pub(crate) fn sleep(mut self, span: Duration) -> Self {
+        self.fall_asleep().unwrap();
+        self.off_for(span)
+    }
+
+    pub(crate) fn fall_asleep(&mut self) -> Result<(), SleepError> {
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        self.node.fall_asleep(&mut moment)
+    }
+
+    /// Turns the device off as it is, and on again after `span`; others go on meanwhile.
+    pub(crate) fn off_for(self, span: Duration) -> Self {
+        let until = self.now + span;
+        self.off_until(until, until)
+    }
+
+    /// The same until the world's clock says `until`, when the device's says `now`.
+    pub(crate) fn off_until(self, until: Instant, now: Instant) -> Self {
+        let Self { node, mut strangers, notices, mut entropy, owner, config, fuse, .. } = self;
+        let mut parts = node.into_parts();
+        for stranger in &mut strangers {
+            stranger.attend(until, &mut entropy);
+            while stranger.endpoint.transmit().is_some() {}
+        }
+        fuse.set(None);
+        parts.store.flash.restore_power();
+        parts.code.flash.restore_power();
+        let mut moment = Moment { now, unix_time: None, entropy: &mut entropy };
+        let node = Node::boot(config.clone(), parts, &mut moment).unwrap();
+        Self { now, node, strangers, notices, entropy, owner, config, fuse }
+    }
+
+    /// Whether a machine's log had such a line.
+    pub(crate) fn logged(&self, text: &str) -> usize {
+        let is_it =
+            |notice: &&Notice| matches!(notice, Notice::Log(line) if line.message.contains(text));
+        self.notices.iter().filter(is_it).count()
     }
 
     /// Lets a stranger call a machine of the device.

@@ -1,0 +1,294 @@
+//! Deep sleep: when a device may turn itself off, what it writes down before, and how it goes on.
+//!
+//! What is written down stands in code flash, encrypted under a key that stands with its place in the
+//! store. That record is written last, by one change of the store, and is deleted first of all when
+//! the device starts. So a power cut in the middle is a start like any other; and what was written
+//! down is taken up once at most, and only at the very next start.
+
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_crypto::{AeadKey, Nonce};
+use tenure_hal::{Flash, Instant, UnixTime};
+use tenure_kernel::{CallId, CodeError, Extent, SleepError as KernelSleepError};
+use tenure_rpc::{CallHandle, Endpoint, Rest};
+use tenure_store::{SetError, Store, ValueKind};
+use tenure_wire::datagram::Epoch;
+use tenure_wire::{Address, MachineId, PublicKey};
+
+use crate::node::{Moment, Node, Wake};
+use crate::outbound::Purpose;
+use crate::sealing::SEALED_TREE;
+
+/// Where it stands in the tree of sealed things that the device sleeps.
+const ASLEEP_PATH: &str = "asleep";
+/// How long machines have at most for what they do before a sleep that they are told of.
+const FAREWELL: Duration = Duration::from_secs(1);
+/// How long after a datagram an idle device stays awake: who spoke is likely to say more.
+const QUIET: Duration = Duration::from_secs(2);
+/// How soon a device that couldn't fall asleep tries again.
+const RETRY: Duration = Duration::from_secs(60);
+
+/// When a device turns itself off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SleepPolicy {
+    /// Never.
+    #[default]
+    Never,
+    /// Whenever nothing is due for so long, nothing was heard for two seconds, and no machine serves a
+    /// call from outside.
+    WhenIdle {
+        /// The shortest sleep that is worth it.
+        at_least: Duration,
+    },
+    /// It runs and sleeps by turns, whatever machines do. Those that export `on_sleep` are called
+    /// before.
+    DutyCycle {
+        /// How long it runs.
+        run: Duration,
+        /// How long it sleeps.
+        sleep: Duration,
+    },
+}
+
+/// That it is time to sleep.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bedtime {
+    /// When to wake; `None` to wake by an event that the board wakes for, and not by time.
+    pub until: Option<Instant>,
+}
+
+/// A node's part in when it sleeps.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rhythm {
+    awake_since: Instant,
+    /// When machines were told that it is about to sleep.
+    announced: Option<Instant>,
+    /// Before this it doesn't try.
+    not_before: Instant,
+    /// Before this, whoever spoke to the device last may go on.
+    quiet_at: Instant,
+    /// How long the sleep was that the node woke from.
+    slept: Option<Duration>,
+}
+
+impl Rhythm {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { awake_since: now, announced: None, not_before: now, quiet_at: now, slept: None }
+    }
+
+    /// Takes note that a datagram came.
+    pub(crate) fn heard(&mut self, now: Instant) {
+        self.quiet_at = now + QUIET;
+    }
+
+    /// When the node has something to do for its next sleep.
+    pub(crate) fn wakes_at(&self, now: Instant, policy: SleepPolicy) -> Option<Instant> {
+        match (policy, self.announced) {
+            (SleepPolicy::WhenIdle { .. }, _) => {
+                [self.quiet_at, self.not_before].into_iter().filter(|at| *at > now).min()
+            }
+            (SleepPolicy::DutyCycle { run, .. }, None) => {
+                Some((self.awake_since + run).max(self.not_before))
+            }
+            (SleepPolicy::DutyCycle { .. }, Some(announced)) => Some(announced + FAREWELL),
+            _ => None,
+        }
+    }
+}
+
+/// Where a sleeping device stands, as its store says.
+#[derive(Serialize, Deserialize)]
+pub(crate) struct Asleep {
+    /// The boot that fell asleep.
+    boots: u32,
+    /// When.
+    at_us: u64,
+    extent: Extent,
+    key: [u8; 32],
+}
+
+/// What a device takes along beside what its store keeps.
+#[derive(Serialize, Deserialize)]
+struct Luggage {
+    kernel: Vec<u8>,
+    sessions: Rest<Address>,
+    /// Calls of machines that the sessions carry.
+    outbound: Vec<(CallHandle, CallId, MachineId, PublicKey)>,
+    peers: Vec<(PublicKey, Address, Option<Epoch>)>,
+    /// The wall clock as the directory told it, in seconds, and when, in microseconds.
+    told_time: Option<(u64, u64)>,
+    tickets: u64,
+    log_lines: u64,
+}
+
+/// Takes the record of a sleep out of the store, so that no later start finds it.
+pub(crate) fn take_asleep<F: Flash>(store: &mut Store<F>) -> Option<Asleep> {
+    let found = store.get(SEALED_TREE, ASLEEP_PATH).ok().flatten();
+    let is_there = found.is_some() || store.exists(SEALED_TREE, ASLEEP_PATH).unwrap_or(true);
+    if is_there {
+        store.delete(SEALED_TREE, ASLEEP_PATH).ok()?;
+    }
+    postcard::from_bytes(&found?.bytes).ok()
+}
+
+impl<F: Flash> Node<F> {
+    /// Whether it is time to sleep, as [`Config::sleep`](crate::Config::sleep) says; asked after each
+    /// poll, when everything is transmitted, by boards that can. The board then calls
+    /// [`Node::fall_asleep`].
+    pub fn bedtime(&mut self, now: Instant) -> Option<Bedtime> {
+        if now < self.rhythm.not_before {
+            return None;
+        }
+        match self.config.sleep {
+            SleepPolicy::Never => None,
+            SleepPolicy::WhenIdle { at_least } => {
+                let until = match self.next_wake {
+                    Wake::Now => return None,
+                    Wake::At(at) => Some(at),
+                    Wake::Never => None,
+                };
+                let worth_it = until.is_none_or(|at| at.since(now) >= at_least);
+                let quiet = now >= self.rhythm.quiet_at && !self.serves_anybody();
+                (worth_it && quiet).then_some(Bedtime { until })
+            }
+            SleepPolicy::DutyCycle { run, sleep } => {
+                if now < self.rhythm.awake_since + run {
+                    return None;
+                }
+                let Some(announced) = self.rhythm.announced else {
+                    self.rhythm.announced = Some(now);
+                    self.kernel.announce_sleep();
+                    return None;
+                };
+                let done = !self.kernel.is_busy() || now >= announced + FAREWELL;
+                done.then_some(Bedtime { until: Some(now + sleep) })
+            }
+        }
+    }
+
+    /// Writes everything down that a sleep with the power off would lose; the board then turns the
+    /// device off, and [`Node::boot`] on the same flash goes on where this was. The board's clock
+    /// must run on meanwhile.
+    ///
+    /// # Errors
+    /// As [`SleepError`] says; the node is awake then and can be polled on.
+    pub fn fall_asleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
+        self.rhythm.announced = None;
+        self.rhythm.not_before = moment.now + RETRY;
+        let luggage = self.pack()?;
+        let mut key = [0; 32];
+        moment.entropy.fill(&mut key).map_err(|_| SleepError::Entropy)?;
+        let mut sealed = luggage;
+        // The key is used for this alone.
+        let tag = AeadKey::from_bytes(&key).seal(&Nonce::from_counter(0), &[], &mut sealed);
+        sealed.extend(tag);
+        let extent = self.kernel.code().keep(&sealed).map_err(SleepError::Code)?;
+        let (boots, at_us) = (self.identity.boots, moment.now.as_micros());
+        let asleep = Asleep { boots, at_us, extent, key };
+        let written = postcard::to_allocvec(&asleep)
+            .map_err(|_| SleepError::Kernel(KernelSleepError::Memory))
+            .and_then(|bytes| {
+                let store = self.kernel.store();
+                store
+                    .set(SEALED_TREE, ASLEEP_PATH, ValueKind::Bytes, &bytes)
+                    .map_err(SleepError::Store)
+            });
+        written.inspect_err(|_| self.kernel.code().release(extent))
+    }
+
+    /// How long the deep sleep was that this node has woken from, if it has.
+    pub fn slept(&self) -> Option<Duration> {
+        self.rhythm.slept
+    }
+
+    /// Goes on where the boot before fell asleep. What can't be taken up is left, and the machines
+    /// start afresh, as after any other start.
+    pub(crate) fn wake_up(&mut self, asleep: &Asleep, moment: &mut Moment<'_>) {
+        let at = Instant::from_micros(asleep.at_us);
+        // Of an earlier boot, or the clock was lost with the power: then it was no sleep.
+        if asleep.boots.checked_add(1) != Some(self.identity.boots) || moment.now < at {
+            return;
+        }
+        if self.unpack(asleep, moment).is_some() {
+            let slept = moment.now.since(at);
+            self.rhythm.slept = Some(slept);
+            self.kernel.announce_wake(slept);
+        }
+    }
+
+    /// Everything to be taken along.
+    fn pack(&mut self) -> Result<Vec<u8>, SleepError> {
+        let outbound: Vec<_> = self
+            .outbound
+            .under_way()
+            .filter_map(|(handle, purpose)| match purpose {
+                Purpose::Machine { id, from, to } => Some((*handle, *id, *from, *to)),
+                _ => None,
+            })
+            .collect();
+        let carried = |handle: CallHandle| outbound.iter().any(|one| one.0 == handle);
+        let luggage = Luggage {
+            sessions: self.endpoint.rest(carried),
+            peers: self.peers.list(),
+            told_time: self.directory.told_time().map(|(at, told)| (at.as_micros(), told.seconds)),
+            tickets: self.tickets(),
+            log_lines: self.log.lines(),
+            kernel: self.kernel.fall_asleep().map_err(SleepError::Kernel)?,
+            outbound,
+        };
+        postcard::to_allocvec(&luggage).map_err(|_| SleepError::Kernel(KernelSleepError::Memory))
+    }
+
+    fn unpack(&mut self, asleep: &Asleep, moment: &mut Moment<'_>) -> Option<()> {
+        let mut sealed = self.kernel.code().view(asleep.extent).ok()?.to_vec();
+        let key = AeadKey::from_bytes(&asleep.key);
+        let bytes = key.open(&Nonce::from_counter(0), &[], &mut sealed).ok()?;
+        let luggage: Luggage = postcard::from_bytes(bytes).ok()?;
+        let config = self.config.rpc.clone();
+        let endpoint = Endpoint::wake(config, moment.now, moment.entropy, luggage.sessions).ok()?;
+        let under_way: Vec<CallId> = luggage.outbound.iter().map(|one| one.1).collect();
+        self.kernel.wake_up(&luggage.kernel, moment.now, &under_way).ok()?;
+        self.endpoint = endpoint;
+        for (handle, id, from, to) in luggage.outbound {
+            self.outbound.insert(handle, Purpose::Machine { id, from, to });
+        }
+        for (key, address, epoch) in luggage.peers {
+            self.peers.heard(moment.now, key, address, epoch);
+        }
+        if let Some((at, seconds)) = luggage.told_time {
+            self.directory.tell_time(Instant::from_micros(at), UnixTime { seconds });
+        }
+        self.set_tickets(luggage.tickets);
+        self.log.go_on_from(luggage.log_lines);
+        Some(())
+    }
+}
+
+/// Why a device didn't fall asleep.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SleepError {
+    /// What machines are doing can't be written down.
+    Kernel(KernelSleepError),
+    /// Code flash has no room, or failed.
+    Code(CodeError),
+    /// The store has no room, or failed.
+    Store(SetError),
+    /// There is no randomness for a key.
+    Entropy,
+}
+
+impl fmt::Display for SleepError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Kernel(error) => write!(f, "{error}"),
+            Self::Code(error) => write!(f, "{error}"),
+            Self::Store(error) => write!(f, "the store: {error}"),
+            Self::Entropy => f.write_str("there is no randomness"),
+        }
+    }
+}
+
+impl core::error::Error for SleepError {}
