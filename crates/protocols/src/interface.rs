@@ -13,6 +13,8 @@
 //! Protocol numbers, which frames carry: 1–31 are of neighbours, datagrams, broadcast, members and
 //! experiments; 32–63 of routers and aggregation; from 128 on they are free for applications.
 
+use alloc::vec::Vec;
+
 use serde::{Deserialize, Serialize};
 use tenure_mesh::{NodeId, Notification, Request};
 
@@ -158,6 +160,8 @@ impl Port {
     pub const EXPERIMENT: Self = Self(5);
     /// What is repaired after a broadcast.
     pub const REPAIRED: Self = Self(6);
+    /// Announcements of members.
+    pub const MEMBERS: Self = Self(7);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }
@@ -332,4 +336,56 @@ impl Request for Contribute {
     const NUMBER: u16 = 0x0502;
     /// Whether it was taken.
     type Reply = bool;
+/// Who is a member of the network, as far as this node knows?
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Members;
+
+impl Request for Members {
+    const NUMBER: u16 = 0x0401;
+    type Reply = Vec<NodeId>;
+}
+
+/// A node is a member now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberUp {
+    /// The node.
+    pub member: NodeId,
+}
+
+impl Notification for MemberUp {
+    const NUMBER: u16 = 0x0402;
+}
+
+/// A node is a member no more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MemberDown {
+    /// The node.
+    pub member: NodeId,
+}
+
+impl Notification for MemberDown {
+    const NUMBER: u16 = 0x0403;
+}
+
+/// Lose so many of a thousand messages to and from a neighbour: 1000 cuts the link.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Shape {
+    /// The neighbour.
+    pub neighbour: NodeId,
+    /// How many.
+    pub lost_permille: u16,
+}
+
+impl Request for Shape {
+    const NUMBER: u16 = 0x0601;
+    type Reply = Shaped;
+}
+
+/// What became of [`Shape`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Shaped {
+    /// The link is shaped.
+    Yes,
+    /// Too many links are shaped already.
+    Full,
 }

@@ -13,6 +13,7 @@
 
 extern crate alloc;
 
+pub mod accrual_detector;
 pub mod aodv;
 pub mod babel;
 pub mod batman;
@@ -30,9 +31,13 @@ pub mod gossip;
 pub mod interface;
 pub mod limosense;
 pub mod mass;
+pub mod membership;
 pub mod network_key;
 pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;
+pub mod timeout_detector;
+pub mod topology_control;
+
 #[cfg(test)]
 mod testing;
