@@ -120,15 +120,15 @@ pub enum Event {
     },
 }
 
-/// Appends the encoding of `head` to `bytes`.
-pub(crate) fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
+/// Appends the encoding of `head` to `bytes`: for what travels in another message's body.
+pub fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
     // Postcard fails for sequences of unknown length and for full buffers; this has neither.
     let encoded = postcard::serialize_with_flavor(head, Appending(bytes));
     debug_assert!(encoded.is_ok(), "an event's type has an encoding");
 }
 
 /// The head in front of `bytes`, and what follows it.
-pub(crate) fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
     postcard::take_from_bytes(bytes).ok()
 }
 

@@ -45,6 +45,7 @@ pub use counters::Counters;
 pub use dispatcher::{Dispatcher, Received, Rejected, SendError};
 pub use event::{
     Destination, Envelope, Event, Head, Message, Notification, ProtocolNumber, Request, Timer,
+    decode, encode,
 };
 pub use framer::{Framer, FramerConfig};
 pub use host::{HostEvent, Restarted, Undelivered};

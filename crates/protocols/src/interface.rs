@@ -162,6 +162,8 @@ impl Port {
     pub const REPAIRED: Self = Self(6);
     /// Announcements of members.
     pub const MEMBERS: Self = Self(7);
+    /// Word between members of a large network.
+    pub const VIEWS: Self = Self(8);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }
@@ -388,4 +390,71 @@ pub enum Shaped {
     Yes,
     /// Too many links are shaped already.
     Full,
+}
+
+/// A record that replicates is new here, or newer than before.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RecordArrived {
+    /// Which.
+    pub key: RecordKey,
+}
+
+impl Notification for RecordArrived {
+    const NUMBER: u16 = 0x0404;
+}
+
+/// What tells one record that replicates from another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct RecordKey(pub [u8; 8]);
+
+/// The owner's order for an experiment, which is the body, has come to this node and counts: the
+/// host carries it out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Ordered {
+    /// The order's number, which grows.
+    pub number: u64,
+    /// The node that gave it, to which logs go.
+    pub director: NodeId,
+}
+
+impl Notification for Ordered {
+    const NUMBER: u16 = 0x0602;
+}
+
+/// A node's log of the experiment, which is the body, has come to the director.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LogArrived {
+    /// Whose.
+    pub from: NodeId,
+}
+
+impl Notification for LogArrived {
+    const NUMBER: u16 = 0x0603;
+}
+
+/// Note the body in this node's log of the experiment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Note;
+
+impl Request for Note {
+    const NUMBER: u16 = 0x0604;
+    type Reply = ();
+}
+
+/// Give the whole deployment a signed order, which is the body.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Direct;
+
+impl Request for Direct {
+    const NUMBER: u16 = 0x0605;
+    type Reply = Directed;
+}
+
+/// What became of [`Direct`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Directed {
+    /// It is under way.
+    UnderWay,
+    /// The owner didn't sign it, or a later one was given.
+    Refused,
 }

@@ -21,6 +21,7 @@ pub mod broadcast;
 pub mod counter_broadcast;
 pub mod discovery;
 pub mod distance_broadcast;
+pub mod experiment;
 pub mod extremes;
 pub mod flooding;
 pub mod flow_updating;
@@ -28,6 +29,7 @@ pub mod forwarding;
 pub mod fragmentation;
 pub mod gap;
 pub mod gossip;
+pub mod hyparview;
 pub mod interface;
 pub mod limosense;
 pub mod mass;
@@ -36,8 +38,10 @@ pub mod network_key;
 pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;
+pub mod replicated_records;
 pub mod timeout_detector;
 pub mod topology_control;
+mod trickle;
 
 #[cfg(test)]
 mod testing;

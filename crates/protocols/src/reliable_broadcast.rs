@@ -29,6 +29,7 @@ use tenure_mesh::{
 };
 
 use crate::interface::{Port, Publish, PublishReliably, Published, PublishedReliably, Taken};
+use crate::trickle::Trickle;
 
 #[cfg(test)]
 mod tests;
@@ -83,9 +84,7 @@ pub struct ReliableBroadcast {
     sources: Vec<Source>,
     kept: VecDeque<Kept>,
     repairs: Vec<(Key, Instant)>,
-    /// RFC 6206's I, and its c.
-    interval: Duration,
-    consistent: u32,
+    trickle: Trickle,
     /// What digests begin with, so that all sources have their turn.
     turn: usize,
     repaired: u64,
@@ -128,10 +127,10 @@ struct Repair {
     port: Port,
 }
 
-/// RFC 6206's t: it is time for a digest, unless enough say the same.
+/// It is time for a digest, unless enough say the same.
 #[derive(Debug, Serialize, Deserialize)]
 struct Say;
-/// The end of RFC 6206's interval.
+/// A Trickle interval is over.
 #[derive(Debug, Serialize, Deserialize)]
 struct IntervalOver;
 /// Repairs have waited.
@@ -158,8 +157,7 @@ impl ReliableBroadcast {
             sources: Vec::new(),
             kept: VecDeque::new(),
             repairs: Vec::new(),
-            interval: config.interval_max,
-            consistent: 0,
+            trickle: Trickle::new(config.interval_min, config.interval_max, config.enough),
             turn: 0,
             repaired: 0,
         }
@@ -207,20 +205,17 @@ impl ReliableBroadcast {
         true
     }
 
-    /// Something is new: digests come soon again (RFC 6206 §4.2, step 6).
+    /// Something is new: digests come soon again.
     fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
-        if self.interval > self.config.interval_min {
-            self.interval = self.config.interval_min;
+        if self.trickle.reset() {
             self.begin_interval(context);
         }
     }
 
     fn begin_interval(&mut self, context: &mut Context<'_, Self>) {
-        self.consistent = 0;
-        let half = self.interval / 2;
-        let wait = half + context.random().below_span(half);
-        context.after(wait, &Say);
-        context.after(self.interval, &IntervalOver);
+        let (say, over) = self.trickle.begin(context.random());
+        context.after(say, &Say);
+        context.after(over, &IntervalOver);
     }
 
     fn digest(&mut self, room: usize) -> Vec<u8> {
@@ -405,14 +400,14 @@ impl Handles<Digest> for ReliableBroadcast {
         if they_lack || self.lacks_any_of(&theirs) {
             self.begin_anew(context);
         } else {
-            self.consistent += 1;
+            self.trickle.heard_the_same();
         }
     }
 }
 
 impl Expires<Say> for ReliableBroadcast {
     fn expire(&mut self, _: Say, context: &mut Context<'_, Self>) {
-        if self.consistent < self.config.enough {
+        if self.trickle.has_something_to_say() {
             let body = self.digest(room_for(context));
             context.transmit(&Digest, Outgoing { body: &body, ..Outgoing::default() });
         }
@@ -421,7 +416,7 @@ impl Expires<Say> for ReliableBroadcast {
 
 impl Expires<IntervalOver> for ReliableBroadcast {
     fn expire(&mut self, _: IntervalOver, context: &mut Context<'_, Self>) {
-        self.interval = (self.interval * 2).min(self.config.interval_max);
+        self.trickle.slow_down();
         self.begin_interval(context);
     }
 }

@@ -1,0 +1,218 @@
+//! Experiments on a whole deployment, directed from one node: start, stop and reconfigure
+//! protocols, shape links, collect logs.
+//!
+//! Source: the experiment manager of Yggdrasil (SAC 2020) §5; there anybody in reach directs, here an
+//! order counts if the deployment's owner signed it and it is newer than the last. An order spreads
+//! by [`PublishReliably`]; what it says is the host's business, which alone can make protocols:
+//! [`Order`] is the usual form, [`Catalogue`] carries it out.
+//!
+//! ```text
+//!           signed, and newer: Ordered
+//!  order n ────────────────────────────► order m ──► …
+//!                                          │  Collect
+//!                                          ▼
+//!                             the log goes to the director: LogArrived
+//! ```
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use tenure_crypto::{Context as Purpose, SigningKey, verify};
+use tenure_hal::Instant;
+use tenure_mesh::{
+    Awaits, Context, Dispatcher, Hears, NodeId, Protocol, ProtocolNumber, Question, Queues, Serves,
+    Stack, Timers, decode, encode,
+};
+use tenure_wire::{Signature, VerifyingKey};
+
+use crate::interface::{
+    Acknowledged, DatagramArrived, Direct, Directed, LogArrived, Note, Ordered, Port,
+    PublishReliably, PublishedReliably, SendReliably, Shape, Taken,
+};
+
+#[cfg(test)]
+mod tests;
+
+const ORDER: Purpose = Purpose::new("mesh experiment");
+/// How long a log is at most; what is older makes room.
+const LOG_BYTES_MAX: usize = 8 * 1024;
+const SIGNATURE_BYTES: usize = 64;
+
+/// Experiments on a whole deployment.
+#[derive(Debug)]
+pub struct Experiment {
+    owner: VerifyingKey,
+    /// The last order's number.
+    number: u64,
+    log: VecDeque<u8>,
+}
+
+tenure_mesh::protocol! {
+    Experiment = 16, "experiment";
+    serves { Direct, Note }
+    asks { PublishReliably, SendReliably }
+    hears { PublishedReliably, DatagramArrived }
+    tells { Ordered, LogArrived }
+}
+
+/// What a node is to do.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Order {
+    /// Start a protocol, or start it anew with other settings; the catalogue knows what they mean.
+    Start {
+        /// Which.
+        protocol: ProtocolNumber,
+        /// With what.
+        settings: Vec<u8>,
+    },
+    /// Stop a protocol.
+    Stop {
+        /// Which.
+        protocol: ProtocolNumber,
+    },
+    /// Shape the link between two nodes, both ways.
+    Shape {
+        /// One end.
+        one: NodeId,
+        /// The other.
+        other: NodeId,
+        /// How many of a thousand messages are lost.
+        lost_permille: u16,
+    },
+    /// Send the log to the director.
+    Collect,
+}
+
+/// An order with its number, signed by the owner: the body of a [`Direct`].
+pub fn sign(owner: &SigningKey, number: u64, director: NodeId, order: &Order) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    encode(&(number, director), &mut bytes);
+    encode(order, &mut bytes);
+    let signature = owner.sign(ORDER, &bytes);
+    bytes.extend_from_slice(&signature.to_bytes());
+    bytes
+}
+
+impl Experiment {
+    /// Takes orders that `owner` signed, with numbers above `number`.
+    pub fn new(owner: VerifyingKey, number: u64) -> Self {
+        Self { owner, number, log: VecDeque::new() }
+    }
+
+    /// Takes an order if it counts; says whether it does.
+    fn take(&mut self, signed: &[u8], context: &mut Context<'_, Self>) -> bool {
+        let Some((bytes, signature)) = signed.split_last_chunk::<SIGNATURE_BYTES>() else {
+            return false;
+        };
+        let Some(((number, director), order)) = decode::<(u64, NodeId)>(bytes) else {
+            return false;
+        };
+        // The number first: it costs less than a signature.
+        if number <= self.number
+            || verify(&self.owner, ORDER, bytes, &Signature::from_bytes(signature)).is_err()
+        {
+            return false;
+        }
+        self.number = number;
+        if let Some((Order::Collect, _)) = decode(order) {
+            let log: Vec<u8> = self.log.iter().copied().collect();
+            if director == context.node() {
+                context.tell(&LogArrived { from: director }, &log);
+            } else {
+                context.ask(&SendReliably { to: director, port: Port::EXPERIMENT }, &log);
+            }
+        }
+        context.tell(&Ordered { number, director }, order);
+        true
+    }
+}
+
+impl Protocol for Experiment {}
+
+impl Serves<Direct> for Experiment {
+    fn serve(
+        &mut self,
+        _: Direct,
+        question: &Question<'_, Direct>,
+        context: &mut Context<'_, Self>,
+    ) -> Option<Directed> {
+        if !self.take(question.body, context) {
+            return Some(Directed::Refused);
+        }
+        context.ask(&PublishReliably { port: Port::EXPERIMENT }, question.body);
+        Some(Directed::UnderWay)
+    }
+}
+
+impl Serves<Note> for Experiment {
+    fn serve(
+        &mut self,
+        _: Note,
+        question: &Question<'_, Note>,
+        _: &mut Context<'_, Self>,
+    ) -> Option<()> {
+        let skipped = question.body.len().saturating_sub(LOG_BYTES_MAX - 1);
+        self.log.extend(&question.body[skipped..]);
+        self.log.push_back(b'\n');
+        let beyond = self.log.len().saturating_sub(LOG_BYTES_MAX);
+        self.log.drain(..beyond);
+        Some(())
+    }
+}
+
+impl Hears<PublishedReliably> for Experiment {
+    fn hear(&mut self, published: PublishedReliably, body: &[u8], context: &mut Context<'_, Self>) {
+        if published.port == Port::EXPERIMENT {
+            self.take(body, context);
+        }
+    }
+}
+
+impl Hears<DatagramArrived> for Experiment {
+    fn hear(&mut self, arrived: DatagramArrived, body: &[u8], context: &mut Context<'_, Self>) {
+        if arrived.port == Port::EXPERIMENT {
+            context.tell(&LogArrived { from: arrived.from }, body);
+        }
+    }
+}
+
+impl Awaits<PublishReliably> for Experiment {
+    fn answered(&mut self, _: PublishReliably, _: Option<Taken>, _: &mut Context<'_, Self>) {}
+}
+
+impl Awaits<SendReliably> for Experiment {
+    fn answered(&mut self, _: SendReliably, _: Option<Acknowledged>, _: &mut Context<'_, Self>) {}
+}
+
+/// A function that starts a protocol with settings; `false` if they mean nothing to it.
+pub type Starter<D, Q, T> = fn(&mut Stack<D, Q, T>, Instant, &[u8]) -> bool;
+
+/// The protocols that a host lets an experiment start, with how to make them.
+pub struct Catalogue<D, Q, T>(pub Vec<(ProtocolNumber, Starter<D, Q, T>)>);
+
+impl<D: Dispatcher, Q: Queues, T: Timers> Catalogue<D, Q, T> {
+    /// Carries out the order in the body of an [`Ordered`]; `false` if it can't be.
+    pub fn carry_out(&self, stack: &mut Stack<D, Q, T>, now: Instant, body: &[u8]) -> bool {
+        let Some((order, _)) = decode::<Order>(body) else { return false };
+        let node = stack.node();
+        match order {
+            Order::Start { protocol, settings } => {
+                let starter = self.0.iter().find(|(number, _)| *number == protocol);
+                starter.is_some_and(|(_, start)| start(stack, now, &settings))
+            }
+            Order::Stop { protocol } => {
+                let listed = self.0.iter().any(|(number, _)| *number == protocol);
+                listed && stack.stop(now, protocol)
+            }
+            Order::Shape { one, other, lost_permille } => {
+                let neighbour = if node == one { other } else { one };
+                if node == one || node == other {
+                    stack.request(&Shape { neighbour, lost_permille }, &[]);
+                }
+                true
+            }
+            Order::Collect => true,
+        }
+    }
+}

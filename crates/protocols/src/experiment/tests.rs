@@ -1,0 +1,126 @@
+use super::*;
+use crate::broadcast::{Broadcast, Limits};
+use crate::discovery::{self, Discovery};
+use crate::flooding::Everything;
+use crate::forwarding::{self, Forwarding};
+use crate::fragmentation::{self, Fragmentation};
+use crate::membership::Membership;
+use crate::reliable::{self, Reliable};
+use crate::reliable_broadcast::{self, ReliableBroadcast};
+use crate::testing::{Network, id, line_router};
+use crate::topology_control::put_in_place;
+use core::time::Duration;
+use tenure_mesh::{Declared, Framer, PriorityQueues, TimerList, Unsealed};
+
+type Usual = Catalogue<Framer<Unsealed>, PriorityQueues, TimerList>;
+
+fn owner() -> SigningKey {
+    SigningKey::from_bytes(&[3; 32])
+}
+
+fn set_up(stack: &mut Stack, index: usize) {
+    stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
+    stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));
+    stack.start(Instant::BOOT, Fragmentation::new(fragmentation::Config::default()));
+    stack.start(Instant::BOOT, Reliable::new(reliable::Config::default()));
+    stack.start(Instant::BOOT, Broadcast::new(Everything::default(), Limits::default()));
+    stack.start(Instant::BOOT, ReliableBroadcast::new(reliable_broadcast::Config::default()));
+    stack.start(Instant::BOOT, line_router(index, 4));
+    stack.start(Instant::BOOT, Experiment::new(owner().verifying_key(), 0));
+    put_in_place(stack, Instant::BOOT).unwrap();
+    stack.subscribe::<Ordered>();
+    stack.subscribe::<LogArrived>();
+}
+
+fn catalogue() -> Usual {
+    let membership = |stack: &mut Stack, now: Instant, settings: &[u8]| {
+        let Some(seconds) = settings.first() else { return false };
+        stack.start(now, Membership::new(Duration::from_secs((*seconds).into())));
+        true
+    };
+    Catalogue([(Membership::DESCRIPTION.number, membership as _)].into())
+}
+
+/// Gives an order at node 0, lets it spread, and lets every host carry it out.
+fn direct(network: &mut Network, number: u64, order: Order) -> Vec<bool> {
+    let body = sign(&owner(), number, id(0), &order);
+    network.stacks[0].request(&Direct, &body);
+    network.run(Duration::from_secs(10));
+    let now = network.now;
+    let mut done = Vec::new();
+    for stack in &mut network.stacks {
+        while let Some(event) = stack.host_event() {
+            if let Some((_, body)) = event.notification::<Ordered>() {
+                let body = body.to_vec();
+                done.push(catalogue().carry_out(stack, now, &body));
+            }
+        }
+    }
+    network.run(Duration::from_secs(1));
+    done
+}
+
+#[test]
+fn a_deployment_starts_reconfigures_and_stops_a_protocol_by_one_order() {
+    let mut network = Network::new(4, set_up).line(200);
+    network.run(Duration::from_secs(3));
+    let protocol = Membership::DESCRIPTION.number;
+    let start = |seconds| Order::Start { protocol, settings: [seconds].into() };
+    assert_eq!(direct(&mut network, 1, start(2)), [true; 4]);
+    assert_eq!(direct(&mut network, 2, start(5)), [true; 4]);
+    assert!(network.stacks.iter().all(|it| it.protocol::<Membership>().is_some()));
+    assert_eq!(direct(&mut network, 3, Order::Stop { protocol }), [true; 4]);
+    assert!(network.stacks.iter().all(|it| it.protocol::<Membership>().is_none()));
+    let unlisted = Order::Stop { protocol: Discovery::DESCRIPTION.number };
+    assert_eq!(direct(&mut network, 4, unlisted), [false; 4]);
+}
+
+#[test]
+fn logs_are_collected_at_the_director() {
+    let mut network = Network::new(4, set_up).line(100);
+    network.run(Duration::from_secs(3));
+    for index in 0..4 {
+        network.stacks[index].request(&Note, &[b'0' + index as u8]);
+    }
+    network.stacks[0].request(&Direct, &sign(&owner(), 1, id(0), &Order::Collect));
+    network.run(Duration::from_secs(30));
+    let events = core::iter::from_fn(|| network.stacks[0].host_event());
+    let mut logs: Vec<_> = events
+        .filter_map(|event| {
+            let (arrived, log) = event.notification::<LogArrived>()?;
+            Some((arrived.from, log.to_vec()))
+        })
+        .collect();
+    logs.sort();
+    let expected: Vec<_> =
+        (0..4).map(|index| (id(index), Vec::from([b'0' + index as u8, b'\n']))).collect();
+    assert_eq!(logs, expected);
+}
+
+#[test]
+fn a_link_is_cut_by_an_order_at_both_ends() {
+    let mut network = Network::new(4, set_up).line(0);
+    network.run(Duration::from_secs(3));
+    let order = Order::Shape { one: id(2), other: id(3), lost_permille: 1000 };
+    direct(&mut network, 1, order);
+    network.run(Duration::from_secs(30));
+    assert_eq!(network.stacks[3].protocol::<Discovery>().unwrap().links().count(), 0);
+    assert_eq!(network.stacks[2].protocol::<Discovery>().unwrap().links().count(), 1);
+}
+
+#[test]
+fn an_order_that_is_old_changed_or_not_the_owners_is_refused() {
+    let mut network = Network::new(1, set_up);
+    let good = sign(&owner(), 5, id(0), &Order::Collect);
+    let mut changed = sign(&owner(), 6, id(0), &Order::Collect);
+    changed[0] ^= 1;
+    let stranger = sign(&SigningKey::from_bytes(&[4; 32]), 7, id(0), &Order::Collect);
+    for body in [&good, &good, &changed, &stranger, &Vec::new()] {
+        network.stacks[0].request(&Direct, body);
+    }
+    network.run(Duration::from_secs(1));
+    let events = core::iter::from_fn(|| network.stacks[0].host_event());
+    let replies: Vec<_> = events.filter_map(|event| event.reply::<Direct>()?.1).collect();
+    assert_eq!(replies[0], Directed::UnderWay);
+    assert_eq!(replies[1..], [Directed::Refused; 4]);
+}

@@ -1,0 +1,286 @@
+//! Records that every node comes to have: the directory of a mesh without a hub.
+//!
+//! Sources: anti-entropy (Demers et al., "Epidemic algorithms for replicated database maintenance",
+//! PODC 1987) with summaries of versions, timed by Trickle (RFC 6206): a change spreads within
+//! seconds, and where all agree hardly anything is said. What a record is, whether it is genuine and
+//! which of two is newer, [`Records`] decides; so nothing spreads that its owner didn't sign.
+//!
+//! Per record:
+//!
+//! ```text
+//!             a summary shows a newer version             it arrives, and is genuine
+//!  up to date ───────────────────────────────► asked for ───────────────────────────► up to date
+//!                                                 │  ▲      RecordArrived
+//!                                                 └──┘ nothing came: the next summary's sender
+//! ```
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
+use tenure_mesh::{
+    Awaits, Context, Destination, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Reception,
+};
+
+use crate::interface::{DatagramArrived, LinkUp, Port, RecordArrived, RecordKey, SendLarge, Taken};
+use crate::trickle::Trickle;
+
+#[cfg(test)]
+mod tests;
+
+/// How many bytes a summary has per record: key, version.
+const ENTRY_BYTES: usize = 16;
+/// The most records that are asked for at the same time.
+const ASKED_MAX: usize = 16;
+/// How long a record that was asked for may take.
+const PATIENCE: Duration = Duration::from_secs(3);
+
+/// What replicates.
+pub trait Records: Send + 'static {
+    /// Calls `act` with the key and version of every record.
+    fn each(&self, act: &mut dyn FnMut(RecordKey, u64));
+
+    /// A record.
+    fn record(&self, key: RecordKey) -> Option<Vec<u8>>;
+
+    /// The version of a record that is here.
+    fn version(&self, key: RecordKey) -> Option<u64>;
+
+    /// Takes a record if it is genuine and newer than what is here; says whether it did.
+    fn accept(&mut self, key: RecordKey, record: &[u8]) -> bool;
+}
+
+/// What can be chosen.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// How soon after a change a summary comes.
+    pub interval_min: Duration,
+    /// How rare summaries become.
+    pub interval_max: Duration,
+    /// A node keeps its summary to itself if so many say the same.
+    pub enough: u32,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            interval_min: Duration::from_millis(250),
+            interval_max: Duration::from_secs(60),
+            enough: 2,
+        }
+    }
+}
+
+/// Records that every node comes to have.
+#[derive(Debug)]
+pub struct ReplicatedRecords<R> {
+    records: R,
+    trickle: Trickle,
+    asked: Vec<(RecordKey, Instant)>,
+    turn: usize,
+}
+
+/// What the sender has: [`ENTRY_BYTES`] per record follow.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Summary {
+    /// Whether these are all.
+    whole: bool,
+}
+
+/// The keys that follow are to be sent.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Wanted;
+
+/// It is time for a summary, unless enough say the same.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct Say;
+/// A Trickle interval is over.
+#[derive(Debug, Serialize, Deserialize)]
+pub(crate) struct IntervalOver;
+
+tenure_mesh::protocol! {
+    [R: Records] ReplicatedRecords<R> = 14, "replicated records";
+    messages { Summary = 1, Wanted = 2 }
+    timers { Say = 1, IntervalOver = 2 }
+    asks { SendLarge }
+    hears { DatagramArrived, LinkUp }
+    tells { RecordArrived }
+}
+
+impl<R: Records> ReplicatedRecords<R> {
+    /// Replicates `records`.
+    pub fn new(config: Config, records: R) -> Self {
+        let trickle = Trickle::new(config.interval_min, config.interval_max, config.enough);
+        Self { records, trickle, asked: Vec::new(), turn: 0 }
+    }
+
+    /// The records that are here.
+    pub fn records(&self) -> &R {
+        &self.records
+    }
+
+    /// The records that are here, to be told something other than a record.
+    pub fn records_mut(&mut self) -> &mut R {
+        &mut self.records
+    }
+
+    /// Takes a record of this node's own, and spreads it if it is new.
+    pub fn publish(&mut self, key: RecordKey, record: &[u8], context: &mut Context<'_, Self>) {
+        if self.records.accept(key, record) {
+            self.begin_anew(context);
+        }
+    }
+
+    fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
+        if self.trickle.reset() {
+            self.begin_interval(context);
+        }
+    }
+
+    fn begin_interval(&mut self, context: &mut Context<'_, Self>) {
+        let (say, over) = self.trickle.begin(context.random());
+        context.after(say, &Say);
+        context.after(over, &IntervalOver);
+    }
+
+    /// Asks `neighbour` for what of `theirs` is newer; says whether anything is.
+    fn ask_for(
+        &mut self,
+        neighbour: NodeId,
+        theirs: &[(RecordKey, u64)],
+        context: &mut Context<'_, Self>,
+    ) -> bool {
+        let now = context.now();
+        self.asked.retain(|(_, at)| now.since(*at) < PATIENCE);
+        let newer = |(key, version): &&(RecordKey, u64)| {
+            self.records.version(*key).is_none_or(|ours| ours < *version)
+        };
+        let mut body = Vec::new();
+        let mut any = false;
+        for (key, _) in theirs.iter().filter(newer) {
+            any = true;
+            let asked = self.asked.iter().any(|(it, _)| it == key);
+            if !asked && self.asked.len() < ASKED_MAX {
+                self.asked.push((*key, now));
+                body.extend_from_slice(&key.0);
+            }
+        }
+        if !body.is_empty() {
+            let to = Destination::One(neighbour);
+            context.transmit(&Wanted, Outgoing { to, body: &body, ..Outgoing::default() });
+        }
+        any
+    }
+}
+
+impl<R: Records> Protocol for ReplicatedRecords<R> {
+    fn start(&mut self, context: &mut Context<'_, Self>) {
+        self.begin_anew(context);
+    }
+}
+
+impl<R: Records> Expires<Say> for ReplicatedRecords<R> {
+    fn expire(&mut self, _: Say, context: &mut Context<'_, Self>) {
+        if !self.trickle.has_something_to_say() {
+            return;
+        }
+        let mut entries = Vec::new();
+        self.records.each(&mut |key, version| entries.push((key, version)));
+        let room = context.payload_bytes_max().saturating_sub(8) / ENTRY_BYTES;
+        let whole = entries.len() <= room;
+        let count = entries.len().min(room);
+        let mut body = Vec::with_capacity(count * ENTRY_BYTES);
+        for at in 0..count {
+            let (key, version) = entries[(self.turn + at) % entries.len()];
+            body.extend_from_slice(&key.0);
+            body.extend_from_slice(&version.to_le_bytes());
+        }
+        self.turn = if whole { 0 } else { (self.turn + count) % entries.len() };
+        context.transmit(&Summary { whole }, Outgoing { body: &body, ..Outgoing::default() });
+    }
+}
+
+impl<R: Records> Expires<IntervalOver> for ReplicatedRecords<R> {
+    fn expire(&mut self, _: IntervalOver, context: &mut Context<'_, Self>) {
+        self.trickle.slow_down();
+        self.begin_interval(context);
+    }
+}
+
+impl<R: Records> Handles<Summary> for ReplicatedRecords<R> {
+    fn handle(
+        &mut self,
+        summary: Summary,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let (entries, _) = reception.body.as_chunks::<ENTRY_BYTES>();
+        let entry = |entry: &[u8; ENTRY_BYTES]| {
+            let [k0, k1, k2, k3, k4, k5, k6, k7, version @ ..] = *entry;
+            (RecordKey([k0, k1, k2, k3, k4, k5, k6, k7]), u64::from_le_bytes(version))
+        };
+        let mut theirs: Vec<_> = entries.iter().map(entry).collect();
+        theirs.sort_unstable();
+        let we_lack = self.ask_for(reception.from, &theirs, context);
+        let mut they_lack = false;
+        self.records.each(&mut |key, version| {
+            let theirs = theirs.binary_search_by_key(&key, |it| it.0).map(|at| theirs[at].1);
+            they_lack |= match theirs {
+                Ok(their) => their < version,
+                Err(_) => summary.whole,
+            };
+        });
+        if we_lack || they_lack {
+            self.begin_anew(context);
+        } else {
+            self.trickle.heard_the_same();
+        }
+    }
+}
+
+impl<R: Records> Handles<Wanted> for ReplicatedRecords<R> {
+    fn handle(&mut self, _: Wanted, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        let (keys, _) = reception.body.as_chunks::<8>();
+        for key in keys.iter().take(ASKED_MAX) {
+            if let Some(record) = self.records.record(RecordKey(*key)) {
+                let mut body = key.to_vec();
+                body.extend_from_slice(&record);
+                let request = SendLarge { to: reception.from, port: Port::RECORDS };
+                context.ask(&request, &body);
+            }
+        }
+    }
+}
+
+impl<R: Records> Hears<DatagramArrived> for ReplicatedRecords<R> {
+    fn hear(
+        &mut self,
+        DatagramArrived { port, .. }: DatagramArrived,
+        body: &[u8],
+        context: &mut Context<'_, Self>,
+    ) {
+        let Some((key, record)) = body.split_first_chunk::<8>().filter(|_| port == Port::RECORDS)
+        else {
+            return;
+        };
+        let key = RecordKey(*key);
+        self.asked.retain(|(asked, _)| *asked != key);
+        if self.records.accept(key, record) {
+            context.tell(&RecordArrived { key }, &[]);
+            self.begin_anew(context);
+        }
+    }
+}
+
+impl<R: Records> Hears<LinkUp> for ReplicatedRecords<R> {
+    /// A new neighbour is to know soon what there is.
+    fn hear(&mut self, _: LinkUp, _: &[u8], context: &mut Context<'_, Self>) {
+        self.begin_anew(context);
+    }
+}
+
+impl<R: Records> Awaits<SendLarge> for ReplicatedRecords<R> {
+    /// A record that isn't taken is asked for again.
+    fn answered(&mut self, _: SendLarge, _: Option<Taken>, _: &mut Context<'_, Self>) {}
+}

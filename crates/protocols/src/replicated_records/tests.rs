@@ -1,0 +1,128 @@
+use super::*;
+use crate::discovery::{self, Discovery};
+use crate::forwarding::{self, Forwarding};
+use crate::fragmentation::{self, Fragmentation};
+use crate::testing::{Network, line_router};
+use alloc::collections::BTreeMap;
+use tenure_mesh::{Declared, Stack};
+
+/// Records whose version is their first byte; one that ends with `!` is forged.
+#[derive(Debug, Default)]
+struct Bytes(BTreeMap<RecordKey, Vec<u8>>);
+
+impl Records for Bytes {
+    fn each(&self, act: &mut dyn FnMut(RecordKey, u64)) {
+        self.0.iter().for_each(|(key, record)| act(*key, record[0].into()));
+    }
+    fn record(&self, key: RecordKey) -> Option<Vec<u8>> {
+        self.0.get(&key).cloned()
+    }
+    fn version(&self, key: RecordKey) -> Option<u64> {
+        Some(self.0.get(&key)?[0].into())
+    }
+    fn accept(&mut self, key: RecordKey, record: &[u8]) -> bool {
+        let genuine = !record.is_empty() && !record.ends_with(b"!");
+        let newer = self.version(key).is_none_or(|version| version < record[0].into());
+        if genuine && newer {
+            self.0.insert(key, record.to_vec());
+        }
+        genuine && newer
+    }
+}
+
+type Replica = ReplicatedRecords<Bytes>;
+
+fn set_up(count: usize) -> impl Fn(&mut Stack, usize) {
+    move |stack, index| {
+        stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
+        stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));
+        stack.start(Instant::BOOT, Fragmentation::new(fragmentation::Config::default()));
+        stack.start(Instant::BOOT, line_router(index, count));
+        stack.start(Instant::BOOT, Replica::new(Config::default(), Bytes::default()));
+    }
+}
+
+fn key(number: usize) -> RecordKey {
+    RecordKey((number as u64).to_be_bytes())
+}
+
+fn publish(network: &mut Network, index: usize, key: RecordKey, record: &[u8]) {
+    let now = network.now;
+    network.stacks[index]
+        .act::<Replica, _>(now, |replica, context| replica.publish(key, record, context));
+}
+
+fn record(network: &Network, index: usize, key: RecordKey) -> Option<Vec<u8>> {
+    network.stacks[index].protocol::<Replica>().unwrap().records().record(key)
+}
+
+#[test]
+fn every_record_comes_to_every_node_and_newer_ones_replace_older() {
+    let mut network = Network::new(5, set_up(5)).line(150);
+    for index in 0..5 {
+        publish(&mut network, index, key(index), &[1, index as u8]);
+    }
+    network.run(Duration::from_secs(20));
+    for index in 0..5 {
+        for other in 0..5 {
+            assert_eq!(record(&network, index, key(other)), Some([1, other as u8].to_vec()));
+        }
+    }
+    publish(&mut network, 0, key(0), &[2, 99]);
+    network.run(Duration::from_secs(60));
+    assert_eq!(record(&network, 4, key(0)), Some([2, 99].to_vec()));
+}
+
+#[test]
+fn a_change_crosses_five_hops_within_seconds() {
+    let mut network = Network::new(6, set_up(6)).line(0);
+    network.run(Duration::from_secs(5));
+    publish(&mut network, 0, key(0), &[1]);
+    network.run(Duration::from_secs(4));
+    assert_eq!(record(&network, 5, key(0)), Some([1].to_vec()));
+}
+
+#[test]
+fn a_record_longer_than_a_frame_comes_whole() {
+    let mut network = Network::new(2, set_up(2)).line(0);
+    publish(&mut network, 0, key(0), &[7; 5000]);
+    network.run(Duration::from_secs(5));
+    assert_eq!(record(&network, 1, key(0)), Some([7; 5000].to_vec()));
+}
+
+#[test]
+fn a_forged_record_is_neither_taken_nor_spread() {
+    let mut network = Network::new(2, set_up(2)).line(0);
+    publish(&mut network, 0, key(0), &[1]);
+    network.run(Duration::from_secs(2));
+    let mut body = key(0).0.to_vec();
+    body.extend_from_slice(b"\x09forged!");
+    let arrived = DatagramArrived { from: crate::testing::id(0), port: Port::RECORDS };
+    network.stacks[1].tell(&arrived, &body);
+    network.run(Duration::from_secs(5));
+    assert_eq!(record(&network, 1, key(0)), Some([1].to_vec()));
+}
+
+#[test]
+fn where_all_agree_hardly_anything_is_said() {
+    let mut network = Network::new(8, |stack: &mut Stack, _| {
+        stack.start(Instant::BOOT, Replica::new(Config::default(), Bytes::default()));
+    })
+    .clique(0);
+    network.run(Duration::from_secs(180));
+    let before = network.sent();
+    network.run(Duration::from_secs(120));
+    assert!(network.sent() - before <= 10, "{}", network.sent() - before);
+}
+
+#[test]
+fn a_summary_that_promises_what_doesnt_come_costs_a_bounded_room() {
+    let mut network = Network::new(2, set_up(2)).line(0);
+    network.run(Duration::from_secs(2));
+    network.stacks[0].stop(network.now, crate::forwarding::Forwarding::DESCRIPTION.number);
+    for number in 0..60 {
+        publish(&mut network, 0, key(number), &[1]);
+    }
+    network.run(Duration::from_secs(30));
+    assert!(network.stacks[1].protocol::<Replica>().unwrap().asked.len() <= ASKED_MAX);
+}
