@@ -338,6 +338,8 @@ impl Request for Contribute {
     const NUMBER: u16 = 0x0502;
     /// Whether it was taken.
     type Reply = bool;
+}
+
 /// Who is a member of the network, as far as this node knows?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members;
