@@ -10,6 +10,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use crate::setup::{self, Need};
+use crate::workspace::Target;
 use crate::{process, toolchain, workspace};
 
 /// Fuzz one parser of hostile input; without a name, list them.
@@ -46,20 +47,26 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let targets = targets(root)?;
     let chosen: Vec<_> = match arguments.target.as_deref() {
         None => {
-            targets.iter().for_each(|target| println!("{target}"));
+            targets.iter().for_each(|target| println!("{}", target.name));
             return Ok(());
         }
         Some("all") => targets,
-        Some(name) if targets.iter().any(|target| target == name) => vec![name.to_owned()],
-        Some(name) => bail!("no target is called {name}; there are: {}", targets.join(", ")),
+        Some(name) => {
+            let names: Vec<_> = targets.iter().map(|target| target.name.clone()).collect();
+            let chosen = targets.into_iter().find(|target| target.name == name);
+            let Some(chosen) = chosen else {
+                bail!("no target is called {name}; there are: {}", names.join(", "))
+            };
+            vec![chosen]
+        }
     };
     setup::ensure(&[Need::CPlusPlus])?;
     let mut failed = Vec::new();
     for target in &chosen {
-        println!("== {target}");
+        println!("== {}", target.name);
         if let Err(error) = fuzz(target, arguments, root) {
             eprintln!("{error:#}");
-            failed.push(&**target);
+            failed.push(&*target.name);
         }
     }
     if !failed.is_empty() {
@@ -68,15 +75,15 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-fn targets(root: &Path) -> Result<Vec<String>> {
+fn targets(root: &Path) -> Result<Vec<Target>> {
     let packages = workspace::packages(&root.join("fuzz"))?;
     let targets = packages.into_iter().flat_map(|package| package.targets);
-    Ok(targets.filter(|target| target.kind == ["bin"]).map(|target| target.name).collect())
+    Ok(targets.filter(|target| target.kind == ["bin"]).collect())
 }
 
 /// What a run finds is kept below `target/fuzz`; the seeds in `fuzz/seeds` are only read.
-fn fuzz(target: &str, arguments: &Arguments, root: &Path) -> Result<()> {
-    let corpus = toolchain::target_folder(root).join("fuzz").join(target).join("corpus");
+fn fuzz(target: &Target, arguments: &Arguments, root: &Path) -> Result<()> {
+    let corpus = toolchain::target_folder(root).join("fuzz").join(&target.name).join("corpus");
     std::fs::create_dir_all(&corpus)
         .with_context(|| format!("cannot make the folder {}", corpus.display()))?;
     let mut command = instrumented(target, root)?;
@@ -84,7 +91,7 @@ fn fuzz(target: &str, arguments: &Arguments, root: &Path) -> Result<()> {
         command.arg(std::path::absolute(input)?);
     } else {
         let findings = corpus.with_file_name("");
-        let seeds = root.join("fuzz/seeds").join(target);
+        let seeds = root.join("fuzz/seeds").join(&target.name);
         command
             .arg(&corpus)
             .args(seeds.is_dir().then_some(seeds))
@@ -93,12 +100,13 @@ fn fuzz(target: &str, arguments: &Arguments, root: &Path) -> Result<()> {
             .args(["-timeout=10", "-rss_limit_mb=2048", "-print_final_stats=1"]);
     }
     process::run(&mut command).with_context(|| {
-        format!("{target} failed; run its input again with --input FILE (the file is named above)")
+        let name = &target.name;
+        format!("{name} failed; run its input again with --input FILE (the file is named above)")
     })
 }
 
 /// `cargo run` with coverage; a target is named so that build scripts stay without.
-fn instrumented(target: &str, root: &Path) -> Result<Command> {
+fn instrumented(target: &Target, root: &Path) -> Result<Command> {
     let mut command = process::cargo(&root.join("fuzz"));
     let mut flags = COVERAGE.to_vec();
     if toolchain::has_address_sanitizer() {
@@ -108,15 +116,8 @@ fn instrumented(target: &str, root: &Path) -> Result<Command> {
     command
         .env("RUSTFLAGS", flags.join(" "))
         .env("CARGO_TARGET_DIR", toolchain::target_folder(root).join("fuzz/build"))
-        .args([
-            "run",
-            "--quiet",
-            "--release",
-            "--target",
-            &toolchain::host()?,
-            "--bin",
-            target,
-            "--",
-        ]);
+        .args(["run", "--quiet", "--release", "--target", &toolchain::host()?])
+        .args(["--features", &target.required_features.join(",")])
+        .args(["--bin", &target.name, "--"]);
     Ok(command)
 }

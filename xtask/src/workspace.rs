@@ -37,6 +37,9 @@ pub(crate) struct Target {
     pub(crate) name: String,
     pub(crate) kind: Vec<String>,
     pub(crate) src_path: PathBuf,
+    /// Features without which it is not built.
+    #[serde(default, rename = "required-features")]
+    pub(crate) required_features: Vec<String>,
 }
 
 #[derive(Debug, Deserialize)]

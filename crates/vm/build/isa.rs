@@ -72,6 +72,24 @@ pub(crate) struct Instruction {
     /// Rust statements over `s: &mut State`, ending in an expression of type `Flow`.
     pub(crate) body: String,
     pub(crate) float: bool,
+    /// On cores short of flash, instructions of the same name here share one body.
+    pub(crate) shared: Option<Shared>,
+    /// What of the instruction is peculiar to it, if it may share the rest with others of its shape.
+    cold: Option<Cold>,
+}
+
+/// A body for several instructions, which finds its own in `op`.
+#[derive(Clone)]
+pub(crate) struct Shared {
+    pub(crate) name: String,
+    pub(crate) body: String,
+}
+
+/// `let r = expression` between what instructions of one shape have in common.
+struct Cold {
+    before: String,
+    expression: String,
+    after: String,
 }
 
 impl Instruction {
@@ -86,11 +104,19 @@ struct Form {
     operands: Vec<Operand>,
     body: String,
     units: usize,
+    /// Length of the body before `let r`, and what `r` is.
+    compute: Option<(usize, String)>,
 }
 
 impl Form {
     fn new(mnemonic: &str) -> Form {
-        Form { mnemonic: mnemonic.into(), operands: vec![], body: String::new(), units: 1 }
+        Form {
+            mnemonic: mnemonic.into(),
+            operands: vec![],
+            body: String::new(),
+            units: 1,
+            compute: None,
+        }
     }
 
     fn suffix(mut self, text: &str) -> Form {
@@ -142,6 +168,30 @@ impl Form {
         }
     }
 
+    /// Binds `r`.
+    fn compute(mut self, expression: &str) -> Form {
+        self.compute = Some((self.body.len(), expression.into()));
+        self.line(&format!("let r = {expression};"))
+    }
+
+    /// As `next`, for an instruction that is so rare that it may share its code with others.
+    fn next_cold(self) -> Instruction {
+        let units = self.units;
+        self.line(&format!("s.advance({units})")).done_cold()
+    }
+
+    fn done_cold(self) -> Instruction {
+        let Some((before, expression)) = self.compute.clone() else { return self.done() };
+        let mut instruction = self.done();
+        let after = before + format!("let r = {expression};\n").len();
+        instruction.cold = Some(Cold {
+            before: instruction.body[..before].into(),
+            expression,
+            after: instruction.body[after..].into(),
+        });
+        instruction
+    }
+
     fn next(self) -> Instruction {
         let units = self.units;
         self.line(&format!("s.advance({units})")).done()
@@ -153,6 +203,8 @@ impl Form {
             operands: self.operands,
             body: self.body,
             float: false,
+            shared: None,
+            cold: None,
         }
     }
 }
@@ -235,7 +287,7 @@ const I64_COLD: [(&str, &str); 5] = [
 ];
 
 /// Operations of one slot: (mnemonic, source width, expression, result width).
-const UNARY: [(&str, usize, &str, usize); 14] = [
+const UNARY: [(&str, usize, &str, usize); 13] = [
     ("i32.clz", 32, "a.leading_zeros()", 32),
     ("i32.ctz", 32, "a.trailing_zeros()", 32),
     ("i32.popcnt", 32, "a.count_ones()", 32),
@@ -247,7 +299,6 @@ const UNARY: [(&str, usize, &str, usize); 14] = [
     ("i64.extend32_s", 64, "a as i32 as u64", 64),
     ("i64.extend_i32_s", 32, "a as i32 as u64", 64),
     ("i64.extend_i32_u", 32, "a as u64", 64),
-    ("i64.eqz", 64, "(a == 0) as u32", 32),
     ("copy32", 32, "a", 32),
     ("copy64", 64, "a", 64),
 ];
@@ -285,38 +336,63 @@ pub(crate) fn instructions() -> Vec<Instruction> {
     control(&mut list);
     outer(&mut list);
     float::instructions(&mut list);
+    share(&mut list);
     list
 }
 
-fn binary(name: &str, expression: &str, sources: &str, result: char, width: usize) -> Instruction {
+/// Gives cold instructions of one shape a body in common.
+fn share(list: &mut [Instruction]) {
+    let shape = |instruction: &Instruction| {
+        instruction.cold.as_ref().map(|cold| (cold.before.clone(), cold.after.clone()))
+    };
+    let shapes: Vec<_> = list.iter().map(shape).collect();
+    for index in 0..list.len() {
+        let Some((before, after)) = &shapes[index] else { continue };
+        let alike: Vec<usize> = (0..list.len()).filter(|&i| shapes[i] == shapes[index]).collect();
+        if alike.len() < 2 {
+            continue;
+        }
+        let mut arms = String::new();
+        for &i in &alike {
+            let expression = list[i].cold.as_ref().map_or("", |cold| &cold.expression);
+            let pattern = if i == alike[alike.len() - 1] { "_".into() } else { i.to_string() };
+            arms += &format!("{pattern} => {expression},\n");
+        }
+        list[index].shared = Some(Shared {
+            name: format!("op_shared_{}", alike[0]),
+            body: format!("{before}let r = match op {{\n{arms}}};\n{after}"),
+        });
+    }
+}
+
+fn binary(name: &str, expression: &str, sources: &str, result: char, width: usize) -> Form {
     let forms: Vec<char> = sources.chars().collect();
     let mirror = width == 32;
     Form::new(name)
         .suffix(&format!("{sources}.{result}"))
         .source("a", forms[0], width)
         .source("b", forms[1], width)
-        .line(&format!("let r = {expression};"))
+        .compute(expression)
         .result(result, width, mirror)
-        .next()
 }
 
 fn i32_operations(list: &mut Vec<Instruction>) {
     for (name, expression) in I32_HOT {
         for sources in ["ss", "as", "si", "ai"] {
             for result in ['a', 's'] {
-                list.push(binary(&format!("i32.{name}"), expression, sources, result, 32));
+                list.push(binary(&format!("i32.{name}"), expression, sources, result, 32).next());
             }
         }
     }
     for wanted in I32_SLOT_ACCUMULATOR {
         let (name, expression) = I32_HOT.iter().find(|(name, _)| *name == wanted).unwrap();
         for result in ['a', 's'] {
-            list.push(binary(&format!("i32.{name}"), expression, "sa", result, 32));
+            list.push(binary(&format!("i32.{name}"), expression, "sa", result, 32).next());
         }
     }
     for (name, expression) in I32_COLD {
         for result in ['a', 's'] {
-            list.push(binary(&format!("i32.{name}"), expression, "ss", result, 32));
+            list.push(binary(&format!("i32.{name}"), expression, "ss", result, 32).next_cold());
         }
     }
     for (name, expression) in [("extend8_s", "a as i8 as u32"), ("extend16_s", "a as i16 as u32")] {
@@ -366,35 +442,41 @@ fn comparison(
     if branch {
         let (form, at) = form.operand(Operand::Target);
         let units = form.units;
-        form.line(&format!("if {condition} {{ s.jump({at}) }} else {{ s.advance({units}) }}"))
-            .done()
+        let form = form.compute(&format!("({condition}) as u32"));
+        let form =
+            form.line(&format!("if r != 0 {{ s.jump({at}) }} else {{ s.advance({units}) }}"));
+        if width == 64 { form.done_cold() } else { form.done() }
     } else {
-        form.line(&format!("s.accumulator = ({condition}) as u32;")).next()
+        let form = form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;");
+        if width == 64 { form.next_cold() } else { form.next() }
     }
 }
 
 fn i64_operations(list: &mut Vec<Instruction>) {
     for (name, expression) in I64_HOT {
         for sources in ["ss", "si"] {
-            list.push(binary(&format!("i64.{name}"), expression, sources, 's', 64));
+            let form = binary(&format!("i64.{name}"), expression, sources, 's', 64);
+            list.push(if name == "rotl" { form.next_cold() } else { form.next() });
         }
     }
     for (name, expression) in I64_COLD {
-        list.push(binary(&format!("i64.{name}"), expression, "ss", 's', 64));
+        list.push(binary(&format!("i64.{name}"), expression, "ss", 's', 64).next_cold());
     }
 }
 
 pub(crate) fn unary(name: &str, from: usize, expression: &str, to: usize) -> Instruction {
-    Form::new(name)
-        .source("a", 's', from)
-        .line(&format!("let r = {expression};"))
-        .result('s', to, false)
-        .next()
+    unary_form(name, from, expression, to).next()
+}
+
+fn unary_form(name: &str, from: usize, expression: &str, to: usize) -> Form {
+    Form::new(name).source("a", 's', from).compute(expression).result('s', to, false)
 }
 
 fn constants_and_copies(list: &mut Vec<Instruction>) {
     for (name, source, expression, result) in UNARY {
-        list.push(unary(name, source, expression, result));
+        let form = unary_form(name, source, expression, result);
+        let hot = name.starts_with("copy") || name.contains("extend_i32");
+        list.push(if hot { form.next() } else { form.next_cold() });
     }
     // Copies come in rows, before calls and where loops hand their variables on.
     let (form, _) = Form::new("copy32_pair").source("a", 's', 32).operand(Operand::Destination);
@@ -539,6 +621,8 @@ fn control(list: &mut Vec<Instruction>) {
             operands: operands.into(),
             body: body.into(),
             float: false,
+            shared: None,
+            cold: None,
         })
     };
     add("unreachable", &[], "Flow::Unreachable");
@@ -588,6 +672,8 @@ fn outer(list: &mut Vec<Instruction>) {
             operands: operands.into(),
             body: "Flow::Outer".into(),
             float: false,
+            shared: None,
+            cold: None,
         });
     }
 }

@@ -12,6 +12,11 @@ fn main() {
     if tail_dispatch() {
         println!("cargo::rustc-cfg=tail_dispatch");
     }
+    println!("cargo::rustc-check-cfg=cfg(compact)");
+    let compact = compact();
+    if compact {
+        println!("cargo::rustc-cfg=compact");
+    }
     let float = env::var_os("CARGO_FEATURE_FLOAT").is_some();
     let instructions = isa::instructions();
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
@@ -19,7 +24,7 @@ fn main() {
         fs::write(Path::new(&out).join(name), text).expect("OUT_DIR is writable")
     };
     write("isa.rs", tables(&instructions));
-    write("handlers.rs", handlers(&instructions, float));
+    write("handlers.rs", handlers(&instructions, float, compact));
 }
 
 /// Handlers end in a tail call where LLVM makes one of a call in tail position: with optimisation, and
@@ -32,6 +37,15 @@ fn tail_dispatch() -> bool {
         || env::var_os("CARGO_CFG_MIRI").is_some();
     let registers = matches!(target.as_str(), "x86_64" | "aarch64" | "riscv32" | "riscv64");
     !portable && registers && (optimised || forced)
+}
+
+/// Microcontrollers without floats in 64 bits: flash is short, and speed of what is rare is not.
+fn compact() -> bool {
+    let variable = |name: &str| env::var(name).unwrap_or_default();
+    let features = variable("CARGO_CFG_TARGET_FEATURE");
+    let has_floats = features.split(',').any(|feature| matches!(feature, "d" | "vfp2" | "fp64"));
+    let small = matches!(variable("CARGO_CFG_TARGET_ARCH").as_str(), "riscv32" | "arm");
+    small && !has_floats
 }
 
 fn constant_name(mnemonic: &str) -> String {
@@ -85,37 +99,53 @@ fn tables(instructions: &[isa::Instruction]) -> String {
     text
 }
 
-fn handlers(instructions: &[isa::Instruction], float: bool) -> String {
+fn handlers(instructions: &[isa::Instruction], float: bool, compact: bool) -> String {
     let mut text = String::new();
-    let body_of = |instruction: &isa::Instruction| {
-        if instruction.float && !float {
-            "Flow::Unreachable\n".into()
-        } else {
-            instruction.body.clone()
-        }
-    };
+    // Each function once, and which of them an instruction has.
+    let mut functions: Vec<(String, String)> = Vec::new();
+    let mut function_of = Vec::new();
     for instruction in instructions {
-        let name = function_name(&instruction.mnemonic);
-        let body = body_of(instruction);
+        let (name, body) = match &instruction.shared {
+            _ if instruction.float && !float => ("op_float".into(), "Flow::Unreachable".into()),
+            Some(shared) if compact => (shared.name.clone(), shared.body.clone()),
+            _ if instruction.body == "Flow::Outer" => ("op_outer".into(), "Flow::Outer".into()),
+            _ => (function_name(&instruction.mnemonic), instruction.body.clone()),
+        };
+        let known = functions.iter().position(|(known, _)| *known == name);
+        function_of.push(known.unwrap_or(functions.len()));
+        if known.is_none() {
+            functions.push((name, body));
+        }
+    }
+    for (name, body) in &functions {
         let body = body.trim();
         // An instruction that only stops execution touches nothing.
         let text_of = if body.starts_with("Flow::") {
             format!("unsafe fn {name}(_: &mut State) -> Flow {{\n{body}\n}}")
         } else {
+            let op = if body.contains("op ") { "let op = s.opcode();\n" } else { "" };
             format!(
                 "unsafe fn {name}(s: &mut State) -> Flow {{\n// SAFETY: see the module: the image was \
-                 verified, so every operand lies in its frame.\nunsafe {{\n{body}\n}}\n}}"
+                 verified, so every operand lies in its frame.\nunsafe {{\n{op}{body}\n}}\n}}"
             )
         };
         writeln!(text, "#[inline(always)]\n{text_of}").unwrap();
     }
+    for (index, (name, _)) in functions.iter().enumerate() {
+        writeln!(text, "#[cfg(tail_dispatch)]\nconst HANDLER_{index}: Handler = handler!({name});")
+            .unwrap();
+    }
     text.push_str("#[cfg(tail_dispatch)]\npub(super) static HANDLERS: [Handler; isa::COUNT] = [\n");
-    for instruction in instructions {
-        writeln!(text, "    handler!({}),", function_name(&instruction.mnemonic)).unwrap();
+    for index in &function_of {
+        writeln!(text, "    HANDLER_{index},").unwrap();
     }
     text.push_str("];\n#[cfg(not(tail_dispatch))]\n#[inline(always)]\npub(super) unsafe fn dispatch(opcode: u16, s: &mut State) -> Flow {\n// SAFETY: as for each instruction.\nunsafe { match opcode {\n");
-    for (opcode, instruction) in instructions.iter().enumerate() {
-        writeln!(text, "    {opcode} => {}(s),", function_name(&instruction.mnemonic)).unwrap();
+    for (function, (name, _)) in functions.iter().enumerate() {
+        let opcodes: Vec<String> = (0..instructions.len())
+            .filter(|&opcode| function_of[opcode] == function)
+            .map(|opcode| opcode.to_string())
+            .collect();
+        writeln!(text, "    {} => {name}(s),", opcodes.join(" | ")).unwrap();
     }
     text.push_str("    _ => core::hint::unreachable_unchecked(),\n} }\n}\n");
     text

@@ -16,9 +16,12 @@
 //! the next. To stop at a certain instruction, the caller has them executed one at a time: in place with a
 //! budget of nothing if they look themselves, else from a copy with a `check` behind it.
 
-#[cfg(feature = "float")]
+#[cfg(all(feature = "float", not(compact)))]
 mod float;
 mod handlers;
+#[cfg(all(feature = "float", any(compact, test)))]
+#[cfg_attr(not(compact), allow(dead_code))]
+mod soft;
 mod state;
 
 pub(crate) use handlers::{Entry, Exit, Run, execute_one};

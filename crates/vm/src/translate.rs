@@ -21,7 +21,7 @@ use crate::{
     isa,
     limits::Limits,
     value::{FunctionType, Value, ValueType},
-    wasm::{self, Checked, Module, Reader, TypeEntry},
+    wasm::{self, Checked, Module, Reader, Refused, TypeEntry, Verdict},
 };
 use function::{Buffers, Frame, Stop, translate_body};
 
@@ -158,9 +158,23 @@ fn translate_observed(
     out: &mut dyn ImageSink,
     observe: ModuleObserver<'_>,
 ) -> Result<(), TranslateError> {
-    let mut writer = ImageWriter::new(out).map_err(|kind| TranslateError { offset: 0, kind })?;
+    let verdict = Verdict::new();
+    translate_judged(wasm, &verdict, host, limits, digest, out, observe)
+        .map_err(|refused| verdict.error(refused))
+}
+
+fn translate_judged(
+    wasm: &[u8],
+    verdict: &Verdict,
+    host: &dyn HostFunctions,
+    limits: &Limits,
+    digest: &[u8; 32],
+    out: &mut dyn ImageSink,
+    observe: ModuleObserver<'_>,
+) -> Checked<()> {
+    let mut writer = ImageWriter::new(out).map_err(|kind| verdict.refuse(0, kind))?;
     let mut functions = Vec::new();
-    let module = wasm::read_module(wasm, host, limits, &mut |module, reader| {
+    let module = wasm::read_module(wasm, verdict, host, limits, &mut |module, reader| {
         functions.reserve_exact(module.functions.len());
         import_stubs(module, &mut writer, &mut functions, &reader)?;
         bodies(module, reader, limits, &mut writer, &mut functions, observe)
@@ -171,8 +185,8 @@ fn translate_observed(
     }
     let footer = sections::write(&module, &functions, digest, &mut writer);
     let footer = footer.map_err(|error| match error {
-        sections::Stop::Refused(error) => error,
-        sections::Stop::Sink(kind) => TranslateError { offset: wasm.len(), kind },
+        sections::Stop::Refused(refused) => refused,
+        sections::Stop::Sink(kind) => verdict.refuse(wasm.len(), kind),
     })?;
     written(&reader, writer.finish(&footer))
 }
@@ -242,7 +256,7 @@ fn bodies(
         }
         let frame = match outcome {
             Ok(frame) => frame,
-            Err(Stop::Refused(error)) => return Err(error),
+            Err(Stop::Refused) => return Err(Refused),
             Err(Stop::TooFar) => return start.error(Limit::FunctionBytes),
         };
         functions.push(function_entry(entry, &frame, writer.position()));

@@ -7,5 +7,5 @@ mod sections;
 
 pub(crate) use constant::constant;
 pub(crate) use module::{Module, SegmentMode, Table, TypeEntry, element_segment};
-pub(crate) use reader::{Checked, Reader};
+pub(crate) use reader::{Checked, Reader, Refused, Verdict};
 pub(crate) use sections::{block_type, data_segment, read_module, value_type};

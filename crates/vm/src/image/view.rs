@@ -170,6 +170,8 @@ impl ElementSegment<'_> {
     }
 }
 
+/// Out of line, as nothing that is read here is read often.
+#[inline(never)]
 fn word(bytes: &[u8], at: usize) -> u32 {
     match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
         Some(&bytes) => u32::from_le_bytes(bytes),
@@ -177,6 +179,7 @@ fn word(bytes: &[u8], at: usize) -> u32 {
     }
 }
 
+#[inline(never)]
 fn half(bytes: &[u8], at: usize) -> u16 {
     match bytes.get(at..).and_then(|rest| rest.first_chunk()) {
         Some(&bytes) => u16::from_le_bytes(bytes),
@@ -279,8 +282,8 @@ impl<'a> Image<'a> {
 
     /// Looks a function up by the name it is exported under.
     pub fn function(&self, name: &str) -> Option<FunctionExport<'a>> {
-        self.exports().find_map(|export| match export.kind {
-            ExportKind::Function(index) if export.name == name => {
+        self.named_items().find_map(|(found, kind)| match kind {
+            ExportKind::Function(index) if found == name.as_bytes() => {
                 Some(FunctionExport { index, signature: self.signature(index)? })
             }
             _ => None,
@@ -289,6 +292,11 @@ impl<'a> Image<'a> {
 
     /// Everything that is exported, in the module's order.
     pub fn exports(&self) -> impl Iterator<Item = Export<'a>> + 'a {
+        self.named_items()
+            .map_while(|(name, kind)| Some(Export { name: core::str::from_utf8(name).ok()?, kind }))
+    }
+
+    fn named_items(&self) -> impl Iterator<Item = (&'a [u8], ExportKind)> + 'a {
         let bytes = self.bytes;
         let mut at = self.footer.exports.at as usize;
         (0..self.footer.exports.count).map_while(move |_| {
@@ -302,7 +310,7 @@ impl<'a> Image<'a> {
             };
             let name = bytes.get(at + EXPORT_BYTES..at + EXPORT_BYTES + length)?;
             at = (at + EXPORT_BYTES + length).next_multiple_of(4);
-            Some(Export { name: core::str::from_utf8(name).ok()?, kind })
+            Some((name, kind))
         })
     }
 

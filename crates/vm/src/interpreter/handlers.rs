@@ -7,8 +7,10 @@
 
 use core::mem::MaybeUninit;
 
-#[cfg(feature = "float")]
+#[cfg(all(feature = "float", not(compact)))]
 use super::float;
+#[cfg(all(feature = "float", compact))]
+use super::soft;
 use super::state::{Context, Flow, Position, State};
 use crate::{image::Image, isa};
 
@@ -334,8 +336,10 @@ unsafe fn start(s: State) -> Flow {
 /// The instructions. One expression serves several widths, so that some casts are to the same type.
 #[allow(clippy::unnecessary_cast, clippy::identity_op)]
 mod generated {
-    #[cfg(feature = "float")]
+    #[cfg(all(feature = "float", not(compact)))]
     use super::float;
+    #[cfg(all(feature = "float", compact))]
+    use super::soft;
     #[cfg(tail_dispatch)]
     use super::{Context, Handler, isa};
     use super::{Flow, State};

@@ -478,7 +478,7 @@ impl State {
         unsafe { self.unit(0) }
     }
 
-    #[cfg(not(tail_dispatch))]
+    #[cfg(any(compact, not(tail_dispatch)))]
     #[inline(always)]
     pub(super) unsafe fn opcode(&self) -> u16 {
         // SAFETY: as above.

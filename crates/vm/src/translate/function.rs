@@ -7,23 +7,23 @@ use super::{
     operands::{Operand, Popped, SLOT_BYTES},
 };
 use crate::{
-    error::{Invalid, Limit, Malformed, TranslateError},
+    error::{Invalid, Limit, Malformed},
     isa,
     limits::Limits,
     value::{FunctionType, ValueType},
-    wasm::{Checked, Module, Reader, TypeEntry, value_type},
+    wasm::{Checked, Module, Reader, Refused, TypeEntry, value_type},
 };
 
 /// Why a translation did not end.
 pub(super) enum Stop {
-    Refused(TranslateError),
+    Refused,
     /// A short branch cannot reach its target: translate again with far ones.
     TooFar,
 }
 
-impl From<TranslateError> for Stop {
-    fn from(error: TranslateError) -> Stop {
-        Stop::Refused(error)
+impl From<Refused> for Stop {
+    fn from(_: Refused) -> Stop {
+        Stop::Refused
     }
 }
 

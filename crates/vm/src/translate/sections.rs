@@ -1,20 +1,20 @@
 //! What follows the code in an image: segments, types, functions, exports, globals, tables.
 
 use crate::{
-    error::{TranslateError, TranslateErrorKind},
+    error::TranslateErrorKind,
     image::{FUNCTION_BYTES, Footer, ImageWriter, NONE, Range},
-    wasm::{Module, SegmentMode, data_segment, element_segment},
+    wasm::{Module, Refused, SegmentMode, data_segment, element_segment},
 };
 
 /// Why the rest could not be written: the module, met again, or the sink.
 pub(super) enum Stop {
-    Refused(TranslateError),
+    Refused(Refused),
     Sink(TranslateErrorKind),
 }
 
-impl From<TranslateError> for Stop {
-    fn from(error: TranslateError) -> Stop {
-        Stop::Refused(error)
+impl From<Refused> for Stop {
+    fn from(refused: Refused) -> Stop {
+        Stop::Refused(refused)
     }
 }
 

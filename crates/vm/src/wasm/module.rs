@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 
 use super::{
     constant,
-    reader::{Checked, Reader},
+    reader::{Checked, Reader, Verdict},
 };
 use crate::{
     error::{Invalid, Malformed},
@@ -57,6 +57,7 @@ pub(crate) struct Section {
 /// A module without its code.
 pub(crate) struct Module<'a> {
     pub(crate) bytes: &'a [u8],
+    verdict: &'a Verdict,
     pub(crate) types: Vec<TypeEntry>,
     /// Type of each function, imported ones first.
     pub(crate) functions: Vec<u16>,
@@ -78,9 +79,10 @@ pub(crate) struct Module<'a> {
 }
 
 impl<'a> Module<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Module<'a> {
+    pub(crate) fn new(bytes: &'a [u8], verdict: &'a Verdict) -> Module<'a> {
         Module {
             bytes,
+            verdict,
             types: Vec::new(),
             functions: Vec::new(),
             imports: Vec::new(),
@@ -100,7 +102,7 @@ impl<'a> Module<'a> {
     }
 
     pub(crate) fn reader(&self, at: usize) -> Reader<'a> {
-        Reader::new(self.bytes).at(at)
+        Reader::new(self.bytes, self.verdict).at(at)
     }
 
     pub(crate) fn type_entry(&self, index: u32) -> Option<TypeEntry> {

@@ -1,20 +1,48 @@
 //! A cursor over the binary format: bytes, LEB128 integers, names (wasm 2.0 §5.2).
 
+use core::cell::Cell;
+
 use crate::error::{Malformed, TranslateError, TranslateErrorKind};
 
 /// Result of reading or checking a part of a module.
-pub(crate) type Checked<T> = Result<T, TranslateError>;
+pub(crate) type Checked<T> = Result<T, Refused>;
+
+/// The module is refused; why stands in the [`Verdict`]. An error that takes no room travels in a
+/// register, through the hundreds of places that hand it on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refused;
+
+/// Why a module is refused.
+pub(crate) struct Verdict(Cell<TranslateError>);
+
+impl Verdict {
+    pub(crate) fn new() -> Verdict {
+        Verdict(Cell::new(TranslateError { offset: 0, kind: TranslateErrorKind::SinkFull }))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn refuse(&self, offset: usize, kind: TranslateErrorKind) -> Refused {
+        self.0.set(TranslateError { offset, kind });
+        Refused
+    }
+
+    pub(crate) fn error(&self, _: Refused) -> TranslateError {
+        self.0.get()
+    }
+}
 
 /// Reads `bytes[at..end]`; offsets are those of the whole module.
 #[derive(Clone, Copy)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
     at: usize,
+    verdict: &'a Verdict,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(bytes: &'a [u8]) -> Reader<'a> {
-        Reader { bytes, at: 0 }
+    pub(crate) fn new(bytes: &'a [u8], verdict: &'a Verdict) -> Reader<'a> {
+        Reader { bytes, at: 0, verdict }
     }
 
     pub(crate) fn offset(&self) -> usize {
@@ -26,7 +54,7 @@ impl<'a> Reader<'a> {
     }
 
     pub(crate) fn error<T>(&self, kind: impl Into<TranslateErrorKind>) -> Checked<T> {
-        Err(TranslateError { offset: self.at, kind: kind.into() })
+        Err(self.verdict.refuse(self.at, kind.into()))
     }
 
     pub(crate) fn byte(&mut self) -> Checked<u8> {
@@ -57,12 +85,12 @@ impl<'a> Reader<'a> {
     pub(crate) fn part(&mut self, length: usize) -> Checked<Reader<'a>> {
         let start = self.at;
         self.take(length)?;
-        Ok(Reader { bytes: &self.bytes[..start + length], at: start })
+        Ok(Reader { bytes: &self.bytes[..start + length], at: start, ..*self })
     }
 
     /// A reader at `offset`, which was met before.
     pub(crate) fn at(&self, offset: usize) -> Reader<'a> {
-        Reader { bytes: self.bytes, at: offset }
+        Reader { at: offset, ..*self }
     }
 
     pub(crate) fn u32(&mut self) -> Checked<u32> {

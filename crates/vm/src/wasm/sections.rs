@@ -3,7 +3,7 @@
 use super::{
     constant::constant,
     module::{Global, Memory, Module, PAGE_SHIFT, Section, Table, TypeEntry, element_segment},
-    reader::{Checked, Reader},
+    reader::{Checked, Reader, Verdict},
 };
 use crate::{
     error::{Feature, Invalid, Limit, Malformed, TranslateErrorKind},
@@ -21,12 +21,13 @@ const ORDER: [u8; 12] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 12, 10, 11];
 /// for the code section, when all that bodies may refer to is known.
 pub(crate) fn read_module<'a>(
     bytes: &'a [u8],
+    verdict: &'a Verdict,
     host: &dyn HostFunctions,
     limits: &Limits,
     bodies: &mut dyn FnMut(&Module<'a>, Reader<'a>) -> Checked<()>,
 ) -> Checked<Module<'a>> {
-    let mut reader = Reader::new(bytes);
-    let mut module = Module::new(bytes);
+    let mut reader = Reader::new(bytes, verdict);
+    let mut module = Module::new(bytes, verdict);
     if bytes.len() > limits.module_bytes {
         return reader.error(Limit::ModuleBytes);
     }
