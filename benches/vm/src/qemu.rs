@@ -1,14 +1,26 @@
 //! Instruction counts under QEMU: builds the runner in `device`, starts it, reads its lines.
 
-use std::{path::Path, process::Command};
+use std::{
+    path::{Path, PathBuf},
+    process::Command,
+};
 
 use tenure_bench_report::Row;
 
 const TARGET: &str = "riscv32imac-unknown-none-elf";
 
+/// The engine as it is, and built without metering, for what that costs.
 pub fn measure() -> Result<Vec<Row>, String> {
     let device = Path::new(env!("CARGO_MANIFEST_DIR")).join("device");
-    let image = build(&device)?;
+    let mut rows = run(&build(&device, "device", "")?)?;
+    let unmetered = run(&build(&device, "device-unmetered", "--cfg unmetered")?)?;
+    let runs = |row: &Row| row.subject == "tenure" && row.metric == "instructions";
+    let unmetered = unmetered.into_iter().filter(runs);
+    rows.extend(unmetered.map(|row| Row { subject: "tenure, unmetered".into(), ..row }));
+    Ok(rows)
+}
+
+fn run(image: &Path) -> Result<Vec<Row>, String> {
     let output = Command::new("qemu-system-riscv32")
         .args(["-M", "virt", "-cpu", "rv32,s=false,f=false,d=false,h=false", "-m", "32M"])
         .args(["-bios", "none", "-nographic", "-monitor", "none", "-icount", "shift=0,sleep=off"])
@@ -23,17 +35,17 @@ pub fn measure() -> Result<Vec<Row>, String> {
 }
 
 /// Builds with rustup's target, or with Debian's toolchain and sources.
-fn build(device: &Path) -> Result<std::path::PathBuf, String> {
+fn build(device: &Path, products: &str, flags: &str) -> Result<PathBuf, String> {
     let target_folder = std::env::var("CARGO_TARGET_DIR")
-        .map_or(device.join("target"), |folder| Path::new(&folder).join("device"));
+        .map_or(device.join("target"), |folder| Path::new(&folder).join(products));
     let mut cargo = Command::new("cargo");
-    cargo.current_dir(device).env("CARGO_TARGET_DIR", &target_folder).env_remove("RUSTFLAGS");
+    cargo.current_dir(device).env("CARGO_TARGET_DIR", &target_folder).env("RUSTFLAGS", flags);
     cargo.args(["build", "--quiet", "--release", "--target", TARGET]);
     if Path::new("/usr/lib/rustlib/src/rust/library").exists() {
         let path = std::env::var("PATH").unwrap_or_default();
         cargo.env("PATH", format!("/usr/bin:{path}")).env("RUSTC_BOOTSTRAP", "1");
         cargo.env_remove("RUSTUP_TOOLCHAIN").env_remove("CARGO").env_remove("RUSTC");
-        cargo.env("RUSTFLAGS", "-Clinker=ld.lld-22 -Clinker-flavor=ld.lld");
+        cargo.env("RUSTFLAGS", format!("-Clinker=ld.lld-22 -Clinker-flavor=ld.lld {flags}"));
         cargo.args(["-Zbuild-std=core,alloc", "-Zbuild-std-features=compiler-builtins-mem"]);
     }
     let status = cargo.status().map_err(|error| format!("cargo: {error}"))?;

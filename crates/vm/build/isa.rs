@@ -447,8 +447,8 @@ fn comparison(
             form.line(&format!("if r != 0 {{ s.jump({at}) }} else {{ s.advance({units}) }}"));
         if width == 64 { form.done_cold() } else { form.done() }
     } else {
-        let form = form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;");
-        if width == 64 { form.next_cold() } else { form.next() }
+        // Most comparisons become part of a branch.
+        form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;").next_cold()
     }
 }
 

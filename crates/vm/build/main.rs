@@ -12,6 +12,7 @@ fn main() {
     if tail_dispatch() {
         println!("cargo::rustc-cfg=tail_dispatch");
     }
+    println!("cargo::rustc-check-cfg=cfg(unmetered)");
     println!("cargo::rustc-check-cfg=cfg(compact)");
     let compact = compact();
     if compact {
@@ -85,16 +86,25 @@ fn tables(instructions: &[isa::Instruction]) -> String {
         }
         writeln!(text, "    {index},").unwrap();
     }
-    writeln!(text, "];\nstatic LAYOUTS: [(&str, u8); {}] = [", layouts.len()).unwrap();
-    for (layout, units) in layouts {
-        writeln!(text, "    ({layout:?}, {units}),").unwrap();
+    // One text, and where each layout begins and ends in it.
+    let all: String = layouts.iter().map(|(layout, _)| layout.as_str()).collect();
+    let mut ends = vec![0];
+    for (layout, _) in &layouts {
+        ends.push(ends[ends.len() - 1] + layout.len());
     }
+    let units: Vec<usize> = layouts.iter().map(|(_, units)| *units).collect();
+    let count = layouts.len();
+    writeln!(text, "];\nstatic LAYOUTS: &str = {all:?};").unwrap();
+    writeln!(text, "static LAYOUT_ENDS: [u8; {}] = {ends:?};", count + 1).unwrap();
+    writeln!(text, "static LAYOUT_UNITS: [u8; {count}] = {units:?};").unwrap();
     text.push_str(
-        "];\n\
-         /// Letters of an instruction's operands: see `Operand::letter`.\n\
-         pub(crate) fn layout(opcode: u16) -> &'static str { LAYOUTS[LAYOUT_OF[opcode as usize] as usize].0 }\n\
+        "/// Letters of an instruction's operands: see `Operand::letter`.\n\
+         pub(crate) fn layout(opcode: u16) -> &'static str {\n\
+             let layout = LAYOUT_OF[opcode as usize] as usize;\n\
+             &LAYOUTS[LAYOUT_ENDS[layout] as usize..LAYOUT_ENDS[layout + 1] as usize]\n\
+         }\n\
          /// Units of an instruction, without a table's displacements.\n\
-         pub(crate) fn units(opcode: u16) -> usize { LAYOUTS[LAYOUT_OF[opcode as usize] as usize].1 as usize }\n",
+         pub(crate) fn units(opcode: u16) -> usize { LAYOUT_UNITS[LAYOUT_OF[opcode as usize] as usize] as usize }\n",
     );
     text
 }

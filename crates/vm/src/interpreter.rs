@@ -25,4 +25,4 @@ mod soft;
 mod state;
 
 pub(crate) use handlers::{Entry, Exit, Run, execute_one};
-pub(crate) use state::{Flow, STRICT_ALIGNMENT, function_entry};
+pub(crate) use state::{Flow, METERED, STRICT_ALIGNMENT, function_entry};

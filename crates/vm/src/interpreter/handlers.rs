@@ -222,17 +222,18 @@ macro_rules! tail_call {
 }
 
 // Handlers take the registers as arguments. There are as many as the calling convention passes in
-// registers, eight on RISC-V and six on x86-64; the rest is in the context.
+// registers, eight on RISC-V and six on x86-64; the rest is in the context. The first shares its register
+// with the result of a handler that leaves, on most processors: it is one that is not needed by then.
 #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
 macro_rules! with_registers {
     ($s:ident: $($body:tt)*) => {
         unsafe fn handler(
+            context: *mut Context,
             pc: *const u8,
             frame: *mut u8,
             memory: *mut u8,
             accumulator: u32,
             limit: usize,
-            context: *mut Context,
         ) -> Flow {
             #[allow(unused_mut)]
             let mut $s = State { pc, frame, memory, accumulator, limit, context };
@@ -243,16 +244,17 @@ macro_rules! with_registers {
 #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
 macro_rules! call_with_registers {
     ($s:ident, $function:expr) => {
-        $function($s.pc, $s.frame, $s.memory, $s.accumulator, $s.limit, $s.context)
+        $function($s.context, $s.pc, $s.frame, $s.memory, $s.accumulator, $s.limit)
     };
 }
 #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
-pub(super) type Handler = unsafe fn(*const u8, *mut u8, *mut u8, u32, usize, *mut Context) -> Flow;
+pub(super) type Handler = unsafe fn(*mut Context, *const u8, *mut u8, *mut u8, u32, usize) -> Flow;
 
 #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
 macro_rules! with_registers {
     ($s:ident: $($body:tt)*) => {
         unsafe fn handler(
+            handlers: *const (),
             pc: *const u8,
             frame: *mut u8,
             memory: *mut u8,
@@ -260,7 +262,6 @@ macro_rules! with_registers {
             accumulator: u32,
             limit: usize,
             context: *mut Context,
-            handlers: *const (),
         ) -> Flow {
             #[allow(unused_mut)]
             let mut $s =
@@ -273,6 +274,7 @@ macro_rules! with_registers {
 macro_rules! call_with_registers {
     ($s:ident, $function:expr) => {
         $function(
+            $s.handlers,
             $s.pc,
             $s.frame,
             $s.memory,
@@ -280,13 +282,12 @@ macro_rules! call_with_registers {
             $s.accumulator,
             $s.limit,
             $s.context,
-            $s.handlers,
         )
     };
 }
 #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
 pub(super) type Handler =
-    unsafe fn(*const u8, *mut u8, *mut u8, usize, u32, usize, *mut Context, *const ()) -> Flow;
+    unsafe fn(*const (), *const u8, *mut u8, *mut u8, usize, u32, usize, *mut Context) -> Flow;
 
 #[cfg(tail_dispatch)]
 macro_rules! handler {
@@ -334,7 +335,7 @@ unsafe fn start(s: State) -> Flow {
 }
 
 /// The instructions. One expression serves several widths, so that some casts are to the same type.
-#[allow(clippy::unnecessary_cast, clippy::identity_op)]
+#[allow(clippy::identity_op, clippy::manual_range_patterns, clippy::unnecessary_cast)]
 mod generated {
     #[cfg(all(feature = "float", not(compact)))]
     use super::float;

@@ -163,7 +163,7 @@ fn multiply(a: u64, b: u64) -> u64 {
     let ((a_high, a_low), (b_high, b_low)) = (halves(a), halves(b));
     let middle = a_high * b_low + a_low * b_high;
     let low = ((middle & 0xFFFF) << 27) + a_low * b_low;
-    let high = (a_high * b_high << 11) + (middle >> 16) + (low >> 43);
+    let high = ((a_high * b_high) << 11) + (middle >> 16) + (low >> 43);
     let product = high | (low & ((1 << 43) - 1) != 0) as u64;
     pack(a_exponent + b_exponent + 1, product, &WIDE)
 }

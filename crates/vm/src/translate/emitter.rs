@@ -5,7 +5,10 @@
 
 use alloc::vec::Vec;
 
-use crate::isa::{self, OPCODE_SCALE, WINDOW_UNITS};
+use crate::{
+    interpreter::METERED,
+    isa::{self, OPCODE_SCALE, WINDOW_UNITS},
+};
 
 /// What the most recent instruction leaves behind; says how it may still be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -70,7 +73,8 @@ impl Emitter {
     /// Keeps every straight line of code below the window after which fuel must be looked at.
     fn check_stretch(&mut self) {
         const MARGIN: usize = 16;
-        if self.code.len() - self.straight_from >= (WINDOW_UNITS - MARGIN) * 2 {
+        let long = self.code.len() - self.straight_from >= (WINDOW_UNITS - MARGIN) * 2;
+        if METERED && long {
             self.unit(isa::CHECK * OPCODE_SCALE);
             self.straight_from = self.code.len();
         }
