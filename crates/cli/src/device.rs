@@ -155,6 +155,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             device = device.sleep(bedtime, &config, &stop, output)?;
         }
     }
+    device.with_moment(|node, moment| node.checkpoint(moment));
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
 }

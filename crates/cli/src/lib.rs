@@ -25,6 +25,7 @@ pub mod pack;
 pub mod peripherals;
 pub mod project;
 pub mod project_file;
+pub mod receipts;
 pub mod run;
 pub mod sdk;
 pub mod secret;

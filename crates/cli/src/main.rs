@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
-    build, call, completions, device, enrol, events, hub, inspect, install, list, project, run,
-    secret,
+    build, call, completions, device, enrol, events, hub, inspect, install, list, project,
+    receipts, run, secret,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -41,6 +41,8 @@ enum Command {
     Events(events::Arguments),
     Key(list::KeyArguments),
     Secret(secret::Arguments),
+    Receipts(receipts::Arguments),
+    Bill(receipts::BillArguments),
     Completions(completions::Arguments),
 }
 
@@ -77,6 +79,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Log(arguments) => list::log(arguments, &output),
         Command::Events(arguments) => events::run(arguments, &output),
         Command::Key(arguments) => list::key(arguments, &output),
+        Command::Receipts(arguments) => receipts::run(arguments, &output),
+        Command::Bill(arguments) => receipts::bill(arguments, &output),
         Command::Secret(arguments) => secret::run(arguments, &output),
         Command::Completions(arguments) => {
             completions::run(arguments, CommandLine::command());

@@ -519,6 +519,7 @@ impl<F: Flash> Kernel<F> {
     /// Checks that the machine may write to flash. What it may write today can be overdrawn by one
     /// write, so that a long value isn't refused where many short ones pass.
     fn check_flash(&mut self, slot: usize, now: Instant) -> Result<(), Stop> {
+        self.count_storage(slot, now);
         let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
         if machine.meters.flash.level(now) > 0 {
             Ok(())
@@ -530,6 +531,8 @@ impl<F: Flash> Kernel<F> {
     fn charge_flash(&mut self, slot: usize, now: Instant, bytes: usize) {
         if let Some(machine) = self.machine_mut(slot) {
             machine.meters.flash.charge(now, bytes as u64);
+            machine.usage.flash_writes += 1;
+            machine.usage.flash_bytes += bytes as u64;
         }
     }
 
@@ -573,6 +576,7 @@ impl<F: Flash> Kernel<F> {
     ) -> Result<(), HostError> {
         let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
         let may = machine.meters.take_message(now, bytes);
+        machine.usage.messages += u64::from(may);
         if may { Ok(()) } else { Err(HostError::MessageBudget) }
     }
 

@@ -35,6 +35,7 @@ mod kernel;
 mod lifecycle;
 mod look;
 mod machine;
+mod metering;
 mod moment;
 pub mod policy;
 mod program;

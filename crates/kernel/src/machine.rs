@@ -10,6 +10,7 @@ use tenure_hal::Instant;
 use tenure_store::TreeId;
 use tenure_vm::{ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostError};
+use tenure_wire::usage::Usage;
 use tenure_wire::{Grants, MachineId, PublicKey};
 use zeroize::Zeroizing;
 
@@ -58,6 +59,10 @@ pub(crate) struct Machine {
     pub(crate) restart_at: Option<Instant>,
     /// Fuel used since boot.
     pub(crate) fuel_used: u64,
+    /// What it used since that was last taken.
+    pub(crate) usage: Usage,
+    /// Up to when what it stores has been counted.
+    pub(crate) stored_until: Instant,
     /// What it has left of its budgets by time.
     pub(crate) meters: Meters,
     /// A higher tier, and for how much more fuel, if it is in a critical section.
@@ -146,6 +151,8 @@ impl Machine {
             faults: 0,
             restart_at: None,
             fuel_used: 0,
+            usage: Usage::default(),
+            stored_until: now,
             critical: None,
             critical_fuel: 0,
             ready_since: None,

@@ -74,6 +74,7 @@ enum End {
 impl<F: Flash> Kernel<F> {
     /// Does what is due, then gives the machine whose turn it is its turn.
     pub fn run(&mut self, world: &mut World<'_>) -> Ran {
+        self.count_run_time(world.now);
         self.attend_to_timers(world.now);
         let ready = self.ready(world.now);
         let Some(turn) = self.policy.pick(world.now, ready) else {
@@ -87,6 +88,7 @@ impl<F: Flash> Kernel<F> {
         let fuel = self.run_turn(Turn { fuel: turn.fuel.min(limit), ..turn }, world);
         self.policy.ran(turn, fuel);
         self.account(turn.slot, world.now, fuel, critical.is_some());
+        self.count_turn(turn.slot, fuel);
         self.last_turn = Some(LastTurn { slot: turn.slot, fuel, waited });
         Ran::Slice
     }

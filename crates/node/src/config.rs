@@ -33,6 +33,10 @@ pub struct Config {
     pub log_lines_max: usize,
     /// When the device turns itself off, if its board can.
     pub sleep: SleepPolicy,
+    /// How often the ledgers are written to flash: what a loss of power can cost the owner.
+    pub checkpoint: Duration,
+    /// How long a period lasts, as long as the device is on and counts: then there is a receipt.
+    pub receipt_period: Duration,
     /// How long a record in the directory lasts; it is renewed after a third of it.
     pub record_lifetime: Duration,
 }
@@ -52,6 +56,8 @@ impl Config {
             records_max: 32,
             log_lines_max: 128,
             sleep: SleepPolicy::Never,
+            checkpoint: Duration::from_secs(300),
+            receipt_period: Duration::from_secs(24 * 60 * 60),
             record_lifetime: Duration::from_secs(60),
         }
     }

@@ -61,6 +61,14 @@ impl<F: Flash> Node<F> {
                 encode(decode(parameter).and_then(|remove| self.remove(moment, &remove)))
             }
             function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
+            function::RECEIPTS => encode(decode(parameter).and_then(|query| self.receipts(&query))),
+            function::RECEIPTS_FORGET => {
+                encode(decode(parameter).and_then(|forget| self.forget_receipts(&forget)))
+            }
+            function::RECEIPTS_CLOSE => {
+                self.end_periods(moment);
+                encode(Ok(()))
+            }
             function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
             function::LOG => encode(decode(parameter).map(|query| self.log_page(&query))),
             function::ENROL => {
@@ -147,12 +155,16 @@ impl<F: Flash> Node<F> {
         let (id, record) = (installation.id, installation.record.clone());
         let MachineRecord { name, salt, .. } = record.clone();
         let replaces = self.kernel.machines().any(|info| info.record.name == name);
+        if replaces {
+            self.end_lease(moment, id);
+        }
         if let Err(error) = self.kernel.install(moment.now, installation) {
             self.kernel.code().release_all(&record);
             return Err(install::not_installed(error));
         }
         if !replaces {
             self.speak_for(id, &salt);
+            self.take_up_ledger(moment, id);
         }
         self.register_soon(moment.now);
         let info = self.kernel.machines().find(|info| info.id == id);
@@ -164,7 +176,9 @@ impl<F: Flash> Node<F> {
         let found = self.kernel.machines().find(|info| info.record.name == remove.machine);
         let found = found.ok_or_else(|| ControlError::NoSuchMachine(remove.machine.clone()))?;
         let (id, tenant) = (found.id, found.record.tenant);
+        self.end_lease(moment, id);
         self.kernel.remove(moment.now, &remove.machine).map_err(install::not_installed)?;
+        self.drop_ledger(&id);
         self.forget_secrets_of(&tenant);
         self.endpoint.remove_machine(moment.now, &id);
         self.register_soon(moment.now);

@@ -22,6 +22,7 @@ mod directory;
 mod identity;
 mod install;
 mod log;
+mod meter;
 mod node;
 mod outbound;
 mod peers;

@@ -24,6 +24,7 @@ use crate::directory::Directory;
 use crate::identity::{Enrolled, Identity};
 use crate::install::Transfer;
 use crate::log::Log;
+use crate::meter::Meter;
 use crate::outbound::{Outbound, Waiter};
 use crate::peers::Peers;
 use crate::peripherals::Peripherals;
@@ -101,6 +102,7 @@ pub struct Node<F> {
     pub(crate) directory: Directory,
     pub(crate) outbound: Outbound,
     pub(crate) log: Log,
+    pub(crate) meter: Meter,
     pub(crate) peripherals: Peripherals,
     pub(crate) calibration: Calibration,
     pub(crate) rhythm: Rhythm,
@@ -144,6 +146,7 @@ impl<F: Flash> Node<F> {
             directory: Directory::new(&config, moment.now),
             outbound: Outbound::default(),
             log: Log::new(config.log_lines_max),
+            meter: Meter::new(moment.now),
             peripherals: Peripherals::default(),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
@@ -161,6 +164,7 @@ impl<F: Flash> Node<F> {
             node.wake_up(&asleep, moment);
         }
         node.speak_for_all();
+        node.take_up_ledgers(moment);
         Ok(node)
     }
 
@@ -232,6 +236,7 @@ impl<F: Flash> Node<F> {
         self.attend_to_sessions(moment);
         self.attend_to_directory(moment);
         self.attend_to_peripherals(moment);
+        self.attend_to_ledgers(moment);
         let ran = self.kernel.run(&mut World {
             now: moment.now,
             unix_time: self.unix_time(moment),

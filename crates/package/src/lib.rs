@@ -1,5 +1,5 @@
-//! Signed packages, from which machines are made, the owner's signed placements, and tenants' secrets
-//! on their way to a device.
+//! What is signed: packages, from which machines are made, by tenants; placements by owners; secrets on
+//! their way to a device by tenants; receipts by devices.
 //!
 //! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
 //! the owner's on the [`Placement`] says where, under which name and with what budget.
@@ -18,8 +18,10 @@ mod layout;
 mod manifest;
 mod package;
 mod placement;
+mod receipt;
 mod secret;
 mod signed;
+mod tariff;
 mod tree;
 mod version;
 
@@ -28,6 +30,8 @@ pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYT
 pub use manifest::{CodeKind, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
+pub use receipt::{NO_RECEIPT, Receipt, ReceiptChain, ReceiptError, digest_of_receipt};
 pub use secret::{SecretChange, SecretError, SecretQuery};
+pub use tariff::Tariff;
 pub use tree::{Entry, Tree, TreeError, ValueKind};
 pub use version::{Version, VersionError};

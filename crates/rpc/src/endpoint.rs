@@ -2,7 +2,7 @@
 //!
 //! `opening` holds the handshakes, `calling` the calls that go out, `called` those that come in.
 
-use alloc::collections::VecDeque;
+use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::hash::Hash;
 
@@ -63,6 +63,8 @@ struct Machine {
 struct Outbox<A> {
     queue: VecDeque<(A, Vec<u8>)>,
     length_max: usize,
+    /// What was queued in the name of each machine since it was added, in bytes.
+    sent_bytes: BTreeMap<MachineId, u64>,
 }
 
 impl<A> Outbox<A> {
@@ -71,6 +73,14 @@ impl<A> Outbox<A> {
         if self.queue.len() < self.length_max {
             self.queue.push_back((to, datagram));
         }
+    }
+
+    /// Queues a datagram in the name of `machine`, which it counts for.
+    fn push_for(&mut self, machine: &MachineId, to: A, datagram: Vec<u8>) {
+        if let Some(sent) = self.sent_bytes.get_mut(machine) {
+            *sent = sent.saturating_add(datagram.len() as u64);
+        }
+        self.push(to, datagram);
     }
 }
 
@@ -99,7 +109,11 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             peers: Vec::new(),
             calls: Vec::new(),
             questions: Vec::new(),
-            outbox: Outbox { queue: VecDeque::new(), length_max: config.queued_datagrams_max },
+            outbox: Outbox {
+                queue: VecDeque::new(),
+                length_max: config.queued_datagrams_max,
+                sent_bytes: BTreeMap::new(),
+            },
             events: VecDeque::new(),
             config,
         })
@@ -155,6 +169,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             return Err(TooManyMachines);
         }
         self.machines.push(Machine { id, key, secret });
+        self.outbox.sent_bytes.insert(id, 0);
         Ok(id)
     }
 
@@ -164,6 +179,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if let Some(position) = self.machines.iter().position(|known| known.id == *machine) {
             let gone = self.machines.swap_remove(position);
             self.identity.take_if(|key| *key == gone.key);
+            self.outbox.sent_bytes.remove(machine);
         }
         for forgotten in self.callers.forget_machine(|pair| pair.local == *machine) {
             self.after_forgetting(now, forgotten);
@@ -412,6 +428,12 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         self.outbox.queue.pop_front()
     }
 
+    /// What was sent in the name of `machine` in its sessions and to open them, in bytes, since
+    /// this was last asked.
+    pub fn take_sent_bytes(&mut self, machine: &MachineId) -> u64 {
+        self.outbox.sent_bytes.get_mut(machine).map_or(0, core::mem::take)
+    }
+
     /// The next event.
     pub fn event(&mut self) -> Option<Event<A>> {
         self.events.pop_front()
@@ -514,7 +536,8 @@ fn seal<A: Clone + PartialEq>(
         None if session.may_send(datagram.len()) => session.route.clone(),
         None => return Delivery::Withheld,
     };
-    outbox.push(to, datagram);
+    let local = session.pair.local;
+    outbox.push_for(&local, to, datagram);
     Delivery::Sent
 }
 

@@ -22,6 +22,8 @@ mod panics;
 mod place;
 pub mod radio;
 mod random;
+#[cfg(test)]
+mod receipts;
 mod scenario;
 mod trace;
 pub mod waiting;

@@ -31,6 +31,12 @@ pub mod function {
     pub const REMOVE: &str = "remove";
     /// Takes a [`super::GrantQuery`], gives a [`super::GrantReport`].
     pub const GRANTS: &str = "grants";
+    /// Takes a [`super::ReceiptQuery`], gives a [`super::ReceiptPage`].
+    pub const RECEIPTS: &str = "receipts";
+    /// Takes a [`super::ReceiptForget`], gives nothing.
+    pub const RECEIPTS_FORGET: &str = "receipts_forget";
+    /// Takes nothing, gives nothing: all periods under way end, each with a receipt.
+    pub const RECEIPTS_CLOSE: &str = "receipts_close";
     /// Takes nothing, gives the device's [`SignedRecord`](crate::directory::SignedRecord), if it is
     /// enrolled. Anybody may call it.
     pub const RECORD: &str = "record";
@@ -202,6 +208,31 @@ pub struct GrantReport {
     pub uses: Vec<GrantUse>,
     /// How often it tried, or others tried with it, what isn't granted.
     pub denied: u64,
+}
+
+/// Asks for the receipts that wait to be fetched.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptQuery {
+    /// How many receipts to skip.
+    pub skip: u32,
+}
+
+/// Some of the receipts that wait: machine by machine, each one's in their order.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptPage {
+    /// Signed receipts.
+    pub receipts: Vec<Vec<u8>>,
+    /// Whether there are more.
+    pub more: bool,
+}
+
+/// Tells that receipts were fetched and are kept elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ReceiptForget {
+    /// Whose.
+    pub machine: MachineId,
+    /// The highest number of those fetched.
+    pub through: u64,
 }
 
 /// A secret that a device holds.

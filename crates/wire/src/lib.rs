@@ -24,6 +24,7 @@ mod name;
 pub mod share;
 mod text;
 mod topic;
+pub mod usage;
 
 pub use address::Address;
 pub use budget::Budget;

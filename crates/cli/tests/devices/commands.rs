@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 17] = [
     "new",
     "build",
     "run",
@@ -22,6 +22,8 @@ const COMMANDS: [&str; 15] = [
     "events",
     "key",
     "secret",
+    "receipts",
+    "bill",
     "completions",
 ];
 

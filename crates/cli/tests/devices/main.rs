@@ -13,6 +13,7 @@ mod kill;
 mod nat;
 mod packages;
 mod peers;
+mod receipts;
 mod secrets;
 mod skeleton;
 mod sleep;

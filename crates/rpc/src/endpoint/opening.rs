@@ -178,7 +178,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 initiating.datagram.clone()
             }
         };
-        self.outbox.push(handshake.route.clone(), datagram);
+        self.outbox.push_for(&pair.local, handshake.route.clone(), datagram);
         let timeout = peer.round_trip.timeout(&self.config, handshake.transmissions);
         handshake.transmissions += 1;
         handshake.sent_at = now;

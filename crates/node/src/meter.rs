@@ -1,0 +1,271 @@
+//! The meter: what each machine used, summed up over restarts, and the receipts for it.
+//!
+//! Each machine has a ledger of the period under way. It is written to flash at every checkpoint, and
+//! when a period ends its receipt and the empty ledger of the next one are written in one batch: so no
+//! period is billed twice and none is lost, whenever the power goes. What was used since the last
+//! checkpoint is lost with the power, in favour of the tenant; the machine's storage isn't counted
+//! while the device is off.
+
+use alloc::collections::BTreeMap;
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::{Flash, Instant};
+use tenure_kernel::MachineRecord;
+use tenure_package::{NO_RECEIPT, Receipt, digest_of_receipt};
+use tenure_store::{Change, ValueKind};
+use tenure_wire::control::{Answer, ControlError, ReceiptForget, ReceiptPage, ReceiptQuery};
+use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::usage::Usage;
+use tenure_wire::{Digest, MachineId};
+
+use crate::node::{Moment, Node};
+use crate::sealing::SEALED_TREE;
+
+/// The most receipts of one machine that wait to be fetched; while there are that many, the period
+/// under way goes on.
+const RECEIPTS_MAX: usize = 24;
+const LEDGERS_PATH: &str = "ledgers";
+const RECEIPTS_PATH: &str = "receipts";
+
+/// The ledgers of all machines.
+#[derive(Debug)]
+pub(crate) struct Meter {
+    ledgers: BTreeMap<MachineId, Ledger>,
+    /// When the ledgers are written to flash next.
+    checkpoint_at: Instant,
+}
+
+/// The period under way of one machine.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Ledger {
+    /// The number of the period's receipt to be.
+    number: u64,
+    /// The digest of the receipt before.
+    previous: Digest,
+    began_unix_s: Option<u64>,
+    counted_ms: u64,
+    usage: Usage,
+    /// Up to when `counted_ms` counts, in this boot.
+    #[serde(skip, default = "boot")]
+    until: Instant,
+}
+
+fn boot() -> Instant {
+    Instant::BOOT
+}
+
+impl Ledger {
+    /// The first one of a machine.
+    fn first(now: Instant, unix_s: Option<u64>) -> Self {
+        Self {
+            number: 0,
+            previous: NO_RECEIPT,
+            began_unix_s: unix_s,
+            counted_ms: 0,
+            usage: Usage::default(),
+            until: now,
+        }
+    }
+}
+
+impl Meter {
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { ledgers: BTreeMap::new(), checkpoint_at: now }
+    }
+}
+
+impl<F: Flash> Node<F> {
+    /// Takes up the ledgers of all machines, at boot.
+    pub(crate) fn take_up_ledgers(&mut self, moment: &Moment<'_>) {
+        let ids: Vec<MachineId> = self.kernel.machines().map(|info| info.id).collect();
+        for id in ids {
+            self.take_up_ledger(moment, id);
+        }
+        self.meter.checkpoint_at = moment.now + self.config.checkpoint;
+    }
+
+    /// Takes up the ledger of a machine, or begins one.
+    pub(crate) fn take_up_ledger(&mut self, moment: &Moment<'_>, id: MachineId) {
+        let stored = self.kernel.store().get(SEALED_TREE, &ledger_path(&id)).ok().flatten();
+        let kept = stored.and_then(|value| postcard::from_bytes::<Ledger>(&value.bytes).ok());
+        let unix_s = self.unix_time(moment).map(|time| time.seconds);
+        let ledger = match kept {
+            Some(ledger) => Ledger { until: moment.now, ..ledger },
+            None => Ledger::first(moment.now, unix_s),
+        };
+        self.meter.ledgers.insert(id, ledger);
+    }
+
+    /// Writes the ledgers to flash when it is time to, and ends the periods that are over.
+    pub(crate) fn attend_to_ledgers(&mut self, moment: &Moment<'_>) {
+        if moment.now >= self.meter.checkpoint_at {
+            self.checkpoint(moment);
+        }
+    }
+
+    /// Writes all ledgers to flash, and ends the periods that are over: after this nothing that was
+    /// used until now is lost with the power.
+    pub fn checkpoint(&mut self, moment: &Moment<'_>) {
+        self.meter.checkpoint_at = moment.now + self.config.checkpoint;
+        let period_ms = self.config.receipt_period.as_millis() as u64;
+        let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
+        for id in ids {
+            let Some(counted_ms) = self.count(moment, id) else { continue };
+            if counted_ms >= period_ms && self.end_period(moment, id) {
+                continue;
+            }
+            let Some(ledger) = self.meter.ledgers.get(&id) else { continue };
+            let Ok(bytes) = postcard::to_allocvec(ledger) else { continue };
+            // A full or failing store must not stop the device: the next checkpoint tries again.
+            let path = ledger_path(&id);
+            let _ = self.kernel.store().set(SEALED_TREE, &path, ValueKind::Bytes, &bytes);
+        }
+    }
+
+    /// Ends the period of a machine whose lease changes or ends.
+    pub(crate) fn end_lease(&mut self, moment: &Moment<'_>, id: MachineId) {
+        if self.count(moment, id).is_some() {
+            self.end_period(moment, id);
+        }
+    }
+
+    /// Forgets the ledger of a machine that is gone; its receipts stay until they are fetched.
+    pub(crate) fn drop_ledger(&mut self, id: &MachineId) {
+        self.meter.ledgers.remove(id);
+        let _ = self.kernel.store().delete(SEALED_TREE, &ledger_path(id));
+    }
+
+    /// Ends all periods under way, for an owner who wants to bill now.
+    pub(crate) fn end_periods(&mut self, moment: &Moment<'_>) {
+        let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.end_lease(moment, id));
+    }
+
+    /// A page of the receipts that wait to be fetched.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn receipts(&mut self, query: &ReceiptQuery) -> Answer<ReceiptPage> {
+        let mut receipts = Vec::new();
+        let (mut room, mut skip) = (PARAMETER_BYTES_MAX - 64, query.skip);
+        for machine in self.children(RECEIPTS_PATH)? {
+            for number in self.children(&join(RECEIPTS_PATH, &machine))? {
+                if skip > 0 {
+                    skip -= 1;
+                    continue;
+                }
+                let path = join(&join(RECEIPTS_PATH, &machine), &number);
+                let stored = self.kernel.store().get(SEALED_TREE, &path);
+                // One that rotted is missing, which its chain will show; the others are intact.
+                let Ok(Some(receipt)) = stored else { continue };
+                if receipt.bytes.len() + 4 > room {
+                    return Ok(ReceiptPage { receipts, more: true });
+                }
+                room -= receipt.bytes.len() + 4;
+                receipts.push(receipt.bytes);
+            }
+        }
+        Ok(ReceiptPage { receipts, more: false })
+    }
+
+    /// Deletes receipts that were fetched.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn forget_receipts(&mut self, forget: &ReceiptForget) -> Answer<()> {
+        let parent = join(RECEIPTS_PATH, &alloc::format!("{}", forget.machine));
+        for number in self.children(&parent)? {
+            if number.parse::<u64>().is_ok_and(|number| number <= forget.through) {
+                let path = join(&parent, &number);
+                self.kernel
+                    .store()
+                    .delete(SEALED_TREE, &path)
+                    .map_err(|error| ControlError::Device(alloc::format!("{error}")))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes what was used since the last time into the machine's ledger; gives how long the period
+    /// has lasted, in milliseconds.
+    fn count(&mut self, moment: &Moment<'_>, id: MachineId) -> Option<u64> {
+        let used = self.kernel.take_usage(moment.now, id)?;
+        let air_bytes = self.endpoint.take_sent_bytes(&id);
+        let ledger = self.meter.ledgers.get_mut(&id)?;
+        ledger.usage = ledger.usage.and(Usage { air_bytes, ..used });
+        let until = core::mem::replace(&mut ledger.until, moment.now);
+        ledger.counted_ms += moment.now.as_millis().saturating_sub(until.as_millis());
+        Some(ledger.counted_ms)
+    }
+
+    /// Writes the receipt of the period under way and begins the next one; `false` if there is no
+    /// room, so that the period goes on.
+    fn end_period(&mut self, moment: &Moment<'_>, id: MachineId) -> bool {
+        let unix_s = self.unix_time(moment).map(|time| time.seconds);
+        let Some(ledger) = self.meter.ledgers.get(&id).cloned() else { return false };
+        let known = self.kernel.machines().find(|info| info.id == id);
+        let Some(record) = known.map(|info| info.record.clone()) else { return false };
+        let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
+        if self.children(&parent).map_or(RECEIPTS_MAX, |numbers| numbers.len()) >= RECEIPTS_MAX {
+            return false;
+        }
+        let receipt = self.receipt(&record, id, &ledger, unix_s);
+        let Ok(bytes) = receipt.sign(self.identity.signing_key()) else { return false };
+        let next = Ledger {
+            number: ledger.number + 1,
+            previous: digest_of_receipt(&bytes),
+            ..Ledger::first(moment.now, unix_s)
+        };
+        let Ok(next_bytes) = postcard::to_allocvec(&next) else { return false };
+        // Twenty digits, so that the order of paths is that of numbers.
+        let receipt_path = alloc::format!("{parent}.{:020}", ledger.number);
+        let ledger_path = ledger_path(&id);
+        let set =
+            |path, value| Change::Set { tree: SEALED_TREE, path, kind: ValueKind::Bytes, value };
+        let changes = [set(&receipt_path, &bytes), set(&ledger_path, &next_bytes)];
+        if self.kernel.store().batch(&changes).is_err() {
+            return false;
+        }
+        self.meter.ledgers.insert(id, next);
+        true
+    }
+
+    fn receipt(
+        &self,
+        record: &MachineRecord,
+        id: MachineId,
+        ledger: &Ledger,
+        unix_s: Option<u64>,
+    ) -> Receipt {
+        Receipt {
+            owner: self.config.owner.verifying_key,
+            tenant: record.tenant,
+            machine: id,
+            name: record.name.clone(),
+            package: record.package,
+            lease: record.placement,
+            tier: record.share.tier,
+            number: ledger.number,
+            previous: ledger.previous,
+            began_unix_s: ledger.began_unix_s,
+            ended_unix_s: unix_s,
+            counted_ms: ledger.counted_ms,
+            usage: ledger.usage,
+        }
+    }
+
+    fn children(&mut self, path: &str) -> Answer<Vec<String>> {
+        let children = self.kernel.store().children(SEALED_TREE, path);
+        children.map_err(|error| ControlError::Device(alloc::format!("{error}")))
+    }
+}
+
+fn ledger_path(id: &MachineId) -> String {
+    join(LEDGERS_PATH, &alloc::format!("{id}"))
+}
+
+fn join(parent: &str, child: &str) -> String {
+    alloc::format!("{parent}.{child}")
+}
