@@ -9,8 +9,10 @@ mod clock;
 mod entropy;
 mod file_flash;
 mod udp_link;
+mod watchdog;
 
 pub use clock::LinuxClock;
 pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
 pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink, Woken};
+pub use watchdog::{BITTEN, RetainedBytes, Watchdog};

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
 use serde::{Deserialize, Serialize};
-use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink};
-use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
+use tenure_board_linux::{
+    Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog,
+};
+use tenure_hal::{Clock as _, Instant, Link as _, Peripheral, ResetCause};
+use tenure_kernel::Breadcrumb;
 use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
 use tenure_node::{
     Bedtime, BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, SleepPolicy, Wake,
@@ -34,6 +37,9 @@ const FLASH: &str = "flash.bin";
 const STORE_SECTORS: u32 = 512;
 const CODE_SECTORS: u32 = 1024;
 const STAGING_SECTORS: u32 = 512;
+/// What the watchdog leaves when it bites, and how long the loop may stand still.
+const WATCHDOG: &str = "watchdog.bin";
+const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
 /// The longest that the loop sleeps, so that Ctrl-C is heard.
 const NAP: Duration = Duration::from_millis(200);
 
@@ -131,6 +137,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         .map(|text| address_of(text, crate::hub::PORT))
         .transpose()?
         .map(|address| Hub { address: address.into(), key: None });
+    if let Some(retained) = Watchdog::take_bite(&arguments.data.join(WATCHDOG))? {
+        config.reset_cause = ResetCause::Watchdog;
+        config.breadcrumb = Breadcrumb::from_bytes(&retained);
+    }
     let listen = address_of(&arguments.listen, PORT)?;
     let parts = open_flash(&arguments.data, arguments.survives.into())?;
     let link = UdpLink::bind(listen)?;
@@ -149,7 +159,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     device.announce_mount(output);
     device.announce(output);
+    let watchdog = Watchdog::set(&arguments.data.join(WATCHDOG), WATCHDOG_PERIOD);
+    device.node().use_retained(Box::new(watchdog.retained()));
     while !stop.is_requested() {
+        watchdog.feed();
         device.turn(output)?;
         if let Some(bedtime) = device.bedtime() {
             device = device.sleep(bedtime, &config, &stop, output)?;

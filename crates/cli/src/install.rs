@@ -6,7 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, MachineStatus, Remove, function,
+    CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, MachineStatus, Remove, Unban,
+    function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, VerifyingKey};
@@ -82,6 +83,36 @@ pub struct RemoveArguments {
     machine: Name,
     #[command(flatten)]
     place: Where,
+}
+
+/// Lift the ban or probation of a machine that failed again and again.
+///
+/// An update lifts it too.
+///
+/// Example: tenure unban thermostat
+#[derive(clap::Args)]
+pub struct UnbanArguments {
+    /// The machine.
+    machine: Name,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `tenure unban`.
+///
+/// # Errors
+/// The device has no such machine, or can't be reached.
+pub fn unban(arguments: &UnbanArguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    let machine = arguments.machine.clone();
+    client.control::<_, ()>(&device.route, function::UNBAN, &Unban { machine })?;
+    let name = &arguments.machine;
+    output.line(
+        &format!("nothing is held against {name} any more"),
+        &serde_json::json!({ "unbanned": name.as_str() }),
+    );
+    Ok(())
 }
 
 /// Runs `tenure install`.

@@ -325,6 +325,7 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "tasks_done": machine.tasks_done,
         "fuel_used": machine.fuel_used,
         "faults": machine.faults,
+        "repute": machine.repute,
         "last_fault": machine.last_fault,
         "last_fault_place": place.map(|place| place.to_json()),
         "memory_bytes": machine.memory_bytes,

@@ -28,4 +28,4 @@ pub use flash::{Flash, FlashError, FlashGeometry};
 pub use link::{Link, LinkError};
 pub use partition::Partition;
 pub use peripheral::Peripheral;
-pub use power::{Power, ResetCause};
+pub use power::{Power, ResetCause, Retained};

@@ -46,6 +46,12 @@ impl fmt::Display for ResetCause {
     }
 }
 
+/// Memory that outlasts resets but no loss of power, as far as it is lent out.
+pub trait Retained: Send {
+    /// Puts `bytes` at its beginning. Done at every turn of a machine, so it must be cheap.
+    fn write(&mut self, bytes: &[u8]);
+}
+
 /// A board's reset controller, watchdog and deep sleep.
 pub trait Power {
     /// Why the device started; the same at every call.

@@ -19,8 +19,10 @@ use tenure_hal::{Flash, Instant};
 use tenure_pipeline::{Pipeline, State as PipelineState, Subscriber};
 use tenure_wire::{Digest, MachineId};
 
+use crate::bucket::Meters;
 use crate::calls::{CallId, Calls};
 use crate::code::{CodeError, Extent};
+use crate::conduct::Conduct;
 use crate::events::Handler;
 use crate::kernel::Kernel;
 use crate::lifecycle::State;
@@ -54,7 +56,8 @@ struct AsleepMachine {
     wait: Option<Wait>,
     woken: Option<Woken>,
     call_result: Vec<u8>,
-    faults: u32,
+    conduct: Conduct,
+    meters: Meters,
     #[serde(with = "crate::moment::optional")]
     restart_at: Option<Instant>,
     fuel_used: u64,
@@ -191,7 +194,8 @@ impl AsleepMachine {
             wait: machine.wait,
             woken: machine.woken.take(),
             call_result: core::mem::take(&mut machine.call_result),
-            faults: machine.faults,
+            conduct: machine.conduct,
+            meters: machine.meters,
             restart_at: machine.restart_at,
             fuel_used: machine.fuel_used,
             tasks_done: machine.tasks_done,
@@ -217,7 +221,8 @@ impl AsleepMachine {
         machine.suspended = self.instance;
         machine.state = self.state;
         machine.wait = self.wait;
-        machine.faults = self.faults;
+        machine.conduct = self.conduct;
+        machine.meters = self.meters;
         machine.restart_at = self.restart_at;
         machine.fuel_used = self.fuel_used;
         machine.tasks_done = self.tasks_done;

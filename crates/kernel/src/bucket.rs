@@ -2,6 +2,7 @@
 
 use core::time::Duration;
 
+use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_wire::Budget;
 
@@ -12,7 +13,7 @@ const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 const DAY_BURSTS: u64 = 4;
 
 /// Something that a machine may spend `rate` of in each `span`, evenly filled up to `capacity`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Bucket {
     rate: u64,
     span: Duration,
@@ -20,6 +21,7 @@ pub(crate) struct Bucket {
     /// What is there; negative after [`Bucket::charge`] with more than there was.
     level: i64,
     /// Until when it was filled.
+    #[serde(with = "crate::moment")]
     filled: Instant,
 }
 
@@ -80,7 +82,7 @@ impl Bucket {
 }
 
 /// What a machine has left of its budgets by time.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Meters {
     /// Absent if only its share limits it.
     pub(crate) fuel: Option<Bucket>,

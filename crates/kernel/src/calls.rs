@@ -139,6 +139,12 @@ impl Calls {
         calls.map(|call| call.request.parameter_bytes()).sum()
     }
 
+    /// Takes out what `caller` has under way, in the order in which it was called.
+    pub(crate) fn take_all_of(&mut self, caller: usize) -> Vec<(CallId, PendingCall)> {
+        let ids = self.select(|call| call.caller == caller);
+        ids.into_iter().filter_map(|id| Some((id, self.pending.remove(&id)?))).collect()
+    }
+
     /// Forgets what `caller` has under way; answers that still come are dropped.
     pub(crate) fn remove_all_of(&mut self, caller: usize) {
         self.pending.retain(|_, call| call.caller != caller);

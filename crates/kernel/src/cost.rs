@@ -72,6 +72,7 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::fail {}
         | HostCall::raise_tier { .. }
         | HostCall::budget_left { .. }
+        | HostCall::callback_of {}
         | HostCall::sleep_ms { .. } => 0,
     }
 }

@@ -15,7 +15,7 @@ use tenure_wire::limits::{
 };
 use tenure_wire::{Name, PublicKey, Target};
 
-use crate::calls::{Completion, Request};
+use crate::calls::{CallId, Completion, Request};
 use crate::cost;
 use crate::effect::LogLevel;
 use crate::kernel::{Kernel, World};
@@ -166,6 +166,7 @@ impl<F: Flash> Kernel<F> {
                 self.host_tree_set(slot, instance, now, path, kind, value)
             }
             HostCall::raise_tier { tier, fuel } => self.host_raise_tier(slot, tier, fuel),
+            HostCall::callback_of {} => self.host_callback_of(slot),
             HostCall::budget_left { which } => self.host_budget_left(slot, now, which),
             HostCall::tree_get { path, into } => self.host_tree_get(slot, instance, path, into),
             HostCall::tree_delete { path } => self.host_tree_delete(slot, instance, now, path),
@@ -418,7 +419,7 @@ impl<F: Flash> Kernel<F> {
         let retries = u8::try_from(retries).unwrap_or(u8::MAX);
         let id = self.calls.insert(slot, request, completion, deadline, retries);
         self.dispatch(now, id);
-        Ok((id.0 & 0x7FFF_FFFF) as usize)
+        Ok(number_of(id))
     }
 
     fn host_resolve(
@@ -496,6 +497,11 @@ impl<F: Flash> Kernel<F> {
         let raised = tier > share.tier && fuel > 0;
         machine.critical = raised.then_some((tier, fuel));
         Ok(if raised { tier } else { share.tier }.into())
+    }
+
+    fn host_callback_of(&self, slot: usize) -> Status {
+        let call = self.running(slot).and_then(|running| running.task.callback_of);
+        Ok(number_of(call.ok_or(HostError::NotFound)?))
     }
 
     fn host_budget_left(&mut self, slot: usize, now: Instant, which: u32) -> Status {
@@ -594,6 +600,11 @@ fn commit_ranges(instance: &mut Program, call: &HostCall) {
     for range in call.ranges().into_iter().flatten() {
         instance.commit(range.pointer(), u32::try_from(range.length()).unwrap_or(u32::MAX));
     }
+}
+
+/// The number that a machine knows its call by.
+fn number_of(id: CallId) -> usize {
+    (id.0 & 0x7FFF_FFFF) as usize
 }
 
 fn host_random(instance: &mut Program, world: &mut World<'_>, into: GuestBuffer) -> Status {

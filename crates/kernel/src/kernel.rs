@@ -5,7 +5,7 @@ use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tenure_hal::{Entropy, Flash, Instant, UnixTime};
+use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_pipeline::Pipeline;
 use tenure_store::{ReadError, Store, TreeId};
 use tenure_vm::Image;
@@ -72,6 +72,10 @@ pub struct Kernel<F> {
     /// What the host call under way costs beside what was known before.
     pub(crate) extra_cost: u64,
     pub(crate) engine: Option<Box<dyn Engine>>,
+    /// Where it says who runs.
+    pub(crate) retained: Option<Box<dyn Retained>>,
+    /// The device's speed, as far as it is known.
+    pub(crate) fuel_per_second: u64,
 }
 
 impl<F: Flash> Kernel<F> {
@@ -103,6 +107,8 @@ impl<F: Flash> Kernel<F> {
             turn_began: None,
             extra_cost: 0,
             engine: None,
+            retained: None,
+            fuel_per_second: config.fuel_per_second.max(1),
             config,
         };
         for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
@@ -116,6 +122,7 @@ impl<F: Flash> Kernel<F> {
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
             kernel.occupy(slot, Machine::new(record, id, tree_of(slot), now));
+            kernel.recall_conduct(slot, now);
             kernel.check_image(slot, now);
         }
         Ok(kernel)
@@ -171,6 +178,7 @@ impl<F: Flash> Kernel<F> {
             reply_to: ReplyTo::Outside(ticket),
             deadline: Some(call.deadline.min(now + self.config.deadline_max)),
             is_event: false,
+            callback_of: None,
         };
         self.submit(slot, task, Access::Others)
     }
@@ -199,6 +207,9 @@ impl<F: Flash> Kernel<F> {
         }
         let busy = self.calls.count_of(slot);
         let machine = self.machine_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
+        if machine.state == State::Banned {
+            return Err(DeliverError::Banned);
+        }
         let offered = task.function != ENTRY && machine.record.exports.contains(&task.function);
         if access == Access::Others && !offered {
             return Err(DeliverError::NoSuchFunction);
@@ -292,6 +303,7 @@ impl<F: Flash> Kernel<F> {
         }
         match token {
             Some(_) => self.enqueue_entry(slot),
+            None if self.machine(slot).is_some_and(|machine| machine.state == State::Banned) => {}
             None => self.fault(slot, now, Fault::of(FaultKind::Image)),
         }
     }
@@ -301,7 +313,9 @@ impl<F: Flash> Kernel<F> {
         if !self.has_function(slot, ENTRY) {
             return;
         }
-        if let Some(machine) = self.machine_mut(slot) {
+        if let Some(machine) = self.machine_mut(slot)
+            && machine.state != State::Banned
+        {
             machine.queue.push_front(Task::of_kernel(ENTRY.to_string(), None));
             if machine.state == State::Idle {
                 machine.step(crate::lifecycle::Event::Enqueued);
@@ -356,6 +370,8 @@ pub enum DeliverError {
     NoSuchFunction,
     /// The machine doesn't let this caller call it.
     Denied,
+    /// The machine is banned and serves nobody.
+    Banned,
     /// The machine's queue is full.
     Busy,
     /// Function name or parameter are over the limit.

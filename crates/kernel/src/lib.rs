@@ -21,9 +21,11 @@ extern crate alloc;
 
 mod asleep;
 mod authority;
+mod breadcrumb;
 mod bucket;
 mod calls;
 mod code;
+mod conduct;
 mod config;
 mod cost;
 mod effect;
@@ -47,8 +49,10 @@ mod suspended;
 mod task;
 
 pub use asleep::{NotAsleep, SleepError};
+pub use breadcrumb::{BREADCRUMB_BYTES, Breadcrumb};
 pub use calls::CallId;
 pub use code::{CodeError, CodeRegion, Draft, Extent};
+pub use conduct::Repute;
 pub use config::Config;
 pub use effect::{Effect, LogEntry, LogLevel, OutgoingCall};
 pub use events::{COMMAND_TOPIC, DEVICE_TOPIC, Driver, Listener, Subscribed};

@@ -8,6 +8,9 @@
 //!     │                    │ │ Faulted             │ Faulted
 //!     │         Restarted  │ ▼                     │
 //!     │                   BackedOff ◀──────────────┘
+//!     │ Drained               │ Banned
+//!     │         Restarted     ▼
+//!   Ready ◀────────────── Banned
 //! ```
 
 /// What a machine is doing.
@@ -23,6 +26,8 @@ pub enum State {
     Waiting,
     /// It failed and is kept from running for a while.
     BackedOff,
+    /// It failed too often and is kept from running until that is lifted.
+    Banned,
 }
 
 /// What happens to a machine.
@@ -38,17 +43,20 @@ pub enum Event {
     Woken,
     /// It trapped or overspent.
     Faulted,
-    /// Its back-off is over.
+    /// Its back-off is over, or its ban was lifted.
     Restarted,
+    /// It failed once too often.
+    Banned,
 }
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 4] = [Self::Idle, Self::Ready, Self::Waiting, Self::BackedOff];
+    pub const ALL: [Self; 5] =
+        [Self::Idle, Self::Ready, Self::Waiting, Self::BackedOff, Self::Banned];
 
     /// The state after `event`, or `None` if the event can't happen in this state.
     pub const fn after(self, event: Event) -> Option<Self> {
-        use Event::{Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
+        use Event::{Banned, Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
         Some(match (self, event) {
             (Self::Idle | Self::Ready, Enqueued) => Self::Ready,
             (Self::Ready, Drained) => Self::Idle,
@@ -57,7 +65,8 @@ impl State {
             (Self::Waiting, Enqueued) => Self::Waiting,
             (Self::BackedOff, Enqueued) => Self::BackedOff,
             (Self::Idle | Self::Ready | Self::Waiting, Faulted) => Self::BackedOff,
-            (Self::BackedOff, Restarted) => Self::Ready,
+            (Self::BackedOff | Self::Banned, Restarted) => Self::Ready,
+            (Self::BackedOff, Banned) => Self::Banned,
             _ => return None,
         })
     }
@@ -69,6 +78,7 @@ impl State {
             Self::Ready => "ready",
             Self::Waiting => "waiting",
             Self::BackedOff => "stopped",
+            Self::Banned => "banned",
         }
     }
 }
@@ -81,10 +91,10 @@ mod tests {
 
     #[test]
     fn transition_table_is_as_drawn() {
-        use Event::{Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
+        use Event::{Banned, Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
         let mut table = String::new();
         for state in State::ALL {
-            for event in [Enqueued, Drained, Blocked, Woken, Faulted, Restarted] {
+            for event in [Enqueued, Drained, Blocked, Woken, Faulted, Restarted, Banned] {
                 if let Some(next) = state.after(event) {
                     table += &format!("{state:?} {event:?} {next:?}\n");
                 }
@@ -102,7 +112,9 @@ mod tests {
              Waiting Woken Ready\n\
              Waiting Faulted BackedOff\n\
              BackedOff Enqueued BackedOff\n\
-             BackedOff Restarted Ready\n"
+             BackedOff Restarted Ready\n\
+             BackedOff Banned Banned\n\
+             Banned Restarted Ready\n"
         );
     }
 }

@@ -8,6 +8,7 @@ use tenure_hal::Flash;
 use tenure_store::{ReadError, Value};
 use tenure_wire::{Grants, MachineId, Name};
 
+use crate::conduct::Repute;
 use crate::kernel::{Kernel, tree_of};
 use crate::lifecycle::State;
 use crate::machine::Fault;
@@ -29,7 +30,8 @@ impl<F: Flash> Kernel<F> {
             wait_fuel_max: self.wait_fuel_max(slot),
             is_throttled: machine.meters.is_throttled,
             tasks_done: machine.tasks_done,
-            faults: machine.faults,
+            faults: machine.conduct.score(),
+            repute: machine.conduct.repute(),
             last_fault: machine.last_fault,
             grants: &machine.grants,
             memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
@@ -82,7 +84,9 @@ pub struct MachineInfo<'a> {
     pub is_throttled: bool,
     /// Tasks finished since boot.
     pub tasks_done: u64,
-    /// Faults in a row.
+    /// What it is thought of.
+    pub repute: Repute,
+    /// Faults that count against it.
     pub faults: u32,
     /// The last fault since boot.
     pub last_fault: Option<Fault>,

@@ -17,15 +17,11 @@ use zeroize::Zeroizing;
 use crate::bucket::Meters;
 use crate::calls::CallId;
 use crate::code::Extent;
+use crate::conduct::{Conduct, Repute};
 use crate::lifecycle::{Event, State};
 use crate::program::Program;
 use crate::record::MachineRecord;
 use crate::task::{ReplyTo, Task};
-
-/// The first back-off after a fault; it doubles with each further fault.
-const BACKOFF_FIRST: Duration = Duration::from_secs(1);
-/// The longest back-off.
-const BACKOFF_MAX: Duration = Duration::from_secs(600);
 
 /// A machine in its slot.
 pub(crate) struct Machine {
@@ -53,8 +49,10 @@ pub(crate) struct Machine {
     pub(crate) woken: Option<Woken>,
     /// The result of its last `call`.
     pub(crate) call_result: Vec<u8>,
-    /// Faults in a row.
-    pub(crate) faults: u32,
+    /// What its faults have cost it.
+    pub(crate) conduct: Conduct,
+    /// The fuel it had used when it was started last.
+    pub(crate) fuel_at_start: u64,
     /// When a back-off ends.
     pub(crate) restart_at: Option<Instant>,
     /// Fuel used since boot.
@@ -148,7 +146,8 @@ impl Machine {
             wait: None,
             woken: None,
             call_result: Vec::new(),
-            faults: 0,
+            conduct: Conduct::default(),
+            fuel_at_start: 0,
             restart_at: None,
             fuel_used: 0,
             usage: Usage::default(),
@@ -216,11 +215,11 @@ impl Machine {
         }
     }
 
-    /// Stops it until its back-off is over; memory, stack and globals are gone, queue and tree stay.
-    pub(crate) fn back_off(&mut self, now: Instant, fault: Fault) {
-        let wait = BACKOFF_FIRST.saturating_mul(1_u32 << self.faults.min(16)).min(BACKOFF_MAX);
-        self.faults = self.faults.saturating_add(1);
-        self.restart_at = Some(now + wait);
+    /// Stops it until its back-off is over, or for good; memory, stack and globals are gone, queue and
+    /// tree stay. `ran` is how long it has run since it was started.
+    pub(crate) fn back_off(&mut self, now: Instant, ran: Duration, fault: Fault) {
+        self.restart_at = self.conduct.fault(now, ran);
+        self.fuel_at_start = self.fuel_used;
         self.instance = None;
         self.wait = None;
         self.woken = None;
@@ -229,6 +228,9 @@ impl Machine {
         self.call_result.clear();
         self.last_fault = Some(fault);
         self.step(Event::Faulted);
+        if self.conduct.repute() == Repute::Banned {
+            self.step(Event::Banned);
+        }
     }
 
     /// How long the parameters of its tasks are together.
@@ -294,6 +296,8 @@ pub enum FaultKind {
     Suspended,
     /// It isn't a callable function.
     Function,
+    /// The watchdog bit while it ran.
+    Watchdog,
 }
 
 impl fmt::Display for Fault {
@@ -307,6 +311,7 @@ impl fmt::Display for Fault {
             FaultKind::Image => f.write_str("its image in flash is damaged")?,
             FaultKind::Suspended => f.write_str("its running state in flash is damaged")?,
             FaultKind::Function => f.write_str("has no such function")?,
+            FaultKind::Watchdog => f.write_str("the watchdog reset the device while it ran")?,
         }
         if let (Some(function), Some(offset)) = (self.function, self.offset) {
             let place = if self.by_engine { "module offset" } else { "offset" };

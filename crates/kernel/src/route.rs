@@ -41,11 +41,17 @@ impl<F: Flash> Kernel<F> {
                 self.wake_with(call.caller, id, result);
             }
             Completion::Callbacks { on_success, on_failure } => {
+                let bytes = result.as_ref().ok().and_then(Option::as_ref).map_or(0, Vec::len);
+                let result = match result {
+                    // It ran, and what it gave is lost.
+                    Ok(_) if !self.has_room_for(call.caller, bytes) => Err(HostError::Unknown),
+                    result => result,
+                };
                 let (function, parameter) = match result {
                     Ok(value) => (on_success, value),
                     Err(error) => (on_failure, Some(error.to_string().into_bytes())),
                 };
-                self.call_back(now, call.caller, function, parameter);
+                self.call_back(now, call.caller, id, function, parameter);
             }
         }
     }
@@ -81,6 +87,17 @@ impl<F: Flash> Kernel<F> {
                     Some(slot) => self.call_local(now, id, caller, slot, function, parameter),
                     None => self.call_out(id, target, function, parameter),
                 }
+            }
+        }
+    }
+
+    /// Ends what a machine that was stopped has under way: of queued calls nobody can tell any more what
+    /// became of them, and their callbacks say so once the machine has started again.
+    pub(crate) fn abandon_calls_of(&mut self, slot: usize, now: Instant) {
+        for (id, call) in self.calls.take_all_of(slot) {
+            if let Completion::Callbacks { on_failure, .. } = call.completion {
+                let reason = HostError::Unknown.to_string().into_bytes();
+                self.call_back(now, slot, id, on_failure, Some(reason));
             }
         }
     }
@@ -126,8 +143,15 @@ impl<F: Flash> Kernel<F> {
         let caller_key = self.machine(caller).map(Machine::public_key);
         let deadline = self.calls.get(id).map(|call| call.deadline);
         let reply_to = ReplyTo::Call(id);
-        let is_event = false;
-        let task = Task { caller: caller_key, function, parameter, reply_to, deadline, is_event };
+        let task = Task {
+            caller: caller_key,
+            function,
+            parameter,
+            reply_to,
+            deadline,
+            is_event: false,
+            callback_of: None,
+        };
         let access = if slot == Some(caller) { Access::Own } else { Access::Others };
         let submitted = match slot {
             Some(slot) => {
@@ -197,6 +221,7 @@ impl<F: Flash> Kernel<F> {
         &mut self,
         now: Instant,
         slot: usize,
+        id: CallId,
         function: String,
         parameter: Option<Vec<u8>>,
     ) {
@@ -211,7 +236,8 @@ impl<F: Flash> Kernel<F> {
             return;
         }
         if let Some(machine) = self.machine_mut(slot) {
-            machine.enqueue(Task::of_kernel(function, parameter));
+            let callback_of = Some(id);
+            machine.enqueue(Task { callback_of, ..Task::of_kernel(function, parameter) });
         }
     }
 }
@@ -221,6 +247,7 @@ impl From<DeliverError> for HostError {
         match error {
             DeliverError::NoSuchMachine | DeliverError::NoSuchFunction => Self::NotFound,
             DeliverError::Denied => Self::Denied,
+            DeliverError::Banned => Self::Execution,
             DeliverError::Busy => Self::Full,
             DeliverError::TooLong => Self::TooLong,
         }

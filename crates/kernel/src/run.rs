@@ -7,6 +7,7 @@ use tenure_hal::{Flash, Instant};
 use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind};
 use tenure_wire::host_call::{HostCall, HostError};
 
+use crate::breadcrumb;
 use crate::cost;
 use crate::effect::LogLevel;
 use crate::host::Verdict;
@@ -82,6 +83,7 @@ impl<F: Flash> Kernel<F> {
             return Ran::Idle { until: self.next_event() };
         };
         let waited = self.begin_turn(turn.slot, world.now);
+        self.drop_breadcrumb(turn.slot);
         self.turn_began = Some(world.now);
         let critical = self.machine(turn.slot).and_then(|machine| machine.critical);
         let limit = critical.map_or(u64::MAX, |(_, left)| left);
@@ -89,6 +91,9 @@ impl<F: Flash> Kernel<F> {
         self.policy.ran(turn, fuel);
         self.account(turn.slot, world.now, fuel, critical.is_some());
         self.count_turn(turn.slot, fuel);
+        if let Some(retained) = &mut self.retained {
+            breadcrumb::wipe(&mut **retained);
+        }
         self.last_turn = Some(LastTurn { slot: turn.slot, fuel, waited });
         Ran::Slice
     }
@@ -107,6 +112,7 @@ impl<F: Flash> Kernel<F> {
 
     /// Tells how much fuel the device was seen to burn in a second.
     pub fn calibrate(&mut self, fuel_per_second: u64) {
+        self.fuel_per_second = fuel_per_second.max(1);
         self.policy.calibrate(fuel_per_second);
     }
 
@@ -170,14 +176,7 @@ impl<F: Flash> Kernel<F> {
             machine.wake(woken);
             return;
         }
-        machine.restart_at = None;
-        machine.step(Event::Restarted);
-        self.enqueue_entry(slot);
-        if let Some(machine) = self.machine_mut(slot)
-            && machine.queue.is_empty()
-        {
-            machine.step(Event::Drained);
-        }
+        self.restart(slot);
     }
 
     fn next_event(&self) -> Option<Instant> {
@@ -416,12 +415,12 @@ impl<F: Flash> Kernel<F> {
     fn finish_task(&mut self, slot: usize, now: Instant) {
         let Some(machine) = self.machine_mut(slot) else { return };
         machine.critical = None;
-        machine.faults = 0;
         machine.tasks_done += 1;
         let finished = machine.current.take();
         if machine.queue.is_empty() {
             machine.step(Event::Drained);
         }
+        self.settle_conduct(slot, now);
         if let Some(Running { task, reply, .. }) = finished {
             if task.is_event {
                 self.event_handled(slot);

@@ -63,6 +63,8 @@ pub(crate) struct Task {
     /// Whether it handles an event, or stands in the queue for those that wait for their handlers;
     /// function and parameter are the event's.
     pub(crate) is_event: bool,
+    /// The call whose callback it is.
+    pub(crate) callback_of: Option<CallId>,
 }
 
 impl Task {
@@ -75,6 +77,7 @@ impl Task {
             reply_to: ReplyTo::Nobody,
             deadline: None,
             is_event: false,
+            callback_of: None,
         }
     }
 

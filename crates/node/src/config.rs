@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tenure_hal::ResetCause;
+use tenure_kernel::Breadcrumb;
 use tenure_vm::Limits;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
@@ -37,6 +39,10 @@ pub struct Config {
     pub checkpoint: Duration,
     /// How long a period lasts, as long as the device is on and counts: then there is a receipt.
     pub receipt_period: Duration,
+    /// Why the device started.
+    pub reset_cause: ResetCause,
+    /// What retained memory held when it started, if it outlasted that: who was running.
+    pub breadcrumb: Option<Breadcrumb>,
     /// How long a record in the directory lasts; it is renewed after a third of it.
     pub record_lifetime: Duration,
 }
@@ -58,6 +64,8 @@ impl Config {
             sleep: SleepPolicy::Never,
             checkpoint: Duration::from_secs(300),
             receipt_period: Duration::from_secs(24 * 60 * 60),
+            reset_cause: ResetCause::PowerOn,
+            breadcrumb: None,
             record_lifetime: Duration::from_secs(60),
         }
     }

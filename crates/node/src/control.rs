@@ -12,7 +12,7 @@ use tenure_wire::PublicKey;
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, InstallBegin, InstallChunk,
     InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode,
-    TreeQuery, TreeValue, function,
+    TreeQuery, TreeValue, Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
@@ -68,6 +68,9 @@ impl<F: Flash> Node<F> {
             function::RECEIPTS_CLOSE => {
                 self.end_periods(moment);
                 encode(Ok(()))
+            }
+            function::UNBAN => {
+                encode(decode(parameter).and_then(|unban| self.unban(moment, &unban)))
             }
             function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
             function::LOG => encode(decode(parameter).map(|query| self.log_page(&query))),
@@ -191,6 +194,12 @@ impl<F: Flash> Node<F> {
         Ok(GrantReport { uses: info.grants.uses(), denied: info.grants.denied() })
     }
 
+    fn unban(&mut self, moment: &Moment<'_>, unban: &Unban) -> Answer<()> {
+        self.kernel
+            .pardon(moment.now, &unban.machine)
+            .map_err(|_| ControlError::NoSuchMachine(unban.machine.clone()))
+    }
+
     fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
         let look = self.kernel.look(&query.machine, &query.path).map_err(|error| match error {
             LookError::NoSuchMachine => ControlError::NoSuchMachine(query.machine.clone()),
@@ -240,6 +249,7 @@ impl<F: Flash> Node<F> {
             tasks_done: info.tasks_done,
             fuel_used: info.fuel_used,
             faults: info.faults,
+            repute: info.repute.as_str().to_string(),
             last_fault: info.last_fault.map(|fault| fault.to_string()),
             memory_bytes: info.memory_bytes as u32,
             stored_bytes: info.stored_bytes as u32,

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use tenure_crypto::machine_id;
 use tenure_directory::check_enrolment;
-use tenure_hal::{Entropy, Flash, Instant, UnixTime};
+use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_kernel::{DeliverError, Effect, IncomingCall, Kernel, Ran, Standing, Ticket, World};
 use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
 use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
@@ -138,6 +138,7 @@ impl<F: Flash> Node<F> {
         let mut kernel = Kernel::boot(store, parts.code, kernel_config, moment.now, machine_id)
             .map_err(BootError::Read)?;
         kernel.seal_with(Box::new(keys));
+        kernel.started_by(moment.now, config.reset_cause, config.breadcrumb);
         let endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(BootError::Endpoint)?;
         let mut node = Self {
@@ -172,6 +173,11 @@ impl<F: Flash> Node<F> {
     pub fn into_parts(self) -> Parts<F> {
         let (store, code) = self.kernel.into_flash();
         Parts { store, code, staging: self.transfer.into_flash() }
+    }
+
+    /// Lends the node memory that outlasts resets, in which it says whose turn it is.
+    pub fn use_retained(&mut self, retained: Box<dyn Retained>) {
+        self.kernel.use_retained(retained);
     }
 
     /// The device's name.
@@ -457,6 +463,7 @@ fn not_delivered(error: DeliverError) -> Declined {
         DeliverError::NoSuchMachine => Declined::NoSuchMachine,
         DeliverError::NoSuchFunction => Declined::NoSuchFunction,
         DeliverError::Denied => Declined::Denied,
+        DeliverError::Banned => Declined::Execution,
         DeliverError::Busy => Declined::Busy,
         DeliverError::TooLong => Declined::TooLong,
     }

@@ -29,6 +29,8 @@ pub mod function {
     pub const INSTALL_COMMIT: &str = "install_commit";
     /// Takes a [`super::Remove`], gives nothing.
     pub const REMOVE: &str = "remove";
+    /// Takes an [`super::Unban`], gives nothing.
+    pub const UNBAN: &str = "unban";
     /// Takes a [`super::GrantQuery`], gives a [`super::GrantReport`].
     pub const GRANTS: &str = "grants";
     /// Takes a [`super::ReceiptQuery`], gives a [`super::ReceiptPage`].
@@ -143,8 +145,10 @@ pub struct MachineStatus {
     pub tasks_done: u64,
     /// Fuel used since the device booted.
     pub fuel_used: u64,
-    /// Faults in a row.
+    /// Faults that count against it.
     pub faults: u32,
+    /// What it is thought of for them: `good`, `probation` or `banned`.
+    pub repute: String,
     /// The last fault since the device booted.
     pub last_fault: Option<String>,
     /// Linear memory in use, in bytes.
@@ -242,6 +246,13 @@ pub struct SecretStatus {
     pub name: Name,
     /// The number of the change that set it.
     pub version: u64,
+}
+
+/// Lifts what is held against a machine for its faults.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Unban {
+    /// Whom.
+    pub machine: Name,
 }
 
 /// Asks for a place in a machine's tree.

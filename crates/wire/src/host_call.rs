@@ -111,7 +111,8 @@ host_calls! {
     /// called with its result; when it failed for good, after `retries` further attempts to reach
     /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
     /// number. A call runs at most once, however often it is sent. Targets are those of `call`, and
-    /// empty for this machine. A machine that is stopped loses its queued calls with their callbacks.
+    /// empty for this machine. If the machine is stopped meanwhile, `on_failure` is called after its next
+    /// start with `outcome unknown`; so it is if the result finds no room.
     14 => queue(
         target: Text,
         function: Text,
@@ -156,6 +157,10 @@ host_calls! {
     /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
     /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
     23 => budget_left(which: Word) -> Status;
+
+    /// The number of the queued call whose callback is being served, as `queue` returned it; `NotFound`
+    /// if none is.
+    24 => callback_of() -> Status;
 
     /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
     /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's

@@ -174,6 +174,9 @@ int tenure_event_topic(char topic[TENURE_TOPIC_BYTES]);
 /* How many events were dropped between the one before and the one that is being handled. */
 int tenure_event_dropped(void);
 
+/* The number of the queued call whose callback is being served, or an error if none is. */
+int tenure_callback_of(void);
+
 /* ---- keys and peers ---- */
 
 /* Stores this machine's public key. */

@@ -119,7 +119,8 @@ int32_t tenure_host_result_read(uint32_t offset, void *into, uint32_t into_capac
  * called with its result; when it failed for good, after `retries` further attempts to reach
  * the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
  * number. A call runs at most once, however often it is sent. Targets are those of `call`, and
- * empty for this machine. A machine that is stopped loses its queued calls with their callbacks. */
+ * empty for this machine. If the machine is stopped meanwhile, `on_failure` is called after its next
+ * start with `outcome unknown`; so it is if the result finds no room. */
 TENURE_IMPORT("queue")
 int32_t tenure_host_queue(const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, const char *on_success, uint32_t on_success_length, const char *on_failure, uint32_t on_failure_length, uint32_t deadline_ms, uint32_t retries);
 
@@ -166,6 +167,11 @@ int32_t tenure_host_raise_tier(uint32_t tier, uint32_t fuel);
  * 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more. */
 TENURE_IMPORT("budget_left")
 int32_t tenure_host_budget_left(uint32_t which);
+
+/* The number of the queued call whose callback is being served, as `queue` returned it; `NotFound`
+ * if none is. */
+TENURE_IMPORT("callback_of")
+int32_t tenure_host_callback_of(void);
 
 /* Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
  * Returns how many subscriptions have it in their queues. Topics below `device` are the device's

@@ -268,6 +268,10 @@ void tenure_yield(void) {
     tenure_host_yield_now();
 }
 
+int tenure_callback_of(void) {
+    return tenure_host_callback_of();
+}
+
 int tenure_raise_tier(uint32_t tier, uint32_t fuel) {
     return tenure_host_raise_tier(tier, fuel);
 }

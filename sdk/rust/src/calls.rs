@@ -157,7 +157,8 @@ impl<'a> Task<'a> {
     /// Queues the call and gives its number.
     ///
     /// # Errors
-    /// [`Error::Full`] if too many are under way, and so on.
+    /// [`Error::QueueBudget`] if too many are under way, [`Error::MessageBudget`] if too many were sent in
+    /// the last second, and so on.
     pub fn send(self) -> Result<u32, Error> {
         let (pointer, bytes) = parts(self.parameter);
         // SAFETY: each pointer and length is of a slice that lives until the call returns, or null.
@@ -179,6 +180,12 @@ impl<'a> Task<'a> {
         };
         length(status).map(|number| number as u32)
     }
+}
+
+/// The number of the queued call whose callback is being served, as [`Task::send`] gave it.
+pub fn callback_of() -> Option<u32> {
+    // SAFETY: the call takes nothing and only returns a number.
+    length(unsafe { host::callback_of() }).ok().map(|number| number as u32)
 }
 
 /// A value as the host takes it; the pointer of an empty slice isn't null.

@@ -174,7 +174,8 @@ mod machine {
         /// called with its result; when it failed for good, after `retries` further attempts to reach
         /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
         /// number. A call runs at most once, however often it is sent. Targets are those of `call`, and
-        /// empty for this machine. A machine that is stopped loses its queued calls with their callbacks.
+        /// empty for this machine. If the machine is stopped meanwhile, `on_failure` is called after its next
+        /// start with `outcome unknown`; so it is if the result finds no room.
         pub fn queue(
             target: *const u8,
             target_length: usize,
@@ -229,6 +230,10 @@ mod machine {
         /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
         /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
         pub fn budget_left(which: u32) -> i32;
+
+        /// The number of the queued call whose callback is being served, as `queue` returned it; `NotFound`
+        /// if none is.
+        pub fn callback_of() -> i32;
 
         /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
         /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
@@ -430,6 +435,10 @@ mod elsewhere {
 
     pub unsafe fn budget_left(which: u32) -> i32 {
         panic!("`budget_left` is there only in a machine")
+    }
+
+    pub unsafe fn callback_of() -> i32 {
+        panic!("`callback_of` is there only in a machine")
     }
 
     pub unsafe fn publish(

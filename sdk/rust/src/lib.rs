@@ -42,7 +42,7 @@ mod status;
 pub mod secret;
 pub mod tree;
 
-pub use calls::{Task, call, call_with_deadline, queue};
+pub use calls::{Task, call, callback_of, call_with_deadline, queue};
 pub use export::{Function, Reply};
 pub use host::Error;
 pub use key::{KeyTextError, PublicKey};

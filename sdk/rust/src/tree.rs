@@ -21,7 +21,8 @@ use crate::{Error, host};
 /// Stores bytes at `path`, replacing what was there. They are safe once this returns.
 ///
 /// # Errors
-/// [`Error::TooLong`], [`Error::Full`], [`Error::Invalid`] (the path) or [`Error::Device`].
+/// [`Error::TooLong`], [`Error::StoredBudget`], [`Error::FlashBudget`], [`Error::Full`] (the device),
+/// [`Error::Invalid`] (the path) or [`Error::Device`].
 pub fn set(path: &str, value: &[u8]) -> Result<(), Error> {
     store(path, 0, value)
 }

@@ -3,6 +3,7 @@
 mod authority;
 mod budgets;
 mod calls;
+mod conduct;
 mod events;
 mod faults;
 mod hostile;

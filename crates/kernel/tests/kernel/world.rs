@@ -41,6 +41,7 @@ const PRELUDE: &str = r#"
   (import "tenure" "tree_list" (func $tree_list (param i32 i32 i32 i32) (result i32)))
   (import "tenure" "peers" (func $peers (param i32 i32 i32) (result i32)))
   (import "tenure" "raise_tier" (func $raise_tier (param i32 i32) (result i32)))
+  (import "tenure" "callback_of" (func $callback_of (result i32)))
   (import "tenure" "budget_left" (func $budget_left (param i32) (result i32)))
   (import "tenure" "tree_delete" (func $tree_delete (param i32 i32) (result i32)))
   (import "tenure" "abort" (func $abort (param i32 i32)))
