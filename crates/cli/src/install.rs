@@ -244,15 +244,29 @@ fn install(
     if placement.len() + 16 > PARAMETER_BYTES_MAX {
         bail!("the package asks for more capabilities than one placement can grant");
     }
-    let bytes = u32::try_from(package.len()).context("the package is too large")?;
+    transfer(client, device, package, output)?;
+    client.control(&device.route, function::INSTALL_COMMIT, &InstallCommit { placement })
+}
+
+/// Brings something to the device, part by part.
+///
+/// # Errors
+/// The device's, or it is too large.
+pub fn transfer(
+    client: &mut Client,
+    device: &Device,
+    whole: &[u8],
+    output: &Output,
+) -> anyhow::Result<()> {
+    let bytes = u32::try_from(whole.len()).context("it is too large")?;
     client.control::<_, ()>(&device.route, function::INSTALL_BEGIN, &InstallBegin { bytes })?;
-    for (index, chunk) in package.chunks(CHUNK_BYTES_MAX).enumerate() {
+    for (index, chunk) in whole.chunks(CHUNK_BYTES_MAX).enumerate() {
         let offset = (index * CHUNK_BYTES_MAX) as u32;
         let part = InstallChunk { offset, bytes: chunk };
         client.control::<_, ()>(&device.route, function::INSTALL_CHUNK, &part)?;
-        progress(output, offset as usize + chunk.len(), package.len());
+        progress(output, offset as usize + chunk.len(), whole.len());
     }
-    client.control(&device.route, function::INSTALL_COMMIT, &InstallCommit { placement })
+    Ok(())
 }
 
 /// Placements and enrolments are numbered by the time they are made, so that a later one counts

@@ -8,7 +8,7 @@ use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
     build, call, completions, device, enrol, events, hub, inspect, install, list, project,
-    receipts, run, secret,
+    receipts, run, secret, snapshot,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -40,6 +40,8 @@ enum Command {
     Tree(list::TreeArguments),
     Log(list::LogArguments),
     Events(events::Arguments),
+    Snapshot(snapshot::Arguments),
+    Restore(snapshot::RestoreArguments),
     Key(list::KeyArguments),
     Secret(secret::Arguments),
     Receipts(receipts::Arguments),
@@ -80,6 +82,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Tree(arguments) => list::tree(arguments, &output),
         Command::Log(arguments) => list::log(arguments, &output),
         Command::Events(arguments) => events::run(arguments, &output),
+        Command::Snapshot(arguments) => snapshot::run(arguments, &output),
+        Command::Restore(arguments) => snapshot::restore(arguments, &output),
         Command::Key(arguments) => list::key(arguments, &output),
         Command::Receipts(arguments) => receipts::run(arguments, &output),
         Command::Bill(arguments) => receipts::bill(arguments, &output),

@@ -127,6 +127,12 @@ impl<F: Flash> CodeRegion<F> {
         self.taken.retain(|taken| taken.offset != extent.offset);
     }
 
+    /// Marks the room of a machine's code as in use.
+    pub(crate) fn claim_all(&mut self, record: &MachineRecord) {
+        self.claim(record.image);
+        record.wasm.into_iter().for_each(|wasm| self.claim(wasm));
+    }
+
     /// Gives back the room of a machine's code.
     pub fn release_all(&mut self, record: &MachineRecord) {
         self.release(record.image);

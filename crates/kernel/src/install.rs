@@ -69,6 +69,42 @@ impl<F: Flash> Kernel<F> {
         Ok(())
     }
 
+    /// Replaces a machine's tree by these values, all of them or none, and starts it afresh.
+    ///
+    /// # Errors
+    /// As [`InstallError`] says; the tree is as before then.
+    pub fn restore(
+        &mut self,
+        now: Instant,
+        name: &Name,
+        values: &[(String, ValueKind, Vec<u8>)],
+    ) -> Result<(), InstallError> {
+        let slot = self.slot_of_name(name).ok_or(InstallError::NotFound)?;
+        let Some((record, id)) = self.machine(slot).map(|one| (one.record.clone(), one.id)) else {
+            return Err(InstallError::NotFound);
+        };
+        let tree = tree_of(slot);
+        let records =
+            values.iter().map(|(path, _, value)| self.store.record_bytes(tree, path, value));
+        if records.sum::<usize>() > record.budget.stored_bytes as usize {
+            return Err(InstallError::StoredBudget);
+        }
+        let mut changes = alloc::vec![Change::Delete { tree, path: "" }];
+        changes.extend(values.iter().map(|(path, kind, value)| Change::Set {
+            tree,
+            path,
+            kind: *kind,
+            value,
+        }));
+        self.store.batch(&changes)?;
+        self.vacate(slot, now);
+        self.code.claim_all(&record);
+        self.occupy(slot, Machine::new(record, id, tree, now));
+        self.check_image(slot, now);
+        self.log(now, name.clone(), LogLevel::Info, "its tree was restored".to_string());
+        Ok(())
+    }
+
     /// Removes a machine with everything it stored. Its callers get a failure.
     ///
     /// # Errors
@@ -217,6 +253,8 @@ pub enum InstallError {
     Overbooked,
     /// The store is full.
     StoreFull,
+    /// The values take more than the machine's budget has for them.
+    StoredBudget,
     /// A path or value of the initial tree is not allowed.
     InitialTree,
     /// The record doesn't fit its format.
@@ -264,6 +302,7 @@ impl fmt::Display for InstallError {
                 f.write_str("the device has too little of the processor left for its reservation")
             }
             Self::StoreFull => f.write_str("the device's store is full"),
+            Self::StoredBudget => f.write_str("its budget has too little room for these values"),
             Self::InitialTree => f.write_str("the initial tree has a path or value not allowed"),
             Self::Record => {
                 f.write_str("the machine's exports and grants are too many for its record")

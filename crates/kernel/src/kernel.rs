@@ -117,8 +117,7 @@ impl<F: Flash> Kernel<F> {
                 kernel.log_unreadable(slot, now);
                 continue;
             };
-            kernel.code.claim(record.image);
-            record.wasm.into_iter().for_each(|wasm| kernel.code.claim(wasm));
+            kernel.code.claim_all(&record);
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
             kernel.occupy(slot, Machine::new(record, id, tree_of(slot), now));

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Flash;
-use tenure_store::{ReadError, Value};
+use tenure_store::{ReadError, Value, ValueKind};
 use tenure_wire::{Grants, MachineId, Name};
 
 use crate::conduct::Repute;
@@ -43,6 +43,28 @@ impl<F: Flash> Kernel<F> {
     /// The name of the machine in `slot`.
     pub fn name_of(&self, slot: usize) -> Option<&Name> {
         self.machine(slot).map(|machine| &machine.record.name)
+    }
+
+    /// Hands over every value in the tree of machine `name`, in the order of their paths.
+    ///
+    /// # Errors
+    /// [`LookError`]; some values may have been handed over.
+    pub fn each_value(
+        &mut self,
+        name: &Name,
+        mut each: impl FnMut(&str, ValueKind, &[u8]),
+    ) -> Result<(), LookError> {
+        let tree = tree_of(self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?);
+        let mut last: Option<String> = None;
+        while let Some(path) =
+            self.store.next_path(tree, last.as_deref()).map_err(LookError::Store)?
+        {
+            if let Some(value) = self.store.get(tree, &path).map_err(LookError::Store)? {
+                each(&path, value.kind, &value.bytes);
+            }
+            last = Some(path);
+        }
+        Ok(())
     }
 
     /// The value at `path` in the tree of machine `name`, for the owner's eyes.

@@ -77,6 +77,13 @@ impl<F: Flash> Node<F> {
             function::ENROL => {
                 encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
             }
+            function::SNAPSHOT_BEGIN => {
+                encode(decode(parameter).and_then(|begin| self.freeze(moment, &begin)))
+            }
+            function::SNAPSHOT_READ => encode(decode(parameter).and_then(|read| self.thaw(&read))),
+            function::RESTORE => {
+                encode(decode(parameter).and_then(|restore| self.restore(moment, &restore)))
+            }
             function::EVENTS => encode(decode(parameter).map(|query| self.events_page(&query))),
             _ => encode::<()>(Err(ControlError::NoSuchFunction)),
         }

@@ -17,21 +17,44 @@ use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
 
 use crate::config::Config;
 use crate::identity::Identity;
+use crate::snapshot::Frozen;
 
 /// A package on its way to the device, kept in flash of its own until it is whole.
 pub(crate) struct Transfer<F> {
     staging: F,
     /// What has arrived, and how much there will be.
     under_way: Option<Draft>,
+    /// The snapshot that stands there instead, to be fetched.
+    frozen: Option<Frozen>,
 }
 
 impl<F: Flash> Transfer<F> {
     pub(crate) fn new(staging: F) -> Self {
-        Self { staging, under_way: None }
+        Self { staging, under_way: None, frozen: None }
     }
 
     pub(crate) fn into_flash(self) -> F {
         self.staging
+    }
+
+    pub(crate) fn flash(&mut self) -> &mut F {
+        &mut self.staging
+    }
+
+    /// Drops whatever stands there.
+    pub(crate) fn forget(&mut self) {
+        self.under_way = None;
+        self.frozen = None;
+    }
+
+    /// Takes note of a snapshot that stands there now.
+    pub(crate) fn freeze(&mut self, frozen: Frozen) {
+        self.frozen = Some(frozen);
+    }
+
+    /// The snapshot that stands there, and the flash that it stands in.
+    pub(crate) fn frozen(&mut self) -> Option<(&Frozen, &mut F)> {
+        Some((self.frozen.as_ref()?, &mut self.staging))
     }
 
     /// Makes ready for a package of `bytes` bytes; one that was under way is dropped.
@@ -41,6 +64,7 @@ impl<F: Flash> Transfer<F> {
             let message = alloc::format!("the package has {bytes} bytes, the device takes {room}");
             return Err(ControlError::Full(message));
         }
+        self.forget();
         self.under_way = Some(Draft::new(Extent { offset: 0, bytes }));
         Ok(())
     }
@@ -129,6 +153,7 @@ pub(crate) fn not_installed(error: InstallError) -> ControlError {
         | InstallError::NoMemory
         | InstallError::Overbooked
         | InstallError::StoreFull
+        | InstallError::StoredBudget
         | InstallError::Code(CodeError::Full) => ControlError::Full(error.to_string()),
         InstallError::OtherTenant
         | InstallError::Stale

@@ -30,6 +30,7 @@ mod peripherals;
 mod sealing;
 mod secrets;
 mod sleep;
+mod snapshot;
 
 pub use config::{Config, Hub, Owner};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};

@@ -101,7 +101,7 @@ impl Entry<'_> {
 }
 
 /// Takes the first entry off `bytes`.
-fn take_entry(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), TreeError> {
+pub(crate) fn take_entry(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), TreeError> {
     let (header, rest) = bytes.split_first_chunk::<HEADER_BYTES>().ok_or(TreeError::Truncated)?;
     let [path_bytes, kind, value_low, value_high] = *header;
     let kind = match kind {

@@ -53,6 +53,13 @@ pub mod function {
     pub const LOG: &str = "log";
     /// Takes an [`super::Enrol`], gives nothing: the device carries its name from then on.
     pub const ENROL: &str = "enrol";
+    /// Takes a [`super::SnapshotBegin`], gives a [`super::SnapshotInfo`]. What was transferred before
+    /// is dropped.
+    pub const SNAPSHOT_BEGIN: &str = "snapshot_begin";
+    /// Takes a [`super::SnapshotRead`], gives the bytes from there on, as many as fit.
+    pub const SNAPSHOT_READ: &str = "snapshot_read";
+    /// Takes a [`super::Restore`] of a snapshot that was transferred as a package is, gives nothing.
+    pub const RESTORE: &str = "restore";
     /// Takes an [`super::EventsQuery`], gives an [`super::EventsPage`].
     pub const EVENTS: &str = "events";
 }
@@ -321,6 +328,36 @@ pub struct LogLine {
     pub level: String,
     /// The text.
     pub message: String,
+}
+
+/// Asks for a machine's tree to be frozen.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotBegin {
+    /// Whose.
+    pub machine: Name,
+}
+
+/// A snapshot that is ready to be fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotInfo {
+    /// Its length in bytes.
+    pub bytes: u32,
+    /// How many values are in it.
+    pub keys: u32,
+}
+
+/// Asks for a part of a snapshot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SnapshotRead {
+    /// Where it begins: where the part before ended.
+    pub offset: u32,
+}
+
+/// Puts a machine's tree back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restore {
+    /// Whose.
+    pub machine: Name,
 }
 
 /// Asks for topics and subscriptions.

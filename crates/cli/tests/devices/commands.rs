@@ -20,6 +20,8 @@ const COMMANDS: [&str; 17] = [
     "tree",
     "log",
     "events",
+    "snapshot",
+    "restore",
     "key",
     "secret",
     "receipts",

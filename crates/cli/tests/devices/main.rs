@@ -17,4 +17,5 @@ mod receipts;
 mod secrets;
 mod skeleton;
 mod sleep;
+mod snapshots;
 mod wire_tap;

@@ -2,4 +2,5 @@
 
 mod hostile;
 mod sleep;
+mod snapshots;
 mod world;

@@ -13,7 +13,7 @@ use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Placement, Vers
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Budget, Capabilities, Name, PublicKey, Share};
+use tenure_wire::{Address, Budget, Capabilities, Digest, Name, PublicKey, Share};
 
 /// Where the device is.
 const DEVICE: Address = Address::Simulated(0);
@@ -71,6 +71,7 @@ pub(crate) struct World {
     owner: SigningKey,
     config: Config,
     pub(crate) fuse: Fuse,
+    digests: Vec<(String, Digest)>,
 }
 
 /// How many more programs and erases the device's power lasts for, if it is to fail.
@@ -144,7 +145,17 @@ impl World {
         let signature = enrol(&owner, &enrolment);
         node.enrol(enrolment, signature).unwrap();
         let (now, strangers, notices) = (Instant::BOOT, Vec::new(), Vec::new());
-        let mut world = Self { now, node, strangers, notices, entropy, owner, config, fuse };
+        let mut world = Self {
+            now,
+            node,
+            strangers,
+            notices,
+            entropy,
+            owner,
+            config,
+            fuse,
+            digests: Vec::new(),
+        };
         world.add(owner_secret);
         world
     }
@@ -201,8 +212,10 @@ impl World {
         let budget = manifest.budget;
         let tenant = SigningKey::from_bytes(&[9; 32]);
         let package = PackageBuilder::new(manifest, wasm).unwrap().sign(&tenant).unwrap();
+        let digest = tenure_package::Package::parse(&package).unwrap().digest();
+        self.digests.push((machine.to_string(), digest));
         let placement = Placement {
-            package: tenure_package::Package::parse(&package).unwrap().digest(),
+            package: digest,
             device: self.node.device_key(),
             machine: name,
             budget,
@@ -234,7 +247,9 @@ impl World {
 
     /// The same until the world's clock says `until`, when the device's says `now`.
     pub(crate) fn off_until(self, until: Instant, now: Instant) -> Self {
-        let Self { node, mut strangers, notices, mut entropy, owner, config, fuse, .. } = self;
+        let Self {
+            node, mut strangers, notices, mut entropy, owner, config, fuse, digests, ..
+        } = self;
         let mut parts = node.into_parts();
         for stranger in &mut strangers {
             stranger.attend(until, &mut entropy);
@@ -245,7 +260,7 @@ impl World {
         parts.code.flash.restore_power();
         let mut moment = Moment { now, unix_time: None, entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment).unwrap();
-        Self { now, node, strangers, notices, entropy, owner, config, fuse }
+        Self { now, node, strangers, notices, entropy, owner, config, fuse, digests }
     }
 
     /// Whether a machine's log had such a line.
@@ -253,6 +268,11 @@ impl World {
         let is_it =
             |notice: &&Notice| matches!(notice, Notice::Log(line) if line.message.contains(text));
         self.notices.iter().filter(is_it).count()
+    }
+
+    /// The digest of the package that a machine was made from.
+    pub(crate) fn digest_of(&self, machine: &str) -> Digest {
+        self.digests.iter().find(|(name, _)| name == machine).unwrap().1
     }
 
     /// Lets a stranger call a machine of the device.

@@ -1,0 +1,98 @@
+//! `tenure snapshot` and `tenure restore`: a machine's tree as it is at one moment, kept and put back.
+
+use std::path::PathBuf;
+
+use anyhow::{Context as _, ensure};
+use serde_json::json;
+use tenure_package::Snapshot;
+use tenure_wire::Name;
+use tenure_wire::control::{Restore, SnapshotBegin, SnapshotInfo, SnapshotRead, function};
+
+use crate::client::Client;
+use crate::home::Home;
+use crate::install::transfer;
+use crate::output::Output;
+use crate::whom::Where;
+
+/// Fetch all that a machine stores, as it is at one moment.
+///
+/// Example: tenure snapshot thermostat -o thermostat.snapshot
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// The machine.
+    machine: Name,
+    /// Where to write it; by default MACHINE.snapshot.
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Put a snapshot back: it replaces all that the machine stores, which then starts afresh.
+///
+/// Example: tenure restore thermostat thermostat.snapshot
+#[derive(clap::Args)]
+pub struct RestoreArguments {
+    /// The machine.
+    machine: Name,
+    /// The snapshot.
+    snapshot: PathBuf,
+    #[command(flatten)]
+    place: Where,
+}
+
+/// Runs `tenure snapshot`.
+///
+/// # Errors
+/// The device can't be reached or has no such machine, or the file can't be written.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    let begin = SnapshotBegin { machine: arguments.machine.clone() };
+    let info: SnapshotInfo = client.control(&device.route, function::SNAPSHOT_BEGIN, &begin)?;
+    let mut bytes: Vec<u8> = Vec::new();
+    while bytes.len() < info.bytes as usize {
+        let read = SnapshotRead { offset: bytes.len() as u32 };
+        let part: Vec<u8> = client.control(&device.route, function::SNAPSHOT_READ, &read)?;
+        ensure!(!part.is_empty(), "the device gave nothing more");
+        bytes.extend(part);
+    }
+    Snapshot::parse(&bytes).context("what the device gave is no snapshot")?;
+    let path = match &arguments.output {
+        Some(path) => path.clone(),
+        None => PathBuf::from(format!("{}.snapshot", arguments.machine)),
+    };
+    std::fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    output.line(
+        &format!("{} values of {} are in {}", info.keys, arguments.machine, path.display()),
+        &json!({
+            "machine": arguments.machine.as_str(),
+            "values": info.keys,
+            "bytes": info.bytes,
+            "path": path.display().to_string(),
+        }),
+    );
+    Ok(())
+}
+
+/// Runs `tenure restore`.
+///
+/// # Errors
+/// The file is no snapshot, the device can't be reached or has no such machine, or the machine's
+/// budget has too little room.
+pub fn restore(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<()> {
+    let path = &arguments.snapshot;
+    let bytes = std::fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
+    let snapshot = Snapshot::parse(&bytes).with_context(|| path.display().to_string())?;
+    let values = snapshot.entries().count();
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let device = arguments.place.connect(&mut client)?;
+    transfer(&mut client, &device, &bytes, output)?;
+    let restore = Restore { machine: arguments.machine.clone() };
+    client.control::<_, ()>(&device.route, function::RESTORE, &restore)?;
+    output.line(
+        &format!("{} has {values} values from {}", arguments.machine, path.display()),
+        &json!({ "machine": arguments.machine.as_str(), "values": values }),
+    );
+    Ok(())
+}
