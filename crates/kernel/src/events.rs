@@ -239,6 +239,7 @@ impl<F: Flash> Kernel<F> {
             _ => self.ask(now, slot, |grants| grants.publish(&topic)),
         };
         granted.map_err(|_| HostError::NotGranted)?;
+        self.spend_message(slot, now, topic.as_str().len() + payload.length())?;
         let payload = payload.read(instance.memory())?;
         let published =
             self.events.publish(&topic, payload).map_err(|TooLong| HostError::TooLong)?;

@@ -178,6 +178,7 @@ impl<F: Flash> Node<F> {
     pub fn fall_asleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
         self.rhythm.announced = None;
         self.rhythm.not_before = moment.now + RETRY;
+        self.checkpoint(moment);
         let luggage = self.pack()?;
         let mut key = [0; 32];
         moment.entropy.fill(&mut key).map_err(|_| SleepError::Entropy)?;

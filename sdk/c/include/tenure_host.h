@@ -175,7 +175,8 @@ int32_t tenure_host_callback_of(void);
 
 /* Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
  * Returns how many subscriptions have it in their queues. Topics below `device` are the device's
- * own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. */
+ * own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts
+ * as one message against the budget. */
 TENURE_IMPORT("publish")
 int32_t tenure_host_publish(const char *topic, uint32_t topic_length, const void *payload, uint32_t payload_length);
 

@@ -237,7 +237,8 @@ mod machine {
 
         /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
         /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
-        /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it.
+        /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts
+        /// as one message against the budget.
         pub fn publish(
             topic: *const u8,
             topic_length: usize,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 19] = [
     "new",
     "build",
     "run",
