@@ -38,17 +38,18 @@ pub mod host;
 mod key;
 mod log;
 mod machine;
-mod status;
 pub mod secret;
+mod status;
 pub mod tree;
 
-pub use calls::{Task, call, callback_of, call_with_deadline, queue};
+pub use calls::{Task, call, call_with_deadline, callback_of, queue};
 pub use export::{Function, Reply};
 pub use host::Error;
 pub use key::{KeyTextError, PublicKey};
 pub use log::Level;
 pub use machine::{
-    Budget, Which, abort, budget_left, caller, peers, public_key, raise_tier, random, resolve, sleep, unix_time, uptime, yield_now,
+    Budget, Which, abort, budget_left, caller, peers, public_key, raise_tier, random, resolve,
+    sleep, unix_time, uptime, yield_now,
 };
 
 /// What the macros use.
