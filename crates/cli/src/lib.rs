@@ -32,5 +32,6 @@ pub mod secret;
 pub mod snapshot;
 pub mod stop;
 pub mod symbols;
+pub mod test;
 pub mod toolchain;
 pub mod whom;

@@ -8,7 +8,7 @@ use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
     build, call, completions, device, enrol, events, hub, inspect, install, list, project,
-    receipts, run, secret, snapshot,
+    receipts, run, secret, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -44,6 +44,7 @@ enum Command {
     Restore(snapshot::RestoreArguments),
     Key(list::KeyArguments),
     Secret(secret::Arguments),
+    Test(test::Arguments),
     Receipts(receipts::Arguments),
     Bill(receipts::BillArguments),
     Completions(completions::Arguments),
@@ -87,6 +88,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Key(arguments) => list::key(arguments, &output),
         Command::Receipts(arguments) => receipts::run(arguments, &output),
         Command::Bill(arguments) => receipts::bill(arguments, &output),
+        Command::Test(arguments) => test::run(arguments, &output),
         Command::Secret(arguments) => secret::run(arguments, &output),
         Command::Completions(arguments) => {
             completions::run(arguments, CommandLine::command());

@@ -28,6 +28,7 @@ const RUST: Template = &[
     ("Cargo.toml", include_str!("../templates/rust/Cargo.toml")),
     (".cargo/config.toml", include_str!("../templates/rust/.cargo/config.toml")),
     ("src/lib.rs", include_str!("../templates/rust/src/lib.rs")),
+    ("tests.toml", include_str!("../templates/tests.toml")),
     ("README.md", include_str!("../templates/README.md")),
     (".gitignore", include_str!("../templates/gitignore")),
 ];
@@ -35,6 +36,7 @@ const RUST: Template = &[
 const C: Template = &[
     ("tenure.toml", include_str!("../templates/c/tenure.toml")),
     ("src/main.c", include_str!("../templates/c/src/main.c")),
+    ("tests.toml", include_str!("../templates/tests.toml")),
     ("README.md", include_str!("../templates/README.md")),
     (".gitignore", include_str!("../templates/gitignore")),
 ];

@@ -7,9 +7,10 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 19] = [
+const COMMANDS: [&str; 20] = [
     "new",
     "build",
+    "test",
     "run",
     "device",
     "hub",
