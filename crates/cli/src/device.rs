@@ -70,6 +70,13 @@ pub struct Arguments {
     /// last time, at first round-robin.
     #[arg(long, value_parser = parse_policy)]
     policy: Option<PolicyKind>,
+    /// The memory of all machines together, in bytes; by default 64 MiB.
+    #[arg(long, value_name = "BYTES")]
+    memory_bytes: Option<usize>,
+    /// Flash set aside for machines that don't fit into memory together, in bytes; of the 4 MiB for
+    /// code, and by default nothing.
+    #[arg(long, value_name = "BYTES", default_value_t = 0)]
+    swap_bytes: u32,
     /// What acknowledged writes survive.
     #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
     survives: Survives,
@@ -128,6 +135,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut config = Config::new(settings.name.parse()?, owner_in(&settings)?);
     config.kernel = roomy_kernel();
     config.kernel.policy = settings.policy.parse()?;
+    config.kernel.swap_bytes_max = arguments.swap_bytes;
+    if let Some(bytes) = arguments.memory_bytes {
+        config.kernel.memory_bytes_max = bytes;
+    }
     config.rpc = tenure_rpc::Config::large();
     config.log_lines_max = 4096;
     config.sleep = arguments.sleep.policy();

@@ -23,12 +23,28 @@ pub struct CodeRegion<F> {
     taken: Vec<Extent>,
     /// The sector behind the last that [`CodeRegion::keep`] wrote.
     next_kept: u32,
+    /// The first of the sectors that are set aside for what comes and goes.
+    set_aside: u32,
 }
 
 impl<F: Flash> CodeRegion<F> {
-    /// A region of which nothing is taken yet.
-    pub(crate) fn new(flash: F) -> Self {
-        Self { flash, taken: Vec::new(), next_kept: 0 }
+    /// A region of which nothing is taken yet, and at whose end at least `set_aside` bytes are only for
+    /// what comes and goes.
+    pub(crate) fn new(flash: F, set_aside: u32) -> Self {
+        let geometry = flash.geometry();
+        let sectors = set_aside.div_ceil(geometry.sector_bytes).min(geometry.sector_count);
+        let set_aside = geometry.sector_count - sectors;
+        Self { flash, taken: Vec::new(), next_kept: 0, set_aside }
+    }
+
+    /// How large a sector is.
+    pub(crate) fn sector_bytes(&self) -> u32 {
+        self.flash.geometry().sector_bytes
+    }
+
+    /// The flash itself.
+    pub fn flash_mut(&mut self) -> &mut F {
+        &mut self.flash
     }
 
     pub(crate) fn into_flash(self) -> F {
@@ -59,7 +75,7 @@ impl<F: Flash> CodeRegion<F> {
     /// # Errors
     /// [`CodeError::Full`] if there is none.
     pub fn reserve(&mut self, bytes: u32) -> Result<Extent, CodeError> {
-        self.reserve_from(0, bytes)
+        self.reserve_within(0, self.set_aside, bytes)
     }
 
     /// Writes `bytes` to the next free room behind what was kept last, so that what comes and goes
@@ -69,8 +85,12 @@ impl<F: Flash> CodeRegion<F> {
     /// [`CodeError::Full`] if there is no room, or the flash's.
     pub fn keep(&mut self, bytes: &[u8]) -> Result<Extent, CodeError> {
         let length = bytes.len() as u32;
-        let extent =
-            self.reserve_from(self.next_kept, length).or_else(|_| self.reserve_from(0, length))?;
+        let end = self.flash.geometry().sector_count;
+        let extent = self
+            .reserve_within(self.next_kept.max(self.set_aside), end, length)
+            .or_else(|_| self.reserve_within(self.set_aside, end, length))
+            .or_else(|_| self.reserve_within(self.next_kept, end, length))
+            .or_else(|_| self.reserve_within(0, end, length))?;
         let sector_bytes = self.flash.geometry().sector_bytes;
         self.next_kept = (extent.offset + length).div_ceil(sector_bytes);
         let mut draft = Draft::new(extent);
@@ -80,11 +100,16 @@ impl<F: Flash> CodeRegion<F> {
         written.inspect_err(|_| self.release(extent))
     }
 
-    /// Takes the first free room of `bytes` bytes from sector `first` on.
-    fn reserve_from(&mut self, mut first: u32, bytes: u32) -> Result<Extent, CodeError> {
+    /// Takes the first free room of `bytes` bytes from sector `first` on, before sector `end`.
+    fn reserve_within(
+        &mut self,
+        mut first: u32,
+        end: u32,
+        bytes: u32,
+    ) -> Result<Extent, CodeError> {
         let geometry = self.flash.geometry();
         let sectors = bytes.div_ceil(geometry.sector_bytes).max(1);
-        while first + sectors <= geometry.sector_count {
+        while first + sectors <= end {
             match self.taken_beyond(first, sectors) {
                 None => {
                     let extent = Extent { offset: first * geometry.sector_bytes, bytes };
@@ -101,7 +126,7 @@ impl<F: Flash> CodeRegion<F> {
     pub fn free_bytes(&self) -> u32 {
         let geometry = self.flash.geometry();
         let (mut longest, mut first, mut run) = (0, 0, 0);
-        while first < geometry.sector_count {
+        while first < self.set_aside {
             match self.taken_beyond(first, 1) {
                 None => {
                     run += 1;

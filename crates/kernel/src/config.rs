@@ -14,8 +14,13 @@ pub struct Config {
     /// The most machines at a time, not beyond [`SLOTS_MAX`](crate::policy::SLOTS_MAX).
     pub machines_max: usize,
     /// Linear memory and stacks of all machines together, in bytes. A machine whose budget doesn't
-    /// fit into what the others' leave is not installed, so that nobody's budget is an empty promise.
+    /// fit into what the others' leave, here or in flash, is not installed, so that nobody's budget is
+    /// an empty promise.
     pub memory_bytes_max: usize,
+    /// Code flash set aside for machines that don't fit into memory together, in bytes; 0 if they must.
+    pub swap_bytes_max: u32,
+    /// How long a machine stays in memory at least, once it has come there from flash or new.
+    pub swap_residence: Duration,
     /// Parameters of tasks and of calls under way, of all machines together, in bytes. No machine
     /// gets more of it than it leaves, so that however many hoard, the next one finds some.
     pub parameter_bytes_max: usize,
@@ -42,6 +47,8 @@ impl Default for Config {
             device: None,
             machines_max: 16,
             memory_bytes_max: 320 * 1024,
+            swap_bytes_max: 0,
+            swap_residence: Duration::from_secs(30),
             parameter_bytes_max: 64 * 1024,
             policy: PolicyKind::default(),
             slice_fuel: 20_000,

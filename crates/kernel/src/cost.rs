@@ -11,6 +11,14 @@ pub(crate) const TASK: u64 = 300;
 /// The most that one host call costs, lists of long trees aside.
 pub(crate) const HOST_CALL_MAX: u64 = BASE + PARAMETER_BYTES_MAX as u64 * RANDOM_PER_BYTE;
 
+/// Erasing and writing flash, for each byte of a machine that makes room for another.
+const SWAP_PER_BYTE: u64 = 10;
+
+/// What it costs to bring `bytes` of a machine to flash.
+pub(crate) fn of_swap(bytes: u64) -> u64 {
+    bytes * SWAP_PER_BYTE
+}
+
 /// What every host call costs.
 const BASE: u64 = 30;
 /// A lookup in the tree.

@@ -7,7 +7,7 @@ use core::fmt;
 use tenure_hal::{Flash, Instant};
 use tenure_store::{BatchError, Change, ReadError, SEAL_BYTES, ValueKind};
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Budget, MachineId, Name};
+use tenure_wire::{MachineId, Name};
 
 use crate::code::CodeError;
 use crate::effect::LogLevel;
@@ -139,18 +139,6 @@ impl<F: Flash> Kernel<F> {
             return Err(InstallError::NoSlot);
         }
         Ok(free)
-    }
-
-    /// Checks that the device can keep the promise of `budget`, whatever the others use of theirs.
-    fn check_memory(&self, slot: usize, budget: &Budget) -> Result<(), InstallError> {
-        let others = self.machines.iter().enumerate().filter(|(other, _)| *other != slot);
-        let promised: u64 =
-            others.filter_map(|(_, machine)| machine.as_ref()).map(Machine::memory_promised).sum();
-        let wanted = u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes);
-        if promised + wanted > self.config.memory_bytes_max as u64 {
-            return Err(InstallError::NoMemory);
-        }
-        Ok(())
     }
 
     /// The number of the last placement of a machine that was removed, if `name` had one.

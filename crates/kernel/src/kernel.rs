@@ -97,7 +97,7 @@ impl<F: Flash> Kernel<F> {
             machines: Vec::new(),
             store,
             sealer: None,
-            code: CodeRegion::new(code),
+            code: CodeRegion::new(code, config.swap_bytes_max),
             calls: Calls::default(),
             events: Pipeline::new(config.events),
             effects: VecDeque::new(),

@@ -46,6 +46,7 @@ mod route;
 mod run;
 mod sealing;
 mod suspended;
+mod swap;
 mod task;
 
 pub use asleep::{NotAsleep, SleepError};

@@ -29,6 +29,7 @@ impl<F: Flash> Kernel<F> {
             waited_max: machine.waited_max,
             wait_fuel_max: self.wait_fuel_max(slot),
             is_throttled: machine.meters.is_throttled,
+            is_swapped: machine.suspended.is_some(),
             tasks_done: machine.tasks_done,
             faults: machine.conduct.score(),
             repute: machine.conduct.repute(),
@@ -102,6 +103,8 @@ pub struct MachineInfo<'a> {
     pub waited_max: Duration,
     /// The longest that it has to wait for its turn, as the policy promises, in fuel.
     pub wait_fuel_max: u64,
+    /// Whether it stands in flash and not in RAM.
+    pub is_swapped: bool,
     /// Whether it doesn't run because its fuel by the second is spent.
     pub is_throttled: bool,
     /// Tasks finished since boot.

@@ -41,6 +41,10 @@ pub(crate) struct Machine {
     pub(crate) instance: Option<Program>,
     /// Whether the board's engine wouldn't run it, so that the vm does.
     pub(crate) engine_refused: bool,
+    /// Since when it is in RAM, if it is.
+    pub(crate) resident_since: Instant,
+    /// When it had its last turn.
+    pub(crate) ran_at: Instant,
     /// Where its instance stands in code flash while it isn't in RAM.
     pub(crate) suspended: Option<Extent>,
     /// What it waits for, if [`State::Waiting`].
@@ -142,6 +146,8 @@ impl Machine {
             current: None,
             instance: None,
             engine_refused: false,
+            resident_since: now,
+            ran_at: now,
             suspended: None,
             wait: None,
             woken: None,

@@ -80,7 +80,7 @@ impl<F: Flash> Kernel<F> {
         let ready = self.ready(world.now);
         let Some(turn) = self.policy.pick(world.now, ready) else {
             self.turn_began = None;
-            return Ran::Idle { until: self.next_event() };
+            return Ran::Idle { until: self.next_event(world.now) };
         };
         let waited = self.begin_turn(turn.slot, world.now);
         self.drop_breadcrumb(turn.slot);
@@ -136,6 +136,14 @@ impl<F: Flash> Kernel<F> {
                 machine.ready_since.get_or_insert(since);
             }
         }
+        for slot in ready.iter() {
+            if self.waits_for_ram(slot, now).is_some() {
+                ready.remove(slot);
+                if let Some(machine) = self.machine_mut(slot) {
+                    machine.ready_since = None;
+                }
+            }
+        }
         ready
     }
 
@@ -144,6 +152,7 @@ impl<F: Flash> Kernel<F> {
         let Some(machine) = self.machine_mut(slot) else { return Duration::ZERO };
         let waited = machine.ready_since.take().map_or(Duration::ZERO, |since| now.since(since));
         machine.waited_max = machine.waited_max.max(waited);
+        machine.ran_at = now;
         waited
     }
 
@@ -179,14 +188,19 @@ impl<F: Flash> Kernel<F> {
         self.restart(slot);
     }
 
-    fn next_event(&self) -> Option<Instant> {
+    fn next_event(&self, now: Instant) -> Option<Instant> {
         let machines = self.machines.iter().flatten().filter_map(|machine| machine.wakes_at());
         let deadlines = self.machines.iter().flatten().filter_map(Machine::first_deadline);
         let turn_fuel = self.config.slice_fuel;
         let throttled = self.machines.iter().flatten().filter_map(|machine| {
             machine.meters.unthrottled_at(turn_fuel).filter(|_| machine.state == State::Ready)
         });
-        machines.chain(deadlines).chain(throttled).chain(self.calls.next_event()).min()
+        let ready = self.machines.iter().enumerate().filter(|(_, machine)| {
+            machine.as_ref().is_some_and(|machine| machine.state == State::Ready)
+        });
+        let swapped = ready.filter_map(|(slot, _)| self.waits_for_ram(slot, now));
+        let later = deadlines.chain(throttled).chain(swapped);
+        machines.chain(later).chain(self.calls.next_event()).min()
     }
 
     /// Lets a machine run until its turn is over; gives the fuel that this took.
@@ -223,7 +237,9 @@ impl<F: Flash> Kernel<F> {
     fn run_task(&mut self, slot: usize, meter: &mut Meter, world: &mut World<'_>) -> bool {
         let mark = meter.mark();
         let begins = self.take_task(slot);
-        let prepared = self.take_instance(slot, world.now).and_then(|mut instance| {
+        let taken = self.take_instance(slot, world.now);
+        meter.charge(core::mem::take(&mut self.extra_cost));
+        let prepared = taken.and_then(|mut instance| {
             if begins {
                 meter.charge(cost::TASK);
                 self.prepare_task(slot, &mut instance)?;
@@ -259,10 +275,17 @@ impl<F: Flash> Kernel<F> {
         let kept = self.machine_mut(slot).and_then(|machine| machine.instance.take());
         let mut instance = match kept {
             Some(instance) => instance,
-            None => match self.resume(slot)? {
-                Some(instance) => Program::Image(instance),
-                None => self.new_program(slot, now)?,
-            },
+            None => {
+                self.make_room(slot, now)?;
+                let resumed = self.resume(slot)?;
+                if let Some(machine) = self.machine_mut(slot) {
+                    machine.resident_since = now;
+                }
+                match resumed {
+                    Some(instance) => Program::Image(instance),
+                    None => self.new_program(slot, now)?,
+                }
+            }
         };
         let woken = self.machine_mut(slot).and_then(|machine| machine.woken.take());
         if let Some(woken) = woken {
@@ -317,7 +340,7 @@ impl<F: Flash> Kernel<F> {
         })
     }
 
-    fn memory_in_use(&self) -> usize {
+    pub(crate) fn memory_in_use(&self) -> usize {
         let with_memory = self.machines.iter().flatten().filter(|one| one.instance.is_some());
         usize::try_from(with_memory.map(Machine::memory_promised).sum::<u64>())
             .unwrap_or(usize::MAX)

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use serde::Serialize;
 use serde::de::Deserialize;
 use tenure_hal::Flash;
-use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord};
+use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
@@ -251,7 +251,12 @@ impl<F: Flash> Node<F> {
             digest: record.package,
             tenant: record.tenant,
             exports: record.exports.clone(),
-            state: if info.is_throttled { "throttled" } else { info.state.as_str() }.to_string(),
+            state: match info.state {
+                State::Ready if info.is_throttled => "throttled",
+                state if info.is_swapped => in_flash(state),
+                state => state.as_str(),
+            }
+            .to_string(),
             queue_length: info.queue_length as u32,
             tasks_done: info.tasks_done,
             fuel_used: info.fuel_used,
@@ -270,6 +275,14 @@ impl<F: Flash> Node<F> {
 
     fn log_page(&self, query: &LogQuery) -> LogPage {
         self.log.page(query.machine.as_ref(), query.from, self.kernel.logs_dropped())
+    }
+}
+
+/// The word for a machine that stands in flash.
+fn in_flash(state: State) -> &'static str {
+    match state {
+        State::Ready => "coming",
+        _ => "swapped",
     }
 }
 

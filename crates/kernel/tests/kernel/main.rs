@@ -9,4 +9,5 @@ mod faults;
 mod hostile;
 mod keeping;
 mod suspending;
+mod swapping;
 mod world;

@@ -20,7 +20,7 @@ use tenure_wire::{
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
 const CODE: FlashGeometry =
-    FlashGeometry { sector_bytes: 4096, sector_count: 32, program_bytes: 4 };
+    FlashGeometry { sector_bytes: 4096, sector_count: 128, program_bytes: 4 };
 
 /// Imports and memory that test machines share; texts stand in the first kilobyte.
 const PRELUDE: &str = r#"
