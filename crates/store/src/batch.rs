@@ -111,6 +111,7 @@ impl<F: Flash> Store<F> {
             action: Action::Commit,
             origin: Origin::Alone,
             is_sealed: false,
+            is_odd: false,
             tree: 0,
             path_length: 0,
             value_length: COMMIT_VALUE_BYTES as u16,

@@ -164,12 +164,6 @@ impl<F: Flash> Store<F> {
         Ok(is_live.then_some(slot))
     }
 
-    /// Drops a live record whose value is damaged beyond use.
-    pub(crate) fn drop_damaged(&mut self, slot: Slot, entry: &Entry) {
-        self.discount(entry);
-        self.lose(slot);
-    }
-
     fn discount(&mut self, entry: &Entry) {
         let cost = self.cost(entry);
         self.catalogue.discount(entry.head.tree, cost);

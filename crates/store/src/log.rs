@@ -34,6 +34,8 @@ pub(crate) struct Log<F> {
     pub(crate) newest: u32,
     /// Where the next record goes, in bytes from the start of the newest sector.
     pub(crate) tail: u32,
+    /// Whether the next record is an odd one.
+    pub(crate) odd: bool,
     /// Set when it is unknown what the flash holds.
     pub(crate) failed: bool,
 }
@@ -87,6 +89,7 @@ impl<F: Flash> Log<F> {
             oldest: newest + 1,
             newest,
             tail: layout.geometry.sector_bytes,
+            odd: false,
             failed: false,
         }
     }
@@ -202,10 +205,16 @@ impl<F: Flash> Log<F> {
 
     /// The value of `entry`, or `None` if it is damaged.
     pub(crate) fn value(&mut self, entry: &Entry) -> Result<Option<Vec<u8>>, FlashError> {
+        let value = self.value_as_found(entry)?;
+        Ok((ValueCrc::of(&value) == entry.head.value_crc).then_some(value))
+    }
+
+    /// The value of `entry`, damaged or not.
+    pub(crate) fn value_as_found(&mut self, entry: &Entry) -> Result<Vec<u8>, FlashError> {
         let start = entry.location.0 + HEAD_BYTES as u32 + u32::from(entry.head.path_length);
         let mut value = vec![0; entry.value_length()];
         self.flash.read(start, &mut value)?;
-        Ok((ValueCrc::of(&value) == entry.head.value_crc).then_some(value))
+        Ok(value)
     }
 
     /// Begins to walk the sector with this sequence number, whether or not it is in the log.
@@ -278,12 +287,13 @@ impl<F: Flash> Log<F> {
         let mut record = vec![0xFF; self.layout.record_bytes(path.len(), value.len()) as usize];
         let location = Location(self.sector_start(self.newest) + self.tail);
         let seat = Seat { salt: self.salt, sequence: self.newest, offset: self.tail };
-        head.emit(path, seat, &mut record);
+        Head { is_odd: self.odd, ..head }.emit(path, seat, &mut record);
         let value_start = HEAD_BYTES + path.len();
         record[value_start..value_start + value.len()].copy_from_slice(value);
         match self.flash.program(location.0, &record) {
             Ok(()) => {
                 self.tail += record.len() as u32;
+                self.odd = !self.odd;
                 Ok(location)
             }
             Err(error) => self.settle_failed(location, &record, error),
@@ -302,6 +312,7 @@ impl<F: Flash> Log<F> {
         match self.flash.read(location.0, &mut found) {
             Ok(()) if found == record => {
                 self.tail += record.len() as u32;
+                self.odd = !self.odd;
                 Ok(location)
             }
             Ok(()) => {

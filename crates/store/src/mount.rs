@@ -115,6 +115,7 @@ impl<F: Flash> Store<F> {
     fn replay(&mut self) -> Result<MountReport, FlashError> {
         let mut report = MountReport::default();
         let mut pending = Vec::new();
+        let mut suspect: Option<Entry> = None;
         for sequence in self.log.oldest..=self.log.newest {
             let position = sequence % self.log.layout.geometry.sector_count;
             let header = self.log.header(position)?;
@@ -123,10 +124,26 @@ impl<F: Flash> Store<F> {
             }
             let mut walk = self.log.walk(sequence)?;
             while let Some(entry) = self.log.next(&mut walk)? {
-                if self.log.is_value_intact(&entry)? && is_sensible(&entry) {
+                // What followed a write that a power cut tore took its place in the alternation. If
+                // it didn't, the write was acknowledged: its key is lost, and not what it was before.
+                if let Some(rotten) = suspect.take()
+                    && rotten.head.is_odd != entry.head.is_odd
+                {
+                    self.replay_record(&rotten, &mut pending)?;
+                }
+                let intact = self.log.is_value_intact(&entry)? && is_sensible(&entry);
+                self.log.odd = entry.head.is_odd ^ intact;
+                if intact {
                     self.replay_record(&entry, &mut pending)?;
-                } else {
-                    report.damaged_records += 1;
+                    continue;
+                }
+                report.damaged_records += 1;
+                match (entry.head.action, entry.head.origin) {
+                    (Action::Set(_), _) if !is_sensible(&entry) => {}
+                    // A commit comes only after the whole batch was written.
+                    (Action::Set(_), Origin::Batched) => pending.push(entry.location),
+                    (Action::Set(_), _) => suspect = Some(entry),
+                    _ => {}
                 }
             }
             report.damaged_records += walk.damaged_runs;

@@ -110,10 +110,8 @@ impl<F: Flash> Store<F> {
         let Some(slot) = self.live_slot(entry)? else {
             return Ok(());
         };
-        let Some(value) = self.log.value(entry)? else {
-            self.drop_damaged(slot, entry);
-            return Ok(());
-        };
+        // A damaged value stays what it is, so that whoever asks for it learns that it is lost.
+        let value = self.log.value_as_found(entry)?;
         if self.log.head_room() < self.cost(entry).bytes {
             self.log.open_sector()?;
         }
@@ -128,6 +126,7 @@ const RECLAIMED: Head = Head {
     action: Action::Reclaimed,
     origin: Origin::Alone,
     is_sealed: false,
+    is_odd: false,
     tree: 0,
     path_length: 0,
     value_length: 0,

@@ -67,6 +67,7 @@ pub(crate) enum Origin {
 const BATCHED: u8 = 0x10;
 const COPIED: u8 = 0x20;
 const SEALED: u8 = 0x40;
+const ODD: u8 = 0x80;
 
 /// The fixed part of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +75,9 @@ pub(crate) struct Head {
     pub(crate) action: Action,
     pub(crate) origin: Origin,
     pub(crate) is_sealed: bool,
+    /// Alternates from record to record, as far as they were acknowledged: one that a power cut tore
+    /// is followed by one of the same kind, and one that rotted later is not. The log sets it.
+    pub(crate) is_odd: bool,
     pub(crate) tree: u16,
     pub(crate) path_length: u8,
     pub(crate) value_length: u16,
@@ -104,7 +108,8 @@ impl Head {
             Action::Commit => 4,
             Action::Reclaimed => 5,
         };
-        into[0] = action | origin | if self.is_sealed { SEALED } else { 0 };
+        let flag = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+        into[0] = action | origin | flag(self.is_sealed, SEALED) | flag(self.is_odd, ODD);
         into[1] = self.path_length;
         into[2..4].copy_from_slice(&self.tree.to_le_bytes());
         into[4..6].copy_from_slice(&self.value_length.to_le_bytes());
@@ -125,7 +130,7 @@ impl Head {
             5 => Action::Reclaimed,
             _ => return None,
         };
-        let origin = match bytes[0] & 0xF0 & !SEALED {
+        let origin = match bytes[0] & 0xF0 & !(SEALED | ODD) {
             0 => Origin::Alone,
             BATCHED => Origin::Batched,
             COPIED => Origin::Copied,
@@ -135,6 +140,7 @@ impl Head {
             action,
             origin,
             is_sealed: bytes[0] & SEALED != 0,
+            is_odd: bytes[0] & ODD != 0,
             path_length: bytes[1],
             tree: u16::from_le_bytes([bytes[2], bytes[3]]),
             value_length: u16::from_le_bytes([bytes[4], bytes[5]]),

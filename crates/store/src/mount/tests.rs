@@ -43,6 +43,7 @@ fn records_with_senseless_paths_are_passed_over() {
             action: Action::Set(ValueKind::Text),
             origin: Origin::Alone,
             is_sealed: false,
+            is_odd: false,
             tree: 1,
             path_length: path.len() as u8,
             value_length: 0,
