@@ -126,8 +126,6 @@ impl<'e> Run<'e> {
             stack_end: self.entry.stack.as_mut_ptr_range().end.cast(),
             table: self.entry.table.as_ptr(),
             table_count: self.entry.table.len() as u32,
-            #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
-            handlers: HANDLERS.as_ptr(),
             position: MaybeUninit::uninit(),
         }
     }
@@ -316,7 +314,7 @@ impl State {
         // SAFETY: verified opcodes are below `isa::COUNT`; the unit is the offset in 32-bit words.
         unsafe {
             #[cfg(target_pointer_width = "64")]
-            let handlers = (*self.context).handlers;
+            let handlers = HANDLERS.as_ptr();
             #[cfg(target_pointer_width = "32")]
             let handlers = self.handlers.cast::<Handler>();
             handlers.byte_add(self.opcode_unit() * (size_of::<Handler>() / 4)).read()

@@ -58,8 +58,6 @@ pub(crate) struct Context {
     pub(super) stack_end: *const u8,
     pub(super) table: *const u32,
     pub(super) table_count: u32,
-    #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
-    pub(super) handlers: *const super::handlers::Handler,
     /// Where execution left off.
     pub(super) position: MaybeUninit<Position>,
 }
@@ -345,7 +343,8 @@ impl State {
             let mut zeros = half(entry.add(ENTRY_ZEROS));
             while zeros > 0 {
                 slot = slot.add(1);
-                slot.write(0);
+                // Volatile, or the compiler makes a call of it, for which registers must be saved.
+                slot.write_volatile(0);
                 zeros -= 1;
             }
             self.frame = frame;
