@@ -95,7 +95,7 @@ fn nobody_but_a_tenant_with_a_machine_there_keeps_secrets_on_a_device() {
 }
 
 #[test]
-fn neither_flash_nor_log_nor_package_holds_a_secret_or_a_private_key() {
+fn no_flash_log_snapshot_or_package_holds_a_secret_or_a_private_key() {
     let (owner, tenant, mut device, owner_key) = leased();
     let at = ["--device", &device.address, "--owner", &owner_key];
     tell(&tenant, &[&["set", "wifi"], &at[..]].concat(), SECRET).unwrap();
@@ -103,11 +103,13 @@ fn neither_flash_nor_log_nor_package_holds_a_secret_or_a_private_key() {
     tell(&tenant, &[&["rotate", "wifi"], &at[..]].concat(), ROTATED).unwrap();
     let log = owner.ok(&["log", "--json", "--device", &device.address]);
     let tree = owner.ok(&["tree", "probe", "--json", "--device", &device.address]);
+    owner.ok(&["snapshot", "probe", "-o", "probe.snapshot", "--device", &device.address]);
+    let snapshot = std::fs::read(owner.path("probe.snapshot")).unwrap();
     device.wait_for_event("mounted");
     device.kill();
     let flash = std::fs::read(owner.path("attic/flash.bin")).unwrap();
     let package = std::fs::read(package("probe")).unwrap();
-    let places = [&flash, log.as_bytes(), tree.as_bytes(), &package];
+    let places = [&flash, log.as_bytes(), tree.as_bytes(), &package, &snapshot];
     let holds = |place: &[u8], bytes: &[u8]| place.windows(bytes.len()).any(|part| part == bytes);
     for needle in [SECRET, ROTATED, &SECRET[..12]] {
         assert!(places.iter().all(|place| !holds(place, needle.as_bytes())), "{needle}");
@@ -120,9 +122,12 @@ fn neither_flash_nor_log_nor_package_holds_a_secret_or_a_private_key() {
     assert!(places[1..].iter().all(|place| !holds(place, &seed)));
     let derived = Seed::from_bytes(&seed);
     let signing = derived.device_signing_key();
-    let status = owner.json(&["key", "--own"]);
-    assert!(status["owner_signing_key"].is_string());
     assert!(places.iter().all(|place| !holds(place, &*signing.to_bytes())));
+    let mut agreement = [0; 32];
+    tenure_crypto::hkdf_sha256(&[], &seed, &[b"tenure 1 device agreement"], &mut agreement);
+    let public = tenure_crypto::StaticSecret::from_bytes(&agreement).public_key();
+    assert_eq!(public, derived.device_secret().public_key(), "the label is the one in use");
+    assert!(places.iter().all(|place| !holds(place, &agreement)));
     for key in ["owner.key", "tenant.key"] {
         for user in [&owner, &tenant] {
             let Ok(hex) = std::fs::read_to_string(user.home().join(key)) else { continue };
