@@ -29,6 +29,7 @@ pub mod receipts;
 pub mod run;
 pub mod sdk;
 pub mod secret;
+pub mod sim;
 pub mod snapshot;
 pub mod stop;
 pub mod symbols;

@@ -8,7 +8,7 @@ use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
     build, call, completions, device, enrol, events, hub, inspect, install, list, project,
-    receipts, run, secret, snapshot, test,
+    receipts, run, secret, sim, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -47,6 +47,7 @@ enum Command {
     Test(test::Arguments),
     Receipts(receipts::Arguments),
     Bill(receipts::BillArguments),
+    Sim(sim::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -90,6 +91,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Bill(arguments) => receipts::bill(arguments, &output),
         Command::Test(arguments) => test::run(arguments, &output),
         Command::Secret(arguments) => secret::run(arguments, &output),
+        Command::Sim(arguments) => sim::run(arguments, &output),
         Command::Completions(arguments) => {
             completions::run(arguments, CommandLine::command());
             Ok(())

@@ -7,16 +7,21 @@
 //!   every round:  half of the mass is added to what went to a neighbour, chosen at random,
 //!                 and the neighbour is told all that ever went to it
 //!   told so:      that is what came from this neighbour, whatever came before
-//!   link down:    what came and went over it is forgotten
+//!   link down:    what came and went over it is forgotten, unless it is up again soon
 //! ```
+//!
+//! What is forgotten is all that ever went over a link, and much more than what went one way on
+//! balance. So links that fail for a moment must not be forgotten, or sums never come to rest.
 //!
 //! Because a message says all that ever went over its link, the next one makes good for one that was
 //! lost, and one that comes twice does no harm. A node that leaves takes only its own value along,
 //! once its neighbours notice.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
 use tenure_mesh::{
     Context, Expires, Handles, Hears, NodeId, Protocol, Question, Reception, Serves,
 };
@@ -29,6 +34,9 @@ pub use crate::push_sum::Config;
 
 #[cfg(test)]
 mod tests;
+
+/// A link is forgotten that has been down so long.
+const FORGET_AFTER: Duration = Duration::from_secs(15);
 
 /// All that ever went to the neighbour that hears this.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
@@ -54,6 +62,7 @@ struct Link {
     neighbour: NodeId,
     sent: Mass,
     received: Mass,
+    down_since: Option<Instant>,
 }
 
 tenure_mesh::protocol! {
@@ -93,9 +102,14 @@ impl Expires<Round> for LimoSense {
         let pause = context.random().around(self.config.interval);
         context.after(pause, &Round);
         self.extremes.round(self.config.value);
+        let now = context.now();
+        let is_gone = |since: Instant| now.since(since) >= FORGET_AFTER;
+        self.links.retain(|link| !link.down_since.is_some_and(is_gone));
         let half = self.mass() * 0.5;
-        let at = context.random().below(self.links.len() as u64) as usize;
-        if let Some(link) = self.links.get_mut(at) {
+        let up = self.links.iter().filter(|link| link.down_since.is_none()).count();
+        let at = context.random().below(up as u64) as usize;
+        let mut up = self.links.iter_mut().filter(|link| link.down_since.is_none());
+        if let Some(link) = up.nth(at) {
             // While something is out of step, there may be less than nothing to give.
             if half.count > 0.0 {
                 link.sent += half;
@@ -117,17 +131,23 @@ impl Handles<Flow> for LimoSense {
 
 impl Hears<LinkUp> for LimoSense {
     fn hear(&mut self, up: LinkUp, _: &[u8], _: &mut Context<'_, Self>) {
-        let is_known = self.links.iter().any(|link| link.neighbour == up.neighbour);
-        if !is_known && self.links.len() < self.config.neighbours_max {
-            let nothing = Mass::default();
-            self.links.push(Link { neighbour: up.neighbour, sent: nothing, received: nothing });
+        let known = self.links.iter_mut().find(|link| link.neighbour == up.neighbour);
+        if let Some(link) = known {
+            link.down_since = None;
+        } else if self.links.len() < self.config.neighbours_max {
+            let (neighbour, nothing) = (up.neighbour, Mass::default());
+            self.links.push(Link { neighbour, sent: nothing, received: nothing, down_since: None });
         }
     }
 }
 
 impl Hears<LinkDown> for LimoSense {
-    fn hear(&mut self, down: LinkDown, _: &[u8], _: &mut Context<'_, Self>) {
-        self.links.retain(|link| link.neighbour != down.neighbour);
+    fn hear(&mut self, down: LinkDown, _: &[u8], context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let known = self.links.iter_mut().find(|link| link.neighbour == down.neighbour);
+        if let Some(link) = known {
+            link.down_since.get_or_insert(now);
+        }
     }
 }
 

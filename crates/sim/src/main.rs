@@ -7,6 +7,7 @@ use std::time::Instant;
 
 use clap::Parser;
 use serde_json::json;
+use tenure_sim::mesh::hunt::{self, Finding};
 use tenure_sim::{Outcomes, Report, run};
 
 /// Prints a line. Whoever closes the pipe has read enough.
@@ -19,7 +20,9 @@ macro_rules! say {
 /// Run many nodes under one seeded clock, network and flash.
 ///
 /// Each seed is a world of its own: how many devices, what they run, what is lost and when the
-/// power fails. The first seed that breaks an invariant ends the hunt with exit status 1.
+/// power fails; and a mesh of its own, of bare protocols in a radio. The first seed that breaks an
+/// invariant ends the hunt with exit status 1; of a mesh, the least that still breaks it is printed
+/// as a scenario for `tenure sim`.
 ///
 /// Example: tenure-sim --seeds 1000
 #[derive(Parser)]
@@ -37,12 +40,24 @@ struct Arguments {
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
+    /// Run only real nodes, or only meshes.
+    #[arg(long, value_enum)]
+    only: Option<Kind>,
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
     /// Print one JSON object a seed, and one for the summary.
     #[arg(long)]
     json: bool,
+}
+
+/// What a seed stands for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Kind {
+    /// Real nodes and a hub.
+    Nodes,
+    /// A mesh of bare protocols.
+    Meshes,
 }
 
 fn main() -> ExitCode {
@@ -54,12 +69,20 @@ fn main() -> ExitCode {
     let started = Instant::now();
     let (mut runs, mut failures, mut total) = (0_u64, 0_u64, Outcomes::default());
     for seed in seeds {
-        let report = run(seed, arguments.trace);
         runs += 1;
-        add(&mut total, &report.outcomes);
-        let failed = report.failure.is_some();
+        let mut failed = false;
+        if arguments.only != Some(Kind::Meshes) {
+            let report = run(seed, arguments.trace);
+            add(&mut total, &report.outcomes);
+            failed |= report.failure.is_some();
+            show(&report, &arguments);
+        }
+        if arguments.only != Some(Kind::Nodes) {
+            let finding = hunt::try_seed(seed);
+            failed |= finding.failure.is_some();
+            show_mesh(finding, &arguments);
+        }
         failures += u64::from(failed);
-        show(&report, &arguments);
         if failed && !arguments.keep_going {
             break;
         }
@@ -101,6 +124,30 @@ fn show(report: &Report, arguments: &Arguments) {
         say!("repeat with: cargo xtask sim --seed {seed} --trace");
     } else if arguments.seed.is_some() {
         say!("seed {seed}: {events} events, trace {trace_hash:016x}");
+    }
+}
+
+fn show_mesh(finding: Finding, arguments: &Arguments) {
+    let (seed, is_failed) = (finding.scenario.seed, finding.failure.is_some());
+    let least = if is_failed { hunt::minimise(finding.clone()) } else { finding.clone() };
+    let scenario = least.scenario.to_toml();
+    if arguments.json {
+        let violation = finding.failure.map(|what| json!({ "what": what, "scenario": scenario }));
+        let line = json!({
+            "mesh": seed,
+            "events": finding.events,
+            "sent": finding.sent,
+            "violation": violation,
+        });
+        say!("{line}");
+    } else if let Some(what) = finding.failure {
+        say!("mesh {seed} breaks: {what}");
+        say!("the least that was found to do so: {}", least.failure.unwrap_or_default());
+        say!("# run by: tenure sim FILE");
+        say!("{scenario}");
+        say!("repeat the whole with: cargo xtask sim --only meshes --seed {seed}");
+    } else if arguments.seed.is_some() {
+        say!("mesh {seed}: {} events, {} sent", finding.events, finding.sent);
     }
 }
 

@@ -3,21 +3,25 @@
 //! [`run`] runs a [`Scenario`], which [`Scenario::parse`] reads from a file, and gives what came of it
 //! as an [`Outcome`].
 
+pub mod hunt;
 mod layout;
 mod measure;
 mod participant;
 mod playback;
+mod report;
 mod scenario;
 #[cfg(test)]
 mod tests;
+mod verdict;
 mod world;
 
 pub use measure::{Metrics, Second};
 pub use playback::Playback;
 pub use scenario::{
-    Aggregation, Expectation, Fault, HopRepair, LinkPlan, Movement, NODES_MAX, Protocols, Router,
-    SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
+    Aggregation, Broadcasting, Expectation, Fault, HopRepair, LinkPlan, Movement, NODES_MAX,
+    Protocols, Router, SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
 };
+pub use verdict::Verdict;
 pub use world::{Options, Outcome};
 
 use world::World;

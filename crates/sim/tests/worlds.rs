@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tenure_sim::mesh::{Expectation, hunt};
 use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, run_scenario};
 
 /// The scenario of a seed, with less trouble and a shorter rest than a hunt has.
@@ -66,4 +67,28 @@ fn a_world_whose_trouble_never_ends_is_found() {
     let (violation, tail) = report.failure.expect("no datagram arrives");
     assert_eq!(violation.invariant, Invariant::TroubleEnds);
     assert!(!tail.is_empty());
+}
+
+#[test]
+fn a_handful_of_meshes_keep_every_invariant() {
+    for seed in 1..=4 {
+        let mut scenario = hunt::draw(seed);
+        scenario.seconds = scenario.seconds.min(150.0);
+        scenario.expectations.clear();
+        let finding = hunt::try_scenario(scenario);
+        assert_eq!(finding.failure, None, "mesh {seed}");
+    }
+}
+
+#[test]
+fn a_failing_mesh_is_made_smaller_and_written_down() {
+    let mut scenario = hunt::draw(3);
+    scenario.seconds = 40.0;
+    scenario.expectations = vec![Expectation::ConvergedWithinS(0.0)];
+    let finding = hunt::minimise(hunt::try_scenario(scenario.clone()));
+    assert!(finding.failure.is_some_and(|failure| failure.starts_with("every way")));
+    assert!(finding.scenario.seconds < scenario.seconds);
+    assert!(finding.scenario.faults.is_empty());
+    let written = finding.scenario.to_toml();
+    assert_eq!(tenure_sim::mesh::Scenario::parse(&written), Ok(finding.scenario), "{written}");
 }

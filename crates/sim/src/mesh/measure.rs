@@ -2,13 +2,25 @@
 
 use std::collections::BTreeMap;
 
+use serde::Serialize;
+
 use tenure_mesh::frame::{Header, split_record};
 use tenure_mesh::{Declared, ProtocolNumber};
 use tenure_protocols::aodv::Aodv;
 use tenure_protocols::babel::Babel;
 use tenure_protocols::batman::Batman;
+use tenure_protocols::broadcast::Broadcast;
+use tenure_protocols::counter_broadcast::Counter;
 use tenure_protocols::discovery::Discovery;
+use tenure_protocols::distance_broadcast::Distance;
+use tenure_protocols::flooding::Everything;
+use tenure_protocols::flow_updating::FlowUpdating;
 use tenure_protocols::forwarding::Forwarding;
+use tenure_protocols::gap::Gap;
+use tenure_protocols::gossip::Gossip;
+use tenure_protocols::limosense::LimoSense;
+use tenure_protocols::push_sum::PushSum;
+use tenure_protocols::reliable_broadcast::ReliableBroadcast;
 
 /// What a link adds to each frame: destination, source and EtherType of Ethernet.
 pub(super) const LINK_HEADER_BYTES: usize = 14;
@@ -22,8 +34,10 @@ pub(super) struct Bytes {
     pub payload: u64,
     /// All others.
     pub control: u64,
-    /// By protocol and kind of message, without the frames' headers.
-    messages: BTreeMap<(u8, u8), u64>,
+    /// Number and bytes by protocol and kind of message, without the frames' headers.
+    messages: BTreeMap<(u8, u8), (u64, u64)>,
+    /// Messages of the protocols that broadcast.
+    pub broadcasts: u64,
 }
 
 impl Bytes {
@@ -39,7 +53,9 @@ impl Bytes {
         while let Ok((record, more)) = split_record(rest) {
             let bytes = (rest.len() - more.len()) as u64;
             let kind = record.message.first().copied().unwrap_or_default();
-            *self.messages.entry((record.protocol.0, kind)).or_default() += bytes;
+            let (count, sum) = self.messages.entry((record.protocol.0, kind)).or_default();
+            (*count, *sum) = (*count + 1, *sum + bytes);
+            self.broadcasts += u64::from(is_broadcast(record.protocol));
             let is_packet = record.protocol == FORWARDING && kind == PACKET_KIND;
             carries |= is_packet;
             control += if is_packet { 0 } else { bytes };
@@ -58,6 +74,15 @@ impl Bytes {
             Aodv::DESCRIPTION,
             Discovery::DESCRIPTION,
             Forwarding::DESCRIPTION,
+            Gap::DESCRIPTION,
+            PushSum::DESCRIPTION,
+            LimoSense::DESCRIPTION,
+            FlowUpdating::DESCRIPTION,
+            Broadcast::<Everything>::DESCRIPTION,
+            Broadcast::<Counter>::DESCRIPTION,
+            Broadcast::<Distance>::DESCRIPTION,
+            Gossip::DESCRIPTION,
+            ReliableBroadcast::DESCRIPTION,
         ];
         let name = |(protocol, kind): (u8, u8)| {
             let known = descriptions.iter().find(|it| it.number.0 == protocol);
@@ -68,14 +93,25 @@ impl Bytes {
                 _ => format!("{protocol} {kind}"),
             }
         };
-        self.messages.iter().map(|(key, bytes)| (name(*key), *bytes)).collect()
+        self.messages.iter().map(|(key, (_, bytes))| (name(*key), *bytes)).collect()
     }
+}
+
+fn is_broadcast(protocol: ProtocolNumber) -> bool {
+    let broadcasts = [
+        Broadcast::<Everything>::DESCRIPTION,
+        Broadcast::<Counter>::DESCRIPTION,
+        Broadcast::<Distance>::DESCRIPTION,
+        Gossip::DESCRIPTION,
+        ReliableBroadcast::DESCRIPTION,
+    ];
+    broadcasts.iter().any(|description| description.number == protocol)
 }
 
 const FORWARDING: ProtocolNumber = Forwarding::DESCRIPTION.number;
 
 /// A run in numbers.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Metrics {
     /// Simulated seconds.
     pub seconds: f64,
@@ -111,8 +147,16 @@ pub struct Metrics {
     pub loops: u64,
     /// For each fault, when the first datagram that was sent after it arrived, in seconds after it.
     pub recovered_s: Vec<Option<f64>>,
-    /// The furthest that a node's sum is off at the end.
+    /// The furthest that the average which a node knows is off at the end; infinite if one knows none.
     pub aggregate_error: Option<f64>,
+    /// The same of the number of nodes.
+    pub aggregate_count_error: Option<f64>,
+    /// Broadcasts that were sent.
+    pub broadcasts: u64,
+    /// Of those, how many reached everybody who was on.
+    pub broadcasts_complete: u64,
+    /// Messages of the broadcasting protocol, for each broadcast.
+    pub transmissions_per_broadcast: f64,
 }
 
 impl Metrics {
@@ -123,7 +167,7 @@ impl Metrics {
 }
 
 /// A second of a run.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Second {
     /// Datagrams sent in it.
     pub sent: u64,
@@ -143,7 +187,8 @@ pub struct Second {
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
     sent_us: Vec<u64>,
-    arrived: Vec<bool>,
+    /// In which of its lives the receiver got it.
+    arrived: Vec<Option<u32>>,
     latencies_us: Vec<u64>,
     pub(super) duplicates: u64,
     pub(super) delivered: u64,
@@ -153,15 +198,16 @@ impl Datagrams {
     /// Counts one that is sent, and gives it its number.
     pub(super) fn send(&mut self, now_us: u64) -> u64 {
         self.sent_us.push(now_us);
-        self.arrived.push(false);
+        self.arrived.push(None);
         self.sent_us.len() as u64 - 1
     }
 
-    /// Counts one that arrived; gives when it was sent if it came for the first time.
-    pub(super) fn arrive(&mut self, now_us: u64, number: u64) -> Option<u64> {
+    /// Counts one that arrived in the receiver's life `life`; gives when it was sent if it came for
+    /// the first time. Who restarted can't know what it got before.
+    pub(super) fn arrive(&mut self, now_us: u64, number: u64, life: u32) -> Option<u64> {
         let arrived = self.arrived.get_mut(number as usize)?;
-        if std::mem::replace(arrived, true) {
-            self.duplicates += 1;
+        if let Some(before) = arrived.replace(life) {
+            self.duplicates += u64::from(before == life);
             return None;
         }
         let sent_us = self.sent_us[number as usize];

@@ -7,11 +7,24 @@ use tenure_mesh::{
 use tenure_protocols::aodv::{self, Aodv};
 use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::batman::{self, Batman};
+use tenure_protocols::broadcast::{Broadcast, Limits};
+use tenure_protocols::counter_broadcast::Counter;
 use tenure_protocols::discovery::{self, Discovery};
+use tenure_protocols::distance_broadcast::Distance;
+use tenure_protocols::flooding::Everything;
+use tenure_protocols::flow_updating::FlowUpdating;
 use tenure_protocols::forwarding::{self, Forwarding, Repair};
-use tenure_protocols::interface::{DatagramArrived, Port, RouteChanged, SendDatagram};
+use tenure_protocols::gap::{self, Gap};
+use tenure_protocols::gossip::{self, Gossip};
+use tenure_protocols::interface::{
+    DatagramArrived, Port, Publish, PublishReliably, Published, PublishedReliably, RouteChanged,
+    SendDatagram, Summary,
+};
+use tenure_protocols::limosense::LimoSense;
+use tenure_protocols::push_sum::{self, PushSum};
+use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
-use super::scenario::{HopRepair, Router, Scenario};
+use super::scenario::{Aggregation, Broadcasting, HopRepair, Router, Scenario};
 
 /// A node that is switched on.
 pub(super) struct Participant {
@@ -52,7 +65,12 @@ impl Participant {
             Router::Babel => {
                 let destinations_max =
                     scenario.topology.nodes().max(babel::Config::default().destinations_max);
-                let config = babel::Config { destinations_max, ..babel::Config::default() };
+                let is_destination = scenario
+                    .protocols
+                    .destinations
+                    .is_none_or(|destinations| number < destinations);
+                let config =
+                    babel::Config { destinations_max, is_destination, ..babel::Config::default() };
                 stack.start(now, Babel::new(node, boot, config));
             }
             Router::Batman => {
@@ -66,6 +84,11 @@ impl Participant {
                 stack.start(now, Aodv::new(boot, aodv::Config::default()));
             }
         }
+        if scenario.protocols.router == Router::Batman {
+            stack.start(now, Discovery::new(discovery::Config::default()));
+        }
+        start_aggregation(&mut stack, number, scenario);
+        start_broadcast(&mut stack, scenario);
         let repair = match scenario.hop_repair() {
             HopRepair::Acknowledged => Repair::Acknowledged,
             HopRepair::Link => Repair::ByLink,
@@ -111,6 +134,25 @@ impl Participant {
         self.stack.request(&SendDatagram { to: id_of(to), port: Port::APPLICATION }, payload);
     }
 
+    /// Sends something to everybody.
+    pub(super) fn publish(&mut self, payload: &[u8]) {
+        let port = Port::APPLICATION;
+        if self.stack.protocol::<ReliableBroadcast>().is_some() {
+            self.stack.request(&PublishReliably { port }, payload);
+        } else {
+            self.stack.request(&Publish { port }, payload);
+        }
+    }
+
+    /// What all nodes' values come to, as far as it is known here.
+    pub(super) fn summary(&self) -> Option<Summary> {
+        let stack = &self.stack;
+        None.or_else(|| stack.protocol::<Gap>()?.summary())
+            .or_else(|| stack.protocol::<PushSum>()?.summary())
+            .or_else(|| stack.protocol::<LimoSense>()?.summary())
+            .or_else(|| stack.protocol::<FlowUpdating>()?.summary())
+    }
+
     /// The next hop on the way to `to`, as the router knows it now.
     pub(super) fn next_hop(&self, to: u32) -> Option<u32> {
         let to = id_of(to);
@@ -124,4 +166,46 @@ impl Participant {
         };
         next.map(number_of)
     }
+}
+
+fn start_aggregation(stack: &mut Stack<Framer<Unsealed>>, number: u32, scenario: &Scenario) {
+    let (now, value) = (Instant::BOOT, value_of(number));
+    let config = push_sum::Config { value, has_unit: number == 0, ..push_sum::Config::default() };
+    match scenario.protocols.aggregation {
+        None => {}
+        Some(Aggregation::Gap) => {
+            stack.start(now, Gap::new(gap::Config { value, ..gap::Config::default() }));
+        }
+        Some(Aggregation::PushSum) => stack.start(now, PushSum::new(config)),
+        Some(Aggregation::FlowUpdating) => stack.start(now, FlowUpdating::new(config)),
+        Some(Aggregation::LimoSense) => stack.start(now, LimoSense::new(config)),
+    }
+}
+
+fn start_broadcast(stack: &mut Stack<Framer<Unsealed>>, scenario: &Scenario) {
+    let (now, limits) = (Instant::BOOT, Limits::default());
+    match scenario.protocols.broadcast {
+        None => return,
+        Some(Broadcasting::Flooding) => {
+            stack.start(now, Broadcast::new(Everything::default(), limits));
+        }
+        Some(Broadcasting::Distance) => {
+            stack.start(now, Broadcast::new(Distance::default(), limits));
+        }
+        Some(Broadcasting::Gossip) => stack.start(now, Gossip::new(gossip::Config::default())),
+        Some(Broadcasting::Counter | Broadcasting::Reliable) => {
+            stack.start(now, Broadcast::new(Counter::default(), limits));
+        }
+    }
+    if scenario.protocols.broadcast == Some(Broadcasting::Reliable) {
+        stack.start(now, ReliableBroadcast::new(reliable_broadcast::Config::default()));
+        stack.subscribe::<PublishedReliably>();
+    } else {
+        stack.subscribe::<Published>();
+    }
+}
+
+/// What a node brings to the sum.
+pub(super) fn value_of(number: u32) -> f64 {
+    f64::from(number) + 1.0
 }

@@ -1,5 +1,7 @@
 //! What happened where, to play a run back on a map.
 
+use serde::Serialize;
+
 use super::scenario::What;
 use crate::radio::Spot;
 
@@ -7,8 +9,9 @@ use crate::radio::Spot;
 const DELIVERIES_MAX: usize = 20_000;
 
 /// What happened where.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Playback {
+    #[serde(skip)]
     records: bool,
     /// How far a frame reaches, in metres.
     pub range_m: f32,
@@ -35,7 +38,7 @@ impl Playback {
         self.records
     }
 
-    pub(super) fn spots(&mut self, _now_us: u64, spots: Vec<Spot>) {
+    pub(super) fn spots(&mut self, spots: Vec<Spot>) {
         self.places.push(spots.into_iter().map(|spot| [spot.x, spot.y]).collect());
     }
 

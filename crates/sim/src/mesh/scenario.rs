@@ -4,7 +4,7 @@
 //! Nodes are counted from 0. Everything that a file leaves out has a default, and a field that
 //! nothing knows is an error.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 use crate::radio::RadioPlan;
 
@@ -14,7 +14,7 @@ pub const NODES_MAX: usize = 20_000;
 pub const SECONDS_MAX: f64 = 1_000_000.0;
 
 /// A run to be.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
     /// What it is called.
@@ -59,7 +59,7 @@ pub struct Scenario {
 }
 
 /// Who is where.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Topology {
     /// One beside the other.
@@ -99,7 +99,7 @@ pub enum Topology {
 }
 
 /// Movement by the random waypoint model: to a random place at a random speed, a rest, and on.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Movement {
     /// Slowest and fastest, in metres a second.
@@ -113,26 +113,37 @@ pub struct Movement {
 }
 
 /// What a node runs.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Protocols {
     /// Who finds the way.
     pub router: Router,
+    /// To how many nodes ways are looked for, the first so many; by default to all. Gateways, as it
+    /// were.
+    pub destinations: Option<u32>,
     /// How each hop repairs what its link lost; by default the radio does if it repeats, and the
     /// next hop's acknowledgements do otherwise.
     pub hop_repair: Option<HopRepair>,
-    /// What is summed up over all nodes, if anything.
+    /// What is summed up over all nodes, if anything: node `n` has the value `n + 1`.
     pub aggregation: Option<Aggregation>,
+    /// How what is for everybody gets to everybody.
+    pub broadcast: Option<Broadcasting>,
 }
 
 impl Default for Protocols {
     fn default() -> Self {
-        Self { router: Router::Babel, hop_repair: None, aggregation: None }
+        Self {
+            router: Router::Babel,
+            destinations: None,
+            hop_repair: None,
+            aggregation: None,
+            broadcast: None,
+        }
     }
 }
 
 /// A routing protocol.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Router {
     /// Distance vectors without loops (RFC 8966).
@@ -144,7 +155,7 @@ pub enum Router {
 }
 
 /// How a hop repairs what its link lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum HopRepair {
     /// The next hop acknowledges.
@@ -156,7 +167,7 @@ pub enum HopRepair {
 }
 
 /// A sum over all nodes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aggregation {
     /// A tree that mends itself.
@@ -169,8 +180,24 @@ pub enum Aggregation {
     LimoSense,
 }
 
+/// A way to reach everybody.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Broadcasting {
+    /// Everybody passes everything on.
+    Flooding,
+    /// Who has heard it often enough doesn't.
+    Counter,
+    /// Who has heard it from near doesn't.
+    Distance,
+    /// Everybody gives it to a few.
+    Gossip,
+    /// By counter, and what was lost is repaired.
+    Reliable,
+}
+
 /// A link whose loss doesn't come from the distance.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct LinkPlan {
     /// One end.
@@ -188,7 +215,7 @@ pub struct LinkPlan {
 }
 
 /// Datagrams between nodes.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
     /// Who sends; by default each in turn, at random.
@@ -197,6 +224,9 @@ pub struct Traffic {
     /// Who receives; by default anybody, at random.
     #[serde(default)]
     pub to: Option<u32>,
+    /// For everybody instead: it takes `protocols.broadcast`.
+    #[serde(default)]
+    pub broadcast: bool,
     /// How often, in milliseconds.
     pub every_ms: u64,
     /// How long.
@@ -211,7 +241,7 @@ pub struct Traffic {
 }
 
 /// Something that fails, or is whole again.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Fault {
     /// When, in seconds.
@@ -222,7 +252,7 @@ pub struct Fault {
 }
 
 /// What happens to nodes and links.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
     /// These nodes lose their power.
@@ -242,19 +272,25 @@ pub enum What {
 }
 
 /// Something that must come of it; what is not met fails the run.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Expectation {
     /// Every node has a way to every other one, at the latest after this many seconds.
     ConvergedWithinS(f64),
     /// At least this share of what was sent arrived.
     DeliveryAtLeast(f64),
+    /// At least this share of what was sent in the last 30 seconds arrived.
+    DeliveryInTheEndAtLeast(f64),
     /// Nodes put at most so many bytes a second on the air that carry no payload, on average.
     ControlBytesPerSecondAtMost(f64),
     /// After each fault, datagrams arrive again within so many seconds.
     RecoveredWithinS(f64),
-    /// Sums are right at the end, within this.
+    /// The average that each node knows at the end is right within this.
     AggregateWithin(f64),
+    /// At least this share of broadcasts reached everybody.
+    BroadcastsCompleteAtLeast(f64),
+    /// A broadcast took at most so many transmissions.
+    TransmissionsPerBroadcastAtMost(f64),
     /// Datagrams are over at most so many hops.
     HopsAtMost(u32),
 }
@@ -286,6 +322,8 @@ pub enum ScenarioError {
     Share(f32),
     /// A number that must be positive, by its name.
     NotPositive(&'static str),
+    /// Something is to be broadcast, and no protocol is there that does.
+    NoBroadcast,
     /// No draw of the topology was connected: too few nodes for its size.
     Parted,
 }
@@ -299,6 +337,9 @@ impl std::fmt::Display for ScenarioError {
             Self::NoSuchNode(node) => write!(f, "there is no node {node}; they count from 0"),
             Self::Share(share) => write!(f, "{share} is no share; it must be between 0 and 1"),
             Self::NotPositive(name) => write!(f, "{name} must be more than 0"),
+            Self::NoBroadcast => {
+                f.write_str("to broadcast, name a protocol: `protocols.broadcast`")
+            }
             Self::Parted => f.write_str(
                 "the nodes are too few for the square: not once did each reach each; \
                  make `side_m` smaller, or set `may_be_parted`",
@@ -319,6 +360,12 @@ impl Scenario {
             toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
         scenario.check()?;
         Ok(scenario)
+    }
+
+    /// The scenario as a file says it.
+    pub fn to_toml(&self) -> String {
+        // Numbers, words and lists have a form in TOML.
+        toml::to_string(self).unwrap_or_default()
     }
 
     /// Checks what the types can't say.
@@ -342,6 +389,9 @@ impl Scenario {
         }
         if self.traffic.iter().any(|traffic| traffic.every_ms == 0) {
             return Err(ScenarioError::NotPositive("every_ms"));
+        }
+        if self.protocols.broadcast.is_none() && self.traffic.iter().any(|it| it.broadcast) {
+            return Err(ScenarioError::NoBroadcast);
         }
         let shares = self.links.iter().map(|link| link.loss);
         let mut shares = shares.chain([self.radio.loss.near, self.radio.loss.far]);
@@ -381,6 +431,13 @@ impl Scenario {
             }
         }
         named
+    }
+}
+
+impl Router {
+    /// Whether it promises that next hops never form a loop.
+    pub fn is_loop_free(self) -> bool {
+        self == Self::Babel
     }
 }
 

@@ -107,3 +107,43 @@ fn what_is_wrong_with_a_scenario_is_said() {
     let sparse = Scenario::parse(&format!("name = 'x'\nseconds = 1\n{sparse}")).expect("it parses");
     assert_eq!(run(&sparse, WATCHED, |_| {}), Err(ScenarioError::Parted));
 }
+
+#[test]
+fn the_scenarios_that_are_handed_out_and_the_one_in_the_docs_can_be_read() {
+    let docs = include_str!("../../../../docs/simulator.md");
+    let example = docs.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
+    scenario(example.expect("an example"));
+    for text in [
+        include_str!("../../../../scenarios/aggregation.toml"),
+        include_str!("../../../../scenarios/broadcast.toml"),
+        include_str!("../../../../scenarios/grid.toml"),
+        include_str!("../../../../scenarios/lossy-aggregation.toml"),
+        include_str!("../../../../scenarios/lossy-line.toml"),
+        include_str!("../../../../scenarios/village.toml"),
+    ] {
+        scenario(text);
+    }
+}
+
+#[test]
+fn a_page_holds_the_run_and_nothing_ends_its_script_early() {
+    let mut scenario = scenario(include_str!("../../../../scenarios/line.toml"));
+    scenario.name = "</script><b>".to_string();
+    let outcome = check(&scenario);
+    let page = outcome.to_html(&scenario);
+    assert_eq!(page.matches("</script>").count(), 1);
+    assert!(page.contains("\\u003c/script>\\u003cb>") && !page.contains("\"the run\""));
+    assert_eq!(outcome.to_csv().lines().count(), outcome.seconds.len() + 1);
+    assert!(outcome.verdicts(&scenario).iter().all(|verdict| verdict.is_met));
+}
+
+#[test]
+fn every_node_knows_the_average_and_hears_a_broadcast() {
+    let averages = scenario(include_str!("../../../../scenarios/aggregation.toml"));
+    assert_eq!(check(&averages).metrics.aggregate_error, Some(0.0));
+    let mut broadcasts = scenario(include_str!("../../../../scenarios/broadcast.toml"));
+    broadcasts.seconds = 60.0;
+    broadcasts.traffic[0].until_s = Some(40.0);
+    let metrics = check(&broadcasts).metrics;
+    assert!(metrics.broadcasts_complete * 100 >= metrics.broadcasts * 99, "{metrics:?}");
+}

@@ -1,11 +1,13 @@
 //! A mesh under way: its nodes on one medium, under one clock, event by event.
 
+use std::collections::{BTreeMap, BTreeSet};
+
 use tenure_hal::Instant;
-use tenure_protocols::interface::{DatagramArrived, RouteChanged};
+use tenure_protocols::interface::{DatagramArrived, Published, PublishedReliably, RouteChanged};
 
 use super::layout::{self, Walk};
 use super::measure::{Bytes, Datagrams, Metrics, Second};
-use super::participant::{Participant, id_of, number_of};
+use super::participant::{Participant, id_of, number_of, value_of};
 use super::playback::Playback;
 use super::scenario::{Scenario, ScenarioError, What, micros};
 use crate::agenda::Agenda;
@@ -62,6 +64,15 @@ struct Seat {
     walk: Option<Walk>,
 }
 
+/// Something that was sent to everybody.
+#[derive(Debug)]
+struct Broadcasted {
+    /// Whom it has yet to reach, of those who were on.
+    missing: BTreeSet<u32>,
+    /// Whom it reached, in which life.
+    reached: BTreeMap<u32, u32>,
+}
+
 /// What is wanted of a run beside its numbers.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
@@ -84,6 +95,7 @@ pub(super) struct World {
     random: Random,
     heard: Vec<u32>,
     datagrams: Datagrams,
+    broadcasts: Vec<Broadcasted>,
     faults_us: Vec<(u64, Option<u64>)>,
     seconds: Vec<Second>,
     traffic: Bytes,
@@ -147,6 +159,7 @@ impl World {
             random: random.branch(),
             heard: Vec::new(),
             datagrams: Datagrams::default(),
+            broadcasts: Vec::new(),
             faults_us: Vec::new(),
             seconds: Vec::new(),
             traffic: Bytes::default(),
@@ -199,6 +212,7 @@ impl World {
         let nodes = self.seats.len() as f64;
         let seconds = self.end_us as f64 / 1e6;
         let hops_max = self.hops_max();
+        let aggregate = self.aggregate_errors();
         let air = self.medium.counts();
         let datagrams = &self.datagrams;
         let metrics = &mut self.metrics;
@@ -207,6 +221,13 @@ impl World {
         metrics.delivered = datagrams.delivered;
         metrics.duplicates = datagrams.duplicates;
         metrics.hops_max = hops_max;
+        metrics.aggregate_error = aggregate.map(|(average, _)| average);
+        metrics.aggregate_count_error = aggregate.map(|(_, count)| count);
+        metrics.broadcasts = self.broadcasts.len() as u64;
+        let complete = self.broadcasts.iter().filter(|it| it.missing.is_empty());
+        metrics.broadcasts_complete = complete.count() as u64;
+        metrics.transmissions_per_broadcast =
+            self.traffic.broadcasts as f64 / self.broadcasts.len().max(1) as f64;
         metrics.latency_median_ms = datagrams.latency_ms(0.5);
         metrics.latency_99_ms = datagrams.latency_ms(0.99);
         metrics.control_bytes_per_node_second = self.traffic.control as f64 / nodes / seconds;
@@ -319,6 +340,10 @@ impl World {
             let Some(event) = participant.event() else { return };
             if let Some((arrived, payload)) = event.notification::<DatagramArrived>() {
                 self.arrive(number, arrived, payload);
+            } else if let Some((_, payload)) = event.notification::<Published>() {
+                self.take_broadcast(number, payload);
+            } else if let Some((_, payload)) = event.notification::<PublishedReliably>() {
+                self.take_broadcast(number, payload);
             } else if let Some((changed, _)) = event.notification::<RouteChanged>() {
                 self.check_loop(number, number_of(changed.destination));
             }
@@ -328,7 +353,9 @@ impl World {
     fn arrive(&mut self, at: u32, arrived: DatagramArrived, payload: &[u8]) {
         let Some(number) = payload.first_chunk::<NUMBER_BYTES>() else { return };
         let number = u64::from_le_bytes(*number);
-        let Some(sent_us) = self.datagrams.arrive(self.now_us, number) else {
+        let Some(sent_us) =
+            self.datagrams.arrive(self.now_us, number, self.seats[at as usize].boots)
+        else {
             return;
         };
         if let Some(second) = self.seconds.get_mut((sent_us / 1_000_000) as usize) {
@@ -340,6 +367,18 @@ impl World {
             }
         }
         self.playback.delivered(sent_us, self.now_us, number_of(arrived.from), at);
+    }
+
+    fn take_broadcast(&mut self, at: u32, payload: &[u8]) {
+        let Some(number) = payload.first_chunk::<NUMBER_BYTES>() else { return };
+        let number = u64::from_le_bytes(*number) as usize;
+        let life = self.seats[at as usize].boots;
+        if let Some(broadcast) = self.broadcasts.get_mut(number) {
+            broadcast.missing.remove(&at);
+            // Who restarted can't know what it got before.
+            let is_again = broadcast.reached.insert(at, life) == Some(life);
+            self.datagrams.duplicates += u64::from(is_again);
+        }
     }
 
     /// Follows next hops from `from` to `to`, and notes if they come back.
@@ -464,6 +503,9 @@ impl World {
         let from = traffic.from.unwrap_or_else(|| anybody(&mut self.random));
         let to = traffic.to.unwrap_or_else(|| anybody(&mut self.random));
         let is_on = |number: u32| self.seats[number as usize].participant.is_some();
+        if traffic.broadcast && is_on(from) {
+            return self.send_broadcast(from, traffic.bytes);
+        }
         if from == to || !is_on(from) || !is_on(to) {
             return;
         }
@@ -477,6 +519,39 @@ impl World {
             participant.carry(to, &payload);
             self.turn(from);
         }
+    }
+
+    fn send_broadcast(&mut self, from: u32, bytes: usize) {
+        let number = self.broadcasts.len() as u64;
+        let mut payload = number.to_le_bytes().to_vec();
+        payload.resize(bytes.max(NUMBER_BYTES), 0);
+        let on = self.seats.iter().zip(0..).filter(|(seat, _)| seat.participant.is_some());
+        let missing = on.map(|(_, number)| number).filter(|it| *it != from).collect();
+        self.broadcasts.push(Broadcasted { missing, reached: BTreeMap::new() });
+        if let Some(participant) = &mut self.seats[from as usize].participant {
+            participant.publish(&payload);
+            self.turn(from);
+        }
+    }
+
+    /// The furthest that a node is off with average and number of nodes.
+    fn aggregate_errors(&self) -> Option<(f64, f64)> {
+        self.scenario.protocols.aggregation?;
+        let on = self.seats.iter().zip(0..);
+        let on: Vec<_> =
+            on.filter_map(|(seat, number)| Some((seat.participant.as_ref()?, number))).collect();
+        let count = on.len() as f64;
+        let sum: f64 = on.iter().map(|(_, number)| value_of(*number)).sum();
+        let off = |(participant, _): &(&Participant, u32)| match participant.summary() {
+            Some(summary) => {
+                ((summary.average() - sum / count).abs(), (summary.count - count).abs())
+            }
+            None => (f64::INFINITY, f64::INFINITY),
+        };
+        let furthest = |(average, number): (f64, f64), (one, other): (f64, f64)| {
+            (average.max(one), number.max(other))
+        };
+        Some(on.iter().map(off).fold((0.0, 0.0), furthest))
     }
 
     fn step(&mut self) {
@@ -508,8 +583,9 @@ impl World {
         let count = self.seats.len() as u32;
         let is_on = |number: u32| self.seats[number as usize].participant.is_some();
         let (mut pairs, mut reached) = (0_u64, 0_u64);
-        let every = count.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
-        for to in (0..count).step_by(every as usize).filter(|to| is_on(*to)) {
+        let destinations = self.destinations();
+        let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
+        for to in (0..destinations).step_by(every as usize).filter(|to| is_on(*to)) {
             // Whether each node reaches `to`: unknown, or known from a way that passed it.
             let mut known: Vec<Option<bool>> = vec![None; count as usize];
             known[to as usize] = Some(true);
@@ -535,6 +611,12 @@ impl World {
         if pairs == 0 { 0.0 } else { reached as f64 / pairs as f64 }
     }
 
+    /// How many nodes others have ways to.
+    fn destinations(&self) -> u32 {
+        let count = self.seats.len() as u32;
+        self.scenario.protocols.destinations.map_or(count, |destinations| destinations.min(count))
+    }
+
     fn hears(&self, from: u32, to: u32) -> bool {
         self.medium.reaches(from, to)
     }
@@ -542,9 +624,10 @@ impl World {
     /// The longest way between two nodes by next hops, of those that arrive.
     fn hops_max(&self) -> u32 {
         let count = self.seats.len() as u32;
-        let every = count.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
+        let destinations = self.destinations();
+        let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
         let mut longest = 0;
-        for to in (0..count).step_by(every as usize) {
+        for to in (0..destinations).step_by(every as usize) {
             // How many hops it is from each node, as far as that is known.
             let mut known: Vec<Option<u32>> = vec![None; count as usize];
             known[to as usize] = Some(0);
@@ -583,7 +666,7 @@ impl World {
         }
         if self.playback.records() {
             let spots = (0..self.seats.len() as u32).map(|number| self.medium.spot(number));
-            self.playback.spots(self.now_us, spots.collect());
+            self.playback.spots(spots.collect());
         }
     }
 }

@@ -1,9 +1,9 @@
 //! What a radio is like.
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// What all stations of a scenario have for a radio.
-#[derive(Clone, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RadioPlan {
     /// How far a frame reaches, in metres.
@@ -37,7 +37,7 @@ impl Default for RadioPlan {
 }
 
 /// The share of lost frames at a distance `d`: `near + (far - near) * (d / range)^exponent`.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Loss {
     /// At distance 0.

@@ -1,0 +1,236 @@
+//! Meshes made up at random, to find one that breaks what must hold; and the least of it that still
+//! does.
+
+use super::scenario::{
+    Aggregation, Broadcasting, Expectation, Fault, Movement, Protocols, Router, Scenario, Topology,
+    Traffic, What,
+};
+use super::world::Options;
+use super::{Outcome, run};
+use crate::panics;
+use crate::radio::{Loss, RadioPlan};
+use crate::random::Random;
+
+/// Trouble ends so long before the end, in seconds: time for sums to come right again.
+const QUIET_S: f64 = 150.0;
+/// The most runs that a failing scenario is made smaller by.
+const TRIALS_MAX: usize = 60;
+
+/// What came of a mesh that was made up.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Finding {
+    /// What was run.
+    pub scenario: Scenario,
+    /// What didn't hold, in words; `None` if all did.
+    pub failure: Option<String>,
+    /// Events of the run.
+    pub events: u64,
+    /// Datagrams and broadcasts of the run.
+    pub sent: u64,
+}
+
+/// Runs the mesh that belongs to `seed`.
+pub fn try_seed(seed: u64) -> Finding {
+    try_scenario(draw(seed))
+}
+
+/// Runs a scenario, and says what didn't hold.
+pub fn try_scenario(scenario: Scenario) -> Finding {
+    let options = Options { watches_loops: true, records: false };
+    let mut outcome = None;
+    let caught = panics::catch(|| outcome = run(&scenario, options, |_| {}).ok());
+    let (events, sent) = outcome.as_ref().map_or((0, 0), |outcome: &Outcome| {
+        (outcome.metrics.events, outcome.metrics.sent + outcome.metrics.broadcasts)
+    });
+    let unmet = outcome.into_iter().flat_map(|outcome| outcome.verdicts(&scenario));
+    let unmet = unmet.filter(|verdict| !verdict.is_met);
+    let unmet = unmet.map(|verdict| format!("{}: {}", verdict.expected, verdict.was)).next();
+    let failure = caught.err().map(|panic| format!("nothing panics: {panic}")).or(unmet);
+    Finding { scenario, failure, events, sent }
+}
+
+/// The smallest scenario found that fails as `finding` does.
+pub fn minimise(finding: Finding) -> Finding {
+    let kind = |finding: &Finding| {
+        let failure = finding.failure.as_deref()?;
+        Some(failure.split(':').next().unwrap_or_default().to_string())
+    };
+    let wanted = kind(&finding);
+    let mut least = finding;
+    let mut trials = 0;
+    'smaller: loop {
+        for candidate in smaller(&least.scenario) {
+            trials += 1;
+            if trials > TRIALS_MAX {
+                return least;
+            }
+            let tried = try_scenario(candidate);
+            if tried.failure.is_some() && kind(&tried) == wanted {
+                least = tried;
+                continue 'smaller;
+            }
+        }
+        return least;
+    }
+}
+
+/// Scenarios that are a little less than this one.
+fn smaller(scenario: &Scenario) -> Vec<Scenario> {
+    let mut candidates = Vec::new();
+    let mut less = |change: &dyn Fn(&mut Scenario)| {
+        let mut candidate = scenario.clone();
+        change(&mut candidate);
+        if candidate != *scenario && candidate.check().is_ok() {
+            candidates.push(candidate);
+        }
+    };
+    less(&|it| it.faults.clear());
+    less(&|it| it.traffic.clear());
+    less(&|it| it.movement = None);
+    less(&|it| it.clock_drift_ppm = 0);
+    less(&|it| it.protocols.aggregation = None);
+    less(&|it| it.traffic.retain(|traffic| !traffic.broadcast));
+    less(&|it| it.radio.loss = Loss::even(0.0));
+    less(&|it| it.radio.contention = false);
+    less(&|it| it.seconds /= 2.0);
+    less(&|it| match &mut it.topology {
+        Topology::Line { nodes, .. } | Topology::Random { nodes, .. } => *nodes = *nodes * 2 / 3,
+        Topology::Grid { rows, .. } => *rows = *rows * 2 / 3,
+        Topology::Places { places } => drop(places.pop()),
+    });
+    for index in 0..scenario.faults.len() {
+        less(&|it| drop(it.faults.remove(index)));
+    }
+    candidates
+}
+
+/// The mesh that belongs to `seed`.
+pub fn draw(seed: u64) -> Scenario {
+    let mut random = Random::new(seed ^ 0x3E5);
+    let topology = draw_topology(&mut random);
+    let nodes = topology.nodes() as u64;
+    let is_still = random.chance(700);
+    let protocols = draw_protocols(&mut random);
+    let trouble_s = random.between(20..=90) as f64;
+    let radio = draw_radio(&mut random);
+    let mut scenario = Scenario {
+        name: format!("mesh {seed}"),
+        about: String::new(),
+        seed,
+        seconds: trouble_s + QUIET_S,
+        topology,
+        radio,
+        movement: (!is_still).then(|| Movement {
+            speed_m_s: [1.0, random.between(2..=30) as f32],
+            rest_s: [0.0, 10.0],
+            nodes: (0..random.between(1..=nodes) as u32).collect(),
+        }),
+        protocols,
+        links: Vec::new(),
+        traffic: vec![draw_traffic(&mut random, false)],
+        faults: draw_faults(&mut random, nodes, trouble_s),
+        expectations: Vec::new(),
+        clock_drift_ppm: *random.pick(&[0, 50, 1_000]),
+        boot_within_ms: *random.pick(&[0, 100, 5_000]),
+    };
+    if scenario.protocols.broadcast.is_some() {
+        scenario.traffic.push(draw_traffic(&mut random, true));
+    }
+    if is_still {
+        if scenario.protocols.router == Router::Babel {
+            scenario.expectations.push(Expectation::DeliveryInTheEndAtLeast(0.9));
+        }
+        if scenario.protocols.aggregation.is_some() {
+            scenario.expectations.push(Expectation::AggregateWithin(0.5));
+        }
+    }
+    scenario
+}
+
+fn draw_topology(random: &mut Random) -> Topology {
+    match random.between(0..=3) {
+        0 => Topology::Line { nodes: random.between(2..=8) as usize, spacing_m: None },
+        1 => Topology::Grid {
+            columns: random.between(2..=6) as usize,
+            rows: random.between(2..=5) as usize,
+            spacing_m: None,
+        },
+        _ => Topology::Random {
+            nodes: random.between(3..=30) as usize,
+            side_m: None,
+            neighbours: random.between(8..=14) as f32,
+            may_be_parted: false,
+        },
+    }
+}
+
+fn draw_protocols(random: &mut Random) -> Protocols {
+    let aggregations = [
+        None,
+        Some(Aggregation::Gap),
+        Some(Aggregation::FlowUpdating),
+        Some(Aggregation::LimoSense),
+    ];
+    let broadcasts = [
+        None,
+        Some(Broadcasting::Flooding),
+        Some(Broadcasting::Counter),
+        Some(Broadcasting::Gossip),
+        Some(Broadcasting::Reliable),
+    ];
+    Protocols {
+        router: *random.pick(&[Router::Babel, Router::Babel, Router::Batman, Router::Aodv]),
+        aggregation: *random.pick(&aggregations),
+        broadcast: *random.pick(&broadcasts),
+        ..Protocols::default()
+    }
+}
+
+fn draw_radio(random: &mut Random) -> RadioPlan {
+    let near = *random.pick(&[0.0, 0.0, 0.05, 0.15]);
+    RadioPlan {
+        loss: Loss { near, far: near + *random.pick(&[0.0, 0.1, 0.3]), exponent: 3.0 },
+        unicast_retries: *random.pick(&[0, 7]),
+        contention: random.chance(800),
+        ..RadioPlan::default()
+    }
+}
+
+fn draw_traffic(random: &mut Random, broadcast: bool) -> Traffic {
+    let slowest = if broadcast { 5_000 } else { 1_000 };
+    Traffic {
+        from: None,
+        to: None,
+        broadcast,
+        every_ms: random.between(slowest / 10..=slowest),
+        bytes: random.between(8..=400) as usize,
+        from_s: random.share() * 10.0,
+        until_s: None,
+    }
+}
+
+/// Faults, each of which is over when the trouble is.
+fn draw_faults(random: &mut Random, nodes: u64, trouble_s: f64) -> Vec<Fault> {
+    let mut faults = Vec::new();
+    for _ in 0..random.between(0..=4) {
+        let at_s = random.share() * trouble_s;
+        let over_s = at_s + random.share() * (trouble_s - at_s);
+        let some = |random: &mut Random| -> Vec<u32> {
+            (0..nodes as u32).filter(|_| random.chance(300)).collect()
+        };
+        let (what, over) = match random.between(0..=2) {
+            0 => {
+                let crashed = some(random);
+                (What::Crash(crashed.clone()), What::Restart(crashed))
+            }
+            1 => (What::Part(some(random)), What::Unite(true)),
+            _ => {
+                let ends = [0, 1].map(|_| random.between(0..=nodes - 1) as u32);
+                (What::Cut(ends), What::Mend(ends))
+            }
+        };
+        faults.push(Fault { at_s, what });
+        faults.push(Fault { at_s: over_s, what: over });
+    }
+    faults
+}

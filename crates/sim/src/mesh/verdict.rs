@@ -1,0 +1,100 @@
+//! Whether a run came to what its scenario expects.
+
+use super::scenario::{Expectation, Scenario};
+use super::world::Outcome;
+
+/// What counts as the end.
+const END_SECONDS: usize = 30;
+
+/// An expectation, and what came of it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Verdict {
+    /// What was expected, in words.
+    pub expected: String,
+    /// What it was, in words.
+    pub was: String,
+    /// Whether that is what was expected.
+    pub is_met: bool,
+}
+
+impl Outcome {
+    /// What came of each expectation, and of the two that every run has: no loop, where the router
+    /// promises none, and nothing delivered twice.
+    pub fn verdicts(&self, scenario: &Scenario) -> Vec<Verdict> {
+        let metrics = &self.metrics;
+        let mut verdicts = Vec::new();
+        if scenario.protocols.router.is_loop_free() {
+            let was = self.first_loop.clone().unwrap_or_else(|| "none".to_string());
+            verdicts.push(verdict("next hops form no loop", was, metrics.loops == 0));
+        }
+        let duplicates = metrics.duplicates;
+        verdicts.push(verdict("nothing arrives twice", duplicates, duplicates == 0));
+        verdicts.extend(scenario.expectations.iter().map(|it| self.verdict(it)));
+        verdicts
+    }
+
+    fn verdict(&self, expectation: &Expectation) -> Verdict {
+        let metrics = &self.metrics;
+        match *expectation {
+            Expectation::ConvergedWithinS(most) => {
+                let was =
+                    metrics.converged_s.map_or("never".to_string(), |at| format!("{at:.2} s"));
+                let is_met = metrics.converged_s.is_some_and(|at| at <= most);
+                verdict(format!("every way is known within {most} s"), was, is_met)
+            }
+            Expectation::DeliveryAtLeast(least) => {
+                let share = metrics.delivery();
+                verdict(format!("delivery at least {least}"), format!("{share:.4}"), share >= least)
+            }
+            Expectation::DeliveryInTheEndAtLeast(least) => {
+                let last = self.seconds.iter().rev().take(END_SECONDS);
+                let (sent, delivered) = last.fold((0, 0), |(sent, delivered), second| {
+                    (sent + second.sent, delivered + second.delivered)
+                });
+                let share = if sent == 0 { 1.0 } else { delivered as f64 / sent as f64 };
+                let expected = format!("delivery at least {least} in the end");
+                verdict(expected, format!("{share:.4}"), share >= least)
+            }
+            Expectation::ControlBytesPerSecondAtMost(most) => {
+                let bytes = metrics.control_bytes_per_node_second;
+                let expected = format!("at most {most} bytes of control a node and second");
+                verdict(expected, format!("{bytes:.1}"), bytes <= most)
+            }
+            Expectation::RecoveredWithinS(most) => {
+                let was: Vec<String> = metrics.recovered_s.iter().map(|it| words(*it)).collect();
+                let is_met = metrics.recovered_s.iter().all(|it| it.is_some_and(|it| it <= most));
+                verdict(format!("delivery again within {most} s"), was.join(", "), is_met)
+            }
+            Expectation::AggregateWithin(most) => {
+                let error = metrics.aggregate_error.unwrap_or(f64::INFINITY);
+                verdict(
+                    format!("averages right within {most}"),
+                    format!("{error:.4}"),
+                    error <= most,
+                )
+            }
+            Expectation::HopsAtMost(most) => {
+                let hops = metrics.hops_max;
+                verdict(format!("ways of at most {most} hops"), hops, hops <= most)
+            }
+            Expectation::BroadcastsCompleteAtLeast(least) => {
+                let share = metrics.broadcasts_complete as f64 / metrics.broadcasts.max(1) as f64;
+                let expected = format!("a share of {least} of the broadcasts reaches everybody");
+                verdict(expected, format!("{share:.4}"), share >= least)
+            }
+            Expectation::TransmissionsPerBroadcastAtMost(most) => {
+                let number = metrics.transmissions_per_broadcast;
+                let expected = format!("at most {most} transmissions a broadcast");
+                verdict(expected, format!("{number:.1}"), number <= most)
+            }
+        }
+    }
+}
+
+fn verdict(expected: impl ToString, was: impl ToString, is_met: bool) -> Verdict {
+    Verdict { expected: expected.to_string(), was: was.to_string(), is_met }
+}
+
+fn words(seconds: Option<f64>) -> String {
+    seconds.map_or("never".to_string(), |seconds| format!("{seconds:.2} s"))
+}
