@@ -141,6 +141,8 @@ impl<F: Flash> Node<F> {
 
     /// Lets the directory know soon that something changed.
     pub(crate) fn register_soon(&mut self, now: Instant) {
+        #[cfg(feature = "mesh")]
+        self.announce_soon(now);
         if let Some(at) = &mut self.directory.register_at {
             *at = now;
         } else {
@@ -332,6 +334,15 @@ impl<F: Flash> Node<F> {
 
     /// What this device says of itself now, signed; `None` if it isn't enrolled.
     pub(crate) fn signed_record(&mut self, moment: &Moment<'_>) -> Option<SignedRecord> {
+        self.signed_record_for(moment, self.config.record_lifetime)
+    }
+
+    /// As [`Self::signed_record`], in force for `lifetime`.
+    pub(crate) fn signed_record_for(
+        &mut self,
+        moment: &Moment<'_>,
+        lifetime: Duration,
+    ) -> Option<SignedRecord> {
         let enrolled = self.identity.enrolled.clone()?;
         self.directory.records = self.directory.records.saturating_add(1);
         let unix_s = self.unix_time(moment).map_or(0, |time| time.seconds);
@@ -341,7 +352,7 @@ impl<F: Flash> Node<F> {
             owner: enrolled.owner,
             enrolment_signature: enrolled.signature,
             sequence: u64::from(self.identity.boots) << 32 | u64::from(self.directory.records),
-            expires_unix_s: unix_s.saturating_add(self.config.record_lifetime.as_secs()),
+            expires_unix_s: unix_s.saturating_add(lifetime.as_secs()),
             epoch: self.endpoint.epoch(),
             addresses: self.config.addresses.clone(),
             device_machine: self.identity.machine_key,
@@ -380,7 +391,7 @@ impl<F: Flash> Node<F> {
     }
 
     /// Takes a record that the directory found, if it proves itself.
-    fn learn(&mut self, found: Found, time: UnixTime) {
+    pub(crate) fn learn(&mut self, found: Found, time: UnixTime) {
         let Found { record, seen_at } = found;
         let table = &mut self.directory.table;
         let taken = table.accept(record.clone(), seen_at.clone(), time.seconds);
@@ -406,6 +417,8 @@ impl<F: Flash> Node<F> {
             return;
         };
         keys.extend(self.peers.keys());
+        #[cfg(feature = "mesh")]
+        keys.extend(self.mesh_machines());
         keys.sort_unstable();
         keys.dedup();
         let own =

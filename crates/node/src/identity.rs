@@ -17,6 +17,8 @@ pub(crate) const NODE_TREE: TreeId = TreeId(u16::MAX);
 pub(crate) const SEED_PATH: &str = "seed";
 const BOOTS_PATH: &str = "boots";
 const ENROLMENT_PATH: &str = "enrolment";
+#[cfg(feature = "mesh")]
+const NETWORK_PATH: &str = "network";
 
 /// A device's identity.
 pub(crate) struct Identity {
@@ -91,6 +93,33 @@ impl Identity {
     /// The key that seals one version of a tenant's secret.
     pub(crate) fn secret_key(&self, tenant: &VerifyingKey, version: u64) -> AeadKey {
         self.seed.secret_key(tenant, version)
+    }
+
+    /// The key of the mesh that was joined, and the number of the invitation.
+    #[cfg(feature = "mesh")]
+    pub(crate) fn network<F: Flash>(
+        &self,
+        store: &mut Store<F>,
+    ) -> Result<Option<(u64, [u8; 32])>, BootError> {
+        let kept = read(store, NETWORK_PATH)?.map(|bytes| {
+            let (number, key) = bytes.split_first_chunk()?;
+            Some((u64::from_le_bytes(*number), key.try_into().ok()?))
+        });
+        kept.map(|kept| kept.ok_or(BootError::Identity)).transpose()
+    }
+
+    /// Keeps the key of a mesh.
+    #[cfg(feature = "mesh")]
+    pub(crate) fn keep_network<F: Flash>(
+        &self,
+        store: &mut Store<F>,
+        number: u64,
+        key: &[u8; 32],
+    ) -> Result<(), BootError> {
+        let mut bytes = zeroize::Zeroizing::new([0; 40]);
+        bytes[..8].copy_from_slice(&number.to_le_bytes());
+        bytes[8..].copy_from_slice(key);
+        write(store, NETWORK_PATH, &*bytes)
     }
 
     pub(crate) fn device_secret(&self) -> StaticSecret {

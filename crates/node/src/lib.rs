@@ -23,6 +23,8 @@ mod identity;
 mod install;
 mod log;
 mod meter;
+#[cfg(feature = "mesh")]
+mod mesh;
 mod node;
 mod outbound;
 mod peers;
@@ -33,6 +35,8 @@ mod sleep;
 mod snapshot;
 
 pub use config::{Config, Hub, Owner};
+#[cfg(feature = "mesh")]
+pub use mesh::{JoinError, MeshStack};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};
 pub use peripherals::AttachError;
 pub use sealing::unseal_store;

@@ -113,6 +113,11 @@ pub struct Node<F> {
     tickets: u64,
     notices: VecDeque<Notice>,
     mount_report: MountReport,
+    #[cfg(feature = "mesh")]
+    pub(crate) mesh: Option<Box<crate::mesh::Mesh>>,
+    /// Datagrams that the mesh doesn't carry, for the board.
+    #[cfg(feature = "mesh")]
+    pub(crate) outbox: VecDeque<(Address, Vec<u8>)>,
 }
 
 impl<F: Flash> Node<F> {
@@ -156,6 +161,10 @@ impl<F: Flash> Node<F> {
             tickets: 0,
             notices: VecDeque::new(),
             mount_report,
+            #[cfg(feature = "mesh")]
+            mesh: None,
+            #[cfg(feature = "mesh")]
+            outbox: VecDeque::new(),
             config,
             identity,
             kernel,
@@ -166,6 +175,8 @@ impl<F: Flash> Node<F> {
         }
         node.speak_for_all();
         node.take_up_ledgers(moment);
+        #[cfg(feature = "mesh")]
+        node.resume_mesh(moment.now)?;
         Ok(node)
     }
 
@@ -239,6 +250,8 @@ impl<F: Flash> Node<F> {
             self.kernel.calibrate(fuel_per_second);
         }
         self.endpoint.poll(moment.now, moment.entropy);
+        #[cfg(feature = "mesh")]
+        self.attend_to_mesh(moment);
         self.attend_to_sessions(moment);
         self.attend_to_directory(moment);
         self.attend_to_peripherals(moment);
@@ -249,6 +262,8 @@ impl<F: Flash> Node<F> {
             entropy: moment.entropy,
         });
         self.attend_to_effects(moment);
+        #[cfg(feature = "mesh")]
+        self.send_by_mesh(moment.now);
         self.next_wake = match ran {
             Ran::Slice => {
                 let fuel = self.kernel.last_turn().map_or(0, |turn| turn.fuel);
@@ -259,6 +274,8 @@ impl<F: Flash> Node<F> {
                 let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
                 let sleep = self.rhythm.wakes_at(moment.now, self.config.sleep);
                 let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
+                #[cfg(feature = "mesh")]
+                let timers = timers.chain([self.mesh_wakes_at(moment.now)]);
                 match timers.flatten().min() {
                     Some(at) if at <= moment.now => Wake::Now,
                     Some(at) => Wake::At(at),
@@ -271,6 +288,10 @@ impl<F: Flash> Node<F> {
 
     /// The next datagram to send, and where to.
     pub fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
+        #[cfg(feature = "mesh")]
+        if self.mesh.is_some() {
+            return self.outbox.pop_front();
+        }
         self.endpoint.transmit()
     }
 

@@ -12,6 +12,8 @@ pub enum Address {
     Udp(SocketAddr),
     /// A place in the simulator, by number.
     Simulated(u32),
+    /// A node of the mesh that this one has joined, by its id there.
+    Mesh([u8; 6]),
 }
 
 impl fmt::Display for Address {
@@ -19,6 +21,10 @@ impl fmt::Display for Address {
         match self {
             Self::Udp(socket) => write!(f, "{socket}"),
             Self::Simulated(place) => write!(f, "simulated:{place}"),
+            Self::Mesh(node) => {
+                f.write_str("mesh:")?;
+                node.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+            }
         }
     }
 }

@@ -1,0 +1,234 @@
+//! Three devices that have nothing but a mesh: the first reaches the last by way of the second.
+
+use std::time::Duration;
+
+use tenure_crypto::{Seed, SigningKey};
+use tenure_directory::enrol;
+use tenure_hal::simulated::RamFlash;
+use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
+use tenure_mesh::{Destination, FrameNumber, NodeId, Seal as _};
+use tenure_node::{Config, JoinError, Moment, Node, Notice, Owner, Parts};
+use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Placement, Version};
+use tenure_protocols::network_key::{InvitationError, NetworkKey, invite};
+use tenure_wire::capability::PeerPattern;
+use tenure_wire::directory::Enrolment;
+use tenure_wire::{Budget, Capabilities, Name, Share};
+
+const STEP: Duration = Duration::from_millis(2);
+const SECRET: &str = "open sesame";
+
+/// Calls `read` of `thermostat@cellar` as soon as it starts, and logs how that ended.
+const CALLER: &str = r#"(module
+  (import "tenure" "call" (func $call (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "tenure" "log" (func $log (param i32 i32 i32)))
+  (import "tenure" "sleep_ms" (func $sleep_ms (param i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 0) "thermostat@cellar")
+  (data (i32.const 32) "read")
+  (data (i32.const 48) "open sesame")
+  (data (i32.const 64) "answered")
+  (data (i32.const 80) "failed")
+  (func (export "entry")
+    (call $sleep_ms (i32.const 4000))
+    (if (i32.ge_s (call $call (i32.const 0) (i32.const 17) (i32.const 32) (i32.const 4)
+          (i32.const 48) (i32.const 11) (i32.const 20000)) (i32.const 0))
+      (then (call $log (i32.const 1) (i32.const 64) (i32.const 8)))
+      (else (call $log (i32.const 1) (i32.const 80) (i32.const 6))))))"#;
+
+const THERMOSTAT: &str = r#"(module
+  (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (data (i32.const 16) "21.0")
+  (func (export "read") (drop (call $reply (i32.const 16) (i32.const 4)))))"#;
+
+struct Sequence(u64);
+
+impl Entropy for Sequence {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *byte = (self.0 >> 56) as u8;
+        }
+        Ok(())
+    }
+}
+
+struct World {
+    now: Instant,
+    entropy: Sequence,
+    owner: SigningKey,
+    network: NetworkKey,
+    devices: Vec<Node<RamFlash>>,
+    /// Frames, opened: all that is ever on the air.
+    heard: Vec<Vec<u8>>,
+    notices: Vec<(usize, Notice)>,
+}
+
+fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
+    let unix_time = Some(UnixTime { seconds: 1_800_000_000 + now.as_millis() / 1000 });
+    Moment { now, unix_time, entropy }
+}
+
+fn parts() -> Parts<RamFlash> {
+    let flash = |sector_count| {
+        RamFlash::new(FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 })
+    };
+    Parts { store: flash(32), code: flash(64), staging: flash(32) }
+}
+
+impl World {
+    fn config(&self, name: &str) -> Config {
+        let machine = Seed::from_bytes(&self.owner.to_bytes()).device_secret().public_key();
+        let owner = Owner { verifying_key: self.owner.verifying_key(), machine };
+        Config::new(name.parse().unwrap(), owner)
+    }
+
+    /// Enrolled devices that have joined the owner's mesh.
+    fn new(names: &[&str]) -> Self {
+        let mut entropy = Sequence(1);
+        let network = NetworkKey::generate(&mut entropy).unwrap();
+        let owner = SigningKey::from_bytes(&[7; 32]);
+        let (devices, heard, notices) = (Vec::new(), Vec::new(), Vec::new());
+        let now = Instant::BOOT;
+        let mut world = Self { now, entropy, owner, network, devices, heard, notices };
+        for name in names {
+            let config = world.config(name);
+            let moment = &mut moment(now, &mut world.entropy);
+            let mut node = Node::boot(config, parts(), moment).unwrap();
+            let device: Name = name.parse().unwrap();
+            let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
+            let signature = enrol(&world.owner, &enrolment);
+            node.enrol(enrolment, signature).unwrap();
+            let invitation = world.invitation(&node, 1);
+            node.join_mesh(now, &invitation).unwrap();
+            world.devices.push(node);
+        }
+        world
+    }
+
+    fn invitation(&mut self, node: &Node<RamFlash>, number: u64) -> Vec<u8> {
+        let device = node.device_machine();
+        invite(&self.owner, &device, number, &self.network, &mut self.entropy).unwrap()
+    }
+
+    fn install(&mut self, device: usize, machine: &str, export: &str, text: &str) {
+        let anybody = vec![PeerPattern::Any];
+        let grants =
+            Capabilities { calls: anybody.clone(), callers: anybody, ..Capabilities::default() };
+        let name: Name = machine.parse().unwrap();
+        let manifest = Manifest {
+            name: name.clone(),
+            version: Version { major: 1, minor: 0, patch: 0 },
+            description: String::new(),
+            exports: vec![export.to_string()],
+            budget: Budget::default(),
+            capabilities: grants.clone(),
+            code: CodeKind::WebAssembly,
+            engine: Engine::default(),
+        };
+        let (budget, tenant) = (manifest.budget, SigningKey::from_bytes(&[9; 32]));
+        let wasm = wat::parse_str(text).unwrap();
+        let package = PackageBuilder::new(manifest, wasm).unwrap().sign(&tenant).unwrap();
+        let placement = Placement {
+            package: tenure_package::Package::parse(&package).unwrap().digest(),
+            device: self.devices[device].device_key(),
+            machine: name,
+            budget,
+            share: Share::default(),
+            grants,
+            sequence: 1,
+        };
+        let placement = placement.sign(&self.owner).unwrap();
+        let moment = &mut moment(self.now, &mut self.entropy);
+        self.devices[device].install(moment, &package, &placement).unwrap();
+    }
+
+    /// Lets time pass; a frame reaches those next to its sender in the row, if `alive`.
+    fn pass(&mut self, span: Duration, alive: &[usize]) {
+        let end = self.now + span;
+        while self.now < end {
+            self.now = self.now + STEP;
+            let mut flying = Vec::new();
+            for &index in alive {
+                let moment = &mut moment(self.now, &mut self.entropy);
+                self.devices[index].poll(moment);
+                assert!(self.devices[index].transmit().is_none(), "nothing but the mesh is used");
+                let (stack, mut frame) = (self.devices[index].mesh().unwrap(), Vec::new());
+                while let Some(to) = stack.transmit(self.now, &mut frame) {
+                    flying.push((index, to, frame.clone()));
+                }
+                while let Some(notice) = self.devices[index].notice() {
+                    self.notices.push((index, notice));
+                }
+            }
+            for (from, to, frame) in flying {
+                self.overhear(&frame);
+                for &index in alive.iter().filter(|index| index.abs_diff(from) == 1) {
+                    let stack = self.devices[index].mesh().unwrap();
+                    if to == Destination::All || to == Destination::One(stack.node()) {
+                        let _ = stack.receive(self.now, &frame, None);
+                    }
+                }
+            }
+        }
+    }
+
+    /// Opens a frame as a member can, and keeps what is in it.
+    fn overhear(&mut self, frame: &[u8]) {
+        let (header, bytes) = tenure_mesh::frame::Header::parse(frame).unwrap();
+        let number: FrameNumber = header.number;
+        let mut sealed = frame[bytes..].to_vec();
+        let opened = self.network.open(&number, &frame[..bytes], &mut sealed).unwrap();
+        self.heard.push(opened.to_vec());
+    }
+
+    fn logged(&self, text: &str) -> bool {
+        self.notices
+            .iter()
+            .any(|(_, notice)| matches!(notice, Notice::Log(line) if line.message.contains(text)))
+    }
+}
+
+#[test]
+fn a_call_by_name_crosses_a_relay_that_can_read_nothing() {
+    let mut world = World::new(&["attic", "stairs", "cellar"]);
+    world.install(2, "thermostat", "read", THERMOSTAT);
+    world.install(0, "caller", "entry", CALLER);
+    world.pass(Duration::from_secs(12), &[0, 1, 2]);
+    assert!(world.logged("answered"), "{:?}", world.notices);
+    let contains = |text: &str| {
+        world.heard.iter().any(|it| it.windows(text.len()).any(|part| part == text.as_bytes()))
+    };
+    assert!(contains("thermostat"), "the record of the machine's device is no secret to members");
+    assert!(!contains(SECRET) && !contains("21.0"), "what machines say to each other is");
+}
+
+#[test]
+fn without_the_relay_the_call_fails_and_nothing_else() {
+    let mut world = World::new(&["attic", "stairs", "cellar"]);
+    world.install(2, "thermostat", "read", THERMOSTAT);
+    world.install(0, "caller", "entry", CALLER);
+    world.pass(Duration::from_secs(30), &[0, 2]);
+    assert!(world.logged("failed") && !world.logged("answered"));
+}
+
+#[test]
+fn the_mesh_is_joined_again_after_a_boot_and_a_stale_invitation_is_refused() {
+    let mut world = World::new(&["attic"]);
+    let node = world.devices.pop().unwrap();
+    let parts = node.into_parts();
+    let config = world.config("attic");
+    let now = world.now;
+    let mut node = Node::boot(config, parts, &mut moment(now, &mut world.entropy)).unwrap();
+    assert!(node.mesh().is_some());
+    let later = world.invitation(&node, 5);
+    let stale = world.invitation(&node, 4);
+    node.join_mesh(now, &later).unwrap();
+    assert_eq!(node.join_mesh(now, &stale), Err(JoinError::Stale));
+    let stranger = SigningKey::from_bytes(&[8; 32]);
+    let forged = invite(&stranger, &node.device_machine(), 9, &world.network, &mut world.entropy);
+    let refused = JoinError::Invitation(InvitationError::Signature);
+    assert_eq!(node.join_mesh(now, &forged.unwrap()), Err(refused));
+    let id = tenure_crypto::machine_id(&node.device_machine());
+    assert_eq!(node.mesh().unwrap().node(), NodeId::from(&id));
+}
