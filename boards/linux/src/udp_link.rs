@@ -58,11 +58,20 @@ impl UdpLink {
     /// # Errors
     /// [`LinkError::Hardware`] if the system refuses, so that a loop doesn't spin unnoticed.
     pub fn wait(&self, timeout: Duration) -> Result<Woken, LinkError> {
+        Self::wait_any(&[self], timeout)
+    }
+
+    /// As [`Self::wait`], for whichever of `links` is first.
+    ///
+    /// # Errors
+    /// [`LinkError::Hardware`] if the system refuses.
+    pub fn wait_any(links: &[&Self], timeout: Duration) -> Result<Woken, LinkError> {
         let timeout = Timespec {
             tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
             tv_nsec: timeout.subsec_nanos().into(),
         };
-        let mut sockets = [PollFd::new(&self.socket, PollFlags::IN)];
+        let mut sockets: Vec<_> =
+            links.iter().map(|link| PollFd::new(&link.socket, PollFlags::IN)).collect();
         match poll(&mut sockets, Some(&timeout)) {
             Ok(0) => Ok(Woken::ByTimeout),
             Ok(_) => Ok(Woken::ByDatagram),

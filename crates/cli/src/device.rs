@@ -22,6 +22,7 @@ use crate::client::{OwnerKeys, address_of};
 use crate::deep_sleep;
 use crate::home::Home;
 use crate::install::now_in_milliseconds;
+use crate::mesh;
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::MachineSymbols;
@@ -85,6 +86,8 @@ pub struct Arguments {
     peripherals: Option<PathBuf>,
     #[command(flatten)]
     sleep: deep_sleep::Sleeping,
+    #[command(flatten)]
+    meshing: mesh::Meshing,
 }
 
 /// The most datagrams that are taken in before machines have their turn again, so that a flood
@@ -165,6 +168,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             _ => error.context(path.display().to_string()),
         }
     })?;
+    if let Some(link) = arguments.meshing.open()? {
+        device.enter_mesh(link, &home, output)?;
+    }
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::peripherals::load(path)?)?;
     }
@@ -205,6 +211,7 @@ pub struct Running {
     entropy: LinuxEntropy,
     symbols: MachineSymbols,
     datagram: Vec<u8>,
+    mesh: Option<mesh::MeshLink>,
 }
 
 impl Running {
@@ -230,12 +237,38 @@ impl Running {
             }
         }
         let symbols = MachineSymbols::default();
-        Ok(Self { node, link, clock, entropy, symbols, datagram: vec![0; 65_536] })
+        let datagram = vec![0; 65_536];
+        Ok(Self { node, link, clock, entropy, symbols, datagram, mesh: None })
     }
 
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
         &mut self.node
+    }
+
+    /// Takes a link into the mesh into use, and joins the owner's mesh if the owner's keys are in
+    /// `home` and the device hasn't joined one.
+    fn enter_mesh(
+        &mut self,
+        link: mesh::MeshLink,
+        home: &Home,
+        output: &Output,
+    ) -> anyhow::Result<()> {
+        let keys = OwnerKeys::of(home)?;
+        let now = self.clock.now();
+        if self.node.mesh().is_none() && self.node.owner() == keys.owner() {
+            mesh::join(&mut self.node, now, home, &keys.signing_key)?;
+        }
+        let joined = self.node.mesh().map(|stack| stack.node().to_string());
+        let address = link.address().to_string();
+        let text = match &joined {
+            Some(node) => format!("in the mesh as {node}, at {address}"),
+            None => format!("at {address} waits for its owner to let it into the mesh"),
+        };
+        let object = serde_json::json!({ "event": "mesh", "node": joined, "address": address });
+        output.line(&text, &object);
+        self.mesh = Some(link);
+        Ok(())
     }
 
     /// Whether it is time to sleep.
@@ -258,7 +291,7 @@ impl Running {
             return Ok(self);
         }
         deep_sleep::announce_sleep(until.map(|until| until.since(self.clock.now())), output);
-        let Self { mut node, link, clock, mut entropy, symbols, datagram } = self;
+        let Self { mut node, link, clock, mut entropy, symbols, datagram, mesh } = self;
         let peripherals = node.detach_all();
         let parts = node.into_parts();
         let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
@@ -267,7 +300,7 @@ impl Running {
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment)?;
         deep_sleep::announce_wake(node.slept(), output);
-        let mut awake = Self { node, link, clock, entropy, symbols, datagram };
+        let mut awake = Self { node, link, clock, entropy, symbols, datagram, mesh };
         awake.attach(peripherals)?;
         Ok(awake)
     }
@@ -326,7 +359,14 @@ impl Running {
             self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
             self.datagram = datagram;
         }
+        let now = self.clock.now();
+        if let Some(mesh) = &mut self.mesh {
+            mesh.receive(now, &mut self.node)?;
+        }
         let wake = self.with_moment(|node, moment| node.poll(moment));
+        if let Some(mesh) = &mut self.mesh {
+            mesh.transmit(self.clock.now(), &mut self.node)?;
+        }
         while let Some((to, datagram)) = self.node.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
             if let Address::Udp(to) = to {
@@ -345,7 +385,10 @@ impl Running {
     }
 
     fn nap(&self, span: Duration) -> anyhow::Result<()> {
-        self.link.wait(span.min(NAP))?;
+        match &self.mesh {
+            Some(mesh) => mesh.wait(&self.link, span.min(NAP))?,
+            None => drop(self.link.wait(span.min(NAP))?),
+        }
         Ok(())
     }
 

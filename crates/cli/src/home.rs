@@ -82,6 +82,14 @@ impl Home {
         self.key("owner.key")
     }
 
+    /// The key of this user's mesh, made at its first use.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn network_key(&self) -> Result<zeroize::Zeroizing<[u8; 32]>, HomeError> {
+        Ok(self.key("network.key")?.to_bytes())
+    }
+
     fn key(&self, name: &str) -> Result<SigningKey, HomeError> {
         let path = self.folder.join(name);
         match fs::read_to_string(&path) {

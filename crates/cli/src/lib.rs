@@ -19,6 +19,7 @@ pub mod hub;
 pub mod inspect;
 pub mod install;
 pub mod list;
+pub mod mesh;
 pub mod module;
 pub mod output;
 pub mod pack;

@@ -5,26 +5,35 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Instant, Link, LinkError};
 
-use crate::dispatcher::Dispatcher;
+use crate::dispatcher::{Dispatcher, Rejected};
 use crate::event::Destination;
+use crate::frame::Header;
 use crate::queue::Queues;
 use crate::timers::Timers;
 use crate::{NodeId, Stack};
 
 /// One of a node's links, and which neighbours it was that were heard on it.
 ///
-/// Only a frame that the stack takes teaches an address, so nobody without the network's key can
-/// draw a neighbour's frames to himself.
+/// Only a frame that a member made teaches an address, so nobody without the network's key can
+/// draw a neighbour's frames to himself but by sending on a frame that wasn't heard before; and what
+/// he has then is sealed.
 #[derive(Debug)]
 pub struct Carrier<L: Link> {
     link: L,
-    /// Where frames go that are for everybody: a broadcast or multicast address, or each neighbour
-    /// by itself.
-    everybody: Vec<L::Address>,
+    reach: Reach<L::Address>,
     /// By id.
     neighbours: Vec<(NodeId, L::Address, Instant)>,
     neighbours_max: usize,
     frame: Vec<u8>,
+}
+
+/// How a link reaches everybody.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Reach<A> {
+    /// By one address: broadcast or multicast.
+    ByOne(A),
+    /// By sending to each: these, and whoever was heard.
+    ByEach(Vec<A>),
 }
 
 /// A link is broken.
@@ -40,10 +49,10 @@ impl core::fmt::Display for CarrierError {
 impl core::error::Error for CarrierError {}
 
 impl<L: Link> Carrier<L> {
-    /// A carrier over `link`, on which `everybody` reaches everybody.
-    pub fn new(link: L, everybody: Vec<L::Address>, neighbours_max: usize) -> Self {
+    /// A carrier over `link`, which reaches everybody as `reach` says.
+    pub fn new(link: L, reach: Reach<L::Address>, neighbours_max: usize) -> Self {
         let frame = vec![0; link.datagram_bytes_max()];
-        Self { link, everybody, neighbours: Vec::new(), neighbours_max, frame }
+        Self { link, reach, neighbours: Vec::new(), neighbours_max, frame }
     }
 
     /// The link itself.
@@ -73,8 +82,15 @@ impl<L: Link> Carrier<L> {
             match self.link.receive(&mut self.frame) {
                 Ok(Some((length, from))) => {
                     let signal = self.link.signal_dbm();
-                    if let Ok(neighbour) = stack.receive(now, &self.frame[..length], signal) {
-                        self.learn(now, neighbour, from);
+                    match stack.receive(now, &self.frame[..length], signal) {
+                        Ok(neighbour) => self.learn(now, neighbour, from),
+                        // A member, but perhaps long ago: it proves that it lives if it can be asked.
+                        Err(Rejected::Unproven) => {
+                            if let Ok((header, _)) = Header::parse(&self.frame[..length]) {
+                                self.learn(now, header.number.sender, from);
+                            }
+                        }
+                        Err(_) => {}
                     }
                 }
                 Ok(None) => return Ok(count),
@@ -110,10 +126,19 @@ impl<L: Link> Carrier<L> {
             Destination::One(neighbour) => self.address(neighbour).cloned(),
             Destination::All => None,
         };
+        let Self { link, reach, neighbours, .. } = self;
         let mut outcome = Ok(());
-        for address in one.as_ref().map_or(&*self.everybody, core::slice::from_ref) {
-            if self.link.send(address, frame) == Err(LinkError::Hardware) {
+        let mut send = |address: &L::Address| {
+            if link.send(address, frame) == Err(LinkError::Hardware) {
                 outcome = Err(CarrierError);
+            }
+        };
+        match (&one, &*reach) {
+            (Some(one), _) | (None, Reach::ByOne(one)) => send(one),
+            (None, Reach::ByEach(each)) => {
+                each.iter().for_each(&mut send);
+                let heard = neighbours.iter().map(|(_, address, _)| address);
+                heard.filter(|address| !each.contains(address)).for_each(send);
             }
         }
         outcome

@@ -39,7 +39,7 @@ mod serial;
 mod stack;
 mod timers;
 
-pub use carrier::{Carrier, CarrierError};
+pub use carrier::{Carrier, CarrierError, Reach};
 pub use context::{Asker, Context, Outgoing};
 pub use counters::Counters;
 pub use dispatcher::{Dispatcher, Received, Rejected, SendError};

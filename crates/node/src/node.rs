@@ -19,7 +19,7 @@ use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 use crate::calibration::Calibration;
-use crate::config::Config;
+use crate::config::{Config, Owner};
 use crate::directory::Directory;
 use crate::identity::{Enrolled, Identity};
 use crate::install::Transfer;
@@ -209,6 +209,11 @@ impl<F: Flash> Node<F> {
     /// The key of the device's own machine, which the owner talks to.
     pub fn device_machine(&self) -> PublicKey {
         self.identity.machine_key
+    }
+
+    /// Who holds the device.
+    pub fn owner(&self) -> Owner {
+        self.config.owner
     }
 
     /// Whether the owner has given this device its name.

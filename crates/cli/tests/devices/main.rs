@@ -10,6 +10,7 @@ mod grants;
 mod guests;
 mod harness;
 mod kill;
+mod mesh;
 mod nat;
 mod packages;
 mod peers;

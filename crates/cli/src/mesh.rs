@@ -1,0 +1,108 @@
+//! The mesh of `tenure device`: its link over UDP, and the network that the owner lets it join.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use anyhow::Context as _;
+use tenure_board_linux::{FileFlash, LinuxEntropy, UdpLink};
+use tenure_crypto::SigningKey;
+use tenure_hal::{Instant, LinkError};
+use tenure_mesh::{Carrier, Reach};
+use tenure_node::Node;
+use tenure_protocols::network_key::{NetworkKey, invite};
+
+use crate::client::address_of;
+use crate::home::Home;
+use crate::install::now_in_milliseconds;
+
+/// The port that meshes use unless told otherwise.
+pub const PORT: u16 = 7371;
+/// The most frames that are taken in before machines have their turn again.
+const FRAMES_PER_TURN: usize = 64;
+/// The most neighbours whose addresses are remembered.
+const NEIGHBOURS_MAX: usize = 64;
+
+/// What `tenure device` is told of a mesh.
+#[derive(clap::Args)]
+pub struct Meshing {
+    /// Join the owner's mesh, over UDP at this address.
+    #[arg(long, value_name = "ADDR")]
+    mesh: Option<String>,
+    /// Another device of the mesh that is in reach; it need not run yet, and of two neighbours only
+    /// one need name the other. May be given several times.
+    #[arg(long = "mesh-peer", value_name = "ADDR", requires = "mesh")]
+    peers: Vec<String>,
+}
+
+/// A device's link into its mesh.
+pub struct MeshLink {
+    carrier: Carrier<UdpLink>,
+}
+
+impl Meshing {
+    /// Opens the link, if there is to be one.
+    ///
+    /// # Errors
+    /// An address is none, or taken.
+    pub fn open(&self) -> anyhow::Result<Option<MeshLink>> {
+        let Some(listen) = &self.mesh else { return Ok(None) };
+        let link = UdpLink::bind(address_of(listen, PORT)?)?;
+        let peers: anyhow::Result<Vec<_>> =
+            self.peers.iter().map(|peer| address_of(peer, PORT)).collect();
+        Ok(Some(MeshLink { carrier: Carrier::new(link, Reach::ByEach(peers?), NEIGHBOURS_MAX) }))
+    }
+}
+
+impl MeshLink {
+    /// Where it listens.
+    pub fn address(&self) -> SocketAddr {
+        self.carrier.link().address()
+    }
+
+    /// Takes in the frames that have come.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn receive(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
+        if let Some(stack) = node.mesh() {
+            self.carrier.receive(now, stack, FRAMES_PER_TURN)?;
+        }
+        Ok(())
+    }
+
+    /// Sends the frames that are due.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn transmit(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
+        if let Some(stack) = node.mesh() {
+            self.carrier.transmit(now, stack)?;
+        }
+        Ok(())
+    }
+
+    /// Sleeps until a datagram comes to the mesh or to `link`, or `timeout` is over.
+    ///
+    /// # Errors
+    /// The system refuses.
+    pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
+        UdpLink::wait_any(&[link, self.carrier.link()], timeout).map(|_| ())
+    }
+}
+
+/// Invites a device to the mesh of the owner whose keys are in `home`, and lets it join.
+///
+/// # Errors
+/// The network's key can't be had or kept.
+pub fn join(
+    node: &mut Node<FileFlash>,
+    now: Instant,
+    home: &Home,
+    owner: &SigningKey,
+) -> anyhow::Result<()> {
+    let network = NetworkKey::from_bytes(&*home.network_key()?);
+    let device = node.device_machine();
+    let number = now_in_milliseconds();
+    let invitation = invite(owner, &device, number, &network, &mut LinuxEntropy)?;
+    node.join_mesh(now, &invitation).context("joining the mesh")
+}
