@@ -22,9 +22,9 @@ mod directory;
 mod identity;
 mod install;
 mod log;
-mod meter;
 #[cfg(feature = "mesh")]
 mod mesh;
+mod meter;
 mod node;
 mod outbound;
 mod peers;
