@@ -189,6 +189,19 @@ impl Checker {
         }
     }
 
+    /// A place sleeps: nothing is due while it does.
+    pub(crate) fn sleeps(&mut self, place: usize) {
+        self.places[place].is_on = false;
+    }
+
+    /// A place has woken; nobody had a turn meanwhile.
+    pub(crate) fn slept(&mut self, place: usize) {
+        self.places[place].is_on = true;
+        for machine in self.places[place].machines.values_mut() {
+            machine.ticked_us = None;
+        }
+    }
+
     /// A machine is started anew by an installation.
     pub(crate) fn installed(&mut self, place: usize, machine: &str) {
         let machines = &mut self.places[place].machines;

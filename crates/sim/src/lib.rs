@@ -32,6 +32,7 @@ mod world;
 pub use checker::{Invariant, Outcomes, Violation};
 pub use scenario::{
     Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario, SessionsPlan,
+    SleepPlan,
 };
 
 use checker::Checker;

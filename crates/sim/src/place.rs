@@ -55,6 +55,8 @@ pub(crate) struct Place {
     pub number: usize,
     /// What it keeps.
     pub flash: Device,
+    /// Whether it sleeps.
+    pub asleep: bool,
     /// What runs on it, while it is on.
     pub running: Option<Running>,
     /// When it was switched on last, in microseconds of the world.
@@ -111,6 +113,7 @@ impl Place {
         Self {
             number,
             flash: Device::new(geometry),
+            asleep: false,
             running: None,
             booted_us: 0,
             plan: 0,
@@ -132,7 +135,10 @@ impl Place {
         scenario: &Scenario,
         keys: &Keys,
     ) -> Result<Identity, String> {
-        self.booted_us = now_us;
+        // A clock that runs on through a sleep counts from the start before it.
+        if !core::mem::take(&mut self.asleep) {
+            self.booted_us = now_us;
+        }
         self.busy_us = now_us;
         let Some(plan) = scenario.devices.get(self.number.wrapping_sub(1)) else {
             return self.boot_hub(now_us);
@@ -217,6 +223,26 @@ impl Place {
         let installed = node.install(&mut moment, &bytes, &placement);
         self.running = running;
         installed.map(|status| status.id).map_err(|error| error.to_string())
+    }
+
+    /// Turns the device off after it has written down what it does; `false` if it can't.
+    pub(crate) fn fall_asleep(&mut self, now_us: u64, has_clock: bool) -> bool {
+        let mut running = self.running.take();
+        self.asleep = match &mut running {
+            Some(Running::Device(node)) => {
+                node.fall_asleep(&mut self.moment(now_us, has_clock)).is_ok()
+            }
+            _ => false,
+        };
+        if !self.asleep {
+            self.running = running;
+        }
+        self.asleep
+    }
+
+    /// Whether the device that runs here has gone on where it was before a sleep.
+    pub(crate) fn has_slept(&self) -> bool {
+        matches!(&self.running, Some(Running::Device(node)) if node.slept().is_some())
     }
 
     /// Hands a datagram to what runs here.

@@ -27,6 +27,8 @@ pub struct Scenario {
     pub slice_fuel: u64,
     /// How long a record in the directory lasts.
     pub record_lifetime: Duration,
+    /// How devices sleep with their power off, while there is trouble.
+    pub sleeps: Option<SleepPlan>,
     /// Limits of the devices' sessions that are not the usual ones.
     pub sessions: Option<SessionsPlan>,
 }
@@ -124,6 +126,15 @@ pub struct NetworkPlan {
     pub partition_every_ms: Option<RangeInclusive<u64>>,
 }
 
+/// How devices sleep with their power off, whatever their machines do.
+#[derive(Clone, Debug)]
+pub struct SleepPlan {
+    /// How long a device is awake, in milliseconds.
+    pub awake_ms: RangeInclusive<u64>,
+    /// How long it sleeps then, in milliseconds.
+    pub asleep_ms: RangeInclusive<u64>,
+}
+
 /// How places fail.
 #[derive(Clone, Debug)]
 pub struct CrashPlan {
@@ -158,6 +169,7 @@ impl Scenario {
             slice: random.millis(1..=6),
             slice_fuel: random.between(500..=4_000),
             record_lifetime: Duration::from_secs(*random.pick(&[20, 60, 120])),
+            sleeps: draw_sleeps(&mut Random::new(seed ^ 0x517EE9)),
             sessions: random.chance(400).then(|| SessionsPlan {
                 sessions_max: random.between(6..=24) as usize,
                 callers_max: random.between(5..=24) as usize,
@@ -242,6 +254,13 @@ fn draw_network(random: &mut Random) -> NetworkPlan {
             shortest..=shortest * 4
         }),
     }
+}
+
+fn draw_sleeps(random: &mut Random) -> Option<SleepPlan> {
+    random.chance(300).then(|| {
+        let shortest = random.between(300..=5_000);
+        SleepPlan { awake_ms: shortest..=shortest * 3, asleep_ms: 1..=random.between(50..=500) }
+    })
 }
 
 fn draw_crashes(random: &mut Random) -> CrashPlan {

@@ -27,6 +27,10 @@ enum Occurrence {
     Boot { place: usize },
     /// A place fails, unless it was switched on anew since.
     Crash { place: usize, booted_us: u64 },
+    /// A device goes to sleep, unless it was switched on anew since.
+    Sleep { place: usize, booted_us: u64 },
+    /// A device that sleeps wakes.
+    Wake { place: usize },
     /// A machine of a device is updated, if the device is on.
     Update { place: usize },
     /// The network parts or is whole again.
@@ -120,6 +124,8 @@ impl<'a> World<'a> {
             Occurrence::Poll { .. } => {}
             Occurrence::Boot { place } => self.boot(place),
             Occurrence::Crash { place, booted_us } => self.crash(place, booted_us),
+            Occurrence::Sleep { place, booted_us } => self.sleep(place, booted_us),
+            Occurrence::Wake { place } => self.wake(place),
             Occurrence::Update { place } => self.update(place),
             Occurrence::Partition if self.is_quiet => {}
             Occurrence::Partition => {
@@ -233,7 +239,7 @@ impl<'a> World<'a> {
     }
 
     fn boot(&mut self, place: usize) {
-        if self.places[place].running.is_some() {
+        if self.places[place].running.is_some() || self.places[place].asleep {
             return;
         }
         let crashes = self.scenario.crashes.clone();
@@ -262,11 +268,73 @@ impl<'a> World<'a> {
         }
         self.after(place);
         self.plan_poll(place, self.now_us);
+        self.plan_sleep(place);
         if let Some(up_ms) = crashes.up_ms.filter(|_| may_fail) {
             let up_us = self.trouble.millis(up_ms).as_micros() as u64;
             let crash = Occurrence::Crash { place, booted_us: self.now_us };
             self.plan(self.now_us + up_us, crash);
         }
+    }
+
+    fn plan_sleep(&mut self, place: usize) {
+        let sleeps = self.scenario.sleeps.as_ref().filter(|_| place != HUB && !self.is_quiet);
+        if let Some(awake_ms) = sleeps.map(|plan| plan.awake_ms.clone()) {
+            let awake_us = self.trouble.millis(awake_ms).as_micros() as u64;
+            let booted_us = self.places[place].booted_us;
+            self.plan(self.now_us + awake_us, Occurrence::Sleep { place, booted_us });
+        }
+    }
+
+    fn sleep(&mut self, place: usize, booted_us: u64) {
+        let known = &self.places[place];
+        if self.is_quiet || known.running.is_none() || known.booted_us != booted_us {
+            return;
+        }
+        let Some(plan) = &self.scenario.sleeps else { return };
+        let asleep_ms = plan.asleep_ms.clone();
+        self.after(place);
+        if self.places[place].running.is_none() {
+            return;
+        }
+        let has_clock = self.has_clock(place);
+        if !self.places[place].fall_asleep(self.now_us, has_clock) {
+            self.after(place);
+            return self.plan_sleep(place);
+        }
+        self.trace.note(self.now_us, format_args!("d{place} sleeps"));
+        self.checker.sleeps(place);
+        let known = &mut self.places[place];
+        known.plan += 1;
+        known.poll_us = None;
+        if known.flash.is_off() {
+            known.asleep = false;
+            return self.switch_off(place, "power fails while it falls asleep");
+        }
+        let asleep_us = self.trouble.millis(asleep_ms).as_micros() as u64;
+        self.plan(self.now_us + asleep_us, Occurrence::Wake { place });
+    }
+
+    fn wake(&mut self, place: usize) {
+        if !self.places[place].asleep {
+            return;
+        }
+        let booted = self.places[place].boot(self.now_us, &self.scenario, &self.keys);
+        if self.places[place].flash.is_off() {
+            return self.switch_off(place, "power fails while it wakes");
+        }
+        if let Err(error) = booted {
+            let what = format!("d{place} doesn't wake: {error}");
+            return self.checker.violated(self.now_us, Invariant::PlacesStart, what);
+        }
+        if !self.places[place].has_slept() {
+            let what = format!("d{place} has lost what it did in its sleep");
+            return self.checker.violated(self.now_us, Invariant::PlacesStart, what);
+        }
+        self.trace.note(self.now_us, format_args!("d{place} wakes"));
+        self.checker.slept(place);
+        self.after(place);
+        self.plan_poll(place, self.now_us);
+        self.plan_sleep(place);
     }
 
     fn install_missing(&mut self, place: usize) {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_sim::mesh::{Expectation, hunt};
-use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, run_scenario};
+use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, SleepPlan, run_scenario};
 
 /// The scenario of a seed, with less trouble and a shorter rest than a hunt has.
 fn brief(seed: u64) -> Scenario {
@@ -45,6 +45,17 @@ fn what_nobody_signed_makes_no_call_run_again_and_misleads_no_device_for_long() 
         };
         check(scenario);
     }
+}
+
+#[test]
+fn devices_that_sleep_in_the_middle_of_everything_keep_every_invariant() {
+    let mut successes = 0;
+    for seed in [21, 22, 23, 24] {
+        let mut scenario = brief(seed);
+        scenario.sleeps = Some(SleepPlan { awake_ms: 300..=2_000, asleep_ms: 1..=400 });
+        successes += check(scenario).outcomes.successes;
+    }
+    assert!(successes > 100, "{successes} calls are too few to say anything");
 }
 
 #[test]
