@@ -30,6 +30,9 @@ pub(crate) struct Arguments {
     /// The folder that holds the device; made if it isn't there.
     #[arg(long, value_name = "DIR", required_unless_present = "build_only")]
     data: Option<PathBuf>,
+    /// Features of the firmware, for tests.
+    #[arg(long, value_name = "NAMES", default_value = "", hide = true)]
+    features: String,
     /// Use this firmware instead of building one.
     #[arg(long, value_name = "FILE")]
     firmware: Option<PathBuf>,
@@ -93,14 +96,27 @@ impl Board {
 
     /// Builds the firmware, and gives its file.
     pub(crate) fn build(self, root: &Path) -> Result<PathBuf> {
+        self.build_with("", root)
+    }
+
+    /// As [`Self::build`], with these of the firmware's features.
+    fn build_with(self, features: &str, root: &Path) -> Result<PathBuf> {
         let target = self.target();
         let toolchain = toolchain::for_target(target)
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         let products = toolchain::target_folder(root).join("boards");
         command.env("CARGO_TARGET_DIR", &products).args(["--quiet", "--release"]);
-        process::run(&mut command)?;
-        Ok(products.join(target).join("release").join(format!("tenure-board-{}", self.name())))
+        process::run(command.args(["--features", features]))?;
+        let built =
+            products.join(target).join("release").join(format!("tenure-board-{}", self.name()));
+        if features.is_empty() {
+            return Ok(built);
+        }
+        // The next build without them would take its place.
+        let copy = built.with_extension(features);
+        std::fs::copy(&built, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+        Ok(copy)
     }
 }
 
@@ -109,7 +125,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
-        None => board.build(root)?,
+        None => board.build_with(&arguments.features, root)?,
     };
     let Some(data) = &arguments.data else {
         println!("{}", firmware.display());

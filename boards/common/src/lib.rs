@@ -15,9 +15,11 @@ mod layout;
 mod nor;
 mod settings;
 mod udp_link;
+mod wall;
 
 pub use device::{Board, Device, StartError, small_class};
 pub use layout::{Layout, Parts};
 pub use nor::{Medium, NorFlash};
 pub use settings::{Settings, SettingsError};
 pub use udp_link::{DATAGRAM_BYTES_MAX, UdpLink};
+pub use wall::GuardedVm;

@@ -33,8 +33,13 @@ pub(crate) fn wait(nap: Option<Duration>) {
     riscv::asm::wfi();
 }
 
+/// Lets the timer's interrupt be pending after so long.
+pub(crate) fn alarm_in(microseconds: u32) {
+    alarm_at(ticks().saturating_add(u64::from(microseconds) * TICKS_PER_MICROSECOND));
+}
+
 /// Lets the timer's interrupt be pending from `ticks` on.
-pub(crate) fn alarm_at(ticks: u64) {
+fn alarm_at(ticks: u64) {
     // SAFETY: the CLINT's compare register; the high half first set to never (privileged
     // specification, 3.2.1), so that no value in between is due.
     unsafe {
@@ -45,7 +50,7 @@ pub(crate) fn alarm_at(ticks: u64) {
 }
 
 /// Ticks since reset.
-pub(crate) fn ticks() -> u64 {
+fn ticks() -> u64 {
     loop {
         // SAFETY: the CLINT's counter.
         let (high, low, again) = unsafe {

@@ -11,20 +11,23 @@ mod clock;
 mod console;
 mod entropy;
 mod flash;
+mod guard;
 mod heap;
 mod interrupts;
 mod network;
 mod start;
 mod virtio;
 
+use alloc::boxed::Box;
 use core::fmt::Write as _;
 
-use tenure_board_common::{Board, Device, Layout, StartError, small_class};
+use tenure_board_common::{Board, Device, GuardedVm, Layout, StartError, small_class};
 
 use crate::clock::MachineTimer;
 use crate::console::Uart;
 use crate::entropy::VirtioEntropy;
 use crate::flash::open_flash;
+use crate::guard::Pmp;
 use crate::network::VirtioCard;
 
 /// The firmware's part of flash, in sectors.
@@ -66,6 +69,7 @@ fn run() -> Fault {
         Ok(device) => device,
         Err(error) => return Fault::Start(error),
     };
+    device.node().use_wall(Box::new(GuardedVm::new(Pmp::take())));
     loop {
         let nap = device.turn();
         if nap.is_none_or(|nap| !nap.is_zero()) {

@@ -39,16 +39,8 @@ extern "C" fn start() -> ! {
     crate::main()
 }
 
-// Traps of the firmware itself: the stack may be what is broken, so begin a new one.
-global_asm!(
-    ".section .text",
-    ".balign 4",
-    "machine_trap:",
-    "la sp, stack_top",
-    "call {trapped}",
-    trapped = sym trapped,
-);
-
+/// The end of a trap of the firmware itself, which is a mistake of ours.
+#[unsafe(export_name = "firmware_trapped")]
 extern "C" fn trapped() -> ! {
     let (cause, at, value) = (mcause::read().bits(), mepc::read(), mtval::read());
     // A console that takes nothing has nobody who reads it.

@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_pipeline::Pipeline;
 use tenure_store::{ReadError, Store, TreeId};
-use tenure_vm::Image;
+use tenure_vm::{Image, Wall};
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
 use tenure_wire::{MachineId, Name, PublicKey, Share};
 
@@ -76,6 +76,7 @@ pub struct Kernel<F> {
     pub(crate) retained: Option<Box<dyn Retained>>,
     /// The device's speed, as far as it is known.
     pub(crate) fuel_per_second: u64,
+    pub(crate) wall: Option<Box<dyn Wall>>,
 }
 
 impl<F: Flash> Kernel<F> {
@@ -109,6 +110,7 @@ impl<F: Flash> Kernel<F> {
             engine: None,
             retained: None,
             fuel_per_second: config.fuel_per_second.max(1),
+            wall: None,
             config,
         };
         for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
@@ -140,6 +142,11 @@ impl<F: Flash> Kernel<F> {
     /// Lends the kernel an engine for machines that ask for speed; before, the vm runs them.
     pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
         self.engine = Some(engine);
+    }
+
+    /// Lets the vm run machines behind the board's memory protection from now on.
+    pub fn use_wall(&mut self, wall: Box<dyn Wall>) {
+        self.wall = Some(wall);
     }
 
     /// Whether the board lends an engine for machines that ask for speed.

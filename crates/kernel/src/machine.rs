@@ -8,7 +8,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_store::TreeId;
-use tenure_vm::{ImageToken, TrapKind, Value};
+use tenure_vm::{Breach, ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostError};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Grants, MachineId, PublicKey};
@@ -288,6 +288,8 @@ impl Fault {
 pub enum FaultKind {
     /// The vm trapped.
     Trap(TrapKind),
+    /// It tried to leave its memory, and the board's memory protection stopped it.
+    Breach(Breach),
     /// It passed a pointer outside its memory to a host call.
     BadPointer,
     /// It called `abort`.
@@ -310,6 +312,7 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.kind {
             FaultKind::Trap(kind) => write!(f, "trap: {kind}")?,
+            FaultKind::Breach(breach) => write!(f, "memory protection: it {breach}")?,
             FaultKind::BadPointer => f.write_str("passed the host a pointer outside its memory")?,
             FaultKind::Aborted => f.write_str("aborted")?,
             FaultKind::TaskFuel => f.write_str("one task used more fuel than its budget has")?,

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use core::fmt;
 
-use tenure_vm::{Image, Instance, InstanceConfig, Outcome, Value};
+use tenure_vm::{Breach, Image, Instance, InstanceConfig, Outcome, Value, Wall};
 use tenure_wire::Digest;
 
 /// Runs the wasm of machines that ask for speed, by other means than the vm.
@@ -38,6 +38,11 @@ pub trait EngineInstance: Send {
 
     /// Gives the host call that it waits in its results; gives whether one was waiting.
     fn finish_host_call(&mut self, results: &[Value]) -> bool;
+
+    /// How it tried to leave its memory, if that is what it trapped for.
+    fn breach(&self) -> Option<Breach> {
+        None
+    }
 
     /// Linear memory, of which only the ranges that the waiting host call names need be up to date.
     fn memory(&self) -> &[u8];
@@ -84,10 +89,23 @@ impl Program {
         }
     }
 
-    pub(crate) fn run(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
-        match self {
-            Self::Image(instance) => instance.run(image, fuel),
-            Self::Engine(instance) => instance.run(fuel),
+    /// Runs with `fuel`, in the vm behind `wall` if the board has one.
+    ///
+    /// # Errors
+    /// [`Breach`] if the program tried to leave its memory.
+    pub(crate) fn run(
+        &mut self,
+        image: &Image<'_>,
+        fuel: &mut u64,
+        wall: Option<&mut dyn Wall>,
+    ) -> Result<Outcome, Breach> {
+        match (self, wall) {
+            (Self::Image(instance), Some(wall)) => instance.run_behind(image, fuel, wall),
+            (Self::Image(instance), None) => Ok(instance.run(image, fuel)),
+            (Self::Engine(instance), _) => {
+                let outcome = instance.run(fuel);
+                instance.breach().map_or(Ok(outcome), Err)
+            }
         }
     }
 

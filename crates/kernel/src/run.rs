@@ -4,7 +4,7 @@ use alloc::boxed::Box;
 use core::time::Duration;
 
 use tenure_hal::{Flash, Instant};
-use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind};
+use tenure_vm::{Instance, InstanceConfig, Outcome, TrapKind, Wall};
 use tenure_wire::host_call::{HostCall, HostError};
 
 use crate::breadcrumb;
@@ -378,10 +378,18 @@ impl<F: Flash> Kernel<F> {
         world: &mut World<'_>,
     ) -> End {
         loop {
-            let Some(image) = self.image(slot) else {
-                return End::Faulted(Fault::of(FaultKind::Image));
+            let mut wall = self.wall.take();
+            let outcome = self.image(slot).map(|image| {
+                let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
+                instance.run(&image, &mut meter.left, wall)
+            });
+            self.wall = wall;
+            let outcome = match outcome {
+                None => return End::Faulted(Fault::of(FaultKind::Image)),
+                Some(Err(breach)) => return End::Faulted(Fault::of(FaultKind::Breach(breach))),
+                Some(Ok(outcome)) => outcome,
             };
-            match instance.run(&image, &mut meter.left) {
+            match outcome {
                 Outcome::Done => return End::Done,
                 Outcome::OutOfFuel => return End::Slice,
                 Outcome::Trap(trap) => {

@@ -191,6 +191,11 @@ impl<F: Flash> Node<F> {
         self.kernel.use_retained(retained);
     }
 
+    /// Lets the vm run machines behind the board's memory protection from now on.
+    pub fn use_wall(&mut self, wall: Box<dyn tenure_vm::Wall>) {
+        self.kernel.use_wall(wall);
+    }
+
     /// The device's name.
     pub fn name(&self) -> &Name {
         &self.config.name

@@ -15,6 +15,7 @@ use crate::{
     isa,
     memory::{Memory, Unavailable},
     value::Value,
+    wall::{Breach, Wall},
 };
 
 /// What an instance may use.
@@ -285,6 +286,10 @@ const WINDOW_BYTES: i32 = isa::WINDOW_UNITS as i32 * UNIT_BYTES;
 /// Fuel that is handed to the interpreter at a time.
 const PORTION_UNITS: u64 = 1 << 28;
 
+/// How often the interpreter may be called in a row without having used anything: memory that is
+/// committed at the first access to it is such a case.
+const STANDING_MAX: u32 = 8;
+
 /// What the interpreter borrows: not the whole of the instance.
 macro_rules! entry {
     ($instance:ident, $image:ident) => {{
@@ -380,7 +385,7 @@ impl Instance {
         }
         let budget = self.budget(*fuel);
         if budget < WINDOW_BYTES || budget as usize > image.room {
-            return self.run_on(image, fuel);
+            return self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image));
         }
         let mut run = Run::with_budget(entry!(self, image), budget as u32);
         let mut context = run.context();
@@ -395,30 +400,62 @@ impl Instance {
         let exit = run.exit(&context, flow);
         match self.stop(image, &exit, fuel) {
             Some(outcome) => outcome,
-            None => self.run_on(image, fuel),
+            None => self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image)),
         }
+    }
+
+    /// As [`Instance::run`], with the interpreter behind `wall`. What it does to the instance besides
+    /// memory, globals and stack is done on this side, with numbers that were checked.
+    ///
+    /// # Errors
+    /// [`Breach`] if the interpreter tried to leave. The call is over; nothing that the instance holds
+    /// is worth keeping.
+    pub fn run_behind(
+        &mut self,
+        image: &Image<'_>,
+        fuel: &mut u64,
+        wall: &mut dyn Wall,
+    ) -> Result<Outcome, Breach> {
+        if !matches!(self.status, Status::Running) || !self.is_of(image) {
+            return Ok(self.stand(image));
+        }
+        let outcome = self.run_on(image, fuel, Some(wall));
+        if outcome.is_err() {
+            self.abandon();
+        }
+        outcome
     }
 
     #[cold]
     #[inline(never)]
-    fn run_on(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
+    fn run_on(
+        &mut self,
+        image: &Image<'_>,
+        fuel: &mut u64,
+        mut wall: Option<&mut dyn Wall>,
+    ) -> Result<Outcome, Breach> {
+        let mut standing = 0;
         loop {
             let budget = self.budget(*fuel);
+            let before = (*fuel, self.debt);
+            let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
             let exit = if budget <= 0 {
                 self.charge(fuel, 0);
-                return Outcome::OutOfFuel;
+                return Ok(Outcome::OutOfFuel);
             } else if budget < WINDOW_BYTES {
                 // One instruction after the other.
-                interpreter::execute_one(entry!(self, image))
+                interpreter::execute_one(entry!(self, image), wall)?
             } else {
                 let budget = image.room.min(budget as usize) as u32;
-                let mut run = Run::with_budget(entry!(self, image), budget);
-                let mut context = run.context();
-                let flow = run.start(&mut context);
-                run.exit(&context, flow)
+                Run::with_budget(entry!(self, image), budget).end(wall, &[])?
             };
             if let Some(outcome) = self.stop(image, &exit, fuel) {
-                return outcome;
+                return Ok(outcome);
+            }
+            // An interpreter that has gone wrong could have itself called again for ever.
+            standing = if (*fuel, self.debt) == before { standing + 1 } else { 0 };
+            if standing > STANDING_MAX {
+                return Err(interpreter::IMPOSSIBLE);
             }
         }
     }

@@ -16,6 +16,7 @@
 //! the next. To stop at a certain instruction, the caller has them executed one at a time: in place with a
 //! budget of nothing if they look themselves, else from a copy with a `check` behind it.
 
+mod behind;
 #[cfg(all(feature = "float", not(compact)))]
 mod float;
 mod handlers;
@@ -24,5 +25,6 @@ mod handlers;
 mod soft;
 mod state;
 
+pub(crate) use behind::IMPOSSIBLE;
 pub(crate) use handlers::{Entry, Exit, Run, execute_one};
 pub(crate) use state::{Flow, METERED, STRICT_ALIGNMENT, function_entry};

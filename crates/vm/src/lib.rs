@@ -34,6 +34,7 @@ mod memory;
 mod suspend;
 mod translate;
 mod value;
+mod wall;
 mod wasm;
 
 pub use error::{Feature, Invalid, Limit, Malformed, TranslateError, TranslateErrorKind};
@@ -52,3 +53,4 @@ pub use translate::{
     HostFunctions, MemoryType, NoHostFunctions, SourceMap, TableType, translate, translate_bound,
 };
 pub use value::{FunctionType, Value, ValueType};
+pub use wall::{Breach, BreachCause, Stay, Wall};

@@ -22,6 +22,12 @@ pub(crate) enum Unavailable {
 }
 
 /// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
+/// Words as the bytes that they are.
+pub(crate) fn as_bytes_mut(words: &mut [u64]) -> &mut [u8] {
+    // SAFETY: any word is eight bytes, and any bytes are a word.
+    unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
+}
+
 pub(crate) struct Memory {
     words: Vec<u64>,
     committed: usize,

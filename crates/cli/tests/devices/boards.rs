@@ -9,35 +9,30 @@ use std::time::Duration;
 use crate::harness::{Chance, Process, User, by, on};
 use crate::kill::{identity, write_until_killed};
 
-/// The developer's command, and the firmware that it has built.
-struct Tools {
-    xtask: PathBuf,
-    firmware: PathBuf,
-}
-
-fn tools() -> &'static Tools {
-    static BUILT: OnceLock<Tools> = OnceLock::new();
-    BUILT.get_or_init(|| {
+/// The firmware, built once, with or without the deliberate mistake in its vm.
+fn firmware(features: &'static str) -> &'static Path {
+    static SOUND: OnceLock<PathBuf> = OnceLock::new();
+    static UNCHECKED: OnceLock<PathBuf> = OnceLock::new();
+    let built = if features.is_empty() { &SOUND } else { &UNCHECKED };
+    built.get_or_init(|| {
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
         let output = Command::new("cargo")
             .args(["run", "--quiet", "--package", "xtask", "--"])
-            .args(["board", "qemu-riscv32", "--build-only"])
+            .args(["board", "qemu-riscv32", "--build-only", "--features", features])
             .current_dir(here.join("../.."))
             .output()
             .unwrap();
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "the firmware can't be built: {error}");
         let firmware = String::from_utf8(output.stdout).unwrap();
-        let tenure = Path::new(env!("CARGO_BIN_EXE_tenure"));
-        Tools {
-            xtask: tenure.with_file_name("xtask"),
-            firmware: firmware.lines().last().unwrap().into(),
-        }
+        firmware.lines().last().unwrap().into()
     })
 }
 
 fn xtask(user: &User, arguments: &[&str]) -> Command {
-    let mut command = Command::new(&tools().xtask);
+    firmware("");
+    let tenure = Path::new(env!("CARGO_BIN_EXE_tenure"));
+    let mut command = Command::new(tenure.with_file_name("xtask"));
     // Where cargo found the tests isn't where the command comes from.
     command.args(arguments).current_dir(user.path("")).env_remove("CARGO_MANIFEST_DIR");
     command
@@ -45,10 +40,20 @@ fn xtask(user: &User, arguments: &[&str]) -> Command {
 
 /// The device `name` on the emulated board; `place` says where it is plugged in.
 fn boot(user: &User, name: &str, hub: Option<&Process>, place: &[&str]) -> Process {
+    boot_with(firmware(""), user, name, hub, place)
+}
+
+fn boot_with(
+    firmware: &Path,
+    user: &User,
+    name: &str,
+    hub: Option<&Process>,
+    place: &[&str],
+) -> Process {
     let keys = user.json(&["key", "--own"]);
     let key = |which: &str| keys[which].as_str().unwrap().to_string();
     let owner = key("owner_signing_key") + "/" + &key("owner_machine_key");
-    let firmware = tools().firmware.to_str().unwrap();
+    let firmware = firmware.to_str().unwrap();
     let mut arguments = vec!["board", "qemu-riscv32", "--firmware", firmware, "--data", name];
     arguments.extend(["--owner", &owner]);
     hub.iter().for_each(|hub| arguments.extend(["--hub", &hub.address]));
@@ -58,13 +63,10 @@ fn boot(user: &User, name: &str, hub: Option<&Process>, place: &[&str]) -> Proce
 }
 
 /// One that can be reached at `address`, enrolled.
-fn device_at(user: &User, name: &str, hub: Option<&Process>, address: &str) -> Process {
-    let mut device = boot(user, name, hub, &["--listen", address]);
+fn device_at(firmware: &Path, user: &User, name: &str, address: &str) -> Process {
+    let mut device = boot_with(firmware, user, name, None, &["--listen", address]);
     device.address = address.to_string();
     user.ok(&["enrol", address]);
-    if hub.is_some() {
-        device.wait_for_words("the hub lists this device");
-    }
     device
 }
 
@@ -78,7 +80,7 @@ fn board_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
     let user = User::new();
     let mut chance = Chance::new();
     let address = free_address();
-    let mut device = device_at(&user, "attic", None, &address);
+    let mut device = device_at(firmware(""), &user, "attic", &address);
     user.install(&device, &["counter", "thermostat", "crasher", "spinner"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
     let trap = user.call_error(on(&device), &["crasher", "out_of_bounds"]);
@@ -149,4 +151,22 @@ fn two_boards_and_a_linux_device_call_each_other_by_name_over_a_bad_link() {
     assert_eq!(user.call(by(&hub), &["thermostat@attic", "read"]), "10.0");
     let answer = user.call(on(&cellar), &["probe", "call", "thermostat@attic read"]);
     assert_eq!(answer, "10.0");
+}
+
+#[test]
+fn board_contains_a_vm_that_does_not_check_memory() {
+    let user = User::new();
+    let mut device = device_at(firmware("unchecked-memory"), &user, "attic", &free_address());
+    user.install(&device, &["counter", "thermostat", "probe"]);
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
+    // Around its own memory lie the kernel's and its neighbours'; further off, what isn't RAM.
+    for (place, count) in ["100000", "fffff000", "fffe0000", "7fffffff"].iter().zip(2..) {
+        user.call_error(on(&device), &["probe", "poke", place]);
+        let words = device.wait_for_words("memory protection");
+        assert!(words.contains("it wrote at 0x"), "{words}");
+        assert!(words.contains("which isn't its own, from code at 0x8"), "{words}");
+        // Its neighbours, and what they hold, are as they were.
+        assert_eq!(user.call(on(&device), &["counter", "add"]), format!("{count}"));
+        assert_eq!(user.call(on(&device), &["thermostat", "read"]), "21.0");
+    }
 }

@@ -12,7 +12,9 @@ use super::float;
 #[cfg(all(feature = "float", compact))]
 use super::soft;
 use super::state::{Context, Flow, Position, State};
-use crate::{image::Image, isa};
+use crate::image::Image;
+use crate::isa;
+use crate::wall::{Breach, Wall};
 
 /// What `execute` needs to know of an instance.
 pub(crate) struct Entry<'e> {
@@ -45,17 +47,17 @@ pub(crate) struct Exit {
 /// executed from a copy with such an instruction behind it; it reads nothing of the code but itself.
 #[cold]
 #[inline(never)]
-pub(crate) fn execute_one(entry: Entry<'_>) -> Exit {
+pub(crate) fn execute_one(entry: Entry<'_>, wall: Option<&mut dyn Wall>) -> Result<Exit, Breach> {
     let image = entry.image;
     let code = image.bytes().as_ptr();
     let start = entry.pc;
     let Some((opcode, length)) = isa::instruction_at(image.bytes(), start as usize) else {
         let Entry { pc, frame, accumulator, .. } = entry;
         let frame = frame + size_of_val(entry.globals) as u32;
-        return Exit { flow: Flow::Unreachable, pc, frame, accumulator, used: 0 };
+        return Ok(Exit { flow: Flow::Unreachable, pc, frame, accumulator, used: 0 });
     };
     if isa::looks_at_fuel(opcode) {
-        return run_from(entry, code.wrapping_add(start as usize), 0);
+        return Run { entry, pc: code.wrapping_add(start as usize), budget: 0 }.end(wall, &[]);
     }
     let units = length / 2;
     let mut copy = [isa::CHECK * isa::OPCODE_SCALE; COPY_UNITS];
@@ -68,8 +70,9 @@ pub(crate) fn execute_one(entry: Entry<'_>) -> Exit {
         // Taken, it leaves two instructions behind itself; not taken, one.
         copy[units - 1] = COPY_BRANCH;
     }
-    let at = copy.as_ptr().cast::<u8>();
-    let mut exit = run_from(entry, at, 0);
+    let apart = halves_as_bytes(&copy);
+    let at = apart.as_ptr();
+    let mut exit = Run { entry, pc: at, budget: 0 }.end(wall, apart)?;
     // `exit` counts from the image's first byte.
     let ran = exit.pc.wrapping_sub(at.addr().wrapping_sub(code.addr()) as u32);
     exit.pc = start;
@@ -80,14 +83,12 @@ pub(crate) fn execute_one(entry: Entry<'_>) -> Exit {
         exit.used = length as u32;
         exit.pc = (start + length as u32).wrapping_add(displacement);
     }
-    exit
+    Ok(exit)
 }
 
-fn run_from(entry: Entry<'_>, pc: *const u8, budget: usize) -> Exit {
-    let mut run = Run { entry, pc, budget };
-    let mut context = run.context();
-    let flow = run.start(&mut context);
-    run.exit(&context, flow)
+fn halves_as_bytes(halves: &[u16]) -> &[u8] {
+    // SAFETY: any half-word is two bytes.
+    unsafe { core::slice::from_raw_parts(halves.as_ptr().cast(), size_of_val(halves)) }
 }
 
 /// Displacement of a branch in a copy, in bytes.
@@ -98,9 +99,9 @@ const COPY_UNITS: usize = isa::UNITS_MAX + COPY_BRANCH as usize / 2 + 1;
 /// One stay in the interpreter. The context is kept apart: its address goes to the handlers, and what
 /// lies beside it would have to lie in memory too.
 pub(crate) struct Run<'e> {
-    entry: Entry<'e>,
-    pc: *const u8,
-    budget: usize,
+    pub(super) entry: Entry<'e>,
+    pub(super) pc: *const u8,
+    pub(super) budget: usize,
 }
 
 impl<'e> Run<'e> {
@@ -150,6 +151,16 @@ impl<'e> Run<'e> {
         unsafe { start(state) }
     }
 
+    /// Runs to the end, behind `wall` if there is one. `apart` is the code if it isn't the image's.
+    pub(crate) fn end(mut self, wall: Option<&mut dyn Wall>, apart: &[u8]) -> Result<Exit, Breach> {
+        if let Some(wall) = wall {
+            return self.confine(wall, apart);
+        }
+        let mut context = self.context();
+        let flow = self.start(&mut context);
+        Ok(self.exit(&context, flow))
+    }
+
     fn stack_start(&mut self) -> *mut u8 {
         self.entry.stack.as_mut_ptr().cast()
     }
@@ -177,7 +188,7 @@ impl<'e> Run<'e> {
 
 impl Context {
     #[inline(always)]
-    fn position(&self) -> Position {
+    pub(super) fn position(&self) -> Position {
         // SAFETY: asked for after `start` only, every way out of which goes through `State::leave`.
         unsafe { self.position.assume_init() }
     }
@@ -193,8 +204,10 @@ impl State {
     }
 }
 
+/// # Safety
+/// As `Run::start` promises of the state.
 #[cfg(not(tail_dispatch))]
-unsafe fn start(mut state: State) -> Flow {
+pub(super) unsafe fn start(mut state: State) -> Flow {
     loop {
         // SAFETY: the caller's promise holds again after every instruction.
         let flow = unsafe { dispatch(state.opcode(), &mut state) };
@@ -322,14 +335,22 @@ impl State {
     }
 }
 
+/// # Safety
+/// As `Run::start` promises of the state.
 #[cfg(tail_dispatch)]
 #[inline(always)]
-unsafe fn start(s: State) -> Flow {
+pub(super) unsafe fn start(s: State) -> Flow {
     // SAFETY: the caller's promise.
     unsafe {
         let first = s.handler();
         call_with_registers!(s, first)
     }
+}
+
+/// The handlers by opcode.
+#[cfg(tail_dispatch)]
+pub(super) fn handlers() -> *const Handler {
+    HANDLERS.as_ptr()
 }
 
 /// The instructions. One expression serves several widths, so that some casts are to the same type.

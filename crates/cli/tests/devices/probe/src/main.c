@@ -90,3 +90,10 @@ TENURE_EXPORT(secret) {
     int error = tenure_host_secret_read(name, strlen(name), NULL, 0);
     tenure_reply_text(tenure_error_text(error));
 }
+
+/* "ADDRESS": writes there, whosever it is. */
+TENURE_EXPORT(poke) {
+    volatile uint8_t *there = (volatile uint8_t *)strtoul(tenure_parameter(NULL), NULL, 16);
+    *there = 0xA5;
+    tenure_reply_text("written");
+}

@@ -1,0 +1,110 @@
+//! Memory protection: unprivileged programs that reach what they are given and nothing else.
+
+/// A board's memory protection and its switch to unprivileged programs.
+///
+/// What an implementation guarantees:
+/// - While a program runs it reaches the regions it was given and nothing else: no other memory, no
+///   device, no privileged instruction. Where the hardware protects in coarser steps, what the steps
+///   add is nobody's.
+/// - Whatever the program does, [`Guard::run`] comes back: at its call, at its mistake, or when its
+///   time is over; and the program's registers are all in its context then.
+pub trait Guard {
+    /// The registers of a program that calls the function at `entry` with `argument`; its stack grows
+    /// down from `stack_top`, a multiple of 16. When the function returns, that is a call with the
+    /// number [`RETURNED`], as long as the firmware is executable to the program.
+    fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context;
+
+    /// Runs a program from `context` on, for at most `microseconds`.
+    fn run(&mut self, context: &mut Context, regions: &mut [Region<'_>], microseconds: u32)
+    -> Exit;
+
+    /// The call that the program stopped for: its number and its two arguments.
+    fn call(&self, context: &Context) -> [usize; 3];
+
+    /// Gives that call its results.
+    fn finish_call(&self, context: &mut Context, results: [usize; 2]);
+}
+
+/// The number of the call that a function's return stands for.
+pub const RETURNED: usize = usize::MAX;
+
+/// The registers of a program, as its board lays them out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[repr(C)]
+pub struct Context {
+    /// Words; how many of them count and for what, the board knows.
+    pub words: [usize; 33],
+}
+
+impl Default for Context {
+    fn default() -> Self {
+        Self { words: [0; 33] }
+    }
+}
+
+/// A range of memory that a program reaches.
+#[derive(Debug)]
+pub enum Region<'a> {
+    /// It reads the firmware's constants and executes its code.
+    Firmware,
+    /// It reads.
+    Readable(&'a [u8]),
+    /// It reads and executes.
+    Code(&'a [u8]),
+    /// It reads and writes.
+    Own(&'a mut [u8]),
+    /// It reads and writes words, as a stack.
+    OwnWords(&'a mut [usize]),
+}
+
+impl Region<'_> {
+    /// The addresses from its first to behind its last byte; `None` for the firmware, which the
+    /// board knows.
+    pub fn addresses(&self) -> Option<core::ops::Range<usize>> {
+        let range = match self {
+            Self::Firmware => return None,
+            Self::Readable(bytes) | Self::Code(bytes) => bytes.as_ptr_range(),
+            Self::Own(bytes) => bytes.as_ptr_range(),
+            Self::OwnWords(words) => {
+                let words = words.as_ptr_range();
+                words.start.cast()..words.end.cast()
+            }
+        };
+        Some(range.start.expose_provenance()..range.end.expose_provenance())
+    }
+}
+
+/// Why a program stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Exit {
+    /// It made a call.
+    Call,
+    /// Its time is over; it can go on.
+    Time,
+    /// It tried what it may not.
+    Violation(Violation),
+}
+
+/// What a program tried that it may not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Violation {
+    /// What it was.
+    pub cause: Cause,
+    /// The address that it tried to reach, where the hardware tells.
+    pub address: usize,
+    /// The address of the instruction.
+    pub at: usize,
+}
+
+/// Kinds of violation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cause {
+    /// Reading.
+    Read,
+    /// Writing.
+    Write,
+    /// Jumping.
+    Execute,
+    /// An instruction that is privileged or none.
+    Instruction,
+}
