@@ -41,6 +41,8 @@ pub enum Invariant {
     EveryCallEnds,
     /// A machine beside others that never rest has its turn in bounded time.
     NobodyStarves,
+    /// Only machines that fail by themselves lose their good repute, whatever loses its power.
+    ReputeIsEarned,
     /// A place starts from what a loss of power left, and takes its machines.
     PlacesStart,
     /// When the trouble is over, calls succeed again.
@@ -61,6 +63,7 @@ impl fmt::Display for Invariant {
             Self::IdentityIsKept => "identities survive",
             Self::EveryCallEnds => "a caller hears what became of its call",
             Self::NobodyStarves => "nobody starves",
+            Self::ReputeIsEarned => "a loss of power is held against nobody",
             Self::PlacesStart => "places start after a loss of power",
             Self::TroubleEnds => "calls succeed again when the trouble is over",
             Self::NoPanic => "nothing panics",
@@ -210,6 +213,9 @@ impl Checker {
 
     /// A machine on `place` logs `text`.
     pub(crate) fn logged(&mut self, at_us: u64, place: usize, machine: &str, text: &str) {
+        if text.starts_with("banned") || text.starts_with("on probation") {
+            self.check_repute(at_us, place, machine);
+        }
         let Some(line) = Line::parse(text) else { return };
         match line {
             Line::Key(key) => self.on_key(at_us, place, machine, key),
@@ -370,6 +376,14 @@ impl Checker {
         if !(was_open && right) {
             let what = format!("call {id:016x} to {target} got {number}; it ran as {run:?}");
             self.violated(at_us, Invariant::ReplyBelongs, what);
+        }
+    }
+
+    fn check_repute(&mut self, at_us: u64, place: usize, machine: &str) {
+        let plan = self.scenario.machine(place, machine);
+        if !plan.is_some_and(|plan| matches!(plan.role, Role::Crasher)) {
+            let what = format!("{machine}@d{place} is no crasher and lost its good repute");
+            self.violated(at_us, Invariant::ReputeIsEarned, what);
         }
     }
 

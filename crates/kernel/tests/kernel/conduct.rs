@@ -229,3 +229,42 @@ fn a_call_to_a_machine_that_was_just_banned_fails() {
     let answer = device.replies.remove(&waiting);
     assert!(matches!(answer, Some(Err(HostError::Execution | HostError::Deadline))), "{answer:?}");
 }
+
+/// Writes as fast as it is let, with a turn of the others between.
+const WRITER: &str = r#"(data (i32.const 0) "key")
+    (func (export "entry") (loop
+      (i32.store (i32.const 4096) (i32.add (i32.load (i32.const 4096)) (i32.const 1)))
+      (drop (call $tree_set (i32.const 0) (i32.const 3) (i32.const 0)
+        (i32.const 4096) (i32.const 100)))
+      (call $yield_now) (br 0)))"#;
+const SPINNER: &str = r#"(func (export "entry") (loop (br 0)))"#;
+
+#[test]
+fn a_thousand_power_cuts_are_held_against_nobody() {
+    let mut device = Device::with(Config { slice_fuel: 500, ..Config::default() });
+    device.install("spinner", SPINNER);
+    let plenty = Budget { flash_bytes_per_day: u32::MAX, ..Budget::default() };
+    device.try_install("writer", WRITER, 1, plenty).unwrap();
+    device.install("quiet", QUIET);
+    let (mut random, mut mid_write) = (1_u64, 0);
+    for _ in 0..1_000 {
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        device.kernel.store().flash_mut().cut_power_after(random >> 60, random);
+        for _ in 0..(random >> 40) % 60 {
+            device.step();
+        }
+        mid_write += u32::from(device.kernel.store().flash().is_off());
+        // By chance retained memory outlasts a short loss of power; the cause says what it was.
+        let running = Breadcrumb(id_of(&key(b"swq"[(random >> 50) as usize % 3])));
+        device = device.reboot();
+        let cause = [ResetCause::PowerOn, ResetCause::BrownOut][(random >> 33) as usize % 2];
+        device.kernel.started_by(device.now, cause, Some(running));
+    }
+    assert!(mid_write > 100, "many cuts fell into a write: {mid_write}");
+    device.settle(100);
+    for machine in ["spinner", "writer", "quiet"] {
+        let (state, repute, faults) = repute(&device, machine);
+        assert_eq!((repute, faults), (Repute::Good, 0), "{machine}");
+        assert_ne!(state, State::BackedOff, "{machine}");
+    }
+}

@@ -203,6 +203,14 @@ fn a_machine_without_a_turn_is_found() {
 }
 
 #[test]
+fn a_machine_that_is_banned_for_what_others_did_is_found() {
+    let mut checker = checker();
+    checker.logged(0, 1, "ticker", "banned after repeated faults");
+    let found = checker.violation().map(|violation| violation.invariant);
+    assert_eq!(found, Some(Invariant::ReputeIsEarned));
+}
+
+#[test]
 fn a_machine_that_is_off_owes_nothing() {
     let mut checker = checker();
     checker.logged(0, 1, "ticker", "tick");

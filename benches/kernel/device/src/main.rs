@@ -1,0 +1,217 @@
+//! Counts what the kernel costs on a bare RV32: instructions of turns, switches, tasks and host calls, and
+//! bytes of RAM. Prints `METRIC SUBJECT VALUE` lines.
+#![no_std]
+#![no_main]
+
+extern crate alloc;
+
+#[path = "../../../vm/device/src/heap.rs"]
+mod heap;
+#[path = "../../../vm/device/src/machine.rs"]
+mod machine;
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+
+use tenure_bench_report::line;
+use tenure_hal::simulated::RamFlash;
+use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
+use tenure_kernel::policy::PolicyKind;
+use tenure_kernel::{
+    Config, Draft, IncomingCall, Installation, Kernel, MachineRecord, Ran, Standing, Ticket, World,
+    host_functions,
+};
+use tenure_store::Store;
+use tenure_vm::{Limits, translate_bound};
+use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, VerifyingKey};
+
+#[global_allocator]
+static HEAP: heap::Heap = heap::Heap::new();
+
+static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
+const STORE: FlashGeometry =
+    FlashGeometry { sector_bytes: 4096, sector_count: 16, program_bytes: 4 };
+const TURNS: u32 = 100;
+const SLICE: u64 = 1_000;
+
+fn run() {
+    // In this order, because the heap is never reused.
+    ram();
+    host_calls();
+    tasks();
+    for policy in PolicyKind::ALL {
+        turns(policy);
+    }
+}
+
+fn report(metric: &str, subject: &str, value: u32) {
+    line(machine::write, &[metric, " ", subject], &[value]);
+}
+
+/// A turn that is used up, less what its fuel takes; and a turn that is given away at once.
+fn turns(policy: PolicyKind) {
+    let of_slice = |slice_fuel| {
+        let mut kernel = kernel(policy, slice_fuel, 16);
+        call_all(&mut kernel, 16, "spin");
+        turn(&mut kernel, 32);
+        machine::instructions(|| turn(&mut kernel, TURNS)) / TURNS
+    };
+    let (one, two) = (of_slice(SLICE), of_slice(2 * SLICE));
+    report("turn_of_16_machines_beside_its_fuel", policy.as_str(), 2 * one - two);
+    let switch = |machines| {
+        let mut kernel = kernel(policy, SLICE, machines);
+        call_all(&mut kernel, machines, "give_way");
+        turn(&mut kernel, 32);
+        machine::instructions(|| turn(&mut kernel, TURNS)) / TURNS
+    };
+    report("switch_between_2_machines_that_yield", policy.as_str(), switch(2));
+}
+
+fn host_calls() {
+    let of = |function: &str| {
+        let mut kernel = kernel(PolicyKind::RoundRobin, 100_000, 1);
+        call_all(&mut kernel, 1, "nothing");
+        turn(&mut kernel, 1);
+        call_all(&mut kernel, 1, function);
+        machine::instructions(|| turn(&mut kernel, 1))
+    };
+    report("host_call", "parameter_length", (of("calls") - of("loops")) / 1000);
+}
+
+fn tasks() {
+    let mut kernel = kernel(PolicyKind::RoundRobin, SLICE, 1);
+    call_all(&mut kernel, 1, "nothing");
+    turn(&mut kernel, 1);
+    while kernel.effect().is_some() {}
+    let task = machine::instructions(|| {
+        call_all(&mut kernel, 1, "nothing");
+        turn(&mut kernel, 1);
+        while kernel.effect().is_some() {}
+    });
+    report("task_delivered_run_answered", "nothing", task);
+}
+
+/// What is alive for a kernel, and for each machine beyond its memory and stack.
+fn ram() {
+    let flash = store_flash();
+    let code = RamFlash::new(code_geometry());
+    let before = HEAP.live();
+    let (store, _) = Store::mount(flash).unwrap();
+    let kernel =
+        Kernel::boot(store, code, config(PolicyKind::RoundRobin, SLICE), Instant::BOOT, id_of);
+    let mut kernel = kernel.unwrap();
+    let live = HEAP.live() - before;
+    report("kernel_without_machines_ram", "kernel", (live + size_of_val(&kernel)) as u32);
+    for number in 0..16 {
+        install(&mut kernel, number);
+    }
+    call_all(&mut kernel, 16, "nothing");
+    turn(&mut kernel, 16);
+    while kernel.effect().is_some() {}
+    let memory: usize = kernel.machines().map(|info| info.memory_bytes).sum();
+    let stacks = 16 * Budget::default().stack_bytes as usize;
+    let beyond = HEAP.live() - before - live - memory - stacks;
+    report("machine_beyond_its_memory_ram", "machine", beyond as u32 / 16);
+}
+
+fn turn(kernel: &mut Kernel<RamFlash>, turns: u32) {
+    for _ in 0..turns {
+        let ran = kernel.run(&mut World {
+            now: Instant::from_millis(1),
+            unix_time: None,
+            entropy: &mut Zeros,
+        });
+        assert!(ran == Ran::Slice);
+    }
+}
+
+fn call_all(kernel: &mut Kernel<RamFlash>, machines: u8, function: &str) {
+    for number in 0..machines {
+        let call = IncomingCall {
+            to: id_of(&PublicKey([number; 32])),
+            caller: None,
+            standing: Standing::Owner,
+            function: function.to_string(),
+            parameter: None,
+            deadline: Instant::from_millis(100_000),
+        };
+        kernel.deliver(Instant::BOOT, call, Ticket(number.into())).unwrap();
+    }
+}
+
+fn config(policy: PolicyKind, slice_fuel: u64) -> Config {
+    Config { policy, slice_fuel, memory_bytes_max: 2 << 20, ..Config::default() }
+}
+
+fn code_geometry() -> FlashGeometry {
+    FlashGeometry { sector_count: 20, ..STORE }
+}
+
+fn store_flash() -> RamFlash {
+    let mut flash = RamFlash::new(STORE);
+    Store::format(&mut flash).unwrap();
+    flash
+}
+
+fn kernel(policy: PolicyKind, slice_fuel: u64, machines: u8) -> Kernel<RamFlash> {
+    let (store, _) = Store::mount(store_flash()).unwrap();
+    let code = RamFlash::new(code_geometry());
+    let config = config(policy, slice_fuel);
+    let mut kernel = Kernel::boot(store, code, config, Instant::BOOT, id_of).ok().unwrap();
+    for number in 0..machines {
+        install(&mut kernel, number);
+    }
+    while kernel.effect().is_some() {}
+    kernel
+}
+
+fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
+    let mut image = Vec::new();
+    translate_bound(GUEST, &host_functions(), &Limits::default(), &[0; 32], &mut image).unwrap();
+    let mut draft = Draft::new(kernel.code().reserve(image.len() as u32).unwrap());
+    kernel.code().append(&mut draft, &image).unwrap();
+    let image = kernel.code().finish(draft).unwrap();
+    let public_key = PublicKey([number; 32]);
+    let record = MachineRecord {
+        name: alloc::format!("m{number}").parse().unwrap(),
+        public_key,
+        salt: [0; 16],
+        package: Digest([0; 32]),
+        package_name: "guest".parse().unwrap(),
+        tenant: VerifyingKey([1; 32]),
+        exports: ["nothing", "spin", "give_way", "loops", "calls"].map(String::from).to_vec(),
+        budget: Budget { fuel_per_second: 0, ..Budget::default() },
+        share: Share::default(),
+        grants: Capabilities::default(),
+        placement: 1,
+        image,
+        wasm: None,
+    };
+    let installation = Installation { record, id: id_of(&public_key), initial_tree: Vec::new() };
+    kernel.install(Instant::BOOT, installation).unwrap();
+}
+
+fn id_of(key: &PublicKey) -> MachineId {
+    MachineId([key.0[0]; 12])
+}
+
+struct Zeros;
+
+impl Entropy for Zeros {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        bytes.fill(0);
+        Ok(())
+    }
+}
+
+/// Ends the run.
+fn finish(good: bool) -> ! {
+    machine::exit(good)
+}
+
+#[panic_handler]
+fn panic(panic: &core::panic::PanicInfo<'_>) -> ! {
+    let place = panic.location().map_or(("", 0), |place| (place.file(), place.line()));
+    line(machine::write, &["failed at ", place.0], &[place.1]);
+    finish(false)
+}
