@@ -49,6 +49,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     scenario.seed = arguments.seed.unwrap_or(scenario.seed);
     let options = Options {
         watches_loops: scenario.topology.nodes() <= WATCHED_NODES_MAX,
+        watches_ways: true,
         records: arguments.html.is_some(),
     };
     let outcome = run_scenario(&scenario, options, progress())

@@ -7,7 +7,7 @@
 use serde_json::json;
 use tenure_sim::mesh::{Aggregation, Broadcasting, Metrics, Options, Outcome, Scenario, run};
 
-const WATCHED: Options = Options { watches_loops: true, records: false };
+const WATCHED: Options = Options { watches_loops: true, watches_ways: true, records: false };
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -36,7 +36,7 @@ pub fn try_seed(seed: u64) -> Finding {
 
 /// Runs a scenario, and says what didn't hold.
 pub fn try_scenario(scenario: Scenario) -> Finding {
-    let options = Options { watches_loops: true, records: false };
+    let options = Options { watches_loops: true, watches_ways: true, records: false };
     let mut outcome = None;
     let caught = panics::catch(|| outcome = run(&scenario, options, |_| {}).ok());
     let (events, sent) = outcome.as_ref().map_or((0, 0), |outcome: &Outcome| {

@@ -2,7 +2,7 @@
 
 use super::{Options, Outcome, Router, Scenario, ScenarioError, run};
 
-const WATCHED: Options = Options { watches_loops: true, records: true };
+const WATCHED: Options = Options { watches_loops: true, watches_ways: true, records: true };
 
 #[track_caller]
 fn scenario(text: &str) -> Scenario {

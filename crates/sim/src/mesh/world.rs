@@ -78,6 +78,8 @@ struct Broadcasted {
 pub struct Options {
     /// Look for loops at every change of a route.
     pub watches_loops: bool,
+    /// Look who has ways to whom: often until all have, then every second.
+    pub watches_ways: bool,
     /// Keep what a page needs to play the run back.
     pub records: bool,
 }
@@ -191,7 +193,9 @@ impl World {
         if self.scenario.movement.is_some() {
             self.agenda.plan(STEP_US, Event::Step);
         }
-        self.agenda.plan(LOOK_US, Event::Look);
+        if self.options.watches_ways {
+            self.agenda.plan(LOOK_US, Event::Look);
+        }
         self.agenda.plan(0, Event::Second);
     }
 
@@ -651,7 +655,8 @@ impl World {
 
     fn begin_second(&mut self) {
         let air = self.medium.counts();
-        let reachable = (self.seats.len() <= WATCHED_NODES_MAX).then(|| self.reachable());
+        let is_watched = self.options.watches_ways && self.seats.len() <= WATCHED_NODES_MAX;
+        let reachable = is_watched.then(|| self.reachable());
         let (bytes_before, air_before) = &self.before;
         if let Some(second) = self.seconds.last_mut() {
             second.control_bytes = self.traffic.control - bytes_before.control;
