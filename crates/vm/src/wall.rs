@@ -3,7 +3,7 @@
 use core::fmt;
 
 /// Runs the interpreter where only some memory can be reached: unprivileged, under memory protection.
-pub trait Wall {
+pub trait Wall: Send {
     /// Lets the interpreter run as `stay` says.
     ///
     /// # Errors
