@@ -130,11 +130,10 @@ impl<'a, P: Protocol> Context<'a, P> {
     where
         P: Asks<R>,
     {
-        let bytes = self.surroundings.commands.write(|bytes| {
-            encode(request, bytes);
-            bytes.extend_from_slice(body);
-        });
-        self.command(Action::Request { number: R::NUMBER, bytes });
+        let head = self.surroundings.commands.write(|bytes| encode(request, bytes));
+        let rest = self.surroundings.commands.write(|bytes| bytes.extend_from_slice(body));
+        let (head_bytes, bytes) = ((head.end - head.start) as u16, head.start..rest.end);
+        self.command(Action::Request { number: R::NUMBER, head_bytes, bytes });
     }
 
     /// Answers a request that was kept: see [`crate::Question::keep`].
@@ -224,7 +223,7 @@ pub(crate) enum Action {
     Send { to: Destination, patience: Duration, bytes: Range<u32> },
     SetTimer { kind: u8, at: Instant, period: Option<Duration>, bytes: Range<u32> },
     CancelTimer { kind: u8, bytes: Range<u32> },
-    Request { number: u16, bytes: Range<u32> },
+    Request { number: u16, head_bytes: u16, bytes: Range<u32> },
     Reply { route: ReplyRoute, request_bytes: u16, bytes: Range<u32> },
     Notify { number: u16, bytes: Range<u32> },
     Resume { passage: Passage, bytes: Range<u32> },

@@ -106,6 +106,8 @@ pub enum Event {
         asker: ProtocolNumber,
         /// Which life of the asking protocol.
         incarnation: u16,
+        /// How many of the bytes are the request's head; the rest is its body.
+        head_bytes: u16,
     },
     /// An answer, behind the request that is answered.
     Reply {

@@ -253,7 +253,7 @@ fn request<P: Serves<R>, R: Request>(
     bytes: &[u8],
     context: &mut Context<'_, P>,
 ) -> Result<(), Malformed> {
-    let Event::Request { number, asker, incarnation } = envelope.event else {
+    let Event::Request { number, asker, incarnation, .. } = envelope.event else {
         return Err(Malformed);
     };
     let (request, body) = decode::<R>(bytes).ok_or(Malformed)?;

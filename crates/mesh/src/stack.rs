@@ -9,7 +9,7 @@ use crate::context::{Action, Context, ReplyRoute};
 use crate::counters::Counters;
 use crate::dispatcher::{Dispatcher, Rejected};
 use crate::event::{Destination, Envelope, Event, Notification, ProtocolNumber, Request, encode};
-use crate::executor::{Executor, Step};
+use crate::executor::{Executor, Step, is_for_another};
 use crate::frame::split_record;
 use crate::host::{HostEvent, Restarted, Undelivered};
 use crate::interception::{Covers, Interception, Passage, Verdict, Way, way_of};
@@ -206,9 +206,10 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
     pub fn request<R: Request>(&mut self, request: &R, body: &[u8]) {
         let mut bytes = Vec::new();
         encode(request, &mut bytes);
+        let head_bytes = bytes.len() as u16;
         bytes.extend_from_slice(body);
         let route = ReplyRoute { to: ProtocolNumber::HOST, incarnation: 0, number: R::NUMBER };
-        self.ask(route, &bytes);
+        self.ask(route, head_bytes, &bytes);
     }
 
     /// Tells every protocol that wants to hear it, in the name of the host.
@@ -250,19 +251,6 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             dispatcher.receive(now, frame).inspect_err(|error| counters.rejected(*error))?;
         counters.frames_taken += 1;
         let (from, addressed, restarted) = (received.from, received.addressed, received.restarted);
-        if restarted {
-            let mut bytes = Vec::new();
-            encode(&Restarted { neighbour: from }, &mut bytes);
-            let number = Restarted::NUMBER;
-            for slot in
-                executor.slots.iter().filter(|slot| slot.description.hears.contains(&number))
-            {
-                let to = slot.description.number;
-                let envelope = Envelope { to, event: Event::Notification { number } };
-                let taken = executor.queues.push(envelope, &bytes, &[]);
-                counters.notifications_lost += u64::from(!taken);
-            }
-        }
         let mut rest = received.records;
         while let Ok((record, more)) = split_record(rest) {
             rest = more;
@@ -270,6 +258,10 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             let envelope = Envelope { to: record.protocol, event };
             let taken = executor.queues.push(envelope, record.message, &[]);
             counters.messages_lost += u64::from(!taken);
+        }
+        if restarted {
+            // It is handled before the messages, as every notification is.
+            self.tell(&Restarted { neighbour: from }, &[]);
         }
         Ok(from)
     }
@@ -381,8 +373,8 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             }
         } else {
             self.counters.unclaimed += 1;
-            if let Event::Request { number, asker, incarnation } = envelope.event {
-                self.answer(ReplyRoute { to: asker, incarnation, number }, bytes, None);
+            if let Event::Request { number, asker, incarnation, head_bytes } = envelope.event {
+                self.decline(ReplyRoute { to: asker, incarnation, number }, head_bytes, bytes);
             }
         }
     }
@@ -443,6 +435,11 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
                 self.counters.sends_refused += u64::from(sent.is_err());
             }
             Way::In { envelope } | Way::Within { envelope } => {
+                let slot = self.executor.slot(protocol);
+                if slot.is_some_and(|slot| is_for_another(&envelope, slot.incarnation)) {
+                    self.counters.unclaimed += 1;
+                    return;
+                }
                 let ran = self.executor.with(now, protocol, |protocol, surroundings| {
                     protocol.run(&envelope, message, surroundings)
                 });
@@ -495,11 +492,11 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
                 self.go_on(now, Passage { protocol: by, way, passed: 0 }, &mut bytes.to_vec());
             }
             Action::Resume { passage, .. } => self.go_on(now, passage, &mut bytes.to_vec()),
-            Action::Request { number, .. } => {
-                self.ask(ReplyRoute { to: by, incarnation, number }, bytes);
+            Action::Request { number, head_bytes, .. } => {
+                self.ask(ReplyRoute { to: by, incarnation, number }, head_bytes, bytes);
             }
             Action::Reply { route, request_bytes, .. } => {
-                self.answer(route, bytes, Some(request_bytes));
+                self.answer(route, request_bytes, true, bytes);
             }
             Action::Notify { number, .. } => self.spread(number, bytes),
             Action::SetTimer { .. } | Action::CancelTimer { .. } => {
@@ -510,7 +507,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
     }
 
     /// Queues a request for whoever serves it: of several protocols, the one that started last.
-    fn ask(&mut self, route: ReplyRoute, request: &[u8]) {
+    fn ask(&mut self, route: ReplyRoute, head_bytes: u16, request: &[u8]) {
         let ReplyRoute { to: asker, incarnation, number } = route;
         let serves = |description: &&Description| description.serves.contains(&number);
         let here = self.executor.slots.iter().rev().map(|slot| slot.description).find(serves);
@@ -518,24 +515,25 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             here.or_else(|| self.remote.iter().rev().map(|remote| remote.description).find(serves));
         let Some(server) = server else {
             self.counters.unserved += 1;
-            return self.answer(route, request, None);
+            return self.decline(route, head_bytes, request);
         };
-        let event = Event::Request { number, asker, incarnation };
+        let event = Event::Request { number, asker, incarnation, head_bytes };
         if !self.executor.queues.push(Envelope { to: server.number, event }, request, &[]) {
             self.counters.requests_lost += 1;
-            self.answer(route, request, None);
+            self.decline(route, head_bytes, request);
         }
     }
 
-    /// Queues an answer, of which `request_bytes` are the request; `None`: all, there is no answer.
-    fn answer(&mut self, route: ReplyRoute, bytes: &[u8], request_bytes: Option<u16>) {
+    /// Lets whoever asked know that there is no answer.
+    fn decline(&mut self, route: ReplyRoute, head_bytes: u16, request: &[u8]) {
+        let head = request.get(..head_bytes.into()).unwrap_or(request);
+        self.answer(route, head_bytes, false, head);
+    }
+
+    /// Queues an answer, of which the first `request_bytes` are the request's head.
+    fn answer(&mut self, route: ReplyRoute, request_bytes: u16, answered: bool, bytes: &[u8]) {
         let ReplyRoute { to, incarnation, number } = route;
-        let event = Event::Reply {
-            number,
-            incarnation,
-            request_bytes: request_bytes.unwrap_or(bytes.len().min(u16::MAX.into()) as u16),
-            answered: request_bytes.is_some(),
-        };
+        let event = Event::Reply { number, incarnation, request_bytes, answered };
         let taken = self.executor.queues.push(Envelope { to, event }, bytes, &[]);
         self.counters.requests_lost += u64::from(!taken);
     }

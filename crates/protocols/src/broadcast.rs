@@ -192,7 +192,7 @@ impl<P: Policy> Handles<Copied> for Broadcast<P> {
         if hops_left == 0 || held + reception.body.len() > self.limits.waiting_bytes_max {
             return;
         }
-        let copy = Copied { hops_left: hops_left - 1, ..copy };
+        let copy = Copied { hops_left: hops_left.min(HOPS_MAX) - 1, ..copy };
         let heard = Heard { copies: 1, strongest_dbm: reception.signal_dbm };
         let due = context.now() + context.random().below_span(self.policy.wait_max());
         self.waiting.push(Waiting { copy, body: reception.body.to_vec(), heard, due });

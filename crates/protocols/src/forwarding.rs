@@ -440,7 +440,7 @@ impl Handles<Datagram> for Forwarding {
             self.counters.too_far += 1;
         } else {
             self.counters.passed_on += 1;
-            let datagram = Datagram { hops_left: hops_left - 1, ..datagram };
+            let datagram = Datagram { hops_left: hops_left.min(HOPS_MAX) - 1, ..datagram };
             self.take_charge(datagram, reception.body, context);
         }
     }

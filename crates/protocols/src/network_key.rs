@@ -28,7 +28,7 @@ use tenure_crypto::{
 use tenure_hal::{Entropy, EntropyError};
 use tenure_mesh::{FrameNumber, Seal};
 use tenure_wire::{PublicKey, Signature, VerifyingKey};
-use zeroize::Zeroize;
+use zeroize::{Zeroize, Zeroizing};
 
 #[cfg(test)]
 mod tests;
@@ -67,8 +67,8 @@ impl NetworkKey {
     /// # Errors
     /// [`EntropyError`] if there is no randomness.
     pub fn generate(entropy: &mut dyn Entropy) -> Result<Self, EntropyError> {
-        let mut secret = [0; 32];
-        entropy.fill(&mut secret)?;
+        let mut secret = Zeroizing::new([0; 32]);
+        entropy.fill(&mut *secret)?;
         Ok(Self::from_bytes(&secret))
     }
 
@@ -80,8 +80,8 @@ impl NetworkKey {
 
 /// The key for frames of epochs whose upper half is `era`.
 fn frame_key(secret: &[u8; 32], era: u16) -> AeadKey {
-    let mut key = [0; 32];
-    hkdf_sha256(&[], secret, &[FRAME_LABEL, &era.to_le_bytes()], &mut key);
+    let mut key = Zeroizing::new([0; 32]);
+    hkdf_sha256(&[], secret, &[FRAME_LABEL, &era.to_le_bytes()], &mut *key);
     AeadKey::from_bytes(&key)
 }
 
@@ -191,9 +191,11 @@ pub fn accept(
     }
     let ephemeral = PublicKey(*ephemeral);
     let key = agreed(device, &ephemeral, &ephemeral, &meant).ok_or(InvitationError::Form)?;
-    let mut sealed: [u8; 32 + TAG_BYTES] = sealed.try_into().map_err(|_| InvitationError::Form)?;
-    let secret =
-        key.open(&Nonce::from_counter(0), bound, &mut sealed).map_err(|_| InvitationError::Form)?;
+    let sealed: [u8; 32 + TAG_BYTES] = sealed.try_into().map_err(|_| InvitationError::Form)?;
+    let mut sealed = Zeroizing::new(sealed);
+    let secret = key
+        .open(&Nonce::from_counter(0), bound, &mut *sealed)
+        .map_err(|_| InvitationError::Form)?;
     let secret = secret.first_chunk().ok_or(InvitationError::Form)?;
     Ok((NetworkKey::from_bytes(secret), number))
 }
@@ -206,8 +208,8 @@ fn agreed(
     device: &PublicKey,
 ) -> Option<AeadKey> {
     let shared = own.agree(peer).ok()?;
-    let mut key = [0; 32];
-    hkdf_sha256(&[], shared.as_bytes(), &[KEY_LABEL, &ephemeral.0, &device.0], &mut key);
+    let mut key = Zeroizing::new([0; 32]);
+    hkdf_sha256(&[], shared.as_bytes(), &[KEY_LABEL, &ephemeral.0, &device.0], &mut *key);
     Some(AeadKey::from_bytes(&key))
 }
 

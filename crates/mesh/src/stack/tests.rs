@@ -256,6 +256,16 @@ fn a_request_whose_server_stops_before_its_turn_is_answered_by_nobody() {
 }
 
 #[test]
+fn a_long_request_that_nobody_serves_is_answered_too() {
+    let mut stack = stack(1);
+    for _ in 0..4 {
+        stack.request(&Add(1, 2), &[0; 10_000]);
+        settle(&mut stack, at(0));
+        assert_eq!(stack.host_event().unwrap().reply::<Add>().unwrap().1, None);
+    }
+}
+
+#[test]
 fn a_protocol_is_replaced_while_others_lose_nothing() {
     let (mut one, mut two) = (stack(1), stack(2));
     one.start(at(0), Greeter::default());
