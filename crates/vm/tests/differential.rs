@@ -75,7 +75,7 @@ fn corpus_same_as_peer() {
     }
 }
 
-/// What libFuzzer found worth keeping.
+/// Inputs of the fuzz target, from which libFuzzer starts.
 #[test]
 fn seeds_of_the_fuzz_target_same_as_peer() {
     let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../../fuzz/seeds/vm_differential");

@@ -1,0 +1,52 @@
+//! Translates modules and runs their exports for a while, suspended and resumed between slices.
+//!
+//! Whatever they compute: what matters is that Miri finds nothing.
+#![forbid(unsafe_code)]
+
+use tenure_vm::{
+    Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Value, translate,
+};
+
+const CONFIG: InstanceConfig = InstanceConfig { stack_bytes: 2048, memory_bytes_max: 2048 };
+const EXPORTS_MAX: usize = 3;
+const SLICES: [u64; 8] = [1, 1, 2, 3, 40, 150, 200, 300];
+
+fn main() {
+    let mut calls = 0;
+    for file in std::env::args().skip(1) {
+        let wasm = std::fs::read(&file).expect("the file can be read");
+        let mut bytes = Vec::new();
+        if translate(&wasm, &NoHostFunctions, &Limits::default(), &mut bytes).is_err() {
+            continue;
+        }
+        let image = Image::parse(&bytes).expect("just made");
+        let Ok(mut instance) = Instance::new_lazy(&image, &CONFIG) else { continue };
+        let _ = run(&image, &mut instance);
+        let functions: Vec<_> =
+            image.exports().filter_map(|export| image.function(export.name)).collect();
+        for function in functions.iter().take(EXPORTS_MAX) {
+            let arguments: Vec<Value> = function.signature.params().map(Value::zero).collect();
+            instance.abandon();
+            if instance.prepare(&image, function.index, &arguments).is_ok() {
+                println!("{file}: {:?}", run(&image, &mut instance));
+                calls += 1;
+            }
+        }
+    }
+    println!("{calls} calls");
+}
+
+fn run(image: &Image<'_>, instance: &mut Instance) -> Outcome {
+    let mut outcome = Outcome::Done;
+    for slice in SLICES {
+        outcome = instance.run(image, &mut { slice });
+        if outcome != Outcome::OutOfFuel {
+            break;
+        }
+        let mut bytes = Vec::new();
+        instance.suspend(image, &mut bytes);
+        *instance = Instance::resume(image, &bytes, &CONFIG).expect("own bytes");
+    }
+    let _ = (instance.backtrace(image), instance.results(image).count());
+    outcome
+}
