@@ -32,7 +32,7 @@ impl<G: Guard> GuardedVm<G> {
     }
 }
 
-impl<G: Guard> Wall for GuardedVm<G> {
+impl<G: Guard + Send> Wall for GuardedVm<G> {
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
         let Stay { readable: [image, table, apart], writable, words, enter } = stay;
         let [globals, stack, memory] = writable;
