@@ -2,7 +2,7 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-#[path = "../../crates/vm/tests/common/mod.rs"]
+#[path = "../../crates/vm/tests/common/random.rs"]
 mod common;
 #[path = "../../crates/vm/tests/differential/compare.rs"]
 mod compare;
