@@ -8,11 +8,15 @@
 mod clock;
 mod entropy;
 mod file_flash;
+#[cfg(feature = "native-speed")]
+mod native_speed;
 mod udp_link;
 mod watchdog;
 
 pub use clock::LinuxClock;
 pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
+#[cfg(feature = "native-speed")]
+pub use native_speed::NativeSpeed;
 pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink, Woken};
 pub use watchdog::{BITTEN, RetainedBytes, Watchdog};
