@@ -236,6 +236,10 @@ impl Running {
                 enrol(&mut node, &keys, name)?;
             }
         }
+        #[cfg(feature = "native-speed")]
+        if let Some(engine) = tenure_board_linux::NativeSpeed::new() {
+            node.use_engine(Box::new(engine));
+        }
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         Ok(Self { node, link, clock, entropy, symbols, datagram, mesh: None })

@@ -328,6 +328,7 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "repute": machine.repute,
         "last_fault": machine.last_fault,
         "last_fault_place": place.map(|place| place.to_json()),
+        "engine": if machine.at_native_speed { "native-speed" } else { "vm" },
         "memory_bytes": machine.memory_bytes,
         "stored_bytes": machine.stored_bytes,
         "budget": machine.budget,

@@ -84,6 +84,8 @@ pub(crate) struct Machine {
 #[derive(Serialize, Deserialize)]
 pub(crate) struct Running {
     pub(crate) task: Task,
+    /// Whether the module's start function has yet to end before the task begins.
+    pub(crate) starting: bool,
     /// What `reply` set, or the error that `fail` did.
     pub(crate) reply: Result<Option<Vec<u8>>, HostError>,
     pub(crate) fuel_used: u64,

@@ -89,6 +89,14 @@ impl Program {
         }
     }
 
+    /// Whether the module's start function, which runs before the first call, is under way.
+    pub(crate) fn is_busy(&self) -> bool {
+        match self {
+            Self::Image(instance) => instance.is_busy(),
+            Self::Engine(_) => false,
+        }
+    }
+
     /// Runs with `fuel`, in the vm behind `wall` if the board has one.
     ///
     /// # Errors

@@ -242,7 +242,10 @@ impl<F: Flash> Kernel<F> {
         let prepared = taken.and_then(|mut instance| {
             if begins {
                 meter.charge(cost::TASK);
-                self.prepare_task(slot, &mut instance)?;
+                match instance.is_busy() {
+                    true => self.set_starting(slot, true),
+                    false => self.prepare_task(slot, &mut instance)?,
+                }
             }
             Ok(instance)
         });
@@ -357,7 +360,8 @@ impl<F: Flash> Kernel<F> {
             self.take_event(slot, &mut task);
         }
         if let Some(machine) = self.machine_mut(slot) {
-            machine.current = Some(Running { task, reply: Ok(None), fuel_used: 0 });
+            machine.current =
+                Some(Running { task, starting: false, reply: Ok(None), fuel_used: 0 });
         }
         true
     }
@@ -368,6 +372,17 @@ impl<F: Flash> Kernel<F> {
         let running = self.machine(slot).and_then(|machine| machine.current.as_ref());
         let function = running.map_or("", |running| running.task.function.as_str());
         instance.prepare(&image, function).then_some(()).ok_or(Fault::of(FaultKind::Function))
+    }
+
+    fn is_starting(&self, slot: usize) -> bool {
+        let current = self.machine(slot).and_then(|machine| machine.current.as_ref());
+        current.is_some_and(|running| running.starting)
+    }
+
+    fn set_starting(&mut self, slot: usize, starting: bool) {
+        if let Some(running) = self.machine_mut(slot).and_then(|one| one.current.as_mut()) {
+            running.starting = starting;
+        }
     }
 
     fn run_until(
@@ -390,6 +405,12 @@ impl<F: Flash> Kernel<F> {
                 Some(Ok(outcome)) => outcome,
             };
             match outcome {
+                Outcome::Done if self.is_starting(slot) => {
+                    self.set_starting(slot, false);
+                    if let Err(fault) = self.prepare_task(slot, instance) {
+                        return End::Faulted(fault);
+                    }
+                }
                 Outcome::Done => return End::Done,
                 Outcome::OutOfFuel => return End::Slice,
                 Outcome::Trap(trap) => {

@@ -9,7 +9,9 @@ use core::time::Duration;
 use tenure_crypto::machine_id;
 use tenure_directory::check_enrolment;
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
-use tenure_kernel::{DeliverError, Effect, IncomingCall, Kernel, Ran, Standing, Ticket, World};
+use tenure_kernel::{
+    DeliverError, Effect, Engine, IncomingCall, Kernel, Ran, Standing, Ticket, World,
+};
 use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
 use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
 use tenure_wire::control::LogLine;
@@ -194,6 +196,12 @@ impl<F: Flash> Node<F> {
     /// Lets the vm run machines behind the board's memory protection from now on.
     pub fn use_wall(&mut self, wall: Box<dyn tenure_vm::Wall>) {
         self.kernel.use_wall(wall);
+    }
+
+    /// Lends the node an engine for machines that ask for speed; before, the vm runs them. Belongs
+    /// before the first poll: what runs already goes on as it is.
+    pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
+        self.kernel.use_engine(engine);
     }
 
     /// The device's name.

@@ -12,6 +12,7 @@ mod harness;
 mod kill;
 mod mesh;
 mod nat;
+mod native_speed;
 mod packages;
 mod peers;
 mod receipts;
