@@ -11,6 +11,7 @@ use anyhow::{Context, Result, ensure};
 use crate::paint;
 use crate::process;
 use crate::setup::{self, Need};
+pub(crate) use cast::Player;
 use cast::{Cast, Device};
 
 /// Build everything and show the main job: three devices, a hub, machines that call one another.
@@ -128,7 +129,8 @@ fn closing(cast: &Cast) {
     println!("  docs/                    how it works; apps/ what machines look like\n");
 }
 
-fn tenure(root: &Path) -> Result<std::path::PathBuf> {
+/// Where cargo puts the command `tenure`.
+pub(crate) fn tenure(root: &Path) -> Result<std::path::PathBuf> {
     let mut metadata = process::cargo(root);
     metadata.args(["metadata", "--format-version=1", "--no-deps"]);
     let metadata: serde_json::Value = serde_json::from_str(&process::capture(&mut metadata)?)?;

@@ -14,6 +14,7 @@ mod fuzz;
 mod generate;
 mod link;
 mod measurement;
+mod mesh;
 mod paint;
 mod process;
 mod report;
@@ -50,6 +51,7 @@ enum Verb {
     Link(link::Arguments),
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),
+    Mesh(mesh::Arguments),
     Sim(sim::Arguments),
 }
 
@@ -84,6 +86,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Link(arguments) => link::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),
         Verb::Fuzz(arguments) => fuzz::run(&arguments, root),
+        Verb::Mesh(arguments) => mesh::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),
         Verb::Generate(arguments) => generate::run(arguments.check, root),
     }

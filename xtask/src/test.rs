@@ -7,7 +7,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::{check, paint, process, toolchain};
+use crate::{check, mesh, paint, process, toolchain};
 
 /// Set up this machine, build everything, run every test.
 #[derive(clap::Args)]
@@ -28,6 +28,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     });
     report.step("tests", || tests(process::cargo(root).args(["test", "--workspace"])));
     report.step("tests of the SDK", || sdk_tests(root));
+    report.step("a mesh of six devices on raw frames", || mesh::test(root));
     if !arguments.quick {
         // Optimised, the engine dispatches by tail calls; in a debug build it can't.
         let optimised = ["test", "--release", "--package", "tenure-vm"];

@@ -3,13 +3,15 @@
 //! Invariants:
 //! - Nothing blocks but [`UdpLink::wait`] and writes to a file.
 //! - Every error of setting up names what it is about (path, address), the cause and the way out.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod clock;
 mod entropy;
 mod file_flash;
 #[cfg(feature = "native-speed")]
 mod native_speed;
+#[allow(unsafe_code)] // addresses of packet sockets, which nobody wraps
+mod packet_link;
 mod udp_link;
 mod watchdog;
 
@@ -18,5 +20,8 @@ pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
 #[cfg(feature = "native-speed")]
 pub use native_speed::NativeSpeed;
+pub use packet_link::{
+    ETHER_TYPE, EthernetPort, InterfaceError, MacAddress, PACKET_BYTES_MAX, PacketLink,
+};
 pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink, Woken};
 pub use watchdog::{BITTEN, RetainedBytes, Watchdog};

@@ -20,9 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// All processes of the demo, and the folder that they live in.
 pub(super) struct Cast {
     tenure: PathBuf,
-    folder: tempfile::TempDir,
+    // Dropped in this order: processes end before their folder goes.
     hub: Option<Player>,
     devices: Vec<Device>,
+    folder: tempfile::TempDir,
 }
 
 /// A device of the demo. Clones are the same device.
@@ -33,8 +34,8 @@ pub(super) struct Device {
     player: Arc<Mutex<Player>>,
 }
 
-/// A process whose lines are shown as they come.
-struct Player {
+/// A process whose lines are read as they come; it ends with this.
+pub(crate) struct Player {
     child: Child,
     lines: Receiver<String>,
     /// What has been looked at so far.
@@ -168,17 +169,6 @@ impl Cast {
     }
 }
 
-impl Drop for Cast {
-    fn drop(&mut self) {
-        for device in &self.devices {
-            device.lock().end();
-        }
-        if let Some(hub) = &mut self.hub {
-            hub.end();
-        }
-    }
-}
-
 impl Device {
     /// Shows lines until one has `text` in it.
     pub(super) fn wait_for_line(&self, text: &str) -> Result<()> {
@@ -199,7 +189,22 @@ impl Device {
 }
 
 impl Player {
+    /// Starts a hub or a device, whose lines are shown, and waits until it listens.
     fn start(command: &mut Command, name: &str) -> Result<Self> {
+        let label = paint::stdout().faint(format!("{name:>8} │"));
+        Self::start_with(command, name, move |line| println!("{label} {line}"))
+    }
+
+    /// As the demo starts one, but shows nothing of what it says.
+    pub(crate) fn start_silent(command: &mut Command, name: &str) -> Result<Self> {
+        Self::start_with(command, name, |_| {})
+    }
+
+    fn start_with(
+        command: &mut Command,
+        name: &str,
+        show: impl Fn(&str) + Send + 'static,
+    ) -> Result<Self> {
         let mut child = command
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
@@ -207,10 +212,9 @@ impl Player {
             .with_context(|| format!("cannot start {name}"))?;
         let output = child.stdout.take().context("the child has no standard output")?;
         let (sender, lines) = channel();
-        let label = paint::stdout().faint(format!("{name:>8} │"));
         thread::spawn(move || {
             for line in BufReader::new(output).lines().map_while(Result::ok) {
-                println!("{label} {line}");
+                show(&line);
                 if sender.send(line).is_err() {
                     return;
                 }
@@ -222,13 +226,14 @@ impl Player {
     }
 
     /// The address in the line by which it said that it listens.
-    fn address(&self) -> Result<String> {
+    pub(crate) fn address(&self) -> Result<String> {
         let announced = self.seen.iter().find_map(|line| line.split("listens on ").nth(1));
         let address = announced.and_then(|rest| rest.split(',').next());
         address.map(str::to_string).context("the process names no address")
     }
 
-    fn wait_for(&mut self, text: &str) -> Result<()> {
+    /// Waits until it has said a line with `text` in it.
+    pub(crate) fn wait_for(&mut self, text: &str) -> Result<()> {
         let deadline = Instant::now() + PATIENCE;
         self.seen.extend(self.lines.try_iter());
         while !self.seen.iter().any(|line| line.contains(text)) {
@@ -242,7 +247,14 @@ impl Player {
         Ok(())
     }
 
-    fn end(&mut self) {
+    /// Whether it hasn't ended.
+    pub(crate) fn is_running(&mut self) -> bool {
+        matches!(self.child.try_wait(), Ok(None))
+    }
+}
+
+impl Drop for Player {
+    fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }

@@ -1,0 +1,314 @@
+//! Raw Ethernet as a link: frames of an EtherType of our own, without IP.
+//!
+//! | offset | bytes | what |
+//! |---|---|---|
+//! | 0 | 6 | the receiver |
+//! | 6 | 6 | the sender |
+//! | 12 | 2 | [`ETHER_TYPE`] |
+//! | 14 | 2 | how long the datagram is, big-endian, because Ethernet pads short frames |
+//! | 16 | | the datagram |
+//!
+//! A filter in the kernel (packet(7), `SO_ATTACH_FILTER`) lets through what is of that form alone.
+
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::{fmt, mem};
+
+use socket2::{Domain, SockAddr, SockAddrStorage, SockFilter, Socket, Type};
+use tenure_hal::{Link, LinkError};
+
+/// IEEE Std 802, Local Experimental EtherType 1.
+pub const ETHER_TYPE: u16 = 0x88B5;
+/// The longest datagram: what an Ethernet frame carries, less our length.
+pub const PACKET_BYTES_MAX: usize = 1500 - 2;
+
+const HEADER_BYTES: usize = 16;
+const FRAME_BYTES_MAX: usize = HEADER_BYTES + PACKET_BYTES_MAX;
+
+/// An Ethernet address.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct MacAddress(pub [u8; 6]);
+
+impl MacAddress {
+    /// Everybody on the link.
+    pub const BROADCAST: Self = Self([0xFF; 6]);
+}
+
+impl fmt::Debug for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+impl fmt::Display for MacAddress {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [a, b, c, d, e, g] = self.0;
+        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
+    }
+}
+
+/// A network interface, for frames of our EtherType.
+#[derive(Debug)]
+pub struct PacketLink {
+    socket: Socket,
+    address: MacAddress,
+}
+
+impl PacketLink {
+    /// Opens the interface of that name, which takes root or the capability `CAP_NET_RAW`.
+    ///
+    /// # Errors
+    /// [`InterfaceError`].
+    pub fn open(interface: &str) -> Result<Self, InterfaceError> {
+        open(interface, ETHER_TYPE, &ours())
+            .map(|(socket, address)| Self { socket, address })
+            .map_err(|error| InterfaceError { interface: interface.to_owned(), error })
+    }
+
+    /// The interface's own address.
+    pub fn address(&self) -> MacAddress {
+        self.address
+    }
+}
+
+impl AsFd for PacketLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+impl Link for PacketLink {
+    type Address = MacAddress;
+
+    fn datagram_bytes_max(&self) -> usize {
+        PACKET_BYTES_MAX
+    }
+
+    fn send(&mut self, to: &MacAddress, datagram: &[u8]) -> Result<(), LinkError> {
+        if datagram.len() > PACKET_BYTES_MAX {
+            return Err(LinkError::TooLong);
+        }
+        let mut frame = Vec::with_capacity(HEADER_BYTES + datagram.len());
+        frame.extend_from_slice(&to.0);
+        frame.extend_from_slice(&self.address.0);
+        frame.extend_from_slice(&ETHER_TYPE.to_be_bytes());
+        frame.extend_from_slice(&(datagram.len() as u16).to_be_bytes());
+        frame.extend_from_slice(datagram);
+        match self.socket.send(&frame) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(match rustix::io::Errno::from_io_error(&error) {
+                Some(rustix::io::Errno::NETDOWN) => LinkError::Unreachable,
+                Some(rustix::io::Errno::NXIO | rustix::io::Errno::NODEV) => LinkError::Hardware,
+                Some(rustix::io::Errno::MSGSIZE) => LinkError::TooLong,
+                _ => LinkError::Busy,
+            }),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, MacAddress)>, LinkError> {
+        let mut frame = [0; FRAME_BYTES_MAX];
+        loop {
+            let length = match (&self.socket).read(&mut frame) {
+                Ok(length) => length,
+                Err(error) => match rustix::io::Errno::from_io_error(&error) {
+                    Some(rustix::io::Errno::AGAIN) => return Ok(None),
+                    // The interface is down, and may come up again.
+                    Some(rustix::io::Errno::INTR | rustix::io::Errno::NETDOWN) => continue,
+                    _ => return Err(LinkError::Hardware),
+                },
+            };
+            if let Some((datagram, from)) = parse(&frame[..length])
+                && let Some(into) = into.get_mut(..datagram.len())
+            {
+                into.copy_from_slice(datagram);
+                return Ok(Some((datagram.len(), from)));
+            }
+        }
+    }
+}
+
+/// The datagram in a frame that the filter has let through, and its sender.
+fn parse(frame: &[u8]) -> Option<(&[u8], MacAddress)> {
+    let (header, rest) = frame.split_first_chunk::<HEADER_BYTES>()?;
+    let [_, _, _, _, _, _, sender @ .., _, _, high, low] = *header;
+    let datagram = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
+    Some((datagram, MacAddress(sender)))
+}
+
+/// A network interface, for every frame that it hears, as a switch or an experiment needs it.
+#[derive(Debug)]
+pub struct EthernetPort {
+    socket: Socket,
+}
+
+impl EthernetPort {
+    /// Opens the interface of that name, which takes root or the capability `CAP_NET_RAW`.
+    ///
+    /// # Errors
+    /// [`InterfaceError`].
+    pub fn open(interface: &str) -> Result<Self, InterfaceError> {
+        open(interface, libc::ETH_P_ALL as u16, &heard())
+            .map(|(socket, _)| Self { socket })
+            .map_err(|error| InterfaceError { interface: interface.to_owned(), error })
+    }
+
+    /// Takes the next whole frame into `frame`, cut to its length; gives its length, or `None` if
+    /// there is none now.
+    ///
+    /// # Errors
+    /// The interface is gone.
+    pub fn receive(&self, frame: &mut [u8]) -> io::Result<Option<usize>> {
+        match (&self.socket).read(frame) {
+            Ok(length) => Ok(Some(length)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(None),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// Sends a whole frame.
+    ///
+    /// # Errors
+    /// The interface's queue is full, or it is gone.
+    pub fn send(&self, frame: &[u8]) -> io::Result<()> {
+        self.socket.send(frame).map(drop)
+    }
+}
+
+impl AsFd for EthernetPort {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// A packet socket on an interface, for frames of one EtherType that `filter` lets through; and the
+/// interface's address.
+fn open(interface: &str, protocol: u16, filter: &[SockFilter]) -> io::Result<(Socket, MacAddress)> {
+    use rustix::net::{AddressFamily, SocketType, netdevice, socket};
+    let any_socket = socket(AddressFamily::INET, SocketType::DGRAM, None)?;
+    let index = netdevice::name_to_index(any_socket, interface)?;
+    // Until it is bound, a socket of protocol 0 receives nothing, so nothing passes unfiltered.
+    let socket = Socket::new(Domain::PACKET, Type::RAW, None)?;
+    socket.attach_filter(filter)?;
+    socket.bind(&link_address(index, protocol))?;
+    socket.set_nonblocking(true)?;
+    let address = mac_of(&socket.local_addr()?);
+    Ok((socket, address))
+}
+
+// Operations of <linux/filter.h>.
+const LOAD_WORD: u16 = 0x20;
+const LOAD_HALF: u16 = 0x28;
+const IS_EQUAL: u16 = 0x15;
+const ADD: u16 = 0x04;
+const TO_INDEX: u16 = 0x07;
+const LOAD_LENGTH: u16 = 0x80;
+const IS_AT_LEAST_INDEX: u16 = 0x3D;
+const RETURN: u16 = 0x06;
+
+/// Lets through what came to the interface, and not what leaves by it.
+fn heard() -> [SockFilter; 4] {
+    /// `SKF_AD_OFF + SKF_AD_PKTTYPE`
+    const PACKET_TYPE: u32 = 0xFFFF_F000 + 4;
+    [
+        SockFilter::new(LOAD_WORD, 0, 0, PACKET_TYPE),
+        SockFilter::new(IS_EQUAL, 1, 0, libc::PACKET_OUTGOING.into()),
+        SockFilter::new(RETURN, 0, 0, u32::MAX),
+        SockFilter::new(RETURN, 0, 0, 0),
+    ]
+}
+
+/// Lets through frames of our EtherType that are as long as they say, as a program for the kernel.
+fn ours() -> [SockFilter; 9] {
+    let step = |code, constant| SockFilter::new(code, 0, 0, constant);
+    [
+        step(LOAD_HALF, 12),
+        SockFilter::new(IS_EQUAL, 0, 6, ETHER_TYPE.into()),
+        step(LOAD_HALF, 14),
+        step(ADD, HEADER_BYTES as u32),
+        step(TO_INDEX, 0),
+        step(LOAD_LENGTH, 0),
+        SockFilter::new(IS_AT_LEAST_INDEX, 0, 1, 0),
+        step(RETURN, u32::MAX),
+        step(RETURN, 0),
+    ]
+}
+
+/// The address to bind to: an EtherType on the interface of that number.
+fn link_address(index: u32, protocol: u16) -> SockAddr {
+    let address = libc::sockaddr_ll {
+        sll_family: libc::AF_PACKET as u16,
+        sll_protocol: protocol.to_be(),
+        sll_ifindex: index as i32,
+        sll_hatype: 0,
+        sll_pkttype: 0,
+        sll_halen: 0,
+        sll_addr: [0; 8],
+    };
+    let mut storage = SockAddrStorage::zeroed();
+    // SAFETY: the storage is as large and as aligned as any socket address, this one included, and
+    // `sockaddr_ll` is plain numbers.
+    unsafe {
+        *storage.view_as::<libc::sockaddr_ll>() = address;
+        SockAddr::new(storage, mem::size_of::<libc::sockaddr_ll>() as libc::socklen_t)
+    }
+}
+
+/// The Ethernet address in what a bound packet socket says of itself.
+fn mac_of(address: &SockAddr) -> MacAddress {
+    // SAFETY: `SockAddr` holds room for any socket address, and one that came from a packet socket
+    // is a `sockaddr_ll`.
+    let address = unsafe { &*address.as_ptr().cast::<libc::sockaddr_ll>() };
+    let [a, b, c, d, e, f, ..] = address.sll_addr;
+    MacAddress([a, b, c, d, e, f])
+}
+
+/// An interface that can't be opened.
+#[derive(Debug)]
+pub struct InterfaceError {
+    /// Which.
+    pub interface: String,
+    /// What the system says.
+    pub error: io::Error,
+}
+
+impl fmt::Display for InterfaceError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { interface, error } = self;
+        write!(f, "can't open the interface {interface}: {error}")?;
+        match error.kind() {
+            io::ErrorKind::PermissionDenied => {
+                f.write_str("; raw frames take root or the capability CAP_NET_RAW")
+            }
+            _ if error.raw_os_error() == Some(libc::ENODEV) => {
+                f.write_str("; `ip link` lists those that there are")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for InterfaceError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.error)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_frame_is_taken_with_its_padding_and_not_beyond_its_end() {
+        let mut frame = vec![2; 12];
+        frame.extend_from_slice(&[0x88, 0xB5, 0, 3, 7, 8, 9, 0, 0, 0]);
+        assert_eq!(parse(&frame), Some((&[7, 8, 9][..], MacAddress([2; 6]))));
+        assert_eq!(parse(&frame[..18]), None);
+        assert_eq!(parse(&frame[..15]), None);
+    }
+
+    #[test]
+    fn an_interface_that_is_missing_is_named() {
+        let error = PacketLink::open("no-such-link").unwrap_err().to_string();
+        assert!(error.contains("no-such-link") && error.contains("`ip link`"), "{error}");
+    }
+}
