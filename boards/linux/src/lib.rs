@@ -1,7 +1,7 @@
 //! A Linux process as a board: what a node needs of it, by the traits of `hal`.
 //!
 //! Invariants:
-//! - Nothing blocks but [`UdpLink::wait`] and writes to a file.
+//! - Nothing blocks but [`wait_any`] and writes to a file.
 //! - Every error of setting up names what it is about (path, address), the cause and the way out.
 #![deny(unsafe_code)]
 
@@ -13,6 +13,7 @@ mod native_speed;
 #[allow(unsafe_code)] // addresses of packet sockets, which nobody wraps
 mod packet_link;
 mod udp_link;
+mod wait;
 mod watchdog;
 
 pub use clock::LinuxClock;
@@ -23,5 +24,6 @@ pub use native_speed::NativeSpeed;
 pub use packet_link::{
     ETHER_TYPE, EthernetPort, InterfaceError, MacAddress, PACKET_BYTES_MAX, PacketLink,
 };
-pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink, Woken};
+pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink};
+pub use wait::{Woken, wait_any};
 pub use watchdog::{BITTEN, RetainedBytes, Watchdog};

@@ -1,11 +1,13 @@
 //! UDP as a link: datagrams over IPv4 and IPv6.
 
 use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use std::{fmt, io};
 
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenure_hal::{Link, LinkError};
+
+use crate::wait::{Woken, wait_any};
 
 #[cfg(test)]
 mod tests;
@@ -22,17 +24,6 @@ const SKIPPED_MAX: usize = 64;
 pub struct UdpLink {
     socket: UdpSocket,
     address: SocketAddr,
-}
-
-/// Why [`UdpLink::wait`] came back.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Woken {
-    /// A datagram has arrived.
-    ByDatagram,
-    /// The time is over.
-    ByTimeout,
-    /// A signal came.
-    BySignal,
 }
 
 impl UdpLink {
@@ -58,26 +49,7 @@ impl UdpLink {
     /// # Errors
     /// [`LinkError::Hardware`] if the system refuses, so that a loop doesn't spin unnoticed.
     pub fn wait(&self, timeout: Duration) -> Result<Woken, LinkError> {
-        Self::wait_any(&[self], timeout)
-    }
-
-    /// As [`Self::wait`], for whichever of `links` is first.
-    ///
-    /// # Errors
-    /// [`LinkError::Hardware`] if the system refuses.
-    pub fn wait_any(links: &[&Self], timeout: Duration) -> Result<Woken, LinkError> {
-        let timeout = Timespec {
-            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
-            tv_nsec: timeout.subsec_nanos().into(),
-        };
-        let mut sockets: Vec<_> =
-            links.iter().map(|link| PollFd::new(&link.socket, PollFlags::IN)).collect();
-        match poll(&mut sockets, Some(&timeout)) {
-            Ok(0) => Ok(Woken::ByTimeout),
-            Ok(_) => Ok(Woken::ByDatagram),
-            Err(rustix::io::Errno::INTR) => Ok(Woken::BySignal),
-            Err(_) => Err(LinkError::Hardware),
-        }
+        wait_any(&[self], timeout)
     }
 
     /// An address as this socket's family wants it: a socket of IPv6 reaches IPv4 by mapped
@@ -97,6 +69,12 @@ fn inward(address: SocketAddr) -> SocketAddr {
     match address.ip().to_canonical() {
         ip @ IpAddr::V4(_) => SocketAddr::new(ip, address.port()),
         IpAddr::V6(_) => address,
+    }
+}
+
+impl AsFd for UdpLink {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
     }
 }
 

@@ -264,7 +264,7 @@ impl Running {
             mesh::join(&mut self.node, now, home, &keys.signing_key)?;
         }
         let joined = self.node.mesh().map(|stack| stack.node().to_string());
-        let address = link.address().to_string();
+        let address = link.address();
         let text = match &joined {
             Some(node) => format!("in the mesh as {node}, at {address}"),
             None => format!("at {address} waits for its owner to let it into the mesh"),

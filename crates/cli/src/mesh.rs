@@ -1,10 +1,10 @@
-//! The mesh of `tenure device`: its link over UDP, and the network that the owner lets it join.
+//! The mesh of `tenure device`: its link over UDP or raw Ethernet, and the network that the owner lets it join.
 
-use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tenure_board_linux::{FileFlash, LinuxEntropy, UdpLink};
+use tenure_board_linux::{FileFlash, LinuxEntropy, MacAddress, PacketLink, UdpLink, wait_any};
 use tenure_crypto::SigningKey;
 use tenure_hal::{Instant, LinkError};
 use tenure_mesh::{Carrier, Reach};
@@ -32,31 +32,44 @@ pub struct Meshing {
     /// one need name the other. May be given several times.
     #[arg(long = "mesh-peer", value_name = "ADDR", requires = "mesh")]
     peers: Vec<String>,
+    /// Join the owner's mesh by raw Ethernet frames on this interface; takes root or CAP_NET_RAW.
+    #[arg(long = "mesh-interface", value_name = "NAME", conflicts_with = "mesh")]
+    interface: Option<String>,
 }
 
 /// A device's link into its mesh.
-pub struct MeshLink {
-    carrier: Carrier<UdpLink>,
+pub enum MeshLink {
+    /// Over UDP.
+    Udp(Carrier<UdpLink>),
+    /// By raw Ethernet frames.
+    Ethernet(Carrier<PacketLink>),
 }
 
 impl Meshing {
     /// Opens the link, if there is to be one.
     ///
     /// # Errors
-    /// An address is none, or taken.
+    /// An address is none, or taken; or the interface can't be opened.
     pub fn open(&self) -> anyhow::Result<Option<MeshLink>> {
+        if let Some(interface) = &self.interface {
+            let (link, reach) = (PacketLink::open(interface)?, Reach::ByOne(MacAddress::BROADCAST));
+            return Ok(Some(MeshLink::Ethernet(Carrier::new(link, reach, NEIGHBOURS_MAX))));
+        }
         let Some(listen) = &self.mesh else { return Ok(None) };
         let link = UdpLink::bind(address_of(listen, PORT)?)?;
         let peers: anyhow::Result<Vec<_>> =
             self.peers.iter().map(|peer| address_of(peer, PORT)).collect();
-        Ok(Some(MeshLink { carrier: Carrier::new(link, Reach::ByEach(peers?), NEIGHBOURS_MAX) }))
+        Ok(Some(MeshLink::Udp(Carrier::new(link, Reach::ByEach(peers?), NEIGHBOURS_MAX))))
     }
 }
 
 impl MeshLink {
     /// Where it listens.
-    pub fn address(&self) -> SocketAddr {
-        self.carrier.link().address()
+    pub fn address(&self) -> String {
+        match self {
+            Self::Udp(carrier) => carrier.link().address().to_string(),
+            Self::Ethernet(carrier) => carrier.link().address().to_string(),
+        }
     }
 
     /// Takes in the frames that have come.
@@ -65,7 +78,10 @@ impl MeshLink {
     /// The link is broken.
     pub fn receive(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
         if let Some(stack) = node.mesh() {
-            self.carrier.receive(now, stack, FRAMES_PER_TURN)?;
+            match self {
+                Self::Udp(carrier) => carrier.receive(now, stack, FRAMES_PER_TURN)?,
+                Self::Ethernet(carrier) => carrier.receive(now, stack, FRAMES_PER_TURN)?,
+            };
         }
         Ok(())
     }
@@ -76,7 +92,10 @@ impl MeshLink {
     /// The link is broken.
     pub fn transmit(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
         if let Some(stack) = node.mesh() {
-            self.carrier.transmit(now, stack)?;
+            match self {
+                Self::Udp(carrier) => carrier.transmit(now, stack)?,
+                Self::Ethernet(carrier) => carrier.transmit(now, stack)?,
+            }
         }
         Ok(())
     }
@@ -86,7 +105,11 @@ impl MeshLink {
     /// # Errors
     /// The system refuses.
     pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
-        UdpLink::wait_any(&[link, self.carrier.link()], timeout).map(|_| ())
+        let own: &dyn AsFd = match self {
+            Self::Udp(carrier) => carrier.link(),
+            Self::Ethernet(carrier) => carrier.link(),
+        };
+        wait_any(&[link, own], timeout).map(drop)
     }
 }
 
