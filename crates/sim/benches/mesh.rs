@@ -16,7 +16,7 @@ fn main() {
     let bench = Bench { seeds, peeks: arguments.iter().any(|it| it == "--peek") };
     let only = arguments.iter().position(|it| it == "--only");
     let only = only.and_then(|at| arguments.get(at + 1));
-    let parts: [(&str, fn(&Bench)); 4] = [
+    let parts: [(&str, Part); 4] = [
         ("routes", Bench::routes),
         ("broadcasts", Bench::broadcasts),
         ("aggregates", Bench::aggregates),
@@ -28,6 +28,9 @@ fn main() {
         }
     }
 }
+
+/// One table of figures.
+type Part = fn(&Bench);
 
 struct Bench {
     seeds: u64,
