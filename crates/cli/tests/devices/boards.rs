@@ -10,7 +10,7 @@ use crate::harness::{Chance, Process, User, by, on};
 use crate::kill::{identity, write_until_killed};
 
 /// The firmware, built once, with or without the deliberate mistake in its vm.
-fn firmware(features: &'static str) -> &'static Path {
+pub(crate) fn firmware(features: &'static str) -> &'static Path {
     static SOUND: OnceLock<PathBuf> = OnceLock::new();
     static UNCHECKED: OnceLock<PathBuf> = OnceLock::new();
     let built = if features.is_empty() { &SOUND } else { &UNCHECKED };
@@ -63,7 +63,7 @@ fn boot_with(
 }
 
 /// One that can be reached at `address`, enrolled.
-fn device_at(firmware: &Path, user: &User, name: &str, address: &str) -> Process {
+pub(crate) fn device_at(firmware: &Path, user: &User, name: &str, address: &str) -> Process {
     let mut device = boot_with(firmware, user, name, None, &["--listen", address]);
     device.address = address.to_string();
     user.ok(&["enrol", address]);
@@ -71,7 +71,7 @@ fn device_at(firmware: &Path, user: &User, name: &str, address: &str) -> Process
 }
 
 /// An address that nobody listens at.
-fn free_address() -> String {
+pub(crate) fn free_address() -> String {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
 }
 

@@ -34,6 +34,24 @@ fn build_all() -> PathBuf {
     folder
 }
 
+/// Builds an example machine with this `[budget]` instead of its own, into `folder`.
+pub(crate) fn build_small(app: &str, folder: &Path, budget: &str) {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps").join(app);
+    let changed = folder.join("sources").join(app);
+    copy(&source, &changed);
+    let project = changed.join("tenure.toml");
+    let text = std::fs::read_to_string(&project).unwrap();
+    let lines = text.lines().map(|line| match line {
+        "[budget]" => format!("[budget]\n{budget}"),
+        line if line.starts_with("memory_bytes") || line.starts_with("stored_bytes") => {
+            String::new()
+        }
+        line => line.to_string(),
+    });
+    std::fs::write(&project, lines.collect::<Vec<_>>().join("\n")).unwrap();
+    build(&changed, folder, app);
+}
+
 /// Builds a copy, so that nothing appears in the sources.
 fn build(source: &Path, folder: &Path, name: &str) {
     copy(source, &folder.join(name));

@@ -17,6 +17,7 @@ mod packages;
 mod peers;
 mod receipts;
 mod secrets;
+mod sixteen;
 mod skeleton;
 mod sleep;
 mod snapshots;
