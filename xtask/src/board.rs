@@ -72,26 +72,50 @@ struct Settings {
 pub(crate) enum Board {
     /// RISC-V without an operating system: QEMU's `virt`, cut down to the class of an ESP32-C3.
     QemuRiscv32,
+    /// A Cortex-M3 without an operating system: QEMU's `mps2-an385`.
+    QemuCortexM,
+    /// The same firmware, built for the Cortex-M0+ (ARMv6-M).
+    QemuCortexM0,
 }
 
 impl Board {
-    pub(crate) const ALL: [Self; 1] = [Self::QemuRiscv32];
+    pub(crate) const ALL: [Self; 3] = [Self::QemuRiscv32, Self::QemuCortexM, Self::QemuCortexM0];
 
-    /// The name of its folder.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::QemuRiscv32 => "qemu-riscv32",
+            Self::QemuCortexM => "qemu-cortex-m",
+            Self::QemuCortexM0 => "qemu-cortex-m0",
         }
     }
 
     pub(crate) fn target(self) -> &'static str {
         match self {
             Self::QemuRiscv32 => "riscv32imac-unknown-none-elf",
+            Self::QemuCortexM => "thumbv7m-none-eabi",
+            Self::QemuCortexM0 => toolchain::SMALLEST_TARGET,
+        }
+    }
+
+    /// The name of the folder that its firmware is built in.
+    fn firmware(self) -> &'static str {
+        match self {
+            Self::QemuRiscv32 => "qemu-riscv32",
+            Self::QemuCortexM | Self::QemuCortexM0 => "qemu-cortex-m",
         }
     }
 
     pub(crate) fn folder(self, root: &Path) -> PathBuf {
-        root.join("boards").join(self.name())
+        root.join("boards").join(self.firmware())
+    }
+
+    /// The size of its flash's file.
+    fn flash_bytes(self) -> usize {
+        match self {
+            // The bank of flash is of this size or none.
+            Self::QemuRiscv32 => 32 << 20,
+            Self::QemuCortexM | Self::QemuCortexM0 => 4 << 20,
+        }
     }
 
     /// Builds the firmware, and gives its file.
@@ -109,7 +133,7 @@ impl Board {
         command.env("CARGO_TARGET_DIR", &products).args(["--quiet", "--release"]);
         process::run(command.args(["--features", features]))?;
         let built =
-            products.join(target).join("release").join(format!("tenure-board-{}", self.name()));
+            products.join(target).join("release").join(format!("tenure-board-{}", self.firmware()));
         if features.is_empty() {
             return Ok(built);
         }
@@ -131,13 +155,16 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         println!("{}", firmware.display());
         return Ok(());
     };
-    let flash = prepare_flash(data, &arguments.settings)?;
-    let mut command = emulator(&firmware, &flash, arguments);
+    let flash = prepare_flash(board, data, &arguments.settings)?;
+    let mut command = match board {
+        Board::QemuRiscv32 => riscv32(&firmware, &flash, arguments),
+        Board::QemuCortexM | Board::QemuCortexM0 => cortex_m(&firmware, data, arguments)?,
+    };
     // The device is this process from here on; it returns only if it can't be.
     Err(command.exec()).context("cannot start the emulator")
 }
 
-fn emulator(firmware: &Path, flash: &Path, arguments: &Arguments) -> Command {
+fn riscv32(firmware: &Path, flash: &Path, arguments: &Arguments) -> Command {
     let mut command = Command::new("qemu-system-riscv32");
     command
         .args(["-M", "virt", "-m", "8M", "-display", "none", "-monitor", "none"])
@@ -147,19 +174,35 @@ fn emulator(firmware: &Path, flash: &Path, arguments: &Arguments) -> Command {
         .arg(firmware)
         .arg("-drive")
         .arg(format!("if=pflash,unit=1,format=raw,file={}", escaped(flash)));
-    let network = match arguments.link {
-        Some(link) => format!("socket,id=n0,connect={link}"),
-        None => {
-            let (SocketAddr::V4(_), listen) = (arguments.listen, arguments.listen) else {
-                // Named as IPv6, it is refused by the emulator, which says why.
-                return command;
-            };
-            format!("user,id=n0,hostfwd=udp:{}:{}-:{DEVICE_PORT}", listen.ip(), listen.port())
-        }
-    };
     let card = format!("virtio-net-device,netdev=n0,mac={}", hardware_address(arguments));
-    command.args(["-netdev", &network, "-device", &card]);
+    command.args(["-netdev", &network(arguments, "id=n0"), "-device", &card]);
     command
+}
+
+fn cortex_m(firmware: &Path, data: &Path, arguments: &Arguments) -> Result<Command> {
+    let mut command = Command::new("qemu-system-arm");
+    let card = format!("model=lan9118,mac={}", hardware_address(arguments));
+    command
+        .args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio"])
+        .args(["-nic", &network(arguments, &card)])
+        // The firmware finds its flash in the folder that it runs in.
+        .args(["-semihosting-config", "enable=on,target=native"])
+        .arg("-kernel")
+        .arg(std::path::absolute(firmware).context("no current folder")?)
+        .current_dir(data);
+    Ok(command)
+}
+
+/// What the emulator plugs a card into, and `more` of its options.
+fn network(arguments: &Arguments, more: &str) -> String {
+    match arguments.link {
+        Some(link) => format!("socket,{more},connect={link}"),
+        None => {
+            // An IPv6 address is refused by the emulator, which says why.
+            let (host, port) = (arguments.listen.ip(), arguments.listen.port());
+            format!("user,{more},hostfwd=udp:{host}:{port}-:{DEVICE_PORT}")
+        }
+    }
 }
 
 /// The port that devices listen on.
@@ -178,14 +221,12 @@ fn escaped(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
 
-/// The bank of flash, of the only size that the emulator takes.
-const FLASH_BYTES: usize = 32 << 20;
-/// Where in it the settings stand: behind the firmware's part.
+/// Where in flash the settings stand: behind the firmware's part.
 const SETTINGS_OFFSET: u64 = 1 << 20;
 const SETTINGS_BYTES: usize = 4096;
 
 /// The device's flash file, made if it isn't there, with its settings.
-fn prepare_flash(data: &Path, settings: &Settings) -> Result<PathBuf> {
+fn prepare_flash(board: Board, data: &Path, settings: &Settings) -> Result<PathBuf> {
     std::fs::create_dir_all(data)
         .with_context(|| format!("can't make the folder {}", data.display()))?;
     let path = data.join("flash.img");
@@ -193,7 +234,7 @@ fn prepare_flash(data: &Path, settings: &Settings) -> Result<PathBuf> {
     if !path.exists() {
         // Whole or not at all: a file of another size is no flash.
         let blank = data.join("flash.new");
-        std::fs::write(&blank, vec![0xFF; FLASH_BYTES]).with_context(what)?;
+        std::fs::write(&blank, vec![0xFF; board.flash_bytes()]).with_context(what)?;
         std::fs::rename(&blank, &path).with_context(what)?;
     }
     let mut file = OpenOptions::new().read(true).write(true).open(&path).with_context(what)?;

@@ -5,7 +5,7 @@ use std::path::Path;
 use anyhow::{Context, Result, bail};
 
 use crate::report::Verdict;
-use crate::toolchain::BARE_METAL_TARGETS;
+use crate::toolchain::{BARE_METAL_TARGETS, SMALLEST_TARGET};
 use crate::workspace::{self, Package};
 use crate::{process, size, toolchain};
 
@@ -18,7 +18,7 @@ const FORBIDDEN: [&str; 8] =
 pub(super) fn build(root: &Path) -> Result<Verdict> {
     let packages = workspace::bare_metal_packages(root)?;
     let mut commands = Vec::new();
-    for target in BARE_METAL_TARGETS {
+    for target in BARE_METAL_TARGETS.into_iter().chain([SMALLEST_TARGET]) {
         let toolchain = toolchain::for_target(target)
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         for package in &packages {

@@ -1,36 +1,50 @@
 //! Emulated boards without an operating system, beside Linux devices.
 
+use std::collections::BTreeMap;
 use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::OnceLock;
+use std::sync::Mutex;
 use std::time::Duration;
 
 use crate::harness::{Chance, Process, User, by, on};
 use crate::kill::{identity, write_until_killed};
 
-/// The firmware, built once, with or without the deliberate mistake in its vm.
-pub(crate) fn firmware(features: &'static str) -> &'static Path {
-    static SOUND: OnceLock<PathBuf> = OnceLock::new();
-    static UNCHECKED: OnceLock<PathBuf> = OnceLock::new();
-    let built = if features.is_empty() { &SOUND } else { &UNCHECKED };
-    built.get_or_init(|| {
-        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
-        let output = Command::new("cargo")
-            .args(["run", "--quiet", "--package", "xtask", "--"])
-            .args(["board", "qemu-riscv32", "--build-only", "--features", features])
-            .current_dir(here.join("../.."))
-            .output()
-            .unwrap();
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "the firmware can't be built: {error}");
-        let firmware = String::from_utf8(output.stdout).unwrap();
-        firmware.lines().last().unwrap().into()
-    })
+/// A board, by the name that the developer's command knows, and features of its firmware.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Board {
+    name: &'static str,
+    features: &'static str,
 }
 
+pub(crate) const RISCV32: Board = Board { name: "qemu-riscv32", features: "" };
+/// With the deliberate mistake in its vm.
+const UNCHECKED: Board = Board { features: "unchecked-memory", ..RISCV32 };
+const CORTEX_M: Board = Board { name: "qemu-cortex-m", features: "" };
+const CORTEX_M0: Board = Board { name: "qemu-cortex-m0", features: "" };
+
+/// The board's firmware, built once.
+fn firmware(board: Board) -> PathBuf {
+    static BUILT: Mutex<BTreeMap<Board, PathBuf>> = Mutex::new(BTreeMap::new());
+    BUILT.lock().unwrap().entry(board).or_insert_with(|| build(board)).clone()
+}
+
+fn build(Board { name, features }: Board) -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let output = Command::new("cargo")
+        .args(["run", "--quiet", "--package", "xtask", "--"])
+        .args(["board", name, "--build-only", "--features", features])
+        .current_dir(here.join("../.."))
+        .output()
+        .unwrap();
+    let error = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "the firmware of {name} can't be built: {error}");
+    let firmware = String::from_utf8(output.stdout).unwrap();
+    firmware.lines().last().unwrap().into()
+}
+
+/// The developer's command, which building a firmware has built.
 fn xtask(user: &User, arguments: &[&str]) -> Command {
-    firmware("");
     let tenure = Path::new(env!("CARGO_BIN_EXE_tenure"));
     let mut command = Command::new(tenure.with_file_name("xtask"));
     // Where cargo found the tests isn't where the command comes from.
@@ -39,22 +53,13 @@ fn xtask(user: &User, arguments: &[&str]) -> Command {
 }
 
 /// The device `name` on the emulated board; `place` says where it is plugged in.
-fn boot(user: &User, name: &str, hub: Option<&Process>, place: &[&str]) -> Process {
-    boot_with(firmware(""), user, name, hub, place)
-}
-
-fn boot_with(
-    firmware: &Path,
-    user: &User,
-    name: &str,
-    hub: Option<&Process>,
-    place: &[&str],
-) -> Process {
+fn boot(board: Board, user: &User, name: &str, hub: Option<&Process>, place: &[&str]) -> Process {
     let keys = user.json(&["key", "--own"]);
     let key = |which: &str| keys[which].as_str().unwrap().to_string();
     let owner = key("owner_signing_key") + "/" + &key("owner_machine_key");
-    let firmware = firmware.to_str().unwrap();
-    let mut arguments = vec!["board", "qemu-riscv32", "--firmware", firmware, "--data", name];
+    let firmware = firmware(board);
+    let mut arguments = vec!["board", board.name, "--firmware", firmware.to_str().unwrap()];
+    arguments.extend(["--data", name]);
     arguments.extend(["--owner", &owner]);
     hub.iter().for_each(|hub| arguments.extend(["--hub", &hub.address]));
     let mut device = Process::spawn(xtask(user, &[&arguments[..], place].concat()));
@@ -63,8 +68,8 @@ fn boot_with(
 }
 
 /// One that can be reached at `address`, enrolled.
-pub(crate) fn device_at(firmware: &Path, user: &User, name: &str, address: &str) -> Process {
-    let mut device = boot_with(firmware, user, name, None, &["--listen", address]);
+pub(crate) fn device_at(board: Board, user: &User, name: &str, address: &str) -> Process {
+    let mut device = boot(board, user, name, None, &["--listen", address]);
     device.address = address.to_string();
     user.ok(&["enrol", address]);
     device
@@ -76,18 +81,32 @@ pub(crate) fn free_address() -> String {
 }
 
 #[test]
-fn board_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
+fn riscv32_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
+    check_power_cuts(RISCV32, 3);
+}
+
+#[test]
+fn cortex_m_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
+    check_power_cuts(CORTEX_M, 3);
+}
+
+#[test]
+fn cortex_m0_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
+    check_power_cuts(CORTEX_M0, 1);
+}
+
+fn check_power_cuts(board: Board, cuts: u32) {
     let user = User::new();
     let mut chance = Chance::new();
     let address = free_address();
-    let mut device = device_at(firmware(""), &user, "attic", &address);
+    let mut device = device_at(board, &user, "attic", &address);
     user.install(&device, &["counter", "thermostat", "crasher", "spinner"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
     let trap = user.call_error(on(&device), &["crasher", "out_of_bounds"]);
     assert!(trap.contains("execution"), "{trap}");
     device.wait_for_words("out of bounds");
     let before = identity(&user, &device);
-    for _ in 0..3 {
+    for _ in 0..cuts {
         let (acknowledged, writer) = write_until_killed(&user, &device);
         for _ in 0..1 + chance.below(30) {
             acknowledged.recv_timeout(Duration::from_secs(60)).unwrap();
@@ -95,7 +114,7 @@ fn board_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
         device.kill();
         writer.join().unwrap();
         let last = acknowledged.try_iter().last();
-        device = boot(&user, "attic", None, &["--listen", &address]);
+        device = boot(board, &user, "attic", None, &["--listen", &address]);
         device.address = address.clone();
         let kept: u32 = user.call(on(&device), &["counter", "value"]).parse().unwrap();
         if let Some(last) = last {
@@ -115,20 +134,23 @@ fn place_of(link: &mut Process, station: &str) -> String {
 #[test]
 fn two_boards_and_a_linux_device_call_each_other_by_name_over_a_bad_link() {
     let user = User::new();
+    // The link is the developer's command too.
+    firmware(RISCV32);
     let mut link = Process::spawn(xtask(&user, &["link", "--lose", "50", "--reorder", "50"]));
     let carries = link.wait_for_words("link carries frames at ");
     let at = carries.rsplit(' ').next().unwrap();
     let mut hub = user.hub();
-    let plugged = |name: &str, station: &str, link: &mut Process| {
+    let plugged = |board: Board, name: &str, station: &str, link: &mut Process| {
         let network = ["--gateway", "10.1.0.1", "--address", &format!("{station}/24")];
-        let mut device = boot(&user, name, Some(&hub), &[&network[..], &["--link", at]].concat());
+        let mut device =
+            boot(board, &user, name, Some(&hub), &[&network[..], &["--link", at]].concat());
         device.address = place_of(link, station);
         user.ok(&["enrol", &device.address]);
         device.wait_for_words("the hub lists this device");
         device
     };
-    let attic = plugged("attic", "10.1.0.5", &mut link);
-    let cellar = plugged("cellar", "10.1.0.6", &mut link);
+    let attic = plugged(RISCV32, "attic", "10.1.0.5", &mut link);
+    let cellar = plugged(CORTEX_M, "cellar", "10.1.0.6", &mut link);
     let shed = user.device("shed", Some(&hub));
     let devices = [("attic", &attic), ("cellar", &cellar), ("shed", &shed)];
     for (degrees, (name, device)) in devices.iter().enumerate() {
@@ -146,7 +168,7 @@ fn two_boards_and_a_linux_device_call_each_other_by_name_over_a_bad_link() {
     // A caller that waits out a device's absence finds it again where it was.
     attic.kill();
     let network = ["--gateway", "10.1.0.1", "--address", "10.1.0.5/24", "--link", at];
-    let mut attic = boot(&user, "attic", Some(&hub), &network);
+    let mut attic = boot(RISCV32, &user, "attic", Some(&hub), &network);
     attic.wait_for_words("the hub lists this device");
     assert_eq!(user.call(by(&hub), &["thermostat@attic", "read"]), "10.0");
     let answer = user.call(on(&cellar), &["probe", "call", "thermostat@attic read"]);
@@ -156,7 +178,7 @@ fn two_boards_and_a_linux_device_call_each_other_by_name_over_a_bad_link() {
 #[test]
 fn board_contains_a_vm_that_does_not_check_memory() {
     let user = User::new();
-    let mut device = device_at(firmware("unchecked-memory"), &user, "attic", &free_address());
+    let mut device = device_at(UNCHECKED, &user, "attic", &free_address());
     user.install(&device, &["counter", "thermostat", "probe"]);
     assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
     // Around its own memory lie the kernel's and its neighbours'; further off, what isn't RAM.

@@ -8,7 +8,7 @@ use tenure_cli::module::Module;
 use tenure_cli::pack::pack;
 use tenure_cli::project_file::ProjectFile;
 
-use crate::boards::{device_at, firmware, free_address};
+use crate::boards::{RISCV32, device_at, free_address};
 use crate::guests::build_small;
 use crate::harness::{User, on};
 
@@ -67,7 +67,7 @@ fn packages() -> &'static Path {
 #[test]
 fn sixteen_machines_in_three_languages_share_400_kb() {
     let user = User::new();
-    let device = device_at(firmware(""), &user, "attic", &free_address());
+    let device = device_at(RISCV32, &user, "attic", &free_address());
     let install = |package: &str, name: &str| {
         let package = packages().join(format!("{package}.tenure"));
         let package = package.to_str().unwrap();

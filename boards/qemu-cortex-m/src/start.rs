@@ -1,0 +1,81 @@
+//! From reset to `main`, and the ends: a panic, a fault, power off.
+
+use core::arch::global_asm;
+use core::fmt::Write as _;
+use core::ops::Range;
+
+use cortex_m_rt::{entry, exception};
+use embedded_alloc::LlffHeap;
+
+use crate::console::Uart;
+
+#[global_allocator]
+static HEAP: LlffHeap = LlffHeap::empty();
+
+unsafe extern "C" {
+    static mut __sheap: u8;
+    static heap_end: u8;
+    /// Goes on in [`start`] on the firmware's own stack.
+    fn leave_handlers_stack() -> !;
+}
+
+// Reset runs on the handlers' stack; thread mode gets the other one (ARMv7-M manual, B1.4.4).
+global_asm!(
+    ".section .text",
+    ".global leave_handlers_stack",
+    ".thumb_func",
+    "leave_handlers_stack:",
+    "ldr r0, =firmware_stack_top",
+    "msr psp, r0",
+    "movs r0, #2",
+    "msr control, r0",
+    "isb",
+    "bl {start}",
+    start = sym start,
+);
+
+#[entry]
+fn reset() -> ! {
+    // SAFETY: the stack that it begins is the linker's for this alone; nothing here is returned to.
+    unsafe { leave_handlers_stack() }
+}
+
+extern "C" fn start() -> ! {
+    let start = (&raw mut __sheap).addr();
+    let bytes = (&raw const heap_end).addr() - start;
+    // SAFETY: the linker keeps this range for the heap alone; called once, before anything allocates.
+    unsafe { HEAP.init(start, bytes) };
+    crate::main()
+}
+
+/// Where a stacked frame may lie: the machine's RAM.
+const RAM: Range<usize> = 0x2000_0000..0x2006_4000;
+/// The place of the program counter in a stacked frame, in words (ARMv7-M manual, B1.5.6).
+const STACKED_PC: usize = 6;
+
+/// A fault of the firmware itself, which is a mistake of ours.
+#[exception(trampoline = false)]
+unsafe fn HardFault() -> ! {
+    let frame = cortex_m::register::psp::read() as usize;
+    // A console that takes nothing has nobody who reads it.
+    let _ = if RAM.contains(&frame) && RAM.contains(&(frame + 4 * STACKED_PC)) {
+        // SAFETY: inside RAM, and aligned, as a stack pointer is.
+        let at = unsafe { (frame as *const usize).add(STACKED_PC).read() };
+        writeln!(Uart, "firmware faulted: at {at:#x}")
+    } else {
+        writeln!(Uart, "firmware faulted: its stack overflowed, down to {frame:#x}")
+    };
+    power_off(false)
+}
+
+#[panic_handler]
+fn panic(panic: &core::panic::PanicInfo<'_>) -> ! {
+    // As above.
+    let _ = writeln!(Uart, "firmware stopped: {panic}");
+    power_off(false)
+}
+
+/// Ends the emulator; its exit status says whether all went well.
+pub(crate) fn power_off(good: bool) -> ! {
+    semihosting::process::exit(if good { 0 } else { 1 })
+}
