@@ -6,7 +6,7 @@ mod cast;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result, bail, ensure};
 
 use crate::paint;
 use crate::process;
@@ -33,6 +33,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     {
         cast.build(&root.join("apps").join(app), app)?;
     }
+    cast.build(&root.join("crates/cli/tests/devices/probe"), "probe")?;
     play(&mut cast)?;
     closing(&cast);
     if arguments.keep {
@@ -65,7 +66,8 @@ fn play(cast: &mut Cast) -> Result<()> {
     calls(cast, &cellar, &garden)?;
     spinner(cast, &cellar)?;
     crasher(cast, &cellar)?;
-    power_cut(cast, &attic, &garden)
+    power_cut(cast, &attic, &garden)?;
+    mesh(cast)
 }
 
 fn calls(cast: &mut Cast, cellar: &Device, garden: &Device) -> Result<()> {
@@ -119,6 +121,30 @@ fn power_cut(cast: &mut Cast, attic: &Device, garden: &Device) -> Result<()> {
     let page = cast.call(garden, "dashboard", "show", None)?;
     ensure!(page.contains("attic: 23.5"), "unexpected: {page}");
     Ok(())
+}
+
+/// How often the record of a machine that was just installed may not have crossed the mesh yet.
+const PATIENCE_CALLS: usize = 50;
+
+fn mesh(cast: &mut Cast) -> Result<()> {
+    title(
+        "Three more devices, without a hub: the shed hears only the gate, the gate also the barn",
+    );
+    let (_gate, at_gate) = cast.start_mesh_device("gate", &[])?;
+    let (shed, _) = cast.start_mesh_device("shed", &[&at_gate])?;
+    let (barn, _) = cast.start_mesh_device("barn", &[&at_gate])?;
+    cast.install(&barn, &["thermostat"])?;
+    cast.install(&shed, &["probe"])?;
+
+    title("A machine in the shed calls the barn's thermostat by name, over the gate");
+    explain("The gate relays what it can't read: the session is between the two machines.");
+    let ask = Some("thermostat@barn read");
+    for _ in 0..PATIENCE_CALLS {
+        if cast.call(&shed, "probe", "call", ask)? == "21.0" {
+            return Ok(());
+        }
+    }
+    bail!("the shed never reached the barn")
 }
 
 fn closing(cast: &Cast) {

@@ -148,6 +148,27 @@ impl Cast {
         Ok(())
     }
 
+    /// Starts a device that knows no hub, but only its neighbours in the mesh, and gives it with its
+    /// address there.
+    pub(super) fn start_mesh_device(
+        &mut self,
+        name: &'static str,
+        neighbours: &[&str],
+    ) -> Result<(Device, String)> {
+        let mut command = self.command(&["device", "--listen", "127.0.0.1:0"]);
+        command.args(["--mesh", "127.0.0.1:0", "--data"]).arg(self.folder.path().join(name));
+        for neighbour in neighbours {
+            command.args(["--mesh-peer", neighbour]);
+        }
+        let mut player = Player::start(&mut command, name)?;
+        let joined = player.wait_for("in the mesh as")?;
+        let place = joined.rsplit(", at ").next().unwrap_or_default().to_string();
+        let device =
+            Device { name, address: player.address()?, player: Arc::new(Mutex::new(player)) };
+        self.devices.push(device.clone());
+        Ok((device, place))
+    }
+
     fn start_player(&self, name: &str, listen: &str) -> Result<Player> {
         let hub = self.hub.as_ref().context("the hub starts first")?.address()?;
         let mut command = self.command(&["device", "--listen", listen, "--hub", &hub, "--data"]);
@@ -232,11 +253,14 @@ impl Player {
         address.map(str::to_string).context("the process names no address")
     }
 
-    /// Waits until it has said a line with `text` in it.
-    pub(crate) fn wait_for(&mut self, text: &str) -> Result<()> {
+    /// Waits until it has said a line with `text` in it, and gives that.
+    pub(crate) fn wait_for(&mut self, text: &str) -> Result<String> {
         let deadline = Instant::now() + PATIENCE;
         self.seen.extend(self.lines.try_iter());
-        while !self.seen.iter().any(|line| line.contains(text)) {
+        loop {
+            if let Some(line) = self.seen.iter().find(|line| line.contains(text)) {
+                return Ok(line.clone());
+            }
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
                 Ok(line) => self.seen.push(line),
@@ -244,7 +268,6 @@ impl Player {
                 Err(RecvTimeoutError::Disconnected) => bail!("ended before it said `{text}`"),
             }
         }
-        Ok(())
     }
 
     /// Whether it hasn't ended.
