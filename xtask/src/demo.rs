@@ -6,7 +6,7 @@ mod cast;
 use std::path::Path;
 use std::process::Command;
 
-use anyhow::{Context, Result, bail, ensure};
+use anyhow::{Context, Result, ensure};
 
 use crate::paint;
 use crate::process;
@@ -123,9 +123,6 @@ fn power_cut(cast: &mut Cast, attic: &Device, garden: &Device) -> Result<()> {
     Ok(())
 }
 
-/// How often the record of a machine that was just installed may not have crossed the mesh yet.
-const PATIENCE_CALLS: usize = 50;
-
 fn mesh(cast: &mut Cast) -> Result<()> {
     title(
         "Three more devices, without a hub: the shed hears only the gate, the gate also the barn",
@@ -137,14 +134,13 @@ fn mesh(cast: &mut Cast) -> Result<()> {
     cast.install(&shed, &["probe"])?;
 
     title("A machine in the shed calls the barn's thermostat by name, over the gate");
+    explain("Their records cross the mesh first; without them neither finds or admits the other.");
     explain("The gate relays what it can't read: the session is between the two machines.");
-    let ask = Some("thermostat@barn read");
-    for _ in 0..PATIENCE_CALLS {
-        if cast.call(&shed, "probe", "call", ask)? == "21.0" {
-            return Ok(());
-        }
-    }
-    bail!("the shed never reached the barn")
+    let ask = "thermostat@barn read";
+    cast.wait_for_answer(&shed, ["probe", "call", ask], "21.0")?;
+    let answer = cast.call(&shed, "probe", "call", Some(ask))?;
+    ensure!(answer == "21.0", "unexpected: {answer}");
+    Ok(())
 }
 
 fn closing(cast: &Cast) {

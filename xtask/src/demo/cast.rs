@@ -103,6 +103,25 @@ impl Cast {
         self.show(&words, Some(device))
     }
 
+    /// Makes a call again and again, without showing it, until this is its answer.
+    pub(super) fn wait_for_answer(
+        &self,
+        device: &Device,
+        call: [&str; 3],
+        wanted: &str,
+    ) -> Result<()> {
+        let deadline = Instant::now() + PATIENCE;
+        while Instant::now() < deadline {
+            let mut command = self.command(&["call"]);
+            command.args(call).args(["--device", &device.address]);
+            if process::quiet_capture(&mut command).is_some_and(|answer| answer.trim() == wanted) {
+                return Ok(());
+            }
+            thread::sleep(Duration::from_millis(100));
+        }
+        bail!("`{}` was never answered by {wanted}", call.join(" "))
+    }
+
     /// Calls a function that is bound to fail, and gives the error that is shown.
     pub(super) fn call_that_fails(
         &self,
