@@ -107,8 +107,6 @@ unsafe extern "C" fn enter(words: *mut usize) {
         stack_end: with_exposed_provenance(words[STACK_END]),
         table: with_exposed_provenance(words[TABLE]),
         table_count: words[TABLE_COUNT] as u32,
-        #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
-        handlers: super::handlers::handlers(),
         position: MaybeUninit::uninit(),
     };
     let state = State {

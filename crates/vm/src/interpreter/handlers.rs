@@ -347,8 +347,8 @@ pub(super) unsafe fn start(s: State) -> Flow {
     }
 }
 
-/// The handlers by opcode.
-#[cfg(tail_dispatch)]
+/// The handlers by opcode, for the register that holds them on cores of 32 bits.
+#[cfg(all(tail_dispatch, target_pointer_width = "32"))]
 pub(super) fn handlers() -> *const Handler {
     HANDLERS.as_ptr()
 }
