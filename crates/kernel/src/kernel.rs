@@ -165,7 +165,7 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// Queues a call from outside. At its deadline, or after [`Config::deadline_max`], it is
-    /// answered by [`HostError::Deadline`] at the latest, and doesn't begin any more.
+    /// answered by [`HostError::Deadline`](tenure_wire::host_call::HostError::Deadline) at the latest, and doesn't begin any more.
     ///
     /// # Errors
     /// As [`DeliverError`] says; nothing is queued then.
