@@ -18,7 +18,9 @@ fn spinner_is_preempted_while_others_answer() {
         let mut machines = list["machines"].as_array().unwrap().iter();
         machines.find(|machine| machine["name"] == name).unwrap()["state"].clone()
     };
-    assert_eq!(state("spinner"), "ready");
+    // On a fast computer it has used up its fuel for this second.
+    let spins = state("spinner");
+    assert!(spins == "ready" || spins == "throttled", "{spins}");
     assert_eq!(state("counter"), "idle");
 }
 
