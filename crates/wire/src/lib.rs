@@ -21,6 +21,7 @@ mod id;
 pub mod limits;
 mod list;
 mod name;
+mod serialized_as_text;
 pub mod share;
 mod text;
 mod topic;

@@ -7,6 +7,7 @@ use core::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::NAME_BYTES_MAX;
+use crate::serialized_as_text::serialized_as_text;
 use crate::{MachineId, PublicKey};
 
 /// The name of a machine or a device: 1 to 32 of `a`–`z`, `0`–`9`, `-` and `_`, the first a letter.
@@ -43,19 +44,7 @@ impl FromStr for Name {
     }
 }
 
-impl TryFrom<String> for Name {
-    type Error = NameError;
-
-    fn try_from(text: String) -> Result<Self, NameError> {
-        text.parse()
-    }
-}
-
-impl From<Name> for String {
-    fn from(name: Name) -> Self {
-        name.0
-    }
-}
+serialized_as_text!(Name);
 
 impl fmt::Display for Name {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -121,19 +110,7 @@ impl FromStr for Target {
     }
 }
 
-impl TryFrom<String> for Target {
-    type Error = NameError;
-
-    fn try_from(text: String) -> Result<Self, NameError> {
-        text.parse()
-    }
-}
-
-impl From<Target> for String {
-    fn from(target: Target) -> Self {
-        alloc::format!("{target}")
-    }
-}
+serialized_as_text!(Target);
 
 impl fmt::Display for Target {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

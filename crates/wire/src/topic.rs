@@ -7,6 +7,7 @@ use core::{fmt, str::FromStr};
 use serde::{Deserialize, Serialize};
 
 use crate::limits::TOPIC_BYTES_MAX;
+use crate::serialized_as_text::serialized_as_text;
 
 /// A topic: 1 to 64 bytes, names of `a`–`z`, `0`–`9`, `-` and `_` with dots between them, such as
 /// `device.temperature`.
@@ -121,33 +122,9 @@ impl fmt::Debug for Topic {
     }
 }
 
-impl TryFrom<String> for Topic {
-    type Error = TopicError;
+serialized_as_text!(Topic);
 
-    fn try_from(text: String) -> Result<Self, TopicError> {
-        text.parse()
-    }
-}
-
-impl From<Topic> for String {
-    fn from(topic: Topic) -> Self {
-        topic.0
-    }
-}
-
-impl TryFrom<String> for TopicPattern {
-    type Error = TopicError;
-
-    fn try_from(text: String) -> Result<Self, TopicError> {
-        text.parse()
-    }
-}
-
-impl From<TopicPattern> for String {
-    fn from(pattern: TopicPattern) -> Self {
-        alloc::format!("{pattern}")
-    }
-}
+serialized_as_text!(TopicPattern);
 
 /// Why a text is no topic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! How rights name machines.
 
 use alloc::borrow::ToOwned;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use core::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
 use super::Peer;
+use crate::serialized_as_text::serialized_as_text;
 use crate::{Name, PublicKey};
 
 /// Machines.
@@ -109,19 +110,7 @@ impl fmt::Display for PeerPattern {
     }
 }
 
-impl TryFrom<String> for PeerPattern {
-    type Error = PatternError;
-
-    fn try_from(text: String) -> Result<Self, PatternError> {
-        text.parse()
-    }
-}
-
-impl From<PeerPattern> for String {
-    fn from(pattern: PeerPattern) -> Self {
-        pattern.to_string()
-    }
-}
+serialized_as_text!(PeerPattern);
 
 /// Why a text names no machines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
