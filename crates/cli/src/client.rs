@@ -1,6 +1,6 @@
 //! The owner's end: sessions with devices and the hub over UDP, as a blocking client.
 
-use std::net::{SocketAddr, ToSocketAddrs as _};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
@@ -309,19 +309,6 @@ impl Client {
         }
         Ok(())
     }
-}
-
-/// Reads `HOST:PORT`, or `HOST` with `port`.
-///
-/// # Errors
-/// The host isn't known.
-pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
-    let with_port = if text.contains(':') { text.to_string() } else { format!("{text}:{port}") };
-    with_port
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))
 }
 
 /// What a user can do about it, where that isn't plain from what happened.

@@ -18,17 +18,15 @@ use tenure_node::{
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
-use crate::client::{OwnerKeys, address_of};
+use crate::client::OwnerKeys;
+use crate::clock::now_in_milliseconds;
 use crate::deep_sleep;
 use crate::home::Home;
-use crate::install::now_in_milliseconds;
 use crate::mesh;
+use crate::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::MachineSymbols;
-
-/// The port that devices listen on unless told otherwise.
-pub const PORT: u16 = 7370;
 
 /// The file that says whose device a data folder is, and what it is called.
 const SETTINGS: &str = "device.toml";
@@ -90,10 +88,6 @@ pub struct Arguments {
     meshing: mesh::Meshing,
 }
 
-/// The most datagrams that are taken in before machines have their turn again, so that a flood
-/// doesn't stop them.
-pub const DATAGRAMS_PER_TURN: usize = 64;
-
 /// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Survives {
@@ -148,14 +142,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     config.hub = arguments
         .hub
         .as_deref()
-        .map(|text| address_of(text, crate::hub::PORT))
+        .map(|text| address_of(text, HUB_PORT))
         .transpose()?
         .map(|address| Hub { address: address.into(), key: None });
     if let Some(retained) = Watchdog::take_bite(&arguments.data.join(WATCHDOG))? {
         config.reset_cause = ResetCause::Watchdog;
         config.breadcrumb = Breadcrumb::from_bytes(&retained);
     }
-    let listen = address_of(&arguments.listen, PORT)?;
+    let listen = address_of(&arguments.listen, DEVICE_PORT)?;
     let parts = open_flash(&arguments.data, arguments.survives.into())?;
     let link = UdpLink::bind(listen)?;
     let mut device = Running::start(config.clone(), parts, link, &home).map_err(|error| {

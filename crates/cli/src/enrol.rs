@@ -5,10 +5,10 @@ use tenure_wire::VerifyingKey;
 use tenure_wire::control::{DeviceStatus, Enrol, function};
 use tenure_wire::directory::Enrolment;
 
-use crate::client::{Client, Route, address_of};
-use crate::device::PORT;
+use crate::client::{Client, Route};
+use crate::clock::now_in_milliseconds;
 use crate::home::Home;
-use crate::install::now_in_milliseconds;
+use crate::network::{DEVICE_PORT, address_of};
 use crate::output::Output;
 
 /// Enrol a device that isn't a process of this computer: give it its name in your word.
@@ -32,7 +32,7 @@ pub struct Arguments {
 /// Nobody answers there, it is another device, or it belongs to somebody else.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
-    let address = address_of(&arguments.address, PORT)?;
+    let address = address_of(&arguments.address, DEVICE_PORT)?;
     let identity = client.identify(address, "device")?;
     let key = identity.key.context("what answers there has no key of its own")?;
     if arguments.key.is_some_and(|expected| expected != key) {

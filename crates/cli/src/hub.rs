@@ -8,13 +8,9 @@ use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, Hub, Moment, Notice};
 use tenure_wire::{Address, VerifyingKey};
 
-use crate::client::address_of;
-use crate::device::DATAGRAMS_PER_TURN;
+use crate::network::{DATAGRAMS_PER_TURN, HUB_PORT, address_of};
 use crate::output::Output;
 use crate::stop::Stop;
-
-/// The port that hubs listen on unless told otherwise.
-pub const PORT: u16 = 7369;
 
 /// The flash file of a hub.
 const FLASH: &str = "hub.flash";
@@ -46,7 +42,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let flash = open_flash(arguments)?;
-    let mut link = UdpLink::bind(address_of(&arguments.listen, PORT)?)?;
+    let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let config = Config {
         owners: arguments.owner.clone(),

@@ -16,7 +16,8 @@ use crate::client::Client;
 use crate::grant;
 use crate::home::Home;
 use crate::install::read_package;
-use crate::output::{Output, printable};
+use crate::output::Output;
+use crate::printable::printable;
 use crate::symbols::{Site, Symbols, debug_path};
 use crate::whom::Where;
 

@@ -13,6 +13,7 @@ use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, VerifyingKey};
 
 use crate::client::{Client, Device, OwnerKeys};
+use crate::clock::now_in_milliseconds;
 use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
 use crate::output::Output;
@@ -267,13 +268,6 @@ pub fn transfer(
         progress(output, offset as usize + chunk.len(), whole.len());
     }
     Ok(())
-}
-
-/// Placements and enrolments are numbered by the time they are made, so that a later one counts
-/// more.
-pub fn now_in_milliseconds() -> u64 {
-    let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
-    since.map_or(0, |since| since.as_millis() as u64)
 }
 
 /// Shows how far the transfer is, where somebody looks and it takes a while.

@@ -11,12 +11,10 @@ use tenure_mesh::{Carrier, Reach};
 use tenure_node::Node;
 use tenure_protocols::network_key::{NetworkKey, invite};
 
-use crate::client::address_of;
+use crate::clock::now_in_milliseconds;
 use crate::home::Home;
-use crate::install::now_in_milliseconds;
+use crate::network::{MESH_PORT, address_of};
 
-/// The port that meshes use unless told otherwise.
-pub const PORT: u16 = 7371;
 /// The most frames that are taken in before machines have their turn again.
 const FRAMES_PER_TURN: usize = 64;
 /// The most neighbours whose addresses are remembered.
@@ -56,9 +54,9 @@ impl Meshing {
             return Ok(Some(MeshLink::Ethernet(Carrier::new(link, reach, NEIGHBOURS_MAX))));
         }
         let Some(listen) = &self.mesh else { return Ok(None) };
-        let link = UdpLink::bind(address_of(listen, PORT)?)?;
+        let link = UdpLink::bind(address_of(listen, MESH_PORT)?)?;
         let peers: anyhow::Result<Vec<_>> =
-            self.peers.iter().map(|peer| address_of(peer, PORT)).collect();
+            self.peers.iter().map(|peer| address_of(peer, MESH_PORT)).collect();
         Ok(Some(MeshLink::Udp(Carrier::new(link, Reach::ByEach(peers?), NEIGHBOURS_MAX))))
     }
 }

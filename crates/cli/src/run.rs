@@ -9,9 +9,10 @@ use tenure_package::Package;
 use tenure_wire::Name;
 
 use crate::client::OwnerKeys;
+use crate::clock::now_in_milliseconds;
 use crate::device::{Running, open_flash, roomy_kernel};
 use crate::home::Home;
-use crate::install::{Terms, now_in_milliseconds, place, read_package};
+use crate::install::{Terms, place, read_package};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::Symbols;

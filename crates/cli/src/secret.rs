@@ -14,8 +14,8 @@ use tenure_wire::{Name, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::client::{Client, LeasedDevice};
+use crate::clock::now_in_milliseconds;
 use crate::home::Home;
-use crate::install::now_in_milliseconds;
 use crate::output::Output;
 use crate::whom::Where;
 

@@ -7,8 +7,8 @@ use tenure_wire::control::{ListMachines, MachineList, MachineStatus, function as
 use tenure_wire::directory::{Found, Query, function as directory};
 use tenure_wire::{Address, Name, Target, VerifyingKey};
 
-use crate::client::{Client, Device, LeasedDevice, Route, address_of};
-use crate::device::PORT;
+use crate::client::{Client, Device, LeasedDevice, Route};
+use crate::network::{DEVICE_PORT, HUB_PORT, address_of};
 
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
@@ -76,10 +76,10 @@ impl Where {
 
     fn device_address(&self, client: &mut Client) -> anyhow::Result<SocketAddr> {
         let Ok(name) = self.device.parse::<Name>() else {
-            return address_of(&self.device, PORT);
+            return address_of(&self.device, DEVICE_PORT);
         };
         if self.hub.is_none() {
-            return address_of(&self.device, PORT)
+            return address_of(&self.device, DEVICE_PORT)
                 .context("to find a device by its name, say where the hub is with --hub");
         }
         let found = self.ask_hub(client, &Query::Device(name.clone()))?;
@@ -130,7 +130,7 @@ impl Where {
     /// None is named, or it doesn't answer.
     pub fn hub_route(&self, client: &mut Client) -> anyhow::Result<Route> {
         let text = self.hub.as_deref().context("say where the hub is with --hub or TENURE_HUB")?;
-        let address = address_of(text, crate::hub::PORT)?;
+        let address = address_of(text, HUB_PORT)?;
         let identity = client.identify(address, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
         Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
