@@ -3,25 +3,16 @@
 //! Source: Hayashibara, Défago, Yared and Katayama, "The φ accrual failure detector" (SRDS 2004).
 //! φ is −log₁₀ of the probability that a heartbeat comes later than now, if the spans between
 //! heartbeats are normally distributed. It is compared with a threshold by the quantiles of that
-//! distribution, so that no floating point is needed.
-//!
-//! ```text
-//!            two heartbeats            φ reaches the threshold: Suspected
-//!  unknown ─────────────────► trusted ────────────────────────────────────► suspected
-//!                                ▲                                              │
-//!                                └──────────────────────────────────────────────┘
-//!                                                heartbeat: Trusted
-//! ```
+//! distribution, so that no floating point is needed. The state machine is
+//! [`crate::failure_detection`]'s, in which a neighbour is first judged after two heartbeats.
 
 use alloc::collections::VecDeque;
-use alloc::vec::Vec;
 use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
-use tenure_mesh::{Context, Expires, Handles, NodeId, Protocol, Reception};
+use tenure_mesh::NodeId;
 
-use crate::interface::{Suspected, Trusted};
+use crate::failure_detection::{Detector, Judgement};
 
 #[cfg(test)]
 mod tests;
@@ -30,6 +21,9 @@ mod tests;
 /// thousandths of the standard deviation.
 const QUANTILES: [u32; 12] =
     [1282, 2326, 3090, 3719, 4265, 4753, 5199, 5612, 5998, 6361, 6706, 7034];
+
+/// Failure detection by accrual.
+pub type AccrualDetector = Detector<Config>;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,137 +52,61 @@ impl Default for Config {
     }
 }
 
-/// Failure detection by accrual.
-#[derive(Debug)]
-pub struct AccrualDetector {
-    config: Config,
-    neighbours: Vec<Neighbour>,
-}
+/// The last spans between a neighbour's heartbeats, in milliseconds.
+#[derive(Debug, Default)]
+pub struct Spans(VecDeque<u32>);
 
-#[derive(Debug)]
-struct Neighbour {
-    id: NodeId,
-    heard: Instant,
-    /// In milliseconds.
-    spans: VecDeque<u32>,
-    suspected: bool,
-}
-
-/// "I live."
-#[derive(Debug, Serialize, Deserialize)]
-struct Heartbeat;
-
-/// It is time to say so.
-#[derive(Debug, Serialize, Deserialize)]
-struct Beat;
-
-/// It is time to look who doesn't.
-#[derive(Debug, Serialize, Deserialize)]
-struct Look;
-
-tenure_mesh::protocol! {
-    AccrualDetector = 11, "accrual detector";
-    messages { Heartbeat = 1 }
-    timers { Beat = 1, Look = 2 }
-    tells { Suspected, Trusted }
-}
-
-impl AccrualDetector {
-    /// With what was chosen.
-    pub fn new(config: Config) -> Self {
-        Self { config, neighbours: Vec::new() }
-    }
-
-    /// Who is suspected now.
-    pub fn suspected(&self) -> impl Iterator<Item = NodeId> {
-        self.neighbours.iter().filter(|it| it.suspected).map(|it| it.id)
-    }
-
+impl Detector<Config> {
     /// How improbable the silence of `neighbour` is: φ, rounded down, at most 12.
     pub fn phi(&self, neighbour: NodeId, now: Instant) -> Option<u8> {
         let neighbour = self.neighbours.iter().find(|it| it.id == neighbour)?;
-        let reached =
-            |phi: &u8| neighbour.reaches_at(*phi, &self.config).is_some_and(|at| at <= now);
+        let silence = now.since(neighbour.heard);
+        let reached = |phi: &u8| {
+            let patience = neighbour.history.silence(*phi, &self.judgement);
+            patience.is_some_and(|patience| patience <= silence)
+        };
         Some((1..=QUANTILES.len() as u8).take_while(reached).last().unwrap_or(0))
     }
-
-    fn arm(&self, context: &mut Context<'_, Self>) {
-        let trusted = self.neighbours.iter().filter(|it| !it.suspected);
-        let due = trusted.filter_map(|it| it.reaches_at(self.config.threshold, &self.config));
-        if let Some(next) = due.min() {
-            context.after(next.since(context.now()), &Look);
-        }
-    }
 }
 
-impl Neighbour {
-    /// When φ reaches `phi` if nothing is heard till then; `None` as long as too little is known.
-    fn reaches_at(&self, phi: u8, config: &Config) -> Option<Instant> {
-        let count = self.spans.len() as u64;
-        let mean =
-            self.spans.iter().map(|span| u64::from(*span)).sum::<u64>().checked_div(count)?;
-        let squares =
-            self.spans.iter().map(|span| u64::from(*span).abs_diff(mean).pow(2)).sum::<u64>();
+impl Spans {
+    /// How long a silence has to be to reach `phi`; `None` as long as nothing is known.
+    fn silence(&self, phi: u8, config: &Config) -> Option<Duration> {
+        let spans = || self.0.iter().map(|span| u64::from(*span));
+        let count = self.0.len() as u64;
+        let mean = spans().sum::<u64>().checked_div(count)?;
+        let squares = spans().map(|span| span.abs_diff(mean).pow(2)).sum::<u64>();
         let deviation = (squares / count).isqrt().max(config.deviation_min.as_millis() as u64);
         let quantile = QUANTILES[usize::from(phi.clamp(1, QUANTILES.len() as u8)) - 1];
-        let silence = mean + deviation * u64::from(quantile) / 1000;
-        Some(self.heard + Duration::from_millis(silence))
+        Some(Duration::from_millis(mean + deviation * u64::from(quantile) / 1000))
     }
 }
 
-impl Protocol for AccrualDetector {
-    fn start(&mut self, context: &mut Context<'_, Self>) {
-        let wait = context.random().below_span(self.config.period);
-        context.after(wait, &Beat);
-    }
-}
+impl Judgement for Config {
+    const NUMBER: u8 = 11;
+    const NAME: &'static str = "accrual detector";
+    type History = Spans;
 
-impl Expires<Beat> for AccrualDetector {
-    fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
-        context.broadcast(&Heartbeat);
-        let wait = context.random().around(self.config.period);
-        context.after(wait, &Beat);
+    fn period(&self) -> Duration {
+        self.period
     }
-}
 
-impl Handles<Heartbeat> for AccrualDetector {
-    fn handle(&mut self, _: Heartbeat, reception: Reception<'_>, context: &mut Context<'_, Self>) {
-        let (id, now) = (reception.from, context.now());
-        if let Some(known) = self.neighbours.iter_mut().find(|it| it.id == id) {
-            let span = now.since(known.heard).as_millis().min(u32::MAX.into()) as u32;
-            known.heard = now;
-            if known.suspected {
-                // A silence that was suspected is an outage, and says nothing of the usual spans.
-                known.suspected = false;
-                context.tell(&Trusted { neighbour: id }, &[]);
-            } else {
-                if known.spans.len() >= self.config.spans_max {
-                    known.spans.pop_front();
-                }
-                known.spans.push_back(span);
-            }
-        } else {
-            if self.neighbours.len() >= self.config.neighbours_max {
-                let places = self.neighbours.iter().enumerate();
-                let Some((oldest, _)) = places.min_by_key(|(_, it)| it.heard) else { return };
-                self.neighbours.swap_remove(oldest);
-            }
-            let spans = VecDeque::new();
-            self.neighbours.push(Neighbour { id, heard: now, spans, suspected: false });
+    fn neighbours_max(&self) -> usize {
+        self.neighbours_max
+    }
+
+    fn note(&self, Spans(spans): &mut Spans, span: Duration, was_suspected: bool) {
+        // A silence that was suspected is an outage, and says nothing of the usual spans.
+        if was_suspected {
+            return;
         }
-        self.arm(context);
-    }
-}
-
-impl Expires<Look> for AccrualDetector {
-    fn expire(&mut self, _: Look, context: &mut Context<'_, Self>) {
-        let (now, config) = (context.now(), self.config);
-        for neighbour in self.neighbours.iter_mut().filter(|it| !it.suspected) {
-            if neighbour.reaches_at(config.threshold, &config).is_some_and(|at| at <= now) {
-                neighbour.suspected = true;
-                context.tell(&Suspected { neighbour: neighbour.id }, &[]);
-            }
+        if spans.len() >= self.spans_max {
+            spans.pop_front();
         }
-        self.arm(context);
+        spans.push_back(span.as_millis().min(u32::MAX.into()) as u32);
+    }
+
+    fn patience(&self, spans: &Spans) -> Option<Duration> {
+        spans.silence(self.threshold, self)
     }
 }

@@ -23,7 +23,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Context, Expires, Handles, NodeId, Outgoing, Protocol, Question, Reception, Serves,
+    Context, Expires, Handles, NodeId, Outgoing, Protocol, Question, Random, Reception, Serves,
 };
 
 use crate::interface::{Port, Publish, Published, Taken};
@@ -79,8 +79,7 @@ impl Default for Limits {
 pub struct Broadcast<P> {
     policy: P,
     limits: Limits,
-    number: u32,
-    known: VecDeque<Name>,
+    names: Names,
     waiting: Vec<Waiting>,
     armed: Option<Instant>,
     passed_on: u64,
@@ -91,6 +90,55 @@ pub struct Broadcast<P> {
 pub(crate) struct Name {
     pub(crate) source: NodeId,
     pub(crate) number: u32,
+}
+
+/// Names that were given, and those that are known again.
+#[derive(Debug)]
+pub(crate) struct Names {
+    number: u32,
+    known: VecDeque<Name>,
+    remembered: usize,
+}
+
+impl Names {
+    /// No names, of which `remembered` are known again.
+    pub(crate) fn new(remembered: usize) -> Self {
+        Self { number: 0, known: VecDeque::new(), remembered }
+    }
+
+    /// Another life begins at another number, so that its bodies aren't taken for known ones.
+    pub(crate) fn begin(&mut self, random: &mut Random) {
+        self.number = random.number() as u32;
+    }
+
+    /// The name of the next body that `source`, this node, sends.
+    pub(crate) fn give(&mut self, source: NodeId) -> Name {
+        self.number = self.number.wrapping_add(1);
+        let name = Name { source, number: self.number };
+        self.know(name);
+        name
+    }
+
+    /// Whether `name` is heard for the first time on `node`, where it is known from now on.
+    pub(crate) fn is_new(&mut self, name: Name, node: NodeId) -> bool {
+        let is_new = name.source != node && !self.known.contains(&name);
+        if is_new {
+            self.know(name);
+        }
+        is_new
+    }
+
+    fn know(&mut self, name: Name) {
+        if self.known.len() >= self.remembered {
+            self.known.pop_front();
+        }
+        self.known.push_back(name);
+    }
+}
+
+/// Whether a body to publish fits into a frame.
+pub(crate) fn fits<P: Protocol>(body: &[u8], context: &Context<'_, P>) -> bool {
+    body.len() + HEAD_BYTES_MAX <= context.payload_bytes_max()
 }
 
 /// A body, which follows, on one hop.
@@ -124,20 +172,13 @@ tenure_mesh::protocol! {
 impl<P: Policy> Broadcast<P> {
     /// A broadcast that follows `policy`.
     pub fn new(policy: P, limits: Limits) -> Self {
-        let (known, waiting) = (VecDeque::new(), Vec::new());
-        Self { policy, limits, number: 0, known, waiting, armed: None, passed_on: 0 }
+        let names = Names::new(limits.remembered);
+        Self { policy, limits, names, waiting: Vec::new(), armed: None, passed_on: 0 }
     }
 
     /// How many bodies of others were passed on.
     pub fn passed_on(&self) -> u64 {
         self.passed_on
-    }
-
-    fn know(&mut self, name: Name) {
-        if self.known.len() >= self.limits.remembered {
-            self.known.pop_front();
-        }
-        self.known.push_back(name);
     }
 
     fn arm(&mut self, context: &mut Context<'_, Self>) {
@@ -151,8 +192,7 @@ impl<P: Policy> Broadcast<P> {
 
 impl<P: Policy> Protocol for Broadcast<P> {
     fn start(&mut self, context: &mut Context<'_, Self>) {
-        // Another life begins at another number, so that its bodies aren't taken for known ones.
-        self.number = context.random().number() as u32;
+        self.names.begin(context.random());
     }
 }
 
@@ -163,12 +203,10 @@ impl<P: Policy> Serves<Publish> for Broadcast<P> {
         question: &Question<'_, Publish>,
         context: &mut Context<'_, Self>,
     ) -> Option<Taken> {
-        if question.body.len() + HEAD_BYTES_MAX > context.payload_bytes_max() {
+        if !fits(question.body, context) {
             return Some(Taken::TooLong);
         }
-        self.number = self.number.wrapping_add(1);
-        let name = Name { source: context.node(), number: self.number };
-        self.know(name);
+        let name = self.names.give(context.node());
         let copy = Copied { name, port, hops_left: HOPS_MAX };
         context.transmit(&copy, Outgoing { body: question.body, ..Outgoing::default() });
         Some(Taken::UnderWay)
@@ -183,10 +221,9 @@ impl<P: Policy> Handles<Copied> for Broadcast<P> {
             waiting.heard.strongest_dbm = waiting.heard.strongest_dbm.max(reception.signal_dbm);
             return;
         }
-        if name.source == context.node() || self.known.contains(&name) {
+        if !self.names.is_new(name, context.node()) {
             return;
         }
-        self.know(name);
         context.tell(&Published { from: name.source, port }, reception.body);
         let held: usize = self.waiting.iter().map(|waiting| waiting.body.len()).sum();
         if hops_left == 0 || held + reception.body.len() > self.limits.waiting_bytes_max {

@@ -267,12 +267,10 @@ impl Serves<Contribute> for Gap {
         _: &Question<'_, Contribute>,
         context: &mut Context<'_, Self>,
     ) -> Option<bool> {
-        let is_taken = contribute.value.is_finite();
-        if is_taken {
-            self.config.value = contribute.value;
-            self.note_change(context);
-        }
-        Some(is_taken)
+        let taken = contribute.accepted();
+        self.config.value = taken.unwrap_or(self.config.value);
+        self.note_change(context);
+        Some(taken.is_some())
     }
 }
 

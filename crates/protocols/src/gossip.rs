@@ -10,7 +10,6 @@
 //!  unknown ─────────► told ─────────────────────────────────────────► known
 //! ```
 
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
@@ -18,14 +17,11 @@ use tenure_mesh::{
     Context, Destination, Handles, Hears, NodeId, Outgoing, Protocol, Question, Reception, Serves,
 };
 
-use crate::broadcast::Name;
+use crate::broadcast::{Name, Names, fits};
 use crate::interface::{LinkDown, LinkUp, Port, Publish, Published, Taken};
 
 #[cfg(test)]
 mod tests;
-
-/// What a copy's head and its record take of a frame's message.
-const HEAD_BYTES_MAX: usize = 16;
 
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,8 +46,7 @@ impl Default for Config {
 #[derive(Debug)]
 pub struct Gossip {
     config: Config,
-    number: u32,
-    known: VecDeque<Name>,
+    names: Names,
     neighbours: Vec<NodeId>,
 }
 
@@ -74,14 +69,7 @@ tenure_mesh::protocol! {
 impl Gossip {
     /// Gossip with what was chosen.
     pub fn new(config: Config) -> Self {
-        Self { config, number: 0, known: VecDeque::new(), neighbours: Vec::new() }
-    }
-
-    fn know(&mut self, name: Name) {
-        if self.known.len() >= self.config.remembered {
-            self.known.pop_front();
-        }
-        self.known.push_back(name);
+        Self { config, names: Names::new(config.remembered), neighbours: Vec::new() }
     }
 
     /// Gives a body to a few neighbours, but not to `from`.
@@ -108,7 +96,7 @@ impl Gossip {
 
 impl Protocol for Gossip {
     fn start(&mut self, context: &mut Context<'_, Self>) {
-        self.number = context.random().number() as u32;
+        self.names.begin(context.random());
     }
 }
 
@@ -119,12 +107,10 @@ impl Serves<Publish> for Gossip {
         question: &Question<'_, Publish>,
         context: &mut Context<'_, Self>,
     ) -> Option<Taken> {
-        if question.body.len() + HEAD_BYTES_MAX > context.payload_bytes_max() {
+        if !fits(question.body, context) {
             return Some(Taken::TooLong);
         }
-        self.number = self.number.wrapping_add(1);
-        let name = Name { source: context.node(), number: self.number };
-        self.know(name);
+        let name = self.names.give(context.node());
         let rumour = Rumour { name, port, hops_left: self.config.hops_max };
         self.push(&rumour, question.body, None, context);
         Some(Taken::UnderWay)
@@ -139,10 +125,9 @@ impl Handles<Rumour> for Gossip {
         context: &mut Context<'_, Self>,
     ) {
         let Rumour { name, port, hops_left } = rumour;
-        if name.source == context.node() || self.known.contains(&name) {
+        if !self.names.is_new(name, context.node()) {
             return;
         }
-        self.know(name);
         context.tell(&Published { from: name.source, port }, reception.body);
         if let Some(hops_left) = hops_left.min(self.config.hops_max).checked_sub(1) {
             let rumour = Rumour { hops_left, ..rumour };

@@ -334,6 +334,13 @@ pub struct Contribute {
     pub value: f64,
 }
 
+impl Contribute {
+    /// The value, if it is one.
+    pub fn accepted(&self) -> Option<f64> {
+        Some(self.value).filter(|value| value.is_finite())
+    }
+}
+
 impl Request for Contribute {
     const NUMBER: u16 = 0x0502;
     /// Whether it was taken.

@@ -14,6 +14,7 @@
 extern crate alloc;
 
 pub mod accrual_detector;
+pub mod aggregation;
 pub mod aodv;
 pub mod babel;
 pub mod batman;
@@ -23,6 +24,7 @@ pub mod discovery;
 pub mod distance_broadcast;
 pub mod experiment;
 pub mod extremes;
+pub mod failure_detection;
 pub mod flooding;
 pub mod flow_updating;
 pub mod forwarding;
@@ -35,6 +37,7 @@ pub mod limosense;
 pub mod mass;
 pub mod membership;
 pub mod network_key;
+mod oldest;
 pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;

@@ -29,6 +29,7 @@ use tenure_mesh::{
 };
 
 use crate::interface::{Port, Publish, PublishReliably, Published, PublishedReliably, Taken};
+use crate::oldest::drop_oldest;
 use crate::trickle::Trickle;
 
 #[cfg(test)]
@@ -193,12 +194,7 @@ impl ReliableBroadcast {
             source.heard = now;
             return source.note(key.number);
         }
-        if self.sources.len() >= self.config.sources_max {
-            let sources = self.sources.iter().enumerate();
-            if let Some((oldest, _)) = sources.min_by_key(|(_, it)| it.heard) {
-                self.sources.swap_remove(oldest);
-            }
-        }
+        drop_oldest(&mut self.sources, self.config.sources_max, |it| it.heard);
         let Key { source: id, session, number } = key;
         // What was sent before this node first heard of the source isn't missed.
         self.sources.push(Source { id, session, highest: number, window: u32::MAX, heard: now });
@@ -207,15 +203,7 @@ impl ReliableBroadcast {
 
     /// Something is new: digests come soon again.
     fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
-        if self.trickle.reset() {
-            self.begin_interval(context);
-        }
-    }
-
-    fn begin_interval(&mut self, context: &mut Context<'_, Self>) {
-        let (say, over) = self.trickle.begin(context.random());
-        context.after(say, &Say);
-        context.after(over, &IntervalOver);
+        self.trickle.begin_anew((&Say, &IntervalOver), context);
     }
 
     fn digest(&mut self, room: usize) -> Vec<u8> {
@@ -416,8 +404,7 @@ impl Expires<Say> for ReliableBroadcast {
 
 impl Expires<IntervalOver> for ReliableBroadcast {
     fn expire(&mut self, _: IntervalOver, context: &mut Context<'_, Self>) {
-        self.trickle.slow_down();
-        self.begin_interval(context);
+        self.trickle.go_on((&Say, &IntervalOver), context);
     }
 }
 

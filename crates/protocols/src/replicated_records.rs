@@ -133,15 +133,7 @@ impl<R: Records> ReplicatedRecords<R> {
     }
 
     fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
-        if self.trickle.reset() {
-            self.begin_interval(context);
-        }
-    }
-
-    fn begin_interval(&mut self, context: &mut Context<'_, Self>) {
-        let (say, over) = self.trickle.begin(context.random());
-        context.after(say, &Say);
-        context.after(over, &IntervalOver);
+        self.trickle.begin_anew((&Say, &IntervalOver), context);
     }
 
     /// Asks `neighbour` for what of `theirs` is newer; says whether anything is.
@@ -203,8 +195,7 @@ impl<R: Records> Expires<Say> for ReplicatedRecords<R> {
 
 impl<R: Records> Expires<IntervalOver> for ReplicatedRecords<R> {
     fn expire(&mut self, _: IntervalOver, context: &mut Context<'_, Self>) {
-        self.trickle.slow_down();
-        self.begin_interval(context);
+        self.trickle.go_on((&Say, &IntervalOver), context);
     }
 }
 

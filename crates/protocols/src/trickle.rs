@@ -2,9 +2,9 @@
 
 use core::time::Duration;
 
-use tenure_mesh::Random;
+use tenure_mesh::{Context, Protocol, Sets, Timer};
 
-/// One Trickle timer. Its owner sets the two timers that [`Trickle::begin`] gives.
+/// One Trickle timer. Its owner has the two timers by which it goes on.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Trickle {
     interval_min: Duration,
@@ -22,23 +22,40 @@ impl Trickle {
         Self { interval_min, interval_max, enough, interval: interval_max, consistent: 0 }
     }
 
-    /// Something is inconsistent (§4.2, step 6); gives whether an interval is to begin at once.
-    pub(crate) fn reset(&mut self) -> bool {
-        let slow = self.interval > self.interval_min;
-        self.interval = self.interval_min;
-        slow
-    }
-
-    /// Begins an interval: gives when to speak (§4.2, step 2) and when it is over.
-    pub(crate) fn begin(&mut self, random: &mut Random) -> (Duration, Duration) {
-        self.consistent = 0;
-        let half = self.interval / 2;
-        (half + random.below_span(half), self.interval)
+    /// Something is inconsistent (§4.2, step 6). The timers are when to speak and when an interval is
+    /// over.
+    pub(crate) fn begin_anew<P: Protocol + Sets<S> + Sets<O>, S: Timer, O: Timer>(
+        &mut self,
+        timers: (&S, &O),
+        context: &mut Context<'_, P>,
+    ) {
+        if self.interval > self.interval_min {
+            self.interval = self.interval_min;
+            self.begin(timers, context);
+        }
     }
 
     /// An interval is over (§4.2, step 5).
-    pub(crate) fn slow_down(&mut self) {
+    pub(crate) fn go_on<P: Protocol + Sets<S> + Sets<O>, S: Timer, O: Timer>(
+        &mut self,
+        timers: (&S, &O),
+        context: &mut Context<'_, P>,
+    ) {
         self.interval = (self.interval * 2).min(self.interval_max);
+        self.begin(timers, context);
+    }
+
+    /// An interval begins (§4.2, step 2).
+    fn begin<P: Protocol + Sets<S> + Sets<O>, S: Timer, O: Timer>(
+        &mut self,
+        (say, over): (&S, &O),
+        context: &mut Context<'_, P>,
+    ) {
+        self.consistent = 0;
+        let half = self.interval / 2;
+        let wait = half + context.random().below_span(half);
+        context.after(wait, say);
+        context.after(self.interval, over);
     }
 
     /// Somebody said the same (§4.2, step 3).

@@ -92,6 +92,6 @@ fn a_storm_of_bodies_takes_a_bounded_room() {
         network.run(Duration::from_micros(100));
     }
     let second = network.stacks[1].protocol::<Flooding>().unwrap();
-    assert!(second.waiting.len() <= 16 && second.known.len() <= 256);
+    assert!(second.waiting.len() <= 16 && second.names.known.len() <= 256);
     assert_eq!(id(1), network.stacks[1].node());
 }

@@ -8,6 +8,7 @@ use tenure_mesh::{
     Framer, FramerConfig, NodeId, PriorityQueues, Seal, Stack, StackConfig, TimerList,
 };
 use tenure_protocols::accrual_detector::{self, AccrualDetector};
+use tenure_protocols::aggregation;
 use tenure_protocols::aodv::{self, Aodv};
 use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::batman::{self, Batman};
@@ -26,7 +27,7 @@ use tenure_protocols::hyparview::{self, HyParView};
 use tenure_protocols::interface::RecordKey;
 use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::membership::Membership;
-use tenure_protocols::push_sum::{self, PushSum};
+use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable::{self, Reliable};
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
@@ -76,9 +77,9 @@ pub(crate) fn node<S: Seal>(seal: S) -> Full<S> {
     stack.start(now, Batman::new(1, batman::Config::default()));
     stack.start(now, Aodv::new(1, aodv::Config::default()));
     stack.start(now, Gap::new(gap::Config::default()));
-    stack.start(now, PushSum::new(push_sum::Config::default()));
-    stack.start(now, FlowUpdating::new(push_sum::Config::default()));
-    stack.start(now, LimoSense::new(push_sum::Config::default()));
+    stack.start(now, PushSum::new(aggregation::Config::default()));
+    stack.start(now, FlowUpdating::new(aggregation::Config::default()));
+    stack.start(now, LimoSense::new(aggregation::Config::default()));
     let owner = SigningKey::from_bytes(&[3; 32]).verifying_key();
     stack.start(now, Experiment::new(owner, 0));
     put_in_place(&mut stack, now).unwrap();

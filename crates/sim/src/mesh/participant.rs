@@ -4,6 +4,7 @@ use tenure_hal::Instant;
 use tenure_mesh::{
     Destination, Framer, FramerConfig, HostEvent, NodeId, Stack, StackConfig, Unsealed,
 };
+use tenure_protocols::aggregation;
 use tenure_protocols::aodv::{self, Aodv};
 use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::batman::{self, Batman};
@@ -21,7 +22,7 @@ use tenure_protocols::interface::{
     SendDatagram, Summary,
 };
 use tenure_protocols::limosense::LimoSense;
-use tenure_protocols::push_sum::{self, PushSum};
+use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
 use super::scenario::{Aggregation, Broadcasting, HopRepair, Router, Scenario};
@@ -170,7 +171,8 @@ impl Participant {
 
 fn start_aggregation(stack: &mut Stack<Framer<Unsealed>>, number: u32, scenario: &Scenario) {
     let (now, value) = (Instant::BOOT, value_of(number));
-    let config = push_sum::Config { value, has_unit: number == 0, ..push_sum::Config::default() };
+    let config =
+        aggregation::Config { value, has_unit: number == 0, ..aggregation::Config::default() };
     match scenario.protocols.aggregation {
         None => {}
         Some(Aggregation::Gap) => {
