@@ -6,13 +6,15 @@ use core::fmt::{self, Write};
 use core::time::Duration;
 
 use smoltcp::phy;
-use tenure_hal::{Clock, Entropy, EntropyError, Flash, FlashError, Instant, Link as _};
+use tenure_hal::{
+    Clock, DATAGRAM_BYTES_MAX, Entropy, EntropyError, Flash, FlashError, Instant, Link as _,
+};
 use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Wake};
 use tenure_wire::Address;
 
 use crate::layout::Parts;
 use crate::settings::{Settings, SettingsError};
-use crate::udp_link::{DATAGRAM_BYTES_MAX, UdpLink};
+use crate::udp_link::UdpLink;
 
 /// The most datagrams that are taken in before machines have their turn again.
 const DATAGRAMS_PER_TURN: usize = 16;
@@ -116,6 +118,15 @@ where
         [delay, node].into_iter().flatten().min()
     }
 
+    /// Turns for good. After each turn `idle` sleeps as long as it is told, or until an interrupt, and
+    /// gives the card its due; it gets `None` for as long as nothing happens.
+    pub fn run(mut self, mut idle: impl FnMut(Option<Duration>, &mut D)) -> ! {
+        loop {
+            let nap = self.turn();
+            idle(nap, self.link.device());
+        }
+    }
+
     /// The node.
     pub fn node(&mut self) -> &mut Node<tenure_hal::Partition<F>> {
         &mut self.node
@@ -166,10 +177,10 @@ fn show(console: &mut impl Write, notice: &Notice) {
     };
 }
 
-/// The limits of a device with 400 KB of RAM: `machine_bytes` for the memory and stacks of all
-/// machines, and what a network of small devices needs for sessions and calls.
-pub fn small_class(config: &mut Config, machine_bytes: usize) {
-    config.kernel.memory_bytes_max = machine_bytes;
+/// The limits of a device with 400 KB of RAM: for the memory and stacks of all machines, and what a
+/// network of small devices needs for sessions and calls.
+pub fn small_class(config: &mut Config) {
+    config.kernel.memory_bytes_max = 176 * 1024;
     config.kernel.parameter_bytes_max = 32 * 1024;
     config.kernel.effects_max = 32;
     config.log_lines_max = 48;
@@ -180,6 +191,8 @@ pub fn small_class(config: &mut Config, machine_bytes: usize) {
 /// Why a device doesn't start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartError {
+    /// The machine lacks this; the emulator's argument for it stands in brackets.
+    Absent(&'static str),
     /// The settings are missing or wrong.
     Settings(SettingsError),
     /// The flash can't be read.
@@ -193,6 +206,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::Absent(what) => write!(f, "there is no {what}"),
             Self::Settings(error) => error.fmt(f),
             Self::Flash(error) => error.fmt(f),
             Self::Entropy(error) => error.fmt(f),
@@ -202,3 +216,9 @@ impl fmt::Display for StartError {
 }
 
 impl core::error::Error for StartError {}
+
+impl From<FlashError> for StartError {
+    fn from(error: FlashError) -> Self {
+        Self::Flash(error)
+    }
+}

@@ -5,6 +5,8 @@ use tenure_hal::{Flash, FlashError, Partition};
 /// Sectors of each part of the flash, in the order in which they lie there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
+    /// For the firmware, which lies first.
+    pub firmware: u32,
     /// For [`Settings`](crate::Settings).
     pub settings: u32,
     /// For what devices and machines keep.
@@ -16,20 +18,17 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For a flash of 4 MiB in sectors of 4 KiB of which the firmware has the first 1 MiB: 1 MiB for
-    /// the store, 1.5 MiB for images, half a MiB for an arriving package less the settings' sector.
-    pub const FOUR_MIB: Self = Self { settings: 1, store: 256, code: 384, staging: 127 };
+    /// For a flash of 4 MiB in sectors of 4 KiB: 1 MiB for the firmware, 1 MiB for the store, 1.5 MiB
+    /// for images, half a MiB for an arriving package less the settings' sector.
+    pub const FOUR_MIB: Self =
+        Self { firmware: 256, settings: 1, store: 256, code: 384, staging: 127 };
 
-    /// Divides the flash from `first_sector` on; `handle` gives one handle of it a part.
+    /// Divides the flash; `handle` gives one handle of it a part.
     ///
     /// # Errors
     /// [`FlashError::OutOfRange`] if the flash is too small.
-    pub fn divide<F: Flash>(
-        &self,
-        first_sector: u32,
-        handle: impl Fn() -> F,
-    ) -> Result<Parts<F>, FlashError> {
-        let mut next = first_sector;
+    pub fn divide<F: Flash>(&self, handle: impl Fn() -> F) -> Result<Parts<F>, FlashError> {
+        let mut next = self.firmware;
         let mut part = |sectors: u32| {
             let first = next;
             next += sectors;

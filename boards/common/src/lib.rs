@@ -5,12 +5,16 @@
 //! - Nothing here names a register or a CPU: a board hands in what `hal` asks of it, a network card
 //!   as `smoltcp` wants one, and a console.
 //! - Nothing blocks: [`Device::turn`] does a bounded amount of work and says when it wants to go on.
+//! - Unsafe code is the heap's alone, which Rust has no safe trait for.
 #![no_std]
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 extern crate alloc;
 
 mod device;
+#[cfg(target_os = "none")]
+#[allow(unsafe_code)]
+mod heap;
 mod layout;
 mod nor;
 mod settings;
@@ -18,8 +22,10 @@ mod udp_link;
 mod wall;
 
 pub use device::{Board, Device, StartError, small_class};
+#[cfg(target_os = "none")]
+pub use heap::Heap;
 pub use layout::{Layout, Parts};
 pub use nor::{Medium, NorFlash};
 pub use settings::{Settings, SettingsError};
-pub use udp_link::{DATAGRAM_BYTES_MAX, UdpLink};
+pub use udp_link::UdpLink;
 pub use wall::GuardedVm;

@@ -12,14 +12,10 @@ use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy;
 use smoltcp::socket::udp::{self, PacketBuffer, PacketMetadata, SendError, Socket};
 use smoltcp::wire::{EthernetAddress, HardwareAddress, IpCidr, IpEndpoint, Ipv4Cidr};
-use tenure_hal::{Instant, Link, LinkError};
+use tenure_hal::{DATAGRAM_BYTES_MAX, Instant, Link, LinkError};
 
 #[cfg(test)]
 mod tests;
-
-/// The longest datagram that is sent or taken, as on the Linux board: IPv6's smallest MTU (RFC 8200
-/// §5) less the headers of IPv6 and UDP.
-pub const DATAGRAM_BYTES_MAX: usize = 1280 - 40 - 8;
 
 /// Datagrams that wait to be taken, and to be sent.
 const RECEIVED_MAX: usize = 4;

@@ -24,6 +24,6 @@ pub use native_speed::NativeSpeed;
 pub use packet_link::{
     ETHER_TYPE, EthernetPort, InterfaceError, MacAddress, PACKET_BYTES_MAX, PacketLink,
 };
-pub use udp_link::{BindError, DATAGRAM_BYTES_MAX, UdpLink};
+pub use udp_link::{BindError, UdpLink};
 pub use wait::{Woken, wait_any};
 pub use watchdog::{BITTEN, RetainedBytes, Watchdog};

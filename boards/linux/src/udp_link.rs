@@ -5,16 +5,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use std::{fmt, io};
 
-use tenure_hal::{Link, LinkError};
+use tenure_hal::{DATAGRAM_BYTES_MAX, Link, LinkError};
 
 use crate::wait::{Woken, wait_any};
 
 #[cfg(test)]
 mod tests;
-
-/// The longest datagram that is sent or taken: IPv6's smallest MTU (RFC 8200 §5) less the headers
-/// of IPv6 and UDP. So no router ever has to cut one up.
-pub const DATAGRAM_BYTES_MAX: usize = 1280 - 40 - 8;
 
 /// How many datagrams that are too long one call skips before it says that there is none.
 const SKIPPED_MAX: usize = 64;

@@ -16,7 +16,9 @@ mod network;
 mod registers;
 mod start;
 
+use core::convert::Infallible;
 use core::fmt::Write as _;
+use core::time::Duration;
 
 use tenure_board_common::{Board, Device, Layout, NorFlash, StartError, small_class};
 
@@ -26,55 +28,39 @@ use crate::entropy::HostEntropy;
 use crate::flash::Chip;
 use crate::network::Lan9118;
 
-/// The firmware's part of flash, in sectors.
-const FIRMWARE_SECTORS: u32 = 256;
-/// What machines may have together: memory and stacks.
-const MACHINE_BYTES: usize = 176 * 1024;
-
-/// What the machine lacks, or the node says, when a device doesn't start.
-enum Fault {
-    NoCard,
-    NoFlash,
-    Start(StartError),
-}
-
 /// What `start` calls on the firmware's stack, with a heap.
 fn main() -> ! {
     console::init();
-    match run() {
-        Fault::NoCard => _ = writeln!(Uart, "error: no network card (-nic ...,model=lan9118)"),
-        Fault::NoFlash => {
-            _ = writeln!(Uart, "error: no flash.img of 4 MiB in the folder of the emulator");
-        }
-        Fault::Start(error) => _ = writeln!(Uart, "error: {error}"),
-    }
+    let Err(error) = run();
+    // A console that takes nothing has nobody who reads it.
+    let _ = writeln!(Uart, "error: {error}");
     start::power_off(false)
 }
 
-fn run() -> Fault {
+fn run() -> Result<Infallible, StartError> {
+    const NO_CARD: StartError = StartError::Absent("network card (-nic ...,model=lan9118)");
+    const NO_FLASH: StartError =
+        StartError::Absent("flash.img of 4 MiB in the folder of the emulator");
     clock::init();
-    let Some(card) = Lan9118::find() else { return Fault::NoCard };
-    let Some(chip) = Chip::load() else { return Fault::NoFlash };
+    let card = Lan9118::find().ok_or(NO_CARD)?;
+    let chip = Chip::load().ok_or(NO_FLASH)?;
     interrupts::enable();
-    let flash = match Layout::FOUR_MIB.divide(FIRMWARE_SECTORS, || NorFlash::new(chip.clone())) {
-        Ok(flash) => flash,
-        Err(error) => return Fault::Start(StartError::Flash(error)),
-    };
     let hardware = card.hardware_address();
-    let board =
-        Board { flash, card: (card, hardware), clock: Timer, entropy: HostEntropy, console: Uart };
-    let mut device = match Device::start(board, |config| small_class(config, MACHINE_BYTES)) {
-        Ok(device) => device,
-        Err(error) => return Fault::Start(error),
+    let board = Board {
+        flash: Layout::FOUR_MIB.divide(|| NorFlash::new(chip.clone()))?,
+        card: (card, hardware),
+        clock: Timer,
+        entropy: HostEntropy,
+        console: Uart,
     };
-    loop {
-        let nap = device.turn();
-        if nap.is_none_or(|nap| !nap.is_zero()) {
+    let device = Device::start(board, small_class)?;
+    device.run(|nap, card| {
+        if nap != Some(Duration::ZERO) {
             clock::wait(nap);
         }
         if interrupts::is_pending(interrupts::CARD) {
-            device.link().device().acknowledge_interrupt();
+            card.acknowledge_interrupt();
             interrupts::clear(interrupts::CARD);
         }
-    }
+    })
 }

@@ -5,12 +5,12 @@ use core::fmt::Write as _;
 use core::ops::Range;
 
 use cortex_m_rt::{entry, exception};
-use embedded_alloc::LlffHeap;
+use tenure_board_common::Heap;
 
 use crate::console::Uart;
 
 #[global_allocator]
-static HEAP: LlffHeap = LlffHeap::empty();
+static HEAP: Heap = Heap::new();
 
 unsafe extern "C" {
     static mut __sheap: u8;
@@ -41,10 +41,9 @@ fn reset() -> ! {
 }
 
 extern "C" fn start() -> ! {
-    let start = (&raw mut __sheap).addr();
-    let bytes = (&raw const heap_end).addr() - start;
-    // SAFETY: the linker keeps this range for the heap alone; called once, before anything allocates.
-    unsafe { HEAP.init(start, bytes) };
+    let (start, end) = ((&raw mut __sheap).addr(), (&raw const heap_end).addr());
+    // SAFETY: the linker keeps this range for the heap alone; nothing has allocated yet.
+    unsafe { HEAP.init(start, end) };
     crate::main()
 }
 

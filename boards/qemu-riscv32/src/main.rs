@@ -12,14 +12,15 @@ mod console;
 mod entropy;
 mod flash;
 mod guard;
-mod heap;
 mod interrupts;
 mod network;
 mod start;
 mod virtio;
 
 use alloc::boxed::Box;
+use core::convert::Infallible;
 use core::fmt::Write as _;
+use core::time::Duration;
 
 use tenure_board_common::{Board, Device, GuardedVm, Layout, StartError, small_class};
 
@@ -30,53 +31,37 @@ use crate::flash::open_flash;
 use crate::guard::Pmp;
 use crate::network::VirtioCard;
 
-/// The firmware's part of flash, in sectors.
-const FIRMWARE_SECTORS: u32 = 256;
-/// What machines may have together: memory and stacks.
-const MACHINE_BYTES: usize = 176 * 1024;
-
-/// What the machine lacks, or the node says, when a device doesn't start.
-enum Fault {
-    NoCard,
-    NoEntropy,
-    Start(StartError),
-}
-
 /// What `start` calls on the board's stack, with a heap.
 fn main() -> ! {
-    match run() {
-        Fault::NoCard => _ = writeln!(Uart, "error: no network card (-device virtio-net-device)"),
-        Fault::NoEntropy => _ = writeln!(Uart, "error: no randomness (-device virtio-rng-device)"),
-        Fault::Start(error) => _ = writeln!(Uart, "error: {error}"),
-    }
+    let Err(error) = run();
+    // A console that takes nothing has nobody who reads it.
+    let _ = writeln!(Uart, "error: {error}");
     start::power_off(false)
 }
 
-fn run() -> Fault {
-    let Some(card) = VirtioCard::find() else { return Fault::NoCard };
-    let Some(entropy) = VirtioEntropy::find() else { return Fault::NoEntropy };
+fn run() -> Result<Infallible, StartError> {
+    const NO_CARD: StartError = StartError::Absent("network card (-device virtio-net-device)");
+    const NO_ENTROPY: StartError = StartError::Absent("randomness (-device virtio-rng-device)");
+    let card = VirtioCard::find().ok_or(NO_CARD)?;
+    let entropy = VirtioEntropy::find().ok_or(NO_ENTROPY)?;
     let interrupt = card.interrupt();
     interrupts::enable(interrupt);
-    let flash = match Layout::FOUR_MIB.divide(FIRMWARE_SECTORS, open_flash) {
-        Ok(flash) => flash,
-        Err(error) => return Fault::Start(StartError::Flash(error)),
-    };
     let hardware = card.hardware_address();
-    let board =
-        Board { flash, card: (card, hardware), clock: MachineTimer, entropy, console: Uart };
-    let started = Device::start(board, |config| small_class(config, MACHINE_BYTES));
-    let mut device = match started {
-        Ok(device) => device,
-        Err(error) => return Fault::Start(error),
+    let board = Board {
+        flash: Layout::FOUR_MIB.divide(open_flash)?,
+        card: (card, hardware),
+        clock: MachineTimer,
+        entropy,
+        console: Uart,
     };
+    let mut device = Device::start(board, small_class)?;
     device.node().use_wall(Box::new(GuardedVm::new(Pmp::take())));
-    loop {
-        let nap = device.turn();
-        if nap.is_none_or(|nap| !nap.is_zero()) {
+    device.run(|nap, card| {
+        if nap != Some(Duration::ZERO) {
             clock::wait(nap);
         }
         if interrupts::take(interrupt) {
-            device.link().device().acknowledge_interrupt();
+            card.acknowledge_interrupt();
         }
-    }
+    })
 }

@@ -4,6 +4,7 @@ use core::arch::global_asm;
 use core::fmt::Write as _;
 
 use riscv::register::{mcause, mepc, mtval};
+use tenure_board_common::Heap;
 
 use crate::console::Uart;
 
@@ -34,8 +35,18 @@ global_asm!(
     start = sym start,
 );
 
+#[global_allocator]
+static HEAP: Heap = Heap::new();
+
+unsafe extern "C" {
+    static mut heap_start: u8;
+    static heap_end: u8;
+}
+
 extern "C" fn start() -> ! {
-    crate::heap::init();
+    let (start, end) = ((&raw mut heap_start).addr(), (&raw const heap_end).addr());
+    // SAFETY: the linker keeps this range for the heap alone; nothing has allocated yet.
+    unsafe { HEAP.init(start, end) };
     crate::main()
 }
 

@@ -27,7 +27,7 @@ pub use clock::{Clock, Instant, UnixTime};
 pub use entropy::{Entropy, EntropyError};
 pub use flash::{Flash, FlashError, FlashGeometry};
 pub use guard::{Cause, Context, Exit, Guard, RETURNED, Region, Violation};
-pub use link::{Link, LinkError};
+pub use link::{DATAGRAM_BYTES_MAX, Link, LinkError};
 pub use partition::Partition;
 pub use peripheral::Peripheral;
 pub use power::{Power, ResetCause, Retained};

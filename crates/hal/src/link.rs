@@ -2,6 +2,10 @@
 
 use core::fmt;
 
+/// The longest datagram that a device sends or takes over UDP, in bytes: IPv6's smallest MTU (RFC 8200
+/// §5) less the headers of IPv6 and UDP. So no router ever has to cut one up.
+pub const DATAGRAM_BYTES_MAX: usize = 1280 - 40 - 8;
+
 /// Something that carries datagrams to and from neighbours; it may lose, repeat and reorder them.
 pub trait Link {
     /// Where a datagram goes to or comes from, as this link writes it.

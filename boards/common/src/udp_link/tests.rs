@@ -6,9 +6,9 @@ use core::cell::RefCell;
 use core::net::Ipv4Addr;
 
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
-use tenure_hal::{Instant, Link, LinkError};
+use tenure_hal::{DATAGRAM_BYTES_MAX, Instant, Link, LinkError};
 
-use super::{DATAGRAM_BYTES_MAX, UdpLink};
+use super::UdpLink;
 
 type Frames = Rc<RefCell<VecDeque<Vec<u8>>>>;
 
