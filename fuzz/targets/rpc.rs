@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use libfuzzer_sys::fuzz_target;
 use tenure_crypto::StaticSecret;
-use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_hal::Instant;
+use tenure_hal::simulated::Sequence;
 use tenure_rpc::{Config, Endpoint, Event, OutgoingCall};
 use tenure_wire::{MachineId, PublicKey};
 
@@ -23,19 +24,6 @@ fuzz_target!(|bytes: &[u8]| {
     }
 });
 
-/// Bytes that look random enough, the same in every run.
-struct Counter(u64);
-
-impl Entropy for Counter {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (self.0 >> 56) as u8;
-        }
-        Ok(())
-    }
-}
-
 struct Device {
     endpoint: Endpoint<usize>,
     machine: MachineId,
@@ -44,7 +32,7 @@ struct Device {
 
 struct Network {
     now: Instant,
-    entropy: Counter,
+    entropy: Sequence,
     devices: [Device; 2],
     /// Receiver and bytes.
     under_way: Vec<(usize, Vec<u8>)>,
@@ -54,7 +42,7 @@ struct Network {
 
 impl Network {
     fn new() -> Self {
-        let mut entropy = Counter(1);
+        let mut entropy = Sequence(1);
         let now = Instant::from_millis(1000);
         let mut device = || {
             let mut endpoint =

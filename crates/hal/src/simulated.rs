@@ -1,5 +1,5 @@
-//! Devices made of memory, for tests and the simulator: a NOR flash whose power can be cut, and
-//! peripherals that follow a script.
+//! Devices made of memory, for tests and the simulator: a NOR flash whose power can be cut,
+//! peripherals that follow a script, and randomness that is none.
 //!
 //! Invariants:
 //! - [`RamFlash`] refuses what the contract of [`Flash`] refuses, and tears what the contract says
@@ -9,13 +9,27 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use crate::{Flash, FlashError, FlashGeometry};
+use crate::{Entropy, EntropyError, Flash, FlashError, FlashGeometry};
 
 mod peripherals;
 #[cfg(test)]
 mod tests;
 
 pub use peripherals::{Button, Camera, Lamp, Point, Thermometer};
+
+/// Bytes that pass for random and are the same in every run: Knuth's linear congruential generator.
+#[derive(Clone, Debug)]
+pub struct Sequence(pub u64);
+
+impl Entropy for Sequence {
+    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
+        for byte in bytes {
+            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            *byte = (self.0 >> 56) as u8;
+        }
+        Ok(())
+    }
+}
 
 /// A NOR flash in RAM that counts what is done to it and whose power can be cut at any operation.
 #[derive(Clone, Debug)]

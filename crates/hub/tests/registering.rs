@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::{enrol, seal};
-use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
+use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{Config, Hub, Moment};
 use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
 use tenure_wire::directory::{
@@ -18,19 +18,6 @@ const NOW: u64 = 1_800_000_000;
 const HUB: Address = Address::Simulated(0);
 const FLASH: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 64, program_bytes: 4 };
-
-/// A fixed sequence that passes for randomness.
-struct Sequence(u64);
-
-impl Entropy for Sequence {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (self.0 >> 56) as u8;
-        }
-        Ok(())
-    }
-}
 
 struct World {
     now: Instant,

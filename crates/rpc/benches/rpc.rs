@@ -5,7 +5,8 @@
 use std::time::{Duration, Instant as Clock};
 
 use tenure_crypto::StaticSecret;
-use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_hal::Instant;
+use tenure_hal::simulated::Sequence;
 use tenure_rpc::{Config, Endpoint, Event, OutgoingCall};
 use tenure_wire::{MachineId, PublicKey};
 
@@ -62,7 +63,7 @@ struct Cost {
 /// Two endpoints whose datagrams are handed over as function arguments.
 struct Ends {
     now: Instant,
-    entropy: Counter,
+    entropy: Sequence,
     caller: Endpoint<u8>,
     called: Endpoint<u8>,
     id: MachineId,
@@ -71,7 +72,7 @@ struct Ends {
 
 impl Ends {
     fn new() -> Self {
-        let mut entropy = Counter(7);
+        let mut entropy = Sequence(7);
         let now = Instant::from_millis(1_000);
         let mut end = || {
             let mut endpoint =
@@ -133,18 +134,5 @@ impl Ends {
                 }
             }
         }
-    }
-}
-
-/// Not random at all, and needn't be: nobody attacks a benchmark.
-struct Counter(u64);
-
-impl Entropy for Counter {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (self.0 >> 56) as u8;
-        }
-        Ok(())
     }
 }

@@ -1,6 +1,9 @@
 //! Nodes with real machines, wired to one another and to hostile strangers in memory.
 
 mod hostile;
+mod leases;
+#[cfg(feature = "mesh")]
+mod mesh;
 mod sleep;
 mod snapshots;
 mod world;

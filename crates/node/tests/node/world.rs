@@ -6,14 +6,14 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::enrol;
-use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Entropy, EntropyError, Flash, FlashError, FlashGeometry, Instant};
+use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake};
-use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Placement, Version};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
-use tenure_wire::capability::PeerPattern;
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Budget, Capabilities, Digest, Name, PublicKey, Share};
+use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey};
+
+use crate::leases::{Lease, anybody};
 
 /// Where the device is.
 const DEVICE: Address = Address::Simulated(0);
@@ -35,19 +35,6 @@ const PRELUDE: &str = r#"
   (func $target (result i32)
     (call $parameter_read (i32.const 0) (i32.const 1024) (i32.const 128)))
 "#;
-
-/// A fixed sequence that passes for randomness.
-struct Sequence(u64);
-
-impl Entropy for Sequence {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (self.0 >> 56) as u8;
-        }
-        Ok(())
-    }
-}
 
 /// How a call ended.
 type CallResult = Result<Option<Vec<u8>>, Failure>;
@@ -182,10 +169,7 @@ impl World {
     /// Installs a machine whose exported functions are all offered to others, and that may call and
     /// be called by anybody.
     pub(crate) fn install(&mut self, machine: &str, queue_length: u16, body: &str) -> PublicKey {
-        let anybody = vec![PeerPattern::Any];
-        let grants =
-            Capabilities { calls: anybody.clone(), callers: anybody, ..Capabilities::default() };
-        self.install_granted(machine, queue_length, body, grants)
+        self.install_granted(machine, queue_length, body, anybody())
     }
 
     /// As [`Self::install`], with these rights only.
@@ -196,36 +180,17 @@ impl World {
         body: &str,
         grants: Capabilities,
     ) -> PublicKey {
-        let wasm = wat::parse_str(format!("(module {PRELUDE} {body})")).unwrap();
-        let name: Name = machine.parse().unwrap();
-        let exports = body.split("(export \"").skip(1);
-        let manifest = Manifest {
-            name: name.clone(),
-            version: Version { major: 1, minor: 0, patch: 0 },
-            description: String::new(),
-            exports: exports.map(|rest| rest.split('"').next().unwrap().to_string()).collect(),
-            budget: Budget { queue_length, ..Budget::default() },
-            capabilities: grants.clone(),
-            code: CodeKind::WebAssembly,
-            engine: Engine::default(),
-        };
-        let budget = manifest.budget;
-        let tenant = SigningKey::from_bytes(&[9; 32]);
-        let package = PackageBuilder::new(manifest, wasm).unwrap().sign(&tenant).unwrap();
-        let digest = tenure_package::Package::parse(&package).unwrap().digest();
-        self.digests.push((machine.to_string(), digest));
-        let placement = Placement {
-            package: digest,
-            device: self.node.device_key(),
-            machine: name,
-            budget,
-            share: Share::default(),
-            grants,
-            sequence: 1,
-        };
-        let placement = placement.sign(&self.owner).unwrap();
+        let mut lease = Lease::of(machine, &format!("(module {PRELUDE} {body})"), grants);
+        lease.budget.queue_length = queue_length;
+        self.install_lease(lease)
+    }
+
+    pub(crate) fn install_lease(&mut self, lease: Lease) -> PublicKey {
+        let machine = lease.machine.to_string();
+        let signed = lease.sign(&self.owner, self.node.device_key());
+        self.digests.push((machine, signed.digest));
         let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
-        self.node.install(&mut moment, &package, &placement).unwrap().key
+        self.node.install(&mut moment, &signed.package, &signed.placement).unwrap().key
     }
 
     /// Turns the device off after it has fallen asleep, and on again after `span`.

@@ -5,23 +5,11 @@ extern crate std;
 use std::vec::Vec;
 
 use tenure_hal::EntropyError;
+use tenure_hal::simulated::Sequence;
 
 use super::*;
 
-struct Counter(u64);
-
-impl Entropy for Counter {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for chunk in bytes.chunks_mut(8) {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(99);
-            let drawn = (self.0 ^ (self.0 >> 29)).to_le_bytes();
-            chunk.copy_from_slice(&drawn[..chunk.len()]);
-        }
-        Ok(())
-    }
-}
-
-fn endpoint(config: Config, entropy: &mut Counter) -> (Endpoint<u32>, MachineId, PublicKey) {
+fn endpoint(config: Config, entropy: &mut Sequence) -> (Endpoint<u32>, MachineId, PublicKey) {
     let mut endpoint = Endpoint::new(config, Instant::BOOT, entropy).expect("valid limits");
     let secret = StaticSecret::generate(entropy).expect("randomness");
     let key = secret.public_key();
@@ -40,7 +28,7 @@ fn call() -> OutgoingCall {
 
 #[test]
 fn strangers_with_keys_fill_no_more_than_the_tables() {
-    let mut entropy = Counter(1);
+    let mut entropy = Sequence(1);
     let config = Config {
         handshakes_per_second: 1_000,
         handshakes_per_second_max: 1_000,
@@ -73,7 +61,7 @@ fn strangers_with_keys_fill_no_more_than_the_tables() {
 }
 
 /// A message that a peer might send who has the keys and means no good.
-fn hostile_message(entropy: &mut Counter) -> Vec<u8> {
+fn hostile_message(entropy: &mut Sequence) -> Vec<u8> {
     let mut draw = |bound: u64| {
         let mut bytes = [0; 8];
         entropy.fill(&mut bytes).expect("a counter");
@@ -110,7 +98,7 @@ fn hostile_message(entropy: &mut Counter) -> Vec<u8> {
 
 #[test]
 fn hostile_peer_with_keys_gets_no_more_than_its_share() {
-    let mut entropy = Counter(6);
+    let mut entropy = Sequence(6);
     let (mut device, device_id, key) = endpoint(Config::default(), &mut entropy);
     let (mut peer, id, peer_key) = endpoint(Config::default(), &mut entropy);
     let config = Config::default();
@@ -158,7 +146,7 @@ fn hostile_peer_with_keys_gets_no_more_than_its_share() {
 
 #[test]
 fn calls_beyond_the_limits_are_refused() {
-    let mut entropy = Counter(2);
+    let mut entropy = Sequence(2);
     let config = Config { calls_max: 3, peers_max: 2, ..Config::default() };
     let (mut device, id, _) = endpoint(config, &mut entropy);
     let keys: Vec<PublicKey> =
@@ -182,7 +170,7 @@ fn calls_beyond_the_limits_are_refused() {
 
 #[test]
 fn removed_machine_leaves_nothing_behind() {
-    let mut entropy = Counter(3);
+    let mut entropy = Sequence(3);
     let (mut device, id, key) = endpoint(Config::default(), &mut entropy);
     let (mut other, other_id, other_key) = endpoint(Config::default(), &mut entropy);
     let now = Instant::from_millis(5);
@@ -209,7 +197,7 @@ fn endpoint_without_randomness_sends_nothing_and_tries_again() {
             Err(EntropyError)
         }
     }
-    let mut entropy = Counter(4);
+    let mut entropy = Sequence(4);
     let (mut device, id, _) = endpoint(Config::default(), &mut entropy);
     let (other, _, key) = endpoint(Config::default(), &mut entropy);
     let now = Instant::from_millis(5);
@@ -224,10 +212,10 @@ fn endpoint_without_randomness_sends_nothing_and_tries_again() {
 #[test]
 fn limits_that_do_not_fit_are_named() {
     let check = |config: Config, limit| {
-        let error = Endpoint::<u32>::new(config, Instant::BOOT, &mut Counter(5)).err();
+        let error = Endpoint::<u32>::new(config, Instant::BOOT, &mut Sequence(5)).err();
         assert_eq!(error, Some(EndpointError::Config(crate::ConfigError { limit })));
     };
-    assert!(Endpoint::<u32>::new(Config::large(), Instant::BOOT, &mut Counter(5)).is_ok());
+    assert!(Endpoint::<u32>::new(Config::large(), Instant::BOOT, &mut Sequence(5)).is_ok());
     let default = Config::default;
     check(Config { datagram_bytes_max: 255, ..default() }, "datagram_bytes_max");
     check(Config { parameter_bytes_max: 1 << 20, ..default() }, "parameter_bytes_max");

@@ -5,7 +5,7 @@ extern crate std;
 use std::vec;
 use std::vec::Vec;
 
-use tenure_hal::{Entropy, EntropyError};
+use tenure_hal::simulated::Sequence;
 
 use super::*;
 
@@ -139,20 +139,8 @@ fn published_vectors_hold() {
     check(&SNOW);
 }
 
-struct Counting(u8);
-
-impl Entropy for Counting {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(5).wrapping_add(11);
-            *byte = self.0;
-        }
-        Ok(())
-    }
-}
-
 fn generate(seed: u8) -> StaticSecret {
-    StaticSecret::generate(&mut Counting(seed)).expect("randomness")
+    StaticSecret::generate(&mut Sequence(seed.into())).expect("randomness")
 }
 
 const SNOW_PATTERN: &str = "Noise_IK_25519_ChaChaPoly_SHA256";

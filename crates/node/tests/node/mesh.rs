@@ -4,15 +4,15 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::enrol;
-use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
+use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_mesh::{Destination, FrameNumber, NodeId, Seal as _};
 use tenure_node::{Config, JoinError, Moment, Node, Notice, Owner, Parts};
-use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Placement, Version};
 use tenure_protocols::network_key::{InvitationError, NetworkKey, invite};
-use tenure_wire::capability::PeerPattern;
+use tenure_wire::Name;
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Budget, Capabilities, Name, Share};
+
+use crate::leases::{Lease, anybody};
 
 const STEP: Duration = Duration::from_millis(2);
 const SECRET: &str = "open sesame";
@@ -40,18 +40,6 @@ const THERMOSTAT: &str = r#"(module
   (memory (export "memory") 1)
   (data (i32.const 16) "21.0")
   (func (export "read") (drop (call $reply (i32.const 16) (i32.const 4)))))"#;
-
-struct Sequence(u64);
-
-impl Entropy for Sequence {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        for byte in bytes {
-            self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
-            *byte = (self.0 >> 56) as u8;
-        }
-        Ok(())
-    }
-}
 
 struct World {
     now: Instant,
@@ -111,36 +99,11 @@ impl World {
         invite(&self.owner, &device, number, &self.network, &mut self.entropy).unwrap()
     }
 
-    fn install(&mut self, device: usize, machine: &str, export: &str, text: &str) {
-        let anybody = vec![PeerPattern::Any];
-        let grants =
-            Capabilities { calls: anybody.clone(), callers: anybody, ..Capabilities::default() };
-        let name: Name = machine.parse().unwrap();
-        let manifest = Manifest {
-            name: name.clone(),
-            version: Version { major: 1, minor: 0, patch: 0 },
-            description: String::new(),
-            exports: vec![export.to_string()],
-            budget: Budget::default(),
-            capabilities: grants.clone(),
-            code: CodeKind::WebAssembly,
-            engine: Engine::default(),
-        };
-        let (budget, tenant) = (manifest.budget, SigningKey::from_bytes(&[9; 32]));
-        let wasm = wat::parse_str(text).unwrap();
-        let package = PackageBuilder::new(manifest, wasm).unwrap().sign(&tenant).unwrap();
-        let placement = Placement {
-            package: tenure_package::Package::parse(&package).unwrap().digest(),
-            device: self.devices[device].device_key(),
-            machine: name,
-            budget,
-            share: Share::default(),
-            grants,
-            sequence: 1,
-        };
-        let placement = placement.sign(&self.owner).unwrap();
+    fn install(&mut self, device: usize, machine: &str, text: &str) {
+        let signed = Lease::of(machine, text, anybody())
+            .sign(&self.owner, self.devices[device].device_key());
         let moment = &mut moment(self.now, &mut self.entropy);
-        self.devices[device].install(moment, &package, &placement).unwrap();
+        self.devices[device].install(moment, &signed.package, &signed.placement).unwrap();
     }
 
     /// Lets time pass; a frame reaches those next to its sender in the row, if `alive`.
@@ -192,8 +155,8 @@ impl World {
 #[test]
 fn a_call_by_name_crosses_a_relay_that_can_read_nothing() {
     let mut world = World::new(&["attic", "stairs", "cellar"]);
-    world.install(2, "thermostat", "read", THERMOSTAT);
-    world.install(0, "caller", "entry", CALLER);
+    world.install(2, "thermostat", THERMOSTAT);
+    world.install(0, "caller", CALLER);
     world.pass(Duration::from_secs(12), &[0, 1, 2]);
     assert!(world.logged("answered"), "{:?}", world.notices);
     let contains = |text: &str| {
@@ -206,8 +169,8 @@ fn a_call_by_name_crosses_a_relay_that_can_read_nothing() {
 #[test]
 fn without_the_relay_the_call_fails_and_nothing_else() {
     let mut world = World::new(&["attic", "stairs", "cellar"]);
-    world.install(2, "thermostat", "read", THERMOSTAT);
-    world.install(0, "caller", "entry", CALLER);
+    world.install(2, "thermostat", THERMOSTAT);
+    world.install(0, "caller", CALLER);
     world.pass(Duration::from_secs(30), &[0, 2]);
     assert!(world.logged("failed") && !world.logged("answered"));
 }
