@@ -1,6 +1,8 @@
 //! Nodes with real machines, wired to one another and to hostile strangers in memory.
 
 mod hostile;
+mod hostile_calls;
+mod hostile_guest;
 mod leases;
 #[cfg(feature = "mesh")]
 mod mesh;
