@@ -9,8 +9,11 @@
 mod hostile_calls;
 #[path = "../../crates/node/tests/node/hostile_guest.rs"]
 mod hostile_guest;
+// The node's other tests use more of these two.
+#[allow(dead_code)]
 #[path = "../../crates/node/tests/node/leases.rs"]
 mod leases;
+#[allow(dead_code)]
 #[path = "../../crates/node/tests/node/world.rs"]
 mod world;
 
