@@ -2,6 +2,10 @@
 
 fn main() {
     let folder = std::env::var("CARGO_MANIFEST_DIR").expect("cargo sets it");
-    println!("cargo::rustc-link-arg=-T{folder}/memory.x");
-    println!("cargo::rerun-if-changed=memory.x");
+    for (binary, map) in
+        [("tenure-board-qemu-riscv32", "memory.x"), ("tenure-loader-qemu-riscv32", "loader.x")]
+    {
+        println!("cargo::rustc-link-arg-bin={binary}=-T{folder}/{map}");
+        println!("cargo::rerun-if-changed={map}");
+    }
 }

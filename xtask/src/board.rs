@@ -1,22 +1,28 @@
 //! `board`: builds the firmware of a board and runs it as a device in the emulator.
 
-use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+mod flash;
+mod image;
+mod supply;
+
 use std::net::{Ipv4Addr, SocketAddr};
-use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use tenure_boot::Image;
 
 use crate::setup::{self, Need};
 use crate::{process, toolchain};
+
+use self::flash::Flash;
+use self::supply::Memory;
 
 /// Build a board's firmware and run it as a device in the emulator.
 ///
 /// The folder holds the device: its flash, and so its keys, machines and what they stored. The
 /// firmware is the same for all; what makes a device of it are the settings in its flash. The
-/// command becomes the emulator: killing it is cutting the power.
+/// command stands for the power supply: killing it is cutting the power. SIGUSR1 lets the supply
+/// fall too low for a moment, SIGUSR2 wakes a device that sleeps.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask board qemu-riscv32 --build-only\n  cargo xtask board qemu-riscv32 --data attic --owner SIGNING-KEY/MACHINE-KEY --hub 127.0.0.1:7369"
@@ -24,16 +30,22 @@ use crate::{process, toolchain};
 pub(crate) struct Arguments {
     /// Which board.
     board: Board,
-    /// Build the firmware, print where it is, and end.
+    /// Build the firmware, print where its image is, and end.
     #[arg(long)]
     build_only: bool,
+    /// Write the firmware into the device's flash though it has one.
+    #[arg(long)]
+    flash: bool,
+    /// The number that the firmware gets when it is written into the device's flash.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    number: u32,
     /// The folder that holds the device; made if it isn't there.
     #[arg(long, value_name = "DIR", required_unless_present = "build_only")]
     data: Option<PathBuf>,
     /// Features of the firmware, for tests.
     #[arg(long, value_name = "NAMES", default_value = "", hide = true)]
     features: String,
-    /// Use this firmware instead of building one.
+    /// Use this image of a firmware instead of building one.
     #[arg(long, value_name = "FILE")]
     firmware: Option<PathBuf>,
     #[command(flatten)]
@@ -65,6 +77,12 @@ struct Settings {
     /// Where datagrams to other networks go.
     #[arg(long, value_name = "ADDR", default_value = "10.0.2.2")]
     gateway: Ipv4Addr,
+    /// Turn the device off whenever nothing is due for so long; a timer turns it on again.
+    #[arg(long, value_name = "SECONDS", conflicts_with = "duty_cycle")]
+    deep_sleep_after: Option<String>,
+    /// Let the device run and sleep by turns: 10/50 runs for ten seconds and sleeps for fifty.
+    #[arg(long, value_name = "RUN/SLEEP")]
+    duty_cycle: Option<String>,
 }
 
 /// A board that an emulator stands for.
@@ -118,22 +136,33 @@ impl Board {
         }
     }
 
+    /// Its RAM, as the linker scripts of its loader and firmware divide it.
+    fn memory(self) -> Memory {
+        match self {
+            Self::QemuRiscv32 => {
+                Memory { bytes: 8 << 20, variables: (4 << 20, 400 << 10), always_on: 0x48_0000 }
+            }
+            // Variables lie in RAM of its own, which no file stands for.
+            Self::QemuCortexM | Self::QemuCortexM0 => {
+                Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 }
+            }
+        }
+    }
+
     /// Builds the firmware, and gives its file.
     pub(crate) fn build(self, root: &Path) -> Result<PathBuf> {
         self.build_with("", root)
     }
 
-    /// As [`Self::build`], with these of the firmware's features.
+    /// As [`Self::build`], with these of the firmware's features; the loader is built beside it.
     fn build_with(self, features: &str, root: &Path) -> Result<PathBuf> {
         let target = self.target();
         let toolchain = toolchain::for_target(target)
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
-        let products = toolchain::target_folder(root).join("boards");
-        command.env("CARGO_TARGET_DIR", &products).args(["--quiet", "--release"]);
+        command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
         process::run(command.args(["--features", features]))?;
-        let built =
-            products.join(target).join("release").join(format!("tenure-board-{}", self.firmware()));
+        let built = self.product("board", root);
         if features.is_empty() {
             return Ok(built);
         }
@@ -142,6 +171,16 @@ impl Board {
         std::fs::copy(&built, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
         Ok(copy)
     }
+
+    fn products(self, root: &Path) -> PathBuf {
+        toolchain::target_folder(root).join("boards")
+    }
+
+    /// Where the board's firmware or its loader is, once it is built.
+    fn product(self, what: &str, root: &Path) -> PathBuf {
+        let folder = self.products(root).join(self.target()).join("release");
+        folder.join(format!("tenure-{what}-{}", self.firmware()))
+    }
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
@@ -149,29 +188,33 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
-        None => board.build_with(&arguments.features, root)?,
+        None => image::write(&board.build_with(&arguments.features, root)?)?,
     };
     let Some(data) = &arguments.data else {
         println!("{}", firmware.display());
         return Ok(());
     };
-    let flash = prepare_flash(board, data, &arguments.settings)?;
-    let mut command = match board {
-        Board::QemuRiscv32 => riscv32(&firmware, &flash, arguments),
-        Board::QemuCortexM | Board::QemuCortexM0 => cortex_m(&firmware, data, arguments)?,
+    let flash = prepare_flash(board, data, &firmware, arguments)?;
+    let loader = std::path::absolute(board.product("loader", root)).context("no current folder")?;
+    let ram = std::path::absolute(data.join("ram.img")).context("no current folder")?;
+    let emulator = || match board {
+        Board::QemuRiscv32 => riscv32(&loader, flash.path(), &ram, arguments),
+        Board::QemuCortexM | Board::QemuCortexM0 => cortex_m(&loader, data, &ram, arguments),
     };
-    // The device is this process from here on; it returns only if it can't be.
-    Err(command.exec()).context("cannot start the emulator")
+    supply::power(emulator, board.memory(), &ram)
 }
 
-fn riscv32(firmware: &Path, flash: &Path, arguments: &Arguments) -> Command {
+fn riscv32(loader: &Path, flash: &Path, ram: &Path, arguments: &Arguments) -> Command {
     let mut command = Command::new("qemu-system-riscv32");
     command
-        .args(["-M", "virt", "-m", "8M", "-display", "none", "-monitor", "none"])
+        .args(["-M", "virt,memory-backend=ram", "-m", "8M", "-object"])
+        .arg(memory_backend(Board::QemuRiscv32, ram))
+        .args(["-device", "i6300esb,addr=1", "-action", "watchdog=poweroff"])
+        .args(["-display", "none", "-monitor", "none"])
         .args(["-cpu", "rv32,s=false,h=false,f=false,d=false", "-serial", "stdio"])
         .args(["-global", "virtio-mmio.force-legacy=false", "-device", "virtio-rng-device"])
         .arg("-bios")
-        .arg(firmware)
+        .arg(loader)
         .arg("-drive")
         .arg(format!("if=pflash,unit=1,format=raw,file={}", escaped(flash)));
     let card = format!("virtio-net-device,netdev=n0,mac={}", hardware_address(arguments));
@@ -179,18 +222,27 @@ fn riscv32(firmware: &Path, flash: &Path, arguments: &Arguments) -> Command {
     command
 }
 
-fn cortex_m(firmware: &Path, data: &Path, arguments: &Arguments) -> Result<Command> {
+fn cortex_m(loader: &Path, data: &Path, ram: &Path, arguments: &Arguments) -> Command {
     let mut command = Command::new("qemu-system-arm");
     let card = format!("model=lan9118,mac={}", hardware_address(arguments));
     command
-        .args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio"])
+        .args(["-M", "mps2-an385,memory-backend=ram", "-object"])
+        .arg(memory_backend(Board::QemuCortexM, ram))
+        .args(["-action", "watchdog=poweroff"])
+        .args(["-display", "none", "-monitor", "none", "-serial", "stdio"])
         .args(["-nic", &network(arguments, &card)])
         // The firmware finds its flash in the folder that it runs in.
         .args(["-semihosting-config", "enable=on,target=native"])
         .arg("-kernel")
-        .arg(std::path::absolute(firmware).context("no current folder")?)
+        .arg(loader)
         .current_dir(data);
-    Ok(command)
+    command
+}
+
+/// The emulator's RAM, in a file.
+fn memory_backend(board: Board, ram: &Path) -> String {
+    let (bytes, path) = (board.memory().bytes, escaped(ram));
+    format!("memory-backend-file,id=ram,share=on,size={bytes},mem-path={path}")
 }
 
 /// What the emulator plugs a card into, and `more` of its options.
@@ -221,31 +273,34 @@ fn escaped(path: &Path) -> String {
     path.to_string_lossy().replace(',', ",,")
 }
 
-/// Where in flash the settings stand: behind the firmware's part.
-const SETTINGS_OFFSET: u64 = 1 << 20;
-const SETTINGS_BYTES: usize = 4096;
-
-/// The device's flash file, made if it isn't there, with its settings.
-fn prepare_flash(board: Board, data: &Path, settings: &Settings) -> Result<PathBuf> {
-    std::fs::create_dir_all(data)
-        .with_context(|| format!("can't make the folder {}", data.display()))?;
-    let path = data.join("flash.img");
-    let what = || format!("the flash of the device, {}", path.display());
-    if !path.exists() {
-        // Whole or not at all: a file of another size is no flash.
-        let blank = data.join("flash.new");
-        std::fs::write(&blank, vec![0xFF; board.flash_bytes()]).with_context(what)?;
-        std::fs::rename(&blank, &path).with_context(what)?;
+/// The device's flash, made if it isn't there, with firmware and settings.
+fn prepare_flash(
+    board: Board,
+    data: &Path,
+    firmware: &Path,
+    arguments: &Arguments,
+) -> Result<Flash> {
+    let mut flash = Flash::open(data, board.flash_bytes())?;
+    let image = std::fs::read(firmware)
+        .with_context(|| format!("cannot read the firmware {}", firmware.display()))?;
+    match flash.firmware()? {
+        None => flash.flash_firmware(&image, arguments.number)?,
+        Some(_) if arguments.flash => flash.flash_firmware(&image, arguments.number)?,
+        Some(state) if state.good != Image::new(state.good.slot, state.good.number, &image) => {
+            let number = state.good.number;
+            eprintln!("the device has firmware {number} in flash; --flash writes this one there");
+        }
+        Some(_) => {}
     }
-    let mut file = OpenOptions::new().read(true).write(true).open(&path).with_context(what)?;
+    let settings = &arguments.settings;
     let Some(owner) = &settings.owner else {
-        if read_settings(&mut file).with_context(what)?[0] == 0xFF {
+        if !flash.has_settings() {
             bail!(
                 "the device in {} has no settings yet; say whose it is with --owner",
                 data.display()
             );
         }
-        return Ok(path);
+        return Ok(flash);
     };
     let name = match &settings.name {
         Some(name) => name.clone(),
@@ -256,21 +311,14 @@ fn prepare_flash(board: Board, data: &Path, settings: &Settings) -> Result<PathB
     };
     let (address, gateway) = (&settings.address, settings.gateway);
     let mut text = format!("name={name}\nowner={owner}\naddress={address}\ngateway={gateway}\n");
-    if let Some(hub) = settings.hub {
-        text += &format!("hub={hub}\n");
+    let lines = [
+        ("hub", settings.hub.map(|hub| hub.to_string())),
+        ("deep-sleep-after", settings.deep_sleep_after.clone()),
+        ("duty-cycle", settings.duty_cycle.clone()),
+    ];
+    for (key, value) in lines {
+        text += &value.map(|value| format!("{key}={value}\n")).unwrap_or_default();
     }
-    let mut sector = text.into_bytes();
-    sector.resize(SETTINGS_BYTES, 0xFF);
-    if read_settings(&mut file).with_context(what)? != sector {
-        file.seek(SeekFrom::Start(SETTINGS_OFFSET)).with_context(what)?;
-        file.write_all(&sector).with_context(what)?;
-    }
-    Ok(path)
-}
-
-fn read_settings(file: &mut File) -> std::io::Result<Vec<u8>> {
-    let mut sector = vec![0; SETTINGS_BYTES];
-    file.seek(SeekFrom::Start(SETTINGS_OFFSET))?;
-    file.read_exact(&mut sector)?;
-    Ok(sector)
+    flash.write_settings(&text)?;
+    Ok(flash)
 }

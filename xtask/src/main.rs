@@ -47,7 +47,7 @@ enum Verb {
     Test(test::Arguments),
     Generate(GenerateArguments),
     Bench(bench::Arguments),
-    Board(board::Arguments),
+    Board(Box<board::Arguments>),
     Link(link::Arguments),
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),

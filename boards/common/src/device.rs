@@ -1,5 +1,6 @@
 //! The main loop of a board: what arrives, one poll of the node, what leaves.
 
+use alloc::boxed::Box;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt::{self, Write};
@@ -7,9 +8,11 @@ use core::time::Duration;
 
 use smoltcp::phy;
 use tenure_hal::{
-    Clock, DATAGRAM_BYTES_MAX, Entropy, EntropyError, Flash, FlashError, Instant, Link as _,
+    Clock, DATAGRAM_BYTES_MAX, Entropy, EntropyError, Flash, FlashError, Instant, Link as _, Power,
+    Retained,
 };
-use tenure_node::{BootError, Config, Hub, Moment, Node, Notice, Wake};
+use tenure_kernel::Breadcrumb;
+use tenure_node::{Bedtime, BootError, Config, Hub, Moment, Node, Notice, Wake};
 use tenure_wire::Address;
 
 use crate::layout::Parts;
@@ -20,7 +23,7 @@ use crate::udp_link::UdpLink;
 const DATAGRAMS_PER_TURN: usize = 16;
 
 /// What a board hands to its main loop.
-pub struct Board<F, D, C, E, W> {
+pub struct Board<F, D, C, E, W, P> {
     /// The flash, divided.
     pub flash: Parts<F>,
     /// The network card, and its hardware address.
@@ -31,25 +34,31 @@ pub struct Board<F, D, C, E, W> {
     pub entropy: E,
     /// Where lines for people go.
     pub console: W,
+    /// Reset controller, watchdog and deep sleep.
+    pub power: P,
+    /// The memory that `power` calls retained, for the kernel to write to.
+    pub retained: Box<dyn Retained>,
 }
 
 /// A node on a board.
-pub struct Device<F, D: phy::Device, C, E, W> {
+pub struct Device<F, D: phy::Device, C, E, W, P> {
     node: Node<tenure_hal::Partition<F>>,
     link: UdpLink<D>,
     clock: C,
     entropy: E,
     console: W,
+    power: P,
     datagram: Vec<u8>,
 }
 
-impl<F, D, C, E, W> Device<F, D, C, E, W>
+impl<F, D, C, E, W, P> Device<F, D, C, E, W, P>
 where
     F: Flash,
     D: phy::Device,
     C: Clock,
     E: Entropy,
     W: Write,
+    P: Power,
 {
     /// Reads the settings and boots the node; `limits` turns the settings' configuration into the
     /// board's, as [`small_class`] does.
@@ -57,13 +66,19 @@ where
     /// # Errors
     /// As [`StartError`] says.
     pub fn start(
-        board: Board<F, D, C, E, W>,
+        board: Board<F, D, C, E, W, P>,
         limits: impl FnOnce(&mut Config),
     ) -> Result<Self, StartError> {
-        let Board { mut flash, card: (card, hardware), clock, mut entropy, console } = board;
+        let Board { mut flash, card: (card, hardware), clock, mut entropy, console, .. } = board;
+        let (mut power, retained) = (board.power, board.retained);
         let settings = read_settings(&mut flash.settings)?;
         let mut config = Config::new(settings.name.clone(), settings.owner);
         config.hub = settings.hub.map(|address| Hub { address: address.into(), key: None });
+        config.sleep = settings.sleep;
+        config.reset_cause = power.reset_cause();
+        if config.reset_cause.keeps_retained_memory() {
+            config.breadcrumb = Breadcrumb::from_bytes(power.retained());
+        }
         limits(&mut config);
         let mut seed = [0; 8];
         entropy.fill(&mut seed).map_err(StartError::Entropy)?;
@@ -77,9 +92,10 @@ where
         );
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
-        let node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
+        let mut node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
+        node.use_retained(retained);
         let datagram = vec![0; DATAGRAM_BYTES_MAX];
-        let mut device = Self { node, link, clock, entropy, console, datagram };
+        let mut device = Self { node, link, clock, entropy, console, power, datagram };
         device.announce(&settings);
         Ok(device)
     }
@@ -87,6 +103,7 @@ where
     /// One turn: takes in what has arrived, polls the node once, sends and shows what it gives; says
     /// how long the board may sleep unless something arrives, `None` for as long as nothing does.
     pub fn turn(&mut self) -> Option<Duration> {
+        self.power.feed_watchdog();
         self.link.poll(self.clock.now());
         for _ in 0..DATAGRAMS_PER_TURN {
             // A card never breaks for good: what it can't do now it is asked again.
@@ -109,6 +126,9 @@ where
             show(&mut self.console, &notice);
         }
         let now = self.clock.now();
+        if let Some(bedtime) = self.node.bedtime(now) {
+            self.sleep(bedtime);
+        }
         let delay = self.link.poll_delay(now);
         let node = match wake {
             Wake::Now => Some(Duration::ZERO),
@@ -142,10 +162,33 @@ where
         self.clock.now()
     }
 
+    /// Turns the device off until its time; one that can't fall asleep stays awake and says why.
+    fn sleep(&mut self, Bedtime { until }: Bedtime) {
+        let asleep = self.node.fall_asleep(&mut moment(&self.clock, &mut self.entropy));
+        let span = until.map(|until| until.since(self.clock.now()).as_millis());
+        // As in `announce`.
+        let _ = match (&asleep, span) {
+            (Err(error), _) => writeln!(self.console, "can't sleep: {error}"),
+            (Ok(()), Some(span)) => {
+                writeln!(self.console, "asleep for {}.{:03} s", span / 1000, span % 1000)
+            }
+            (Ok(()), None) => writeln!(self.console, "asleep until it is woken"),
+        };
+        if asleep.is_ok() {
+            self.power.deep_sleep(until);
+        }
+    }
+
     fn announce(&mut self, settings: &Settings) {
         let (address, port) = (settings.address.0, settings.port);
         let (name, key) = (self.node.name(), self.node.device_machine());
         // A console that takes nothing has nobody who reads it.
+        let _ = match self.node.slept().map(|slept| slept.as_millis()) {
+            Some(slept) => {
+                writeln!(self.console, "awake after {}.{:03} s", slept / 1000, slept % 1000)
+            }
+            None => writeln!(self.console, "started by {}", self.power.reset_cause()),
+        };
         let _ = writeln!(self.console, "device {name} listens on {address}:{port}, key {key}");
         if !self.node.is_enrolled() {
             let _ = writeln!(self.console, "not enrolled; its owner types: tenure enrol HOST:PORT");

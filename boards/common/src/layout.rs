@@ -1,14 +1,12 @@
 //! How a device's flash is divided.
 
+use tenure_boot::map;
 use tenure_hal::{Flash, FlashError, Partition};
 
-/// Sectors of each part of the flash, in the order in which they lie there.
+/// Sectors of each part of the flash that is the node's, in the order in which they lie there, behind
+/// what [`map`] says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Layout {
-    /// For the firmware, which lies first.
-    pub firmware: u32,
-    /// For [`Settings`](crate::Settings).
-    pub settings: u32,
     /// For what devices and machines keep.
     pub store: u32,
     /// For images of machines.
@@ -18,24 +16,25 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For a flash of 4 MiB in sectors of 4 KiB: 1 MiB for the firmware, 1 MiB for the store, 1.5 MiB
-    /// for images, half a MiB for an arriving package less the settings' sector.
-    pub const FOUR_MIB: Self =
-        Self { firmware: 256, settings: 1, store: 256, code: 384, staging: 127 };
+    /// For a flash of 4 MiB: 1 MiB for the store, 1.2 MiB for images, 480 KiB for an arriving package.
+    pub const FOUR_MIB: Self = Self { store: 256, code: 312, staging: 120 };
 
     /// Divides the flash; `handle` gives one handle of it a part.
     ///
     /// # Errors
     /// [`FlashError::OutOfRange`] if the flash is too small.
     pub fn divide<F: Flash>(&self, handle: impl Fn() -> F) -> Result<Parts<F>, FlashError> {
-        let mut next = self.firmware;
-        let mut part = |sectors: u32| {
+        let run = |run: map::Run| Partition::new(handle(), run.first, run.count);
+        let mut next = map::REST;
+        let mut part = |count: u32| {
             let first = next;
-            next += sectors;
-            Partition::new(handle(), first, sectors)
+            next += count;
+            run(map::Run { first, count })
         };
         Ok(Parts {
-            settings: part(self.settings)?,
+            settings: run(map::SETTINGS)?,
+            boot_log: run(map::LOG)?,
+            slots: [run(map::SLOTS[0])?, run(map::SLOTS[1])?],
             node: tenure_node::Parts {
                 store: part(self.store)?,
                 code: part(self.code)?,
@@ -45,10 +44,19 @@ impl Layout {
     }
 }
 
+const _: () = {
+    let Layout { store, code, staging } = Layout::FOUR_MIB;
+    assert!((map::REST + store + code + staging) * map::SECTOR_BYTES == 4 << 20);
+};
+
 /// The parts of a device's flash.
 pub struct Parts<F> {
     /// The settings' sector.
     pub settings: Partition<F>,
+    /// The loader's log.
+    pub boot_log: Partition<F>,
+    /// The slots for firmware.
+    pub slots: [Partition<F>; 2],
     /// The node's parts.
     pub node: tenure_node::Parts<Partition<F>>,
 }

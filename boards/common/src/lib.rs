@@ -1,31 +1,35 @@
-//! What boards without an operating system share: settings in flash, NOR rules, UDP over Ethernet,
+//! What boards without an operating system share: settings in flash, UDP over Ethernet,
 //! the node's main loop.
 //!
 //! Invariants:
 //! - Nothing here names a register or a CPU: a board hands in what `hal` asks of it, a network card
 //!   as `smoltcp` wants one, and a console.
 //! - Nothing blocks: [`Device::turn`] does a bounded amount of work and says when it wants to go on.
-//! - Unsafe code is the heap's alone, which Rust has no safe trait for.
+//! - Unsafe code is the heap's, which Rust has no safe trait for, and what the linker gives the emulated
+//!   boards as a page that stays powered.
 #![no_std]
 #![deny(unsafe_code)]
 
 extern crate alloc;
 
+#[cfg(target_os = "none")]
+#[allow(unsafe_code)]
+mod always_on;
 mod device;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 mod heap;
 mod layout;
-mod nor;
 mod settings;
 mod udp_link;
 mod wall;
 
+#[cfg(target_os = "none")]
+pub use always_on::{AlwaysOn, RetainedMemory};
 pub use device::{Board, Device, StartError, small_class};
 #[cfg(target_os = "none")]
 pub use heap::Heap;
 pub use layout::{Layout, Parts};
-pub use nor::{Medium, NorFlash};
 pub use settings::{Settings, SettingsError};
 pub use udp_link::UdpLink;
 pub use wall::GuardedVm;

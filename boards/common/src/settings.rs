@@ -5,8 +5,9 @@
 
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
+use core::time::Duration;
 
-use tenure_node::Owner;
+use tenure_node::{Owner, SleepPolicy};
 use tenure_wire::Name;
 
 #[cfg(test)]
@@ -30,6 +31,9 @@ pub struct Settings {
     pub port: u16,
     /// `hub`: the directory to register with.
     pub hub: Option<SocketAddr>,
+    /// `deep-sleep-after`: how many seconds nothing must be due for the device to turn itself off; or
+    /// `duty-cycle`: how many it runs and how many it sleeps, with a slash between.
+    pub sleep: SleepPolicy,
 }
 
 impl Settings {
@@ -53,7 +57,22 @@ impl Settings {
             None => Err(SettingsError::Missing(key)),
         };
         check_keys(text)?;
+        let sleep = match (value("deep-sleep-after"), value("duty-cycle")) {
+            (Some((_, text)), _) => {
+                let at_least = seconds(text).ok_or(SettingsError::Wrong("deep-sleep-after"))?;
+                SleepPolicy::WhenIdle { at_least }
+            }
+            (None, Some((_, text))) => {
+                let spans = text.split_once('/').map(|(run, sleep)| (seconds(run), seconds(sleep)));
+                let Some((Some(run), Some(sleep))) = spans else {
+                    return Err(SettingsError::Wrong("duty-cycle"));
+                };
+                SleepPolicy::DutyCycle { run, sleep }
+            }
+            (None, None) => SleepPolicy::Never,
+        };
         Ok(Self {
+            sleep,
             name: parsed("name", need("name")?)?,
             owner: owner(need("owner")?).ok_or(SettingsError::Wrong("owner"))?,
             address: cidr(need("address")?).ok_or(SettingsError::Wrong("address"))?,
@@ -64,7 +83,8 @@ impl Settings {
     }
 }
 
-const KEYS: [&str; 6] = ["name", "owner", "address", "gateway", "port", "hub"];
+const KEYS: [&str; 8] =
+    ["name", "owner", "address", "gateway", "port", "hub", "deep-sleep-after", "duty-cycle"];
 
 fn check_keys(text: &str) -> Result<(), SettingsError> {
     for (number, line) in text.lines().enumerate() {
@@ -91,6 +111,19 @@ fn cidr(text: &str) -> Option<(Ipv4Addr, u8)> {
     let (address, bits) = text.split_once('/')?;
     let bits = bits.parse().ok().filter(|bits| *bits <= 32)?;
     Some((address.parse().ok()?, bits))
+}
+
+/// A number of seconds above zero, with up to three digits behind the point.
+fn seconds(text: &str) -> Option<Duration> {
+    let (whole, part) = text.trim().split_once('.').unwrap_or((text.trim(), "0"));
+    let milliseconds = match part.len() {
+        1..=3 if part.bytes().all(|digit| digit.is_ascii_digit()) => {
+            part.parse::<u64>().ok()? * 10_u64.pow(3 - part.len() as u32)
+        }
+        _ => return None,
+    };
+    let span = Duration::from_secs(whole.parse().ok()?) + Duration::from_millis(milliseconds);
+    (!span.is_zero()).then_some(span)
 }
 
 /// Why there are no settings.

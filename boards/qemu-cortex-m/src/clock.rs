@@ -7,7 +7,7 @@ use core::time::Duration;
 use tenure_hal::{Clock, Instant, UnixTime};
 
 use crate::interrupts;
-use crate::registers::Registers;
+use tenure_board_qemu_cortex_m::registers::Registers;
 
 // SAFETY: timers 0 and 1 of the machine (Arm DAI 0385D, table 3-1).
 const COUNTER: Registers = unsafe { Registers::at(0x4000_0000) };
@@ -39,7 +39,17 @@ pub(crate) fn init() {
 
 /// The clock of the machine; it has no wall clock, as the chips that it stands for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Timer;
+pub(crate) struct Timer {
+    /// What the time was at reset, in microseconds since power came.
+    reset_us: u64,
+}
+
+impl Timer {
+    /// The clock of a device that started so long after power came.
+    pub(crate) fn started_at(reset_us: u64) -> Self {
+        Self { reset_us }
+    }
+}
 
 impl Clock for Timer {
     fn now(&self) -> Instant {
@@ -51,7 +61,7 @@ impl Clock for Timer {
         }
         LAST.store(low, Ordering::Relaxed);
         let ticks = u64::from(rounds) << 32 | u64::from(low);
-        Instant::from_micros(ticks / TICKS_PER_MICROSECOND)
+        Instant::from_micros(self.reset_us + ticks / TICKS_PER_MICROSECOND)
     }
 
     fn unix_time(&self) -> Option<UnixTime> {

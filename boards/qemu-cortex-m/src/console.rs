@@ -17,13 +17,14 @@ const TRANSMIT: u32 = 1;
 const DIVIDED_BY: u32 = 217;
 
 /// Lets the UART send.
-pub(crate) fn init() {
+pub fn init() {
     UART.write(DIVISOR, DIVIDED_BY);
     UART.write(CONTROL, TRANSMIT);
 }
 
 /// The console.
-pub(crate) struct Uart;
+#[derive(Clone, Copy, Debug)]
+pub struct Uart;
 
 impl fmt::Write for Uart {
     fn write_str(&mut self, text: &str) -> fmt::Result {

@@ -8,24 +8,25 @@
 extern crate alloc;
 
 mod clock;
-mod console;
 mod entropy;
-mod flash;
 mod interrupts;
 mod network;
-mod registers;
 mod start;
 
+use alloc::boxed::Box;
 use core::convert::Infallible;
 use core::fmt::Write as _;
 use core::time::Duration;
 
-use tenure_board_common::{Board, Device, Layout, NorFlash, StartError, small_class};
+use tenure_board_common::{AlwaysOn, Board, Device, Layout, StartError, small_class};
+use tenure_board_qemu_cortex_m::console::{self, Uart};
+use tenure_board_qemu_cortex_m::flash::Chip;
+use tenure_board_qemu_cortex_m::{always_on, exit, watchdog};
+use tenure_boot::always_on::STATUS_FAULT;
+use tenure_hal::NorFlash;
 
 use crate::clock::Timer;
-use crate::console::Uart;
 use crate::entropy::HostEntropy;
-use crate::flash::Chip;
 use crate::network::Lan9118;
 
 /// What `start` calls on the firmware's stack, with a heap.
@@ -34,7 +35,7 @@ fn main() -> ! {
     let Err(error) = run();
     // A console that takes nothing has nobody who reads it.
     let _ = writeln!(Uart, "error: {error}");
-    start::power_off(false)
+    exit(STATUS_FAULT)
 }
 
 fn run() -> Result<Infallible, StartError> {
@@ -45,13 +46,17 @@ fn run() -> Result<Infallible, StartError> {
     let card = Lan9118::find().ok_or(NO_CARD)?;
     let chip = Chip::load().ok_or(NO_FLASH)?;
     interrupts::enable();
+    // SAFETY: the linker keeps the page for this, and it is taken once.
+    let power = unsafe { AlwaysOn::new(always_on(), watchdog::feed, exit) };
     let hardware = card.hardware_address();
     let board = Board {
         flash: Layout::FOUR_MIB.divide(|| NorFlash::new(chip.clone()))?,
         card: (card, hardware),
-        clock: Timer,
+        clock: Timer::started_at(power.started_at_us()),
         entropy: HostEntropy,
         console: Uart,
+        retained: Box::new(power.lend_retained()),
+        power,
     };
     let device = Device::start(board, small_class)?;
     device.run(|nap, card| {

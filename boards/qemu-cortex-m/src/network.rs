@@ -8,7 +8,7 @@ use alloc::boxed::Box;
 use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use smoltcp::time::Instant;
 
-use crate::registers::Registers;
+use tenure_board_qemu_cortex_m::registers::Registers;
 
 // SAFETY: the card of the machine (Arm DAI 0385D, table 3-1).
 const CARD: Registers = unsafe { Registers::at(0x4020_0000) };

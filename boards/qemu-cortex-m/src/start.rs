@@ -1,4 +1,4 @@
-//! From reset to `main`, and the ends: a panic, a fault, power off.
+//! From the loader to `main`, and the ends: a panic, a fault. Either starts the device anew.
 
 use core::arch::global_asm;
 use core::fmt::Write as _;
@@ -6,8 +6,16 @@ use core::ops::Range;
 
 use cortex_m_rt::{entry, exception};
 use tenure_board_common::Heap;
+use tenure_board_qemu_cortex_m::console::Uart;
+use tenure_board_qemu_cortex_m::{BOARD, WINDOW, exit};
+use tenure_boot::always_on::STATUS_RESET;
+use tenure_boot::{HEADER_BYTES, Header};
 
-use crate::console::Uart;
+/// What the loader, and whoever brings an update, look at.
+#[used]
+#[unsafe(link_section = ".header")]
+static HEADER: [u8; HEADER_BYTES] =
+    Header::new(BOARD, WINDOW as u32, tenure_vm::IMAGE_VERSION).to_bytes();
 
 #[global_allocator]
 static HEAP: Heap = Heap::new();
@@ -64,17 +72,12 @@ unsafe fn HardFault() -> ! {
     } else {
         writeln!(Uart, "firmware faulted: its stack overflowed, down to {frame:#x}")
     };
-    power_off(false)
+    exit(STATUS_RESET)
 }
 
 #[panic_handler]
 fn panic(panic: &core::panic::PanicInfo<'_>) -> ! {
     // As above.
     let _ = writeln!(Uart, "firmware stopped: {panic}");
-    power_off(false)
-}
-
-/// Ends the emulator; its exit status says whether all went well.
-pub(crate) fn power_off(good: bool) -> ! {
-    semihosting::process::exit(if good { 0 } else { 1 })
+    exit(STATUS_RESET)
 }

@@ -1,4 +1,5 @@
-//! Time and sleep: the CLINT's timer, which counts ten million a second from reset on.
+//! Time and sleep: the CLINT's timer, which counts ten million a second from reset on, and what the part
+//! of the chip that stays powered counted before.
 
 use core::time::Duration;
 
@@ -13,11 +14,21 @@ const TICKS_PER_MICROSECOND: u64 = 10;
 
 /// The clock of the machine; it has no wall clock, as the chips that it stands for.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct MachineTimer;
+pub(crate) struct MachineTimer {
+    /// What the time was at reset, in microseconds since power came.
+    reset_us: u64,
+}
+
+impl MachineTimer {
+    /// The clock of a device that started so long after power came.
+    pub(crate) fn started_at(reset_us: u64) -> Self {
+        Self { reset_us }
+    }
+}
 
 impl Clock for MachineTimer {
     fn now(&self) -> Instant {
-        Instant::from_micros(ticks() / TICKS_PER_MICROSECOND)
+        Instant::from_micros(self.reset_us + ticks() / TICKS_PER_MICROSECOND)
     }
 
     fn unix_time(&self) -> Option<UnixTime> {

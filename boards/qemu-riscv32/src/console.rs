@@ -5,7 +5,8 @@ use core::fmt;
 const TRANSMIT: *mut u8 = 0x1000_0000 as *mut u8;
 
 /// The console.
-pub(crate) struct Uart;
+#[derive(Clone, Copy, Debug)]
+pub struct Uart;
 
 impl fmt::Write for Uart {
     fn write_str(&mut self, text: &str) -> fmt::Result {

@@ -4,8 +4,7 @@
 //! QEMU programs what it is told, set bits included; `NorFlash` refuses those. Its erase blocks are
 //! 256 KiB; `NorFlash` makes sectors of 4 KiB by programming ones.
 
-use tenure_board_common::{Medium, NorFlash};
-use tenure_hal::FlashError;
+use tenure_hal::{FlashError, Medium, NorFlash};
 
 /// Where the bank lies, and how much of it is ours.
 const BASE: usize = 0x2200_0000;
@@ -29,14 +28,26 @@ const FAILED: u32 = both(0x7E);
 
 /// A handle of the bank. Several may exist: each part of the flash has one, parts don't overlap, and
 /// nothing is read while a command is under way.
-pub(crate) struct Bank(());
+#[derive(Debug)]
+pub struct Bank(());
 
 /// A handle of the flash, for one of its parts.
-pub(crate) fn open_flash() -> NorFlash<Bank> {
+pub fn open_flash() -> NorFlash<Bank> {
     NorFlash::new(Bank(()))
 }
 
 impl Bank {
+    /// What stands at `offset`, as memory.
+    ///
+    /// # Panics
+    /// If that is beyond the end.
+    pub fn contents(offset: usize, length: usize) -> &'static [u8] {
+        assert!(offset + length <= BYTES);
+        // SAFETY: the bank is memory for good, as long as no command is under way; whoever asks programs
+        // nothing while it holds the slice.
+        unsafe { core::slice::from_raw_parts((BASE + offset) as *const u8, length) }
+    }
+
     fn command(&self, offset: usize, word: u32) {
         // SAFETY: the bank takes words at each of its places; the caller's offset is inside.
         unsafe { ((BASE + offset) as *mut u32).write_volatile(word) };

@@ -8,13 +8,13 @@
 extern crate alloc;
 
 mod clock;
-mod console;
 mod entropy;
-mod flash;
 mod guard;
 mod interrupts;
 mod network;
 mod start;
+#[cfg(feature = "unchecked-memory")]
+mod stuck;
 mod virtio;
 
 use alloc::boxed::Box;
@@ -22,12 +22,14 @@ use core::convert::Infallible;
 use core::fmt::Write as _;
 use core::time::Duration;
 
-use tenure_board_common::{Board, Device, GuardedVm, Layout, StartError, small_class};
+use tenure_board_common::{AlwaysOn, Board, Device, GuardedVm, Layout, StartError, small_class};
+use tenure_board_qemu_riscv32::console::Uart;
+use tenure_board_qemu_riscv32::flash::open_flash;
+use tenure_board_qemu_riscv32::{always_on, emulator, watchdog};
+use tenure_boot::always_on::STATUS_FAULT;
 
 use crate::clock::MachineTimer;
-use crate::console::Uart;
 use crate::entropy::VirtioEntropy;
-use crate::flash::open_flash;
 use crate::guard::Pmp;
 use crate::network::VirtioCard;
 
@@ -36,7 +38,7 @@ fn main() -> ! {
     let Err(error) = run();
     // A console that takes nothing has nobody who reads it.
     let _ = writeln!(Uart, "error: {error}");
-    start::power_off(false)
+    emulator::exit(STATUS_FAULT)
 }
 
 fn run() -> Result<Infallible, StartError> {
@@ -47,15 +49,22 @@ fn run() -> Result<Infallible, StartError> {
     let interrupt = card.interrupt();
     interrupts::enable(interrupt);
     let hardware = card.hardware_address();
+    // SAFETY: the linker keeps the page for this, and it is taken once.
+    let power = unsafe { AlwaysOn::new(always_on(), watchdog::feed, emulator::exit) };
     let board = Board {
         flash: Layout::FOUR_MIB.divide(open_flash)?,
         card: (card, hardware),
-        clock: MachineTimer,
+        clock: MachineTimer::started_at(power.started_at_us()),
         entropy,
         console: Uart,
+        retained: Box::new(power.lend_retained()),
+        power,
     };
     let mut device = Device::start(board, small_class)?;
-    device.node().use_wall(Box::new(GuardedVm::new(Pmp::take())));
+    let wall = GuardedVm::new(Pmp::take());
+    #[cfg(feature = "unchecked-memory")]
+    let wall = stuck::Stuck(wall);
+    device.node().use_wall(Box::new(wall));
     device.run(|nap, card| {
         if nap != Some(Duration::ZERO) {
             clock::wait(nap);

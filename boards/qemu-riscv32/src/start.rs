@@ -1,12 +1,20 @@
-//! From reset to `main`, and the ends: a panic, an unexpected trap, power off.
+//! From the loader to `main`, and the ends: a panic, an unexpected trap. Either starts the device anew.
 
 use core::arch::global_asm;
 use core::fmt::Write as _;
 
 use riscv::register::{mcause, mepc, mtval};
 use tenure_board_common::Heap;
+use tenure_board_qemu_riscv32::console::Uart;
+use tenure_board_qemu_riscv32::{BOARD, WINDOW, emulator};
+use tenure_boot::always_on::STATUS_RESET;
+use tenure_boot::{HEADER_BYTES, Header};
 
-use crate::console::Uart;
+/// What the loader, and whoever brings an update, look at.
+#[used]
+#[unsafe(link_section = ".header")]
+static HEADER: [u8; HEADER_BYTES] =
+    Header::new(BOARD, WINDOW as u32, tenure_vm::IMAGE_VERSION).to_bytes();
 
 global_asm!(
     ".section .text.start, \"ax\"",
@@ -56,24 +64,12 @@ extern "C" fn trapped() -> ! {
     let (cause, at, value) = (mcause::read().bits(), mepc::read(), mtval::read());
     // A console that takes nothing has nobody who reads it.
     let _ = writeln!(Uart, "firmware trapped: cause {cause}, at {at:#x}, value {value:#x}");
-    power_off(false)
+    emulator::exit(STATUS_RESET)
 }
 
 #[panic_handler]
 fn panic(panic: &core::panic::PanicInfo<'_>) -> ! {
     // As above.
     let _ = writeln!(Uart, "firmware stopped: {panic}");
-    power_off(false)
-}
-
-/// Ends the emulator; its exit status says whether all went well.
-pub(crate) fn power_off(good: bool) -> ! {
-    const TEST_DEVICE: *mut u32 = 0x0010_0000 as *mut u32;
-    const PASS: u32 = 0x5555;
-    const FAIL: u32 = 0x3333 | 1 << 16;
-    // SAFETY: the only register of the machine's test device.
-    unsafe { TEST_DEVICE.write_volatile(if good { PASS } else { FAIL }) };
-    loop {
-        riscv::asm::wfi();
-    }
+    emulator::exit(STATUS_RESET)
 }

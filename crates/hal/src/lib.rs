@@ -9,7 +9,7 @@
 #![no_std]
 #![forbid(unsafe_code)]
 
-#[cfg(feature = "simulated")]
+#[cfg(any(test, feature = "simulated"))]
 extern crate alloc;
 
 mod clock;
@@ -17,6 +17,7 @@ mod entropy;
 mod flash;
 mod guard;
 mod link;
+mod nor;
 mod partition;
 mod peripheral;
 mod power;
@@ -28,6 +29,7 @@ pub use entropy::{Entropy, EntropyError};
 pub use flash::{Flash, FlashError, FlashGeometry};
 pub use guard::{Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 pub use link::{DATAGRAM_BYTES_MAX, Link, LinkError};
+pub use nor::{Medium, NorFlash};
 pub use partition::Partition;
 pub use peripheral::Peripheral;
 pub use power::{Power, ResetCause, Retained};

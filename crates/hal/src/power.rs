@@ -34,6 +34,23 @@ impl ResetCause {
         }
     }
 
+    /// The cause as a byte, for registers and flash.
+    pub const fn to_byte(self) -> u8 {
+        self as u8
+    }
+
+    /// The cause that a byte stands for.
+    pub const fn from_byte(byte: u8) -> Option<Self> {
+        Some(match byte {
+            0 => Self::PowerOn,
+            1 => Self::Watchdog,
+            2 => Self::Software,
+            3 => Self::BrownOut,
+            4 => Self::Wake,
+            _ => return None,
+        })
+    }
+
     /// Whether retained memory may hold what was put there: its content has its own checksum.
     pub const fn keeps_retained_memory(self) -> bool {
         !matches!(self, Self::PowerOn | Self::BrownOut)

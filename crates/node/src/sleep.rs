@@ -26,7 +26,8 @@ use crate::sealing::SEALED_TREE;
 const ASLEEP_PATH: &str = "asleep";
 /// How long machines have at most for what they do before a sleep that they are told of.
 const FAREWELL: Duration = Duration::from_secs(1);
-/// How long after a datagram an idle device stays awake: who spoke is likely to say more.
+/// How long after a datagram, or a start that ends no sleep, an idle device stays awake: who spoke, or
+/// turned it on, is likely to say more.
 const QUIET: Duration = Duration::from_secs(2);
 /// How soon a device that couldn't fall asleep tries again.
 const RETRY: Duration = Duration::from_secs(60);
@@ -75,8 +76,15 @@ pub(crate) struct Rhythm {
 }
 
 impl Rhythm {
+    /// That of a device which starts: its owner may want something of it first.
     pub(crate) fn new(now: Instant) -> Self {
-        Self { awake_since: now, announced: None, not_before: now, quiet_at: now, slept: None }
+        Self {
+            awake_since: now,
+            announced: None,
+            not_before: now,
+            quiet_at: now + QUIET,
+            slept: None,
+        }
     }
 
     /// Takes note that a datagram came.
@@ -216,6 +224,7 @@ impl<F: Flash> Node<F> {
         if self.unpack(asleep, moment).is_some() {
             let slept = moment.now.since(at);
             self.rhythm.slept = Some(slept);
+            self.rhythm.quiet_at = moment.now;
             self.kernel.announce_wake(slept);
         }
     }

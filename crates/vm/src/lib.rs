@@ -38,6 +38,7 @@ mod wall;
 mod wasm;
 
 pub use error::{Feature, Invalid, Limit, Malformed, TranslateError, TranslateErrorKind};
+pub use image::VERSION as IMAGE_VERSION;
 pub use image::{
     Export, ExportKind, FunctionExport, FunctionIndex, Image, ImageError, ImageSink, ImageToken,
     SinkFull,

@@ -1,7 +1,7 @@
 //! The layers' arrows point strictly down, and are those that `ARCHITECTURE.md` shows.
 //!
 //! `sdk` and `apps` are guests and know the rest only through the host calls; `xtask` may read the
-//! descriptions on layer 0 and use the Linux board, and nothing knows it.
+//! descriptions on layer 0, and use the Linux board and what flashes firmware, and nothing knows it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,8 +14,9 @@ use crate::workspace::{self, Package};
 const DOCUMENT: &str = "ARCHITECTURE.md";
 /// The highest layer that `xtask` may use, so that it stays quick to build.
 const XTASK_LAYER_MAX: u8 = 0;
-/// What it may use beside: the medium of `xtask mesh` is raw frames on this computer.
-const XTASK_BOARD: &str = "tenure-board-linux";
+/// What it may use beside: the medium of `xtask mesh` is raw frames on this computer, and `xtask board`
+/// flashes what a loader starts.
+const XTASK_BESIDE: [&str; 2] = ["tenure-board-linux", "tenure-boot"];
 
 pub(super) fn check(root: &Path) -> Result<Verdict> {
     let mut packages = workspace::packages(root)?;
@@ -155,8 +156,15 @@ fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
         (Zone::Trial, _) => None,
         (Zone::Xtask, Zone::Host) => target
             .layer
-            .is_some_and(|layer| layer > XTASK_LAYER_MAX && target.name != XTASK_BOARD)
-            .then(|| format!("xtask may use layer {XTASK_LAYER_MAX} and {XTASK_BOARD} only")),
+            .is_some_and(|layer| {
+                layer > XTASK_LAYER_MAX && !XTASK_BESIDE.contains(&target.name.as_str())
+            })
+            .then(|| {
+                format!(
+                    "xtask may use layer {XTASK_LAYER_MAX} and {} only",
+                    XTASK_BESIDE.join(", ")
+                )
+            }),
         (Zone::Sdk, Zone::Sdk) | (Zone::Apps, Zone::Sdk) => None,
         (Zone::Sdk | Zone::Apps, _) => Some("guests know only what sdk/ gives".into()),
         (_, Zone::Sdk | Zone::Apps) => Some("no part of the host may use a guest's".into()),

@@ -2,7 +2,9 @@ use alloc::format;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::net::Ipv4Addr;
+use core::time::Duration;
 
+use tenure_node::SleepPolicy;
 use tenure_wire::{PublicKey, VerifyingKey};
 
 use super::{Settings, SettingsError};
@@ -36,6 +38,23 @@ fn settings_with_every_line_are_read() {
 }
 
 #[test]
+fn sleep_is_read_in_seconds() {
+    let check = |line: &str, sleep| {
+        assert_eq!(Settings::parse(&sector(&(text("attic") + line))).unwrap().sleep, sleep);
+    };
+    let ms = Duration::from_millis;
+    check("", SleepPolicy::Never);
+    check("deep-sleep-after=5", SleepPolicy::WhenIdle { at_least: ms(5000) });
+    check("deep-sleep-after=0.25", SleepPolicy::WhenIdle { at_least: ms(250) });
+    check("duty-cycle=1.5/60", SleepPolicy::DutyCycle { run: ms(1500), sleep: ms(60_000) });
+    for nonsense in ["", "0", "0.0", "-1", "1.", "1.2345", "1.+2", "nan", "1/2"] {
+        let sector = sector(&(text("attic") + "deep-sleep-after=" + nonsense));
+        let error = SettingsError::Wrong("deep-sleep-after");
+        assert_eq!(Settings::parse(&sector), Err(error), "{nonsense}");
+    }
+}
+
+#[test]
 fn what_is_wrong_with_settings_is_named() {
     let check =
         |text: &str, error| assert_eq!(Settings::parse(&sector(text)), Err(error), "{text}");
@@ -44,6 +63,7 @@ fn what_is_wrong_with_settings_is_named() {
     check(&text("no name"), SettingsError::Wrong("name"));
     check(&(text("attic") + "gateway=here"), SettingsError::Wrong("gateway"));
     check(&text("attic").replace("/24", "/33"), SettingsError::Wrong("address"));
+    check(&(text("attic") + "duty-cycle=1"), SettingsError::Wrong("duty-cycle"));
     check(&(text("attic") + "colour=blue"), SettingsError::Unknown { line: 5 });
     assert_eq!(Settings::parse(&[0xC3, 0x28, 0xFF]), Err(SettingsError::NoText));
     assert_eq!(Settings::parse(&[]), Err(SettingsError::Blank));

@@ -15,6 +15,7 @@ mod nat;
 mod native_speed;
 mod packages;
 mod peers;
+mod power;
 mod receipts;
 mod secrets;
 mod sixteen;

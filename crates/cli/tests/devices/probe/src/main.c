@@ -97,3 +97,18 @@ TENURE_EXPORT(poke) {
     *there = 0xA5;
     tenure_reply_text("written");
 }
+
+/* Three steps with a sleep before each, counted on the stack; replies with how long that took. */
+TENURE_EXPORT(steps) {
+    uint64_t start = tenure_uptime_us();
+    int done = 0;
+    for (unsigned step = 1; step <= 3; step++) {
+        tenure_sleep_ms(2500);
+        done += step;
+        tenure_info("step %u", step);
+    }
+    unsigned took = (unsigned)((tenure_uptime_us() - start) / 1000);
+    char text[64];
+    snprintf(text, sizeof text, "sum %d after %u ms", done, took);
+    tenure_reply_text(text);
+}

@@ -1,7 +1,7 @@
 use alloc::vec;
 use alloc::vec::Vec;
 
-use tenure_hal::{Flash, FlashError};
+use crate::{Flash, FlashError};
 
 use super::{Medium, NorFlash};
 

@@ -4,7 +4,7 @@
 //! is erased by writing ones. So what works on an emulated board builds on nothing that a flash chip
 //! doesn't do.
 
-use tenure_hal::{Flash, FlashError, FlashGeometry};
+use crate::{Flash, FlashError, FlashGeometry};
 
 #[cfg(test)]
 mod tests;

@@ -1,0 +1,266 @@
+//! The loader's log: records in two sectors of flash, of which the newest whole one counts.
+//!
+//! A record holds all there is to know, so that one program of it is the whole change. A sector that is
+//! full is left as it is while the other one is erased and written to.
+
+use core::fmt;
+
+use tenure_hal::{Flash, FlashError, ResetCause};
+
+use crate::image::{CRC, Image, Slot};
+
+const RECORD_BYTES: usize = 64;
+const MAGIC: [u8; 4] = *b"TNB\x01";
+const CHECKSUM_AT: usize = RECORD_BYTES - 4;
+const GOOD_AT: usize = 12;
+const OTHER_AT: usize = 24;
+
+/// What a device knows of its firmware.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct State {
+    /// What it starts unless there is something to try.
+    pub good: Image,
+    /// What stands in the other slot, if anything is known of it.
+    pub other: Option<(Image, Trial)>,
+}
+
+impl State {
+    /// The image that is being tried, if one is.
+    pub fn on_trial(&self) -> Option<Image> {
+        self.other.filter(|(_, trial)| *trial == Trial::Started).map(|(image, _)| image)
+    }
+}
+
+/// How far the trial of an image has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Trial {
+    /// It was brought and checked; the next start tries it.
+    Ready,
+    /// It was started, and hasn't confirmed yet that it is well.
+    Started,
+    /// It wasn't confirmed; it isn't started again.
+    Failed(Failure),
+    /// It was the good one before.
+    Former,
+}
+
+/// Why an image isn't good.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// The device started anew before it was confirmed, for this cause.
+    Reset(ResetCause),
+    /// It doesn't stand whole in its slot.
+    Damaged,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Reset(cause) => write!(f, "ended by {cause} before it was confirmed"),
+            Self::Damaged => f.write_str("damaged in flash"),
+        }
+    }
+}
+
+/// The log of one device.
+#[derive(Debug)]
+pub struct BootLog<F> {
+    flash: F,
+    newest: Option<Found>,
+}
+
+/// The newest record.
+#[derive(Clone, Copy, Debug)]
+struct Found {
+    sequence: u32,
+    sector: u32,
+    /// The first place behind it in its sector that is erased.
+    free: Option<u32>,
+    state: State,
+}
+
+impl<F: Flash> BootLog<F> {
+    /// Reads the log; `flash` is its two sectors.
+    ///
+    /// # Errors
+    /// [`LogError::Geometry`], or [`LogError::Flash`] if it can't be read.
+    pub fn open(flash: F) -> Result<Self, LogError> {
+        let geometry = flash.geometry();
+        let fits = geometry.sector_count == 2
+            && geometry.sector_bytes as usize >= RECORD_BYTES
+            && (RECORD_BYTES as u32).is_multiple_of(geometry.program_bytes);
+        if !fits {
+            return Err(LogError::Geometry);
+        }
+        let mut log = Self { flash, newest: None };
+        for sector in 0..geometry.sector_count {
+            log.read_sector(sector)?;
+        }
+        Ok(log)
+    }
+
+    /// What the newest record says; `None` if nothing was ever flashed.
+    pub fn state(&self) -> Option<State> {
+        self.newest.map(|found| found.state)
+    }
+
+    /// Makes `state` what counts.
+    ///
+    /// # Errors
+    /// The flash failed; what counted before still does.
+    pub fn append(&mut self, state: State) -> Result<(), LogError> {
+        let (sequence, sector, place) = match self.newest {
+            None => (1, 0, None),
+            Some(Found { sequence, sector, free: Some(place), .. }) => {
+                (sequence.wrapping_add(1), sector, Some(place))
+            }
+            Some(Found { sequence, sector, free: None, .. }) => {
+                (sequence.wrapping_add(1), 1 - sector, None)
+            }
+        };
+        let place = match place {
+            Some(place) => place,
+            None => {
+                self.flash.erase(sector).map_err(LogError::Flash)?;
+                0
+            }
+        };
+        let bytes = encode(sequence, &state);
+        let written = self.flash.program(self.offset(sector, place), &bytes);
+        let free = self.places().contains(&(place + 1)).then_some(place + 1);
+        match (written, &mut self.newest) {
+            (Ok(()), newest) => *newest = Some(Found { sequence, sector, free, state }),
+            // Half a record may stand there: the next goes behind it.
+            (Err(_), Some(newest)) if newest.sector == sector => newest.free = free,
+            (Err(_), _) => {}
+        }
+        written.map_err(LogError::Flash)
+    }
+
+    /// Ends it, and gives its flash back.
+    pub fn into_flash(self) -> F {
+        self.flash
+    }
+
+    fn places(&self) -> core::ops::Range<u32> {
+        0..self.flash.geometry().sector_bytes / RECORD_BYTES as u32
+    }
+
+    fn offset(&self, sector: u32, place: u32) -> u32 {
+        sector * self.flash.geometry().sector_bytes + place * RECORD_BYTES as u32
+    }
+
+    fn read_sector(&mut self, sector: u32) -> Result<(), LogError> {
+        for place in self.places() {
+            let mut bytes = [0; RECORD_BYTES];
+            self.flash.read(self.offset(sector, place), &mut bytes).map_err(LogError::Flash)?;
+            let is_erased = bytes.iter().all(|byte| *byte == 0xFF);
+            if let Some((sequence, state)) = decode(&bytes) {
+                if self.newest.is_none_or(|newest| is_later(sequence, newest.sequence)) {
+                    self.newest = Some(Found { sequence, sector, free: None, state });
+                }
+            } else if is_erased
+                && let Some(found) = &mut self.newest
+                && found.sector == sector
+                && found.free.is_none()
+            {
+                found.free = Some(place);
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Whether one number is later than another, over the end of their range too (RFC 1982).
+fn is_later(one: u32, other: u32) -> bool {
+    (one.wrapping_sub(other) as i32) > 0
+}
+
+fn encode(sequence: u32, state: &State) -> [u8; RECORD_BYTES] {
+    let mut bytes = [0; RECORD_BYTES];
+    bytes[..4].copy_from_slice(&MAGIC);
+    bytes[4..8].copy_from_slice(&sequence.to_le_bytes());
+    bytes[8] = state.good.slot.index() as u8;
+    encode_image(&mut bytes[GOOD_AT..], &state.good);
+    if let Some((image, trial)) = &state.other {
+        [bytes[9], bytes[10]] = encode_trial(*trial);
+        encode_image(&mut bytes[OTHER_AT..], image);
+    }
+    let checksum = CRC.checksum(&bytes[..CHECKSUM_AT]);
+    bytes[CHECKSUM_AT..].copy_from_slice(&checksum.to_le_bytes());
+    bytes
+}
+
+fn decode(bytes: &[u8; RECORD_BYTES]) -> Option<(u32, State)> {
+    let (fixed, checksum) = bytes.split_last_chunk()?;
+    if !bytes.starts_with(&MAGIC) || CRC.checksum(fixed) != u32::from_le_bytes(*checksum) {
+        return None;
+    }
+    let slot = Slot::from_index(bytes[8])?;
+    let good = decode_image(slot, &bytes[GOOD_AT..])?;
+    let other = match bytes[9] {
+        0 => None,
+        _ => {
+            let image = decode_image(slot.other(), &bytes[OTHER_AT..])?;
+            Some((image, decode_trial([bytes[9], bytes[10]])?))
+        }
+    };
+    Some((word(bytes, 4)?, State { good, other }))
+}
+
+fn encode_image(into: &mut [u8], image: &Image) {
+    into[..4].copy_from_slice(&image.number.to_le_bytes());
+    into[4..8].copy_from_slice(&image.bytes.to_le_bytes());
+    into[8..12].copy_from_slice(&image.checksum.to_le_bytes());
+}
+
+fn decode_image(slot: Slot, bytes: &[u8]) -> Option<Image> {
+    Some(Image { slot, number: word(bytes, 0)?, bytes: word(bytes, 4)?, checksum: word(bytes, 8)? })
+}
+
+fn word(bytes: &[u8], at: usize) -> Option<u32> {
+    Some(u32::from_le_bytes(*bytes.get(at..)?.first_chunk()?))
+}
+
+const DAMAGED: u8 = 0xFF;
+
+fn encode_trial(trial: Trial) -> [u8; 2] {
+    match trial {
+        Trial::Ready => [1, 0],
+        Trial::Started => [2, 0],
+        Trial::Failed(Failure::Reset(cause)) => [3, cause.to_byte()],
+        Trial::Failed(Failure::Damaged) => [3, DAMAGED],
+        Trial::Former => [4, 0],
+    }
+}
+
+fn decode_trial([trial, why]: [u8; 2]) -> Option<Trial> {
+    Some(match trial {
+        1 => Trial::Ready,
+        2 => Trial::Started,
+        3 if why == DAMAGED => Trial::Failed(Failure::Damaged),
+        3 => Trial::Failed(Failure::Reset(ResetCause::from_byte(why)?)),
+        4 => Trial::Former,
+        _ => return None,
+    })
+}
+
+/// Why the log can't be read or written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogError {
+    /// The board's mistake: the flash isn't two sectors, or takes no record at a time.
+    Geometry,
+    /// The flash failed.
+    Flash(FlashError),
+}
+
+impl fmt::Display for LogError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Geometry => f.write_str("the loader's log needs two sectors of flash"),
+            Self::Flash(error) => write!(f, "the loader's log: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for LogError {}

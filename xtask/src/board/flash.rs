@@ -1,0 +1,96 @@
+//! The flash of an emulated device as a file: what a programmer's cable does to it.
+
+use std::fs::OpenOptions;
+use std::io::{Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use tenure_boot::{ALIGNMENT, BootLog, Image, Slot, State, map};
+use tenure_hal::simulated::RamFlash;
+use tenure_hal::{Flash as _, FlashGeometry, Partition};
+
+/// The device's flash, as far as it isn't the node's.
+pub(super) struct Flash {
+    path: PathBuf,
+    contents: RamFlash,
+}
+
+impl Flash {
+    /// Opens the flash in `folder`; makes a blank one of `bytes` bytes if there is none.
+    pub(super) fn open(folder: &Path, bytes: usize) -> Result<Self> {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("can't make the folder {}", folder.display()))?;
+        let path = folder.join("flash.img");
+        let what = || format!("the flash of the device, {}", path.display());
+        if !path.exists() {
+            // Whole or not at all: a file of another size is no flash.
+            let blank = folder.join("flash.new");
+            std::fs::write(&blank, vec![0xFF; bytes]).with_context(what)?;
+            std::fs::rename(&blank, &path).with_context(what)?;
+        }
+        let geometry = FlashGeometry {
+            sector_bytes: map::SECTOR_BYTES,
+            sector_count: map::REST,
+            program_bytes: 4,
+        };
+        let mut stored = vec![0; geometry.bytes() as usize];
+        let mut file = OpenOptions::new().read(true).open(&path).with_context(what)?;
+        file.read_exact(&mut stored).with_context(what)?;
+        Ok(Self { contents: RamFlash::with_bytes(geometry, stored), path })
+    }
+
+    /// Where it is.
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Whether the device was told who it is.
+    pub(super) fn has_settings(&self) -> bool {
+        self.contents.bytes()[map::SETTINGS.offset() as usize] != 0xFF
+    }
+
+    /// Tells the device who it is.
+    pub(super) fn write_settings(&mut self, text: &str) -> Result<()> {
+        let mut sector = text.as_bytes().to_vec();
+        sector.resize(map::SETTINGS.bytes() as usize, 0xFF);
+        self.write(map::SETTINGS, &sector)
+    }
+
+    /// What the loader's log says.
+    pub(super) fn firmware(&mut self) -> Result<Option<State>> {
+        let map::Run { first, count } = map::LOG;
+        let log = BootLog::open(Partition::new(&mut self.contents, first, count)?)?;
+        Ok(log.state())
+    }
+
+    /// Writes `image` into the first slot, as the good one that has `number`.
+    pub(super) fn flash_firmware(&mut self, image: &[u8], number: u32) -> Result<()> {
+        let [slot, _] = map::SLOTS;
+        if image.len() > slot.bytes() as usize {
+            bail!("the firmware is longer than a slot of {} bytes", slot.bytes());
+        }
+        let mut padded = image.to_vec();
+        padded.resize(image.len().next_multiple_of(ALIGNMENT), 0xFF);
+        self.write(slot, &padded)?;
+        let map::Run { first, count } = map::LOG;
+        let mut log = BootLog::open(Partition::new(&mut self.contents, first, count)?)?;
+        log.append(State { good: Image::new(Slot::A, number, image), other: None })?;
+        self.save(map::LOG)
+    }
+
+    fn write(&mut self, run: map::Run, bytes: &[u8]) -> Result<()> {
+        for sector in run.first..run.end() {
+            self.contents.erase(sector)?;
+        }
+        self.contents.program(run.offset(), bytes)?;
+        self.save(run)
+    }
+
+    fn save(&self, run: map::Run) -> Result<()> {
+        let what = || format!("the flash of the device, {}", self.path.display());
+        let mut file = OpenOptions::new().write(true).open(&self.path).with_context(what)?;
+        file.seek(SeekFrom::Start(u64::from(run.offset()))).with_context(what)?;
+        let range = run.offset() as usize..(run.offset() + run.bytes()) as usize;
+        file.write_all(&self.contents.bytes()[range]).with_context(what)
+    }
+}

@@ -1,0 +1,45 @@
+//! A firmware as it stands in flash: what the linker put into its file, flat.
+
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result, bail};
+use object::read::elf::{FileHeader, ProgramHeader};
+use object::{Endianness, elf};
+use tenure_boot::{Header, map};
+
+/// Writes the flat image of a firmware beside its file.
+pub(super) fn write(file: &Path) -> Result<PathBuf> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let image = flat(&bytes).with_context(|| file.display().to_string())?;
+    let path = file.with_added_extension("img");
+    std::fs::write(&path, image).with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
+/// What is to be loaded, from the header on, gaps filled as erased flash is.
+fn flat(bytes: &[u8]) -> Result<Vec<u8>> {
+    let header = elf::FileHeader32::<Endianness>::parse(bytes)?;
+    let endian = header.endian()?;
+    let mut parts = Vec::new();
+    for segment in header.program_headers(endian, bytes)? {
+        let data = segment.data(endian, bytes).ok().context("it ends too soon")?;
+        if segment.p_type(endian) == elf::PT_LOAD && !data.is_empty() {
+            parts.push((segment.p_paddr(endian), data));
+        }
+    }
+    parts.sort_by_key(|(address, _)| *address);
+    let start = parts.first().context("there is nothing to load in it")?.0;
+    let mut image = Vec::new();
+    for (address, data) in parts {
+        let at = (address - start) as usize;
+        if at < image.len() || at + data.len() > map::SLOTS[0].bytes() as usize {
+            bail!("it doesn't fit a slot of {} bytes", map::SLOTS[0].bytes());
+        }
+        image.resize(at, 0xFF);
+        image.extend(data);
+    }
+    if Header::from_bytes(&image).is_none_or(|header| header.load_at != start) {
+        bail!("it doesn't begin with the header of a firmware");
+    }
+    Ok(image)
+}
