@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use tenure_sim::mesh::{Metrics, Options, Outcome, Scenario, run as run_scenario};
+use tenure_wire::host_call::HostError;
 
 use crate::output::Output;
 
@@ -105,6 +106,9 @@ fn show(scenario: &Scenario, outcome: &Outcome, output: &Output) {
     for (name, value) in figures(&outcome.metrics) {
         print(&format!("  {name:<34} {value}"));
     }
+    for event in &outcome.last_events {
+        print(event);
+    }
     for verdict in outcome.verdicts(scenario) {
         let mark = if verdict.is_met { "ok  " } else { "MISS" };
         print(&format!("  {mark} {}: {}", verdict.expected, verdict.was));
@@ -119,10 +123,9 @@ fn figures(metrics: &Metrics) -> Vec<(&'static str, String)> {
     }
     if metrics.sent > 0 {
         let (delivered, sent) = (metrics.delivered, metrics.sent);
-        figures.push((
-            "datagrams delivered",
-            format!("{delivered} of {sent} ({:.2} %)", 100.0 * metrics.delivery()),
-        ));
+        let what = if metrics.devices.is_some() { "calls answered" } else { "datagrams delivered" };
+        figures
+            .push((what, format!("{delivered} of {sent} ({:.2} %)", 100.0 * metrics.delivery())));
         let (median, most) = (metrics.latency_median_ms, metrics.latency_99_ms);
         figures.push(("time on the way, median and 99 %", format!("{median:.1} ms, {most:.1} ms")));
     }
@@ -131,6 +134,21 @@ fn figures(metrics: &Metrics) -> Vec<(&'static str, String)> {
         figures.push(("broadcasts that reached all", format!("{complete} of {all}")));
         let each = metrics.transmissions_per_broadcast;
         figures.push(("transmissions each", format!("{each:.1}")));
+    }
+    if let Some(devices) = &metrics.devices {
+        figures.push(("calls that ran", devices.executions.to_string()));
+        for (status, count) in &devices.failed_calls {
+            let why = HostError::from_code(*status)
+                .map_or_else(|| format!("with {status}"), |error| error.to_string());
+            figures.push(("calls that failed", format!("{count}: {why}")));
+        }
+        let (cuts, torn, sleeps) = (devices.power_cuts, devices.torn_writes, devices.sleeps);
+        figures.push(("power cuts, of those in a write", format!("{cuts}, {torn}")));
+        figures.push(("deep sleeps", sleeps.to_string()));
+        if devices.replays > 0 {
+            let (sent, taken) = (devices.replays, devices.replays_taken);
+            figures.push(("frames replayed", format!("{sent}; {taken} were taken")));
+        }
     }
     if let Some(error) = metrics.aggregate_error {
         figures.push(("average off by at most", format!("{error:.4}")));

@@ -175,6 +175,14 @@ pub(crate) fn split_introductions(
     Ok((introductions.iter().map(Introduction::parse), rest))
 }
 
+/// The records in what a frame carries beside its header, once that is open.
+///
+/// # Errors
+/// [`FrameError`].
+pub fn records_of<'a>(header: &Header, opened: &'a [u8]) -> Result<&'a [u8], FrameError> {
+    if header.introduces { Ok(split_introductions(opened)?.1) } else { Ok(opened) }
+}
+
 /// Why bytes are no frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum FrameError {

@@ -100,6 +100,12 @@ impl Directory {
         self.hub.as_ref().is_some_and(|hub| hub.key.as_ref() == Some(key))
     }
 
+    /// Those who wait for what `query` asks for; they wait no longer.
+    pub(crate) fn take_waiters(&mut self, query: &Query) -> Vec<Waiter> {
+        let position = self.queries.iter().position(|(asked, _)| asked == query);
+        position.map_or_else(Vec::new, |position| self.queries.swap_remove(position).1)
+    }
+
     /// How many calls wait for the name of who made them.
     pub(crate) fn callers_waiting(&self) -> usize {
         let waiters = self.queries.iter().flat_map(|(_, waiters)| waiters);
@@ -157,7 +163,15 @@ impl<F: Flash> Node<F> {
 
     /// The record that answers `query`, if one is known and in force.
     pub(crate) fn record(&self, moment: &Moment<'_>, query: &Query) -> Option<&Entry> {
-        self.directory.table.find(query, self.unix_time(moment)?.seconds)
+        self.directory.table.find(query, self.directory_time(moment)?.seconds)
+    }
+
+    /// The time by which records are judged.
+    fn directory_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        #[cfg(feature = "mesh")]
+        return self.records_time(moment);
+        #[cfg(not(feature = "mesh"))]
+        self.unix_time(moment)
     }
 
     /// Registers when it is time to, and finds out the directory's key before that.
@@ -224,6 +238,10 @@ impl<F: Flash> Node<F> {
 
     /// Asks for a record in the name of `waiter`.
     pub(crate) fn ask_directory(&mut self, moment: &mut Moment<'_>, query: Query, waiter: Waiter) {
+        #[cfg(feature = "mesh")]
+        if self.find_in_mesh(moment, &query) {
+            return self.record_arrived(moment, waiter, true);
+        }
         let asked = self.directory.queries.iter_mut().find(|(asked, _)| *asked == query);
         if let Some((_, waiters)) = asked {
             // Those whose deadline passed meanwhile make room: so a machine's budget bounds this.
@@ -234,9 +252,23 @@ impl<F: Flash> Node<F> {
         let parameter = postcard::to_allocvec(&query).unwrap_or_default();
         if self.call_hub(moment, function::RESOLVE, parameter, Purpose::Query(query.clone())) {
             self.directory.queries.push((query, [waiter].to_vec()));
-        } else {
-            self.record_arrived(moment, waiter, false);
+            return;
         }
+        #[cfg(feature = "mesh")]
+        {
+            let at = match &waiter {
+                Waiter::Caller(_, call) => {
+                    let caller = call.caller.as_ref().and_then(|caller| self.peers.get(caller));
+                    caller.map(|peer| peer.address.clone())
+                }
+                _ => None,
+            };
+            if self.await_in_mesh(moment.now, &query, at.as_ref()) {
+                self.directory.queries.push((query, [waiter].to_vec()));
+                return;
+            }
+        }
+        self.record_arrived(moment, waiter, false);
     }
 
     /// Takes the directory's answer to a query.
@@ -251,9 +283,7 @@ impl<F: Flash> Node<F> {
         if let (Some(found), Some(time)) = (found, self.unix_time(moment)) {
             self.learn(found, time);
         }
-        let position = self.directory.queries.iter().position(|(asked, _)| asked == query);
-        let Some(position) = position else { return };
-        for waiter in self.directory.queries.swap_remove(position).1 {
+        for waiter in self.directory.take_waiters(query) {
             self.record_arrived(moment, waiter, answered);
         }
     }
@@ -345,7 +375,7 @@ impl<F: Flash> Node<F> {
     ) -> Option<SignedRecord> {
         let enrolled = self.identity.enrolled.clone()?;
         self.directory.records = self.directory.records.saturating_add(1);
-        let unix_s = self.unix_time(moment).map_or(0, |time| time.seconds);
+        let unix_s = self.directory_time(moment).map_or(0, |time| time.seconds);
         let machines = self.kernel.machines();
         let record = DeviceRecord {
             enrolment: enrolled.enrolment,

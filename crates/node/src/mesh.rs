@@ -11,25 +11,30 @@ use core::time::Duration;
 
 use tenure_crypto::{machine_id, sha256};
 use tenure_directory::{open, open_whenever};
-use tenure_hal::{Flash, Instant};
+use tenure_hal::{Flash, Instant, UnixTime};
 use tenure_mesh::{Framer, FramerConfig, NodeId, Stack, StackConfig};
 use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::forwarding::{self, Forwarding};
 use tenure_protocols::fragmentation::{self, Fragmentation};
-use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived, RecordKey, SendLarge};
+use tenure_protocols::interface::{
+    DatagramArrived, Port, RecordArrived, RecordKey, SendDatagram, SendLarge,
+};
 use tenure_protocols::network_key::{InvitationError, NetworkKey, accept};
 use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
 use tenure_wire::datagram::Epoch;
-use tenure_wire::directory::{DeviceRecord, Found, SignedRecord};
+use tenure_wire::directory::{DeviceRecord, Found, Query, SignedRecord};
 use tenure_wire::{Address, PublicKey, VerifyingKey};
 
 use crate::node::{BootError, Moment, Node};
+use crate::outbound::Waiter;
 
 /// The stack of a node's protocols. A board hands it frames and sends what it gives.
 pub type MeshStack = Stack<Framer<NetworkKey>>;
 
 /// How long a record in the mesh lasts; it is renewed after a third of it.
 const RECORD_LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// How long a call waits for the record of a device that isn't known yet.
+const RECORD_PATIENCE: Duration = Duration::from_secs(5);
 /// How many events of the mesh one poll of the node takes.
 const EVENTS_PER_POLL: usize = 64;
 
@@ -39,6 +44,11 @@ pub(crate) struct Mesh {
     publish_at: Instant,
     /// The sessions' epoch in the record that was published last.
     published: Option<Epoch>,
+    /// What is waited for that some device's record tells, and until when.
+    wanted: Vec<(Query, Instant)>,
+    /// The latest time that a record was made at, and when that was learnt: time as records have it
+    /// on a device that knows no other. Among devices without clocks it counts from the oldest boot.
+    records_time: (Instant, u64),
 }
 
 /// Why a device doesn't join a mesh.
@@ -80,13 +90,21 @@ impl<F: Flash> Node<F> {
         self.identity
             .keep_network(self.kernel.store(), number, key.as_bytes())
             .map_err(JoinError::Store)?;
-        self.start_mesh(now, key);
+        let is_there = known.is_some_and(|(_, known)| known == *key.as_bytes());
+        if !(is_there && self.mesh.is_some()) {
+            self.start_mesh(now, key);
+        }
         Ok(())
     }
 
     /// The mesh's stack, if the device has joined one.
     pub fn mesh(&mut self) -> Option<&mut MeshStack> {
         self.mesh.as_mut().map(|mesh| &mut mesh.stack)
+    }
+
+    /// The same, to look at.
+    pub fn mesh_stack(&self) -> Option<&MeshStack> {
+        self.mesh.as_ref().map(|mesh| &mesh.stack)
     }
 
     /// Joins again the mesh that was joined before.
@@ -97,6 +115,8 @@ impl<F: Flash> Node<F> {
         Ok(())
     }
 
+    /// Starts the protocols. A life of the node has one key at most, and one start under it: frame
+    /// numbers count from 0, and none may occur twice under one key.
     fn start_mesh(&mut self, now: Instant, key: NetworkKey) {
         let node = NodeId::from(&self.identity.machine);
         let boots = self.identity.boots;
@@ -110,16 +130,18 @@ impl<F: Flash> Node<F> {
         stack.start(now, Replica::new(replicated_records::Config::default(), records));
         stack.subscribe::<DatagramArrived>();
         stack.subscribe::<RecordArrived>();
-        self.mesh = Some(Mesh { stack, publish_at: now, published: None }.into());
+        let (wanted, records_time) = (Vec::new(), (now, 0));
+        self.mesh =
+            Some(Mesh { stack, publish_at: now, published: None, wanted, records_time }.into());
     }
 
     /// Lets protocols run, takes what came for this device, and announces it when that is due.
     pub(crate) fn attend_to_mesh(&mut self, moment: &mut Moment<'_>) {
         self.publish_in_mesh(moment);
-        let unix_s = self.unix_time(moment).map(|time| time.seconds);
+        let (unix_s, is_known) = self.time_for_records(moment);
         let Some(mesh) = &mut self.mesh else { return };
         mesh.stack.act::<Replica, _>(moment.now, |replica, _| {
-            replica.records_mut().tell_time(unix_s);
+            replica.records_mut().tell_time(unix_s, is_known);
         });
         mesh.stack.poll(moment.now);
         for _ in 0..EVENTS_PER_POLL {
@@ -127,14 +149,55 @@ impl<F: Flash> Node<F> {
                 break;
             };
             if let Some((arrived, datagram)) = event.notification::<DatagramArrived>() {
-                if arrived.port == Port::RPC {
-                    let from = Address::Mesh(arrived.from.to_bytes());
-                    self.endpoint.receive(moment.now, moment.entropy, from, datagram);
+                match arrived.port {
+                    Port::RPC => {
+                        let from = Address::Mesh(arrived.from.to_bytes());
+                        self.endpoint.receive(moment.now, moment.entropy, from, datagram);
+                    }
+                    Port::RECORD_WANTED => self.send_record_to(arrived.from),
+                    _ => {}
                 }
             } else if let Some((arrived, _)) = event.notification::<RecordArrived>() {
                 self.learn_from_mesh(moment, arrived.key);
             }
         }
+        self.give_up_waiting(moment);
+    }
+
+    /// Waits until a record tells what `query` asks for, for a while, and asks for the record of the
+    /// device at `at`, if the mesh leads there; `false` if the device is in no mesh.
+    pub(crate) fn await_in_mesh(
+        &mut self,
+        now: Instant,
+        query: &Query,
+        at: Option<&Address>,
+    ) -> bool {
+        let Some(mesh) = &mut self.mesh else { return false };
+        mesh.wanted.push((query.clone(), now + RECORD_PATIENCE));
+        if let Some(Address::Mesh(node)) = at {
+            let request = SendDatagram { to: NodeId::from_bytes(*node), port: Port::RECORD_WANTED };
+            mesh.stack.request(&request, &[]);
+        }
+        true
+    }
+
+    /// Takes up a record that is held in the mesh and tells what `query` asks for.
+    pub(crate) fn find_in_mesh(&mut self, moment: &Moment<'_>, query: &Query) -> bool {
+        let replica = self.mesh.as_ref().and_then(|mesh| mesh.stack.protocol::<Replica>());
+        let mut held = replica.iter().flat_map(|replica| &replica.records().held);
+        let found = held.find(|(_, held)| answers(&held.record, query)).map(|(key, _)| *key);
+        found.is_some_and(|key| {
+            self.take_up(moment, key);
+            self.record(moment, query).is_some()
+        })
+    }
+
+    /// The time by which records are judged: the wall clock, or what other devices' records told.
+    pub(crate) fn records_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        self.unix_time(moment).or_else(|| {
+            let (at, seconds) = self.mesh.as_ref()?.records_time;
+            Some(UnixTime { seconds: seconds.saturating_add(moment.now.since(at).as_secs()) })
+        })
     }
 
     /// Gives the sessions' datagrams to the mesh that are for it, and keeps the others for the
@@ -163,7 +226,8 @@ impl<F: Flash> Node<F> {
     /// When the mesh wants to run again.
     pub(crate) fn mesh_wakes_at(&self, now: Instant) -> Option<Instant> {
         let mesh = self.mesh.as_ref()?;
-        mesh.stack.poll_at(now).into_iter().chain([mesh.publish_at]).min()
+        let wanted = mesh.wanted.iter().map(|(_, until)| *until);
+        mesh.stack.poll_at(now).into_iter().chain([mesh.publish_at]).chain(wanted).min()
     }
 
     /// Announces the device in the mesh soon, because something changed.
@@ -171,6 +235,12 @@ impl<F: Flash> Node<F> {
         if let Some(mesh) = &mut self.mesh {
             mesh.publish_at = now;
         }
+    }
+
+    /// The time in seconds by which records are judged, and whether a clock told it.
+    fn time_for_records(&self, moment: &Moment<'_>) -> (Option<u64>, bool) {
+        let time = self.records_time(moment).map(|time| time.seconds);
+        (time, self.unix_time(moment).is_some())
     }
 
     fn publish_in_mesh(&mut self, moment: &Moment<'_>) {
@@ -184,24 +254,90 @@ impl<F: Flash> Node<F> {
         let Some(signed) = self.signed_record_for(moment, RECORD_LIFETIME) else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&self.identity.verifying_key());
-        let unix_s = self.unix_time(moment).map(|time| time.seconds);
+        let (unix_s, is_known) = self.time_for_records(moment);
         if let Some(mesh) = &mut self.mesh {
             mesh.stack.act::<Replica, _>(moment.now, |replica, context| {
-                replica.records_mut().tell_time(unix_s);
+                replica.records_mut().tell_time(unix_s, is_known);
                 replica.publish(key, &record, context);
             });
         }
     }
 
-    /// Takes into the directory what a device in the mesh says of itself.
+    /// Takes into the directory what a device in the mesh says of itself, and lets those go on who
+    /// waited for it.
     fn learn_from_mesh(&mut self, moment: &mut Moment<'_>, key: RecordKey) {
-        let replica = self.mesh.as_ref().and_then(|mesh| mesh.stack.protocol::<Replica>());
-        let held = replica.and_then(|replica| replica.records().held.get(&key));
-        let Some((held, time)) = held.zip(self.unix_time(moment)) else { return };
+        self.take_up(moment, key);
+        let Some(mesh) = &self.mesh else { return };
+        let known = |query: &&Query| self.record(moment, query).is_some();
+        let told: Vec<Query> =
+            mesh.wanted.iter().map(|(query, _)| query).filter(known).cloned().collect();
+        for query in told {
+            self.stop_waiting(moment, &query, true);
+        }
+    }
+
+    fn take_up(&mut self, moment: &Moment<'_>, key: RecordKey) {
+        let Some(mesh) = &mut self.mesh else { return };
+        let replica = mesh.stack.protocol::<Replica>();
+        let Some(held) = replica.and_then(|replica| replica.records().held.get(&key)) else {
+            return;
+        };
+        let made_s = held.record.expires_unix_s.saturating_sub(RECORD_LIFETIME.as_secs());
         let node = NodeId::from(&machine_id(&held.record.device_machine));
-        let seen_at = Address::Mesh(node.to_bytes());
-        let found = Found { record: held.signed.clone(), seen_at };
-        self.learn(found, time);
+        let found = Found { record: held.signed.clone(), seen_at: Address::Mesh(node.to_bytes()) };
+        let (at, seconds) = mesh.records_time;
+        let ahead_s = made_s.saturating_sub(seconds.saturating_add(moment.now.since(at).as_secs()));
+        if ahead_s > 0 {
+            mesh.records_time = (moment.now, made_s);
+        }
+        if ahead_s > RECORD_LIFETIME.as_secs() / 3 && self.unix_time(moment).is_none() {
+            // By the time that others have, its own record is over, or nearly.
+            self.announce_soon(moment.now);
+        }
+        if let Some(time) = self.records_time(moment) {
+            self.learn(found, time);
+        }
+    }
+
+    fn give_up_waiting(&mut self, moment: &mut Moment<'_>) {
+        let wanted = self.mesh.iter().flat_map(|mesh| &mesh.wanted);
+        let over = wanted.filter(|(_, until)| *until <= moment.now);
+        let over: Vec<Query> = over.map(|(query, _)| query.clone()).collect();
+        for query in over {
+            self.stop_waiting(moment, &query, false);
+        }
+    }
+
+    fn stop_waiting(&mut self, moment: &mut Moment<'_>, query: &Query, answered: bool) {
+        if let Some(mesh) = &mut self.mesh {
+            mesh.wanted.retain(|(wanted, _)| wanted != query);
+        }
+        for waiter in self.directory.take_waiters(query) {
+            // Whoever calls and hasn't told its name in all that time is a stranger.
+            let answered = answered || matches!(waiter, Waiter::Caller(..));
+            self.record_arrived(moment, waiter, answered);
+        }
+    }
+
+    /// Tells another device, whatever it missed, who this one is.
+    fn send_record_to(&mut self, to: NodeId) {
+        let key = key_of(&self.identity.verifying_key());
+        let Some(mesh) = &mut self.mesh else { return };
+        let replica = mesh.stack.protocol::<Replica>();
+        if let Some(record) = replica.and_then(|replica| replica.records().record(key)) {
+            let mut body = key.0.to_vec();
+            body.extend_from_slice(&record);
+            mesh.stack.request(&SendLarge { to, port: Port::RECORDS }, &body);
+        }
+    }
+}
+
+/// Whether a record tells what `query` asks for.
+fn answers(record: &DeviceRecord, query: &Query) -> bool {
+    match query {
+        Query::Device(device) => record.enrolment.device == *device,
+        Query::Key(key) => record.machines.iter().any(|(_, held)| held == key),
+        Query::Id(id) => record.machines.iter().any(|(_, held)| machine_id(held) == *id),
     }
 }
 
@@ -223,6 +359,8 @@ pub(crate) struct MeshRecords {
     owner: VerifyingKey,
     records_max: usize,
     unix_s: Option<u64>,
+    /// Whether a clock told the time, and not others' records, which may be behind.
+    is_known: bool,
     held: BTreeMap<RecordKey, Held>,
 }
 
@@ -233,11 +371,12 @@ struct Held {
 
 impl MeshRecords {
     fn new(owner: VerifyingKey, records_max: usize) -> Self {
-        Self { owner, records_max, unix_s: None, held: BTreeMap::new() }
+        Self { owner, records_max, unix_s: None, is_known: false, held: BTreeMap::new() }
     }
 
-    /// Tells the wall clock, by which records expire.
-    fn tell_time(&mut self, unix_s: Option<u64>) {
+    /// Tells the time by which records expire.
+    fn tell_time(&mut self, unix_s: Option<u64>, is_known: bool) {
+        self.is_known = is_known;
         if self.unix_s != unix_s {
             self.unix_s = unix_s;
             let now = unix_s.unwrap_or(0);
@@ -261,7 +400,7 @@ impl Records for MeshRecords {
 
     fn accept(&mut self, key: RecordKey, bytes: &[u8]) -> bool {
         let Ok(signed) = postcard::from_bytes::<SignedRecord>(bytes) else { return false };
-        let opened = match self.unix_s {
+        let opened = match self.unix_s.filter(|_| self.is_known) {
             Some(now) => open(&signed, now),
             None => open_whenever(&signed),
         };

@@ -419,7 +419,7 @@ impl<F: Flash> Node<F> {
         }
         if call.standing == Standing::Stranger
             && self.kernel.needs_name_of(&peer, call.to)
-            && self.config.hub.is_some()
+            && self.has_directory()
         {
             if self.directory.callers_waiting() >= self.config.rpc.running_max / 4 {
                 return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
@@ -428,6 +428,15 @@ impl<F: Flash> Node<F> {
             return self.ask_directory(moment, Query::Key(peer), waiter);
         }
         self.deliver(moment, handle, call);
+    }
+
+    /// Whether there is anybody to ask who a caller is.
+    fn has_directory(&self) -> bool {
+        #[cfg(feature = "mesh")]
+        if self.mesh.is_some() {
+            return true;
+        }
+        self.config.hub.is_some()
     }
 
     /// Hands a call to the machine that it is for.

@@ -164,6 +164,8 @@ impl Port {
     pub const MEMBERS: Self = Self(7);
     /// Word between members of a large network.
     pub const VIEWS: Self = Self(8);
+    /// Nothing: whoever gets it is to send its own record to [`Port::RECORDS`].
+    pub const RECORD_WANTED: Self = Self(9);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }

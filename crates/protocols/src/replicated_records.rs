@@ -12,6 +12,8 @@
 //!  up to date ───────────────────────────────► asked for ───────────────────────────► up to date
 //!                                                 │  ▲      RecordArrived
 //!                                                 └──┘ nothing came: the next summary's sender
+//!
+//!  A version that isn't genuine, or not in force, is refused, and not asked for again for a while.
 //! ```
 
 use alloc::vec::Vec;
@@ -34,7 +36,15 @@ const ENTRY_BYTES: usize = 16;
 /// The most records that are asked for at the same time.
 const ASKED_MAX: usize = 16;
 /// How long a record that was asked for may take.
-const PATIENCE: Duration = Duration::from_secs(3);
+const PATIENCE: Duration = Duration::from_secs(2);
+/// Within which time after a summary it is asked: others who hear it ask too, and may not hear each
+/// other.
+const ASK_SPREAD: Duration = Duration::from_millis(100);
+/// The most refused records that are remembered, and the most that others seem to refuse.
+const REFUSED_MAX: usize = 16;
+/// How often in one longest interval it is hurried for the same version that others lack: they may
+/// refuse it.
+const HURRIES_MAX: u8 = 40;
 
 /// What replicates.
 pub trait Records: Send + 'static {
@@ -77,7 +87,13 @@ impl Default for Config {
 pub struct ReplicatedRecords<R> {
     records: R,
     trickle: Trickle,
-    asked: Vec<(RecordKey, Instant)>,
+    /// Which version of which record, and when.
+    asked: Vec<(RecordKey, u64, Instant)>,
+    /// The same of those that came and weren't taken, oldest first.
+    refused: Vec<(RecordKey, u64, Instant)>,
+    /// Versions that others lacked lately, since when, and how often that was a reason to hurry.
+    lacked: Vec<(RecordKey, u64, Instant, u8)>,
+    refusal_lasts: Duration,
     turn: usize,
 }
 
@@ -112,7 +128,9 @@ impl<R: Records> ReplicatedRecords<R> {
     /// Replicates `records`.
     pub fn new(config: Config, records: R) -> Self {
         let trickle = Trickle::new(config.interval_min, config.interval_max, config.enough);
-        Self { records, trickle, asked: Vec::new(), turn: 0 }
+        let refusal_lasts = config.interval_max;
+        let (asked, refused, lacked) = (Vec::new(), Vec::new(), Vec::new());
+        Self { records, trickle, asked, refused, lacked, refusal_lasts, turn: 0 }
     }
 
     /// The records that are here.
@@ -136,6 +154,21 @@ impl<R: Records> ReplicatedRecords<R> {
         self.trickle.begin_anew((&Say, &IntervalOver), context);
     }
 
+    /// Whether others' lack of a version is a reason to hurry once more.
+    fn hurries_for(&mut self, key: RecordKey, version: u64, now: Instant) -> bool {
+        self.lacked.retain(|(_, _, since, _)| now.since(*since) < self.refusal_lasts);
+        let mut known = self.lacked.iter_mut();
+        if let Some((.., times)) = known.find(|it| it.0 == key && it.1 == version) {
+            *times = times.saturating_add(1);
+            return *times <= HURRIES_MAX;
+        }
+        if self.lacked.len() >= REFUSED_MAX {
+            self.lacked.remove(0);
+        }
+        self.lacked.push((key, version, now, 1));
+        true
+    }
+
     /// Asks `neighbour` for what of `theirs` is newer; says whether anything is.
     fn ask_for(
         &mut self,
@@ -144,23 +177,27 @@ impl<R: Records> ReplicatedRecords<R> {
         context: &mut Context<'_, Self>,
     ) -> bool {
         let now = context.now();
-        self.asked.retain(|(_, at)| now.since(*at) < PATIENCE);
+        self.asked.retain(|(.., at)| now.since(*at) < PATIENCE);
+        self.refused.retain(|(.., at)| now.since(*at) < self.refusal_lasts);
         let newer = |(key, version): &&(RecordKey, u64)| {
+            let refused = self.refused.iter();
             self.records.version(*key).is_none_or(|ours| ours < *version)
+                && !refused.map(|(key, version, _)| (key, version)).any(|it| it == (key, version))
         };
         let mut body = Vec::new();
         let mut any = false;
-        for (key, _) in theirs.iter().filter(newer) {
+        for (key, version) in theirs.iter().filter(newer) {
             any = true;
-            let asked = self.asked.iter().any(|(it, _)| it == key);
+            let asked = self.asked.iter().any(|(it, ..)| it == key);
             if !asked && self.asked.len() < ASKED_MAX {
-                self.asked.push((*key, now));
+                self.asked.push((*key, *version, now));
                 body.extend_from_slice(&key.0);
             }
         }
         if !body.is_empty() {
             let to = Destination::One(neighbour);
-            context.transmit(&Wanted, Outgoing { to, body: &body, ..Outgoing::default() });
+            let patience = context.random().below_span(ASK_SPREAD);
+            context.transmit(&Wanted, Outgoing { to, patience, body: &body });
         }
         any
     }
@@ -214,14 +251,20 @@ impl<R: Records> Handles<Summary> for ReplicatedRecords<R> {
         let mut theirs: Vec<_> = entries.iter().map(entry).collect();
         theirs.sort_unstable();
         let we_lack = self.ask_for(reception.from, &theirs, context);
-        let mut they_lack = false;
+        let mut lacked = Vec::new();
         self.records.each(&mut |key, version| {
             let theirs = theirs.binary_search_by_key(&key, |it| it.0).map(|at| theirs[at].1);
-            they_lack |= match theirs {
+            let they_lack = match theirs {
                 Ok(their) => their < version,
                 Err(_) => summary.whole,
             };
+            if they_lack {
+                lacked.push((key, version));
+            }
         });
+        let now = context.now();
+        let hurries = |(key, version): &(RecordKey, u64)| self.hurries_for(*key, *version, now);
+        let they_lack = lacked.iter().map(hurries).fold(false, |any, hurries| any | hurries);
         if we_lack || they_lack {
             self.begin_anew(context);
         } else {
@@ -256,10 +299,18 @@ impl<R: Records> Hears<DatagramArrived> for ReplicatedRecords<R> {
             return;
         };
         let key = RecordKey(*key);
-        self.asked.retain(|(asked, _)| *asked != key);
+        let asked = self.asked.iter().position(|(asked, ..)| *asked == key);
+        let asked = asked.map(|at| self.asked.swap_remove(at));
         if self.records.accept(key, record) {
             context.tell(&RecordArrived { key }, &[]);
             self.begin_anew(context);
+        } else if let Some((_, version, _)) = asked
+            && self.records.version(key).is_none_or(|ours| ours < version)
+        {
+            if self.refused.len() >= REFUSED_MAX {
+                self.refused.remove(0);
+            }
+            self.refused.push((key, version, context.now()));
         }
     }
 }

@@ -222,17 +222,17 @@ impl Checker {
             Line::Have(number) => {
                 let stored = self.places[place].stored;
                 if number < stored {
-                    let what = format!("d{place} stored {stored} and has {number}");
+                    let what = format!("{} stored {stored} and has {number}", self.name(place));
                     self.violated(at_us, Invariant::WritesAreKept, what);
                 }
             }
             Line::Ran(id, number) => self.on_ran(at_us, place, id, number),
             Line::Twice(id) => {
-                let what = format!("call {id:016x} ran on d{place} again");
+                let what = format!("call {id:016x} ran on {} again", self.name(place));
                 self.violated(at_us, Invariant::AtMostOnce, what);
             }
             Line::WriteFailed(status) => {
-                let what = format!("a write on d{place} failed with {status}");
+                let what = format!("a write on {} failed with {status}", self.name(place));
                 self.violated(at_us, Invariant::WritesAreKept, what);
             }
             Line::Called(id) | Line::Queued(id) => {
@@ -295,6 +295,11 @@ impl Checker {
         }
     }
 
+    /// What a device is called.
+    fn name(&self, place: usize) -> &str {
+        &self.scenario.devices[place - 1].name
+    }
+
     fn machine(&mut self, place: usize, machine: &str) -> &mut Machine {
         self.places[place].machines.entry(machine.to_string()).or_default()
     }
@@ -302,7 +307,7 @@ impl Checker {
     fn on_key(&mut self, at_us: u64, place: usize, machine: &str, key: [u8; 32]) {
         let known = *self.machine(place, machine).key.get_or_insert(key);
         if known != key {
-            let what = format!("{machine}@d{place} has another key than before");
+            let what = format!("{machine}@{} has another key than before", self.name(place));
             self.violated(at_us, Invariant::IdentityIsKept, what);
         }
     }
@@ -310,19 +315,19 @@ impl Checker {
     fn on_ran(&mut self, at_us: u64, place: usize, id: CallId, number: u32) {
         self.outcomes.runs += 1;
         if self.ran.insert(id, Run { device: place, number }).is_some() {
-            let what = format!("call {id:016x} ran on d{place} again");
+            let what = format!("call {id:016x} ran on {} again", self.name(place));
             self.violated(at_us, Invariant::AtMostOnce, what);
         }
         if self.surely_not_run.contains(&id) {
             let what = format!("call {id:016x} ran after its caller heard that it had not");
             self.violated(at_us, Invariant::NotRunIsTrue, what);
         }
-        let stored = &mut self.places[place].stored;
-        if number <= *stored {
-            let what = format!("d{place} stored {stored} and then {number}");
+        let stored = self.places[place].stored;
+        if number <= stored {
+            let what = format!("{} stored {stored} and then {number}", self.name(place));
             self.violated(at_us, Invariant::WritesAreKept, what);
         } else {
-            *stored = number;
+            self.places[place].stored = number;
         }
     }
 
@@ -369,9 +374,10 @@ impl Checker {
         known.succeeded_us = Some(at_us);
         let run = self.ran.get(&id).copied();
         let right = run.is_some_and(|run| {
-            let meant =
-                target.split_once('@').map_or(format!("d{place}"), |(_, on)| on.to_string());
-            run.number == number && meant == format!("d{}", run.device)
+            let meant = target
+                .split_once('@')
+                .map_or(self.name(place).to_string(), |(_, on)| on.to_string());
+            run.number == number && meant == self.name(run.device)
         });
         if !(was_open && right) {
             let what = format!("call {id:016x} to {target} got {number}; it ran as {run:?}");
@@ -382,7 +388,8 @@ impl Checker {
     fn check_repute(&mut self, at_us: u64, place: usize, machine: &str) {
         let plan = self.scenario.machine(place, machine);
         if !plan.is_some_and(|plan| matches!(plan.role, Role::Crasher)) {
-            let what = format!("{machine}@d{place} is no crasher and lost its good repute");
+            let what =
+                format!("{machine}@{} is no crasher and lost its good repute", self.name(place));
             self.violated(at_us, Invariant::ReputeIsEarned, what);
         }
     }
@@ -397,7 +404,10 @@ impl Checker {
         let bound = u64::from(TICK_MS) * 1000 + 4 * self.round_us(place);
         let ticked_us = self.machine(place, machine).ticked_us;
         if let Some(gap) = ticked_us.map(|ticked| at_us - ticked).filter(|gap| *gap > bound) {
-            let what = format!("{machine}@d{place} had no turn for {gap} us, allowed are {bound}");
+            let what = format!(
+                "{machine}@{} had no turn for {gap} us, allowed are {bound}",
+                self.name(place)
+            );
             self.violated(at_us, Invariant::NobodyStarves, what);
         }
     }
@@ -419,8 +429,9 @@ impl Checker {
         if overdue > known.failures {
             let (id, since) = known.open[0];
             let what = format!(
-                "{machine}@d{place} has heard nothing of call {id:016x}, made at {since} us; \
-                 allowed are {bound} us"
+                "{machine}@{} has heard nothing of call {id:016x}, made at {since} us; \
+                 allowed are {bound} us",
+                self.name(place)
             );
             self.violated(at_us, Invariant::EveryCallEnds, what);
         }
@@ -437,12 +448,12 @@ impl Checker {
         let mut store = match Store::mount(flash) {
             Ok((store, _)) => store,
             Err(error) => {
-                let what = format!("the store of d{place} can't be mounted: {error}");
+                let what = format!("the store of {} can't be mounted: {error}", self.name(place));
                 return self.violated(at_us, Invariant::WritesAreKept, what);
             }
         };
         if let Err(error) = tenure_node::unseal_store(&mut store) {
-            let what = format!("the store of d{place} can't be unsealed: {error}");
+            let what = format!("the store of {} can't be unsealed: {error}", self.name(place));
             return self.violated(at_us, Invariant::WritesAreKept, what);
         }
         let acknowledged: Vec<CallId> =
@@ -456,12 +467,16 @@ impl Checker {
         let number = number.and_then(|value| value.bytes.try_into().ok()).map(u32::from_le_bytes);
         let stored = self.places[place].stored;
         if number.is_none_or(|number| number < stored) {
-            let what = format!("d{place} stored {stored}, and its flash holds {number:?}");
+            let what =
+                format!("{} stored {stored}, and its flash holds {number:?}", self.name(place));
             self.violated(at_us, Invariant::WritesAreKept, what);
         }
         for id in acknowledged {
             if counter.is_none_or(|tree| store.exists(tree, &mark_of(id)) != Ok(true)) {
-                let what = format!("the mark of call {id:016x} is gone from the flash of d{place}");
+                let what = format!(
+                    "the mark of call {id:016x} is gone from the flash of {}",
+                    self.name(place)
+                );
                 self.violated(at_us, Invariant::WritesAreKept, what);
             }
         }

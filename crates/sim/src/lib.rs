@@ -13,6 +13,7 @@
 
 mod agenda;
 mod checker;
+mod clock;
 mod flash;
 mod guests;
 mod line;

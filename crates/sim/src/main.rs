@@ -20,7 +20,7 @@ macro_rules! say {
 /// Run many nodes under one seeded clock, network and flash.
 ///
 /// Each seed is a world of its own: how many devices, what they run, what is lost and when the
-/// power fails; and a mesh of its own, of bare protocols in a radio. The first seed that breaks an
+/// power fails; a mesh of its own, of bare protocols in a radio; and one of real nodes. The first seed that breaks an
 /// invariant ends the hunt with exit status 1; of a mesh, the least that still breaks it is printed
 /// as a scenario for `tenure sim`.
 ///
@@ -40,7 +40,7 @@ struct Arguments {
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Run only real nodes, or only meshes.
+    /// Run only real nodes and a hub, only meshes of bare protocols, or only meshes of real nodes.
     #[arg(long, value_enum)]
     only: Option<Kind>,
     /// Go on after a failure.
@@ -58,6 +58,8 @@ enum Kind {
     Nodes,
     /// A mesh of bare protocols.
     Meshes,
+    /// A mesh of real nodes.
+    Devices,
 }
 
 fn main() -> ExitCode {
@@ -71,16 +73,20 @@ fn main() -> ExitCode {
     for seed in seeds {
         runs += 1;
         let mut failed = false;
-        if arguments.only != Some(Kind::Meshes) {
+        let runs_kind = |kind| arguments.only.is_none_or(|only| only == kind);
+        if runs_kind(Kind::Nodes) {
             let report = run(seed, arguments.trace);
             add(&mut total, &report.outcomes);
             failed |= report.failure.is_some();
             show(&report, &arguments);
         }
-        if arguments.only != Some(Kind::Nodes) {
-            let finding = hunt::try_seed(seed);
+        for kind in [Kind::Meshes, Kind::Devices].into_iter().filter(|kind| runs_kind(*kind)) {
+            let finding = match kind {
+                Kind::Devices => hunt::try_devices(seed),
+                _ => hunt::try_seed(seed),
+            };
             failed |= finding.failure.is_some();
-            show_mesh(finding, &arguments);
+            show_mesh(finding, kind, &arguments);
         }
         failures += u64::from(failed);
         if failed && !arguments.keep_going {
@@ -127,27 +133,29 @@ fn show(report: &Report, arguments: &Arguments) {
     }
 }
 
-fn show_mesh(finding: Finding, arguments: &Arguments) {
+fn show_mesh(finding: Finding, kind: Kind, arguments: &Arguments) {
+    let name = if kind == Kind::Devices { "devices" } else { "mesh" };
     let (seed, is_failed) = (finding.scenario.seed, finding.failure.is_some());
     let least = if is_failed { hunt::minimise(finding.clone()) } else { finding.clone() };
     let scenario = least.scenario.to_toml();
     if arguments.json {
         let violation = finding.failure.map(|what| json!({ "what": what, "scenario": scenario }));
         let line = json!({
-            "mesh": seed,
+            name: seed,
             "events": finding.events,
             "sent": finding.sent,
             "violation": violation,
         });
         say!("{line}");
     } else if let Some(what) = finding.failure {
-        say!("mesh {seed} breaks: {what}");
+        say!("{name} {seed} breaks: {what}");
         say!("the least that was found to do so: {}", least.failure.unwrap_or_default());
         say!("# run by: tenure sim FILE");
         say!("{scenario}");
-        say!("repeat the whole with: cargo xtask sim --only meshes --seed {seed}");
+        let only = if kind == Kind::Devices { "devices" } else { "meshes" };
+        say!("repeat the whole with: cargo xtask sim --only {only} --seed {seed}");
     } else if arguments.seed.is_some() {
-        say!("mesh {seed}: {} events, {} sent", finding.events, finding.sent);
+        say!("{name} {seed}: {} events, {} sent", finding.events, finding.sent);
     }
 }
 

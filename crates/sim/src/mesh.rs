@@ -3,9 +3,14 @@
 //! [`run`] runs a [`Scenario`], which [`Scenario::parse`] reads from a file, and gives what came of it
 //! as an [`Outcome`].
 
+mod device;
+#[cfg(test)]
+mod device_tests;
+mod fleet;
 pub mod hunt;
 mod layout;
 mod measure;
+mod occupant;
 mod participant;
 mod playback;
 mod report;
@@ -15,11 +20,13 @@ mod tests;
 mod verdict;
 mod world;
 
+pub use fleet::DeviceFigures;
 pub use measure::{Metrics, Second};
 pub use playback::Playback;
 pub use scenario::{
-    Aggregation, Broadcasting, Expectation, Fault, HopRepair, LinkPlan, Movement, NODES_MAX,
-    Protocols, Router, SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
+    Aggregation, Broadcasting, CallPlan, DEVICES_MAX, Devices, DutyCycle, Expectation, Fault,
+    HopRepair, LinkPlan, Movement, NODES_MAX, Protocols, Replayer, Router, SECONDS_MAX, Scenario,
+    ScenarioError, Topology, Traffic, What,
 };
 pub use verdict::Verdict;
 pub use world::{Options, Outcome};

@@ -3,11 +3,13 @@
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::Hub;
-use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_node::{Config, MeshStack, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Package, Placement};
+use tenure_protocols::network_key::{NetworkKey, invite};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, MachineId, PublicKey, Share, VerifyingKey};
 
+use crate::clock::Clock;
 use crate::flash::{Device, Partition};
 use crate::guests;
 use crate::random::Random;
@@ -33,6 +35,8 @@ pub(crate) struct Keys {
     pub known: Owner,
     /// The tenant's.
     pub tenant: SigningKey,
+    /// The key of the owner's mesh, if that is how devices reach each other, and not by the hub.
+    pub network: Option<NetworkKey>,
 }
 
 impl Keys {
@@ -45,7 +49,13 @@ impl Keys {
             verifying_key: signing.verifying_key(),
             machine: owner.device_secret().public_key(),
         };
-        Self { owner: signing, known, tenant: tenant.device_signing_key() }
+        Self { owner: signing, known, tenant: tenant.device_signing_key(), network: None }
+    }
+
+    /// The same with a network's key, which `random` gives.
+    pub(crate) fn with_network(mut self, random: &mut Random) -> Self {
+        self.network = Some(NetworkKey::generate(random).expect("this source never fails"));
+        self
     }
 }
 
@@ -59,8 +69,8 @@ pub(crate) struct Place {
     pub asleep: bool,
     /// What runs on it, while it is on.
     pub running: Option<Running>,
-    /// When it was switched on last, in microseconds of the world.
-    pub booted_us: u64,
+    /// Counts from when it was switched on last.
+    pub clock: Clock,
     /// Goes up whenever its next poll is planned anew, or it is switched off.
     pub plan: u64,
     /// When its next poll is, in microseconds of the world.
@@ -86,7 +96,7 @@ pub(crate) enum Running {
 pub(crate) enum Polled {
     /// More to do after a slice.
     Slice,
-    /// Nothing to do until then, in microseconds since boot.
+    /// Nothing to do until then, in microseconds of the world.
     At(u64),
     /// Nothing to do.
     Idle,
@@ -115,7 +125,7 @@ impl Place {
             flash: Device::new(geometry),
             asleep: false,
             running: None,
-            booted_us: 0,
+            clock: Clock::default(),
             plan: 0,
             poll_us: None,
             busy_us: 0,
@@ -137,7 +147,7 @@ impl Place {
     ) -> Result<Identity, String> {
         // A clock that runs on through a sleep counts from the start before it.
         if !core::mem::take(&mut self.asleep) {
-            self.booted_us = now_us;
+            self.clock.booted_us = now_us;
         }
         self.busy_us = now_us;
         let Some(plan) = scenario.devices.get(self.number.wrapping_sub(1)) else {
@@ -153,8 +163,11 @@ impl Place {
         if let Some(sessions) = &scenario.sessions {
             config.rpc = sessions_of(sessions);
         }
-        let hub = Address::Simulated(HUB as u32);
-        config.hub = Some(tenure_node::Hub { address: hub, key: None });
+        config.sleep = plan.sleep;
+        if keys.network.is_none() {
+            let hub = Address::Simulated(HUB as u32);
+            config.hub = Some(tenure_node::Hub { address: hub, key: None });
+        }
         let mut moment = self.moment(now_us, plan.has_clock);
         let parts = Parts { store, code, staging };
         let mut node = Node::boot(config, parts, &mut moment).map_err(|error| error.to_string())?;
@@ -163,6 +176,13 @@ impl Place {
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
             let signature = tenure_directory::enrol(&keys.owner, &enrolment);
             node.enrol(enrolment, signature).map_err(|error| error.to_string())?;
+        }
+        if let Some(network) = keys.network.as_ref().filter(|_| node.mesh().is_none()) {
+            let device = node.device_machine();
+            let invitation = invite(&keys.owner, &device, 1, network, &mut self.random)
+                .map_err(|error| error.to_string())?;
+            let now = self.clock.local(now_us);
+            node.join_mesh(now, &invitation).map_err(|error| error.to_string())?;
         }
         let identity = Identity { device: Some(node.device_key()), machine: node.device_machine() };
         self.running = Some(Running::Device(Box::new(node)));
@@ -240,6 +260,22 @@ impl Place {
         self.asleep
     }
 
+    /// The device that runs here, if one does.
+    pub(crate) fn node(&mut self) -> Option<&mut Node<Partition>> {
+        match &mut self.running {
+            Some(Running::Device(node)) => Some(node),
+            _ => None,
+        }
+    }
+
+    /// The mesh's stack of the device that runs here, if it has joined one.
+    pub(crate) fn mesh(&self) -> Option<&MeshStack> {
+        match &self.running {
+            Some(Running::Device(node)) => node.mesh_stack(),
+            _ => None,
+        }
+    }
+
     /// Whether the device that runs here has gone on where it was before a sleep.
     pub(crate) fn has_slept(&self) -> bool {
         matches!(&self.running, Some(Running::Device(node)) if node.slept().is_some())
@@ -268,11 +304,11 @@ impl Place {
             None => Polled::Idle,
             Some(Running::Hub(hub)) => {
                 hub.poll(&mut self.hub_moment(now_us));
-                hub.poll_at().map_or(Polled::Idle, |at| Polled::At(at.as_micros()))
+                hub.poll_at().map_or(Polled::Idle, |at| Polled::At(self.clock.world_us(at)))
             }
             Some(Running::Device(node)) => match node.poll(&mut self.moment(now_us, has_clock)) {
                 Wake::Now => Polled::Slice,
-                Wake::At(at) => Polled::At(at.as_micros()),
+                Wake::At(at) => Polled::At(self.clock.world_us(at)),
                 Wake::Never => Polled::Idle,
             },
         };
@@ -301,7 +337,7 @@ impl Place {
 
     fn moment(&mut self, now_us: u64, has_clock: bool) -> Moment<'_> {
         Moment {
-            now: Instant::from_micros(now_us - self.booted_us),
+            now: self.clock.local(now_us),
             unix_time: has_clock.then(|| unix_time(now_us)),
             entropy: &mut self.random,
         }
@@ -309,7 +345,7 @@ impl Place {
 
     fn hub_moment(&mut self, now_us: u64) -> tenure_hub::Moment<'_> {
         tenure_hub::Moment {
-            now: Instant::from_micros(now_us - self.booted_us),
+            now: self.clock.local(now_us),
             unix_time: unix_time(now_us),
             entropy: &mut self.random,
         }

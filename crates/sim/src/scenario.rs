@@ -3,6 +3,8 @@
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tenure_node::SleepPolicy;
+
 use crate::guests::CRASHES;
 use crate::random::Random;
 
@@ -61,6 +63,8 @@ pub struct DevicePlan {
     pub program_bytes: u32,
     /// Its machines, in the order in which they are installed.
     pub machines: Vec<MachinePlan>,
+    /// When it sleeps by itself; [`SleepPlan`] is what is done to it.
+    pub sleep: SleepPolicy,
 }
 
 /// A machine to be.
@@ -219,6 +223,7 @@ fn draw_device(random: &mut Random, number: u64, count: u64) -> DevicePlan {
         store_sectors: random.between(64..=128) as u32,
         program_bytes: *random.pick(&[1, 4, 8]),
         machines,
+        sleep: SleepPolicy::Never,
     }
 }
 

@@ -185,7 +185,7 @@ impl<'a> World<'a> {
                 known.busy_us = self.now_us + self.scenario.slice.as_micros() as u64;
                 known.busy_us
             }
-            Polled::At(since_boot) => (known.booted_us + since_boot).max(self.now_us + 1),
+            Polled::At(at_us) => at_us.max(self.now_us + 1),
             Polled::Idle => return,
         };
         self.plan_poll(place, at_us);
@@ -280,14 +280,14 @@ impl<'a> World<'a> {
         let sleeps = self.scenario.sleeps.as_ref().filter(|_| place != HUB && !self.is_quiet);
         if let Some(awake_ms) = sleeps.map(|plan| plan.awake_ms.clone()) {
             let awake_us = self.trouble.millis(awake_ms).as_micros() as u64;
-            let booted_us = self.places[place].booted_us;
+            let booted_us = self.places[place].clock.booted_us;
             self.plan(self.now_us + awake_us, Occurrence::Sleep { place, booted_us });
         }
     }
 
     fn sleep(&mut self, place: usize, booted_us: u64) {
         let known = &self.places[place];
-        if self.is_quiet || known.running.is_none() || known.booted_us != booted_us {
+        if self.is_quiet || known.running.is_none() || known.clock.booted_us != booted_us {
             return;
         }
         let Some(plan) = &self.scenario.sleeps else { return };
@@ -394,7 +394,7 @@ impl<'a> World<'a> {
 
     fn crash(&mut self, place: usize, booted_us: u64) {
         let known = &self.places[place];
-        if self.is_quiet || known.running.is_none() || known.booted_us != booted_us {
+        if self.is_quiet || known.running.is_none() || known.clock.booted_us != booted_us {
             return;
         }
         if self.trouble.chance(self.scenario.crashes.torn) {

@@ -92,6 +92,14 @@ fn a_handful_of_meshes_keep_every_invariant() {
 }
 
 #[test]
+fn a_handful_of_meshes_of_devices_keep_every_invariant() {
+    for seed in 1..=4 {
+        let finding = hunt::try_devices(seed);
+        assert_eq!(finding.failure, None, "devices {seed}");
+    }
+}
+
+#[test]
 fn a_failing_mesh_is_made_smaller_and_written_down() {
     let mut scenario = hunt::draw(3);
     scenario.seconds = 40.0;

@@ -9,8 +9,9 @@ use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_mesh::{Destination, FrameNumber, NodeId, Seal as _};
 use tenure_node::{Config, JoinError, Moment, Node, Notice, Owner, Parts};
 use tenure_protocols::network_key::{InvitationError, NetworkKey, invite};
-use tenure_wire::Name;
+use tenure_wire::capability::PeerPattern;
 use tenure_wire::directory::Enrolment;
+use tenure_wire::{Capabilities, Name, PublicKey};
 
 use crate::leases::{Lease, anybody};
 
@@ -87,21 +88,26 @@ impl World {
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
             let signature = enrol(&world.owner, &enrolment);
             node.enrol(enrolment, signature).unwrap();
-            let invitation = world.invitation(&node, 1);
+            let invitation = world.invitation(node.device_machine(), 1);
             node.join_mesh(now, &invitation).unwrap();
             world.devices.push(node);
         }
         world
     }
 
-    fn invitation(&mut self, node: &Node<RamFlash>, number: u64) -> Vec<u8> {
-        let device = node.device_machine();
+    fn invitation(&mut self, device: PublicKey, number: u64) -> Vec<u8> {
         invite(&self.owner, &device, number, &self.network, &mut self.entropy).unwrap()
     }
 
     fn install(&mut self, device: usize, machine: &str, text: &str) {
-        let signed = Lease::of(machine, text, anybody())
-            .sign(&self.owner, self.devices[device].device_key());
+        self.install_for(device, machine, text, PeerPattern::Any);
+    }
+
+    /// A machine that only `callers` may call.
+    fn install_for(&mut self, device: usize, machine: &str, text: &str, callers: PeerPattern) {
+        let grants = Capabilities { callers: vec![callers], ..anybody() };
+        let signed =
+            Lease::of(machine, text, grants).sign(&self.owner, self.devices[device].device_key());
         let moment = &mut moment(self.now, &mut self.entropy);
         self.devices[device].install(moment, &signed.package, &signed.placement).unwrap();
     }
@@ -184,8 +190,8 @@ fn the_mesh_is_joined_again_after_a_boot_and_a_stale_invitation_is_refused() {
     let now = world.now;
     let mut node = Node::boot(config, parts, &mut moment(now, &mut world.entropy)).unwrap();
     assert!(node.mesh().is_some());
-    let later = world.invitation(&node, 5);
-    let stale = world.invitation(&node, 4);
+    let later = world.invitation(node.device_machine(), 5);
+    let stale = world.invitation(node.device_machine(), 4);
     node.join_mesh(now, &later).unwrap();
     assert_eq!(node.join_mesh(now, &stale), Err(JoinError::Stale));
     let stranger = SigningKey::from_bytes(&[8; 32]);
@@ -194,4 +200,31 @@ fn the_mesh_is_joined_again_after_a_boot_and_a_stale_invitation_is_refused() {
     assert_eq!(node.join_mesh(now, &forged.unwrap()), Err(refused));
     let id = tenure_crypto::machine_id(&node.device_machine());
     assert_eq!(node.mesh().unwrap().node(), NodeId::from(&id));
+}
+
+#[test]
+fn a_caller_whose_record_has_not_come_yet_is_asked_who_it_is_and_let_in() {
+    for (callers, expected) in [("caller@attic", "answered"), ("caller@garden", "failed")] {
+        let mut world = World::new(&["attic", "stairs", "cellar"]);
+        let callers = callers.parse().unwrap();
+        world.install_for(2, "thermostat", THERMOSTAT, callers);
+        world.pass(Duration::from_secs(8), &[0, 1, 2]);
+        // The caller is new, and calls before anybody can have been told of it.
+        let eager = CALLER.replace("(i32.const 4000)", "(i32.const 0)");
+        world.install(0, "caller", &eager);
+        world.pass(Duration::from_millis(400), &[0, 1, 2]);
+        assert!(world.logged(expected), "{:?}", world.notices);
+    }
+}
+
+#[test]
+fn an_invitation_that_is_taken_twice_numbers_no_frame_twice() {
+    let mut world = World::new(&["attic", "cellar"]);
+    world.pass(Duration::from_secs(2), &[0, 1]);
+    let sent = world.devices[0].mesh().unwrap().counters().frames_sent;
+    let device = world.devices[0].device_machine();
+    let again = world.invitation(device, 2);
+    world.devices[0].join_mesh(world.now, &again).unwrap();
+    assert!(sent > 0);
+    assert_eq!(world.devices[0].mesh().unwrap().counters().frames_sent, sent);
 }

@@ -6,9 +6,10 @@ use crate::testing::{Network, line_router};
 use alloc::collections::BTreeMap;
 use tenure_mesh::{Declared, Stack};
 
-/// Records whose version is their first byte; one that ends with `!` is forged.
+/// Records whose version is their first byte; one that ends with `!` is forged, and with `?` not to
+/// everybody's taste.
 #[derive(Debug, Default)]
-struct Bytes(BTreeMap<RecordKey, Vec<u8>>);
+struct Bytes(BTreeMap<RecordKey, Vec<u8>>, bool);
 
 impl Records for Bytes {
     fn each(&self, act: &mut dyn FnMut(RecordKey, u64)) {
@@ -21,7 +22,8 @@ impl Records for Bytes {
         Some(self.0.get(&key)?[0].into())
     }
     fn accept(&mut self, key: RecordKey, record: &[u8]) -> bool {
-        let genuine = !record.is_empty() && !record.ends_with(b"!");
+        let is_to_taste = !(self.1 && record.ends_with(b"?"));
+        let genuine = !record.is_empty() && !record.ends_with(b"!") && is_to_taste;
         let newer = self.version(key).is_none_or(|version| version < record[0].into());
         if genuine && newer {
             self.0.insert(key, record.to_vec());
@@ -101,6 +103,24 @@ fn a_forged_record_is_neither_taken_nor_spread() {
     network.stacks[1].tell(&arrived, &body);
     network.run(Duration::from_secs(5));
     assert_eq!(record(&network, 1, key(0)), Some([1].to_vec()));
+}
+
+#[test]
+fn a_record_that_a_neighbour_refuses_is_offered_ever_more_seldom() {
+    let mut network = Network::new(2, set_up(2)).line(0);
+    let now = network.now;
+    network.stacks[1].act::<Replica, _>(now, |replica, _| replica.records_mut().1 = true);
+    network.run(Duration::from_secs(300));
+    let before = network.sent();
+    network.run(Duration::from_secs(120));
+    let at_rest = network.sent() - before;
+    publish(&mut network, 0, key(0), b"\x01?");
+    network.run(Duration::from_secs(120));
+    let before = network.sent();
+    network.run(Duration::from_secs(120));
+    assert_eq!(record(&network, 1, key(0)), None);
+    let refusing = network.sent() - before;
+    assert!(refusing < at_rest + 120, "{refusing} frames, and {at_rest} where all agree");
 }
 
 #[test]

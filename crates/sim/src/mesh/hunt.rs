@@ -2,8 +2,8 @@
 //! does.
 
 use super::scenario::{
-    Aggregation, Broadcasting, Expectation, Fault, Movement, Protocols, Router, Scenario, Topology,
-    Traffic, What,
+    Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, Movement,
+    Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
 };
 use super::world::Options;
 use super::{Outcome, run};
@@ -13,6 +13,8 @@ use crate::random::Random;
 
 /// Trouble ends so long before the end, in seconds: time for sums to come right again.
 const QUIET_S: f64 = 150.0;
+/// The same of whole devices, whose calls come right sooner than sums do.
+const DEVICES_QUIET_S: f64 = 60.0;
 /// The most runs that a failing scenario is made smaller by.
 const TRIALS_MAX: usize = 60;
 
@@ -32,6 +34,11 @@ pub struct Finding {
 /// Runs the mesh that belongs to `seed`.
 pub fn try_seed(seed: u64) -> Finding {
     try_scenario(draw(seed))
+}
+
+/// Runs the mesh of whole devices that belongs to `seed`.
+pub fn try_devices(seed: u64) -> Finding {
+    try_scenario(draw_devices(seed))
 }
 
 /// Runs a scenario, and says what didn't hold.
@@ -88,11 +95,17 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
     less(&|it| it.traffic.clear());
     less(&|it| it.movement = None);
     less(&|it| it.clock_drift_ppm = 0);
+    less(&|it| it.replayer = None);
+    less(&|it| it.sleeps.clear());
+    less(&|it| it.calls.truncate(it.calls.len().saturating_sub(1)));
+    less(&|it| it.devices.iter_mut().for_each(|devices| devices.without_clock.clear()));
     less(&|it| it.protocols.aggregation = None);
     less(&|it| it.traffic.retain(|traffic| !traffic.broadcast));
     less(&|it| it.radio.loss = Loss::even(0.0));
     less(&|it| it.radio.contention = false);
-    less(&|it| it.seconds /= 2.0);
+    if !scenario.expectations.iter().any(is_of_the_end) {
+        less(&|it| it.seconds /= 2.0);
+    }
     less(&|it| match &mut it.topology {
         Topology::Line { nodes, .. } | Topology::Random { nodes, .. } => *nodes = *nodes * 2 / 3,
         Topology::Grid { rows, .. } => *rows = *rows * 2 / 3,
@@ -102,6 +115,11 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         less(&|it| drop(it.faults.remove(index)));
     }
     candidates
+}
+
+/// Whether an expectation needs its time: a run that is cut short doesn't meet it either.
+fn is_of_the_end(expectation: &Expectation) -> bool {
+    matches!(expectation, Expectation::DeliveryInTheEndAtLeast(_) | Expectation::AggregateWithin(_))
 }
 
 /// The mesh that belongs to `seed`.
@@ -130,6 +148,10 @@ pub fn draw(seed: u64) -> Scenario {
         traffic: vec![draw_traffic(&mut random, false)],
         faults: draw_faults(&mut random, nodes, trouble_s),
         expectations: Vec::new(),
+        devices: None,
+        calls: Vec::new(),
+        sleeps: Vec::new(),
+        replayer: None,
         clock_drift_ppm: *random.pick(&[0, 50, 1_000]),
         boot_within_ms: *random.pick(&[0, 100, 5_000]),
     };
@@ -145,6 +167,80 @@ pub fn draw(seed: u64) -> Scenario {
         }
     }
     scenario
+}
+
+/// The mesh of whole devices that belongs to `seed`: few, for each of them is a whole node.
+pub fn draw_devices(seed: u64) -> Scenario {
+    let mut random = Random::new(seed ^ 0xDE71CE);
+    let nodes = random.between(2..=7);
+    let some = |random: &mut Random, permille: u64| -> Vec<u32> {
+        (0..nodes as u32).filter(|_| random.chance(permille)).collect()
+    };
+    let is_line = random.chance(500);
+    let topology = if is_line {
+        Topology::Line { nodes: nodes as usize, spacing_m: None }
+    } else {
+        let (neighbours, side_m) = (random.between(3..=8) as f32, None);
+        Topology::Random { nodes: nodes as usize, side_m, neighbours, may_be_parted: false }
+    };
+    let trouble_s = random.between(20..=60) as f64;
+    let clockless = *random.pick(&[0, 0, 500, 1_000]);
+    let sleepers = if random.chance(400) { some(&mut random, 300) } else { Vec::new() };
+    let sleeps = DutyCycle {
+        nodes: sleepers,
+        run_ms: random.between(1_000..=15_000),
+        sleep_ms: random.between(100..=10_000),
+    };
+    let sleeps: Vec<_> = [sleeps].into_iter().filter(|it| !it.nodes.is_empty()).collect();
+    let radio = draw_radio(&mut random);
+    let calls = (0..random.between(1..=3)).map(|_| draw_call(&mut random, nodes)).collect();
+    let mut faults = draw_faults(&mut random, nodes, trouble_s);
+    faults.retain(|fault| fault.at_s < trouble_s);
+    // A relay that sleeps parts the mesh, and a sleeper can't be called.
+    let may_expect = sleeps.is_empty();
+    Scenario {
+        name: format!("devices {seed}"),
+        about: String::new(),
+        seed,
+        seconds: trouble_s + DEVICES_QUIET_S,
+        topology,
+        radio,
+        movement: None,
+        protocols: Protocols::default(),
+        links: Vec::new(),
+        traffic: Vec::new(),
+        devices: Some(Devices {
+            torn: *random.pick(&[0.0, 0.5, 0.9]),
+            slice_ms: random.between(1..=6),
+            without_clock: some(&mut random, clockless),
+        }),
+        calls,
+        sleeps,
+        replayer: random.chance(500).then(|| Replayer {
+            at: [random.between(0..=100) as f32, random.between(0..=20) as f32],
+            every_ms: random.between(20..=500),
+            frames: random.between(10..=2_000) as usize,
+        }),
+        faults,
+        expectations: may_expect
+            .then_some(Expectation::DeliveryInTheEndAtLeast(0.9))
+            .into_iter()
+            .collect(),
+        clock_drift_ppm: *random.pick(&[0, 50, 1_000]),
+        boot_within_ms: *random.pick(&[0, 100, 5_000]),
+    }
+}
+
+fn draw_call(random: &mut Random, nodes: u64) -> CallPlan {
+    let any =
+        |random: &mut Random| random.chance(500).then(|| random.between(0..=nodes - 1) as u32);
+    CallPlan {
+        from: any(random),
+        to: any(random),
+        pause_ms: random.between(200..=3_000) as u32,
+        deadline_ms: random.between(2_000..=15_000) as u32,
+        retries: random.chance(400).then(|| random.between(0..=4) as u32),
+    }
 }
 
 fn draw_topology(random: &mut Random) -> Topology {

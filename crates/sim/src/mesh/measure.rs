@@ -22,6 +22,8 @@ use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::ReliableBroadcast;
 
+use super::fleet::DeviceFigures;
+
 /// What a link adds to each frame: destination, source and EtherType of Ethernet.
 pub(super) const LINK_HEADER_BYTES: usize = 14;
 /// The kind of the message of [`Forwarding`] that carries a payload.
@@ -41,14 +43,16 @@ pub(super) struct Bytes {
 }
 
 impl Bytes {
-    /// Counts a frame.
-    pub(super) fn count(&mut self, frame: &[u8]) {
-        let total = (frame.len() + LINK_HEADER_BYTES) as u64;
-        let Ok((_, header_bytes)) = Header::parse(frame) else {
-            self.control += total;
-            return;
-        };
-        let mut rest = &frame[header_bytes..];
+    /// Counts a frame that is not sealed.
+    pub(super) fn count_frame(&mut self, frame: &[u8]) {
+        let header_bytes = Header::parse(frame).map_or(frame.len(), |(_, bytes)| bytes);
+        self.count(&frame[header_bytes..], frame.len());
+    }
+
+    /// Counts a frame of `frame_bytes` with these records.
+    pub(super) fn count(&mut self, records: &[u8], frame_bytes: usize) {
+        let total = (frame_bytes + LINK_HEADER_BYTES) as u64;
+        let mut rest = records;
         let (mut control, mut carries) = (0, false);
         while let Ok((record, more)) = split_record(rest) {
             let bytes = (rest.len() - more.len()) as u64;
@@ -157,6 +161,8 @@ pub struct Metrics {
     pub broadcasts_complete: u64,
     /// Messages of the broadcasting protocol, for each broadcast.
     pub transmissions_per_broadcast: f64,
+    /// What came of whole devices; what was sent and delivered are their calls then.
+    pub devices: Option<DeviceFigures>,
 }
 
 impl Metrics {

@@ -100,10 +100,9 @@ impl Participant {
         Self { stack, router: scenario.protocols.router, frame: Vec::new() }
     }
 
-    /// A frame came.
-    pub(super) fn receive(&mut self, now: Instant, frame: &[u8], signal_dbm: i8) {
-        // What isn't taken is counted in the stack.
-        let _ = self.stack.receive(now, frame, Some(signal_dbm));
+    /// A frame came; whether it was taken.
+    pub(super) fn receive(&mut self, now: Instant, frame: &[u8], signal_dbm: i8) -> bool {
+        self.stack.receive(now, frame, Some(signal_dbm)).is_ok()
     }
 
     /// A frame for `neighbour` was not answered.
@@ -116,11 +115,11 @@ impl Participant {
         self.stack.poll(now)
     }
 
-    /// The next frame to send.
-    pub(super) fn transmit(&mut self, now: Instant) -> Option<(Option<u32>, Vec<u8>)> {
+    /// The next frame to send, and to which neighbour if it is for one.
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<(Option<NodeId>, Vec<u8>)> {
         let to = match self.stack.transmit(now, &mut self.frame)? {
             Destination::All => None,
-            Destination::One(node) => Some(number_of(node)),
+            Destination::One(node) => Some(node),
         };
         Some((to, self.frame.clone()))
     }
@@ -155,17 +154,15 @@ impl Participant {
     }
 
     /// The next hop on the way to `to`, as the router knows it now.
-    pub(super) fn next_hop(&self, to: u32) -> Option<u32> {
-        let to = id_of(to);
-        let next = match self.router {
+    pub(super) fn next_hop(&self, to: NodeId) -> Option<NodeId> {
+        match self.router {
             Router::Babel => {
                 let (next, _) = self.stack.protocol::<Babel>()?.table().route(to)?;
                 Some(next)
             }
             Router::Batman => self.stack.protocol::<Batman>()?.next_hop(to),
             Router::Aodv => self.stack.protocol::<Aodv>()?.next_hop(to),
-        };
-        next.map(number_of)
+        }
     }
 }
 

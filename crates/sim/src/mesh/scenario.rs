@@ -10,6 +10,8 @@ use crate::radio::RadioPlan;
 
 /// The most nodes of a scenario.
 pub const NODES_MAX: usize = 20_000;
+/// The most of them that can be whole devices.
+pub const DEVICES_MAX: usize = 200;
 /// The longest scenario, in simulated seconds.
 pub const SECONDS_MAX: f64 = 1_000_000.0;
 
@@ -44,6 +46,19 @@ pub struct Scenario {
     /// What they send one another.
     #[serde(default, rename = "traffic")]
     pub traffic: Vec<Traffic>,
+    /// Makes the nodes whole devices, with kernel, vm, store and sessions, under the owner's key; by
+    /// default they run bare protocols.
+    #[serde(default)]
+    pub devices: Option<Devices>,
+    /// What the devices' machines call.
+    #[serde(default, rename = "call")]
+    pub calls: Vec<CallPlan>,
+    /// Which devices sleep by turns.
+    #[serde(default, rename = "sleep")]
+    pub sleeps: Vec<DutyCycle>,
+    /// Somebody without the network's key, who records frames and sends them again.
+    #[serde(default)]
+    pub replayer: Option<Replayer>,
     /// What fails.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
@@ -240,6 +255,71 @@ pub struct Traffic {
     pub until_s: Option<f64>,
 }
 
+/// Whole devices: each has a machine `counter`, which stores what it counts, a machine that must
+/// never starve, and those that [`CallPlan`] puts on it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct Devices {
+    /// The share of crashes that tear a flash operation; the others come between two.
+    pub torn: f32,
+    /// How long a slice of a machine takes, in milliseconds.
+    pub slice_ms: u64,
+    /// Those that don't know what time it is.
+    pub without_clock: Vec<u32>,
+}
+
+impl Default for Devices {
+    fn default() -> Self {
+        Self { torn: 0.5, slice_ms: 2, without_clock: Vec::new() }
+    }
+}
+
+/// A machine that calls a counter by name, again and again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct CallPlan {
+    /// On which device it is; by default each has one.
+    #[serde(default)]
+    pub from: Option<u32>,
+    /// On which device the counter is; by default half the number of devices further on.
+    #[serde(default)]
+    pub to: Option<u32>,
+    /// How long it rests before each call, in milliseconds.
+    #[serde(default = "a_second")]
+    pub pause_ms: u32,
+    /// When it stops waiting, in milliseconds.
+    #[serde(default = "ten_seconds")]
+    pub deadline_ms: u32,
+    /// It puts calls into the kernel's queue, with so many further attempts, instead of waiting.
+    #[serde(default)]
+    pub retries: Option<u32>,
+}
+
+/// Devices that run and sleep deeply by turns.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct DutyCycle {
+    /// Which.
+    pub nodes: Vec<u32>,
+    /// How long they run, in milliseconds.
+    pub run_ms: u64,
+    /// How long they sleep, in milliseconds.
+    pub sleep_ms: u64,
+}
+
+/// Somebody who records what is on the air and sends it again.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Replayer {
+    /// Where, in metres east and north.
+    pub at: [f32; 2],
+    /// How often a frame is sent again, in milliseconds.
+    pub every_ms: u64,
+    /// How many frames are kept, of which each time any is chosen.
+    #[serde(default = "thousand")]
+    pub frames: usize,
+}
+
 /// Something that fails, or is whole again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -307,6 +387,18 @@ fn payload() -> usize {
     64
 }
 
+fn a_second() -> u32 {
+    1_000
+}
+
+fn ten_seconds() -> u32 {
+    10_000
+}
+
+fn thousand() -> usize {
+    1_000
+}
+
 /// Why a scenario can't be run. The file's author is to blame.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ScenarioError {
@@ -326,6 +418,12 @@ pub enum ScenarioError {
     NoBroadcast,
     /// No draw of the topology was connected: too few nodes for its size.
     Parted,
+    /// Something takes whole devices, and nodes run bare protocols.
+    NoDevices(&'static str),
+    /// Something takes bare protocols, and nodes are whole devices.
+    WholeDevices(&'static str),
+    /// More devices than can be simulated.
+    Devices(usize),
 }
 
 impl std::fmt::Display for ScenarioError {
@@ -344,6 +442,15 @@ impl std::fmt::Display for ScenarioError {
                 "the nodes are too few for the square: not once did each reach each; \
                  make `side_m` smaller, or set `may_be_parted`",
             ),
+            Self::NoDevices(what) => {
+                write!(f, "`{what}` takes whole devices: add a table `[devices]`")
+            }
+            Self::WholeDevices(what) => {
+                write!(f, "`{what}` is for bare protocols; devices make calls: `[[call]]`")
+            }
+            Self::Devices(count) => {
+                write!(f, "{count} devices; {DEVICES_MAX} can be simulated, or bare protocols")
+            }
         }
     }
 }
@@ -393,8 +500,10 @@ impl Scenario {
         if self.protocols.broadcast.is_none() && self.traffic.iter().any(|it| it.broadcast) {
             return Err(ScenarioError::NoBroadcast);
         }
+        self.check_devices(nodes)?;
         let shares = self.links.iter().map(|link| link.loss);
-        let mut shares = shares.chain([self.radio.loss.near, self.radio.loss.far]);
+        let torn = self.devices.iter().map(|devices| devices.torn);
+        let mut shares = shares.chain([self.radio.loss.near, self.radio.loss.far]).chain(torn);
         if let Some(share) = shares.find(|share| !(0.0..=1.0).contains(share)) {
             return Err(ScenarioError::Share(share));
         }
@@ -402,6 +511,38 @@ impl Scenario {
             Some(node) => Err(ScenarioError::NoSuchNode(node)),
             None => Ok(()),
         }
+    }
+
+    /// Checks that what takes devices has them, and what takes bare protocols as well.
+    fn check_devices(&self, nodes: usize) -> Result<(), ScenarioError> {
+        let first = |wrong: &[(bool, &'static str)]| {
+            wrong.iter().find(|(is_there, _)| *is_there).map(|(_, what)| *what)
+        };
+        let Some(devices) = &self.devices else {
+            let wrong = first(&[
+                (!self.calls.is_empty(), "call"),
+                (!self.sleeps.is_empty(), "sleep"),
+                (self.replayer.is_some(), "replayer"),
+            ]);
+            return wrong.map_or(Ok(()), |what| Err(ScenarioError::NoDevices(what)));
+        };
+        if nodes > DEVICES_MAX {
+            return Err(ScenarioError::Devices(nodes));
+        }
+        let positive = [
+            ("slice_ms", devices.slice_ms),
+            ("every_ms", self.replayer.as_ref().map_or(1, |replayer| replayer.every_ms)),
+            ("run_ms", self.sleeps.iter().map(|sleep| sleep.run_ms).min().unwrap_or(1)),
+            ("sleep_ms", self.sleeps.iter().map(|sleep| sleep.sleep_ms).min().unwrap_or(1)),
+        ];
+        if let Some((name, _)) = positive.into_iter().find(|(_, value)| *value == 0) {
+            return Err(ScenarioError::NotPositive(name));
+        }
+        let wrong = first(&[
+            (!self.traffic.is_empty(), "traffic"),
+            (self.protocols != Protocols::default(), "protocols"),
+        ]);
+        wrong.map_or(Ok(()), |what| Err(ScenarioError::WholeDevices(what)))
     }
 
     /// How hops repair what links lose.
@@ -420,6 +561,9 @@ impl Scenario {
         let mut named: Vec<u32> = Vec::new();
         named.extend(self.links.iter().flat_map(|link| [link.from, link.to]));
         named.extend(self.traffic.iter().flat_map(|traffic| [traffic.from, traffic.to]).flatten());
+        named.extend(self.devices.iter().flat_map(|devices| devices.without_clock.iter().copied()));
+        named.extend(self.calls.iter().flat_map(|call| [call.from, call.to]).flatten());
+        named.extend(self.sleeps.iter().flat_map(|sleep| sleep.nodes.iter().copied()));
         named.extend(self.movement.iter().flat_map(|movement| movement.nodes.iter().copied()));
         for fault in &self.faults {
             match &fault.what {

@@ -5,12 +5,12 @@ use super::{Options, Outcome, Router, Scenario, ScenarioError, run};
 const WATCHED: Options = Options { watches_loops: true, watches_ways: true, records: true };
 
 #[track_caller]
-fn scenario(text: &str) -> Scenario {
+pub(super) fn scenario(text: &str) -> Scenario {
     Scenario::parse(text).expect("a scenario")
 }
 
 #[track_caller]
-fn check(scenario: &Scenario) -> Outcome {
+pub(super) fn check(scenario: &Scenario) -> Outcome {
     let outcome = run(scenario, WATCHED, |_| {}).expect("it can be run");
     assert_eq!(outcome.metrics.loops, 0, "{:?}", outcome.first_loop);
     assert_eq!(outcome.metrics.duplicates, 0);

@@ -29,6 +29,13 @@ impl Outcome {
         }
         let duplicates = metrics.duplicates;
         verdicts.push(verdict("nothing arrives twice", duplicates, duplicates == 0));
+        if let Some(devices) = &metrics.devices {
+            let was = self.violation.clone().unwrap_or_else(|| "so they do".to_string());
+            let expected = "devices keep what they promise";
+            verdicts.push(verdict(expected, was, self.violation.is_none()));
+            let taken = devices.replays_taken;
+            verdicts.push(verdict("no frame is taken twice", taken, taken == 0));
+        }
         verdicts.extend(scenario.expectations.iter().map(|it| self.verdict(it)));
         verdicts
     }

@@ -2,15 +2,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use tenure_hal::Instant;
+use tenure_mesh::NodeId;
 use tenure_protocols::interface::{DatagramArrived, Published, PublishedReliably, RouteChanged};
 
+use super::fleet::{CallEvent, Fleet, OPERATIONS_BEFORE_CUT};
 use super::layout::{self, Walk};
 use super::measure::{Bytes, Datagrams, Metrics, Second};
+use super::occupant::Occupant;
 use super::participant::{Participant, id_of, number_of, value_of};
 use super::playback::Playback;
 use super::scenario::{Scenario, ScenarioError, What, micros};
 use crate::agenda::Agenda;
+use crate::clock::Clock;
+use crate::place::Place;
 use crate::radio::{AirCounts, Frame, Medium, Moment, Spot};
 use crate::random::Random;
 
@@ -26,9 +30,13 @@ const WATCHED_NODES_MAX: usize = 200;
 const NUMBER_BYTES: usize = 8;
 /// Datagrams are sent up to so long before the end, so that the last can arrive.
 const LAST_BEFORE_END_S: f64 = 3.0;
+/// How long the power lasts at most that is about to fail in the middle of a flash operation.
+const TORN_WITHIN_US: u64 = 1_000_000;
 /// How often a node may want to run again at the same instant.
 const TURNS_MAX: u32 = 1_000;
 const NEVER: u64 = u64::MAX;
+/// A receiver that nobody is.
+const NOBODY: u32 = u32::MAX;
 
 /// What happens. It is small: the queue of them is what a run spends its time in.
 #[derive(Clone, Copy, Debug)]
@@ -39,6 +47,8 @@ enum Event {
     Air(Moment),
     /// A node is switched on.
     Boot(u32),
+    /// A device that sleeps wakes, unless it has lost its power.
+    Rouse(u32),
     /// The scenario's fault of that number.
     Fault(u32),
     /// The scenario's traffic of that number sends.
@@ -51,14 +61,23 @@ enum Event {
     Look,
     /// A second is over.
     Second,
+    /// A device's power fails, unless it has failed before.
+    PowerOff(u32),
+    /// Somebody sends again what was recorded.
+    Replay,
 }
 
 /// A node's place, on or off.
 struct Seat {
-    participant: Option<Participant>,
+    occupant: Option<Occupant>,
+    /// What a device that is off leaves.
+    place: Option<Box<Place>>,
+    /// When a device's power fails, if that is planned.
+    power_off_us: u64,
+    /// The next hops that were seen last, by destination; kept of devices, which don't tell.
+    hops: Vec<Option<u32>>,
     boots: u32,
-    booted_us: u64,
-    drift_ppm: i64,
+    clock: Clock,
     /// When it is to run next; an event at another time is an old plan.
     planned_us: u64,
     walk: Option<Walk>,
@@ -93,6 +112,8 @@ pub(super) struct World {
     agenda: Agenda<Event>,
     medium: Medium,
     seats: Vec<Seat>,
+    /// What devices have in common, if the nodes are devices.
+    fleet: Option<Box<Fleet>>,
     field: (Spot, Spot),
     random: Random,
     heard: Vec<u32>,
@@ -117,6 +138,10 @@ pub struct Outcome {
     pub seconds: Vec<Second>,
     /// The first loop that was seen, in words.
     pub first_loop: Option<String>,
+    /// What devices broke that must hold, in words.
+    pub violation: Option<String>,
+    /// What devices logged before that.
+    pub last_events: Vec<String>,
     /// What happened where, to play it back.
     pub playback: Playback,
 }
@@ -141,15 +166,33 @@ impl World {
                 movement.nodes.is_empty() || movement.nodes.contains(&number)
             });
             seats.push(Seat {
-                participant: None,
+                occupant: None,
+                place: None,
+                power_off_us: NEVER,
+                hops: Vec::new(),
                 boots: 0,
-                booted_us: 0,
-                drift_ppm: random.between(0..=2 * drift) as i64 - drift as i64,
+                clock: Clock {
+                    booted_us: 0,
+                    drift_ppm: random.between(0..=2 * drift) as i64 - drift as i64,
+                },
                 planned_us: NEVER,
                 walk: moves.then(|| Walk::new(*spot)),
             });
         }
         let playback = Playback::new(options.records, scenario.radio.range_m);
+        let fleet = scenario.devices.as_ref().map(|devices| {
+            let fleet = Fleet::new(&scenario, devices, &mut random);
+            for (seat, number) in seats.iter_mut().zip(0..) {
+                seat.place = Some(fleet.place(number, &mut random));
+                seat.hops = vec![None; spots.len()];
+            }
+            Box::new(fleet)
+        });
+        if let Some(replayer) = &scenario.replayer {
+            let [x, y] = replayer.at;
+            let station = medium.add(Spot { x, y });
+            medium.set_power(station, true);
+        }
         let mut world = Self {
             options,
             now_us: 0,
@@ -157,6 +200,7 @@ impl World {
             agenda: Agenda::default(),
             medium,
             seats,
+            fleet,
             field,
             random: random.branch(),
             heard: Vec::new(),
@@ -193,6 +237,9 @@ impl World {
         if self.scenario.movement.is_some() {
             self.agenda.plan(STEP_US, Event::Step);
         }
+        if let Some(replayer) = &self.scenario.replayer {
+            self.agenda.plan(replayer.every_ms * 1000, Event::Replay);
+        }
         if self.options.watches_ways {
             self.agenda.plan(LOOK_US, Event::Look);
         }
@@ -202,13 +249,18 @@ impl World {
     /// Runs up to `until_us`, or to the end; whether there is more.
     pub(super) fn run(&mut self, until_us: u64) -> bool {
         let until_us = until_us.min(self.end_us);
-        while self.agenda.next_at().is_some_and(|at_us| at_us <= until_us) {
+        while self.agenda.next_at().is_some_and(|at_us| at_us <= until_us) && !self.is_broken() {
             let Some((at_us, event)) = self.agenda.next() else { break };
             self.now_us = at_us;
             self.metrics.events += 1;
             self.occur(event);
         }
-        until_us < self.end_us
+        until_us < self.end_us && !self.is_broken()
+    }
+
+    /// Whether devices broke what must hold: what comes after that says nothing.
+    fn is_broken(&self) -> bool {
+        self.fleet.as_ref().is_some_and(|fleet| fleet.is_broken())
     }
 
     /// What came of it.
@@ -245,10 +297,15 @@ impl World {
             .iter()
             .map(|(at_us, again_us)| again_us.map(|again_us| (again_us - at_us) as f64 / 1e6))
             .collect();
+        let violation = self.fleet.as_mut().and_then(|fleet| fleet.finish(self.now_us));
+        let tail = self.fleet.as_ref().filter(|_| violation.is_some()).map(|fleet| fleet.tail());
+        metrics.devices = self.fleet.map(|fleet| fleet.figures);
         Outcome {
             metrics: self.metrics,
             seconds: self.seconds,
             first_loop: self.loop_seen,
+            violation,
+            last_events: tail.unwrap_or_default(),
             playback: self.playback,
         }
     }
@@ -266,12 +323,22 @@ impl World {
             }
             Event::Air(Moment::Finish(number)) => self.finish(number),
             Event::Boot(number) => self.boot(number),
+            Event::Rouse(number) => {
+                if self.seats[number as usize].place.as_ref().is_some_and(|place| place.asleep) {
+                    self.boot(number);
+                }
+            }
             Event::Fault(index) => self.fail(index as usize),
             Event::Traffic(index) => self.send_datagram(index as usize),
             Event::Link(index) => self.set_link(index as usize),
             Event::Step => self.step(),
             Event::Look => self.look(),
             Event::Second => self.begin_second(),
+            Event::PowerOff(number) if self.seats[number as usize].power_off_us == self.now_us => {
+                self.switch_off(number);
+            }
+            Event::PowerOff(_) => {}
+            Event::Replay => self.replay(),
         }
     }
 
@@ -288,20 +355,32 @@ impl World {
         self.plan_air(next);
         if let Some(finished) = finished {
             for number in &heard {
+                let frame = &finished.frame.bytes;
                 let signal_dbm = self.medium.signal(from, *number);
-                let seat = &mut self.seats[*number as usize];
-                let now = seat.local(self.now_us);
-                if let Some(participant) = &mut seat.participant {
-                    participant.receive(now, &finished.frame.bytes, signal_dbm);
+                let Some(seat) = self.seats.get_mut(*number as usize) else {
+                    self.record(frame);
+                    continue;
+                };
+                let now = seat.clock.local(self.now_us);
+                if let Some(occupant) = &mut seat.occupant {
+                    let is_taken = occupant.receive(now, frame, signal_dbm);
+                    if let Some(fleet) = &mut self.fleet
+                        && is_taken
+                        && self.scenario.replayer.is_some()
+                    {
+                        fleet.took(*number, frame);
+                    }
                     self.turn(*number);
                 }
             }
             if let (Some(to), true, false) =
                 (finished.frame.to, finished.is_over, finished.is_answered)
                 && self.scenario.radio.unicast_retries > 0
-                && let Some(participant) = &mut self.seats[from as usize].participant
+                && let Some(to) = self.id(to)
+                && let Some(seat) = self.seats.get_mut(from as usize)
+                && let Some(occupant) = &mut seat.occupant
             {
-                participant.undelivered(id_of(to));
+                occupant.undelivered(to);
                 self.turn(from);
             }
         }
@@ -311,12 +390,22 @@ impl World {
     /// Lets a node do what is due, takes what it sends, and plans when it runs next.
     fn turn(&mut self, number: u32) {
         let seat = &mut self.seats[number as usize];
-        let now = seat.local(self.now_us);
-        let Some(participant) = &mut seat.participant else { return };
-        let mut next = participant.poll(now);
+        let now = seat.clock.local(self.now_us);
+        let Some(occupant) = &mut seat.occupant else { return };
+        let mut next = occupant.poll(now, self.now_us);
         for _ in 0..TURNS_MAX {
-            while let Some((to, bytes)) = participant.transmit(now) {
-                self.traffic.count(&bytes);
+            if occupant.device().is_some_and(|device| device.has_failed()) {
+                return self.switch_off(number);
+            }
+            while let Some((to, bytes)) = occupant.transmit(now) {
+                let to = to.map(|to| match &self.fleet {
+                    Some(fleet) => fleet.number(to).unwrap_or(NOBODY),
+                    None => number_of(to),
+                });
+                match &self.fleet {
+                    Some(fleet) => self.traffic.count(&fleet.open(&bytes), bytes.len()),
+                    None => self.traffic.count_frame(&bytes),
+                }
                 let planned = self.medium.send(self.now_us, number, Frame { to, bytes });
                 if let Some((at_us, moment)) = planned {
                     self.agenda.plan(at_us, Event::Air(moment));
@@ -325,25 +414,111 @@ impl World {
             if next.is_none_or(|at| at > now) {
                 break;
             }
-            next = participant.poll(now);
+            next = occupant.poll(now, self.now_us);
         }
         if let Some(at) = next {
-            let at_us = seat.world_us(at).max(self.now_us + 1);
+            let at_us = seat.clock.world_us(at).max(self.now_us + 1);
             if at_us < seat.planned_us {
                 seat.planned_us = at_us;
                 self.agenda.plan(at_us, Event::Wake(number));
             }
         }
-        self.take_events(number);
+        if self.fleet.is_some() {
+            self.attend_to_device(number);
+        } else {
+            self.take_events(number);
+        }
+    }
+
+    /// Takes what a device shows, looks at its ways, and lets it sleep if it means to.
+    fn attend_to_device(&mut self, number: u32) {
+        loop {
+            let seat = &mut self.seats[number as usize];
+            let (Some(fleet), Some(device)) =
+                (&mut self.fleet, seat.occupant.as_mut().and_then(Occupant::device))
+            else {
+                return;
+            };
+            let Some(shown) = device.notice() else { break };
+            match fleet.shown(self.now_us, number, shown) {
+                Some(CallEvent::Made { id }) => {
+                    let datagram = self.depart();
+                    if let Some(fleet) = &mut self.fleet {
+                        fleet.is_made(id, datagram);
+                    }
+                }
+                Some(CallEvent::Answered { number: datagram, to }) => {
+                    self.arrive(number, number, to, datagram);
+                }
+                None => {}
+            }
+        }
+        if self.options.watches_loops {
+            self.watch_ways(number);
+        }
+        self.put_to_sleep(number);
+    }
+
+    /// Looks for loops at every next hop of a device that has changed.
+    fn watch_ways(&mut self, number: u32) {
+        for to in 0..self.seats.len() as u32 {
+            let hop = self.next_hop(number, to);
+            let seen = &mut self.seats[number as usize].hops[to as usize];
+            if std::mem::replace(seen, hop) != hop {
+                self.check_loop(number, to);
+            }
+        }
+    }
+
+    fn put_to_sleep(&mut self, number: u32) {
+        let seat = &mut self.seats[number as usize];
+        let now = seat.clock.local(self.now_us);
+        let Some(device) = seat.occupant.as_mut().and_then(Occupant::device) else { return };
+        let bedtime = device.sleeps_until(now, self.now_us);
+        if device.has_failed() {
+            return self.switch_off(number);
+        }
+        let Some(until_us) = bedtime else { return };
+        if let (Some(fleet), Some(Occupant::Device(device))) =
+            (&mut self.fleet, seat.occupant.take())
+        {
+            fleet.sleeps(number);
+            seat.place = Some(device.into_place());
+            self.lie_dormant(number);
+            self.agenda.plan(until_us, Event::Rouse(number));
+        }
+    }
+
+    /// The attacker hears a frame.
+    fn record(&mut self, frame: &[u8]) {
+        if let (Some(fleet), Some(replayer)) = (&mut self.fleet, &self.scenario.replayer) {
+            fleet.record(frame, replayer.frames);
+        }
+    }
+
+    /// The attacker sends a frame again.
+    fn replay(&mut self) {
+        let (Some(fleet), Some(replayer)) = (&mut self.fleet, &self.scenario.replayer) else {
+            return;
+        };
+        self.agenda.plan(self.now_us + replayer.every_ms * 1000, Event::Replay);
+        let station = self.seats.len() as u32;
+        if let Some(bytes) = fleet.replay(&mut self.random) {
+            let planned = self.medium.send(self.now_us, station, Frame { to: None, bytes });
+            self.plan_air(planned);
+        }
     }
 
     /// Takes what a node shows.
     fn take_events(&mut self, number: u32) {
         loop {
-            let Some(participant) = &mut self.seats[number as usize].participant else { return };
-            let Some(event) = participant.event() else { return };
+            let Some(occupant) = &mut self.seats[number as usize].occupant else { return };
+            let Some(event) = occupant.event() else { return };
             if let Some((arrived, payload)) = event.notification::<DatagramArrived>() {
-                self.arrive(number, arrived, payload);
+                if let Some(datagram) = payload.first_chunk() {
+                    let datagram = u64::from_le_bytes(*datagram);
+                    self.arrive(number, number_of(arrived.from), number, datagram);
+                }
             } else if let Some((_, payload)) = event.notification::<Published>() {
                 self.take_broadcast(number, payload);
             } else if let Some((_, payload)) = event.notification::<PublishedReliably>() {
@@ -354,14 +529,10 @@ impl World {
         }
     }
 
-    fn arrive(&mut self, at: u32, arrived: DatagramArrived, payload: &[u8]) {
-        let Some(number) = payload.first_chunk::<NUMBER_BYTES>() else { return };
-        let number = u64::from_le_bytes(*number);
-        let Some(sent_us) =
-            self.datagrams.arrive(self.now_us, number, self.seats[at as usize].boots)
-        else {
-            return;
-        };
+    /// A datagram from `from` is at `to`, or a call from `from` to `to` is answered; `by` was told.
+    fn arrive(&mut self, by: u32, from: u32, to: u32, datagram: u64) {
+        let life = self.seats[by as usize].boots;
+        let Some(sent_us) = self.datagrams.arrive(self.now_us, datagram, life) else { return };
         if let Some(second) = self.seconds.get_mut((sent_us / 1_000_000) as usize) {
             second.delivered += 1;
         }
@@ -370,7 +541,15 @@ impl World {
                 again_us.get_or_insert(self.now_us);
             }
         }
-        self.playback.delivered(sent_us, self.now_us, number_of(arrived.from), at);
+        self.playback.delivered(sent_us, self.now_us, from, to);
+    }
+
+    /// Counts a datagram, or a call, that is made.
+    fn depart(&mut self) -> u64 {
+        if let Some(second) = self.seconds.last_mut() {
+            second.sent += 1;
+        }
+        self.datagrams.send(self.now_us)
     }
 
     fn take_broadcast(&mut self, at: u32, payload: &[u8]) {
@@ -411,26 +590,54 @@ impl World {
     }
 
     fn next_hop(&self, from: u32, to: u32) -> Option<u32> {
-        let next = self.seats.get(from as usize)?.participant.as_ref()?.next_hop(to)?;
+        let occupant = self.seats.get(from as usize)?.occupant.as_ref()?;
+        let next = occupant.next_hop(self.id(to)?)?;
+        let next = self.number(next)?;
         // A node that restarted knows nothing, and one that is off passes nothing on.
-        self.seats.get(next as usize)?.participant.as_ref().map(|_| next)
+        self.seats.get(next as usize)?.occupant.as_ref().map(|_| next)
+    }
+
+    /// The id of a node; a device has none before it was on.
+    fn id(&self, number: u32) -> Option<NodeId> {
+        match &self.fleet {
+            Some(fleet) => fleet.id(number),
+            None => Some(id_of(number)),
+        }
+    }
+
+    /// The node of that id.
+    fn number(&self, id: NodeId) -> Option<u32> {
+        match &self.fleet {
+            Some(fleet) => fleet.number(id),
+            None => Some(number_of(id)),
+        }
     }
 
     fn boot(&mut self, number: u32) {
         let seat = &mut self.seats[number as usize];
-        if seat.participant.is_some() {
+        if seat.occupant.is_some() {
             return;
         }
         seat.boots += 1;
-        seat.booted_us = self.now_us;
-        let participant = Participant::boot(
-            number,
-            seat.boots,
-            &self.scenario,
-            self.options.watches_loops,
-            self.random.number(),
-        );
-        seat.participant = Some(participant);
+        let occupant = match (&mut self.fleet, seat.place.take()) {
+            (Some(fleet), Some(place)) => {
+                // A clock that runs on through a sleep counts from the start before it.
+                let booted_us = if place.asleep { seat.clock.booted_us } else { self.now_us };
+                seat.clock.booted_us = booted_us;
+                Occupant::Device(fleet.boot(self.now_us, seat.clock, place))
+            }
+            _ => {
+                seat.clock.booted_us = self.now_us;
+                Occupant::Bare(Box::new(Participant::boot(
+                    number,
+                    seat.boots,
+                    &self.scenario,
+                    self.options.watches_loops,
+                    self.random.number(),
+                )))
+            }
+        };
+        seat.occupant = Some(occupant);
         self.medium.set_power(number, true);
         self.playback.power(self.now_us, number, true);
         self.turn(number);
@@ -464,10 +671,46 @@ impl World {
         self.faults_us.push((self.now_us, None));
     }
 
+    /// A node's power fails: at once, or soon, in the middle of a flash operation.
     fn crash(&mut self, number: u32) {
         let seat = &mut self.seats[number as usize];
-        seat.participant = None;
+        if let Some(fleet) = &self.fleet
+            && let Some(device) = seat.occupant.as_mut().and_then(Occupant::device)
+            && fleet.tears(&mut self.random)
+        {
+            let operations = self.random.between(0..=OPERATIONS_BEFORE_CUT);
+            device.fail_after(operations, self.random.number());
+            seat.power_off_us = self.now_us + TORN_WITHIN_US;
+            self.agenda.plan(seat.power_off_us, Event::PowerOff(number));
+        } else {
+            self.switch_off(number);
+        }
+    }
+
+    /// A node is off from now on.
+    fn switch_off(&mut self, number: u32) {
+        let seat = &mut self.seats[number as usize];
+        if let Some(fleet) = &mut self.fleet {
+            if let Some(Occupant::Device(device)) = seat.occupant.take() {
+                fleet.figures.torn_writes += u64::from(device.has_failed());
+                seat.place = Some(device.switch_off());
+                fleet.stopped(self.now_us, seat.place.as_deref());
+            } else if let Some(place) = seat.place.as_mut().filter(|place| place.asleep) {
+                // Whoever loses its power while it sleeps starts like any other.
+                place.asleep = false;
+                fleet.stopped(self.now_us, seat.place.as_deref());
+            }
+        }
+        seat.power_off_us = NEVER;
+        self.lie_dormant(number);
+    }
+
+    /// Nobody is at a seat any more.
+    fn lie_dormant(&mut self, number: u32) {
+        let seat = &mut self.seats[number as usize];
+        seat.occupant = None;
         seat.planned_us = NEVER;
+        seat.hops.fill(None);
         self.medium.set_power(number, false);
         self.playback.power(self.now_us, number, false);
     }
@@ -506,20 +749,17 @@ impl World {
         let anybody = |random: &mut Random| random.between(0..=self.seats.len() as u64 - 1) as u32;
         let from = traffic.from.unwrap_or_else(|| anybody(&mut self.random));
         let to = traffic.to.unwrap_or_else(|| anybody(&mut self.random));
-        let is_on = |number: u32| self.seats[number as usize].participant.is_some();
+        let is_on = |number: u32| self.seats[number as usize].occupant.is_some();
         if traffic.broadcast && is_on(from) {
             return self.send_broadcast(from, traffic.bytes);
         }
         if from == to || !is_on(from) || !is_on(to) {
             return;
         }
-        let number = self.datagrams.send(self.now_us);
-        if let Some(second) = self.seconds.last_mut() {
-            second.sent += 1;
-        }
+        let number = self.depart();
         let mut payload = number.to_le_bytes().to_vec();
         payload.resize(traffic.bytes.max(NUMBER_BYTES), 0);
-        if let Some(participant) = &mut self.seats[from as usize].participant {
+        if let Some(participant) = self.bare(from) {
             participant.carry(to, &payload);
             self.turn(from);
         }
@@ -529,13 +769,17 @@ impl World {
         let number = self.broadcasts.len() as u64;
         let mut payload = number.to_le_bytes().to_vec();
         payload.resize(bytes.max(NUMBER_BYTES), 0);
-        let on = self.seats.iter().zip(0..).filter(|(seat, _)| seat.participant.is_some());
+        let on = self.seats.iter().zip(0..).filter(|(seat, _)| seat.occupant.is_some());
         let missing = on.map(|(_, number)| number).filter(|it| *it != from).collect();
         self.broadcasts.push(Broadcasted { missing, reached: BTreeMap::new() });
-        if let Some(participant) = &mut self.seats[from as usize].participant {
+        if let Some(participant) = self.bare(from) {
             participant.publish(&payload);
             self.turn(from);
         }
+    }
+
+    fn bare(&mut self, number: u32) -> Option<&mut Participant> {
+        self.seats[number as usize].occupant.as_mut()?.bare()
     }
 
     /// The furthest that a node is off with average and number of nodes.
@@ -543,10 +787,10 @@ impl World {
         self.scenario.protocols.aggregation?;
         let on = self.seats.iter().zip(0..);
         let on: Vec<_> =
-            on.filter_map(|(seat, number)| Some((seat.participant.as_ref()?, number))).collect();
+            on.filter_map(|(seat, number)| Some((seat.occupant.as_ref()?, number))).collect();
         let count = on.len() as f64;
         let sum: f64 = on.iter().map(|(_, number)| value_of(*number)).sum();
-        let off = |(participant, _): &(&Participant, u32)| match participant.summary() {
+        let off = |(occupant, _): &(&Occupant, u32)| match occupant.summary() {
             Some(summary) => {
                 ((summary.average() - sum / count).abs(), (summary.count - count).abs())
             }
@@ -585,7 +829,7 @@ impl World {
     /// The share of ordered pairs of nodes that are on between which next hops lead.
     fn reachable(&self) -> f64 {
         let count = self.seats.len() as u32;
-        let is_on = |number: u32| self.seats[number as usize].participant.is_some();
+        let is_on = |number: u32| self.seats[number as usize].occupant.is_some();
         let (mut pairs, mut reached) = (0_u64, 0_u64);
         let destinations = self.destinations();
         let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
@@ -674,26 +918,6 @@ impl World {
             self.playback.spots(spots.collect());
         }
     }
-}
-
-impl Seat {
-    /// The time since boot, as the node's own clock has it.
-    fn local(&self, now_us: u64) -> Instant {
-        let since_us = now_us - self.booted_us;
-        Instant::from_micros(since_us.saturating_add_signed(drift(since_us, self.drift_ppm)))
-    }
-
-    /// When the node's clock shows `at`.
-    fn world_us(&self, at: Instant) -> u64 {
-        let since_us = at.as_micros();
-        // Rounded up, so that nothing runs before its time.
-        let late = i64::from(self.drift_ppm != 0);
-        self.booted_us + since_us.saturating_add_signed(late - drift(since_us, self.drift_ppm))
-    }
-}
-
-fn drift(since_us: u64, ppm: i64) -> i64 {
-    (since_us as i128 * i128::from(ppm) / 1_000_000) as i64
 }
 
 fn corners(spots: &[Spot]) -> (Spot, Spot) {

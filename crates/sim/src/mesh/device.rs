@@ -1,0 +1,125 @@
+//! A whole device at a seat, while it is switched on: its frames go by the radio.
+
+use std::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_mesh::{Destination, NodeId};
+use tenure_node::MeshStack;
+use tenure_protocols::babel::Babel;
+
+use crate::place::{Place, Polled, Shown};
+
+/// A device that is switched on.
+pub(super) struct Device {
+    place: Box<Place>,
+    has_clock: bool,
+    slice: Duration,
+    /// Until when its processor is busy with a slice of a machine.
+    busy_until: Instant,
+    /// Whether it was polled since it was last asked whether it means to sleep.
+    has_polled: bool,
+    frame: Vec<u8>,
+}
+
+impl Device {
+    /// The device on `place`, which has booted.
+    pub(super) fn new(place: Box<Place>, has_clock: bool, slice: Duration) -> Self {
+        Self {
+            place,
+            has_clock,
+            slice,
+            busy_until: Instant::BOOT,
+            has_polled: false,
+            frame: Vec::new(),
+        }
+    }
+
+    /// Takes the device's power, and gives what it leaves.
+    pub(super) fn switch_off(mut self) -> Box<Place> {
+        self.place.flash.cut_power();
+        self.place.running = None;
+        self.place
+    }
+
+    /// Whether the power failed in the middle of a flash operation.
+    pub(super) fn has_failed(&self) -> bool {
+        self.place.flash.is_off()
+    }
+
+    /// Lets `operations` more flash operations succeed and tears the one after.
+    pub(super) fn fail_after(&self, operations: u64, seed: u64) {
+        self.place.flash.cut_power_after(operations, seed);
+    }
+
+    /// Lets the device write down what it does, if it means to sleep now; gives until when, in
+    /// microseconds of the world. It is to be switched off then.
+    pub(super) fn sleeps_until(&mut self, now: Instant, now_us: u64) -> Option<u64> {
+        if !std::mem::take(&mut self.has_polled) {
+            return None;
+        }
+        let until = self.place.node()?.bedtime(now)?.until?;
+        let until_us = self.place.clock.world_us(until);
+        self.place.fall_asleep(now_us, self.has_clock).then_some(until_us)
+    }
+
+    /// What it leaves when it has fallen asleep.
+    pub(super) fn into_place(self) -> Box<Place> {
+        self.place
+    }
+
+    /// The next thing that it shows.
+    pub(super) fn notice(&mut self) -> Option<Shown> {
+        self.place.notice()
+    }
+
+    /// A frame came; whether it was taken.
+    pub(super) fn receive(&mut self, now: Instant, frame: &[u8], signal_dbm: i8) -> bool {
+        let stack = self.stack();
+        stack.is_some_and(|stack| stack.receive(now, frame, Some(signal_dbm)).is_ok())
+    }
+
+    /// A frame for `neighbour` was not answered.
+    pub(super) fn undelivered(&mut self, neighbour: NodeId) {
+        if let Some(stack) = self.stack() {
+            stack.undelivered(neighbour);
+        }
+    }
+
+    /// Does what is due, unless it is busy; gives when it wants to run again.
+    pub(super) fn poll(&mut self, now: Instant, now_us: u64) -> Option<Instant> {
+        if now < self.busy_until {
+            return Some(self.busy_until);
+        }
+        self.has_polled = true;
+        match self.place.poll(now_us, self.has_clock) {
+            Polled::Slice => {
+                self.busy_until = now + self.slice;
+                Some(self.busy_until)
+            }
+            Polled::At(at_us) => Some(self.place.clock.local(at_us)),
+            Polled::Idle => None,
+        }
+    }
+
+    /// The next frame to send, and to which neighbour if it is for one.
+    pub(super) fn transmit(&mut self, now: Instant) -> Option<(Option<NodeId>, Vec<u8>)> {
+        let mut frame = std::mem::take(&mut self.frame);
+        let to = self.stack().and_then(|stack| stack.transmit(now, &mut frame));
+        let sent = to.map(|to| match to {
+            Destination::All => (None, frame.clone()),
+            Destination::One(neighbour) => (Some(neighbour), frame.clone()),
+        });
+        self.frame = frame;
+        sent
+    }
+
+    /// The next hop on the way to `to`, as the router knows it now.
+    pub(super) fn next_hop(&self, to: NodeId) -> Option<NodeId> {
+        let stack = self.place.mesh()?;
+        stack.protocol::<Babel>()?.table().route(to).map(|(next, _)| next)
+    }
+
+    fn stack(&mut self) -> Option<&mut MeshStack> {
+        self.place.node()?.mesh()
+    }
+}

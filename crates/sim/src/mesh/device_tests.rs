@@ -1,0 +1,84 @@
+//! Whole devices on the radio: the handed-out scenarios, and that what must fail does.
+
+use super::tests::{check, scenario};
+use super::{Metrics, Scenario, ScenarioError};
+
+/// Runs a scenario, all of whose expectations must be met.
+#[track_caller]
+fn check_all(text: &str) -> (Scenario, Metrics) {
+    let scenario = scenario(text);
+    let outcome = check(&scenario);
+    let verdicts = outcome.verdicts(&scenario);
+    let unmet: Vec<_> = verdicts.into_iter().filter(|verdict| !verdict.is_met).collect();
+    assert_eq!(unmet, [], "{:#?}\n{}", outcome.metrics, outcome.last_events.join("\n"));
+    (scenario, outcome.metrics)
+}
+
+#[test]
+fn devices_call_one_another_over_the_radio_and_survive_power_cuts() {
+    let (_, metrics) = check_all(include_str!("../../../../scenarios/devices.toml"));
+    let devices = metrics.devices.expect("there are devices");
+    assert_eq!(devices.power_cuts, 2);
+    assert!(devices.executions > 200, "{devices:?}");
+}
+
+#[test]
+fn who_sleeps_deeply_is_in_the_mesh_again_when_it_wakes_and_takes_no_frame_twice() {
+    let (_, metrics) = check_all(include_str!("../../../../scenarios/sleepers.toml"));
+    let devices = metrics.devices.expect("there are devices");
+    assert!(devices.sleeps >= 15 && devices.replays > 1_000, "{devices:?}");
+}
+
+#[test]
+fn devices_none_of_which_knows_the_time_find_each_other() {
+    let (_, metrics) = check_all(
+        r#"
+        name = "no clocks"
+        seconds = 60
+        boot_within_ms = 20000
+        topology = { shape = "line", nodes = 3 }
+        devices = { without_clock = [0, 1, 2] }
+        call = [{ from = 0, to = 2 }]
+        fault = [{ at_s = 30, crash = [2] }, { at_s = 32, restart = [2] }]
+        expect = [{ delivery_in_the_end_at_least = 0.9 }]
+        "#,
+    );
+    assert!(metrics.sent > 20, "{metrics:?}");
+}
+
+#[test]
+fn neighbours_of_one_that_cannot_hear_each_other_both_get_its_record() {
+    let (_, metrics) = check_all(
+        r#"
+        name = "hidden from each other"
+        seconds = 60
+        topology = { shape = "line", nodes = 3 }
+        radio = { unicast_retries = 0 }
+        devices = {}
+        call = [{ from = 0, to = 1 }, { from = 2, to = 1 }]
+        expect = [{ delivery_at_least = 0.9 }]
+        "#,
+    );
+    assert!(metrics.sent > 80, "{metrics:?}");
+}
+
+#[test]
+fn a_scenario_says_what_does_not_go_together() {
+    let wrong = |lines: &str| {
+        let line = "topology = { shape = 'line', nodes = 3 }";
+        let text = format!("name = 'x'\nseconds = 10\n{line}\n{lines}\n");
+        Scenario::parse(&text).expect_err("it is wrong")
+    };
+    assert_eq!(wrong("call = [{}]"), ScenarioError::NoDevices("call"));
+    assert_eq!(
+        wrong("devices = {}\ntraffic = [{ every_ms = 9 }]"),
+        ScenarioError::WholeDevices("traffic")
+    );
+    assert_eq!(
+        wrong("devices = {}\nprotocols = { router = 'aodv' }"),
+        ScenarioError::WholeDevices("protocols")
+    );
+    assert_eq!(wrong("devices = { torn = 2 }"), ScenarioError::Share(2.0));
+    assert_eq!(wrong("devices = {}\ncall = [{ to = 3 }]"), ScenarioError::NoSuchNode(3));
+    assert_eq!(wrong("devices = { slice_ms = 0 }"), ScenarioError::NotPositive("slice_ms"));
+}
