@@ -4,7 +4,7 @@
 //!                 first hello                hello that lists this node
 //!   neighbour:  ───────────────▶ heard ──────────────────────────────▶ usable
 //!                                  ▲     hellos missed, or a packet not taken and  │
-//!                                  │     no sign of life within 240 ms             │
+//!                                  │     no sign of life within 300 ms             │
 //!                                  └────────────────────────────────────────────────┘
 //!                                  │ yet more hellos missed: forgotten
 //!
@@ -16,7 +16,7 @@
 //! ```
 //!
 //! From the RFC come the feasibility condition (§3.5.1), sequence numbers and requests for newer ones
-//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A). Three things differ, and
+//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A). Four things differ, and
 //! make it no speaker of Babel's own packets:
 //! - **Tables are kept equal by version.** A node numbers the lines that it tells; a hello says the
 //!   latest number, and a neighbour that misses some asks for them. So nothing is repeated in case it
@@ -25,7 +25,11 @@
 //! - **A sequence number begins with the boot** of its destination, and a neighbour is used only once
 //!   it has seen this node's present boot: a node that lost its feasibility distances in a reboot
 //!   can't close a loop (compare §3.5.1's stable storage).
-//! - **Hellos come in quick succession** after boot, then at their steady pace.
+//! - **Hellos come in quick succession** after boot, then at their steady pace; and one after each
+//!   urgent update, whose version shows to who missed it that it did.
+//! - **Pauses grow with the number of neighbours**, and updates become rarer while news doesn't end. Or
+//!   a dense network, once its air is full, would go on filling it: lost hellos are lost links, which
+//!   are news.
 //!
 //! Because its hellos find neighbours, it also tells the rest of the node what it finds ([`LinkUp`] and
 //! so on); discovery needn't run beside it.
@@ -47,7 +51,9 @@ use tenure_mesh::{
     Reception, Serves,
 };
 
-use crate::interface::{LinkChanged, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed};
+use crate::interface::{
+    LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed,
+};
 use link::Link;
 use table::{Entry, News, Seqno, Table};
 
@@ -64,17 +70,30 @@ const GREET_PAUSE: Duration = Duration::from_millis(80);
 /// Every so many hellos say whom this node hears; all do while neighbours are new.
 const LIST_EVERY: u16 = 4;
 const YOUNG_HELLOS: u16 = 16;
+/// So many neighbours leave the air to each other. Where there are more, pauses grow with their number,
+/// so that what all of them say together doesn't.
+const NEIGHBOURS_AT_EASE: u32 = 6;
+/// After lines were broadcast, how long until the next time; it doubles as long as news keeps coming,
+/// and starts again once nothing came for four times as long. News that is urgent waits a quarter.
+const FLUSH_PAUSE: Duration = Duration::from_millis(50);
+const FLUSH_PAUSE_MAX: Duration = Duration::from_millis(300);
+/// After urgent news a hello comes within this: who missed it sees so by the version.
+const CONFIRMED_WITHIN: Duration = Duration::from_millis(100);
+/// Requests for sequence numbers wait so long for others to share a frame with.
+const WANT_PATIENCE: Duration = Duration::from_millis(10);
 /// A destination's request is passed on once in this time.
 const PASS_ON_PAUSE: Duration = Duration::from_millis(100);
 /// How often a newer sequence number is asked for, and how long after the first time again.
 const WANT_TRIES: u8 = 8;
-const WANT_PAUSE: Duration = Duration::from_millis(80);
+const WANT_PAUSE: Duration = Duration::from_millis(120);
 /// How long a better way, where there is a way, is not asked for again.
 const IMPROVE_PAUSE: Duration = Duration::from_secs(30);
 /// How far a request goes.
 const HOPS_MAX: u8 = 255;
-/// How long lines may be missing before they are asked for; then, how long until again.
-const MISSING_PAUSE: Duration = Duration::from_millis(60);
+/// How long lines may be missing before they are asked for; four times that until they are again.
+const MISSING_PAUSE: Duration = Duration::from_millis(100);
+/// A request for a better way, where there is one, comes within this.
+const IMPROVE_WITHIN: Duration = Duration::from_millis(60);
 /// How long a neighbour has for a sign of life.
 const DOUBT_PAUSE: Duration = Duration::from_millis(60);
 /// Frames of lines sent one after the other; more wait a moment.
@@ -174,6 +193,10 @@ pub struct Babel {
     /// Up to where lines were broadcast.
     flushed: u32,
     flush_at: Option<Instant>,
+    /// How urgent that is; when it was last, and for how long it isn't again.
+    flush_news: News,
+    flushed_at: Instant,
+    flush_pause: Duration,
     /// Who asked for lines after which version.
     askers: Vec<(NodeId, u32)>,
     chase_at: Option<Instant>,
@@ -196,7 +219,7 @@ tenure_mesh::protocol! {
     messages { Hello = 1, Update = 2, Missing = 3, Want = 4 }
     timers { Beat = 1, Flush = 2, Chase = 3 }
     serves { Route }
-    hears { LinkFailing }
+    hears { LinkDoubted, LinkFailing }
     tells { RouteChanged, LinkUp, LinkChanged, LinkDown }
 }
 
@@ -216,6 +239,9 @@ impl Babel {
             lists_next: true,
             flushed: 0,
             flush_at: None,
+            flushed_at: Instant::BOOT,
+            flush_pause: Duration::ZERO,
+            flush_news: News::None,
             askers: Vec::new(),
             chase_at: None,
             wants: Vec::new(),
@@ -231,6 +257,11 @@ impl Babel {
     pub fn neighbours(&self) -> impl Iterator<Item = (NodeId, u16)> + '_ {
         let usable = self.links.iter().filter(|(_, link)| link.cost < INFINITE);
         usable.map(|(neighbour, link)| (*neighbour, link.cost))
+    }
+
+    /// A pause, the longer the more neighbours share the air.
+    fn shared(&self, pause: Duration) -> Duration {
+        pause * (self.links.len() as u32).max(NEIGHBOURS_AT_EASE) / NEIGHBOURS_AT_EASE
     }
 
     fn link(&mut self, neighbour: NodeId) -> Option<&mut Link> {
@@ -256,7 +287,7 @@ impl Babel {
     /// Lets a hello come soon, for a neighbour that needs it.
     fn greet(&mut self, context: &mut Context<'_, Self>) {
         let now = context.now();
-        let ready_at = self.greeted_at.map_or(now, |at| (at + GREET_PAUSE).max(now));
+        let ready_at = self.greeted_at.map_or(now, |at| (at + self.shared(GREET_PAUSE)).max(now));
         let at = ready_at + context.random().below_span(GREET_WITHIN);
         self.lists_next = true;
         if at < self.beat_at {
@@ -360,8 +391,18 @@ impl Babel {
 
     /// Asks for the lines of a neighbour's table that are missing here, in a moment.
     fn chase(&mut self, context: &mut Context<'_, Self>) {
-        let after = context.random().around(MISSING_PAUSE);
+        let after = context.random().around(self.shared(MISSING_PAUSE));
         self.chase_in(after, context);
+    }
+
+    /// Asks a neighbour for a sign of life.
+    fn doubt(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        if let Some(link) = self.link(neighbour)
+            && !link.is_doubted()
+        {
+            link.doubt();
+            self.chase_in(Duration::ZERO, context);
+        }
     }
 
     fn chase_in(&mut self, after: Duration, context: &mut Context<'_, Self>) {
@@ -451,8 +492,12 @@ impl Babel {
             News::Soon => (15, 30),
             News::AtOnce => (2, 10),
         };
+        self.flush_news = self.flush_news.max(urgency);
         let spread = context.random().below_span(Duration::from_millis(within));
-        let at = context.now() + Duration::from_millis(least) + spread;
+        let is_urgent = urgency == News::AtOnce;
+        let pause = if is_urgent { self.flush_pause / 4 } else { self.flush_pause };
+        let rested_at = self.flushed_at + pause / 2 + context.random().below_span(pause / 2);
+        let at = (context.now() + Duration::from_millis(least) + spread).max(rested_at);
         if self.flush_at.is_none_or(|planned| at < planned) {
             self.flush_at = Some(at);
             context.after(at.since(context.now()), &Flush);
@@ -515,7 +560,18 @@ impl Babel {
 impl Expires<Flush> for Babel {
     fn expire(&mut self, _: Flush, context: &mut Context<'_, Self>) {
         self.flush_at = None;
+        let now = context.now();
+        let is_calm = now.since(self.flushed_at) > self.flush_pause * 4;
+        let longer = (self.flush_pause * 2).min(self.shared(FLUSH_PAUSE_MAX));
+        self.flush_pause = if is_calm { FLUSH_PAUSE } else { longer };
+        self.flushed_at = now;
         self.send_updates(context);
+        if core::mem::replace(&mut self.flush_news, News::None) == News::AtOnce {
+            let after = context.random().around(CONFIRMED_WITHIN * 4 / 5);
+            if now + after < self.beat_at {
+                self.beat_in(after, context);
+            }
+        }
     }
 }
 
@@ -594,7 +650,7 @@ impl Babel {
             None if is_full => return,
             None => self.wants.push(wanted),
         }
-        let within = if is_urgent { Duration::from_millis(5) } else { MISSING_PAUSE };
+        let within = if is_urgent { Duration::from_millis(5) } else { IMPROVE_WITHIN };
         let after = context.random().below_span(within);
         self.chase_in(after, context);
     }
@@ -604,6 +660,7 @@ impl Babel {
         let now = context.now();
         let mut next: Option<Instant> = None;
         let mut due = Vec::new();
+        let want_pause = self.shared(WANT_PAUSE);
         let table = &self.table;
         self.wants.retain_mut(|wanted| {
             if wanted.at <= now {
@@ -617,7 +674,7 @@ impl Babel {
                 wanted.at = now
                     + match wanted.tries {
                         WANT_TRIES => IMPROVE_PAUSE,
-                        tries => WANT_PAUSE * u32::from(tries),
+                        tries => want_pause * u32::from(tries),
                     };
                 if wanted.tries == WANT_TRIES && !is_offered && !is_reachable {
                     return false;
@@ -627,7 +684,8 @@ impl Babel {
             true
         });
         for (destination, seqno) in due {
-            context.broadcast(&Want { destination, seqno, hops: HOPS_MAX });
+            let want = Want { destination, seqno, hops: HOPS_MAX };
+            context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
         }
         if let Some(at) = next {
             self.chase_in(at.since(now).max(Duration::from_millis(1)), context);
@@ -657,7 +715,9 @@ impl Babel {
         let route = self.table.route(destination).map(|(neighbour, _)| neighbour);
         let next = route.filter(|next| *next != from);
         if let Some(next) = next.or_else(|| self.table.any_way(destination, Some(from))) {
-            context.send(next, &Want { destination, seqno, hops });
+            let to = mesh::Destination::One(next);
+            let want = Want { destination, seqno, hops };
+            context.transmit(&want, Outgoing { to, patience: WANT_PATIENCE, body: &[] });
         }
         self.chase_in(PASS_ON_PAUSE * 3, context);
     }
@@ -684,7 +744,7 @@ impl Expires<Chase> for Babel {
         if !doubts.is_empty() {
             self.chase_in(DOUBT_PAUSE, context);
         } else if incomplete {
-            let after = context.random().around(MISSING_PAUSE * 4);
+            let after = context.random().around(self.shared(MISSING_PAUSE * 4));
             self.chase_in(after, context);
         }
         self.send_wants(context);
@@ -713,13 +773,14 @@ impl Handles<Want> for Babel {
 }
 
 impl Hears<LinkFailing> for Babel {
-    fn hear(&mut self, failed: LinkFailing, _: &[u8], context: &mut Context<'_, Self>) {
-        if let Some(link) = self.link(failed.neighbour)
-            && !link.is_doubted()
-        {
-            link.doubt();
-            self.chase_in(Duration::ZERO, context);
-        }
+    fn hear(&mut self, failing: LinkFailing, _: &[u8], context: &mut Context<'_, Self>) {
+        self.doubt(failing.neighbour, context);
+    }
+}
+
+impl Hears<LinkDoubted> for Babel {
+    fn hear(&mut self, doubted: LinkDoubted, _: &[u8], context: &mut Context<'_, Self>) {
+        self.doubt(doubted.neighbour, context);
     }
 }
 

@@ -28,7 +28,8 @@ use tenure_mesh::{
 };
 
 use crate::interface::{
-    DatagramArrived, LinkFailing, Port, Route, RouteChanged, Routed, SendDatagram, Taken,
+    DatagramArrived, LinkDoubted, LinkFailing, Port, Route, RouteChanged, Routed, SendDatagram,
+    Taken,
 };
 
 #[cfg(test)]
@@ -44,7 +45,8 @@ const WAIT_MIN: Duration = Duration::from_millis(12);
 const WAIT_MAX: Duration = Duration::from_secs(1);
 /// How many neighbours' times are remembered.
 const TIMES_MAX: usize = 32;
-
+/// A datagram sent so often to a neighbour that doesn't acknowledge puts the link in doubt.
+const DOUBTFUL_SENDS: u8 = 4;
 /// Where there is no way, it is asked for again after this, or when the router has one.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A link that repairs by itself has failed by then, or hasn't.
@@ -195,7 +197,7 @@ tenure_mesh::protocol! {
     serves { SendDatagram }
     asks { Route }
     hears { Undelivered, RouteChanged }
-    tells { DatagramArrived, LinkFailing }
+    tells { DatagramArrived, LinkDoubted, LinkFailing }
 }
 
 impl Forwarding {
@@ -249,6 +251,11 @@ impl Forwarding {
             Repair::Acknowledged => now + wait + context.random().below_span(wait / 4),
             Repair::ByLink | Repair::Never => now + LINK_FAILS_WITHIN,
         };
+        if sends == DOUBTFUL_SENDS {
+            // Before it is given up, the router may find out whether the link is still there.
+            context.tell(&LinkDoubted { neighbour: to }, &[]);
+        }
+        let parcel = &mut self.under_way[at];
         parcel.state = State::Sent { to, sends, sent: now, again };
         if sends == 1 {
             parcel.datagram.hop = self.hop;
@@ -514,8 +521,15 @@ impl Hears<RouteChanged> for Forwarding {
     fn hear(&mut self, changed: RouteChanged, _: &[u8], context: &mut Context<'_, Self>) {
         for at in 0..self.under_way.len() {
             let parcel = &self.under_way[at];
-            let is_stranded = matches!(parcel.state, State::Stranded { .. });
-            if is_stranded && parcel.datagram.destination == changed.destination {
+            let is_elsewhere = match parcel.state {
+                State::Stranded { .. } => true,
+                // What was sent but once may well be acknowledged yet.
+                State::Sent { to, sends, .. } => {
+                    sends > 1 && changed.next_hop.is_some_and(|next| next != to)
+                }
+                State::WantsWay { .. } => false,
+            };
+            if is_elsewhere && parcel.datagram.destination == changed.destination {
                 self.ask_again(at, context);
             }
         }

@@ -88,6 +88,18 @@ impl Notification for LinkFailing {
     const NUMBER: u16 = 0x0104;
 }
 
+/// What was sent to a neighbour a few times isn't acknowledged yet: whoever can ask it for a sign of
+/// life should.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LinkDoubted {
+    /// The neighbour.
+    pub neighbour: NodeId,
+}
+
+impl Notification for LinkDoubted {
+    const NUMBER: u16 = 0x0107;
+}
+
 /// A failure detector thinks that a neighbour has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspected {

@@ -18,9 +18,14 @@ const LOST_FOR_ONE_MORE: u32 = 4;
 /// So many more mean that the neighbour is gone.
 const GONE_AFTER: u32 = 4;
 /// How often a neighbour that took no packet is asked for a sign of life.
-const DOUBTS_MAX: u8 = 3;
-/// What is assumed of a link before it is known: so many hellos, of which none is lost.
-const ASSUMED: u32 = 2;
+const DOUBTS_MAX: u8 = 4;
+/// What is assumed of a link before it is known: so many hellos, of which so many came. A little worse
+/// than it may be, because a way that turns out shorter can always be used, and one that turns out
+/// longer takes a newer sequence number.
+const ASSUMED: u32 = 3;
+const ASSUMED_HEARD: u32 = 2;
+/// A neighbour isn't used of which fewer hellos came: the first may have come by luck.
+const HEARD_MIN: u32 = 2;
 /// A link that loses more in one direction is none.
 const QUALITY_MIN: u8 = 40;
 
@@ -135,7 +140,7 @@ impl Link {
 
     /// The share of the neighbour's hellos that are heard here, of 255.
     pub(super) fn heard_here(&self) -> u8 {
-        let heard = self.history.count_ones() + ASSUMED;
+        let heard = self.history.count_ones() + ASSUMED_HEARD;
         (255 * heard / (self.remembered + ASSUMED)) as u8
     }
 
@@ -150,6 +155,7 @@ impl Link {
         if self.missed() >= self.missed_max()
             || self.doubts > DOUBTS_MAX
             || here.min(there) < QUALITY_MIN
+            || self.history.count_ones() < HEARD_MIN
         {
             return INFINITE;
         }

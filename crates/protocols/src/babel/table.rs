@@ -350,8 +350,8 @@ impl Destination {
             (None, Some(_)) => News::Soon,
             (Some(told), Some(_)) if told.metric == INFINITE => News::Soon,
             (Some(told), Some(now)) => {
-                // A third: what is told needn't be exact, only never better than what was true.
-                let is_far_off = now.metric.abs_diff(told.metric) > told.metric / 3;
+                // A half: what is told needn't be exact, only never better than what was true.
+                let is_far_off = now.metric.abs_diff(told.metric) > told.metric / 2;
                 if now.seqno != told.seqno || is_far_off { News::Later } else { News::None }
             }
         }
