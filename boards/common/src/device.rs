@@ -7,12 +7,13 @@ use core::fmt::{self, Write};
 use core::time::Duration;
 
 use smoltcp::phy;
+use tenure_boot::LogError;
 use tenure_hal::{
     Clock, DATAGRAM_BYTES_MAX, Entropy, EntropyError, Flash, FlashError, Instant, Link as _, Power,
     Retained,
 };
 use tenure_kernel::Breadcrumb;
-use tenure_node::{Bedtime, BootError, Config, Hub, Moment, Node, Notice, Wake};
+use tenure_node::{Bedtime, BootError, Config, FirmwareParts, Hub, Moment, Node, Notice, Wake};
 use tenure_wire::Address;
 
 use crate::layout::Parts;
@@ -24,6 +25,8 @@ const DATAGRAMS_PER_TURN: usize = 16;
 
 /// What a board hands to its main loop.
 pub struct Board<F, D, C, E, W, P> {
+    /// The board's name, as it stands in the headers of its images, and its watchdog's period.
+    pub model: (&'static str, Duration),
     /// The flash, divided.
     pub flash: Parts<F>,
     /// The network card, and its hardware address.
@@ -70,7 +73,7 @@ where
         limits: impl FnOnce(&mut Config),
     ) -> Result<Self, StartError> {
         let Board { mut flash, card: (card, hardware), clock, mut entropy, console, .. } = board;
-        let (mut power, retained) = (board.power, board.retained);
+        let (mut power, retained, model) = (board.power, board.retained, board.model);
         let settings = read_settings(&mut flash.settings)?;
         let mut config = Config::new(settings.name.clone(), settings.owner);
         config.hub = settings.hub.map(|address| Hub { address: address.into(), key: None });
@@ -94,6 +97,14 @@ where
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
         node.use_retained(retained);
+        node.use_firmware(FirmwareParts {
+            board: model.0,
+            trial: model.1,
+            log: flash.boot_log,
+            slots: flash.slots,
+            maker: settings.maker,
+        })
+        .map_err(StartError::Loader)?;
         let datagram = vec![0; DATAGRAM_BYTES_MAX];
         let mut device = Self { node, link, clock, entropy, console, power, datagram };
         device.announce(&settings);
@@ -103,7 +114,10 @@ where
     /// One turn: takes in what has arrived, polls the node once, sends and shows what it gives; says
     /// how long the board may sleep unless something arrives, `None` for as long as nothing does.
     pub fn turn(&mut self) -> Option<Duration> {
-        self.power.feed_watchdog();
+        // A firmware on trial has one period of the watchdog to show that it is well.
+        if !self.node.is_on_trial() {
+            self.power.feed_watchdog();
+        }
         self.link.poll(self.clock.now());
         for _ in 0..DATAGRAMS_PER_TURN {
             // A card never breaks for good: what it can't do now it is asked again.
@@ -126,6 +140,12 @@ where
             show(&mut self.console, &notice);
         }
         let now = self.clock.now();
+        if self.node.wants_restart(now) {
+            self.node.checkpoint(&mut moment(&self.clock, &mut self.entropy));
+            // As in `announce`.
+            let _ = writeln!(self.console, "starting the new firmware");
+            self.power.reset();
+        }
         if let Some(bedtime) = self.node.bedtime(now) {
             self.sleep(bedtime);
         }
@@ -216,6 +236,9 @@ fn show(console: &mut impl Write, notice: &Notice) {
         Notice::Refused(refusal) => {
             writeln!(console, "the hub refuses to list this device: {refusal}")
         }
+        Notice::FirmwareConfirmed { number } => {
+            writeln!(console, "firmware {number} is well, and stays")
+        }
         Notice::HubSilent => writeln!(console, "the hub doesn't answer; trying on"),
     };
 }
@@ -240,6 +263,8 @@ pub enum StartError {
     Settings(SettingsError),
     /// The flash can't be read.
     Flash(FlashError),
+    /// The loader's log can't be read.
+    Loader(LogError),
     /// There is no randomness.
     Entropy(EntropyError),
     /// The node doesn't boot.
@@ -252,6 +277,7 @@ impl fmt::Display for StartError {
             Self::Absent(what) => write!(f, "there is no {what}"),
             Self::Settings(error) => error.fmt(f),
             Self::Flash(error) => error.fmt(f),
+            Self::Loader(error) => error.fmt(f),
             Self::Entropy(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
         }

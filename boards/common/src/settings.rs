@@ -8,7 +8,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
 use tenure_node::{Owner, SleepPolicy};
-use tenure_wire::Name;
+use tenure_wire::{Name, VerifyingKey};
 
 #[cfg(test)]
 mod tests;
@@ -34,6 +34,8 @@ pub struct Settings {
     /// `deep-sleep-after`: how many seconds nothing must be due for the device to turn itself off; or
     /// `duty-cycle`: how many it runs and how many it sleeps, with a slash between.
     pub sleep: SleepPolicy,
+    /// `maker`: whose firmware the device takes beside its owner's.
+    pub maker: Option<VerifyingKey>,
 }
 
 impl Settings {
@@ -73,6 +75,7 @@ impl Settings {
         };
         Ok(Self {
             sleep,
+            maker: value("maker").map(|(_, text)| parsed("maker", text)).transpose()?,
             name: parsed("name", need("name")?)?,
             owner: owner(need("owner")?).ok_or(SettingsError::Wrong("owner"))?,
             address: cidr(need("address")?).ok_or(SettingsError::Wrong("address"))?,
@@ -83,8 +86,17 @@ impl Settings {
     }
 }
 
-const KEYS: [&str; 8] =
-    ["name", "owner", "address", "gateway", "port", "hub", "deep-sleep-after", "duty-cycle"];
+const KEYS: [&str; 9] = [
+    "name",
+    "owner",
+    "address",
+    "gateway",
+    "port",
+    "hub",
+    "maker",
+    "deep-sleep-after",
+    "duty-cycle",
+];
 
 fn check_keys(text: &str) -> Result<(), SettingsError> {
     for (number, line) in text.lines().enumerate() {

@@ -21,7 +21,7 @@ use core::time::Duration;
 use tenure_board_common::{AlwaysOn, Board, Device, Layout, StartError, small_class};
 use tenure_board_qemu_cortex_m::console::{self, Uart};
 use tenure_board_qemu_cortex_m::flash::Chip;
-use tenure_board_qemu_cortex_m::{always_on, exit, watchdog};
+use tenure_board_qemu_cortex_m::{BOARD, always_on, exit, watchdog};
 use tenure_boot::always_on::STATUS_FAULT;
 use tenure_hal::NorFlash;
 
@@ -50,6 +50,7 @@ fn run() -> Result<Infallible, StartError> {
     let power = unsafe { AlwaysOn::new(always_on(), watchdog::feed, exit) };
     let hardware = card.hardware_address();
     let board = Board {
+        model: (BOARD, Duration::from_millis(watchdog::PERIOD_MS.into())),
         flash: Layout::FOUR_MIB.divide(|| NorFlash::new(chip.clone()))?,
         card: (card, hardware),
         clock: Timer::started_at(power.started_at_us()),

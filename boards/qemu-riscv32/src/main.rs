@@ -25,7 +25,7 @@ use core::time::Duration;
 use tenure_board_common::{AlwaysOn, Board, Device, GuardedVm, Layout, StartError, small_class};
 use tenure_board_qemu_riscv32::console::Uart;
 use tenure_board_qemu_riscv32::flash::open_flash;
-use tenure_board_qemu_riscv32::{always_on, emulator, watchdog};
+use tenure_board_qemu_riscv32::{BOARD, always_on, emulator, watchdog};
 use tenure_boot::always_on::STATUS_FAULT;
 
 use crate::clock::MachineTimer;
@@ -52,6 +52,7 @@ fn run() -> Result<Infallible, StartError> {
     // SAFETY: the linker keeps the page for this, and it is taken once.
     let power = unsafe { AlwaysOn::new(always_on(), watchdog::feed, emulator::exit) };
     let board = Board {
+        model: (BOARD, Duration::from_millis(watchdog::PERIOD_MS.into())),
         flash: Layout::FOUR_MIB.divide(open_flash)?,
         card: (card, hardware),
         clock: MachineTimer::started_at(power.started_at_us()),

@@ -434,6 +434,10 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
             &format!("the hub refuses to list this device: {refusal}"),
             &serde_json::json!({ "event": "refused", "reason": refusal.to_string() }),
         ),
+        Notice::FirmwareConfirmed { number } => output.line(
+            &format!("firmware {number} is well, and stays"),
+            &serde_json::json!({ "event": "firmware-confirmed", "number": number }),
+        ),
         Notice::HubSilent => output.line(
             "the hub doesn't answer; trying on",
             &serde_json::json!({ "event": "hub-silent" }),

@@ -270,8 +270,8 @@ pub fn transfer(
     Ok(())
 }
 
-/// Shows how far the transfer is, where somebody looks and it takes a while.
-fn progress(output: &Output, sent: usize, whole: usize) {
+/// Shows how far a transfer is, where somebody looks and it takes a while.
+pub fn progress(output: &Output, sent: usize, whole: usize) {
     if output.is_json() || whole <= 8 * CHUNK_BYTES_MAX || !std::io::stderr().is_terminal() {
         return;
     }

@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
-    build, call, completions, device, enrol, events, hub, inspect, install, list, project,
-    receipts, run, secret, sim, snapshot, test,
+    build, call, completions, device, enrol, events, firmware, hub, inspect, install, list,
+    project, receipts, run, secret, sim, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -40,6 +40,7 @@ enum Command {
     Tree(list::TreeArguments),
     Log(list::LogArguments),
     Events(events::Arguments),
+    Firmware(firmware::Arguments),
     Snapshot(snapshot::Arguments),
     Restore(snapshot::RestoreArguments),
     Key(list::KeyArguments),
@@ -84,6 +85,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Tree(arguments) => list::tree(arguments, &output),
         Command::Log(arguments) => list::log(arguments, &output),
         Command::Events(arguments) => events::run(arguments, &output),
+        Command::Firmware(arguments) => firmware::run(arguments, &output),
         Command::Snapshot(arguments) => snapshot::run(arguments, &output),
         Command::Restore(arguments) => snapshot::restore(arguments, &output),
         Command::Key(arguments) => list::key(arguments, &output),

@@ -84,6 +84,14 @@ impl<F: Flash> Node<F> {
             function::RESTORE => {
                 encode(decode(parameter).and_then(|restore| self.restore(moment, &restore)))
             }
+            function::FIRMWARE => encode(self.firmware_status(moment)),
+            function::FIRMWARE_BEGIN => {
+                encode(decode(parameter).and_then(|begin| self.begin_firmware(&begin)))
+            }
+            function::FIRMWARE_CHUNK => {
+                encode(decode(parameter).and_then(|chunk| self.take_firmware_chunk(&chunk)))
+            }
+            function::FIRMWARE_COMMIT => encode(self.commit_firmware(moment.now)),
             function::EVENTS => encode(decode(parameter).map(|query| self.events_page(&query))),
             _ => encode::<()>(Err(ControlError::NoSuchFunction)),
         }

@@ -19,6 +19,7 @@ mod calibration;
 mod config;
 mod control;
 mod directory;
+mod firmware;
 mod identity;
 mod install;
 mod log;
@@ -35,6 +36,7 @@ mod sleep;
 mod snapshot;
 
 pub use config::{Config, Hub, Owner};
+pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
 pub use mesh::{JoinError, MeshStack};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};

@@ -23,6 +23,7 @@ use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 use crate::calibration::Calibration;
 use crate::config::{Config, Owner};
 use crate::directory::Directory;
+use crate::firmware::Firmware;
 use crate::identity::{Enrolled, Identity};
 use crate::install::Transfer;
 use crate::log::Log;
@@ -75,6 +76,11 @@ pub enum Notice {
     Refused(Refusal),
     /// The directory doesn't answer.
     HubSilent,
+    /// The firmware that was on trial is well, and stays.
+    FirmwareConfirmed {
+        /// Its number.
+        number: u32,
+    },
 }
 
 /// The shortest wait for an answer, however fast the last ones came: a device that is busy for a
@@ -108,6 +114,7 @@ pub struct Node<F> {
     pub(crate) peripherals: Peripherals,
     pub(crate) calibration: Calibration,
     pub(crate) rhythm: Rhythm,
+    pub(crate) firmware: Option<Firmware<F>>,
     /// What the last poll said.
     pub(crate) next_wake: Wake,
     /// Calls that came in and are being served, by the number the kernel knows them by.
@@ -158,6 +165,7 @@ impl<F: Flash> Node<F> {
             peripherals: Peripherals::default(),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
+            firmware: None,
             next_wake: Wake::Now,
             served: BTreeMap::new(),
             tickets: 0,
@@ -291,7 +299,9 @@ impl<F: Flash> Node<F> {
             Ran::Idle { until } => {
                 let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
                 let sleep = self.rhythm.wakes_at(moment.now, self.config.sleep);
-                let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
+                let restart = self.firmware.as_ref().and_then(Firmware::wakes_at);
+                let timers =
+                    [until, self.endpoint.poll_at(), sleep, restart].into_iter().chain(own);
                 #[cfg(feature = "mesh")]
                 let timers = timers.chain([self.mesh_wakes_at(moment.now)]);
                 match timers.flatten().min() {
@@ -371,6 +381,7 @@ impl<F: Flash> Node<F> {
                 }
                 Event::CallDone { handle, result } => self.call_done(moment, handle, result),
                 Event::PeerSeen { peer, from, .. } => {
+                    self.confirm_firmware();
                     if peer != self.config.owner.machine && !self.directory.is_hub(&peer) {
                         self.peers.heard(moment.now, peer, from, None);
                     }

@@ -18,6 +18,7 @@ use tenure_store::{SetError, Store, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
 
+use crate::firmware::Firmware;
 use crate::node::{Moment, Node, Wake};
 use crate::outbound::Purpose;
 use crate::sealing::SEALED_TREE;
@@ -147,7 +148,8 @@ impl<F: Flash> Node<F> {
     /// poll, when everything is transmitted, by boards that can. The board then calls
     /// [`Node::fall_asleep`].
     pub fn bedtime(&mut self, now: Instant) -> Option<Bedtime> {
-        if now < self.rhythm.not_before {
+        let is_busy = self.firmware.as_ref().is_some_and(Firmware::is_busy);
+        if now < self.rhythm.not_before || is_busy {
             return None;
         }
         match self.config.sleep {

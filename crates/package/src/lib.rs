@@ -1,5 +1,5 @@
 //! What is signed: packages, from which machines are made, by tenants; placements by owners; secrets on
-//! their way to a device by tenants; receipts by devices.
+//! their way to a device by tenants; receipts by devices; firmware by owners or makers.
 //!
 //! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
 //! the owner's on the [`Placement`] says where, under which name and with what budget.
@@ -14,6 +14,7 @@
 extern crate alloc;
 
 mod builder;
+mod firmware;
 mod layout;
 mod manifest;
 mod package;
@@ -27,6 +28,7 @@ mod tree;
 mod version;
 
 pub use builder::PackageBuilder;
+pub use firmware::{FirmwareError, FirmwareFile, RELEASE_BYTES_MAX, Release};
 pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX};
 pub use manifest::{CodeKind, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};

@@ -60,6 +60,15 @@ pub mod function {
     pub const SNAPSHOT_READ: &str = "snapshot_read";
     /// Takes a [`super::Restore`] of a snapshot that was transferred as a package is, gives nothing.
     pub const RESTORE: &str = "restore";
+    /// Takes nothing, gives a [`super::FirmwareStatus`].
+    pub const FIRMWARE: &str = "firmware";
+    /// Takes a [`super::FirmwareBegin`], gives nothing. What was begun before is dropped.
+    pub const FIRMWARE_BEGIN: &str = "firmware_begin";
+    /// Takes a [`super::InstallChunk`] of the firmware's image, gives nothing.
+    pub const FIRMWARE_CHUNK: &str = "firmware_chunk";
+    /// Takes nothing, gives nothing: the device starts anew and tries the firmware that was
+    /// transferred.
+    pub const FIRMWARE_COMMIT: &str = "firmware_commit";
     /// Takes an [`super::EventsQuery`], gives an [`super::EventsPage`].
     pub const EVENTS: &str = "events";
 }
@@ -196,6 +205,47 @@ pub struct InstallChunk<'a> {
 pub struct InstallCommit {
     /// The owner's signed placement.
     pub placement: Vec<u8>,
+}
+
+/// Announces a firmware.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirmwareBegin {
+    /// The signed release.
+    pub release: Vec<u8>,
+}
+
+/// What a device runs.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FirmwareStatus {
+    /// The name of the board.
+    pub board: String,
+    /// The number of the firmware that runs.
+    pub number: u32,
+    /// The slot that it stands in.
+    pub slot: String,
+    /// Whether it is on trial.
+    pub on_trial: bool,
+    /// What stands in the other slot, if that is known.
+    pub other: Option<OtherFirmware>,
+    /// How long a firmware may be, in bytes.
+    pub slot_bytes: u32,
+    /// How long a trial lasts at most, in milliseconds.
+    pub trial_ms: u32,
+    /// Why the device started.
+    pub started_by: String,
+    /// Milliseconds since power came.
+    pub uptime_ms: u64,
+}
+
+/// A firmware in the slot that doesn't run.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct OtherFirmware {
+    /// Its number.
+    pub number: u32,
+    /// Whether the next start tries it.
+    pub is_next: bool,
+    /// What has become of it, in words.
+    pub fate: String,
 }
 
 /// Removes a machine and all it stored.

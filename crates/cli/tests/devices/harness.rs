@@ -65,11 +65,13 @@ impl User {
     /// Runs a command that must fail as commands do; gives what it complains of.
     pub(crate) fn error(&self, arguments: &[&str]) -> String {
         let output = finish(self.command(arguments));
-        assert_eq!(output.status.code(), Some(1), "tenure {arguments:?} must fail");
         assert!(output.stdout.is_empty(), "an error goes to standard error");
-        let error = String::from_utf8(output.stderr).unwrap();
-        let error = error.strip_prefix("error: ").unwrap_or_else(|| panic!("{error}"));
-        error.trim_end().to_string()
+        complaint(output, arguments)
+    }
+
+    /// As [`Self::error`], of a command that may have told of its work first.
+    pub(crate) fn error_after(&self, arguments: &[&str]) -> String {
+        complaint(finish(self.command(arguments)), arguments)
     }
 
     pub(crate) fn hub(&self) -> Process {
@@ -113,6 +115,13 @@ impl User {
         let (by, process) = place;
         self.error(&[&["call", by, &process.address], call].concat())
     }
+}
+
+fn complaint(output: Output, arguments: &[&str]) -> String {
+    assert_eq!(output.status.code(), Some(1), "tenure {arguments:?} must fail");
+    let error = String::from_utf8(output.stderr).unwrap();
+    let error = error.strip_prefix("error: ").unwrap_or_else(|| panic!("{error}"));
+    error.trim_end().to_string()
 }
 
 /// To call a machine of this device.

@@ -5,6 +5,7 @@ mod boards;
 mod commands;
 mod events;
 mod faults;
+mod firmware;
 mod flash;
 mod grants;
 mod guests;

@@ -1,0 +1,247 @@
+//! The device's own firmware: an update arrives in parts, is handed to the loader, and once it runs it is
+//! confirmed by its health, or the loader takes the one before.
+//!
+//! Healthy is a firmware that has mounted the store, runs the node, and has heard from somebody over the
+//! network in a session. Until then the board doesn't feed its watchdog, which so ends the trial.
+
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_boot::{ALIGNMENT, BootLog, LogError, State, Trial, Update, UpdateError, confirm};
+use tenure_crypto::Sha256;
+use tenure_hal::{Flash, Instant};
+use tenure_package::Release;
+use tenure_wire::VerifyingKey;
+use tenure_wire::control::{
+    Answer, CHUNK_BYTES_MAX, ControlError, FirmwareBegin, FirmwareStatus, InstallChunk,
+    OtherFirmware,
+};
+
+use crate::node::{Moment, Node, Notice};
+
+/// How long the device goes on after an update is complete, so that its owner hears of it.
+const FAREWELL: Duration = Duration::from_millis(500);
+
+const _: () = assert!(CHUNK_BYTES_MAX.is_multiple_of(ALIGNMENT));
+
+/// What a board that was started by a loader gives its node.
+pub struct FirmwareParts<F> {
+    /// The board's name, as it stands in the headers of its images.
+    pub board: &'static str,
+    /// The loader's log.
+    pub log: F,
+    /// The two slots.
+    pub slots: [F; 2],
+    /// How long a firmware on trial has: the watchdog's period.
+    pub trial: Duration,
+    /// Whose firmware the device takes beside its owner's.
+    pub maker: Option<VerifyingKey>,
+}
+
+/// The firmware's part of a node.
+pub(crate) struct Firmware<F> {
+    board: &'static str,
+    log: BootLog<F>,
+    slots: [F; 2],
+    trial: Duration,
+    maker: Option<VerifyingKey>,
+    arriving: Option<Arriving>,
+    restart_at: Option<Instant>,
+}
+
+/// A firmware on its way here.
+struct Arriving {
+    update: Update,
+    release: Release,
+    hash: Sha256,
+}
+
+impl<F: Flash> Firmware<F> {
+    fn open(parts: FirmwareParts<F>) -> Result<Self, LogError> {
+        let FirmwareParts { board, log, slots, trial, maker } = parts;
+        let log = BootLog::open(log)?;
+        Ok(Self { board, log, slots, trial, maker, arriving: None, restart_at: None })
+    }
+
+    /// Whether what runs now is on trial.
+    fn is_on_trial(&self) -> bool {
+        self.log.state().is_some_and(|state| state.on_trial().is_some())
+    }
+
+    /// Whether the device had better not sleep.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.is_on_trial() || self.arriving.is_some() || self.restart_at.is_some()
+    }
+
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        self.restart_at
+    }
+
+    fn begin(&mut self, release: Release) -> Result<(), ControlError> {
+        if release.board != self.board {
+            return Err(ControlError::Refused(alloc::format!(
+                "the firmware is for `{}`, the device is a `{}`",
+                release.board,
+                self.board
+            )));
+        }
+        self.arriving = None;
+        let room = self.slots[0].geometry().bytes();
+        let update = Update::begin(&mut self.log, release.number, release.bytes, room);
+        let update = update.map_err(not_updated)?;
+        self.arriving = Some(Arriving { update, release, hash: Sha256::new() });
+        Ok(())
+    }
+
+    fn chunk(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
+        let arriving = self.arriving.as_mut().ok_or(ControlError::Transfer)?;
+        if bytes.len() > CHUNK_BYTES_MAX || offset != arriving.update.written() {
+            return Err(ControlError::Transfer);
+        }
+        let slot = &mut self.slots[arriving.update.slot().index()];
+        let written = arriving.update.append(slot, bytes);
+        arriving.hash.update(bytes);
+        written.map_err(|error| {
+            self.arriving = None;
+            not_updated(error)
+        })
+    }
+
+    fn commit(&mut self, now: Instant) -> Result<(), ControlError> {
+        let arriving = self.arriving.take().ok_or(ControlError::Transfer)?;
+        let Arriving { update, release, hash } = arriving;
+        if update.written() != release.bytes {
+            return Err(ControlError::Transfer);
+        }
+        let header = update.header();
+        let fits = header.is_some_and(|header| {
+            header.board() == self.board && header.machine_format == release.machine_format
+        });
+        if hash.finish() != release.digest || !fits {
+            let why = "the firmware that came isn't the one that was signed";
+            return Err(ControlError::Refused(why.to_string()));
+        }
+        update.finish(&mut self.log).map_err(not_updated)?;
+        self.restart_at = Some(now + FAREWELL);
+        Ok(())
+    }
+}
+
+impl<F: Flash> Node<F> {
+    /// Gives the node its own firmware, on boards that a loader starts.
+    ///
+    /// # Errors
+    /// The loader's log can't be read.
+    pub fn use_firmware(&mut self, parts: FirmwareParts<F>) -> Result<(), LogError> {
+        self.firmware = Some(Firmware::open(parts)?);
+        Ok(())
+    }
+
+    /// Whether the firmware is on trial: the board leaves its watchdog hungry then.
+    pub fn is_on_trial(&self) -> bool {
+        self.firmware.as_ref().is_some_and(Firmware::is_on_trial)
+    }
+
+    /// Whether the device is to start anew, with the firmware that has come; the board checkpoints the
+    /// node and resets.
+    pub fn wants_restart(&self, now: Instant) -> bool {
+        let at = self.firmware.as_ref().and_then(|firmware| firmware.restart_at);
+        at.is_some_and(|at| at <= now)
+    }
+
+    /// Takes note that somebody was heard in a session: a firmware on trial has shown that it is well.
+    pub(crate) fn confirm_firmware(&mut self) {
+        let Some(firmware) = self.firmware.as_mut().filter(|firmware| firmware.is_on_trial())
+        else {
+            return;
+        };
+        // A log that can't be written is no sign of health: the trial goes on.
+        if let Ok(image) = confirm(&mut firmware.log) {
+            self.notify(Notice::FirmwareConfirmed { number: image.number });
+        }
+    }
+
+    pub(crate) fn firmware_status(&self, moment: &Moment<'_>) -> Answer<FirmwareStatus> {
+        let firmware = self.firmware.as_ref().ok_or_else(no_loader)?;
+        let State { good, other } = firmware.log.state().ok_or_else(no_loader)?;
+        let on_trial = other.filter(|(_, trial)| *trial == Trial::Started).map(|(image, _)| image);
+        let other = match (on_trial, other) {
+            (Some(_), _) => Some(OtherFirmware {
+                number: good.number,
+                is_next: true,
+                fate: String::from("the one before; taken up again unless this one is well"),
+            }),
+            (None, Some((image, trial))) => Some(OtherFirmware {
+                number: image.number,
+                is_next: trial == Trial::Ready,
+                fate: describe(trial),
+            }),
+            (None, None) => None,
+        };
+        let running = on_trial.unwrap_or(good);
+        Ok(FirmwareStatus {
+            board: firmware.board.to_string(),
+            number: running.number,
+            slot: running.slot.as_str().to_string(),
+            on_trial: on_trial.is_some(),
+            other,
+            slot_bytes: firmware.slots[0].geometry().bytes(),
+            trial_ms: firmware.trial.as_millis() as u32,
+            started_by: self.config.reset_cause.to_string(),
+            uptime_ms: moment.now.as_millis(),
+        })
+    }
+
+    pub(crate) fn begin_firmware(&mut self, begin: &FirmwareBegin) -> Answer<()> {
+        let firmware = self.firmware.as_mut().ok_or_else(no_loader)?;
+        let signers: Vec<VerifyingKey> =
+            [self.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
+        let release = Release::verify(&begin.release, &signers)
+            .map_err(|error| ControlError::Refused(error.to_string()))?;
+        if release.machine_format != tenure_vm::IMAGE_VERSION
+            && self.kernel.machines().next().is_some()
+        {
+            return Err(ControlError::Refused(alloc::format!(
+                "the firmware runs machines of format {}, those on the device have {}: remove them \
+                 first, and install them again after",
+                release.machine_format,
+                tenure_vm::IMAGE_VERSION
+            )));
+        }
+        firmware.begin(release)
+    }
+
+    pub(crate) fn take_firmware_chunk(&mut self, chunk: &InstallChunk<'_>) -> Answer<()> {
+        self.firmware.as_mut().ok_or_else(no_loader)?.chunk(chunk.offset, chunk.bytes)
+    }
+
+    pub(crate) fn commit_firmware(&mut self, now: Instant) -> Answer<()> {
+        self.firmware.as_mut().ok_or_else(no_loader)?.commit(now)
+    }
+}
+
+fn describe(trial: Trial) -> String {
+    match trial {
+        Trial::Ready => String::from("to be tried at the next start"),
+        Trial::Started => String::from("on trial"),
+        Trial::Failed(failure) => failure.to_string(),
+        Trial::Former => String::from("the one before"),
+    }
+}
+
+fn no_loader() -> ControlError {
+    ControlError::Refused(UpdateError::NoLoader.to_string())
+}
+
+fn not_updated(error: UpdateError) -> ControlError {
+    match error {
+        UpdateError::Sequence => ControlError::Transfer,
+        UpdateError::Length { .. } => ControlError::Full(error.to_string()),
+        UpdateError::Flash(_) | UpdateError::Log(_) => ControlError::Device(error.to_string()),
+        UpdateError::NoLoader
+        | UpdateError::OnTrial
+        | UpdateError::NotNewer { .. }
+        | UpdateError::NoImage => ControlError::Refused(error.to_string()),
+    }
+}
