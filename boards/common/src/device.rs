@@ -141,7 +141,7 @@ where
         }
         let now = self.clock.now();
         if self.node.wants_restart(now) {
-            self.node.checkpoint(&mut moment(&self.clock, &mut self.entropy));
+            self.node.checkpoint(&moment(&self.clock, &mut self.entropy));
             // As in `announce`.
             let _ = writeln!(self.console, "starting the new firmware");
             self.power.reset();
