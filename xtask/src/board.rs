@@ -161,7 +161,7 @@ impl Board {
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
-        process::run(command.args(["--features", features]))?;
+        process::run_for_firmware(command.args(["--features", features]))?;
         let built = self.product("board", root);
         if features.is_empty() {
             return Ok(built);

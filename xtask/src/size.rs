@@ -7,6 +7,8 @@
 //! it brings along, but for what the empty probe costs too, and for tables to unwind by, which no
 //! firmware keeps.
 //!
+//! Probes are built with the flags of a board with the same core: what is counted is what is flashed.
+//!
 //! A board's firmware is counted as it is, and held to the budgets of its `board.toml`.
 
 mod board;
@@ -140,11 +142,15 @@ fn build(probe: &str, target: &str, profile: &str, root: &Path) -> Result<PathBu
         .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
     let mut command = toolchain.cargo(&probes_folder(root), "build", target);
     let products = toolchain::target_folder(root).join("size");
+    let board = Board::ALL.into_iter().find(|board| board.target() == target);
+    if let Some(board) = board {
+        command.arg("--config").arg(board.folder(root).join(".cargo/config.toml"));
+    }
     command
         .env("CARGO_TARGET_DIR", &products)
         .args(["--quiet", "--profile", profile, "--bin", probe])
         .args(["--no-default-features", "--features", probe]);
-    process::run(&mut command)?;
+    process::run_for_firmware(&mut command)?;
     Ok(products.join(target).join(profile).join(probe))
 }
 

@@ -5,6 +5,9 @@
 
 extern crate alloc;
 
+#[cfg(any(feature = "vm", feature = "vm_without_floats"))]
+pub mod engine;
+
 use core::alloc::{GlobalAlloc, Layout};
 use core::panic::PanicInfo;
 use core::sync::atomic::{AtomicUsize, Ordering};
@@ -20,7 +23,7 @@ macro_rules! probe {
         // SAFETY: no other symbol of this program has the name.
         #[unsafe(no_mangle)]
         extern "C" fn _start() -> ! {
-            $body
+            $body;
             loop {
                 core::hint::spin_loop();
             }

@@ -72,10 +72,28 @@ pub(crate) struct Instruction {
     /// Rust statements over `s: &mut State`, ending in an expression of type `Flow`.
     pub(crate) body: String,
     pub(crate) float: bool,
+    pub(crate) usage: Usage,
     /// On cores short of flash, instructions of the same name here share one body.
     pub(crate) shared: Option<Shared>,
+    /// The same, made of those of one shape: where `shared` says nothing, or is for the cold alone.
+    pub(crate) alike: Option<Shared>,
     /// What of the instruction is peculiar to it, if it may share the rest with others of its shape.
-    cold: Option<Cold>,
+    compute: Option<Compute>,
+}
+
+/// How often programs use an instruction, and so what it may cost where flash is short.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Usage {
+    /// It has a handler of its own.
+    Hot,
+    /// Optimised for size, it shares a handler with others of its shape.
+    Warm,
+    /// It always does.
+    Cool,
+    /// As `Cool`; optimised for size, as `Cold`.
+    Rare,
+    /// All of these share one handler, which calls one function.
+    Cold,
 }
 
 /// A body for several instructions, which finds its own in `op`.
@@ -86,13 +104,30 @@ pub(crate) struct Shared {
 }
 
 /// `let r = expression` between what instructions of one shape have in common.
-struct Cold {
+struct Compute {
     before: String,
     expression: String,
     after: String,
 }
 
 impl Instruction {
+    fn new(mnemonic: &str, operands: Vec<Operand>, body: &str) -> Instruction {
+        Instruction {
+            mnemonic: mnemonic.into(),
+            operands,
+            body: body.into(),
+            float: false,
+            usage: Usage::Hot,
+            shared: None,
+            alike: None,
+            compute: None,
+        }
+    }
+
+    fn used(self, usage: Usage) -> Instruction {
+        Instruction { usage, ..self }
+    }
+
     pub(crate) fn units(&self) -> usize {
         1 + self.operands.iter().map(|operand| operand.units()).sum::<usize>()
     }
@@ -104,6 +139,8 @@ struct Form {
     operands: Vec<Operand>,
     body: String,
     units: usize,
+    /// The result is in the accumulator, and goes to the slot that the last operand names.
+    stores_accumulator: bool,
     /// Length of the body before `let r`, and what `r` is.
     compute: Option<(usize, String)>,
 }
@@ -115,6 +152,7 @@ impl Form {
             operands: vec![],
             body: String::new(),
             units: 1,
+            stores_accumulator: false,
             compute: None,
         }
     }
@@ -156,16 +194,28 @@ impl Form {
     }
 
     /// Writes `r` to the accumulator (`a`), or to a slot; a 32-bit result stays in the accumulator too.
-    fn result(self, form: char, width: usize, mirror: bool) -> Form {
-        let form_a = if mirror { self.line("s.accumulator = r;") } else { self };
-        match form {
-            'a' => form_a,
+    fn result(self, form_of_result: char, width: usize, mirror: bool) -> Form {
+        let mut form = if mirror { self.line("s.accumulator = r;") } else { self };
+        match form_of_result {
+            'a' => form,
             's' => {
-                let (form, at) = form_a.operand(Operand::Destination);
+                let (with_slot, at) = form.operand(Operand::Destination);
+                form = with_slot;
+                if mirror {
+                    form.stores_accumulator = true;
+                    return form;
+                }
                 form.line(&format!("s.write{width}({at}, r);"))
             }
             _ => unreachable!("no such result form"),
         }
+    }
+
+    /// The end of an instruction after which the next comes.
+    fn advance(self) -> Form {
+        let units = self.units;
+        let end = if self.stores_accumulator { "store_accumulator" } else { "advance" };
+        self.line(&format!("s.{end}({units})"))
     }
 
     /// Binds `r`.
@@ -174,38 +224,20 @@ impl Form {
         self.line(&format!("let r = {expression};"))
     }
 
-    /// As `next`, for an instruction that is so rare that it may share its code with others.
-    fn next_cold(self) -> Instruction {
-        let units = self.units;
-        self.line(&format!("s.advance({units})")).done_cold()
-    }
-
-    fn done_cold(self) -> Instruction {
-        let Some((before, expression)) = self.compute.clone() else { return self.done() };
-        let mut instruction = self.done();
-        let after = before + format!("let r = {expression};\n").len();
-        instruction.cold = Some(Cold {
-            before: instruction.body[..before].into(),
-            expression,
-            after: instruction.body[after..].into(),
-        });
-        instruction
-    }
-
     fn next(self) -> Instruction {
-        let units = self.units;
-        self.line(&format!("s.advance({units})")).done()
+        self.advance().done()
     }
 
     fn done(self) -> Instruction {
-        Instruction {
-            mnemonic: self.mnemonic,
-            operands: self.operands,
-            body: self.body,
-            float: false,
-            shared: None,
-            cold: None,
-        }
+        let compute = self.compute.map(|(before, expression)| {
+            let after = before + format!("let r = {expression};\n").len();
+            Compute {
+                before: self.body[..before].into(),
+                expression,
+                after: self.body[after..].into(),
+            }
+        });
+        Instruction { compute, ..Instruction::new(&self.mnemonic, self.operands, &self.body) }
     }
 }
 
@@ -340,25 +372,27 @@ pub(crate) fn instructions() -> Vec<Instruction> {
     list
 }
 
-/// Gives cold instructions of one shape a body in common.
+/// Gives instructions of one shape that aren't hot a body in common.
 fn share(list: &mut [Instruction]) {
     let shape = |instruction: &Instruction| {
-        instruction.cold.as_ref().map(|cold| (cold.before.clone(), cold.after.clone()))
+        let may_share = instruction.usage > Usage::Hot && !instruction.float;
+        let compute = instruction.compute.as_ref().filter(|_| may_share)?;
+        Some((instruction.usage, compute.before.clone(), compute.after.clone()))
     };
     let shapes: Vec<_> = list.iter().map(shape).collect();
     for index in 0..list.len() {
-        let Some((before, after)) = &shapes[index] else { continue };
+        let Some((_, before, after)) = &shapes[index] else { continue };
         let alike: Vec<usize> = (0..list.len()).filter(|&i| shapes[i] == shapes[index]).collect();
         if alike.len() < 2 {
             continue;
         }
         let mut arms = String::new();
         for &i in &alike {
-            let expression = list[i].cold.as_ref().map_or("", |cold| &cold.expression);
+            let expression = list[i].compute.as_ref().map_or("", |compute| &compute.expression);
             let pattern = if i == alike[alike.len() - 1] { "_".into() } else { i.to_string() };
             arms += &format!("{pattern} => {expression},\n");
         }
-        list[index].shared = Some(Shared {
+        list[index].alike = Some(Shared {
             name: format!("op_shared_{}", alike[0]),
             body: format!("{before}let r = match op {{\n{arms}}};\n{after}"),
         });
@@ -392,7 +426,9 @@ fn i32_operations(list: &mut Vec<Instruction>) {
     }
     for (name, expression) in I32_COLD {
         for result in ['a', 's'] {
-            list.push(binary(&format!("i32.{name}"), expression, "ss", result, 32).next_cold());
+            let form = binary(&format!("i32.{name}"), expression, "ss", result, 32);
+            let shared = Some(shared_i32_cold());
+            list.push(Instruction { shared, ..form.next().used(Usage::Cool) });
         }
     }
     for (name, expression) in [("extend8_s", "a as i8 as u32"), ("extend16_s", "a as i16 as u32")] {
@@ -445,22 +481,108 @@ fn comparison(
         let form = form.compute(&format!("({condition}) as u32"));
         let form =
             form.line(&format!("if r != 0 {{ s.jump({at}) }} else {{ s.advance({units}) }}"));
-        if width == 64 { form.done_cold() } else { form.done() }
+        form.done().used(if width == 64 { Usage::Cool } else { Usage::Hot })
     } else {
         // Most comparisons become part of a branch.
-        form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;").next_cold()
+        let form = form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;");
+        Instruction {
+            shared: Some(shared_comparison(kind, &forms)),
+            ..form.next().used(Usage::Rare)
+        }
     }
+}
+
+/// The hot operations of 64 bits in one: of each two forms are neighbours, `ss` and `si`.
+fn shared_i64() -> Shared {
+    let mut arms = String::new();
+    for (index, (_, expression)) in I64_HOT.iter().enumerate() {
+        let pattern = if index == I64_HOT.len() - 1 { "_".into() } else { index.to_string() };
+        arms += &format!("{pattern} => {expression},\n");
+    }
+    Shared {
+        name: "op_shared_i64".into(),
+        body: format!(
+            "let index = op - crate::isa::I64_ADD_SS_S;\nlet a = s.read64(1);\n\
+             let b = if index % 2 == 0 {{ s.read64(2) }} else {{ s.immediate(2) as u64 }};\n\
+             let r = match index / 2 {{\n{arms}}};\ns.write64(3, r);\ns.advance(4)"
+        ),
+    }
+}
+
+/// Division and rotation of 32 bits in one: of each two forms are neighbours, for two destinations.
+fn shared_i32_cold() -> Shared {
+    let mut arms = String::new();
+    for (index, (_, expression)) in I32_COLD.iter().enumerate() {
+        let pattern = if index == I32_COLD.len() - 1 { "_".into() } else { index.to_string() };
+        arms += &format!("{pattern} => {expression},\n");
+    }
+    Shared {
+        name: "op_shared_i32".into(),
+        body: format!(
+            "let index = op - crate::isa::I32_ROTR_SS_A;\n\
+             let (a, b) = (s.read32(1), s.read32(2));\nlet r = match index / 2 {{\n{arms}}};\n\
+             s.accumulator = r;\n\
+             if index % 2 == 0 {{ s.advance(3) }} else {{ s.store_accumulator(4) }}"
+        ),
+    }
+}
+
+/// All comparisons of one form in one: of 64 bits, as sign extension keeps the order.
+fn shared_comparison(kind: &str, forms: &[char]) -> Shared {
+    let sources: String = forms.iter().collect();
+    let widened = |form: &char, at: usize| match (form, kind) {
+        ('s', "i32") => format!("s.read32({at}) as i32 as u64"),
+        ('s', _) => format!("s.read64({at})"),
+        ('a', _) => "s.accumulator as i32 as u64".into(),
+        ('i', _) => format!("s.immediate({at}) as u64"),
+        _ => "0".into(),
+    };
+    let units = 1 + forms.iter().filter(|form| "si".contains(**form)).count();
+    let first = format!("{kind}_eq_{sources}").to_uppercase();
+    let (a, b) = (widened(&forms[0], 1), widened(&forms[1], units - 1));
+    Shared {
+        name: format!("op_compare_{kind}_{sources}"),
+        body: format!(
+            "let index = op - crate::isa::{first};\n\
+             s.accumulator = compare(index, {a}, {b}) as u32;\n\
+             s.advance({units})"
+        ),
+    }
+}
+
+/// The function that `shared_comparison` calls: by their number among `COMPARISONS`.
+pub(crate) fn comparison_function() -> String {
+    let mut arms = String::new();
+    for (pair, of) in COMPARISONS.chunks(2).enumerate() {
+        let condition = of[0].1.replace("iN", "i64");
+        arms += &format!("{pair} => {condition},\n");
+    }
+    format!(
+        "#[inline(never)]\n#[allow(dead_code)]\nfn compare(index: u16, a: u64, b: u64) -> bool {{\n\
+         let holds = match index / 2 {{\n{arms}_ => false,\n}};\nholds != (index % 2 == 1)\n}}\n"
+    )
 }
 
 fn i64_operations(list: &mut Vec<Instruction>) {
     for (name, expression) in I64_HOT {
         for sources in ["ss", "si"] {
             let form = binary(&format!("i64.{name}"), expression, sources, 's', 64);
-            list.push(if name == "rotl" { form.next_cold() } else { form.next() });
+            let shared = Some(shared_i64());
+            list.push(Instruction { shared, ..form.next().used(Usage::Warm) });
         }
     }
     for (name, expression) in I64_COLD {
-        list.push(binary(&format!("i64.{name}"), expression, "ss", 's', 64).next_cold());
+        let form = binary(&format!("i64.{name}"), expression, "ss", 's', 64);
+        let shared = (name != "rotr").then(|| Shared {
+            name: "op_divide64".into(),
+            body: "let nth = op - crate::isa::I64_DIV_S_SS_S;\n\
+                   match wide::divide(nth, s.read64(1), s.read64(2)) {\n\
+                       Ok(r) => { s.write64(3, r); s.advance(4) }\n\
+                       Err(flow) => flow,\n\
+                   }"
+            .into(),
+        });
+        list.push(Instruction { shared, ..form.next().used(Usage::Cold) });
     }
 }
 
@@ -476,7 +598,17 @@ fn constants_and_copies(list: &mut Vec<Instruction>) {
     for (name, source, expression, result) in UNARY {
         let form = unary_form(name, source, expression, result);
         let hot = name.starts_with("copy") || name.contains("extend_i32");
-        list.push(if hot { form.next() } else { form.next_cold() });
+        let counts = name.contains("clz") || name.contains("ctz") || name.contains("popcnt");
+        let shared = counts.then(|| Shared {
+            name: "op_count".into(),
+            body: "let index = op - crate::isa::I32_CLZ;\nlet wide = index >= 3;\n\
+                   let a = if wide { s.read64(1) } else { s.read32(1) as u64 };\n\
+                   let r = wide::count(index % 3, a, wide);\ns.write32(2, r);\n\
+                   if wide { s.write64(2, r as u64); }\ns.advance(3)"
+                .into(),
+        });
+        let usage = if hot { Usage::Hot } else { Usage::Cold };
+        list.push(Instruction { shared, ..form.next().used(usage) });
     }
     // Copies come in rows, before calls and where loops hand their variables on.
     let (form, _) = Form::new("copy32_pair").source("a", 's', 32).operand(Operand::Destination);
@@ -544,19 +676,20 @@ fn memory(list: &mut Vec<Instruction>) {
         for address in ['s', 'a'] {
             for result in ['a', 's'] {
                 let form = Form::new(&format!("{name}.{address}.{result}"));
-                list.push(load_instruction(
-                    form.source("address", address, 32),
-                    bytes,
-                    load,
-                    result,
-                    32,
-                ));
+                let form = form.source("address", address, 32);
+                let instruction = load_instruction(form, bytes, load, result, 32);
+                let usage = if name == "load32" { Usage::Hot } else { Usage::Warm };
+                let shared = Some(shared_load32(name, address, bytes, load));
+                list.push(Instruction { shared, ..instruction.used(usage) });
             }
         }
     }
     for (name, bytes, load) in LOADS64 {
         let form = Form::new(name).source("address", 's', 32);
-        list.push(load_instruction(form, bytes, load, 's', 64));
+        let instruction = load_instruction(form, bytes, load, 's', 64);
+        let usage = if bytes == 8 { Usage::Hot } else { Usage::Warm };
+        let shared = (bytes < 8).then(shared_load64);
+        list.push(Instruction { shared, ..instruction.used(usage) });
     }
     // Addresses known when translating: a C program's global variables.
     for result in ['a', 's'] {
@@ -590,10 +723,49 @@ fn memory(list: &mut Vec<Instruction>) {
     let (form, at) = Form::new("address.s.a").source("a", 's', 32).operand(Operand::Immediate32);
     list.push(
         form.line(&format!("let offset = s.wide({at}) as u32;"))
-            .line("let Some(r) = a.checked_add(offset) else { return Flow::OutOfBounds };")
+            .line("let Some(r) = a.checked_add(offset) else { return Flow::Access };")
             .line("s.accumulator = r;")
             .next(),
     );
+}
+
+/// A load from one address into two places: of the two forms the one to a slot comes second.
+fn shared_load32(name: &str, address: char, bytes: usize, load: &str) -> Shared {
+    let form = Form::new(name).source("address", address, 32);
+    let (form, at) = form.operand(Operand::Reach);
+    let first = format!("{name}_{address}_a").to_uppercase();
+    let body = form
+        .line(&format!("let reach = s.unit({at});"))
+        .line(&format!(
+            "let p = match s.locate(address, reach, {bytes}) {{ Ok(p) => p, Err(flow) => return flow }};"
+        ))
+        .line(&format!("s.accumulator = s.{load};"))
+        .line(&format!(
+            "if op == crate::isa::{first} {{ s.advance({0}) }} else {{ s.store_accumulator({0} + 1) }}",
+            at + 1
+        ))
+        .body;
+    Shared { name: format!("op_shared_{name}_{address}"), body }
+}
+
+/// Loads of less than 64 bits into 64: of each size two, with and without sign.
+fn shared_load64() -> Shared {
+    let mut arms = String::new();
+    for (index, (_, _, load)) in LOADS64[1..].iter().enumerate() {
+        let pattern = if index == LOADS64.len() - 2 { "_".into() } else { index.to_string() };
+        arms += &format!("{pattern} => s.{load},\n");
+    }
+    Shared {
+        name: "op_shared_load64".into(),
+        body: format!(
+            "let index = op - crate::isa::LOAD64_8_S;\n\
+             let (address, reach) = (s.read32(1), s.unit(2));\n\
+             let p = match s.locate(address, reach, 1 << (index / 2)) {{\n\
+                 Ok(p) => p, Err(flow) => return flow\n\
+             }};\n\
+             let r = match index {{\n{arms}}};\ns.write64(3, r);\ns.advance(4)"
+        ),
+    }
 }
 
 fn load_instruction(
@@ -616,14 +788,7 @@ fn load_instruction(
 fn control(list: &mut Vec<Instruction>) {
     use Operand::*;
     let mut add = |mnemonic: &str, operands: &[Operand], body: &str| {
-        list.push(Instruction {
-            mnemonic: mnemonic.into(),
-            operands: operands.into(),
-            body: body.into(),
-            float: false,
-            shared: None,
-            cold: None,
-        })
+        list.push(Instruction::new(mnemonic, operands.into(), body))
     };
     add("unreachable", &[], "Flow::Unreachable");
     add("br", &[Target], "s.jump(1)");
@@ -667,14 +832,7 @@ fn outer(list: &mut Vec<Instruction>) {
         ("return_call", &[Index, Delta, Link]),
         ("return_call_indirect", &[Index, Index, Source, Delta, Link]),
     ] {
-        list.push(Instruction {
-            mnemonic: mnemonic.into(),
-            operands: operands.into(),
-            body: "Flow::Outer".into(),
-            float: false,
-            shared: None,
-            cold: None,
-        });
+        list.push(Instruction::new(mnemonic, operands.into(), "Flow::Outer"));
     }
 }
 

@@ -4,6 +4,8 @@ use std::{env, fmt::Write, fs, path::Path};
 
 mod isa;
 
+use isa::Usage::{Cold, Cool, Rare, Warm};
+
 fn main() {
     println!("cargo::rerun-if-changed=build");
     println!("cargo::rustc-check-cfg=cfg(tail_dispatch)");
@@ -18,6 +20,14 @@ fn main() {
     if compact {
         println!("cargo::rustc-cfg=compact");
     }
+    println!("cargo::rustc-check-cfg=cfg(shared_tails, small)");
+    let small = compact && optimised_for_size();
+    if small {
+        println!("cargo::rustc-cfg=small");
+    }
+    if small && tail_dispatch() {
+        println!("cargo::rustc-cfg=shared_tails");
+    }
     let float = env::var_os("CARGO_FEATURE_FLOAT").is_some();
     let instructions = isa::instructions();
     let out = env::var("OUT_DIR").expect("cargo sets OUT_DIR");
@@ -25,7 +35,12 @@ fn main() {
         fs::write(Path::new(&out).join(name), text).expect("OUT_DIR is writable")
     };
     write("isa.rs", tables(&instructions));
-    write("handlers.rs", handlers(&instructions, float, compact));
+    let sharing = match (compact, small) {
+        (false, _) => None,
+        (true, false) => Some(Sharing { from: Cool, cold_from: Cold }),
+        (true, true) => Some(Sharing { from: Warm, cold_from: Rare }),
+    };
+    write("handlers.rs", handlers(&instructions, float, sharing));
 }
 
 /// Handlers end in a tail call where LLVM makes one of a call in tail position: with optimisation, and
@@ -38,6 +53,11 @@ fn tail_dispatch() -> bool {
         || env::var_os("CARGO_CFG_MIRI").is_some();
     let registers = matches!(target.as_str(), "x86_64" | "aarch64" | "riscv32" | "riscv64");
     !portable && registers && (optimised || forced)
+}
+
+/// Where size counts, handlers end in code that they share: a jump more for each instruction.
+fn optimised_for_size() -> bool {
+    matches!(env::var("OPT_LEVEL").as_deref(), Ok("s" | "z"))
 }
 
 /// Microcontrollers without floats in 64 bits: flash is short, and speed of what is rare is not.
@@ -92,71 +112,162 @@ fn tables(instructions: &[isa::Instruction]) -> String {
     for (layout, _) in &layouts {
         ends.push(ends[ends.len() - 1] + layout.len());
     }
+    let all_length = all.len();
     let units: Vec<usize> = layouts.iter().map(|(_, units)| *units).collect();
     let count = layouts.len();
-    writeln!(text, "];\nstatic LAYOUTS: &str = {all:?};").unwrap();
+    writeln!(text, "];\nstatic LAYOUTS: [u8; {all_length}] = *b{all:?};").unwrap();
     writeln!(text, "static LAYOUT_ENDS: [u8; {}] = {ends:?};", count + 1).unwrap();
     writeln!(text, "static LAYOUT_UNITS: [u8; {count}] = {units:?};").unwrap();
     text.push_str(
         "/// Letters of an instruction's operands: see `Operand::letter`.\n\
-         pub(crate) fn layout(opcode: u16) -> &'static str {\n\
-             let layout = LAYOUT_OF[opcode as usize] as usize;\n\
-             &LAYOUTS[LAYOUT_ENDS[layout] as usize..LAYOUT_ENDS[layout + 1] as usize]\n\
+         pub(crate) fn layout(opcode: u16) -> &'static [u8] {\n\
+             let end = |layout| LAYOUT_ENDS.get(layout).map_or(0, |&end| end as usize);\n\
+             let layout = layout_of(opcode);\n\
+             LAYOUTS.get(end(layout)..end(layout + 1)).unwrap_or(&[])\n\
          }\n\
          /// Units of an instruction, without a table's displacements.\n\
-         pub(crate) fn units(opcode: u16) -> usize { LAYOUT_UNITS[LAYOUT_OF[opcode as usize] as usize] as usize }\n",
+         pub(crate) fn units(opcode: u16) -> usize {\n\
+             LAYOUT_UNITS.get(layout_of(opcode)).map_or(0, |&units| units as usize)\n\
+         }\n\
+         // None of these panics, which takes flash; opcodes are below `COUNT` wherever this is asked.\n\
+         fn layout_of(opcode: u16) -> usize {\n\
+             LAYOUT_OF.get(opcode as usize).map_or(0, |&layout| layout as usize)\n\
+         }\n",
     );
     text
 }
 
-fn handlers(instructions: &[isa::Instruction], float: bool, compact: bool) -> String {
-    let mut text = String::new();
-    // Each function once, and which of them an instruction has.
-    let mut functions: Vec<(String, String)> = Vec::new();
-    let mut function_of = Vec::new();
-    for instruction in instructions {
-        let (name, body) = match &instruction.shared {
+/// The body of each function, and which of them each instruction has.
+#[derive(Default)]
+struct Functions {
+    names: Vec<String>,
+    bodies: Vec<String>,
+    of: Vec<usize>,
+}
+
+impl Functions {
+    fn add(&mut self, name: String, body: String) {
+        let known = self.names.iter().position(|known| *known == name);
+        self.of.push(known.unwrap_or(self.names.len()));
+        if known.is_none() {
+            self.names.push(name);
+            self.bodies.push(body);
+        }
+    }
+
+    /// Calls of the functions by comparing `op` with where their rows begin: for few rows, without a table.
+    fn rows(&self, opcodes: &[usize]) -> String {
+        let mut text = String::new();
+        for (at, (opcode, of)) in opcodes.iter().zip(&self.of).enumerate().rev() {
+            let name = &self.names[*of];
+            if at == 0 {
+                writeln!(text, "{name}(s)").unwrap();
+            } else if self.of[at - 1] != *of {
+                writeln!(text, "if op >= {opcode} {{ return {name}(s); }}").unwrap();
+            }
+        }
+        text
+    }
+
+    /// The arms of a `match` over opcodes.
+    fn arms(&self, opcodes: &[usize]) -> String {
+        let mut arms = String::new();
+        for (function, name) in self.names.iter().enumerate() {
+            let own: Vec<String> = opcodes
+                .iter()
+                .zip(&self.of)
+                .filter(|&(_, of)| *of == function)
+                .map(|(opcode, _)| opcode.to_string())
+                .collect();
+            writeln!(arms, "    {} => {name}(s),", own.join(" | ")).unwrap();
+        }
+        arms
+    }
+
+    fn definitions(&self) -> String {
+        let mut text = String::new();
+        for (name, body) in self.names.iter().zip(&self.bodies) {
+            let body = body.trim();
+            // An instruction that only stops execution touches nothing.
+            let text_of = if body.starts_with("Flow::") {
+                format!("unsafe fn {name}(_: &mut State) -> Flow {{\n{body}\n}}")
+            } else {
+                let op = if body.contains("op ") { "let op = s.opcode();\n" } else { "" };
+                format!(
+                    "unsafe fn {name}(s: &mut State) -> Flow {{\n// SAFETY: see the module: the image was \
+                     verified, so every operand lies in its frame.\nunsafe {{\n{op}{body}\n}}\n}}"
+                )
+            };
+            writeln!(text, "#[inline(always)]\n{text_of}").unwrap();
+        }
+        text
+    }
+}
+
+/// How rare instructions are that share code, where flash is short.
+#[derive(Clone, Copy)]
+struct Sharing {
+    /// Handlers.
+    from: isa::Usage,
+    /// One handler for all.
+    cold_from: isa::Usage,
+}
+
+fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Sharing>) -> String {
+    let mut functions = Functions::default();
+    let mut cold = Functions::default();
+    let mut cold_opcodes = Vec::new();
+    for (opcode, instruction) in instructions.iter().enumerate() {
+        let is_shared = sharing.is_some_and(|sharing| instruction.usage >= sharing.from);
+        let is_cold = sharing.is_some_and(|sharing| instruction.usage >= sharing.cold_from);
+        let isa::Instruction { shared, alike, usage, .. } = instruction;
+        let shared = match usage {
+            Rare if !is_cold => alike,
+            _ if shared.is_none() => alike,
+            _ => shared,
+        };
+        let (name, body) = match shared {
             _ if instruction.float && !float => ("op_float".into(), "Flow::Unreachable".into()),
-            Some(shared) if compact => (shared.name.clone(), shared.body.clone()),
+            Some(shared) if is_shared => (shared.name.clone(), shared.body.clone()),
             _ if instruction.body == "Flow::Outer" => ("op_outer".into(), "Flow::Outer".into()),
             _ => (function_name(&instruction.mnemonic), instruction.body.clone()),
         };
-        let known = functions.iter().position(|(known, _)| *known == name);
-        function_of.push(known.unwrap_or(functions.len()));
-        if known.is_none() {
-            functions.push((name, body));
+        if is_cold && !body.starts_with("Flow::") {
+            cold.add(name, body);
+            cold_opcodes.push(opcode);
+            functions.add("op_cold".into(), "cold(s)".into());
+        } else {
+            functions.add(name, body);
         }
     }
-    for (name, body) in &functions {
-        let body = body.trim();
-        // An instruction that only stops execution touches nothing.
-        let text_of = if body.starts_with("Flow::") {
-            format!("unsafe fn {name}(_: &mut State) -> Flow {{\n{body}\n}}")
-        } else {
-            let op = if body.contains("op ") { "let op = s.opcode();\n" } else { "" };
-            format!(
-                "unsafe fn {name}(s: &mut State) -> Flow {{\n// SAFETY: see the module: the image was \
-                 verified, so every operand lies in its frame.\nunsafe {{\n{op}{body}\n}}\n}}"
-            )
-        };
-        writeln!(text, "#[inline(always)]\n{text_of}").unwrap();
+    let mut text = functions.definitions() + &cold.definitions();
+    let safety = "// SAFETY: as for each instruction.";
+    if !cold_opcodes.is_empty() {
+        let rows = cold.rows(&cold_opcodes);
+        write!(
+            text,
+            "#[inline(always)]\nunsafe fn cold(s: &mut State) -> Flow {{\n{safety}\n\
+             unsafe {{\nlet op = s.opcode();\n{rows}}}\n}}\n{}",
+            isa::comparison_function()
+        )
+        .unwrap();
     }
-    for (index, (name, _)) in functions.iter().enumerate() {
+    for (index, name) in functions.names.iter().enumerate() {
         writeln!(text, "#[cfg(tail_dispatch)]\nconst HANDLER_{index}: Handler = handler!({name});")
             .unwrap();
     }
     text.push_str("#[cfg(tail_dispatch)]\npub(super) static HANDLERS: [Handler; isa::COUNT] = [\n");
-    for index in &function_of {
+    for index in &functions.of {
         writeln!(text, "    HANDLER_{index},").unwrap();
     }
-    text.push_str("];\n#[cfg(not(tail_dispatch))]\n#[inline(always)]\npub(super) unsafe fn dispatch(opcode: u16, s: &mut State) -> Flow {\n// SAFETY: as for each instruction.\nunsafe { match opcode {\n");
-    for (function, (name, _)) in functions.iter().enumerate() {
-        let opcodes: Vec<String> = (0..instructions.len())
-            .filter(|&opcode| function_of[opcode] == function)
-            .map(|opcode| opcode.to_string())
-            .collect();
-        writeln!(text, "    {} => {name}(s),", opcodes.join(" | ")).unwrap();
-    }
-    text.push_str("    _ => core::hint::unreachable_unchecked(),\n} }\n}\n");
+    let opcodes: Vec<usize> = (0..instructions.len()).collect();
+    let arms = functions.arms(&opcodes);
+    write!(
+        text,
+        "];\n#[cfg(not(tail_dispatch))]\n#[inline(always)]\n\
+         pub(super) unsafe fn dispatch(opcode: u16, s: &mut State) -> Flow {{\n{safety}\n\
+         unsafe {{ match opcode {{\n{arms}    _ => core::hint::unreachable_unchecked(),\n}} }}\n}}\n"
+    )
+    .unwrap();
     text
 }

@@ -293,7 +293,8 @@ const STANDING_MAX: u32 = 8;
 /// What the interpreter borrows: not the whole of the instance.
 macro_rules! entry {
     ($instance:ident, $image:ident) => {{
-        let (globals, stack) = $instance.slots.split_at_mut($instance.globals);
+        let (globals, stack) =
+            $instance.slots.split_at_mut_checked($instance.globals).unwrap_or_default();
         Entry {
             image: $image,
             globals,
@@ -508,14 +509,14 @@ impl Instance {
         let before = left;
         let done = match exit.flow {
             Flow::Next | Flow::Check => Ok(()),
+            #[cfg(shared_tails)]
+            Flow::Store | Flow::Branch => Ok(()),
             Flow::Done => {
                 self.status = Status::Done;
                 return Some(Outcome::Done);
             }
             Flow::Outer => self.execute_outer(image, &mut left),
-            // Perhaps the bytes are only not committed yet.
-            Flow::OutOfBounds => self.commit(self.access_end(image)),
-            Flow::Misaligned => self.execute_access(image, &mut left).ok_or(TrapKind::OutOfBounds),
+            Flow::Access => self.finish_access(image, &mut left),
             Flow::Unreachable => Err(TrapKind::Unreachable),
             Flow::DivideByZero => Err(TrapKind::DivideByZero),
             Flow::IntegerOverflow => Err(TrapKind::IntegerOverflow),

@@ -23,7 +23,12 @@ mod handlers;
 #[cfg(all(feature = "float", any(compact, test)))]
 #[cfg_attr(not(compact), allow(dead_code))]
 mod soft;
+#[cfg(all(feature = "float", compact))]
+mod soft_instructions;
 mod state;
+#[cfg(any(compact, test))]
+#[cfg_attr(not(compact), allow(dead_code))]
+mod wide;
 
 pub(crate) use behind::IMPOSSIBLE;
 pub(crate) use handlers::{Entry, Exit, Run, execute_one};

@@ -72,7 +72,10 @@ pub(crate) fn instruction_at(code: &[u8], at: usize) -> Option<(u16, usize)> {
 /// Every instruction in the order of its opcode: mnemonic, letters of its operands (see the head of
 /// `docs/vm-instructions.md`), units.
 pub fn instruction_set() -> impl Iterator<Item = (&'static str, &'static str, usize)> {
-    MNEMONICS.iter().zip(0..).map(|(mnemonic, opcode)| (*mnemonic, layout(opcode), units(opcode)))
+    MNEMONICS.iter().zip(0..).map(|(mnemonic, opcode)| {
+        let layout = core::str::from_utf8(layout(opcode)).unwrap_or_default();
+        (*mnemonic, layout, units(opcode))
+    })
 }
 
 /// The instruction at `at` as text, with its length in bytes; `None` at the end or in damaged code.
@@ -80,7 +83,7 @@ pub fn disassemble(code: &[u8], at: usize) -> Option<(String, usize)> {
     let (opcode, length) = instruction_at(code, at)?;
     let mut text = String::from(MNEMONICS[opcode as usize]);
     let mut operand = at + 2;
-    for letter in layout(opcode).chars() {
+    for letter in layout(opcode) {
         let low = unit_at(code, operand)?;
         operand += 2;
         let mut wide = || -> Option<u32> {
@@ -89,23 +92,23 @@ pub fn disassemble(code: &[u8], at: usize) -> Option<(String, usize)> {
             Some(low as u32 | (high as u32) << 16)
         };
         text += &match letter {
-            's' | 'd' | 'l' => format!(" [{}]", low / 8),
-            'i' => format!(" {}", low as i16),
-            'j' => format!(" {}", wide()? as i32),
-            'k' => {
+            b's' | b'd' | b'l' => format!(" [{}]", low / 8),
+            b'i' => format!(" {}", low as i16),
+            b'j' => format!(" {}", wide()? as i32),
+            b'k' => {
                 let first = wide()? as u64;
                 let second =
                     unit_at(code, operand)? as u64 | (unit_at(code, operand + 2)? as u64) << 16;
                 operand += 4;
                 format!(" {}", (first | second << 32) as i64)
             }
-            't' => format!(" -> {}", operand as isize + low as i16 as isize),
-            'T' => {
+            b't' => format!(" -> {}", operand as isize + low as i16 as isize),
+            b'T' => {
                 let displacement = wide()? as i32 as isize;
                 format!(" -> {}", operand as isize + displacement)
             }
-            'r' => format!(" +{low}"),
-            'f' => format!(" frame+{}", low / 8),
+            b'r' => format!(" +{low}"),
+            b'f' => format!(" frame+{}", low / 8),
             _ => format!(" #{low}"),
         };
     }

@@ -3,7 +3,7 @@
 //! Bytes are kept in words of 64 bits, so that memory begins where wide loads are aligned; lending them
 //! as bytes is this file's only unsafe code.
 
-use alloc::vec::Vec;
+use alloc::{collections::TryReserveError, vec::Vec};
 
 use zeroize::Zeroize as _;
 
@@ -21,13 +21,30 @@ pub(crate) enum Unavailable {
     Exhausted,
 }
 
-/// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
+/// A list of so many zeros.
+#[inline(never)]
+pub(crate) fn zeroed<T: Copy + Default>(count: usize) -> Result<Vec<T>, TryReserveError> {
+    let mut list = Vec::new();
+    list.try_reserve_exact(count)?;
+    // Clearing the stack is most of what a start takes: several at a time, without a call.
+    if cfg!(not(small)) {
+        while count - list.len() >= CLEARED_AT_A_TIME {
+            list.extend_from_slice(&[T::default(); CLEARED_AT_A_TIME]);
+        }
+    }
+    list.resize(count, T::default());
+    Ok(list)
+}
+
+const CLEARED_AT_A_TIME: usize = 4;
+
 /// Words as the bytes that they are.
 pub(crate) fn as_bytes_mut(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: any word is eight bytes, and any bytes are a word.
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
+/// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
 pub(crate) struct Memory {
     words: Vec<u64>,
     committed: usize,
@@ -91,10 +108,8 @@ impl Memory {
             return Ok(());
         }
         // Not grown where it is, which would leave a copy of what it held in the allocator's hands.
-        let mut grown = Vec::new();
-        grown.try_reserve_exact(words).map_err(|_| Unavailable::Exhausted)?;
-        grown.extend_from_slice(&self.words);
-        grown.resize(words, 0);
+        let mut grown = zeroed(words).map_err(|_| Unavailable::Exhausted)?;
+        grown.iter_mut().zip(&self.words).for_each(|(new, old)| *new = *old);
         self.words.as_mut_slice().zeroize();
         self.words = grown;
         self.committed = wanted;

@@ -153,7 +153,8 @@ impl Instance {
         if reader.word()? != image.token.length || reader.word()? != image.token.checksum {
             return Err(ResumeError::ForeignImage);
         }
-        let mut instance = Instance::bare(image, config).map_err(|_| ResumeError::OutOfMemory)?;
+        let mut instance = Instance::bare(image, config);
+        instance.allocate(image, config).map_err(|_| ResumeError::OutOfMemory)?;
         let status = reader.half()?.to_le_bytes();
         let function = reader.half()?;
         instance.entry = reader.word()?;

@@ -90,7 +90,9 @@ impl Check<'_> {
         let mut ends = false;
         while at < self.code.len() {
             let (opcode, length) = isa::instruction_at(self.code, at).ok_or(at)?;
-            starts[at / 64] |= 1 << (at / 2 % 32);
+            if let Some(word) = starts.get_mut(at / 64) {
+                *word |= 1 << (at / 2 % 32);
+            }
             ends = is_end(opcode);
             at += length;
         }
@@ -115,7 +117,7 @@ impl Check<'_> {
     fn instruction(&self, opcode: u16, at: usize, end: usize, starts: &[u32]) -> bool {
         let mut operand = at + 2;
         let mut index = 0;
-        for letter in isa::layout(opcode).bytes() {
+        for letter in isa::layout(opcode) {
             let unit = self.unit(operand);
             let mut bytes = 2;
             let good = match letter {
@@ -175,7 +177,8 @@ impl Check<'_> {
 
     fn leads_to_start(&self, from: usize, displacement: i64, starts: &[u32]) -> bool {
         let Ok(to) = usize::try_from(from as i64 + displacement) else { return false };
-        to % 2 == 0 && to < self.code.len() && starts[to / 64] >> (to / 2 % 32) & 1 != 0
+        let word = starts.get(to / 64).copied().unwrap_or(0);
+        to.is_multiple_of(2) && to < self.code.len() && word >> (to / 2 % 32) & 1 != 0
     }
 
     /// Whether the `nth` index operand of an instruction names something.

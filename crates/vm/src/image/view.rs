@@ -187,6 +187,9 @@ fn half(bytes: &[u8], at: usize) -> u16 {
     }
 }
 
+/// Where in the footer the digest stands, behind words.
+const DIGEST_AT: usize = 80;
+
 impl<'a> Image<'a> {
     /// Checks all of an image: version, length, checksum, and every instruction and table in it, so that
     /// running it needs no checks. Takes time in proportion to its size: do it once.
@@ -233,13 +236,14 @@ impl<'a> Image<'a> {
         if crate::interpreter::STRICT_ALIGNMENT && !bytes.as_ptr().addr().is_multiple_of(4) {
             return Err(ImageError::Misaligned);
         }
-        let range = |index: usize| Range {
-            at: word(bytes, at + index * 8),
-            count: word(bytes, at + index * 8 + 4),
-        };
-        let after = |index: usize| word(bytes, at + 56 + index * 4);
-        let mut digest = [0; 32];
-        digest.copy_from_slice(&bytes[at + 80..at + 112]);
+        let mut words = [0; DIGEST_AT / 4];
+        for (index, value) in words.iter_mut().enumerate() {
+            *value = word(bytes, at + index * 4);
+        }
+        let range = |index: usize| Range { at: words[index * 2], count: words[index * 2 + 1] };
+        let after = |index: usize| words[14 + index];
+        let digest = bytes.get(at + DIGEST_AT..).and_then(|rest| rest.first_chunk());
+        let digest = *digest.unwrap_or(&[0; 32]);
         let token = ImageToken { length: word(bytes, at + 112), checksum: word(bytes, at + 116) };
         if token.length as usize != bytes.len() {
             return Err(ImageError::Truncated);

@@ -1,6 +1,6 @@
 //! Memory accesses that the interpreter does not finish: beyond the committed part, or across words.
 
-use super::Instance;
+use super::{Instance, TrapKind};
 use crate::{image::Image, isa};
 
 /// What a load or store does: found by the place of its opcode among its kind (`build/isa.rs`).
@@ -98,13 +98,22 @@ impl Instance {
         Some((access, address as u64 + reach as u64 + 1))
     }
 
-    /// Where the memory access ends at which the interpreter stopped; beyond everything if it is none.
-    pub(super) fn access_end(&self, image: &Image<'_>) -> u64 {
-        self.access(image).map_or(u64::MAX, |(_, end)| end)
+    /// Commits the bytes that the load or store at `pc` reaches for, after which it is executed again; if
+    /// they are, it lies across words, and is executed here, byte by byte.
+    pub(super) fn finish_access(
+        &mut self,
+        image: &Image<'_>,
+        left: &mut i32,
+    ) -> Result<(), TrapKind> {
+        // An address that overflowed is no access.
+        let end = self.access(image).map_or(u64::MAX, |(_, end)| end);
+        if end > self.memory.bytes().len() as u64 {
+            return self.commit(end);
+        }
+        self.execute_access(image, left).ok_or(TrapKind::OutOfBounds)
     }
 
-    /// Executes the load or store at `pc`, byte by byte; it lies in the committed memory.
-    pub(super) fn execute_access(&mut self, image: &Image<'_>, left: &mut i32) -> Option<()> {
+    fn execute_access(&mut self, image: &Image<'_>, left: &mut i32) -> Option<()> {
         let (_, length) = isa::instruction_at(image.bytes(), self.pc as usize)?;
         let (access, end) = self.access(image)?;
         let start = (end as usize).checked_sub(access.bytes as usize)?;
@@ -121,9 +130,10 @@ impl Instance {
                 _ => self.accumulator as u64,
             };
             let memory = self.memory.bytes_mut().get_mut(start..start + bytes)?;
-            memory.copy_from_slice(&value.to_le_bytes()[..bytes]);
+            memory.iter_mut().zip(value.to_le_bytes()).for_each(|(byte, new)| *byte = new);
         } else {
-            buffer[..bytes].copy_from_slice(self.memory.bytes().get(start..start + bytes)?);
+            let memory = self.memory.bytes().get(start..start + bytes)?;
+            buffer.iter_mut().zip(memory).for_each(|(byte, found)| *byte = *found);
             let shift = 64 - 8 * bytes as u32;
             let value = u64::from_le_bytes(buffer) << shift;
             let value = if access.signed { (value as i64 >> shift) as u64 } else { value >> shift };

@@ -209,15 +209,12 @@ impl Instance {
         // Copying upwards onto itself must begin at the end.
         let ascending = opcode != isa::MEMORY_COPY || to <= from;
         let skipped = if ascending { 0 } else { count - now };
-        if now > 0 {
-            let target = to + skipped..to + skipped + now;
-            match opcode {
-                isa::MEMORY_FILL => memory[target].fill(bulk.from as u8),
-                isa::MEMORY_COPY => {
-                    let from = from + skipped;
-                    memory.copy_within(from..from + now, to + skipped);
-                }
-                _ => memory[target].copy_from_slice(&source[from..from + now]),
+        if opcode == isa::MEMORY_COPY {
+            copy(memory, from + skipped, to + skipped, now);
+        } else if let Some(target) = memory.get_mut(to..to + now) {
+            match source.get(from..from + now) {
+                Some(source) if opcode == isa::MEMORY_INIT => target.copy_from_slice(source),
+                _ => target.fill(bulk.from as u8),
             }
         }
         let source = opcode != isa::MEMORY_FILL;
@@ -268,10 +265,15 @@ impl Instance {
             let from = bulk.from.wrapping_add(item) as usize;
             let value = match opcode {
                 isa::TABLE_FILL => bulk.from,
-                isa::TABLE_COPY => self.tables[other][from],
+                isa::TABLE_COPY => {
+                    self.tables.get(other).and_then(|table| table.get(from)).copied().unwrap_or(0)
+                }
                 _ => segment.map_or(0, |segment| segment.item(from)),
             };
-            self.tables[table][(bulk.to + item) as usize] = value;
+            let table = self.tables.get_mut(table);
+            if let Some(item) = table.and_then(|table| table.get_mut((bulk.to + item) as usize)) {
+                *item = value;
+            }
         }
         let source = opcode != isa::TABLE_FILL;
         Ok(self.note_progress(image, &bulk, now, ascending, source))
@@ -316,14 +318,15 @@ impl Instance {
         let from = self.slot_index(image, first);
         let to = self.globals + self.frame as usize / 8;
         let params = entry.params as usize;
-        if from + params > self.slots.len() {
-            return Err(TrapKind::StackOverflow);
-        }
         // Check the room before the frame is given up, so that a backtrace can be made.
         if to + entry.frame_bytes as usize / 8 > self.slots.len() {
             return Err(TrapKind::StackOverflow);
         }
-        self.slots.copy_within(from..from + params, to);
+        // They come from above, so that ascending order is safe.
+        for index in 0..params {
+            let argument = *self.slots.get(from + index).ok_or(TrapKind::StackOverflow)?;
+            *self.slots.get_mut(to + index).ok_or(TrapKind::StackOverflow)? = argument;
+        }
         self.enter(image, function, self.frame, link)
     }
 
@@ -336,14 +339,35 @@ impl Instance {
     ) -> Result<(), TrapKind> {
         let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
         let start = self.globals + frame as usize / 8;
-        let Some(slots) = self.slots.get_mut(start..start + entry.frame_bytes as usize / 8) else {
+        let frame_slots = self.slots.get_mut(start..start + entry.frame_bytes as usize / 8);
+        let after = frame_slots.and_then(|slots| slots.get_mut(entry.link as usize / 8..));
+        let Some((slot, locals)) = after.and_then(|slots| slots.split_first_mut()) else {
             return Err(TrapKind::StackOverflow);
         };
-        let at = entry.link as usize / 8;
-        slots[at..=at + entry.zeros as usize].fill(0);
-        slots[at] = link as u64;
+        *slot = link as u64;
+        locals.iter_mut().take(entry.zeros as usize).for_each(|local| *local = 0);
         self.frame = frame;
         self.pc = entry.code;
         Ok(())
+    }
+}
+
+/// Copies within memory. In pieces through a buffer, each of which is read before it is written: the
+/// library's way of doing it takes as much flash as all else that is done with memory here.
+fn copy(memory: &mut [u8], from: usize, to: usize, count: usize) {
+    let mut buffer = [0; 64];
+    let mut done = 0;
+    while done < count {
+        let now = buffer.len().min(count - done);
+        let at = if to <= from { done } else { count - done - now };
+        let piece = buffer.get_mut(..now).zip(memory.get(from + at..from + at + now));
+        if let Some((buffer, source)) = piece {
+            buffer.copy_from_slice(source);
+        }
+        let piece = buffer.get(..now).zip(memory.get_mut(to + at..to + at + now));
+        if let Some((buffer, target)) = piece {
+            target.copy_from_slice(buffer);
+        }
+        done += now;
     }
 }

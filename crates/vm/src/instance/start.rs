@@ -1,11 +1,11 @@
 //! Making an instance from an image: parses nothing, copies data segments.
 
-use alloc::vec::Vec;
+use alloc::{collections::TryReserveError, vec::Vec};
 
 use super::{Instance, InstanceConfig, StartError, Status};
 use crate::{
-    image::{DataSegment, FunctionIndex, Image, TABLE_MAX},
-    memory::{Memory, Unavailable},
+    image::{DataSegment, Image, TABLE_MAX},
+    memory::{Memory, Unavailable, zeroed},
 };
 
 impl Instance {
@@ -14,39 +14,48 @@ impl Instance {
     /// If the module names a start function, a call of it is prepared: `run` executes it first, and
     /// `prepare` says `Busy` until it is done.
     pub fn new(image: &Image<'_>, config: &InstanceConfig) -> Result<Instance, StartError> {
-        let mut instance = Instance::new_lazy(image, config)?;
-        let usable = instance.memory.usable() as u64;
-        instance.memory.commit(usable).map_err(|_| StartError::OutOfMemory)?;
-        Ok(instance)
+        let mut instance = Instance::bare(image, config);
+        match instance.set_up(image, config, true) {
+            Ok(()) => Ok(instance),
+            Err(error) => Err(error),
+        }
     }
 
     /// As [`Instance::new`], but commits memory as the program reaches it, growing the allocation.
     pub fn new_lazy(image: &Image<'_>, config: &InstanceConfig) -> Result<Instance, StartError> {
-        let mut instance = Instance::bare(image, config)?;
-        let globals = instance.globals;
-        for (index, slot) in instance.slots[..globals].iter_mut().enumerate() {
-            *slot = image.global(index as u32).map_or(0, |global| global.initial);
+        let mut instance = Instance::bare(image, config);
+        match instance.set_up(image, config, false) {
+            Ok(()) => Ok(instance),
+            Err(error) => Err(error),
         }
-        instance.fill_tables(image)?;
-        instance.fill_memory(image)?;
-        if let Some(FunctionIndex(start)) = image.start_function() {
-            instance
-                .prepare(image, FunctionIndex(start), &[])
-                .map_err(|_| StartError::StackBudget)?;
-        }
-        Ok(instance)
     }
 
-    /// An instance whose memory, tables and globals are still zero.
-    pub(crate) fn bare(image: &Image<'_>, config: &InstanceConfig) -> Result<Instance, StartError> {
-        let footer = &image.footer;
-        let globals = footer.globals.count as usize;
-        let mut tables = zeroed_list(footer.tables.count as usize)?;
-        for (index, table) in tables.iter_mut().enumerate() {
-            let size = image.table(index as u32).map_or(0, |table| table.min);
-            *table = zeroed(size as usize)?;
+    fn set_up(
+        &mut self,
+        image: &Image<'_>,
+        config: &InstanceConfig,
+        commit: bool,
+    ) -> Result<(), StartError> {
+        self.allocate(image, config).map_err(|_| StartError::OutOfMemory)?;
+        for (index, slot) in (0..self.globals as u32).zip(&mut self.slots) {
+            *slot = image.global(index).map_or(0, |global| global.initial);
         }
-        Ok(Instance {
+        self.fill_tables(image)?;
+        self.fill_memory(image)?;
+        if let Some(function) = image.start_function() {
+            self.prepare(image, function, &[]).map_err(|_| StartError::StackBudget)?;
+        }
+        if commit {
+            let usable = self.memory.usable() as u64;
+            self.memory.commit(usable).map_err(|_| StartError::OutOfMemory)?;
+        }
+        Ok(())
+    }
+
+    /// An instance for which nothing is allocated yet.
+    pub(crate) fn bare(image: &Image<'_>, config: &InstanceConfig) -> Instance {
+        let footer = &image.footer;
+        Instance {
             token: image.token,
             status: Status::Idle,
             entry: 0,
@@ -54,13 +63,31 @@ impl Instance {
             frame: 0,
             accumulator: 0,
             debt: 0,
-            slots: zeroed(globals + config.stack_bytes / 8)?,
-            globals,
+            slots: Vec::new(),
+            globals: footer.globals.count as usize,
             memory: Memory::new(footer.pages_min, footer.page_shift, config.memory_bytes_max),
-            tables,
-            dropped_data: zeroed(footer.data.count.div_ceil(32) as usize)?,
-            dropped_elements: zeroed(footer.elements.count.div_ceil(32) as usize)?,
-        })
+            tables: Vec::new(),
+            dropped_data: Vec::new(),
+            dropped_elements: Vec::new(),
+        }
+    }
+
+    /// Allocates globals, stack, tables and what says which segments were dropped: all of them zero.
+    pub(crate) fn allocate(
+        &mut self,
+        image: &Image<'_>,
+        config: &InstanceConfig,
+    ) -> Result<(), TryReserveError> {
+        let footer = &image.footer;
+        self.slots = zeroed(self.globals + config.stack_bytes / 8)?;
+        self.dropped_data = zeroed(footer.data.count.div_ceil(32) as usize)?;
+        self.dropped_elements = zeroed(footer.elements.count.div_ceil(32) as usize)?;
+        self.tables.try_reserve_exact(footer.tables.count as usize)?;
+        for index in 0..footer.tables.count {
+            let size = image.table(index).map_or(0, |table| table.min);
+            self.tables.push(zeroed(size as usize)?);
+        }
+        Ok(())
     }
 
     fn fill_tables(&mut self, image: &Image<'_>) -> Result<(), StartError> {
@@ -107,20 +134,6 @@ impl Instance {
     pub(crate) fn table_maximum(image: &Image<'_>, table: u32) -> u32 {
         image.table(table).map_or(0, |table| table.max.min(TABLE_MAX))
     }
-}
-
-fn zeroed<T: Copy + Default>(count: usize) -> Result<Vec<T>, StartError> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count).map_err(|_| StartError::OutOfMemory)?;
-    list.resize(count, T::default());
-    Ok(list)
-}
-
-fn zeroed_list<T: Clone>(count: usize) -> Result<Vec<Vec<T>>, StartError> {
-    let mut list = Vec::new();
-    list.try_reserve_exact(count).map_err(|_| StartError::OutOfMemory)?;
-    list.resize(count, Vec::new());
-    Ok(list)
 }
 
 pub(super) fn drop_segment(dropped: &mut [u32], index: u32) {

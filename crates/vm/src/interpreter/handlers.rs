@@ -10,8 +10,10 @@ use core::mem::MaybeUninit;
 #[cfg(all(feature = "float", not(compact)))]
 use super::float;
 #[cfg(all(feature = "float", compact))]
-use super::soft;
+use super::soft_instructions as soft;
 use super::state::{Context, Flow, Position, State};
+#[cfg(compact)]
+use super::wide;
 use crate::image::Image;
 use crate::isa;
 use crate::wall::{Breach, Wall};
@@ -65,10 +67,10 @@ pub(crate) fn execute_one(entry: Entry<'_>, wall: Option<&mut dyn Wall>) -> Resu
         *unit = isa::unit_at(image.bytes(), start as usize + 2 * index).unwrap_or(0);
     }
     let branch = isa::is_branch_on_condition(opcode);
-    let displacement = if branch { copy[units - 1] as i16 } else { 0 };
-    if branch {
+    let mut displacement = 0;
+    if branch && let Some(last) = copy.get_mut(units - 1) {
         // Taken, it leaves two instructions behind itself; not taken, one.
-        copy[units - 1] = COPY_BRANCH;
+        displacement = core::mem::replace(last, COPY_BRANCH) as i16;
     }
     let apart = halves_as_bytes(&copy);
     let at = apart.as_ptr();
@@ -237,7 +239,8 @@ macro_rules! tail_call {
 // with the result of a handler that leaves, on most processors: it is one that is not needed by then.
 #[cfg(all(tail_dispatch, target_pointer_width = "64"))]
 macro_rules! with_registers {
-    ($s:ident: $($body:tt)*) => {
+    ($(#[$attribute:meta])* $s:ident: $($body:tt)*) => {
+        $(#[$attribute])*
         unsafe fn handler(
             context: *mut Context,
             pc: *const u8,
@@ -263,7 +266,8 @@ pub(super) type Handler = unsafe fn(*mut Context, *const u8, *mut u8, *mut u8, u
 
 #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
 macro_rules! with_registers {
-    ($s:ident: $($body:tt)*) => {
+    ($(#[$attribute:meta])* $s:ident: $($body:tt)*) => {
+        $(#[$attribute])*
         unsafe fn handler(
             handlers: *const (),
             pc: *const u8,
@@ -308,16 +312,103 @@ macro_rules! handler {
             unsafe {
                 match $operation(&mut s) {
                     Flow::Next => {
-                        let next = s.handler();
+                        let next = next!(s);
                         tail_call!(call_with_registers!(s, next))
                     }
-                    flow => s.leave(flow),
+                    #[cfg(shared_tails)]
+                    Flow::Store => tail_call!(call_with_registers!(s, STORE)),
+                    #[cfg(shared_tails)]
+                    Flow::Branch => tail_call!(call_with_registers!(s, BRANCH)),
+                    flow => leave!(s, flow),
                 }
             }
         }
         handler as Handler
     }};
 }
+
+/// What comes after an instruction.
+#[cfg(all(tail_dispatch, not(shared_tails)))]
+macro_rules! next {
+    ($s:ident) => {
+        $s.handler()
+    };
+}
+#[cfg(shared_tails)]
+macro_rules! next {
+    ($s:ident) => {
+        NEXT
+    };
+}
+
+#[cfg(all(tail_dispatch, target_pointer_width = "64"))]
+macro_rules! leave {
+    ($s:ident, $flow:expr) => {
+        $s.leave($flow)
+    };
+}
+#[cfg(all(tail_dispatch, target_pointer_width = "32"))]
+macro_rules! leave {
+    ($s:ident, $flow:expr) => {{
+        // Out of line: nearly every instruction has such a way out.
+        $s.handlers = core::ptr::without_provenance($flow as usize);
+        tail_call!(call_with_registers!($s, LEAVE))
+    }};
+}
+
+/// Leaves for the reason that lies where the handlers' address did.
+#[cfg(all(tail_dispatch, target_pointer_width = "32"))]
+const LEAVE: Handler = {
+    with_registers! { #[inline(never)] s:
+        // SAFETY: `leave!` makes a number of a `Flow`.
+        unsafe { s.leave(core::mem::transmute::<u8, Flow>(s.handlers.addr() as u8)) }
+    }
+    handler
+};
+
+/// The end of most instructions, where they share it.
+#[cfg(shared_tails)]
+const NEXT: Handler = {
+    with_registers! { #[inline(never)] s:
+        // SAFETY: `pc` is at an instruction.
+        unsafe {
+            let next = s.handler();
+            tail_call!(call_with_registers!(s, next))
+        }
+    }
+    handler
+};
+
+#[cfg(shared_tails)]
+const STORE: Handler = {
+    with_registers! { #[inline(never)] s:
+        // SAFETY: `pc` is at an operand that names a slot, the last.
+        unsafe {
+            s.write32(0, s.accumulator);
+            s.advance(1);
+            let next = s.handler();
+            tail_call!(call_with_registers!(s, next))
+        }
+    }
+    handler
+};
+
+#[cfg(shared_tails)]
+const BRANCH: Handler = {
+    with_registers! { #[inline(never)] s:
+        // SAFETY: `pc` is at a displacement, the last operand.
+        unsafe {
+            match s.take_branch(0) {
+                Flow::Next => {
+                    let next = s.handler();
+                    tail_call!(call_with_registers!(s, next))
+                }
+                flow => leave!(s, flow),
+            }
+        }
+    }
+    handler
+};
 
 #[cfg(tail_dispatch)]
 impl State {
@@ -356,10 +447,16 @@ pub(super) fn handlers() -> *const Handler {
 /// The instructions. One expression serves several widths, so that some casts are to the same type.
 #[allow(clippy::identity_op, clippy::manual_range_patterns, clippy::unnecessary_cast)]
 mod generated {
+    #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
+    use super::LEAVE;
     #[cfg(all(feature = "float", not(compact)))]
     use super::float;
     #[cfg(all(feature = "float", compact))]
     use super::soft;
+    #[cfg(compact)]
+    use super::wide;
+    #[cfg(shared_tails)]
+    use super::{BRANCH, NEXT, STORE};
     #[cfg(tail_dispatch)]
     use super::{Context, Handler, isa};
     use super::{Flow, State};

@@ -301,20 +301,11 @@ pub(super) fn truncate(bits: u64, to: Integer) -> Result<u64, Flow> {
 }
 
 /// The float nearest to an integer.
-pub(super) fn convert(integer: u64, signed: bool) -> u64 {
-    convert_to(integer, signed, &WIDE)
-}
-
-pub(super) fn convert_narrow(integer: u64, signed: bool) -> u32 {
-    let bits = convert_to(integer, signed, &NARROW);
-    (bits >> 32) as u32 | bits as u32
-}
-
-/// The sign comes in bit 63.
-fn convert_to(integer: u64, signed: bool, format: &Format) -> u64 {
+pub(super) fn convert(integer: u64, signed: bool, wide: bool) -> u64 {
     let negative = signed && integer >> 63 != 0;
     let magnitude = if negative { integer.wrapping_neg() } else { integer };
-    (negative as u64) << 63 | pack(62, magnitude, format)
+    let (format, sign) = if wide { (&WIDE, 63) } else { (&NARROW, 31) };
+    (negative as u64) << sign | pack(62, magnitude, format)
 }
 
 #[cfg(test)]

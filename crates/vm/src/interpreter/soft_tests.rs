@@ -108,10 +108,11 @@ fn conversions_same_as_this_machine() {
         assert_eq!(truncate(bits, to(false, false)), Ok(x as u32 as u64), "{x}");
         for shift in [0, 1, 9, 10, 11, 12, 31, 32, 33, 40, 63] {
             let integer = bits >> shift;
-            assert_eq!(convert(integer, true), (integer as i64 as f64).to_bits());
-            assert_eq!(convert(integer, false), (integer as f64).to_bits());
-            assert_eq!(convert_narrow(integer, true), (integer as i64 as f32).to_bits());
-            assert_eq!(convert_narrow(integer, false), (integer as f32).to_bits(), "{integer:x}");
+            assert_eq!(convert(integer, true, true), (integer as i64 as f64).to_bits());
+            assert_eq!(convert(integer, false, true), (integer as f64).to_bits());
+            let narrow = |signed| convert(integer, signed, false) as u32;
+            assert_eq!(narrow(true), (integer as i64 as f32).to_bits());
+            assert_eq!(narrow(false), (integer as f32).to_bits(), "{integer:x}");
         }
     }
 }

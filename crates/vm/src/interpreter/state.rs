@@ -38,9 +38,8 @@ pub(crate) enum Flow {
     /// at the instruction that caused them.
     Outer,
     Unreachable,
-    OutOfBounds,
-    /// A memory access across words, on cores where alignment is strict.
-    Misaligned,
+    /// A memory access beyond the committed bytes or, on cores where alignment is strict, across words.
+    Access,
     DivideByZero,
     IntegerOverflow,
     #[cfg_attr(not(feature = "float"), allow(dead_code))]
@@ -49,20 +48,25 @@ pub(crate) enum Flow {
     TableOutOfBounds,
     UninitializedElement,
     SignatureMismatch,
+    /// On by writing the accumulator to the slot that the unit at `pc` names; ends no stay.
+    #[cfg(shared_tails)]
+    Store,
+    /// On by the branch whose displacement is at `pc`; ends no stay.
+    #[cfg(shared_tails)]
+    Branch,
 }
 
 impl Flow {
     /// The end that a number stands for.
     pub(super) fn from_number(number: usize) -> Option<Flow> {
         use Flow::*;
-        const ALL: [Flow; 14] = [
+        const ALL: [Flow; 13] = [
             Next,
             Check,
             Done,
             Outer,
             Unreachable,
-            OutOfBounds,
-            Misaligned,
+            Access,
             DivideByZero,
             IntegerOverflow,
             InvalidConversion,
@@ -249,6 +253,39 @@ impl State {
         Flow::Next
     }
 
+    /// Writes the accumulator to the slot that the last of the instruction's `units` names.
+    #[inline(always)]
+    pub(super) unsafe fn store_accumulator(&mut self, units: usize) -> Flow {
+        // SAFETY: as above.
+        unsafe {
+            #[cfg(shared_tails)]
+            {
+                self.advance(units - 1);
+                Flow::Store
+            }
+            #[cfg(not(shared_tails))]
+            {
+                self.write32(units - 1, self.accumulator);
+                self.advance(units)
+            }
+        }
+    }
+
+    /// Goes where the displacement in unit `n`, the last, points.
+    #[inline(always)]
+    pub(super) unsafe fn jump(&mut self, n: usize) -> Flow {
+        // SAFETY: the unit is the instruction's.
+        unsafe {
+            #[cfg(shared_tails)]
+            {
+                self.advance(n);
+                Flow::Branch
+            }
+            #[cfg(not(shared_tails))]
+            self.take_branch(n)
+        }
+    }
+
     /// Goes to `to`, after an instruction that ends at `end`.
     #[inline(always)]
     fn go(&mut self, end: *const u8, to: *const u8) -> Flow {
@@ -264,9 +301,9 @@ impl State {
         if METERED && self.pc.addr() > self.limit { Flow::Check } else { Flow::Next }
     }
 
-    /// Goes where the displacement in unit `n`, the last, points.
+    /// As `jump`, here and now.
     #[inline(always)]
-    pub(super) unsafe fn jump(&mut self, n: usize) -> Flow {
+    pub(super) unsafe fn take_branch(&mut self, n: usize) -> Flow {
         // SAFETY: branches lead to instructions of the same function.
         unsafe {
             let displacement = self.immediate(n) as isize;
@@ -413,7 +450,7 @@ impl State {
             let last = address as usize + reach;
             // SAFETY: the context outlives the state.
             if last >= unsafe { (*self.context).memory_bytes } && !is_unchecked(address) {
-                return Err(Flow::OutOfBounds);
+                return Err(Flow::Access);
             }
             last
         };
@@ -422,7 +459,7 @@ impl State {
             let last = (address as usize).wrapping_add(reach);
             let is_outside = last < address as usize || last >= self.memory_bytes;
             if is_outside && !is_unchecked(address) {
-                return Err(Flow::OutOfBounds);
+                return Err(Flow::Access);
             }
             last
         };
@@ -430,7 +467,7 @@ impl State {
         let at = unsafe { self.memory.add(last).sub(bytes - 1) };
         // Eight bytes are moved as two words.
         if STRICT_ALIGNMENT && at.addr() % bytes.min(4) != 0 {
-            return Err(Flow::Misaligned);
+            return Err(Flow::Access);
         }
         Ok(at)
     }

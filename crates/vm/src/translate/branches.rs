@@ -147,7 +147,7 @@ impl Body<'_, '_> {
 
     pub(super) fn br_if(&mut self) -> Result<(), Stop> {
         let target = self.label()?;
-        let condition = self.pop(Some(ValueType::I32))?;
+        let condition = self.pop(Some(ValueType::I32));
         let count = self.expect_label(target, false)?;
         let branch = self.condition(condition, false);
         if !self.reachable {
@@ -189,7 +189,7 @@ impl Body<'_, '_> {
     }
 
     pub(super) fn br_table(&mut self) -> Result<(), Stop> {
-        let index = self.pop(Some(ValueType::I32))?;
+        let index = self.pop(Some(ValueType::I32));
         let entries = self.reader.u32()?;
         let labels = self.reader;
         let count = self.check_table(entries)?;

@@ -5,14 +5,13 @@ use crate::{
     error::Malformed,
     isa,
     value::ValueType::{self, F32, F64, I32, I64},
-    wasm::Checked,
 };
 
 /// Instructions of one float type in the image: from `add` to the last comparison.
 const ROW: u16 = isa::F64_ADD - isa::F32_ADD;
 
 impl Body<'_, '_> {
-    pub(super) fn float(&mut self, opcode: u8) -> Checked<()> {
+    pub(super) fn float(&mut self, opcode: u8) {
         match opcode {
             0x5B..=0x60 => self.float_comparison(F32, opcode - 0x5B),
             0x61..=0x66 => self.float_comparison(F64, opcode - 0x61),
@@ -30,31 +29,26 @@ impl Body<'_, '_> {
             0xBD => self.retype(F64, I64),
             0xBE => self.retype(I32, F32),
             0xBF => self.retype(I64, F64),
-            _ => self.reader.error(Malformed::Opcode),
+            _ => self.refuse(Malformed::Opcode),
         }
     }
 
     /// Float to integer; `variant`: from f32 signed, unsigned, from f64 signed, unsigned.
-    pub(super) fn truncation(
-        &mut self,
-        to: ValueType,
-        variant: u8,
-        saturating: bool,
-    ) -> Checked<()> {
+    pub(super) fn truncation(&mut self, to: ValueType, variant: u8, saturating: bool) {
         let first = if to == I32 { isa::I32_TRUNC_F32_S } else { isa::I64_TRUNC_F32_S };
         let from = if variant < 2 { F32 } else { F64 };
         self.unary(first + variant as u16 * 2 + saturating as u16, from, to)
     }
 
     /// Integer to float; `variant`: from i32 signed, unsigned, from i64 signed, unsigned.
-    fn conversion(&mut self, first: u16, variant: u8, to: ValueType) -> Checked<()> {
+    fn conversion(&mut self, first: u16, variant: u8, to: ValueType) {
         self.unary(first + variant as u16, if variant < 2 { I32 } else { I64 }, to)
     }
 
     /// eq ne lt gt le ge; gt and le exchange their operands.
-    fn float_comparison(&mut self, value_type: ValueType, comparison: u8) -> Checked<()> {
-        let second = self.pop(Some(value_type))?;
-        let first = self.pop(Some(value_type))?;
+    fn float_comparison(&mut self, value_type: ValueType, comparison: u8) {
+        let second = self.pop(Some(value_type));
+        let first = self.pop(Some(value_type));
         let (a, b) = (self.slot(first), self.slot(second));
         let row = isa::F32_EQ + if value_type == F64 { ROW } else { 0 };
         let (index, a, b) = match comparison {
@@ -65,9 +59,8 @@ impl Body<'_, '_> {
             4 => (3, b, a),
             _ => (3, a, b),
         };
-        self.produce(row + index, &[a, b], I32)?;
+        self.produce(row + index, &[a, b], I32);
         // There is no form of it with a slot as its result.
         self.emitter.seal();
-        Ok(())
     }
 }

@@ -169,6 +169,8 @@ impl<'w> Body<'_, 'w> {
         while !self.controls.is_empty() {
             observe(self.emitter.position(), self.reader.offset());
             self.instruction()?;
+            // What was refused without ending the instruction.
+            self.reader.unless_refused()?;
         }
         if !self.reader.is_empty() {
             return Ok(self.reader.error(Malformed::BodySize)?);
@@ -227,7 +229,7 @@ impl<'w> Body<'_, 'w> {
         });
         let module = self.module;
         for value_type in module.function_type(signature).params() {
-            self.push_temporary(Some(value_type))?;
+            self.push_temporary(Some(value_type));
         }
         Ok(())
     }
@@ -250,9 +252,9 @@ impl<'w> Body<'_, 'w> {
     pub(super) fn block(&mut self, kind: Kind, signature: TypeEntry) -> Checked<()> {
         let module = self.module;
         let params = module.function_type(signature).params();
-        self.expect_top(params.clone(), false)?;
+        self.expect_top(params.clone(), false);
         self.settle_for_block(params.len());
-        self.pop_all(params)?;
+        self.pop_all(params);
         if kind == Kind::Loop {
             self.emitter.seal();
             self.mirror = None;
@@ -263,11 +265,11 @@ impl<'w> Body<'_, 'w> {
     pub(super) fn if_block(&mut self, signature: TypeEntry) -> Result<(), Stop> {
         let module = self.module;
         let params = module.function_type(signature).params();
-        let condition = self.pop(Some(ValueType::I32))?;
-        self.expect_top(params.clone(), false)?;
+        let condition = self.pop(Some(ValueType::I32));
+        self.expect_top(params.clone(), false);
         let branch = self.condition(condition, true);
         self.settle_for_block(params.len());
-        self.pop_all(params)?;
+        self.pop_all(params);
         self.open(Kind::If, signature)?;
         if self.reachable {
             let mut otherwise = Label::default();
@@ -301,7 +303,7 @@ impl<'w> Body<'_, 'w> {
         self.reachable = entered;
         self.bind(otherwise)?;
         for value_type in module.function_type(signature).params() {
-            self.push_temporary(Some(value_type))?;
+            self.push_temporary(Some(value_type));
         }
         Ok(())
     }
@@ -310,7 +312,7 @@ impl<'w> Body<'_, 'w> {
     fn end_arm(&mut self, signature: TypeEntry, height: usize) -> Checked<()> {
         let module = self.module;
         let results = module.function_type(signature).results();
-        self.expect_top(results.clone(), false)?;
+        self.expect_top(results.clone(), false);
         if self.operands.len() != height + results.len() {
             return self.reader.error(Invalid::TypeMismatch);
         }
@@ -344,7 +346,7 @@ impl<'w> Body<'_, 'w> {
         self.settled = self.settled.min(height);
         self.accumulator_depth = None;
         for value_type in types.results() {
-            self.push_temporary(Some(value_type))?;
+            self.push_temporary(Some(value_type));
         }
         Ok(())
     }
@@ -380,10 +382,10 @@ impl<'w> Body<'_, 'w> {
     pub(super) fn expect_label(&mut self, target: usize, keep: bool) -> Checked<usize> {
         let (types, is_loop) = self.label_types(&self.controls[target]);
         if is_loop {
-            self.expect_top(types.params(), keep)?;
+            self.expect_top(types.params(), keep);
             Ok(types.params().len())
         } else {
-            self.expect_top(types.results(), keep)?;
+            self.expect_top(types.results(), keep);
             Ok(types.results().len())
         }
     }

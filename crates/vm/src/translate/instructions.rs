@@ -49,16 +49,14 @@ impl Body<'_, '_> {
             0x0E => self.br_table()?,
             0x0F => self.return_from_body()?,
             0x10..=0x13 => self.call_instruction(opcode)?,
-            0x1A => {
-                self.pop(None)?;
-            }
+            0x1A => drop(self.pop(None)),
             0x1B | 0x1C => self.select(opcode == 0x1C)?,
             0x20..=0x24 => self.variable(opcode)?,
             0x25 | 0x26 => self.table_access(opcode == 0x25)?,
             0x28..=0x3E => self.memory_access(opcode)?,
             0x3F | 0x40 => self.memory_size(opcode == 0x40)?,
             0x41..=0x44 => self.constant(opcode)?,
-            0x45..=0xC4 => self.numeric(opcode)?,
+            0x45..=0xC4 => self.numeric(opcode),
             0xD0..=0xD2 => self.reference(opcode)?,
             0xFC => self.prefixed()?,
             _ => return Ok(start.error(unknown(opcode))?),
@@ -70,23 +68,22 @@ impl Body<'_, '_> {
         match opcode {
             0x20 => {
                 let (value_type, slot) = self.local()?;
-                self.push_local(value_type, slot)
+                self.push_local(value_type, slot);
             }
             0x21 | 0x22 => {
                 let (value_type, slot) = self.local()?;
-                let value = self.pop(Some(value_type))?;
+                let value = self.pop(Some(value_type));
                 self.set_local(value, slot);
                 if opcode == 0x22 {
-                    self.push_local(value_type, slot)?;
+                    self.push_local(value_type, slot);
                 }
-                Ok(())
             }
             0x23 => {
                 let (index, value_type, _) = self.global()?;
                 if value_type.is_wide() {
-                    self.produce_slot(isa::GLOBAL_GET64_S, &[index], value_type)
+                    self.produce_slot(isa::GLOBAL_GET64_S, &[index], value_type);
                 } else {
-                    self.produce(isa::GLOBAL_GET32_A, &[index], value_type)
+                    self.produce(isa::GLOBAL_GET32_A, &[index], value_type);
                 }
             }
             _ => {
@@ -94,7 +91,7 @@ impl Body<'_, '_> {
                 if !mutable {
                     return self.reader.error(Invalid::ImmutableGlobal);
                 }
-                let value = self.pop(Some(value_type))?;
+                let value = self.pop(Some(value_type));
                 if value_type.is_wide() {
                     let slot = self.slot(value);
                     self.perform(isa::GLOBAL_SET64_S, &[slot, index]);
@@ -104,9 +101,9 @@ impl Body<'_, '_> {
                     let slot = self.slot(value);
                     self.perform(isa::GLOBAL_SET32_S, &[slot, index]);
                 }
-                Ok(())
             }
         }
+        Ok(())
     }
 
     /// A global by its byte offset among all, with its type.
@@ -141,6 +138,7 @@ impl Body<'_, '_> {
                 self.produce_slot(isa::CONST64, &[unit(0), unit(1), unit(2), unit(3)], value_type)
             }
         }
+        Ok(())
     }
 
     fn select(&mut self, typed: bool) -> Checked<()> {
@@ -152,14 +150,17 @@ impl Body<'_, '_> {
         } else {
             None
         };
-        let condition = self.pop(Some(I32))?;
-        let second = self.pop(expected)?;
-        let first = self.pop(expected.or(second.value_type))?;
+        let condition = self.pop(Some(I32));
+        let second = self.pop(expected);
+        let first = self.pop(expected.or(second.value_type));
         let found = expected.or(first.value_type).or(second.value_type);
         if !typed && found.is_some_and(|value_type| value_type.is_reference()) {
             return self.reader.error(Invalid::TypeMismatch);
         }
-        let Some(result) = found else { return self.push_temporary(None) };
+        let Some(result) = found else {
+            self.push_temporary(None);
+            return Ok(());
+        };
         let (a, b) = (self.slot(first), self.slot(second));
         let wide = result.is_wide();
         if self.is_in_accumulator(condition) {
@@ -174,14 +175,15 @@ impl Body<'_, '_> {
                 false => self.produce(isa::SELECT32_S_A, &[a, b, c], result),
             }
         }
+        Ok(())
     }
 
-    fn numeric(&mut self, opcode: u8) -> Checked<()> {
+    fn numeric(&mut self, opcode: u8) {
         match opcode {
             0x45 => self.i32_eqz(),
             0x46..=0x4F => self.i32_comparison(COMPARISON[opcode as usize - 0x46]),
             0x50 => {
-                let operand = self.pop(Some(I64))?;
+                let operand = self.pop(Some(I64));
                 let slot = self.slot(operand);
                 self.produce_truth(isa::I64_EQ_SZ, &[slot])
             }
@@ -196,37 +198,32 @@ impl Body<'_, '_> {
             0xC0 => self.i32_extend(isa::I32_EXTEND8_S_S_A),
             0xC1 => self.i32_extend(isa::I32_EXTEND16_S_S_A),
             0xC2..=0xC4 => self.unary(isa::I64_EXTEND8_S + opcode as u16 - 0xC2, I64, I64),
-            _ if !cfg!(feature = "float") => self.reader.error(Feature::Floats),
+            _ if !cfg!(feature = "float") => self.refuse(Feature::Floats),
             _ => self.float(opcode),
         }
     }
 
-    pub(super) fn unary(&mut self, opcode: u16, from: ValueType, to: ValueType) -> Checked<()> {
-        let operand = self.pop(Some(from))?;
+    pub(super) fn unary(&mut self, opcode: u16, from: ValueType, to: ValueType) {
+        let operand = self.pop(Some(from));
         let slot = self.slot(operand);
         self.produce_slot(opcode, &[slot], to)
     }
 
     /// The same bits under another type: no code.
-    pub(super) fn retype(&mut self, from: ValueType, to: ValueType) -> Checked<()> {
-        let operand = self.pop(Some(from))?;
+    pub(super) fn retype(&mut self, from: ValueType, to: ValueType) {
+        let operand = self.pop(Some(from));
         self.push_back(operand, Some(to))
     }
 
-    pub(super) fn binary(
-        &mut self,
-        opcode: u16,
-        value_type: ValueType,
-        result: ValueType,
-    ) -> Checked<()> {
-        let second = self.pop(Some(value_type))?;
-        let first = self.pop(Some(value_type))?;
+    pub(super) fn binary(&mut self, opcode: u16, value_type: ValueType, result: ValueType) {
+        let second = self.pop(Some(value_type));
+        let first = self.pop(Some(value_type));
         let (a, b) = (self.slot(first), self.slot(second));
         self.produce_slot(opcode, &[a, b], result)
     }
 
-    fn i32_extend(&mut self, opcode: u16) -> Checked<()> {
-        let operand = self.pop(Some(I32))?;
+    fn i32_extend(&mut self, opcode: u16) {
+        let operand = self.pop(Some(I32));
         if self.is_in_accumulator(operand) {
             self.produce(opcode + 2, &[], I32)
         } else {
@@ -235,9 +232,9 @@ impl Body<'_, '_> {
         }
     }
 
-    fn i32_binary(&mut self, opcode: u8) -> Checked<()> {
-        let second = self.pop(Some(I32))?;
-        let first = self.pop(Some(I32))?;
+    fn i32_binary(&mut self, opcode: u8) {
+        let second = self.pop(Some(I32));
+        let first = self.pop(Some(I32));
         // add sub mul | div_s div_u rem_s rem_u | and or xor shl shr_s shr_u rotl | rotr
         let hot = match opcode {
             0x6A..=0x6C => opcode as u16 - 0x6A,
@@ -272,14 +269,14 @@ impl Body<'_, '_> {
         }
     }
 
-    fn i32_cold(&mut self, opcode: u16, first: Popped, second: Popped) -> Checked<()> {
+    fn i32_cold(&mut self, opcode: u16, first: Popped, second: Popped) {
         let (a, b) = (self.slot(first), self.slot(second));
         self.produce(opcode, &[a, b], I32)
     }
 
     /// Emits the shortest form of the operation whose row begins at `row`. `right` is how `second` is
     /// best read, or a constant that stands for it.
-    fn i32_forms(&mut self, row: u16, first: Popped, right: Source, second: Popped) -> Checked<()> {
+    fn i32_forms(&mut self, row: u16, first: Popped, right: Source, second: Popped) {
         if let Source::Constant(value) = right
             && let Ok(value) = i16::try_from(value)
         {
@@ -311,7 +308,7 @@ impl Body<'_, '_> {
         self.produce_left(row, first, b)
     }
 
-    fn produce_left(&mut self, row: u16, first: Popped, right: u16) -> Checked<()> {
+    fn produce_left(&mut self, row: u16, first: Popped, right: u16) {
         if self.is_in_accumulator(first) {
             self.produce(row + FORM_AS, &[right], I32)
         } else {
@@ -320,8 +317,8 @@ impl Body<'_, '_> {
         }
     }
 
-    fn i32_eqz(&mut self) -> Checked<()> {
-        let operand = self.pop(Some(I32))?;
+    fn i32_eqz(&mut self) {
+        let operand = self.pop(Some(I32));
         if self.is_fresh_truth(operand) {
             self.emitter.negate_comparison();
             return self.push_back(operand, Some(I32));
@@ -334,9 +331,9 @@ impl Body<'_, '_> {
         }
     }
 
-    fn i32_comparison(&mut self, comparison: u16) -> Checked<()> {
-        let second = self.pop(Some(I32))?;
-        let first = self.pop(Some(I32))?;
+    fn i32_comparison(&mut self, comparison: u16) {
+        let second = self.pop(Some(I32));
+        let first = self.pop(Some(I32));
         let (mut a, mut b, mut comparison) = (first, second, comparison);
         let left_constant = matches!(self.source(a), Source::Constant(_));
         let right_accumulator = self.source(b) == Source::Accumulator;
@@ -368,7 +365,7 @@ impl Body<'_, '_> {
     }
 
     /// Of two slots there are only six comparisons; the others exchange their operands.
-    fn produce_slots_truth(&mut self, row: u16, comparison: u16, a: u16, b: u16) -> Checked<()> {
+    fn produce_slots_truth(&mut self, row: u16, comparison: u16, a: u16, b: u16) {
         if comparison < 6 {
             self.produce_truth(row + comparison, &[a, b])
         } else {
@@ -376,9 +373,9 @@ impl Body<'_, '_> {
         }
     }
 
-    fn i64_comparison(&mut self, comparison: u16) -> Checked<()> {
-        let second = self.pop(Some(I64))?;
-        let first = self.pop(Some(I64))?;
+    fn i64_comparison(&mut self, comparison: u16) {
+        let second = self.pop(Some(I64));
+        let first = self.pop(Some(I64));
         if let Source::Constant(value) = self.source(second)
             && let Some((comparison, value)) = with_immediate(comparison, value)
         {
@@ -393,9 +390,9 @@ impl Body<'_, '_> {
         self.produce_slots_truth(isa::I64_EQ_SS, comparison, a, b)
     }
 
-    fn i64_binary(&mut self, opcode: u8) -> Checked<()> {
-        let second = self.pop(Some(I64))?;
-        let first = self.pop(Some(I64))?;
+    fn i64_binary(&mut self, opcode: u8) {
+        let second = self.pop(Some(I64));
+        let first = self.pop(Some(I64));
         let hot = match opcode {
             0x7C..=0x7E => opcode as u16 - 0x7C,
             0x83..=0x89 => opcode as u16 - 0x83 + 3,
@@ -425,15 +422,15 @@ impl Body<'_, '_> {
         match opcode {
             0xD0 => match value_type(&mut self.reader)? {
                 reference if reference.is_reference() => self.push_constant(reference, 0),
-                _ => self.reader.error(Malformed::ReferenceType),
+                _ => self.refuse(Malformed::ReferenceType),
             },
             0xD1 => {
-                let operand = self.pop(None)?;
+                let operand = self.pop(None);
                 if operand.value_type.is_some_and(|value_type| !value_type.is_reference()) {
-                    return self.reader.error(Invalid::TypeMismatch);
+                    self.refuse(Invalid::TypeMismatch);
                 }
                 let slot = self.slot(operand);
-                self.produce_truth(isa::I32_EQ_SZ, &[slot])
+                self.produce_truth(isa::I32_EQ_SZ, &[slot]);
             }
             _ => {
                 let start = self.reader;
@@ -444,9 +441,10 @@ impl Body<'_, '_> {
                 if !self.module.is_declared(function) {
                     return start.error(Invalid::UndeclaredReference);
                 }
-                self.push_constant(FuncRef, function as i32 + 1)
+                self.push_constant(FuncRef, function as i32 + 1);
             }
         }
+        Ok(())
     }
 
     pub(super) fn table(&mut self) -> Checked<(u16, Table)> {

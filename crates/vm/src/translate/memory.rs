@@ -58,19 +58,21 @@ impl Body<'_, '_> {
             return start.error(Invalid::Alignment);
         }
         if opcode >= 0x36 {
-            let value = self.pop(Some(value_type))?;
-            let address = self.pop(Some(I32))?;
+            let value = self.pop(Some(value_type));
+            let address = self.pop(Some(I32));
             self.store(instruction, address, value, offset, 1 << log_bytes);
             return Ok(());
         }
-        let address = self.pop(Some(I32))?;
+        let address = self.pop(Some(I32));
         if let Source::Constant(base) = self.source(address)
             && instruction == isa::LOAD32_S_A
             && let Some(sum) = (base as u32).checked_add(offset)
         {
-            return self.produce(isa::LOAD32_I_A, &[sum as u16, (sum >> 16) as u16], value_type);
+            self.produce(isa::LOAD32_I_A, &[sum as u16, (sum >> 16) as u16], value_type);
+            return Ok(());
         }
-        self.load(instruction, value_type, address, offset, 1 << log_bytes)
+        self.load(instruction, value_type, address, offset, 1 << log_bytes);
+        Ok(())
     }
 
     fn require_memory(&mut self) -> Checked<()> {
@@ -100,7 +102,7 @@ impl Body<'_, '_> {
         address: Popped,
         offset: u32,
         bytes: u32,
-    ) -> Checked<()> {
+    ) {
         let wide = value_type.is_wide();
         let Some(reach) = Self::reach(offset, bytes) else {
             self.add_far_offset(address, offset);
@@ -166,9 +168,11 @@ impl Body<'_, '_> {
         self.zero_byte()?;
         self.require_memory()?;
         if grow {
-            return self.unary(isa::MEMORY_GROW, I32, I32);
+            self.unary(isa::MEMORY_GROW, I32, I32);
+        } else {
+            self.produce_slot(isa::MEMORY_SIZE, &[], I32);
         }
-        self.produce_slot(isa::MEMORY_SIZE, &[], I32)
+        Ok(())
     }
 
     fn zero_byte(&mut self) -> Checked<()> {
@@ -181,12 +185,13 @@ impl Body<'_, '_> {
     pub(super) fn table_access(&mut self, get: bool) -> Checked<()> {
         let (index, table) = self.table()?;
         if get {
-            let position = self.pop(Some(I32))?;
+            let position = self.pop(Some(I32));
             let slot = self.slot(position);
-            return self.produce_slot(isa::TABLE_GET, &[slot, index], table.element);
+            self.produce_slot(isa::TABLE_GET, &[slot, index], table.element);
+            return Ok(());
         }
-        let value = self.pop(Some(table.element))?;
-        let position = self.pop(Some(I32))?;
+        let value = self.pop(Some(table.element));
+        let position = self.pop(Some(I32));
         let (position, value) = (self.slot(position), self.slot(value));
         self.perform(isa::TABLE_SET, &[position, value, index]);
         Ok(())
@@ -196,30 +201,29 @@ impl Body<'_, '_> {
     pub(super) fn prefixed(&mut self) -> Checked<()> {
         let start = self.reader;
         match self.reader.u32()? {
-            0..=7 if !cfg!(feature = "float") => start.error(Feature::Floats),
+            0..=7 if !cfg!(feature = "float") => return start.error(Feature::Floats),
             variant @ 0..=3 => self.truncation(I32, variant as u8, true),
             variant @ 4..=7 => self.truncation(I64, variant as u8 - 4, true),
             8 => {
                 let segment = self.data_index()?;
                 self.zero_byte()?;
                 self.require_memory()?;
-                self.bulk(isa::MEMORY_INIT, [I32, I32, I32], &[segment])
+                self.bulk(isa::MEMORY_INIT, [I32, I32, I32], &[segment]);
             }
             9 => {
                 let segment = self.data_index()?;
                 self.perform(isa::DATA_DROP, &[segment]);
-                Ok(())
             }
             10 => {
                 self.zero_byte()?;
                 self.zero_byte()?;
                 self.require_memory()?;
-                self.bulk(isa::MEMORY_COPY, [I32, I32, I32], &[])
+                self.bulk(isa::MEMORY_COPY, [I32, I32, I32], &[]);
             }
             11 => {
                 self.zero_byte()?;
                 self.require_memory()?;
-                self.bulk(isa::MEMORY_FILL, [I32, I32, I32], &[])
+                self.bulk(isa::MEMORY_FILL, [I32, I32, I32], &[]);
             }
             12 => {
                 let (segment, element) = self.element_index()?;
@@ -227,12 +231,11 @@ impl Body<'_, '_> {
                 if table.element != element {
                     return self.reader.error(Invalid::TypeMismatch);
                 }
-                self.bulk(isa::TABLE_INIT, [I32, I32, I32], &[segment, index])
+                self.bulk(isa::TABLE_INIT, [I32, I32, I32], &[segment, index]);
             }
             13 => {
                 let (segment, _) = self.element_index()?;
                 self.perform(isa::ELEM_DROP, &[segment]);
-                Ok(())
             }
             14 => {
                 let (to, first) = self.table()?;
@@ -240,41 +243,41 @@ impl Body<'_, '_> {
                 if first.element != second.element {
                     return self.reader.error(Invalid::TypeMismatch);
                 }
-                self.bulk(isa::TABLE_COPY, [I32, I32, I32], &[to, from])
+                self.bulk(isa::TABLE_COPY, [I32, I32, I32], &[to, from]);
             }
             15 => {
                 let (index, table) = self.table()?;
-                let count = self.pop(Some(I32))?;
-                let value = self.pop(Some(table.element))?;
+                let count = self.pop(Some(I32));
+                let value = self.pop(Some(table.element));
                 let (value, count) = (self.slot(value), self.slot(count));
-                self.produce_slot(isa::TABLE_GROW, &[value, count, index], I32)
+                self.produce_slot(isa::TABLE_GROW, &[value, count, index], I32);
             }
             16 => {
                 let (index, _) = self.table()?;
-                self.produce_slot(isa::TABLE_SIZE, &[index], I32)
+                self.produce_slot(isa::TABLE_SIZE, &[index], I32);
             }
             17 => {
                 let (index, table) = self.table()?;
-                self.bulk(isa::TABLE_FILL, [I32, table.element, I32], &[index])
+                self.bulk(isa::TABLE_FILL, [I32, table.element, I32], &[index]);
             }
-            19..=22 => start.error(Feature::WideArithmetic),
-            _ => start.error(Malformed::Opcode),
+            19..=22 => return start.error(Feature::WideArithmetic),
+            _ => return start.error(Malformed::Opcode),
         }
+        Ok(())
     }
 
     /// Three operands in their own slots: the instruction counts in them while it works in steps.
-    fn bulk(&mut self, opcode: u16, types: [ValueType; 3], indices: &[u16]) -> Checked<()> {
-        self.expect_top(types.into_iter(), false)?;
+    fn bulk(&mut self, opcode: u16, types: [ValueType; 3], indices: &[u16]) {
+        self.expect_top(types.into_iter(), false);
         self.settle_top(3);
         let mut units = [0; 5];
         for (index, expected) in types.into_iter().enumerate().rev() {
-            let operand = self.pop(Some(expected))?;
+            let operand = self.pop(Some(expected));
             units[index] = self.slot(operand);
             self.wrote(units[index]);
         }
         units[3..3 + indices.len()].copy_from_slice(indices);
         self.perform(opcode, &units[..3 + indices.len()]);
-        Ok(())
     }
 
     fn data_index(&mut self) -> Checked<u16> {
@@ -319,7 +322,7 @@ impl Body<'_, '_> {
                 return Ok(start.error(Invalid::TypeMismatch)?);
             }
             table_index = index;
-            element = Some(self.pop(Some(I32))?);
+            element = Some(self.pop(Some(I32)));
         }
         if tail {
             return self.tail_call(index as u16, entry, table_index, element);
@@ -335,10 +338,10 @@ impl Body<'_, '_> {
         element: Option<Popped>,
     ) -> Result<(), Stop> {
         let types = self.module.function_type(entry);
-        self.expect_top(types.params(), false)?;
+        self.expect_top(types.params(), false);
         let element = element.map(|element| self.slot(element));
         self.settle_top(types.params().len());
-        self.pop_all(types.params())?;
+        self.pop_all(types.params());
         let delta = self.temporary(self.operands.len());
         match element {
             None => self.perform(isa::CALL, &[function, delta]),
@@ -351,7 +354,7 @@ impl Body<'_, '_> {
         }
         self.mirror = None;
         for value_type in types.results() {
-            self.push_temporary(Some(value_type))?;
+            self.push_temporary(Some(value_type));
         }
         Ok(())
     }
@@ -368,10 +371,10 @@ impl Body<'_, '_> {
         if !types.results().eq(own.results()) {
             return Ok(self.reader.error(Invalid::TypeMismatch)?);
         }
-        self.expect_top(types.params(), false)?;
+        self.expect_top(types.params(), false);
         let element = element.map(|element| self.slot(element));
         self.settle_top(types.params().len());
-        self.pop_all(types.params())?;
+        self.pop_all(types.params());
         let first = self.temporary(self.operands.len());
         let link = self.link_slot();
         match element {

@@ -5,7 +5,7 @@
 
 use super::{emitter::Produced, function::Body};
 use crate::{
-    error::{Invalid, Limit},
+    error::{Invalid, Limit, TranslateErrorKind},
     isa,
     value::ValueType,
     wasm::Checked,
@@ -35,8 +35,54 @@ pub(super) struct Operand {
 #[derive(Clone, Copy)]
 pub(super) struct Popped {
     pub(super) value_type: Option<ValueType>,
-    place: Place,
-    depth: usize,
+    kind: PlaceKind,
+    depth: u16,
+    /// A constant, or a local's slot.
+    bits: i32,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
+enum PlaceKind {
+    Temporary,
+    Local,
+    Constant,
+    Accumulator,
+}
+
+impl Popped {
+    fn new(Operand { value_type, place }: Operand, depth: usize) -> Popped {
+        let (kind, bits) = match place {
+            Place::Temporary => (PlaceKind::Temporary, 0),
+            Place::Local(slot) => (PlaceKind::Local, slot as i32),
+            Place::Constant(value) => (PlaceKind::Constant, value),
+            Place::Accumulator => (PlaceKind::Accumulator, 0),
+        };
+        Popped { value_type, kind, depth: depth as u16, bits }
+    }
+
+    fn is_wide(self) -> bool {
+        self.value_type.is_some_and(ValueType::is_wide)
+    }
+
+    fn depth(self) -> usize {
+        self.depth as usize
+    }
+
+    fn place(self) -> Place {
+        match self.kind {
+            PlaceKind::Temporary => Place::Temporary,
+            PlaceKind::Local => Place::Local(self.bits as u16),
+            PlaceKind::Constant => Place::Constant(self.bits),
+            PlaceKind::Accumulator => Place::Accumulator,
+        }
+    }
+}
+
+impl Operand {
+    fn is_wide(self) -> bool {
+        self.value_type.is_some_and(ValueType::is_wide)
+    }
 }
 
 /// What an instruction reads.
@@ -55,61 +101,64 @@ impl Body<'_, '_> {
         ((self.temporaries_from + depth) * SLOT_BYTES) as u16
     }
 
-    fn push(&mut self, value_type: Option<ValueType>, place: Place) -> Checked<()> {
+    fn push(&mut self, value_type: Option<ValueType>, place: Place) {
         self.operands.push(Operand { value_type, place });
         self.operands_max = self.operands_max.max(self.operands.len());
         let frame_bytes = (self.temporaries_from + self.operands_max) * SLOT_BYTES;
         if frame_bytes > self.frame_bytes_max {
-            return self.reader.error(Limit::FrameBytes);
+            self.refuse(Limit::FrameBytes);
         }
-        Ok(())
     }
 
-    pub(super) fn push_constant(&mut self, value_type: ValueType, value: i32) -> Checked<()> {
+    /// Refuses the module: the translation ends with the instruction at hand, which may go on until then.
+    pub(super) fn refuse(&self, kind: impl Into<TranslateErrorKind>) {
+        let _: Checked<()> = self.reader.error(kind);
+    }
+
+    pub(super) fn push_constant(&mut self, value_type: ValueType, value: i32) {
         self.push(Some(value_type), Place::Constant(value))
     }
 
-    pub(super) fn push_local(&mut self, value_type: ValueType, slot: u16) -> Checked<()> {
+    pub(super) fn push_local(&mut self, value_type: ValueType, slot: u16) {
         self.push(Some(value_type), Place::Local(slot))
     }
 
-    pub(super) fn push_temporary(&mut self, value_type: Option<ValueType>) -> Checked<()> {
+    pub(super) fn push_temporary(&mut self, value_type: Option<ValueType>) {
         self.push(value_type, Place::Temporary)
     }
 
     /// Pops an operand of the given type, or of any.
-    pub(super) fn pop(&mut self, expected: Option<ValueType>) -> Checked<Popped> {
-        let frame = self.controls.last().expect("a body has an outermost block");
+    pub(super) fn pop(&mut self, expected: Option<ValueType>) -> Popped {
         let depth = self.operands.len();
-        if depth == frame.height {
-            if frame.unreachable {
-                return Ok(Popped { value_type: None, place: Place::Temporary, depth });
+        let (height, unreachable) = match self.controls.last() {
+            Some(block) => (block.height, block.unreachable),
+            None => (0, false),
+        };
+        let operand = if depth > height { self.operands.pop() } else { None };
+        let Some(operand) = operand else {
+            if !unreachable {
+                self.refuse(Invalid::TypeMismatch);
             }
-            return self.reader.error(Invalid::TypeMismatch);
-        }
-        let operand = self.operands.pop().expect("depth is above the block's height");
+            return Popped::new(Operand { value_type: None, place: Place::Temporary }, depth);
+        };
         if let (Some(found), Some(expected)) = (operand.value_type, expected)
             && found != expected
         {
-            return self.reader.error(Invalid::TypeMismatch);
+            self.refuse(Invalid::TypeMismatch);
         }
         if operand.place == Place::Accumulator {
             self.accumulator_depth = None;
         }
         self.settled = self.settled.min(depth - 1);
-        Ok(Popped { value_type: operand.value_type, place: operand.place, depth: depth - 1 })
+        Popped::new(operand, depth - 1)
     }
 
     /// Pushes an operand that was just popped, perhaps under another type of the same width.
-    pub(super) fn push_back(
-        &mut self,
-        popped: Popped,
-        value_type: Option<ValueType>,
-    ) -> Checked<()> {
-        if popped.place == Place::Accumulator {
+    pub(super) fn push_back(&mut self, popped: Popped, value_type: Option<ValueType>) {
+        if popped.place() == Place::Accumulator {
             self.accumulator_depth = Some(self.operands.len());
         }
-        self.push(value_type, popped.place)
+        self.push(value_type, popped.place())
     }
 
     /// Checks that operands of these types lie on top, and leaves them there. In code that is never
@@ -118,55 +167,52 @@ impl Body<'_, '_> {
         &mut self,
         types: impl DoubleEndedIterator<Item = ValueType> + Clone,
         keep: bool,
-    ) -> Checked<()> {
+    ) {
         let mut popped = core::mem::take(&mut self.scratch);
         popped.clear();
         for value_type in types.clone().rev() {
-            popped.push(self.pop(Some(value_type))?);
+            popped.push(self.pop(Some(value_type)));
         }
         for (&operand, value_type) in popped.iter().rev().zip(types) {
-            self.push_back(operand, if keep { operand.value_type } else { Some(value_type) })?;
+            self.push_back(operand, if keep { operand.value_type } else { Some(value_type) });
         }
         self.scratch = popped;
-        Ok(())
     }
 
     /// Pops operands of these types.
-    pub(super) fn pop_all(
-        &mut self,
-        types: impl DoubleEndedIterator<Item = ValueType>,
-    ) -> Checked<()> {
+    pub(super) fn pop_all(&mut self, types: impl DoubleEndedIterator<Item = ValueType>) {
         for value_type in types.rev() {
-            self.pop(Some(value_type))?;
+            self.pop(Some(value_type));
         }
-        Ok(())
     }
 
     /// The operand at a depth, as if popped.
     pub(super) fn peek(&self, depth: usize) -> Popped {
-        let Operand { value_type, place } = self.operands[depth];
-        Popped { value_type, place, depth }
+        Popped::new(self.operands[depth], depth)
     }
 
     /// How an instruction best reads a popped operand.
     pub(super) fn source(&self, popped: Popped) -> Source {
-        let slot = match popped.place {
+        let slot = match popped.place() {
             Place::Constant(value) => return Source::Constant(value),
             Place::Accumulator => return Source::Accumulator,
             Place::Local(slot) => slot,
-            Place::Temporary => self.temporary(popped.depth),
+            Place::Temporary => self.temporary(popped.depth()),
         };
-        let wide = popped.value_type.is_some_and(|value_type| value_type.is_wide());
-        if self.mirror == Some(slot) && !wide { Source::Accumulator } else { Source::Slot(slot) }
+        if self.mirror == Some(slot) && !popped.is_wide() {
+            Source::Accumulator
+        } else {
+            Source::Slot(slot)
+        }
     }
 
     /// The slot of a popped operand, which is moved to its own if it is in none.
     pub(super) fn slot(&mut self, popped: Popped) -> u16 {
-        let own = self.temporary(popped.depth);
-        match popped.place {
+        let own = self.temporary(popped.depth());
+        match popped.place() {
             Place::Temporary => return own,
             Place::Local(slot) => return slot,
-            Place::Constant(value) => self.emit_constant(popped.value_type, value, own),
+            Place::Constant(value) => self.emit_constant(popped.is_wide(), value, own),
             Place::Accumulator => self.store_accumulator(own),
         }
         own
@@ -179,15 +225,15 @@ impl Body<'_, '_> {
 
     /// The slot of a popped constant's depth, into which another value goes that stands for it.
     pub(super) fn slot_for_constant(&mut self, popped: Popped, value: i32) -> u16 {
-        let own = self.temporary(popped.depth);
-        self.emit_constant(Some(ValueType::I32), value, own);
+        let own = self.temporary(popped.depth());
+        self.emit_constant(false, value, own);
         own
     }
 
     /// Whether a popped operand is the truth of the comparison that was emitted last.
     pub(super) fn is_fresh_truth(&self, popped: Popped) -> bool {
         self.reachable
-            && popped.place == Place::Accumulator
+            && popped.place() == Place::Accumulator
             && self.emitter.produced == Produced::Truth
     }
 
@@ -220,12 +266,11 @@ impl Body<'_, '_> {
         }
     }
 
-    fn emit_constant(&mut self, value_type: Option<ValueType>, value: i32, slot: u16) {
+    fn emit_constant(&mut self, wide: bool, value: i32, slot: u16) {
         if !self.reachable {
             return;
         }
         self.wrote(slot);
-        let wide = value_type.is_some_and(|value_type| value_type.is_wide());
         match i16::try_from(value) {
             Ok(value) if wide => self.emitter.emit(isa::CONST64_16, &[value as u16, slot]),
             Ok(value) => self.emitter.emit(isa::CONST16_S, &[value as u16, slot]),
@@ -255,12 +300,12 @@ impl Body<'_, '_> {
         self.mirror = None;
     }
 
-    fn copy(&mut self, value_type: Option<ValueType>, from: u16, to: u16) {
+    fn copy(&mut self, wide: bool, from: u16, to: u16) {
         if !self.reachable || from == to {
             return;
         }
         self.wrote(to);
-        if value_type.is_some_and(|value_type| value_type.is_wide()) {
+        if wide {
             self.emitter.emit(isa::COPY64, &[from, to]);
         } else if self.mirror == Some(from) {
             self.emitter.emit(isa::COPY_A, &[to]);
@@ -275,11 +320,11 @@ impl Body<'_, '_> {
 
     /// Emits what brings the operand at `depth` to `slot`; the operand stack stays as it is.
     pub(super) fn copy_operand(&mut self, depth: usize, slot: u16) {
-        let Operand { value_type, place } = self.operands[depth];
-        match place {
-            Place::Constant(value) => self.emit_constant(value_type, value, slot),
-            Place::Local(from) => self.copy(value_type, from, slot),
-            Place::Temporary => self.copy(value_type, self.temporary(depth), slot),
+        let operand = self.operands[depth];
+        match operand.place {
+            Place::Constant(value) => self.emit_constant(operand.is_wide(), value, slot),
+            Place::Local(from) => self.copy(operand.is_wide(), from, slot),
+            Place::Temporary => self.copy(operand.is_wide(), self.temporary(depth), slot),
             Place::Accumulator => self.store_accumulator(slot),
         }
     }
@@ -334,15 +379,15 @@ impl Body<'_, '_> {
         if waiting {
             self.preserve_local(slot);
         }
-        match popped.place {
+        match popped.place() {
             Place::Accumulator => {
                 self.wrote(slot);
                 self.store_accumulator(slot);
             }
-            Place::Constant(value) => self.emit_constant(popped.value_type, value, slot),
-            Place::Local(from) => self.copy(popped.value_type, from, slot),
+            Place::Constant(value) => self.emit_constant(popped.is_wide(), value, slot),
+            Place::Local(from) => self.copy(popped.is_wide(), from, slot),
             Place::Temporary => {
-                let own = self.temporary(popped.depth);
+                let own = self.temporary(popped.depth());
                 let last = self.emitter.produced == Produced::Slot && self.last_slot == own;
                 if last && !waiting && self.reachable {
                     self.emitter.redirect(slot);
@@ -352,19 +397,14 @@ impl Body<'_, '_> {
                         self.mirror = Some(slot);
                     }
                 } else {
-                    self.copy(popped.value_type, own, slot);
+                    self.copy(popped.is_wide(), own, slot);
                 }
             }
         }
     }
 
     /// Emits an instruction whose 32-bit result is in the accumulator, and pushes the result.
-    pub(super) fn produce(
-        &mut self,
-        opcode: u16,
-        operands: &[u16],
-        value_type: ValueType,
-    ) -> Checked<()> {
+    pub(super) fn produce(&mut self, opcode: u16, operands: &[u16], value_type: ValueType) {
         self.free_accumulator();
         if self.reachable {
             self.emitter.emit(opcode, operands);
@@ -374,7 +414,7 @@ impl Body<'_, '_> {
     }
 
     /// As `produce`, for a comparison.
-    pub(super) fn produce_truth(&mut self, opcode: u16, operands: &[u16]) -> Checked<()> {
+    pub(super) fn produce_truth(&mut self, opcode: u16, operands: &[u16]) {
         self.free_accumulator();
         if self.reachable {
             self.emitter.emit(opcode, operands);
@@ -383,23 +423,17 @@ impl Body<'_, '_> {
         self.push_accumulator(ValueType::I32)
     }
 
-    fn push_accumulator(&mut self, value_type: ValueType) -> Checked<()> {
+    fn push_accumulator(&mut self, value_type: ValueType) {
         self.mirror = None;
-        self.push(Some(value_type), Place::Accumulator)?;
+        self.push(Some(value_type), Place::Accumulator);
         self.accumulator_depth = Some(self.operands.len() - 1);
-        Ok(())
     }
 
     /// Emits an instruction whose result goes to a slot, the last operand, and pushes the result. With
     /// `mirrored` the instruction leaves the result in the accumulator too.
-    pub(super) fn produce_slot(
-        &mut self,
-        opcode: u16,
-        operands: &[u16],
-        value_type: ValueType,
-    ) -> Checked<()> {
+    pub(super) fn produce_slot(&mut self, opcode: u16, operands: &[u16], value_type: ValueType) {
         let slot = self.temporary(self.operands.len());
-        self.push_temporary(Some(value_type))?;
+        self.push_temporary(Some(value_type));
         if self.reachable {
             let mut units = [0; 6];
             units[..operands.len()].copy_from_slice(operands);
@@ -409,7 +443,6 @@ impl Body<'_, '_> {
             self.last_slot = slot;
             self.wrote(slot);
         }
-        Ok(())
     }
 
     /// Emits an instruction without a result.

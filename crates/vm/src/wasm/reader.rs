@@ -12,23 +12,29 @@ pub(crate) type Checked<T> = Result<T, Refused>;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Refused;
 
-/// Why a module is refused.
-pub(crate) struct Verdict(Cell<TranslateError>);
+/// Why a module is refused: the first reason that was met.
+pub(crate) struct Verdict {
+    refused: Cell<bool>,
+    error: Cell<TranslateError>,
+}
 
 impl Verdict {
     pub(crate) fn new() -> Verdict {
-        Verdict(Cell::new(TranslateError { offset: 0, kind: TranslateErrorKind::SinkFull }))
+        let none = TranslateError { offset: 0, kind: TranslateErrorKind::SinkFull };
+        Verdict { refused: Cell::new(false), error: Cell::new(none) }
     }
 
     #[cold]
     #[inline(never)]
     pub(crate) fn refuse(&self, offset: usize, kind: TranslateErrorKind) -> Refused {
-        self.0.set(TranslateError { offset, kind });
+        if !self.refused.replace(true) {
+            self.error.set(TranslateError { offset, kind });
+        }
         Refused
     }
 
     pub(crate) fn error(&self, _: Refused) -> TranslateError {
-        self.0.get()
+        self.error.get()
     }
 }
 
@@ -55,6 +61,11 @@ impl<'a> Reader<'a> {
 
     pub(crate) fn error<T>(&self, kind: impl Into<TranslateErrorKind>) -> Checked<T> {
         Err(self.verdict.refuse(self.at, kind.into()))
+    }
+
+    /// Fails if something was refused before, by whomever.
+    pub(crate) fn unless_refused(&self) -> Checked<()> {
+        if self.verdict.refused.get() { Err(Refused) } else { Ok(()) }
     }
 
     pub(crate) fn byte(&mut self) -> Checked<u8> {
