@@ -28,10 +28,19 @@ pub(crate) struct Arguments {
     /// Run this one input again, which an earlier run found.
     #[arg(long, value_name = "FILE", conflicts_with = "seconds")]
     input: Option<PathBuf>,
+    /// Begin with this seed, for targets that seeds drive and not inputs: hostile_guest.
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
 }
 
+/// What a target is built with that seeds drive: it is a program of its own, without coverage.
+const SEEDED: &str = "seeded";
+
+/// Violations of our own assumptions end a run.
+const CHECKS: [&str; 2] = ["-Cdebug-assertions", "-Coverflow-checks"];
+
 /// Inline counters, the table of program counters and traced comparisons: what libFuzzer reads.
-const COVERAGE: [&str; 9] = [
+const COVERAGE: [&str; 7] = [
     "--cfg=fuzzing",
     "-Cpasses=sancov-module",
     "-Cllvm-args=-sanitizer-coverage-level=4",
@@ -39,8 +48,6 @@ const COVERAGE: [&str; 9] = [
     "-Cllvm-args=-sanitizer-coverage-pc-table",
     "-Cllvm-args=-sanitizer-coverage-trace-compares",
     "-Ccodegen-units=1",
-    "-Cdebug-assertions",
-    "-Coverflow-checks",
 ];
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
@@ -83,6 +90,14 @@ fn targets(root: &Path) -> Result<Vec<Target>> {
 
 /// What a run finds is kept below `target/fuzz`; the seeds in `fuzz/seeds` are only read.
 fn fuzz(target: &Target, arguments: &Arguments, root: &Path) -> Result<()> {
+    if is_seeded(target) {
+        let mut command = instrumented(target, root)?;
+        command.args([arguments.seconds.to_string(), arguments.seed.to_string()]);
+        return process::run(&mut command).with_context(|| {
+            let name = &target.name;
+            format!("{name} failed; run its seed again with --seed N (the seed is named above)")
+        });
+    }
     let corpus = toolchain::target_folder(root).join("fuzz").join(&target.name).join("corpus");
     std::fs::create_dir_all(&corpus)
         .with_context(|| format!("cannot make the folder {}", corpus.display()))?;
@@ -105,17 +120,25 @@ fn fuzz(target: &Target, arguments: &Arguments, root: &Path) -> Result<()> {
     })
 }
 
-/// `cargo run` with coverage; a target is named so that build scripts stay without.
+fn is_seeded(target: &Target) -> bool {
+    target.required_features.iter().any(|feature| feature == SEEDED)
+}
+
+/// `cargo run` with coverage, if inputs drive the target; a target is named so that build scripts stay
+/// without.
 fn instrumented(target: &Target, root: &Path) -> Result<Command> {
     let mut command = process::cargo(&root.join("fuzz"));
-    let mut flags = COVERAGE.to_vec();
+    let (mut flags, build) = match is_seeded(target) {
+        true => (CHECKS.to_vec(), "fuzz/build-seeded"),
+        false => ([&COVERAGE[..], &CHECKS].concat(), "fuzz/build"),
+    };
     if toolchain::has_address_sanitizer() {
         flags.push("-Zsanitizer=address");
         command.env("RUSTC_BOOTSTRAP", "1");
     }
     command
         .env("RUSTFLAGS", flags.join(" "))
-        .env("CARGO_TARGET_DIR", toolchain::target_folder(root).join("fuzz/build"))
+        .env("CARGO_TARGET_DIR", toolchain::target_folder(root).join(build))
         .args(["run", "--quiet", "--release", "--target", &toolchain::host()?])
         .args(["--features", &target.required_features.join(",")])
         .args(["--bin", &target.name, "--"]);
