@@ -126,16 +126,7 @@ where
             self.node.receive(&mut moment, from.into(), &self.datagram[..length]);
         }
         let wake = self.node.poll(&mut moment(&self.clock, &mut self.entropy));
-        while let Some((to, datagram)) = self.node.transmit() {
-            if let Address::Udp(to) = to {
-                // A datagram that isn't sent is one that is lost: it will be sent again.
-                if self.link.send(&to, &datagram).is_err() {
-                    self.link.poll(self.clock.now());
-                    let _ = self.link.send(&to, &datagram);
-                }
-            }
-        }
-        self.link.poll(self.clock.now());
+        self.transmit();
         while let Some(notice) = self.node.notice() {
             show(&mut self.console, &notice);
         }
@@ -182,6 +173,20 @@ where
         self.clock.now()
     }
 
+    /// Sends all that the node has to send.
+    fn transmit(&mut self) {
+        while let Some((to, datagram)) = self.node.transmit() {
+            if let Address::Udp(to) = to {
+                // A datagram that isn't sent is one that is lost: it will be sent again.
+                if self.link.send(&to, &datagram).is_err() {
+                    self.link.poll(self.clock.now());
+                    let _ = self.link.send(&to, &datagram);
+                }
+            }
+        }
+        self.link.poll(self.clock.now());
+    }
+
     /// Turns the device off until its time; one that can't fall asleep stays awake and says why.
     fn sleep(&mut self, Bedtime { until }: Bedtime) {
         let asleep = self.node.fall_asleep(&mut moment(&self.clock, &mut self.entropy));
@@ -195,6 +200,7 @@ where
             (Ok(()), None) => writeln!(self.console, "asleep until it is woken"),
         };
         if asleep.is_ok() {
+            self.transmit();
             self.power.deep_sleep(until);
         }
     }

@@ -91,6 +91,24 @@ fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error 
         Failure::Deadline => {
             format!("{machine} gave no answer in time; it may still run (see --timeout)")
         }
+        Failure::Stopped { restarts_in } => format!(
+            "{machine} was stopped for a fault and starts again in {:.1} s; the call wasn't executed: \
+             try again then, or give it more time by --timeout; why, says `tenure log {machine}`",
+            restarts_in.as_secs_f32()
+        ),
+        Failure::Banned => format!(
+            "{machine} is banned for repeated faults; the call wasn't executed. Why, says `tenure log \
+             {machine}`; its owner lifts that by `tenure unban {machine}`, or by installing a better one"
+        ),
+        Failure::Overspent => format!(
+            "`{function}` was stopped: it took more fuel, memory or stack than the lease of {machine} \
+             has; see `tenure inspect --installed` and `tenure log {machine}`"
+        ),
+        Failure::Asleep { wakes_in } => format!(
+            "the device of {machine} sleeps and wakes in {:.1} s; a call that had begun goes on then: \
+             give it more time by --timeout, or look before you call again",
+            wakes_in.as_secs_f32()
+        ),
         failure => format!("{machine}: {failure}"),
     })
 }

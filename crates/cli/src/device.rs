@@ -288,6 +288,7 @@ impl Running {
             output.line(&format!("can't sleep: {error}"), &object);
             return Ok(self);
         }
+        self.transmit()?;
         deep_sleep::announce_sleep(until.map(|until| until.since(self.clock.now())), output);
         let Self { mut node, link, clock, mut entropy, symbols, datagram, mesh } = self;
         let peripherals = node.detach_all();
@@ -362,15 +363,7 @@ impl Running {
             mesh.receive(now, &mut self.node)?;
         }
         let wake = self.with_moment(|node, moment| node.poll(moment));
-        if let Some(mesh) = &mut self.mesh {
-            mesh.transmit(self.clock.now(), &mut self.node)?;
-        }
-        while let Some((to, datagram)) = self.node.transmit() {
-            // A datagram that isn't sent is one that is lost: it will be sent again.
-            if let Address::Udp(to) = to {
-                let _ = self.link.send(&to, &datagram);
-            }
-        }
+        self.transmit()?;
         while let Some(notice) = self.node.notice() {
             show(&notice, &self.symbols, output);
         }
@@ -380,6 +373,20 @@ impl Running {
             Wake::Never => self.nap(NAP)?,
         }
         Ok(wake)
+    }
+
+    /// Sends all that the node has to send.
+    fn transmit(&mut self) -> anyhow::Result<()> {
+        if let Some(mesh) = &mut self.mesh {
+            mesh.transmit(self.clock.now(), &mut self.node)?;
+        }
+        while let Some((to, datagram)) = self.node.transmit() {
+            // A datagram that isn't sent is one that is lost: it will be sent again.
+            if let Address::Udp(to) = to {
+                let _ = self.link.send(&to, &datagram);
+            }
+        }
+        Ok(())
     }
 
     fn nap(&self, span: Duration) -> anyhow::Result<()> {

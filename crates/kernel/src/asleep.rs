@@ -27,7 +27,7 @@ use crate::events::Handler;
 use crate::kernel::Kernel;
 use crate::lifecycle::State;
 use crate::machine::{Machine, Running, Wait, Woken};
-use crate::task::{ReplyTo, Task};
+use crate::task::{ReplyTo, Task, Ticket};
 
 /// The function that is called when a device is about to sleep for its duty cycle.
 const ON_SLEEP: &str = "on_sleep";
@@ -145,6 +145,15 @@ impl<F: Flash> Kernel<F> {
         self.machines.iter().flatten().any(|machine| machine.state == State::Ready)
     }
 
+    /// The calls from outside that machines have in their queues or serve.
+    pub fn serving(&self) -> impl Iterator<Item = Ticket> {
+        let tasks = self.machines.iter().flatten().flat_map(Machine::tasks);
+        tasks.filter_map(|task| match task.reply_to {
+            ReplyTo::Outside(ticket) => Some(ticket),
+            _ => None,
+        })
+    }
+
     fn call_all(&mut self, function: &str, parameter: Option<String>) {
         for slot in 0..self.machines.len() {
             if !self.has_function(slot, function) {
@@ -165,7 +174,7 @@ impl<F: Flash> Kernel<F> {
             .machines
             .iter()
             .flatten()
-            .flat_map(|machine| machine.current.iter().map(|one| &one.task).chain(&machine.queue))
+            .flat_map(Machine::tasks)
             .filter_map(|task| match task.reply_to {
                 ReplyTo::Call(id) => Some(id),
                 _ => None,
@@ -215,8 +224,7 @@ impl AsleepMachine {
             && machine.token.is_some()
     }
 
-    /// Makes `machine`, which has just been made, what it was. Whoever called it from outside has
-    /// learnt that this device is away, and gets no answer any more.
+    /// Makes `machine`, which has just been made, what it was.
     fn wake(self, machine: &mut Machine) {
         machine.suspended = self.instance;
         machine.state = self.state;
@@ -227,12 +235,6 @@ impl AsleepMachine {
         machine.fuel_used = self.fuel_used;
         machine.tasks_done = self.tasks_done;
         self.give_back(machine);
-        let current = machine.current.iter_mut().map(|running| &mut running.task);
-        for task in current.chain(&mut machine.queue) {
-            if let ReplyTo::Outside(_) = task.reply_to {
-                task.reply_to = ReplyTo::Nobody;
-            }
-        }
     }
 }
 

@@ -7,12 +7,14 @@ use alloc::boxed::Box;
 
 use tenure_hal::{Flash, Instant, ResetCause, Retained};
 use tenure_store::ValueKind;
+use tenure_vm::TrapKind;
 use tenure_wire::Name;
 use tenure_wire::host_call::HostError;
 
 use crate::breadcrumb::Breadcrumb;
 use crate::conduct::{Conduct, Repute};
 use crate::effect::LogLevel;
+use crate::failed::Failed;
 use crate::kernel::{KERNEL_TREE, Kernel};
 use crate::lifecycle::{Event, State};
 use crate::look::LookError;
@@ -150,10 +152,23 @@ impl<F: Flash> Kernel<F> {
         }
         self.log(now, name, LogLevel::Fault, alloc::format!("stopped{function}: {fault}"));
         if let Some(task) = task {
-            self.answer(now, task.reply_to, Err(HostError::Execution));
+            self.answer(now, task.reply_to, Err(told(fault.kind).into()));
         }
         self.abandon_calls_of(slot, now);
+        self.turn_away(slot, now);
         self.punish(slot, now, repute);
+    }
+
+    /// Tells those who wait for a machine that it doesn't serve them any more.
+    fn turn_away(&mut self, slot: usize, now: Instant) {
+        let Some(machine) = self.machine_mut(slot) else { return };
+        let failed = match machine.restart_at {
+            None => HostError::Banned.into(),
+            Some(at) => Failed { error: HostError::Stopped, again_in: Some(at.since(now)) },
+        };
+        for task in machine.take_hopeless() {
+            self.answer(now, task.reply_to, Err(failed));
+        }
     }
 
     /// Does what a change of repute brings with it.
@@ -165,10 +180,6 @@ impl<F: Flash> Kernel<F> {
         }
         let name = machine.record.name.clone();
         if repute == Repute::Banned {
-            let waiting = core::mem::take(&mut machine.queue);
-            for task in waiting {
-                self.answer(now, task.reply_to, Err(HostError::Execution));
-            }
             let message = "banned after repeated faults, until its owner lifts that or updates it";
             self.log(now, name, LogLevel::Fault, message.to_string());
         } else {
@@ -176,6 +187,16 @@ impl<F: Flash> Kernel<F> {
             self.log(now, name, LogLevel::Fault, message.to_string());
         }
         self.keep_conduct(slot);
+    }
+}
+
+/// What a caller is told of the fault that ended its call: whether more budget would have helped.
+fn told(kind: FaultKind) -> HostError {
+    match kind {
+        FaultKind::TaskFuel
+        | FaultKind::Memory
+        | FaultKind::Trap(TrapKind::StackOverflow | TrapKind::MemoryBudget) => HostError::Overspent,
+        _ => HostError::Execution,
     }
 }
 

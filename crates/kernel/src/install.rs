@@ -215,7 +215,7 @@ impl<F: Flash> Kernel<F> {
         self.calls.remove_all_of(slot);
         let current = machine.current.map(|running| running.task);
         for task in current.into_iter().chain(machine.queue) {
-            self.answer(now, task.reply_to, Err(HostError::Execution));
+            self.answer(now, task.reply_to, Err(HostError::Execution.into()));
         }
     }
 }

@@ -4,6 +4,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_pipeline::Pipeline;
@@ -186,7 +187,7 @@ impl<F: Flash> Kernel<F> {
             is_event: false,
             callback_of: None,
         };
-        self.submit(slot, task, Access::Others)
+        self.submit(now, slot, task, Access::Others)
     }
 
     /// The next thing the node has to do for the kernel.
@@ -202,6 +203,7 @@ impl<F: Flash> Kernel<F> {
     /// Queues a task if its function may be called and the queue has room.
     pub(crate) fn submit(
         &mut self,
+        now: Instant,
         slot: usize,
         task: Task,
         access: Access,
@@ -215,6 +217,9 @@ impl<F: Flash> Kernel<F> {
         let machine = self.machine_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
         if machine.state == State::Banned {
             return Err(DeliverError::Banned);
+        }
+        if let Some(restart_at) = machine.restarts_too_late_for(&task) {
+            return Err(DeliverError::Stopped { restarts_in: restart_at.since(now) });
         }
         let offered = task.function != ENTRY && machine.record.exports.contains(&task.function);
         if access == Access::Others && !offered {
@@ -378,6 +383,11 @@ pub enum DeliverError {
     Denied,
     /// The machine is banned and serves nobody.
     Banned,
+    /// The machine was stopped for a fault and starts again after the call's deadline.
+    Stopped {
+        /// How long until then.
+        restarts_in: Duration,
+    },
     /// The machine's queue is full.
     Busy,
     /// Function name or parameter are over the limit.

@@ -209,10 +209,31 @@ impl Machine {
         Some(core::mem::replace(&mut task.reply_to, ReplyTo::Nobody))
     }
 
+    /// When it starts again, if it is stopped and whoever waits for the task won't wait for that.
+    pub(crate) fn restarts_too_late_for(&self, task: &Task) -> Option<Instant> {
+        let restart_at = self.restart_at.filter(|_| self.state == State::BackedOff)?;
+        task.deadline.is_some_and(|deadline| deadline <= restart_at).then_some(restart_at)
+    }
+
+    /// Takes out the tasks that wait for it for nothing, now that it is stopped.
+    pub(crate) fn take_hopeless(&mut self) -> VecDeque<Task> {
+        let hopeless = |machine: &Self, task: &Task| {
+            machine.state == State::Banned || machine.restarts_too_late_for(task).is_some()
+        };
+        let (taken, kept) =
+            core::mem::take(&mut self.queue).into_iter().partition(|task| hopeless(self, task));
+        self.queue = kept;
+        taken
+    }
+
+    /// The task that it runs, and those that wait.
+    pub(crate) fn tasks(&self) -> impl Iterator<Item = &Task> {
+        self.current.iter().map(|running| &running.task).chain(&self.queue)
+    }
+
     /// When the first of those who wait for its tasks stops waiting.
     pub(crate) fn first_deadline(&self) -> Option<Instant> {
-        let current = self.current.iter().map(|running| &running.task);
-        current.chain(&self.queue).filter_map(|task| task.deadline).min()
+        self.tasks().filter_map(|task| task.deadline).min()
     }
 
     /// Lets a waiting machine go on at its next turn, with what its host call gives.
@@ -243,8 +264,7 @@ impl Machine {
 
     /// How long the parameters of its tasks are together.
     pub(crate) fn parameter_bytes(&self) -> usize {
-        let current = self.current.iter().map(|running| &running.task);
-        current.chain(&self.queue).filter_map(|task| task.parameter.as_ref()).map(Vec::len).sum()
+        self.tasks().filter_map(|task| task.parameter.as_ref()).map(Vec::len).sum()
     }
 
     /// The memory that its budget promises it, in bytes.

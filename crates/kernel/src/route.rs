@@ -10,6 +10,7 @@ use zeroize::Zeroizing;
 
 use crate::calls::{CallId, Completion, Request};
 use crate::effect::{Effect, LogLevel, OutgoingCall};
+use crate::failed::Failed;
 use crate::kernel::{Access, DeliverError, Kernel};
 use crate::machine::{Machine, Wait, Woken};
 use crate::task::{ReplyTo, Task};
@@ -20,14 +21,9 @@ const KEY_BYTES: usize = 32;
 impl<F: Flash> Kernel<F> {
     /// Takes the answer to a call or a resolution that left the device. An answer that nobody
     /// waits for any more is dropped.
-    pub fn complete(
-        &mut self,
-        now: Instant,
-        id: CallId,
-        result: Result<Option<Vec<u8>>, HostError>,
-    ) {
-        if let Err(error) = &result
-            && self.calls.retry_later(id, now, *error)
+    pub fn complete(&mut self, now: Instant, id: CallId, result: Result<Option<Vec<u8>>, Failed>) {
+        if let Err(failed) = &result
+            && self.calls.retry_later(id, now, failed.error)
         {
             return;
         }
@@ -44,12 +40,14 @@ impl<F: Flash> Kernel<F> {
                 let bytes = result.as_ref().ok().and_then(Option::as_ref).map_or(0, Vec::len);
                 let result = match result {
                     // It ran, and what it gave is lost.
-                    Ok(_) if !self.has_room_for(call.caller, bytes) => Err(HostError::Unknown),
+                    Ok(_) if !self.has_room_for(call.caller, bytes) => {
+                        Err(HostError::Unknown.into())
+                    }
                     result => result,
                 };
                 let (function, parameter) = match result {
                     Ok(value) => (on_success, value),
-                    Err(error) => (on_failure, Some(error.to_string().into_bytes())),
+                    Err(failed) => (on_failure, Some(failed.to_string().into_bytes())),
                 };
                 self.call_back(now, call.caller, id, function, parameter);
             }
@@ -71,7 +69,7 @@ impl<F: Flash> Kernel<F> {
                     let key = self.machine(slot).map(|machine| machine.public_key().0.to_vec());
                     self.complete(now, id, Ok(key));
                 }
-                Some(None) => self.complete(now, id, Err(HostError::NotFound)),
+                Some(None) => self.complete(now, id, Err(HostError::NotFound.into())),
                 None => self.effects.push_back(Effect::Resolve { id, target }),
             },
             Request::Secret { name } => {
@@ -107,7 +105,7 @@ impl<F: Flash> Kernel<F> {
         &mut self,
         now: Instant,
         reply_to: ReplyTo,
-        result: Result<Option<Vec<u8>>, HostError>,
+        result: Result<Option<Vec<u8>>, Failed>,
     ) {
         match reply_to {
             ReplyTo::Nobody => {}
@@ -154,9 +152,9 @@ impl<F: Flash> Kernel<F> {
         };
         let access = if slot == Some(caller) { Access::Own } else { Access::Others };
         let submitted = match slot {
-            Some(slot) => {
-                self.admit_local(now, slot, caller).and_then(|()| self.submit(slot, task, access))
-            }
+            Some(slot) => self
+                .admit_local(now, slot, caller)
+                .and_then(|()| self.submit(now, slot, task, access)),
             None => Err(DeliverError::NoSuchMachine),
         };
         if let Err(error) = submitted {
@@ -186,13 +184,13 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// The keys of this device's machines, then those that were found elsewhere, if any.
-    fn own_keys_and(&self, others: Result<Option<Vec<u8>>, HostError>) -> Vec<u8> {
+    fn own_keys_and(&self, others: Result<Option<Vec<u8>>, Failed>) -> Vec<u8> {
         let own = self.machines.iter().flatten().flat_map(|machine| machine.public_key().0);
         own.chain(others.ok().flatten().unwrap_or_default()).collect()
     }
 
     /// Lets a machine that waits for call `id` go on.
-    fn wake_with(&mut self, slot: usize, id: CallId, result: Result<Option<Vec<u8>>, HostError>) {
+    fn wake_with(&mut self, slot: usize, id: CallId, result: Result<Option<Vec<u8>>, Failed>) {
         let Some(machine) = self.machine_mut(slot) else { return };
         let into = match machine.wait {
             Some(Wait::Call(waited)) if waited == id => None,
@@ -201,7 +199,11 @@ impl<F: Flash> Kernel<F> {
             _ => return,
         };
         let woken = match (result, into) {
-            (Err(error), _) => Woken::with_status(error.code()),
+            (Err(failed), _) => {
+                let wait = failed.again_in.map(|wait| wait.as_millis().to_string());
+                machine.call_result = wait.unwrap_or_default().into_bytes();
+                Woken::with_status(failed.error.code())
+            }
             (Ok(None), None) => Woken::with_status(HostError::Null.code()),
             (Ok(None), Some(_)) => Woken::with_status(HostError::NotFound.code()),
             (Ok(Some(value)), None) => {
@@ -238,18 +240,6 @@ impl<F: Flash> Kernel<F> {
         if let Some(machine) = self.machine_mut(slot) {
             let callback_of = Some(id);
             machine.enqueue(Task { callback_of, ..Task::of_kernel(function, parameter) });
-        }
-    }
-}
-
-impl From<DeliverError> for HostError {
-    fn from(error: DeliverError) -> Self {
-        match error {
-            DeliverError::NoSuchMachine | DeliverError::NoSuchFunction => Self::NotFound,
-            DeliverError::Denied => Self::Denied,
-            DeliverError::Banned => Self::Execution,
-            DeliverError::Busy => Self::Full,
-            DeliverError::TooLong => Self::TooLong,
         }
     }
 }

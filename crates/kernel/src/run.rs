@@ -158,14 +158,14 @@ impl<F: Flash> Kernel<F> {
 
     fn attend_to_timers(&mut self, now: Instant) {
         for id in self.calls.expired(now) {
-            self.complete(now, id, Err(HostError::Deadline));
+            self.complete(now, id, Err(HostError::Deadline.into()));
         }
         for id in self.calls.take_due_retries(now) {
             self.dispatch(now, id);
         }
         for slot in 0..self.machines.len() {
             while let Some(waiting) = self.machine_mut(slot).and_then(|one| one.take_overdue(now)) {
-                self.answer(now, waiting, Err(HostError::Deadline));
+                self.answer(now, waiting, Err(HostError::Deadline.into()));
             }
             let due = self.machine(slot).and_then(|machine| machine.wakes_at());
             if due.is_some_and(|at| at <= now) {
@@ -477,7 +477,7 @@ impl<F: Flash> Kernel<F> {
             if task.is_event {
                 self.event_handled(slot);
             }
-            self.answer(now, task.reply_to, reply);
+            self.answer(now, task.reply_to, reply.map_err(Into::into));
         }
     }
 }

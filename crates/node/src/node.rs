@@ -10,7 +10,7 @@ use tenure_crypto::machine_id;
 use tenure_directory::check_enrolment;
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_kernel::{
-    DeliverError, Effect, Engine, IncomingCall, Kernel, Ran, Standing, Ticket, World,
+    DeliverError, Effect, Engine, Failed, IncomingCall, Kernel, Ran, Standing, Ticket, World,
 };
 use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
 use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
@@ -333,8 +333,34 @@ impl<F: Flash> Node<F> {
         self.tickets
     }
 
-    pub(crate) fn set_tickets(&mut self, tickets: u64) {
+    /// The calls from outside that are being served.
+    pub(crate) fn served(&self) -> impl Iterator<Item = (Ticket, IncomingCallHandle, MachineId)> {
+        self.served.iter().map(|(ticket, served)| (*ticket, served.handle, served.by))
+    }
+
+    /// Takes up the calls that were being served before a deep sleep. Those whose machine starts afresh
+    /// may have run; those that no machine had yet didn't.
+    pub(crate) fn serve_again(
+        &mut self,
+        now: Instant,
+        tickets: u64,
+        served: Vec<(Ticket, IncomingCallHandle, MachineId)>,
+    ) {
         self.tickets = tickets;
+        for (ticket, handle, by) in served {
+            if self.kernel.serving().any(|known| known == ticket) {
+                self.served.insert(ticket, Served { handle, by });
+            } else {
+                self.endpoint.reply(now, handle, Err(Declined::Forgotten));
+            }
+        }
+        let is_served = |handle: &IncomingCallHandle| {
+            self.served.values().any(|served| served.handle == *handle)
+        };
+        let unserved: Vec<_> = self.endpoint.incoming().filter(|one| !is_served(one)).collect();
+        for handle in unserved {
+            self.endpoint.reply(now, handle, Err(Declined::Busy));
+        }
     }
 
     /// The next thing to show, if anybody watches.
@@ -509,12 +535,21 @@ fn mount_or_format<F: Flash>(
 }
 
 /// What a caller elsewhere is told of a task that failed: nothing of the machine's inside.
-fn declined(error: HostError) -> Declined {
-    match error {
+fn declined(failed: Failed) -> Declined {
+    match failed.error {
         HostError::Full => Declined::Busy,
         HostError::TooLong => Declined::TooLong,
+        HostError::Deadline => Declined::Deadline,
+        HostError::Stopped => stopped(failed.again_in.unwrap_or_default()),
+        HostError::Banned => Declined::Banned,
+        HostError::Overspent => Declined::Overspent,
         _ => Declined::Execution,
     }
+}
+
+fn stopped(restarts_in: Duration) -> Declined {
+    let restarts_in_ms = u32::try_from(restarts_in.as_millis()).unwrap_or(u32::MAX);
+    Declined::Stopped { restarts_in_ms }
 }
 
 fn not_delivered(error: DeliverError) -> Declined {
@@ -522,7 +557,8 @@ fn not_delivered(error: DeliverError) -> Declined {
         DeliverError::NoSuchMachine => Declined::NoSuchMachine,
         DeliverError::NoSuchFunction => Declined::NoSuchFunction,
         DeliverError::Denied => Declined::Denied,
-        DeliverError::Banned => Declined::Execution,
+        DeliverError::Banned => Declined::Banned,
+        DeliverError::Stopped { restarts_in } => stopped(restarts_in),
         DeliverError::Busy => Declined::Busy,
         DeliverError::TooLong => Declined::TooLong,
     }

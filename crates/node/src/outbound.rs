@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{CallId, IncomingCall, Kernel, OutgoingCall};
+use tenure_kernel::{CallId, Failed, IncomingCall, Kernel, OutgoingCall};
 use tenure_rpc::{CallError, CallHandle, Failure, IncomingCallHandle};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
@@ -101,7 +101,7 @@ impl<F: Flash> Node<F> {
             Some(route) => self.send(moment, call, route),
             None => match query_of(&call.target) {
                 Some(query) => self.ask_directory(moment, query, Waiter::Call(call)),
-                None => self.kernel.complete(moment.now, call.id, Err(HostError::NotFound)),
+                None => self.kernel.complete(moment.now, call.id, Err(HostError::NotFound.into())),
             },
         }
     }
@@ -111,7 +111,7 @@ impl<F: Flash> Node<F> {
         match (self.locate(moment, &target), query_of(&target)) {
             (Some(route), _) => self.resolved(moment, id, &route),
             (None, Some(query)) => self.ask_directory(moment, query, Waiter::Resolve(id, target)),
-            (None, None) => self.kernel.complete(moment.now, id, Err(HostError::NotFound)),
+            (None, None) => self.kernel.complete(moment.now, id, Err(HostError::NotFound.into())),
         }
     }
 
@@ -129,11 +129,11 @@ impl<F: Flash> Node<F> {
         match waiter {
             Waiter::Call(call) => match self.locate(moment, &call.target) {
                 Some(route) => self.send(moment, call, route),
-                None => self.kernel.complete(moment.now, call.id, Err(error)),
+                None => self.kernel.complete(moment.now, call.id, Err(error.into())),
             },
             Waiter::Resolve(id, target) => match self.locate(moment, &target) {
                 Some(route) => self.resolved(moment, id, &route),
-                None => self.kernel.complete(moment.now, id, Err(error)),
+                None => self.kernel.complete(moment.now, id, Err(error.into())),
             },
             Waiter::Caller(handle, _) if !answered => {
                 self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
@@ -160,7 +160,7 @@ impl<F: Flash> Node<F> {
                 if let Err(failure) = &result {
                     self.doubt(&to, *failure);
                 }
-                self.kernel.complete(moment.now, id, result.map_err(host_error));
+                self.kernel.complete(moment.now, id, result.map_err(failed));
             }
             Some(Purpose::Register) => self.registration_done(moment, result.ok().flatten()),
             Some(Purpose::Query(query)) => {
@@ -204,7 +204,7 @@ impl<F: Flash> Node<F> {
 
     fn send(&mut self, moment: &mut Moment<'_>, call: OutgoingCall, route: Route) {
         if !self.outbound.has_room_for(call.from, self.config.rpc.calls_max) {
-            return self.kernel.complete(moment.now, call.id, Err(HostError::Full));
+            return self.kernel.complete(moment.now, call.id, Err(HostError::Full.into()));
         }
         let outgoing = tenure_rpc::OutgoingCall {
             function: call.function,
@@ -226,7 +226,7 @@ impl<F: Flash> Node<F> {
                 let purpose = Purpose::Machine { id: call.id, from: call.from, to: route.key };
                 self.outbound.insert(handle, purpose);
             }
-            Err(error) => self.kernel.complete(moment.now, call.id, Err(not_sent(error))),
+            Err(error) => self.kernel.complete(moment.now, call.id, Err(not_sent(error).into())),
         }
     }
 
@@ -263,8 +263,13 @@ fn not_sent(error: CallError) -> HostError {
     }
 }
 
-fn host_error(failure: Failure) -> HostError {
-    match failure {
+fn failed(failure: Failure) -> Failed {
+    let again_in = match failure {
+        Failure::Stopped { restarts_in } => Some(restarts_in),
+        Failure::Asleep { wakes_in } => Some(wakes_in),
+        _ => None,
+    };
+    let error = match failure {
         Failure::Execution => HostError::Execution,
         Failure::NoSuchFunction => HostError::NotFound,
         Failure::Denied => HostError::Denied,
@@ -274,6 +279,11 @@ fn host_error(failure: Failure) -> HostError {
         // and `NotFound` would let the kernel make it once more.
         Failure::Unreachable | Failure::NoSuchMachine => HostError::Unreachable,
         Failure::Deadline => HostError::Deadline,
+        Failure::Stopped { .. } => HostError::Stopped,
+        Failure::Banned => HostError::Banned,
+        Failure::Overspent => HostError::Overspent,
+        Failure::Asleep { .. } => HostError::Asleep,
         Failure::OutcomeUnknown => HostError::Unknown,
-    }
+    };
+    Failed { error, again_in }
 }

@@ -105,7 +105,7 @@ impl<F: Flash> Node<F> {
         self.kernel.complete(
             moment.now,
             id,
-            value.map(|mut value| Some(core::mem::take(&mut *value))),
+            value.map(|mut value| Some(core::mem::take(&mut *value))).map_err(Into::into),
         );
     }
 

@@ -12,8 +12,8 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{AeadKey, Nonce};
 use tenure_hal::{Flash, Instant, UnixTime};
-use tenure_kernel::{CallId, CodeError, Extent, SleepError as KernelSleepError};
-use tenure_rpc::{CallHandle, Endpoint, Rest};
+use tenure_kernel::{CallId, CodeError, Extent, SleepError as KernelSleepError, Ticket};
+use tenure_rpc::{CallHandle, Endpoint, IncomingCallHandle, Rest};
 use tenure_store::{SetError, Store, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
@@ -72,6 +72,8 @@ pub(crate) struct Rhythm {
     not_before: Instant,
     /// Before this, whoever spoke to the device last may go on.
     quiet_at: Instant,
+    /// Until when it means to sleep, as it said last.
+    until: Option<Instant>,
     /// How long the sleep was that the node woke from.
     slept: Option<Duration>,
 }
@@ -84,6 +86,7 @@ impl Rhythm {
             announced: None,
             not_before: now,
             quiet_at: now + QUIET,
+            until: None,
             slept: None,
         }
     }
@@ -130,6 +133,8 @@ struct Luggage {
     /// The wall clock as the directory told it, in seconds, and when, in microseconds.
     told_time: Option<(u64, u64)>,
     tickets: u64,
+    /// The calls from outside that machines serve.
+    served: Vec<(Ticket, IncomingCallHandle, MachineId)>,
     log_lines: u64,
 }
 
@@ -148,6 +153,17 @@ impl<F: Flash> Node<F> {
     /// poll, when everything is transmitted, by boards that can. The board then calls
     /// [`Node::fall_asleep`].
     pub fn bedtime(&mut self, now: Instant) -> Option<Bedtime> {
+        let bedtime = self.is_bedtime(now);
+        self.rhythm.until = bedtime.and_then(|bedtime| bedtime.until);
+        bedtime
+    }
+
+    /// Says until when the device will sleep, where not [`Node::bedtime`] said it but the board knows.
+    pub fn will_sleep_until(&mut self, until: Instant) {
+        self.rhythm.until = Some(until);
+    }
+
+    fn is_bedtime(&mut self, now: Instant) -> Option<Bedtime> {
         let is_busy = self.firmware.as_ref().is_some_and(Firmware::is_busy);
         if now < self.rhythm.not_before || is_busy {
             return None;
@@ -179,8 +195,9 @@ impl<F: Flash> Node<F> {
         }
     }
 
-    /// Writes everything down that a sleep with the power off would lose; the board then turns the
-    /// device off, and [`Node::boot`] on the same flash goes on where this was. The board's clock
+    /// Writes everything down that a sleep with the power off would lose; the board then transmits what
+    /// is left, which tells those whose calls are being served until when the device sleeps, and turns
+    /// it off. [`Node::boot`] on the same flash goes on where this was. The board's clock
     /// must run on meanwhile.
     ///
     /// # Errors
@@ -207,7 +224,13 @@ impl<F: Flash> Node<F> {
                     .set(SEALED_TREE, ASLEEP_PATH, ValueKind::Bytes, &bytes)
                     .map_err(SleepError::Store)
             });
-        written.inspect_err(|_| self.kernel.code().release(extent))
+        written.inspect_err(|_| self.kernel.code().release(extent))?;
+        if let Some(until) = self.rhythm.until.take() {
+            self.endpoint.announce_sleep(until.since(moment.now));
+            #[cfg(feature = "mesh")]
+            self.send_by_mesh(moment.now);
+        }
+        Ok(())
     }
 
     /// How long the deep sleep was that this node has woken from, if it has.
@@ -247,6 +270,7 @@ impl<F: Flash> Node<F> {
             peers: self.peers.list(),
             told_time: self.directory.told_time().map(|(at, told)| (at.as_micros(), told.seconds)),
             tickets: self.tickets(),
+            served: self.served().collect(),
             log_lines: self.log.lines(),
             kernel: self.kernel.fall_asleep().map_err(SleepError::Kernel)?,
             outbound,
@@ -273,7 +297,7 @@ impl<F: Flash> Node<F> {
         if let Some((at, seconds)) = luggage.told_time {
             self.directory.tell_time(Instant::from_micros(at), UnixTime { seconds });
         }
-        self.set_tickets(luggage.tickets);
+        self.serve_again(moment.now, luggage.tickets, luggage.served);
         self.log.go_on_from(luggage.log_lines);
         Some(())
     }

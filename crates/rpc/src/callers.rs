@@ -7,6 +7,7 @@
 //! - Of calls that were first sent after `horizon`, none that was executed is forgotten, whoever
 //!   made it. Forgetting a caller moves `horizon` to its last call.
 //! - A call that runs isn't forgotten before it ends.
+//! - All of this goes through a deep sleep, so that no call runs once before it and once after.
 
 use alloc::vec::Vec;
 
@@ -14,9 +15,10 @@ use tenure_hal::Instant;
 use tenure_wire::datagram::SessionIndex;
 use tenure_wire::frame::{CallNumber, Declined, Finished, Fragment, FragmentSet, ReplyBody};
 
-use crate::Config;
 use crate::assembly::Assembly;
+use crate::rest::{RestingCaller, RestingCallers};
 use crate::session::Pair;
+use crate::{Config, IncomingCallHandle};
 
 /// How long the result of a call is safe from being dropped for want of memory.
 const RESULT_KEPT: core::time::Duration = core::time::Duration::from_secs(2);
@@ -219,6 +221,70 @@ impl Callers {
     /// The memory that parameters and results take.
     pub(crate) fn bytes_taken(&self) -> usize {
         self.table.iter().map(Caller::bytes_taken).sum()
+    }
+
+    /// Names every call that runs, and the session by which its caller last asked for it.
+    pub(crate) fn all_running(&self) -> Vec<(IncomingCallHandle, SessionIndex)> {
+        let calls =
+            self.table.iter().flat_map(|caller| caller.calls.iter().map(|call| (caller.id, call)));
+        let running = calls.filter(|(_, call)| matches!(call.state, State::Running));
+        let named = running.map(|(caller, call)| {
+            (IncomingCallHandle { caller, number: call.number }, call.session)
+        });
+        named.collect()
+    }
+
+    /// What is remembered, to be taken through a deep sleep; parts of calls that aren't whole are left
+    /// behind.
+    pub(crate) fn rest(&self) -> RestingCallers {
+        let call = |call: &RememberedCall| match &call.state {
+            State::Assembling(_) => None,
+            State::Running => Some((call.number, None)),
+            State::Done(body) => Some((call.number, Some(body.clone()))),
+        };
+        let callers = self.table.iter().map(|caller| RestingCaller {
+            id: caller.id,
+            local: caller.pair.local,
+            peer: caller.pair.peer,
+            incarnation: caller.incarnation,
+            complete_since_us: caller.complete_since.as_micros(),
+            finished: caller.finished,
+            last_call_us: caller.last_call.map(Instant::as_micros),
+            calls: caller.calls.iter().filter_map(call).collect(),
+        });
+        RestingCallers {
+            callers: callers.collect(),
+            next_id: self.next_id,
+            horizon_us: self.horizon.as_micros(),
+        }
+    }
+
+    /// What was remembered before a deep sleep from which the endpoint wakes `now`, by a clock that
+    /// has run on.
+    pub(crate) fn wake(now: Instant, rest: RestingCallers) -> Self {
+        let call = |(number, body): (CallNumber, Option<Vec<u8>>)| RememberedCall {
+            number,
+            // The session is gone; any other of that caller serves.
+            session: SessionIndex(0),
+            asked_at: now,
+            withheld: false,
+            state: body.map_or(State::Running, State::Done),
+        };
+        let callers = rest.callers.into_iter().map(|caller| Caller {
+            id: caller.id,
+            pair: Pair { local: caller.local, peer: caller.peer },
+            incarnation: caller.incarnation,
+            complete_since: Instant::from_micros(caller.complete_since_us),
+            finished: caller.finished,
+            last_call: caller.last_call_us.map(Instant::from_micros),
+            last_used: now,
+            calls: caller.calls.into_iter().map(call).collect(),
+        });
+        Self {
+            table: callers.collect(),
+            next_id: rest.next_id,
+            horizon: Instant::from_micros(rest.horizon_us),
+        }
     }
 
     fn position(&self, pair: &Pair, incarnation: u64) -> Option<usize> {

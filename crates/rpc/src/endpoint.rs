@@ -5,6 +5,7 @@
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::hash::Hash;
+use core::time::Duration;
 
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::{Entropy, Instant};
@@ -132,6 +133,21 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             next_number: self.next_number,
             peers: self.peers.iter().filter(is_called).map(RestingPeer::of).collect(),
             calls: self.calls.iter().filter(wanted).map(RestingCall::of).collect(),
+            callers: self.callers.rest(),
+        }
+    }
+
+    /// The calls that came in and are still to be answered by [`Endpoint::reply`].
+    pub fn incoming(&self) -> impl Iterator<Item = IncomingCallHandle> {
+        self.callers.all_running().into_iter().map(|(handle, _)| handle)
+    }
+
+    /// Tells those whose calls run here that this end sleeps now, and until when. It is sent once, by
+    /// the datagrams that are to be transmitted next; who doesn't hear of it finds nobody for a while.
+    pub fn announce_sleep(&mut self, wakes_in: Duration) {
+        let wakes_in_ms = u32::try_from(wakes_in.as_millis()).unwrap_or(u32::MAX);
+        for (handle, session) in self.callers.all_running() {
+            self.send(session, Frame::Asleep { number: handle.number, wakes_in_ms });
         }
     }
 
@@ -152,6 +168,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         endpoint.next_number = rest.next_number;
         endpoint.peers = rest.peers.into_iter().map(|peer| peer.wake(now)).collect();
         endpoint.calls = rest.calls.into_iter().map(|call| call.wake(&endpoint.config)).collect();
+        endpoint.callers = Callers::wake(now, rest.callers);
         Ok(endpoint)
     }
 
@@ -379,6 +396,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             Frame::Proof { cookie, .. } => self.on_proof(now, session, &cookie),
             Frame::Later { number } => self.on_later(now, &pair, number),
             Frame::Running { number } => self.on_running(now, &pair, number),
+            Frame::Asleep { number, wakes_in_ms } => {
+                self.on_asleep(now, &pair, number, Duration::from_millis(wakes_in_ms.into()));
+            }
             Frame::Missing { number, fragments } => {
                 self.on_missing(now, &pair, number, &fragments);
             }

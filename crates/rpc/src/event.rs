@@ -3,6 +3,7 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::time::Duration;
 
 use tenure_hal::{EntropyError, Instant};
 use tenure_wire::datagram::Epoch;
@@ -32,7 +33,9 @@ pub struct OutgoingCall {
 pub struct CallHandle(pub(crate) u64);
 
 /// Names a call that came in, until it is replied to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize,
+)]
 pub struct IncomingCallHandle {
     pub(crate) caller: u64,
     pub(crate) number: CallNumber,
@@ -117,8 +120,25 @@ pub enum Failure {
     TooLong,
     /// There was no answer of any kind. If the call was sent, it may have been executed.
     Unreachable,
-    /// The deadline passed. The call may have been executed, or yet be.
+    /// The deadline passed, on either side. The call may have been executed, or yet be.
     Deadline,
+    /// The machine was stopped for a fault, and starts again too late for this call, which wasn't
+    /// executed.
+    Stopped {
+        /// How long until it starts again, when the called device said so.
+        restarts_in: Duration,
+    },
+    /// The machine failed too often and is stopped until its owner lifts that. The call wasn't
+    /// executed.
+    Banned,
+    /// The call was stopped because it took more than the machine's budget has.
+    Overspent,
+    /// The called device sleeps beyond the deadline. If the call had begun, it goes on when that
+    /// wakes.
+    Asleep {
+        /// How long until it wakes, when it said so.
+        wakes_in: Duration,
+    },
     /// The called device lost its memory, or had to drop the result, before the caller had it. The
     /// call may have been executed.
     OutcomeUnknown,
@@ -134,6 +154,12 @@ impl From<Declined> for Failure {
             Declined::Busy => Self::Busy,
             Declined::TooLong => Self::TooLong,
             Declined::Forgotten => Self::OutcomeUnknown,
+            Declined::Deadline => Self::Deadline,
+            Declined::Stopped { restarts_in_ms } => {
+                Self::Stopped { restarts_in: Duration::from_millis(restarts_in_ms.into()) }
+            }
+            Declined::Banned => Self::Banned,
+            Declined::Overspent => Self::Overspent,
         }
     }
 }
@@ -141,6 +167,18 @@ impl From<Declined> for Failure {
 impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::Stopped { restarts_in } => {
+                let wait = restarts_in.as_secs_f32();
+                return write!(
+                    f,
+                    "the machine was stopped for a fault; it starts again in {wait} s"
+                );
+            }
+            Self::Asleep { wakes_in } => {
+                return write!(f, "the device sleeps; it wakes in {} s", wakes_in.as_secs_f32());
+            }
+            Self::Banned => "the machine is banned for repeated faults",
+            Self::Overspent => "the call took more than the machine's budget has",
             Self::Execution => "execution error",
             Self::NoSuchFunction => "the machine has no such function",
             Self::NoSuchMachine => "the device has no such machine",

@@ -1,11 +1,11 @@
-//! What an endpoint takes along through a deep sleep: the calls that its machines have under way, and
-//! by which numbers their peers know them.
+//! What an endpoint takes along through a deep sleep: the calls that its machines have under way, by
+//! which numbers their peers know them, and what it remembers of those that came in.
 //!
 //! Sessions are not among it, so that no key is written down; they are opened anew. As incarnation and
 //! numbers stay, a call that was sent before the sleep is the same call after it: its peer, which has
-//! not slept, gives the reply that it kept and doesn't run it again. For the calls that came in, sleep
-//! is a restart: this end says that it remembers nothing from before, and their callers learn
-//! [`Failure::OutcomeUnknown`](crate::Failure::OutcomeUnknown).
+//! not slept, gives the reply that it kept and doesn't run it again. A call that came in before the
+//! sleep is known after it as running or done, and its caller gets its reply over a new session. As
+//! nothing is forgotten, the horizon stays where it was.
 //!
 //! What is written down must be taken up once at most. A second endpoint with the same numbers would
 //! make other calls by numbers that its peers know as done.
@@ -30,6 +30,29 @@ pub struct Rest<A> {
     pub(crate) next_number: u64,
     pub(crate) peers: Vec<RestingPeer>,
     pub(crate) calls: Vec<RestingCall<A>>,
+    pub(crate) callers: RestingCallers,
+}
+
+/// The called side's memory.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RestingCallers {
+    pub(crate) callers: Vec<RestingCaller>,
+    pub(crate) next_id: u64,
+    pub(crate) horizon_us: u64,
+}
+
+/// What is remembered of a caller.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct RestingCaller {
+    pub(crate) id: u64,
+    pub(crate) local: MachineId,
+    pub(crate) peer: PublicKey,
+    pub(crate) incarnation: u64,
+    pub(crate) complete_since_us: u64,
+    pub(crate) finished: Finished,
+    pub(crate) last_call_us: Option<u64>,
+    /// Its calls, with the replies of those that are over.
+    pub(crate) calls: Vec<(CallNumber, Option<Vec<u8>>)>,
 }
 
 /// A peer that a call is under way to.

@@ -1,5 +1,7 @@
 //! A place in the world: a device or the hub, with its flash, on or off.
 
+use std::time::Duration;
+
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::Hub;
@@ -245,18 +247,26 @@ impl Place {
         installed.map(|status| status.id).map_err(|error| error.to_string())
     }
 
-    /// Turns the device off after it has written down what it does; `false` if it can't.
-    pub(crate) fn fall_asleep(&mut self, now_us: u64, has_clock: bool) -> bool {
+    /// Lets the device write down what it does, to sleep for `span_us` if it didn't choose itself for how
+    /// long; `false` if it can't. What it says then is to be sent before it is turned off.
+    pub(crate) fn fall_asleep(
+        &mut self,
+        now_us: u64,
+        has_clock: bool,
+        span_us: Option<u64>,
+    ) -> bool {
         let mut running = self.running.take();
         self.asleep = match &mut running {
             Some(Running::Device(node)) => {
-                node.fall_asleep(&mut self.moment(now_us, has_clock)).is_ok()
+                let mut moment = self.moment(now_us, has_clock);
+                if let Some(span_us) = span_us {
+                    node.will_sleep_until(moment.now + Duration::from_micros(span_us));
+                }
+                node.fall_asleep(&mut moment).is_ok()
             }
             _ => false,
         };
-        if !self.asleep {
-            self.running = running;
-        }
+        self.running = running;
         self.asleep
     }
 

@@ -297,10 +297,15 @@ impl<'a> World<'a> {
             return;
         }
         let has_clock = self.has_clock(place);
-        if !self.places[place].fall_asleep(self.now_us, has_clock) {
+        let asleep_us = self.trouble.millis(asleep_ms).as_micros() as u64;
+        if !self.places[place].fall_asleep(self.now_us, has_clock, Some(asleep_us)) {
             self.after(place);
             return self.plan_sleep(place);
         }
+        if !self.places[place].flash.is_off() {
+            self.after(place);
+        }
+        self.places[place].running = None;
         self.trace.note(self.now_us, format_args!("d{place} sleeps"));
         self.checker.sleeps(place);
         let known = &mut self.places[place];
@@ -310,7 +315,6 @@ impl<'a> World<'a> {
             known.asleep = false;
             return self.switch_off(place, "power fails while it falls asleep");
         }
-        let asleep_us = self.trouble.millis(asleep_ms).as_micros() as u64;
         self.plan(self.now_us + asleep_us, Occurrence::Wake { place });
     }
 

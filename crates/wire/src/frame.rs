@@ -16,6 +16,7 @@
 //! | 7 | [`Frame::Later`] | number 8 |
 //! | 8 | [`Frame::Prove`] | number 8 · cookie 16 |
 //! | 9 | [`Frame::Proof`] | number 8 · cookie 16 |
+//! | 10 | [`Frame::Asleep`] | number 8 · milliseconds until it wakes 4 |
 //!
 //! A fragment is: length of the whole 4 · length of a fragment 2 · index 1 · last of a burst 1 ·
 //! bytes. All fragments but the last have the same length.
@@ -255,6 +256,14 @@ pub enum Frame<'a> {
         /// What came.
         cookie: Cookie,
     },
+    /// To the caller: the call is here and has no result yet, and the device sleeps now. It goes on
+    /// with the call when it wakes.
+    Asleep {
+        /// Which call.
+        number: CallNumber,
+        /// When it wakes, in milliseconds from now.
+        wakes_in_ms: u32,
+    },
 }
 
 impl<'a> Frame<'a> {
@@ -270,6 +279,7 @@ impl<'a> Frame<'a> {
             Self::Later { number } => (7, number),
             Self::Prove { number, .. } => (8, number),
             Self::Proof { number, .. } => (9, number),
+            Self::Asleep { number, .. } => (10, number),
         };
         to.push(kind);
         to.extend_from_slice(&number.0.to_le_bytes());
@@ -288,6 +298,7 @@ impl<'a> Frame<'a> {
                 to.push(*burst);
                 to.extend_from_slice(&fragments.to_bytes());
             }
+            Self::Asleep { wakes_in_ms, .. } => to.extend_from_slice(&wakes_in_ms.to_le_bytes()),
         }
     }
 
@@ -316,6 +327,10 @@ impl<'a> Frame<'a> {
             7 => rest.is_empty().then_some(Self::Later { number }),
             8 => Some(Self::Prove { number, cookie: Cookie(rest.try_into().ok()?) }),
             9 => Some(Self::Proof { number, cookie: Cookie(rest.try_into().ok()?) }),
+            10 => {
+                let wakes_in_ms = u32::from_le_bytes(rest.try_into().ok()?);
+                Some(Self::Asleep { number, wakes_in_ms })
+            }
             _ => None,
         }
     }
@@ -568,7 +583,7 @@ impl<'a> ReplyBody<'a> {
     /// The body as bytes.
     pub fn to_bytes(&self) -> Vec<u8> {
         match self.0 {
-            Err(reason) => [reason as u8].to_vec(),
+            Err(declined) => declined.to_bytes(),
             Ok(result) => {
                 let mut bytes = Vec::with_capacity(Self::OVERHEAD + result.map_or(0, <[u8]>::len));
                 bytes.push(0);
@@ -587,11 +602,7 @@ impl<'a> ReplyBody<'a> {
         if *code == 0 {
             return parse_optional(rest).map(|result| Self(Ok(result)));
         }
-        let reason = Declined::ALL.into_iter().find(|reason| *reason as u8 == *code);
-        match reason {
-            Some(reason) if rest.is_empty() => Ok(Self(Err(reason))),
-            _ => Err(FrameError),
-        }
+        Declined::parse(*code, rest).map(|declined| Self(Err(declined)))
     }
 }
 
@@ -612,31 +623,81 @@ fn parse_optional(bytes: &[u8]) -> Result<Option<&[u8]>, FrameError> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Declined {
     /// The function was started and failed; why is the called device's business alone.
-    Execution = 1,
+    Execution,
     /// The machine has no such function.
-    NoSuchFunction = 2,
-    /// The machine is stopped or gone.
-    NoSuchMachine = 3,
+    NoSuchFunction,
+    /// The machine is gone.
+    NoSuchMachine,
     /// The caller may not call that.
-    Denied = 4,
+    Denied,
     /// The machine has no room for another call now. It was not executed.
-    Busy = 5,
+    Busy,
     /// The parameter, or the result, is longer than the called side takes.
-    TooLong = 6,
+    TooLong,
     /// The call was executed, but its result had to be dropped before the caller had it.
-    Forgotten = 7,
+    Forgotten,
+    /// The time that the caller gave passed before there was a result. If it was begun, it may yet go
+    /// on.
+    Deadline,
+    /// The machine was stopped for a fault of its own, and starts again too late for this call. It was
+    /// not executed.
+    Stopped {
+        /// When it starts again, in milliseconds from now.
+        restarts_in_ms: u32,
+    },
+    /// The machine was stopped for good, until its owner lifts that. The call was not executed.
+    Banned,
+    /// The call was begun, and stopped because it took more than the machine's budget has.
+    Overspent,
 }
 
 impl Declined {
-    const ALL: [Self; 7] = [
-        Self::Execution,
-        Self::NoSuchFunction,
-        Self::NoSuchMachine,
-        Self::Denied,
-        Self::Busy,
-        Self::TooLong,
-        Self::Forgotten,
-    ];
+    fn code(self) -> u8 {
+        match self {
+            Self::Execution => 1,
+            Self::NoSuchFunction => 2,
+            Self::NoSuchMachine => 3,
+            Self::Denied => 4,
+            Self::Busy => 5,
+            Self::TooLong => 6,
+            Self::Forgotten => 7,
+            Self::Deadline => 8,
+            Self::Stopped { .. } => 9,
+            Self::Banned => 10,
+            Self::Overspent => 11,
+        }
+    }
+
+    fn to_bytes(self) -> Vec<u8> {
+        let mut bytes = [self.code()].to_vec();
+        if let Self::Stopped { restarts_in_ms } = self {
+            bytes.extend(restarts_in_ms.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn parse(code: u8, rest: &[u8]) -> Result<Self, FrameError> {
+        if code == 9 {
+            let restarts_in_ms = u32::from_le_bytes(rest.try_into().map_err(|_| FrameError)?);
+            return Ok(Self::Stopped { restarts_in_ms });
+        }
+        if !rest.is_empty() {
+            return Err(FrameError);
+        }
+        Ok(match code {
+            1 => Self::Execution,
+            2 => Self::NoSuchFunction,
+            3 => Self::NoSuchMachine,
+            4 => Self::Denied,
+            5 => Self::Busy,
+            6 => Self::TooLong,
+            7 => Self::Forgotten,
+            8 => Self::Deadline,
+            10 => Self::Banned,
+            11 => Self::Overspent,
+            _ => return Err(FrameError),
+        })
+    }
 }
 
 /// Bytes aren't what they should be; the peer is to blame.

@@ -51,6 +51,18 @@ host_errors! {
     QueueBudget = -14, "queue budget spent";
     /// This machine stores as much as its budget allows.
     StoredBudget = -15, "storage budget spent";
+    /// The machine that was called was stopped for a fault, and starts again too late for this call,
+    /// which didn't run: again later.
+    Stopped = -16, "the machine is stopped for now";
+    /// The machine that was called failed too often and is stopped until its owner lifts that. The
+    /// call didn't run.
+    Banned = -17, "the machine is banned";
+    /// The call was stopped, and its machine with it: it took more fuel, memory or stack than that
+    /// has.
+    Overspent = -18, "the call took more than its machine's budget";
+    /// The device that was called sleeps for longer than there is time. The call runs when it wakes,
+    /// if it had begun before.
+    Asleep = -19, "the device sleeps";
     /// This machine's lease doesn't grant that; its log says what.
     NotGranted = -20, "not granted";
 }
@@ -104,7 +116,8 @@ host_calls! {
     12 => call(target: Text, function: Text, parameter: Optional, deadline_ms: Word) -> Status;
 
     /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
-    /// bytes were copied.
+    /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
+    /// how many milliseconds another one is worth trying, if that is known.
     13 => result_read(offset: Word, into: Buffer) -> Status;
 
     /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is

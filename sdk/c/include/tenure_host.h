@@ -25,6 +25,10 @@ enum tenure_error {
     TENURE_FLASH_BUDGET = -13, /* flash budget spent */
     TENURE_QUEUE_BUDGET = -14, /* queue budget spent */
     TENURE_STORED_BUDGET = -15, /* storage budget spent */
+    TENURE_STOPPED = -16, /* the machine is stopped for now */
+    TENURE_BANNED = -17, /* the machine is banned */
+    TENURE_OVERSPENT = -18, /* the call took more than its machine's budget */
+    TENURE_ASLEEP = -19, /* the device sleeps */
     TENURE_NOT_GRANTED = -20, /* not granted */
 };
 
@@ -45,6 +49,10 @@ enum tenure_error {
     EACH(TENURE_FLASH_BUDGET, "flash budget spent") \
     EACH(TENURE_QUEUE_BUDGET, "queue budget spent") \
     EACH(TENURE_STORED_BUDGET, "storage budget spent") \
+    EACH(TENURE_STOPPED, "the machine is stopped for now") \
+    EACH(TENURE_BANNED, "the machine is banned") \
+    EACH(TENURE_OVERSPENT, "the call took more than its machine's budget") \
+    EACH(TENURE_ASLEEP, "the device sleeps") \
     EACH(TENURE_NOT_GRANTED, "not granted")
 
 #define TENURE_IMPORT(NAME) \
@@ -111,7 +119,8 @@ TENURE_IMPORT("call")
 int32_t tenure_host_call(const char *target, uint32_t target_length, const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, uint32_t deadline_ms);
 
 /* Copies the result of the last `call` from byte `offset` on to `into` and returns how many
- * bytes were copied. */
+ * bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
+ * how many milliseconds another one is worth trying, if that is known. */
 TENURE_IMPORT("result_read")
 int32_t tenure_host_result_read(uint32_t offset, void *into, uint32_t into_capacity);
 

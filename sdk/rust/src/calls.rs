@@ -48,6 +48,16 @@ pub fn call(
     call_in_ms(target, function, parameter, 0)
 }
 
+/// After the last [`call`] failed by [`Error::Stopped`] or [`Error::Asleep`]: how long to wait before
+/// another one, if that is known.
+pub fn retry_after() -> Option<Duration> {
+    let mut digits = [0; 20];
+    // SAFETY: pointer and capacity are of a slice that lives until the call returns.
+    let status = unsafe { host::result_read(0, digits.as_mut_ptr(), digits.len()) };
+    let digits = core::str::from_utf8(digits.get(..length(status).ok()?)?).ok()?;
+    Some(Duration::from_millis(digits.parse().ok()?))
+}
+
 /// As [`call`], but gives up after `deadline` (at most 49 days).
 ///
 /// # Errors

@@ -41,6 +41,14 @@ pub enum Error {
     QueueBudget = -14,
     /// Storage budget spent.
     StoredBudget = -15,
+    /// The machine is stopped for now.
+    Stopped = -16,
+    /// The machine is banned.
+    Banned = -17,
+    /// The call took more than its machine's budget.
+    Overspent = -18,
+    /// The device sleeps.
+    Asleep = -19,
     /// Not granted.
     NotGranted = -20,
 }
@@ -63,6 +71,10 @@ impl Error {
             -13 => Self::FlashBudget,
             -14 => Self::QueueBudget,
             -15 => Self::StoredBudget,
+            -16 => Self::Stopped,
+            -17 => Self::Banned,
+            -18 => Self::Overspent,
+            -19 => Self::Asleep,
             -20 => Self::NotGranted,
             _ => Self::Device,
         }
@@ -86,6 +98,10 @@ impl Error {
             Self::FlashBudget => "flash budget spent",
             Self::QueueBudget => "queue budget spent",
             Self::StoredBudget => "storage budget spent",
+            Self::Stopped => "the machine is stopped for now",
+            Self::Banned => "the machine is banned",
+            Self::Overspent => "the call took more than its machine's budget",
+            Self::Asleep => "the device sleeps",
             Self::NotGranted => "not granted",
         }
     }
@@ -167,7 +183,8 @@ mod machine {
         ) -> i32;
 
         /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
-        /// bytes were copied.
+        /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
+        /// how many milliseconds another one is worth trying, if that is known.
         pub fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32;
 
         /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is

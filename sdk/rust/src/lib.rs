@@ -42,7 +42,7 @@ pub mod secret;
 mod status;
 pub mod tree;
 
-pub use calls::{Task, call, call_with_deadline, callback_of, queue};
+pub use calls::{Task, call, call_with_deadline, callback_of, queue, retry_after};
 pub use export::{Function, Reply};
 pub use host::Error;
 pub use key::{KeyTextError, PublicKey};

@@ -306,6 +306,10 @@ fn in_words(failure: Failure) -> String {
         Failure::TooLong => HostError::TooLong,
         Failure::Unreachable => HostError::Unreachable,
         Failure::Deadline => HostError::Deadline,
+        Failure::Stopped { .. } => HostError::Stopped,
+        Failure::Banned => HostError::Banned,
+        Failure::Overspent => HostError::Overspent,
+        Failure::Asleep { .. } => HostError::Asleep,
         Failure::OutcomeUnknown => HostError::Unknown,
     }
     .to_string()

@@ -50,7 +50,7 @@ fn memory_beyond_the_budget_is_a_fault() {
     let small = Budget { memory_bytes: 16 * 1024, ..Budget::default() };
     let machine = device.try_install("reacher", reach, 1, small).unwrap();
     assert_eq!(device.call(machine, "near", None), Ok(None));
-    assert_eq!(device.call(machine, "reach", None), Err(HostError::Execution));
+    assert_eq!(device.call(machine, "reach", None), Err(HostError::Overspent));
 }
 
 #[test]
@@ -191,7 +191,7 @@ fn a_stack_beyond_the_budget_is_a_fault_of_that_machine_alone() {
     let small = Budget { stack_bytes: 1024, ..Budget::default() };
     let shallow = device.try_install("shallow", deep, 1, small).unwrap();
     let roomy = device.install("roomy", deep);
-    assert_eq!(device.call(shallow, "dive", None), Err(HostError::Execution));
+    assert_eq!(device.call(shallow, "dive", None), Err(HostError::Overspent));
     assert_eq!(device.call(roomy, "dive", None), Ok(None));
 }
 

@@ -209,25 +209,44 @@ fn results_for_callbacks_are_held_to_the_bound_of_waiting_parameters() {
 }
 
 #[test]
-fn a_call_to_a_machine_that_was_just_banned_fails() {
+fn who_waits_for_a_machine_that_is_banned_then_is_told_so() {
     let mut device = Device::new();
     let a = device.install("a", CRASHER);
     let waiting = loop {
         match device.step() {
             Ran::Slice => {}
             Ran::Idle { until } if repute(&device, "a").2 == 11 => {
+                // Its caller waits for a minute.
+                let wait = until.unwrap().since(device.now) - Duration::from_secs(59);
+                device.now = device.now + wait;
                 let waiting = device.deliver(a, "serve", None).unwrap();
-                // Nobody else waits as long.
-                device.now = until.unwrap().min(device.now + Duration::from_secs(59));
+                device.now = until.unwrap();
                 break waiting;
             }
             Ran::Idle { until } => device.now = until.unwrap(),
         }
     };
-    device.now = device.now + Duration::from_secs(600);
     device.settle(100);
-    let answer = device.replies.remove(&waiting);
-    assert!(matches!(answer, Some(Err(HostError::Execution | HostError::Deadline))), "{answer:?}");
+    assert_eq!(device.replies.remove(&waiting), Some(Err(HostError::Banned)));
+}
+
+#[test]
+fn who_has_no_time_to_wait_for_a_restart_is_told_at_once_when_it_is() {
+    let mut device = Device::new();
+    let a = device.install("a", CRASHER);
+    // Its first back-off is a second, its second two.
+    device.settle(10);
+    let call = |device: &mut Device, ms| {
+        let deadline = device.now + Duration::from_millis(ms);
+        device.deliver_until(deadline, a, "serve", None)
+    };
+    let restarts_in = Duration::from_secs(1);
+    assert_eq!(call(&mut device, 1_000), Err(DeliverError::Stopped { restarts_in }));
+    let waiting = call(&mut device, 2_000).unwrap();
+    device.now = device.now + restarts_in;
+    device.settle(10);
+    // It failed again, and starts too late now.
+    assert_eq!(device.replies.remove(&waiting), Some(Err(HostError::Stopped)));
 }
 
 /// Writes as fast as it is let, with a turn of the others between.

@@ -38,11 +38,16 @@ fn a_machine_that_spins_forever_leaves_the_others_their_turns() {
 
 #[test]
 fn each_kind_of_fault_stops_that_machine_alone() {
-    for function in ["trap", "overflow", "bad_pointer", "give_up"] {
+    for (function, told) in [
+        ("trap", HostError::Execution),
+        ("overflow", HostError::Overspent),
+        ("bad_pointer", HostError::Execution),
+        ("give_up", HostError::Execution),
+    ] {
         let mut device = Device::new();
         let counting = device.install("counting", COUNTING);
         let other = device.install("other", COUNTING);
-        assert_eq!(device.call(counting, function, None), Err(HostError::Execution), "{function}");
+        assert_eq!(device.call(counting, function, None), Err(told), "{function}");
         assert_eq!(state_of(&device, "counting"), State::BackedOff, "{function}");
         assert_eq!(text(device.call(other, "count", None)), "1", "{function}");
         assert!(device.logged(&format!("counting stopped while serving `{function}`")));

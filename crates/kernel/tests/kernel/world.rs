@@ -253,10 +253,20 @@ impl Device {
         function: &str,
         parameter: Option<&[u8]>,
     ) -> Result<u64, DeliverError> {
+        self.deliver_until(self.now + Duration::from_secs(60), to, function, parameter)
+    }
+
+    /// The same for a caller who waits until then.
+    pub(crate) fn deliver_until(
+        &mut self,
+        deadline: Instant,
+        to: MachineId,
+        function: &str,
+        parameter: Option<&[u8]>,
+    ) -> Result<u64, DeliverError> {
         self.tickets += 1;
         let parameter = parameter.map(<[u8]>::to_vec);
         let ticket = Ticket(self.tickets);
-        let deadline = self.now + Duration::from_secs(60);
         let function = function.to_string();
         let (caller, standing) = (Some(key(99)), Standing::Owner);
         let call = IncomingCall { to, caller, standing, function, parameter, deadline };
@@ -273,6 +283,7 @@ impl Device {
             match effect {
                 Effect::Log(entry) => self.log.push(format!("{} {}", entry.machine, entry.message)),
                 Effect::Reply { ticket, result } => {
+                    let result = result.map_err(|failed| failed.error);
                     assert!(self.replies.insert(ticket.0, result).is_none(), "answered twice");
                 }
                 effect => self.effects.push(effect),

@@ -87,12 +87,50 @@ fn a_call_whose_deadline_passes_in_the_sleep_ends_with_it() {
 }
 
 #[test]
-fn who_called_the_sleeper_learns_that_the_outcome_is_unknown() {
+fn who_called_the_sleeper_gets_the_answer_after_it() {
+    for sleep_s in [1, 30, 400] {
+        let mut world = World::new(|_| {});
+        let slow = world.install("slow", 8, SLOW);
+        // What was sent right after the other's start might be from before it, by another clock.
+        world.pass(Duration::from_secs(3));
+        let one = world.start_call(0, &slow, "slow", None, Duration::from_secs(1_000));
+        // It waits in the queue meanwhile.
+        let two = world.start_call(0, &slow, "slow", None, Duration::from_secs(1_000));
+        world.pass(Duration::from_millis(500));
+        let span = Duration::from_secs(sleep_s);
+        world.node.will_sleep_until(world.now + span);
+        let mut world = world.sleep(span);
+        world.pass(Duration::from_secs(12));
+        for handle in [one, two] {
+            assert_eq!(world.take_result(0, handle), Some(Ok(None)), "asleep for {span:?}");
+        }
+        assert_eq!(world.node.slept(), Some(span));
+    }
+}
+
+#[test]
+fn who_calls_a_device_that_sleeps_too_long_learns_until_when() {
     let mut world = World::new(|_| {});
     let slow = world.install("slow", 8, SLOW);
     let handle = world.start_call(0, &slow, "slow", None, Duration::from_secs(60));
     world.pass(Duration::from_millis(500));
-    let mut world = world.sleep(Duration::from_secs(1));
+    let span = Duration::from_secs(100);
+    world.node.will_sleep_until(world.now + span);
+    let mut world = world.sleep(span);
+    world.tick();
+    let asleep = Failure::Asleep { wakes_in: span };
+    assert_eq!(world.take_result(0, handle), Some(Err(asleep)));
+}
+
+#[test]
+fn a_call_whose_machine_is_gone_after_the_sleep_has_an_unknown_outcome() {
+    let mut world = World::new(|_| {});
+    let slow = world.install("slow", 8, SLOW);
+    let handle = world.start_call(0, &slow, "slow", None, Duration::from_secs(60));
+    world.pass(Duration::from_millis(500));
+    world.fall_asleep().unwrap();
+    // A loss of power: what was written down is of the start before the last.
+    let mut world = world.off_for(Duration::ZERO).off_for(Duration::from_secs(1));
     world.pass(Duration::from_secs(10));
     assert_eq!(world.take_result(0, handle), Some(Err(Failure::OutcomeUnknown)));
 }

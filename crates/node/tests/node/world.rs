@@ -37,7 +37,7 @@ const PRELUDE: &str = r#"
 "#;
 
 /// How a call ended.
-type CallResult = Result<Option<Vec<u8>>, Failure>;
+pub(crate) type CallResult = Result<Option<Vec<u8>>, Failure>;
 
 /// Somebody on the network with a key and an address.
 pub(crate) struct Stranger {
@@ -199,9 +199,16 @@ impl World {
         self.off_for(span)
     }
 
+    /// Lets the device write everything down; what it has to say then, arrives.
     pub(crate) fn fall_asleep(&mut self) -> Result<(), SleepError> {
         let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
-        self.node.fall_asleep(&mut moment)
+        self.node.fall_asleep(&mut moment)?;
+        while let Some((to, datagram)) = self.node.transmit() {
+            if let Some(there) = self.strangers.iter_mut().find(|one| one.address == to) {
+                there.endpoint.receive(self.now, moment.entropy, DEVICE, &datagram);
+            }
+        }
+        Ok(())
     }
 
     /// Turns the device off as it is, and on again after `span`; others go on meanwhile.

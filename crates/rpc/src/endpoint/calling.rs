@@ -176,6 +176,26 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         self.ask_later(now, pair, number);
     }
 
+    /// The peer sleeps with the call: ask again when it wakes, if there is time for that.
+    pub(super) fn on_asleep(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        number: CallNumber,
+        wakes_in: Duration,
+    ) {
+        let margin = self.config.timeout_initial;
+        let Some(call) = self.call_of(pair, number) else { return };
+        if now + wakes_in >= call.deadline {
+            let handle = call.handle;
+            return self.finish(now, handle, Err(Failure::Asleep { wakes_in }));
+        }
+        call.answered(now);
+        call.missing = FragmentSet::EMPTY;
+        call.still_running = 0;
+        call.next_at = now + wakes_in + margin;
+    }
+
     /// The peer has no room for the call now.
     pub(super) fn on_later(&mut self, now: Instant, pair: &Pair, number: CallNumber) {
         self.ask_later(now, pair, number);

@@ -34,15 +34,44 @@ fn a_call_that_never_left_is_sent_after_the_sleep() {
 }
 
 #[test]
-fn a_call_whose_device_sleeps_ends_with_an_unknown_outcome() {
-    let mut world = World::new(3, 2, Network::PERFECT);
+fn a_call_whose_device_sleeps_brings_its_reply_after_it_and_runs_once() {
+    for (length, execution_ms, sleep_ms) in [(20, 3_000, 2_000), (5_000, 200, 2_000), (20, 90, 50)]
+    {
+        let mut world = World::new(3, 2, Network::PERFECT);
+        world.execution_ms = (execution_ms, execution_ms);
+        let handle = world.call(0, 1, length);
+        world.run(Duration::from_millis(150));
+        world.sleep(1, Duration::from_millis(sleep_ms));
+        world.settle();
+        let what = format!("{length} bytes, {execution_ms} ms, asleep for {sleep_ms} ms");
+        assert!(world.result(0, handle).is_ok(), "{what}: {:?}", world.result(0, handle));
+        assert_eq!(world.executed.len(), 1, "{what}");
+    }
+}
+
+#[test]
+fn a_long_sleep_that_is_announced_is_waited_for() {
+    let mut world = World::new(5, 2, Network::PERFECT);
     world.execution_ms = (3_000, 3_000);
     let handle = world.call(0, 1, 20);
     world.run(Duration::from_millis(100));
-    world.sleep(1, Duration::from_secs(2));
+    // Far longer than anybody would ask without an answer.
+    world.sleep_announced(1, Duration::from_secs(50));
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::OutcomeUnknown));
+    assert!(world.result(0, handle).is_ok(), "{:?}", world.result(0, handle));
     assert_eq!(world.executed.len(), 1);
+}
+
+#[test]
+fn a_sleep_beyond_the_deadline_is_told_with_when_it_ends() {
+    let mut world = World::new(6, 2, Network::PERFECT);
+    world.execution_ms = (3_000, 3_000);
+    let handle = world.call(0, 1, 20);
+    world.run(Duration::from_millis(100));
+    let wakes_in = Duration::from_secs(100_000);
+    world.sleep_announced(1, wakes_in);
+    world.settle();
+    assert_eq!(*world.result(0, handle), Err(Failure::Asleep { wakes_in }));
 }
 
 #[test]

@@ -204,11 +204,12 @@ impl World {
     }
 
     /// Writes down what an endpoint takes along into a deep sleep, takes it up again after `span`,
-    /// during which nothing reaches it, and goes on. What it was serving is lost.
+    /// during which nothing reaches it, and goes on with what it was serving.
     pub(crate) fn sleep(&mut self, node: usize, span: Duration) {
         let rest =
             postcard::to_allocvec(&self.nodes[node].endpoint.rest(|_| true)).expect("written");
         let asked = std::mem::take(&mut self.asked);
+        let running = std::mem::take(&mut self.nodes[node].running);
         self.restart(node);
         self.asked = asked;
         let end = self.now + span;
@@ -223,6 +224,14 @@ impl World {
         slept.endpoint = Endpoint::wake(slept.config.clone(), now, random, rest).expect("wakes");
         slept.endpoint.add_machine(slept.secret.clone()).expect("room");
         slept.endpoint.identify_as(&slept.id.clone());
+        slept.running = running;
+    }
+
+    /// Says to the callers of a node that it sleeps for `span`, and lets that arrive; then it does.
+    pub(crate) fn sleep_announced(&mut self, node: usize, span: Duration) {
+        self.nodes[node].endpoint.announce_sleep(span);
+        self.step();
+        self.sleep(node, span);
     }
 
     /// What the directory knows is brought up to date.

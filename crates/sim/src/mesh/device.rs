@@ -59,11 +59,12 @@ impl Device {
         }
         let until = self.place.node()?.bedtime(now)?.until?;
         let until_us = self.place.clock.world_us(until);
-        self.place.fall_asleep(now_us, self.has_clock).then_some(until_us)
+        self.place.fall_asleep(now_us, self.has_clock, None).then_some(until_us)
     }
 
     /// What it leaves when it has fallen asleep.
-    pub(super) fn into_place(self) -> Box<Place> {
+    pub(super) fn into_place(mut self) -> Box<Place> {
+        self.place.running = None;
         self.place
     }
 

@@ -35,6 +35,7 @@ fn every_frame_reads_back() {
     check(Frame::Later { number });
     check(Frame::Prove { number, cookie: Cookie([4; 16]) });
     check(Frame::Proof { number, cookie: Cookie([5; 16]) });
+    check(Frame::Asleep { number, wakes_in_ms: 0x0506_0708 });
 }
 
 #[test]
@@ -87,7 +88,8 @@ fn malformed_call_body_is_refused() {
 fn reply_body_reads_back() {
     for result in [Ok(None), Ok(Some(&b""[..])), Ok(Some(&b"ok"[..]))]
         .into_iter()
-        .chain(Declined::ALL.map(Err))
+        .chain((1..=8).chain(10..=11).map(|code| Err(Declined::parse(code, &[]).unwrap())))
+        .chain([Err(Declined::Stopped { restarts_in_ms: 0x0102_0304 })])
     {
         let bytes = ReplyBody(result).to_bytes();
         assert_eq!(ReplyBody::parse(&bytes), Ok(ReplyBody(result)));
@@ -95,6 +97,7 @@ fn reply_body_reads_back() {
     assert!(ReplyBody::parse(&[]).is_err());
     assert!(ReplyBody::parse(&[99]).is_err());
     assert!(ReplyBody::parse(&[1, 0]).is_err());
+    assert!(ReplyBody::parse(&[9, 1, 0, 0]).is_err());
 }
 
 #[test]
