@@ -2,9 +2,11 @@
 //!
 //! Every device is the real `tenure device`, whose only way to the others is an Ethernet interface
 //! into a medium in user space that loses and delays frames and carries them no further than the
-//! topology says. What is measured is what a machine sees: when it reaches every other by name, and
-//! how many of its calls are answered.
+//! topology says. What is measured is when each knows a way to each, what the air carries and the
+//! processes take while nobody asks anything, and how many of machines' calls by name are answered.
+//! `--peer` runs somebody else's routing daemons in the same namespaces on the same medium.
 
+mod daemons;
 mod medium;
 mod namespaces;
 
@@ -18,13 +20,14 @@ use serde_json::json;
 use crate::report::Verdict;
 use crate::setup::{self, Need};
 use crate::{demo, process};
+use daemons::{Daemon, Footprint, Peer};
 use medium::{Medium, Weather};
 use namespaces::Namespace;
 
 /// Run devices in network namespaces that reach each other by raw frames alone, and measure.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Needs root.\n\nExamples:\n  cargo xtask mesh --nodes 6\n  cargo xtask mesh --nodes 24 --topology grid --loss 10 --retries 7"
+    after_help = "Needs root.\n\nExamples:\n  cargo xtask mesh --nodes 6\n  cargo xtask mesh --nodes 24 --topology grid --loss 10 --retries 7\n  cargo xtask mesh --nodes 6 --peer babeld"
 )]
 pub(crate) struct Arguments {
     /// How many devices.
@@ -42,12 +45,19 @@ pub(crate) struct Arguments {
     /// How long a frame is in the air, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = 0)]
     delay: u64,
-    /// How long calls are made and counted once all reach all, in seconds.
+    /// How long it is measured what nodes take that nobody asks anything, in seconds.
+    #[arg(long, value_name = "S", default_value_t = 10)]
+    idle: u64,
+    /// How long calls are made and counted after that, in seconds.
     #[arg(long, value_name = "S", default_value_t = 10)]
     seconds: u64,
     /// Which frames are lost.
     #[arg(long, default_value_t = 1)]
     seed: u64,
+    /// Run somebody else's routing daemons instead of devices, on the same medium; a question is a UDP
+    /// datagram there and back then, sent once.
+    #[arg(long, value_enum)]
+    peer: Option<Peer>,
     /// Print one line of JSON at the end, and progress to standard error.
     #[arg(long)]
     json: bool,
@@ -64,15 +74,21 @@ enum Topology {
     All,
 }
 
-/// How long it may take until every device reaches every other.
-const PATIENCE: Duration = Duration::from_secs(120);
+/// How long it may take until everybody has a way to everybody, and the machines of all have called
+/// those of all.
+const PATIENCE: Duration = Duration::from_secs(240);
+/// In a mesh of more devices not every pair calls before the calls that count, but each device a few.
+const ALL_PAIRS_MAX: usize = 10;
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     namespaces::check_allowed()?;
-    setup::ensure(&[Need::Wasm, Need::Clang])?;
-    process::run(process::cargo(root).args(["build", "--quiet", "--package", "tenure-cli"]))?;
-    let mesh = Mesh::set_up(arguments, root)?;
-    let report = mesh.measure(arguments)?;
+    if arguments.peer.is_some() {
+        setup::ensure(&[Need::Routers])?;
+    } else {
+        setup::ensure(&[Need::Wasm, Need::Clang])?;
+        process::run(process::cargo(root).args(["build", "--quiet", "--package", "tenure-cli"]))?;
+    }
+    let report = Mesh::set_up(arguments, root)?.measure(arguments)?;
     if arguments.json {
         println!("{}", report.to_json(arguments));
     } else {
@@ -81,14 +97,20 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Devices in their namespaces, and the medium between them.
+/// Nodes in their namespaces, and the medium between them.
 struct Mesh {
     tenure: PathBuf,
     // Dropped in this order: processes end before their namespaces go.
-    devices: Vec<Device>,
+    nodes: Nodes,
     medium: Medium,
     namespaces: Vec<Namespace>,
     folder: tempfile::TempDir,
+}
+
+/// What runs in the namespaces.
+enum Nodes {
+    Devices(Vec<Device>),
+    Daemons(Vec<Daemon>),
 }
 
 /// A device in its namespace.
@@ -99,10 +121,10 @@ struct Device {
 }
 
 impl Mesh {
-    /// Starts all devices with their machines, in silence: the medium carries nothing yet.
+    /// Starts all nodes in silence: the medium carries nothing yet.
     fn set_up(arguments: &Arguments, root: &Path) -> Result<Self> {
         let count = usize::from(arguments.nodes);
-        eprintln!("setting up {count} devices");
+        eprintln!("setting up {count} nodes");
         let namespaces: Vec<_> = (0..count).map(Namespace::new).collect::<Result<_>>()?;
         let weather = Weather {
             loss_percent: arguments.loss,
@@ -114,29 +136,36 @@ impl Mesh {
         let neighbours = (0..count).map(|node| arguments.topology.neighbours(node, count));
         let medium = Medium::start(ports, neighbours.collect(), weather)?;
         let mut mesh = Self {
-            tenure: demo::tenure(root)?,
-            devices: Vec::new(),
+            tenure: PathBuf::new(),
+            nodes: Nodes::Devices(Vec::new()),
             medium,
             namespaces,
-            folder: tempfile::tempdir().context("cannot make a folder for the devices")?,
+            folder: tempfile::tempdir().context("cannot make a folder for the nodes")?,
         };
+        mesh.nodes = match arguments.peer {
+            None => {
+                mesh.tenure = demo::tenure(root)?;
+                Nodes::Devices(mesh.start_devices(root)?)
+            }
+            Some(peer) => {
+                let namespaces = mesh.namespaces.iter().enumerate();
+                let daemons =
+                    namespaces.map(|(number, namespace)| Daemon::start(peer, number, namespace));
+                Nodes::Daemons(daemons.collect::<Result<_>>()?)
+            }
+        };
+        Ok(mesh)
+    }
+
+    /// Starts all devices with their machines.
+    fn start_devices(&self, root: &Path) -> Result<Vec<Device>> {
         for project in ["apps/thermostat", "crates/cli/tests/devices/probe"] {
-            let mut command = mesh.command(None, &["build"]);
+            let mut command = self.command(None, &["build"]);
             process::capture(
-                command.arg(root.join(project)).arg("--output").arg(mesh.package(project)),
+                command.arg(root.join(project)).arg("--output").arg(self.package(project)),
             )?;
         }
-        for node in 0..count {
-            let device = mesh.start_device(node)?;
-            mesh.devices.push(device);
-            for project in ["thermostat", "probe"] {
-                let package = mesh.package(project);
-                let mut command = mesh.command(Some(node), &["install", "--grant", "all"]);
-                command.arg(package).args(["--device", &mesh.devices[node].address]);
-                process::capture(&mut command)?;
-            }
-        }
-        Ok(mesh)
+        (0..self.namespaces.len()).map(|node| self.start_device(node)).collect()
     }
 
     fn start_device(&self, node: usize) -> Result<Device> {
@@ -147,52 +176,133 @@ impl Mesh {
         let mut player = demo::Player::start_silent(&mut command, &name)?;
         let address = player.address()?;
         player.wait_for("in the mesh as")?;
+        for project in ["thermostat", "probe"] {
+            let mut command = self.command(Some(node), &["install", "--grant", "all"]);
+            command.arg(self.package(project)).args(["--device", &address]);
+            process::capture(&mut command)?;
+        }
         Ok(Device { name, address, player })
     }
 
     /// Lets the medium carry frames, and measures.
     fn measure(mut self, arguments: &Arguments) -> Result<Measured> {
-        let count = self.devices.len();
         let begun = Instant::now();
         self.medium.open();
-        let mut missing: Vec<_> = (0..count)
-            .flat_map(|from| (0..count).map(move |to| (from, to)))
-            .filter(|(from, to)| from != to)
-            .collect();
-        let pairs = missing.len();
-        while !missing.is_empty() {
-            missing.retain(|(from, to)| !self.reaches(*from, *to));
-            eprintln!("{} of {pairs} pairs reach each other", pairs - missing.len());
-            ensure!(begun.elapsed() < PATIENCE, "{} pairs never reached each other", missing.len());
-        }
-        let converged = begun.elapsed();
+        let converged = self.converge(begun)?;
+        let called = match &self.nodes {
+            Nodes::Devices(devices) => Some(self.call_all(devices, begun)?),
+            Nodes::Daemons(_) => None,
+        };
+        let idle = self.idle(Duration::from_secs(arguments.idle));
         let (air_before, began) = (self.medium.air_bytes(), Instant::now());
-        let (mut calls, mut answered) = (0, 0);
+        let (mut asked, mut answered) = (0, 0);
+        let count = self.namespaces.len();
         while began.elapsed() < Duration::from_secs(arguments.seconds) {
             // Every pair in turn, far ones as often as near ones.
-            let from = calls % count;
-            let to = (from + 1 + calls / count % (count - 1)) % count;
-            answered += usize::from(self.reaches(from, to));
-            calls += 1;
+            let from = asked % count;
+            let to = (from + 1 + asked / count % (count - 1)) % count;
+            answered += usize::from(self.is_answered(from, to, asked as u64));
+            asked += 1;
         }
         let air_bytes = self.medium.air_bytes() - air_before;
-        for device in &mut self.devices {
-            ensure!(device.player.is_running(), "{} has ended", device.name);
+        match &mut self.nodes {
+            Nodes::Devices(devices) => {
+                for device in devices {
+                    ensure!(device.player.is_running(), "{} has ended", device.name);
+                }
+            }
+            Nodes::Daemons(daemons) => daemons.iter_mut().try_for_each(Daemon::check)?,
         }
-        Ok(Measured {
-            converged,
-            calls,
-            answered,
-            bytes_per_second: air_bytes as f64 / began.elapsed().as_secs_f64() / count as f64,
-        })
+        let bytes_per_second = air_bytes as f64 / began.elapsed().as_secs_f64() / count as f64;
+        Ok(Measured { converged, called, idle, asked, answered, bytes_per_second })
+    }
+
+    /// Waits until each node knows a way to each.
+    fn converge(&self, begun: Instant) -> Result<Duration> {
+        let others = self.namespaces.len() - 1;
+        let mut missing: Vec<usize> = (0..self.namespaces.len()).collect();
+        loop {
+            // Ways that were all there stay, or are looked at again with the others.
+            missing.retain(|node| self.ways(*node) < others);
+            if missing.is_empty() {
+                return Ok(begun.elapsed());
+            }
+            let left = missing.len();
+            ensure!(begun.elapsed() < PATIENCE, "{left} nodes never knew all ways");
+        }
+    }
+
+    /// How many nodes one knows ways to.
+    fn ways(&self, node: usize) -> usize {
+        match &self.nodes {
+            Nodes::Daemons(daemons) => {
+                daemons[node].ways(&self.namespaces[node], self.namespaces.len())
+            }
+            Nodes::Devices(devices) => {
+                let mut command = self.command(Some(node), &["mesh", "--json"]);
+                let status = process::quiet_capture(command.arg(&devices[node].address));
+                let status: Option<serde_json::Value> =
+                    status.and_then(|text| serde_json::from_str(&text).ok());
+                let ways = status.and_then(|status| Some(status.get("ways")?.as_array()?.len()));
+                ways.unwrap_or(0)
+            }
+        }
+    }
+
+    /// Lets the machines of all devices call those of all others, or of some if there are many, until
+    /// each was answered once; gives when that was.
+    fn call_all(&self, devices: &[Device], begun: Instant) -> Result<Duration> {
+        let count = devices.len();
+        let further = |by: &usize| count <= ALL_PAIRS_MAX || by.is_power_of_two();
+        let pairs = (1..count).filter(further);
+        let pairs = pairs.flat_map(|by| (0..count).map(move |from| (from, (from + by) % count)));
+        let mut missing: Vec<_> = pairs.collect();
+        let all = missing.len();
+        loop {
+            missing.retain(|(from, to)| !self.reaches(devices, *from, *to));
+            eprintln!("{} of {all} pairs have called each other", all - missing.len());
+            if missing.is_empty() {
+                return Ok(begun.elapsed());
+            }
+            ensure!(begun.elapsed() < PATIENCE, "{} pairs never did", missing.len());
+        }
+    }
+
+    /// What nodes take while nobody asks anything.
+    fn idle(&self, span: Duration) -> Idle {
+        let count = self.namespaces.len() as f64;
+        let ids: Vec<u32> = match &self.nodes {
+            Nodes::Devices(devices) => devices.iter().map(|device| device.player.id()).collect(),
+            Nodes::Daemons(daemons) => daemons.iter().map(Daemon::id).collect(),
+        };
+        let footprints = || ids.iter().filter_map(|id| Footprint::of(*id));
+        let busy = || footprints().map(|footprint| footprint.busy).sum::<Duration>();
+        let (air_before, busy_before, began) = (self.medium.air_bytes(), busy(), Instant::now());
+        std::thread::sleep(span);
+        let seconds = began.elapsed().as_secs_f64();
+        let air_bytes = self.medium.air_bytes() - air_before;
+        let memory: u64 = footprints().map(|footprint| footprint.memory_bytes).sum();
+        Idle {
+            bytes_per_second: air_bytes as f64 / seconds / count,
+            processor_share: (busy() - busy_before).as_secs_f64() / seconds / count,
+            memory_bytes: memory as f64 / count,
+        }
+    }
+
+    /// Whether one node gets an answer from another.
+    fn is_answered(&self, from: usize, to: usize, question: u64) -> bool {
+        match &self.nodes {
+            Nodes::Devices(devices) => self.reaches(devices, from, to),
+            Nodes::Daemons(daemons) => daemons[from].asks(&daemons[to], question),
+        }
     }
 
     /// Whether the machine `probe` on one device is answered by the thermostat on another, which it
     /// calls by name.
-    fn reaches(&self, from: usize, to: usize) -> bool {
+    fn reaches(&self, devices: &[Device], from: usize, to: usize) -> bool {
         let mut command = self.command(Some(from), &["call", "probe", "call"]);
         command.arg(format!("thermostat@{} read", device_name(to)));
-        command.args(["--device", &self.devices[from].address]);
+        command.args(["--device", &devices[from].address]);
         process::quiet_capture(&mut command).is_some_and(|answer| answer.trim() == "21.0")
     }
 
@@ -221,19 +331,36 @@ fn device_name(node: usize) -> String {
 
 /// What was measured.
 struct Measured {
+    /// When each knew a way to each.
     converged: Duration,
-    calls: usize,
+    /// When machines had called each other, of devices.
+    called: Option<Duration>,
+    idle: Idle,
+    asked: usize,
     answered: usize,
     bytes_per_second: f64,
+}
+
+/// What a node takes while nobody asks anything, on average.
+struct Idle {
+    bytes_per_second: f64,
+    /// Of one processor.
+    processor_share: f64,
+    memory_bytes: f64,
 }
 
 impl Measured {
     fn to_json(&self, arguments: &Arguments) -> serde_json::Value {
         json!({
             "nodes": arguments.nodes,
+            "peer": arguments.peer.map(|peer| format!("{peer:?}").to_lowercase()),
             "loss_percent": arguments.loss,
             "converged_s": self.converged.as_secs_f64(),
-            "calls": self.calls,
+            "called_s": self.called.map(|called| called.as_secs_f64()),
+            "idle_bytes_per_second_a_node": self.idle.bytes_per_second,
+            "idle_processor_share": self.idle.processor_share,
+            "memory_bytes": self.idle.memory_bytes,
+            "asked": self.asked,
             "answered": self.answered,
             "bytes_per_second_a_node": self.bytes_per_second,
         })
@@ -242,9 +369,16 @@ impl Measured {
 
 impl std::fmt::Display for Measured {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "all reached all after  {:.1} s", self.converged.as_secs_f64())?;
-        writeln!(f, "calls answered         {} of {}", self.answered, self.calls)?;
-        writeln!(f, "in the air, a node     {:.0} bytes/s, calls included", self.bytes_per_second)
+        writeln!(f, "each knew a way to each after  {:.1} s", self.converged.as_secs_f64())?;
+        if let Some(called) = self.called {
+            writeln!(f, "… and had called it by name    {:.1} s", called.as_secs_f64())?;
+        }
+        let Idle { bytes_per_second, processor_share, memory_bytes } = self.idle;
+        writeln!(f, "idle, a node: in the air       {bytes_per_second:.0} bytes/s")?;
+        writeln!(f, "… processor, one core          {:.3} %", processor_share * 100.0)?;
+        writeln!(f, "… memory of the process's own  {:.0} KB", memory_bytes / 1024.0)?;
+        writeln!(f, "questions answered             {} of {}", self.answered, self.asked)?;
+        writeln!(f, "in the air meanwhile, a node   {:.0} bytes/s", self.bytes_per_second)
     }
 }
 
@@ -259,14 +393,16 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
         loss: 0,
         retries: 0,
         delay: 0,
+        idle: 1,
         seconds: 3,
         seed: 1,
+        peer: None,
         json: false,
     };
     let measured = Mesh::set_up(&arguments, root)?.measure(&arguments)?;
     print!("{measured}");
-    if measured.answered < measured.calls {
-        bail!("{} of {} calls failed", measured.calls - measured.answered, measured.calls);
+    if measured.answered < measured.asked {
+        bail!("{} of {} calls failed", measured.asked - measured.answered, measured.asked);
     }
     Ok(Verdict::Passed)
 }

@@ -35,6 +35,8 @@ pub(crate) enum Need {
     Emulators,
     /// valgrind, which watches where secrets go.
     Valgrind,
+    /// The routing daemons that meshes are compared with.
+    Routers,
 }
 
 /// Whole machines, and processes of other cores.
@@ -101,6 +103,9 @@ impl Need {
                 EMULATORS.iter().all(|emulator| process::find_program(emulator).is_some())
             }
             Need::Valgrind => process::find_program("valgrind").is_some(),
+            Need::Routers => {
+                ["batmand", "babeld"].iter().all(|daemon| process::find_program(daemon).is_some())
+            }
         }
     }
 
@@ -119,6 +124,7 @@ impl Need {
                  what is built for other cores"
             }
             Need::Valgrind => "valgrind, which checks that no branch depends on a secret",
+            Need::Routers => "batmand and babeld, with which meshes are compared",
         }
     }
 
@@ -130,7 +136,9 @@ impl Need {
             Need::BareMetal => {
                 Some([&["target", "add"], &BARE_METAL_TARGETS[..], &CIPHER_TARGETS].concat())
             }
-            Need::Clang | Need::CPlusPlus | Need::Emulators | Need::Valgrind => None,
+            Need::Clang | Need::CPlusPlus | Need::Emulators | Need::Valgrind | Need::Routers => {
+                None
+            }
         }
     }
 }

@@ -8,10 +8,13 @@
 mod clock;
 mod entropy;
 mod file_flash;
+mod multicast_link;
 #[cfg(feature = "native-speed")]
 mod native_speed;
 #[allow(unsafe_code)] // addresses of packet sockets, which nobody wraps
 mod packet_link;
+mod satellite_thread;
+mod serial_link;
 mod udp_link;
 mod wait;
 mod watchdog;
@@ -19,11 +22,14 @@ mod watchdog;
 pub use clock::LinuxClock;
 pub use entropy::LinuxEntropy;
 pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES, SplitError};
+pub use multicast_link::{JoinGroupError, MulticastLink, any_interface};
 #[cfg(feature = "native-speed")]
 pub use native_speed::NativeSpeed;
 pub use packet_link::{
     ETHER_TYPE, EthernetPort, InterfaceError, MacAddress, PACKET_BYTES_MAX, PacketLink,
 };
+pub use satellite_thread::SatelliteThread;
+pub use serial_link::{SERIAL_FRAME_BYTES_MAX, SerialLink, SerialOpenError};
 pub use udp_link::{BindError, UdpLink};
 pub use wait::{Woken, wait_any};
 pub use watchdog::{BITTEN, RetainedBytes, Watchdog};

@@ -35,6 +35,13 @@ impl UdpLink {
         Ok(Self { socket, address })
     }
 
+    /// A link over a socket that is bound already.
+    pub(crate) fn over(socket: UdpSocket) -> io::Result<Self> {
+        socket.set_nonblocking(true)?;
+        let address = socket.local_addr()?;
+        Ok(Self { socket, address })
+    }
+
     /// Where the link listens: with the port that was taken if 0 was asked for.
     pub fn address(&self) -> SocketAddr {
         self.address

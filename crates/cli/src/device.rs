@@ -115,6 +115,8 @@ struct Settings {
     owner_machine_key: String,
     #[serde(default = "default_policy")]
     policy: String,
+    #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
+    mesh: mesh::Meshing,
 }
 
 fn default_policy() -> String {
@@ -162,7 +164,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             _ => error.context(path.display().to_string()),
         }
     })?;
-    if let Some(link) = arguments.meshing.open()? {
+    if let Some(link) = settings.mesh.open()? {
         device.enter_mesh(link, &home, output)?;
     }
     if let Some(path) = &arguments.peripherals {
@@ -261,7 +263,10 @@ impl Running {
         let address = link.address();
         let text = match &joined {
             Some(node) => format!("in the mesh as {node}, at {address}"),
-            None => format!("at {address} waits for its owner to let it into the mesh"),
+            None => format!(
+                "at {address} waits to be let into the mesh: where its owner's keys are, \
+                 `tenure invite` does that"
+            ),
         };
         let object = serde_json::json!({ "event": "mesh", "node": joined, "address": address });
         output.line(&text, &object);
@@ -497,6 +502,10 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
             (Some(policy), _) => policy.to_string(),
             (None, Some(known)) => known.policy.clone(),
             (None, None) => default_policy(),
+        },
+        mesh: match &known {
+            Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
+            _ => arguments.meshing.clone(),
         },
     };
     let text = toml::to_string(&settings)?;

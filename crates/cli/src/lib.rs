@@ -20,6 +20,7 @@ pub mod home;
 pub mod hub;
 pub mod inspect;
 pub mod install;
+pub mod invite;
 pub mod list;
 pub mod mesh;
 pub mod module;

@@ -7,7 +7,7 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
-    build, call, completions, device, enrol, events, firmware, hub, inspect, install, list,
+    build, call, completions, device, enrol, events, firmware, hub, inspect, install, invite, list,
     project, receipts, run, secret, sim, snapshot, test,
 };
 
@@ -29,8 +29,10 @@ enum Command {
     Build(build::Arguments),
     Inspect(inspect::Arguments),
     Run(run::Arguments),
-    Device(device::Arguments),
+    Device(Box<device::Arguments>),
     Enrol(enrol::Arguments),
+    Invite(invite::Arguments),
+    Mesh(invite::MeshArguments),
     Hub(hub::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
@@ -76,6 +78,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Run(arguments) => run::run(arguments, &output),
         Command::Device(arguments) => device::run(arguments, &output),
         Command::Enrol(arguments) => enrol::run(arguments, &output),
+        Command::Invite(arguments) => invite::run(arguments, &output),
+        Command::Mesh(arguments) => invite::show(arguments, &output),
         Command::Hub(arguments) => hub::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),

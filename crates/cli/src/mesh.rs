@@ -1,14 +1,21 @@
-//! The mesh of `tenure device`: its link over UDP or raw Ethernet, and the network that the owner lets it join.
+//! The mesh of `tenure device`: its link, over UDP, raw Ethernet or a serial line, and the network that
+//! the owner lets it join.
 
+use std::net::IpAddr;
 use std::os::fd::AsFd;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::Context as _;
-use tenure_board_linux::{FileFlash, LinuxEntropy, MacAddress, PacketLink, UdpLink, wait_any};
+use serde::{Deserialize, Serialize};
+use tenure_board_linux::{
+    FileFlash, LinuxEntropy, MacAddress, MulticastLink, PacketLink, SerialLink, UdpLink,
+    any_interface, wait_any,
+};
 use tenure_crypto::SigningKey;
-use tenure_hal::{Instant, LinkError};
-use tenure_mesh::{Carrier, Reach};
-use tenure_node::Node;
+use tenure_hal::{Instant, Link, LinkError};
+use tenure_mesh::{Carrier, CarrierError, Reach};
+use tenure_node::{MeshStack, Node};
 use tenure_protocols::network_key::{NetworkKey, invite};
 
 use crate::clock::now_in_milliseconds;
@@ -19,55 +26,166 @@ use crate::network::{MESH_PORT, address_of};
 const FRAMES_PER_TURN: usize = 64;
 /// The most neighbours whose addresses are remembered.
 const NEIGHBOURS_MAX: usize = 64;
+/// How fast a serial line is unless told otherwise.
+const BAUD: u32 = 115_200;
 
-/// What `tenure device` is told of a mesh.
-#[derive(clap::Args)]
+/// What `tenure device` is told of a mesh. The device remembers it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Meshing {
-    /// Join the owner's mesh, over UDP at this address.
-    #[arg(long, value_name = "ADDR")]
-    mesh: Option<String>,
+    /// Join the owner's mesh, over UDP at this address. The device remembers how it meshes.
+    #[arg(long = "mesh", value_name = "ADDR")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    udp: Option<String>,
     /// Another device of the mesh that is in reach; it need not run yet, and of two neighbours only
     /// one need name the other. May be given several times.
-    #[arg(long = "mesh-peer", value_name = "ADDR", requires = "mesh")]
+    #[arg(long = "mesh-peer", value_name = "ADDR", requires = "udp")]
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     peers: Vec<String>,
     /// Join the owner's mesh by raw Ethernet frames on this interface; takes root or CAP_NET_RAW.
-    #[arg(long = "mesh-interface", value_name = "NAME", conflicts_with = "mesh")]
+    #[arg(long = "mesh-interface", value_name = "NAME", conflicts_with = "udp")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     interface: Option<String>,
+    /// Join the owner's mesh by a group of UDP multicast: whoever is in it on the same network is a
+    /// neighbour, for example 239.73.71.1:7371.
+    #[arg(long = "mesh-multicast", value_name = "GROUP", conflicts_with_all = ["udp", "interface"])]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multicast: Option<String>,
+    /// The address of the interface that the group is joined on; by default the system chooses.
+    #[arg(long = "mesh-multicast-on", value_name = "IP", requires = "multicast")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    multicast_on: Option<IpAddr>,
+    /// Join the owner's mesh over a serial line, for example /dev/ttyUSB0.
+    #[arg(
+        long = "mesh-serial",
+        value_name = "TTY",
+        conflicts_with_all = ["udp", "interface", "multicast"]
+    )]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    serial: Option<PathBuf>,
+    /// How fast the serial line is, in bits a second; by default 115200.
+    #[arg(long = "mesh-baud", value_name = "RATE", requires = "serial")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    baud: Option<u32>,
 }
 
 /// A device's link into its mesh.
-pub enum MeshLink {
-    /// Over UDP.
-    Udp(Carrier<UdpLink>),
-    /// By raw Ethernet frames.
-    Ethernet(Carrier<PacketLink>),
-}
+pub struct MeshLink(Box<dyn Carries + Send>);
 
 impl Meshing {
+    /// Whether anything was said at all.
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
     /// Opens the link, if there is to be one.
     ///
     /// # Errors
-    /// An address is none, or taken; or the interface can't be opened.
+    /// An address is none, or taken; or the interface, the group or the line can't be opened.
     pub fn open(&self) -> anyhow::Result<Option<MeshLink>> {
-        if let Some(interface) = &self.interface {
-            let (link, reach) = (PacketLink::open(interface)?, Reach::ByOne(MacAddress::BROADCAST));
-            return Ok(Some(MeshLink::Ethernet(Carrier::new(link, reach, NEIGHBOURS_MAX))));
+        fn carry<L>(link: L, reach: Reach<L::Address>) -> MeshLink
+        where
+            L: Link<Address: Send> + Described + Send + 'static,
+        {
+            MeshLink(Box::new(Carrier::new(link, reach, NEIGHBOURS_MAX)))
         }
-        let Some(listen) = &self.mesh else { return Ok(None) };
+        if let Some(interface) = &self.interface {
+            let reach = Reach::ByOne(MacAddress::BROADCAST);
+            return Ok(Some(carry(PacketLink::open(interface)?, reach)));
+        }
+        if let Some(group) = &self.multicast {
+            let group = address_of(group, MESH_PORT)?;
+            let interface = self.multicast_on.unwrap_or_else(|| any_interface(group));
+            return Ok(Some(carry(MulticastLink::join(group, interface)?, Reach::ByOne(group))));
+        }
+        if let Some(line) = &self.serial {
+            let link = SerialLink::open(line, self.baud.unwrap_or(BAUD))?;
+            return Ok(Some(carry(link, Reach::ByOne(()))));
+        }
+        let Some(listen) = &self.udp else { return Ok(None) };
         let link = UdpLink::bind(address_of(listen, MESH_PORT)?)?;
         let peers: anyhow::Result<Vec<_>> =
             self.peers.iter().map(|peer| address_of(peer, MESH_PORT)).collect();
-        Ok(Some(MeshLink::Udp(Carrier::new(link, Reach::ByEach(peers?), NEIGHBOURS_MAX))))
+        Ok(Some(carry(link, Reach::ByEach(peers?))))
+    }
+}
+
+/// What a carrier does for a device, whatever its link is.
+trait Carries {
+    fn receive(&mut self, now: Instant, stack: &mut MeshStack) -> Result<usize, CarrierError>;
+    fn transmit(&mut self, now: Instant, stack: &mut MeshStack) -> Result<(), CarrierError>;
+    fn address(&self) -> String;
+    fn sockets(&self) -> Vec<&dyn AsFd>;
+}
+
+impl<L: Link + Described> Carries for Carrier<L> {
+    fn receive(&mut self, now: Instant, stack: &mut MeshStack) -> Result<usize, CarrierError> {
+        Carrier::receive(self, now, stack, FRAMES_PER_TURN)
+    }
+
+    fn transmit(&mut self, now: Instant, stack: &mut MeshStack) -> Result<(), CarrierError> {
+        Carrier::transmit(self, now, stack)
+    }
+
+    fn address(&self) -> String {
+        self.link().described()
+    }
+
+    fn sockets(&self) -> Vec<&dyn AsFd> {
+        self.link().sockets()
+    }
+}
+
+/// How a link shows itself to the owner, and what to wait on.
+trait Described {
+    fn described(&self) -> String;
+    fn sockets(&self) -> Vec<&dyn AsFd>;
+}
+
+impl Described for UdpLink {
+    fn described(&self) -> String {
+        self.address().to_string()
+    }
+
+    fn sockets(&self) -> Vec<&dyn AsFd> {
+        vec![self]
+    }
+}
+
+impl Described for PacketLink {
+    fn described(&self) -> String {
+        self.address().to_string()
+    }
+
+    fn sockets(&self) -> Vec<&dyn AsFd> {
+        vec![self]
+    }
+}
+
+impl Described for MulticastLink {
+    fn described(&self) -> String {
+        self.group().to_string()
+    }
+
+    fn sockets(&self) -> Vec<&dyn AsFd> {
+        MulticastLink::sockets(self).to_vec()
+    }
+}
+
+impl Described for SerialLink {
+    fn described(&self) -> String {
+        self.name().to_owned()
+    }
+
+    fn sockets(&self) -> Vec<&dyn AsFd> {
+        vec![self]
     }
 }
 
 impl MeshLink {
     /// Where it listens.
     pub fn address(&self) -> String {
-        match self {
-            Self::Udp(carrier) => carrier.link().address().to_string(),
-            Self::Ethernet(carrier) => carrier.link().address().to_string(),
-        }
+        self.0.address()
     }
 
     /// Takes in the frames that have come.
@@ -75,13 +193,8 @@ impl MeshLink {
     /// # Errors
     /// The link is broken.
     pub fn receive(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
-        if let Some(stack) = node.mesh() {
-            match self {
-                Self::Udp(carrier) => carrier.receive(now, stack, FRAMES_PER_TURN)?,
-                Self::Ethernet(carrier) => carrier.receive(now, stack, FRAMES_PER_TURN)?,
-            };
-        }
-        Ok(())
+        let received = node.mesh().map(|stack| self.0.receive(now, stack));
+        received.transpose().map(drop).with_context(|| self.0.address())
     }
 
     /// Sends the frames that are due.
@@ -89,13 +202,8 @@ impl MeshLink {
     /// # Errors
     /// The link is broken.
     pub fn transmit(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
-        if let Some(stack) = node.mesh() {
-            match self {
-                Self::Udp(carrier) => carrier.transmit(now, stack)?,
-                Self::Ethernet(carrier) => carrier.transmit(now, stack)?,
-            }
-        }
-        Ok(())
+        let sent = node.mesh().map(|stack| self.0.transmit(now, stack));
+        sent.transpose().map(drop).with_context(|| self.0.address())
     }
 
     /// Sleeps until a datagram comes to the mesh or to `link`, or `timeout` is over.
@@ -103,11 +211,9 @@ impl MeshLink {
     /// # Errors
     /// The system refuses.
     pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
-        let own: &dyn AsFd = match self {
-            Self::Udp(carrier) => carrier.link(),
-            Self::Ethernet(carrier) => carrier.link(),
-        };
-        wait_any(&[link, own], timeout).map(drop)
+        let mut sockets = self.0.sockets();
+        sockets.push(link);
+        wait_any(&sockets, timeout).map(drop)
     }
 }
 
@@ -121,9 +227,19 @@ pub fn join(
     home: &Home,
     owner: &SigningKey,
 ) -> anyhow::Result<()> {
-    let network = NetworkKey::from_bytes(&*home.network_key()?);
-    let device = node.device_machine();
-    let number = now_in_milliseconds();
-    let invitation = invite(owner, &device, number, &network, &mut LinuxEntropy)?;
+    let invitation = invitation(home, owner, &node.device_machine())?;
     node.join_mesh(now, &invitation).context("joining the mesh")
+}
+
+/// An invitation of the device with that machine to the owner's mesh.
+///
+/// # Errors
+/// The network's key can't be had, or the device's is nobody's.
+pub fn invitation(
+    home: &Home,
+    owner: &SigningKey,
+    device: &tenure_wire::PublicKey,
+) -> anyhow::Result<Vec<u8>> {
+    let network = NetworkKey::from_bytes(&*home.network_key()?);
+    Ok(invite(owner, device, now_in_milliseconds(), &network, &mut LinuxEntropy)?)
 }

@@ -77,6 +77,12 @@ impl<F: Flash> Node<F> {
             function::ENROL => {
                 encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
             }
+            #[cfg(feature = "mesh")]
+            function::JOIN => {
+                encode(decode(parameter).and_then(|join| self.take_invitation(moment, &join)))
+            }
+            #[cfg(feature = "mesh")]
+            function::MESH => encode(self.mesh_status()),
             function::SNAPSHOT_BEGIN => {
                 encode(decode(parameter).and_then(|begin| self.freeze(moment, &begin)))
             }

@@ -5,6 +5,7 @@
 //! the sessions' datagrams are the mesh's payload, so that who relays them sees ciphertext.
 
 use alloc::collections::BTreeMap;
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -21,6 +22,7 @@ use tenure_protocols::interface::{
 };
 use tenure_protocols::network_key::{InvitationError, NetworkKey, accept};
 use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
+use tenure_wire::control::{Answer, ControlError, Join, MeshStatus, MeshWay};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{DeviceRecord, Found, Query, SignedRecord};
 use tenure_wire::{Address, PublicKey, VerifyingKey};
@@ -35,6 +37,8 @@ pub type MeshStack = Stack<Framer<NetworkKey>>;
 const RECORD_LIFETIME: Duration = Duration::from_secs(15 * 60);
 /// How long a call waits for the record of a device that isn't known yet.
 const RECORD_PATIENCE: Duration = Duration::from_secs(5);
+/// The most ways that an answer tells.
+const WAYS_MAX: usize = 64;
 /// How many events of the mesh one poll of the node takes.
 const EVENTS_PER_POLL: usize = 64;
 
@@ -95,6 +99,46 @@ impl<F: Flash> Node<F> {
             self.start_mesh(now, key);
         }
         Ok(())
+    }
+
+    /// Joins as the owner asks from afar.
+    pub(crate) fn take_invitation(&mut self, moment: &Moment<'_>, join: &Join) -> Answer<()> {
+        self.join_mesh(moment.now, &join.invitation)
+            .map_err(|error| ControlError::Refused(error.to_string()))
+    }
+
+    /// What is known of the mesh.
+    pub(crate) fn mesh_status(&self) -> Answer<MeshStatus> {
+        let Some(mesh) = &self.mesh else {
+            return Err(ControlError::Refused("the device is in no mesh".to_string()));
+        };
+        let Some(router) = mesh.stack.protocol::<Babel>() else {
+            return Err(ControlError::Device("no router runs".to_string()));
+        };
+        let replica = mesh.stack.protocol::<Replica>();
+        let held = || replica.iter().flat_map(|replica| replica.records().held.values());
+        let name = |node: NodeId| {
+            let mut records = held().map(|held| &held.record);
+            let found =
+                records.find(|record| NodeId::from(&machine_id(&record.device_machine)) == node);
+            found.map(|record| record.enrolment.device.clone())
+        };
+        let way = |to: NodeId| {
+            let (next_hop, distance) = router.table().route(to)?;
+            Some(MeshWay {
+                to: to.to_string(),
+                device: name(to),
+                next_hop: next_hop.to_string(),
+                metric: distance.metric,
+            })
+        };
+        let own = mesh.stack.node();
+        let destinations = router.table().destinations().filter(|to| *to != own);
+        Ok(MeshStatus {
+            node: own.to_string(),
+            neighbours: router.neighbours().count() as u32,
+            ways: destinations.filter_map(way).take(WAYS_MAX).collect(),
+        })
     }
 
     /// The mesh's stack, if the device has joined one.

@@ -53,6 +53,10 @@ pub mod function {
     pub const LOG: &str = "log";
     /// Takes an [`super::Enrol`], gives nothing: the device carries its name from then on.
     pub const ENROL: &str = "enrol";
+    /// Takes a [`super::Join`], gives nothing: the device is in the owner's mesh from then on.
+    pub const JOIN: &str = "join";
+    /// Takes nothing, gives a [`super::MeshStatus`].
+    pub const MESH: &str = "mesh";
     /// Takes a [`super::SnapshotBegin`], gives a [`super::SnapshotInfo`]. What was transferred before
     /// is dropped.
     pub const SNAPSHOT_BEGIN: &str = "snapshot_begin";
@@ -118,6 +122,37 @@ pub struct Enrol {
     pub enrolment: Enrolment,
     /// The owner's signature over it.
     pub signature: Signature,
+}
+
+/// The owner's invitation to a mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Join {
+    /// As the owner signed it, for this device alone.
+    pub invitation: Vec<u8>,
+}
+
+/// What a device knows of its mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshStatus {
+    /// What it is called in the mesh.
+    pub node: String,
+    /// Its neighbours.
+    pub neighbours: u32,
+    /// The ways that it knows, as many as fit.
+    pub ways: Vec<MeshWay>,
+}
+
+/// A way in the mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshWay {
+    /// Where to.
+    pub to: String,
+    /// The name of the device there, if its record has come.
+    pub device: Option<Name>,
+    /// The neighbour that it begins with.
+    pub next_hop: String,
+    /// How long it is: expected transmissions, in 64ths.
+    pub metric: u16,
 }
 
 /// From which machine on to list.

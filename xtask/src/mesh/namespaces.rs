@@ -1,6 +1,6 @@
 //! Network namespaces, each with one interface into the medium.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
@@ -70,6 +70,11 @@ impl Namespace {
         let _ = std::fs::write(outer, "1");
         let inner = format!("echo 1 > /proc/sys/net/ipv6/conf/{INTERFACE}/disable_ipv6");
         process::succeeds(self.command(Path::new("sh")).args(["-c", &inner]));
+    }
+
+    /// Where it can be opened.
+    pub(super) fn path(&self) -> PathBuf {
+        Path::new("/run/netns").join(&self.name)
     }
 
     /// The medium's end of it.

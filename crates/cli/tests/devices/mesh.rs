@@ -1,21 +1,75 @@
 //! Devices that reach each other by mesh alone, over a device that relays.
 
+use std::ffi::OsString;
+use std::io::{Read as _, Write as _};
+use std::os::unix::ffi::OsStringExt as _;
+
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+
 use crate::harness::{Process, User, on};
 
-/// Starts a device that knows no hub, and whose neighbours in the mesh are `peers`; gives its place
-/// in the mesh too.
-fn device(user: &User, name: &str, peers: &[&str]) -> (Process, String) {
-    let fixed = ["device", "--data", name, "--listen", "127.0.0.1:0", "--json"];
-    let mut command = user.command(&fixed);
-    command.args(["--survives", "kill", "--mesh", "127.0.0.1:0"]);
-    for peer in peers {
-        command.args(["--mesh-peer", peer]);
-    }
-    let mut device = Process::start(command);
-    let entered = device.wait_for_event("mesh");
+/// Starts a device that knows no hub, and meshes as the flags in `meshing` say; gives the address of
+/// its link too.
+fn device_by(user: &User, name: &str, meshing: &[&str]) -> (Process, String) {
+    let (device, entered) = enter(user, name, meshing);
     assert!(entered["node"].is_string(), "the owner's keys are here: {entered}");
     let address = entered["address"].as_str().unwrap().to_string();
     (device, address)
+}
+
+fn enter(user: &User, name: &str, more: &[&str]) -> (Process, serde_json::Value) {
+    let fixed = ["device", "--data", name, "--listen", "127.0.0.1:0", "--json"];
+    let mut command = user.command(&fixed);
+    command.args(["--survives", "kill"]).args(more);
+    let mut device = Process::start(command);
+    let entered = device.wait_for_event("mesh");
+    (device, entered)
+}
+
+/// By UDP, with `peers` for neighbours.
+fn device(user: &User, name: &str, peers: &[&str]) -> (Process, String) {
+    let mut meshing = vec!["--mesh", "127.0.0.1:0"];
+    meshing.extend(peers.iter().flat_map(|peer| ["--mesh-peer", peer]));
+    device_by(user, name, &meshing)
+}
+
+/// Whether a machine on `cellar` comes to reach one on `attic` by name.
+#[track_caller]
+fn check_reach(user: &User, attic: &Process, cellar: &Process) {
+    user.install(attic, &["thermostat"]);
+    user.install(cellar, &["probe"]);
+    // Ways take a moment to be found.
+    let ask = ["probe", "call", "thermostat@attic read"];
+    let answered = (0..50).any(|_| user.call(on(cellar), &ask) == "21.0");
+    assert!(answered, "cellar reaches attic");
+}
+
+/// The names of two terminal devices that are the ends of one line.
+fn line() -> [String; 2] {
+    let ends = [(); 2].map(|()| {
+        let end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+        grantpt(&end).unwrap();
+        unlockpt(&end).unwrap();
+        std::fs::File::from(end)
+    });
+    let names = [0, 1].map(|at| {
+        let name = ptsname(&ends[at], Vec::new()).unwrap();
+        OsString::from_vec(name.into_bytes()).into_string().unwrap()
+    });
+    for (from, to) in [(0, 1), (1, 0)] {
+        let (mut from, mut to) = (ends[from].try_clone().unwrap(), ends[to].try_clone().unwrap());
+        // The other end stays open here, so that the line is there before and after the devices.
+        let held = std::fs::OpenOptions::new().read(true).write(true).open(&names[0]).unwrap();
+        std::thread::spawn(move || {
+            let (_held, mut bytes) = (held, [0; 1024]);
+            while let Ok(length @ 1..) = from.read(&mut bytes) {
+                if to.write_all(&bytes[..length]).is_err() {
+                    break;
+                }
+            }
+        });
+    }
+    names
 }
 
 #[test]
@@ -24,12 +78,7 @@ fn a_call_by_name_needs_no_hub_and_no_common_link() {
     let (_stairs, relay) = device(&user, "stairs", &[]);
     let (attic, _) = device(&user, "attic", &[&relay]);
     let (cellar, _) = device(&user, "cellar", &[&relay]);
-    user.install(&attic, &["thermostat"]);
-    user.install(&cellar, &["probe"]);
-    // The record of what was just installed takes a moment to cross the mesh.
-    let ask = ["probe", "call", "thermostat@attic read"];
-    let answered = (0..50).any(|_| user.call(on(&cellar), &ask) == "21.0");
-    assert!(answered, "cellar reaches attic by way of stairs");
+    check_reach(&user, &attic, &cellar);
 }
 
 #[test]
@@ -38,4 +87,50 @@ fn a_mesh_peer_without_a_mesh_is_a_mistake() {
     let output = user.command(&["device", "--data", "x", "--mesh-peer", "127.0.0.1:1"]).output();
     let error = String::from_utf8(output.unwrap().stderr).unwrap();
     assert!(error.contains("--mesh <ADDR>"), "{error}");
+}
+
+#[test]
+fn a_serial_line_and_a_multicast_group_are_links_too_and_a_device_remembers_its_own() {
+    let user = User::new();
+    let [one, other] = line();
+    let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let group = format!("239.73.71.2:{port}");
+    let by_group = ["--mesh-multicast", &group, "--mesh-multicast-on", "127.0.0.1"];
+    let by_line = [["--mesh-serial", &one], ["--mesh-serial", &other]];
+    for links in [[&by_line[0][..], &by_line[1][..]], [&by_group[..], &by_group[..]]] {
+        let user_of_these = User::new();
+        let (attic, _) = device_by(&user_of_these, "attic", links[0]);
+        let (cellar, _) = device_by(&user_of_these, "cellar", links[1]);
+        check_reach(&user_of_these, &attic, &cellar);
+        attic.interrupt();
+        let (attic, address) = device_by(&user_of_these, "attic", &[]);
+        assert!(address == group || address == one, "{address}");
+        attic.interrupt();
+    }
+    let wrong = ["device", "--data", "x", "--listen", "127.0.0.1:0", "--mesh-serial", "/dev/null"];
+    let error = user.error(&wrong);
+    assert!(error.contains("/dev/null") && error.contains("no terminal device"), "{error}");
+}
+
+#[test]
+fn a_device_away_from_its_owners_keys_waits_until_it_is_invited() {
+    let (owner, elsewhere) = (User::new(), User::new());
+    let keys = owner.json(&["key", "--own"]);
+    let key = |which: &str| keys[which].as_str().unwrap().to_string();
+    let keys = key("owner_signing_key") + "/" + &key("owner_machine_key");
+    let (cellar, relay) = device(&owner, "cellar", &[]);
+    let more = ["--owner", &keys, "--mesh", "127.0.0.1:0", "--mesh-peer", &relay];
+    let (attic, entered) = enter(&elsewhere, "attic", &more);
+    assert!(entered["node"].is_null(), "{entered}");
+    owner.ok(&["enrol", &attic.address]);
+    let refused = owner.error(&["mesh", &attic.address]);
+    assert!(refused.contains("in no mesh"), "{refused}");
+    let stranger = elsewhere.error(&["invite", &attic.address]);
+    assert!(stranger.contains("another owner"), "{stranger}");
+    let mistaken = owner.json(&["mesh", &cellar.address])["node"].as_str().unwrap().to_string();
+    assert!(!mistaken.is_empty());
+    owner.ok(&["invite", &attic.address]);
+    check_reach(&owner, &attic, &cellar);
+    let status = owner.json(&["mesh", &cellar.address]);
+    assert_eq!(status["ways"][0]["device"], "attic", "{status}");
 }

@@ -1,0 +1,93 @@
+//! `tenure invite`: lets a device that runs elsewhere into the owner's mesh; `tenure mesh`: what it
+//! knows there.
+
+use anyhow::{Context as _, bail};
+use serde_json::json;
+use tenure_wire::control::{Join, MeshStatus, function};
+
+use crate::client::{Client, Route};
+use crate::home::Home;
+use crate::mesh::invitation;
+use crate::network::{DEVICE_PORT, address_of};
+use crate::output::Output;
+
+/// Let a device into your mesh that runs where your keys aren't.
+///
+/// It gets the network's key, encrypted to the device's own machine and signed by you; it remembers it,
+/// and takes it from nobody else. Beforehand it waits, started with a link such as `--mesh-interface`.
+/// To be sure that the device which answers is the one in your hand, give the key that it shows.
+///
+/// Example: tenure invite 192.168.1.20:7370
+#[derive(clap::Args)]
+pub struct Arguments {
+    /// Where the device is: HOST:PORT.
+    address: String,
+    /// The key that the device shows on its console.
+    #[arg(long, value_name = "KEY")]
+    key: Option<tenure_wire::PublicKey>,
+}
+
+/// Show what a device knows of its mesh: its neighbours, and the ways to others.
+///
+/// Example: tenure mesh 127.0.0.1:7370
+#[derive(clap::Args)]
+pub struct MeshArguments {
+    /// Where the device is: HOST:PORT.
+    address: String,
+}
+
+/// Runs `tenure invite`.
+///
+/// # Errors
+/// Nobody answers there, it is another device, it belongs to somebody else, or it refuses.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
+    let route = route_to(&mut client, &arguments.address)?;
+    if arguments.key.is_some_and(|expected| expected != route.key) {
+        bail!(
+            "the device at {} has the key {}: it is another one than you mean",
+            arguments.address,
+            route.key
+        );
+    }
+    let invitation = invitation(&home, &client.keys().signing_key, &route.key)?;
+    client
+        .control::<_, ()>(&route, function::JOIN, &Join { invitation })
+        .context("the device doesn't join; an older `tenure` there doesn't know how to")?;
+    let status: MeshStatus = client.control(&route, function::MESH, &())?;
+    output.line(
+        &format!("{} is in the mesh as {}", arguments.address, status.node),
+        &json!({ "event": "invited", "node": status.node, "key": route.key.to_string() }),
+    );
+    Ok(())
+}
+
+/// Runs `tenure mesh`.
+///
+/// # Errors
+/// Nobody answers there, the device belongs to somebody else, or it is in no mesh.
+pub fn show(arguments: &MeshArguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let route = route_to(&mut client, &arguments.address)?;
+    let status: MeshStatus = client.control(&route, function::MESH, &())?;
+    if output.is_json() {
+        output.line("", &serde_json::to_value(&status)?);
+        return Ok(());
+    }
+    let print = |text: &str| output.line(text, &json!(null));
+    print(&format!("{} with {} neighbours", status.node, status.neighbours));
+    for way in &status.ways {
+        let name = way.device.as_ref().map_or("(no record yet)", |name| name.as_str());
+        let metric = f64::from(way.metric) / 64.0;
+        print(&format!("  {}  {name:<16} by {}, {metric:.1} transmissions", way.to, way.next_hop));
+    }
+    Ok(())
+}
+
+fn route_to(client: &mut Client, address: &str) -> anyhow::Result<Route> {
+    let address = address_of(address, DEVICE_PORT)?;
+    let identity = client.identify(address, "device")?;
+    let key = identity.key.context("what answers there has no key of its own")?;
+    Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
+}
