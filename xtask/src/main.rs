@@ -15,6 +15,7 @@ mod generate;
 mod link;
 mod measurement;
 mod mesh;
+mod miri;
 mod paint;
 mod process;
 mod report;
@@ -52,6 +53,7 @@ enum Verb {
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),
     Mesh(mesh::Arguments),
+    Miri(miri::Arguments),
     Sim(sim::Arguments),
 }
 
@@ -87,6 +89,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Size(arguments) => size::run(&arguments, root),
         Verb::Fuzz(arguments) => fuzz::run(&arguments, root),
         Verb::Mesh(arguments) => mesh::run(&arguments, root),
+        Verb::Miri(arguments) => miri::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),
         Verb::Generate(arguments) => generate::run(arguments.check, root),
     }

@@ -290,11 +290,12 @@ const PORTION_UNITS: u64 = 1 << 28;
 /// committed at the first access to it is such a case.
 const STANDING_MAX: u32 = 8;
 
-/// What the interpreter borrows: not the whole of the instance.
+/// What the interpreter borrows: not the whole of the instance. There are no fewer slots than globals.
 macro_rules! entry {
-    ($instance:ident, $image:ident) => {{
-        let (globals, stack) =
-            $instance.slots.split_at_mut_checked($instance.globals).unwrap_or_default();
+    ($instance:ident, $image:ident, else $impossible:expr) => {{
+        let Some((globals, stack)) = $instance.slots.split_at_mut_checked($instance.globals) else {
+            return $impossible;
+        };
         Entry {
             image: $image,
             globals,
@@ -380,6 +381,7 @@ impl Instance {
     /// What is used beyond the fuel is owed, and taken from the next fuel first: less than the window
     /// between two looks at the fuel. With less fuel than a window, execution stops at the first
     /// instruction for which there is none.
+    #[cfg_attr(not(small), inline(always))]
     pub fn run(&mut self, image: &Image<'_>, fuel: &mut u64) -> Outcome {
         if !matches!(self.status, Status::Running) || !self.is_of(image) {
             return self.stand(image);
@@ -388,7 +390,8 @@ impl Instance {
         if budget < WINDOW_BYTES || budget as usize > image.room {
             return self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image));
         }
-        let mut run = Run::with_budget(entry!(self, image), budget as u32);
+        let entry = entry!(self, image, else self.stand(image));
+        let mut run = Run::with_budget(entry, budget as u32);
         let mut context = run.context();
         let flow = run.start(&mut context);
         // The shortest way for the shortest calls.
@@ -445,10 +448,12 @@ impl Instance {
                 return Ok(Outcome::OutOfFuel);
             } else if budget < WINDOW_BYTES {
                 // One instruction after the other.
-                interpreter::execute_one(entry!(self, image), wall)?
+                let entry = entry!(self, image, else Err(interpreter::IMPOSSIBLE));
+                interpreter::execute_one(entry, wall)?
             } else {
                 let budget = image.room.min(budget as usize) as u32;
-                Run::with_budget(entry!(self, image), budget).end(wall, &[])?
+                let entry = entry!(self, image, else Err(interpreter::IMPOSSIBLE));
+                Run::with_budget(entry, budget).end(wall, &[])?
             };
             if let Some(outcome) = self.stop(image, &exit, fuel) {
                 return Ok(outcome);

@@ -319,6 +319,9 @@ macro_rules! handler {
                     Flow::Store => tail_call!(call_with_registers!(s, STORE)),
                     #[cfg(shared_tails)]
                     Flow::Branch => tail_call!(call_with_registers!(s, BRANCH)),
+                    // Every call ends so, and some are short.
+                    #[cfg(not(shared_tails))]
+                    Flow::Done => s.leave(Flow::Done),
                     flow => leave!(s, flow),
                 }
             }
