@@ -58,7 +58,11 @@ fn measure(device: &Path) -> Result<Vec<Row>, String> {
 fn row(line: &str) -> Option<Row> {
     let mut words = line.split_whitespace();
     let (metric, subject, value) = (words.next()?, words.next()?, words.next()?);
-    let unit = if metric.ends_with("ram") { "bytes" } else { "instructions" };
+    let unit = match metric.rsplit_once('_') {
+        Some((_, "ram")) => "bytes",
+        Some((_, "fuel")) if metric.starts_with("host_call") => "fuel",
+        _ => "instructions",
+    };
     Some(Row {
         bench: "kernel".into(),
         target: "riscv32".into(),

@@ -106,6 +106,7 @@ impl<F: Flash> Kernel<F> {
         let Asleep { machines, calls, events } =
             postcard::from_bytes(bytes).map_err(|_| NotAsleep)?;
         self.calls = calls;
+        self.no_timer_before = None;
         self.events = Pipeline::with_state(self.config.events, events);
         let mut awake = Vec::new();
         for asleep in machines {

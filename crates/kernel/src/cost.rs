@@ -1,15 +1,35 @@
-//! What tasks and host calls cost, in fuel, beside the fuel of the machine's own instructions.
+//! What turns, tasks and host calls cost, in fuel, beside the fuel of the machine's own instructions.
 //!
 //! Without a price a machine could keep the device busy with host calls that its slice doesn't
-//! show. The unit is the vm's: about one executed instruction.
+//! show. The unit is the vm's, 16 bits of image code; in the tightest loop there is it takes 4.5
+//! instructions of an RV32 ([`INSTRUCTIONS_PER_FUEL`]). Prices are instructions, rounded up from what
+//! `cargo xtask bench kernel` counts, which prints what each call was charged beside it.
 
 use tenure_wire::host_call::HostCall;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
+/// Instructions of an RV32 that a unit of fuel stands for.
+const INSTRUCTIONS_PER_FUEL: f64 = 4.5;
+
+/// The fuel for so many instructions.
+const fn instructions(count: u64) -> u64 {
+    (count as f64 / INSTRUCTIONS_PER_FUEL) as u64
+}
+
+/// Choosing a machine, giving it its turn, and settling what that used.
+pub(crate) const TURN: u64 = instructions(2_000);
 /// Beginning a task and clearing up after it.
-pub(crate) const TASK: u64 = 300;
-/// The most that one host call costs, lists of long trees aside.
-pub(crate) const HOST_CALL_MAX: u64 = BASE + PARAMETER_BYTES_MAX as u64 * RANDOM_PER_BYTE;
+pub(crate) const TASK: u64 = instructions(3_200);
+/// The most that one host call costs, or a piece of one that is done in pieces; the deletion of a
+/// long tree aside.
+pub(crate) const HOST_CALL_MAX: u64 = BASE + TREE_WRITE + PARAMETER_BYTES_MAX as u64 / BYTES_PER_FUEL;
+/// How many names of a tree, and how many random bytes, one piece of a host call is.
+pub(crate) const PIECE_NAMES: usize = 8;
+pub(crate) const PIECE_RANDOM_BYTES: usize = 1024;
+
+const _: () = assert!(PIECE_NAMES as u64 * LISTED_NAME <= TREE_WRITE);
+const _: () = assert!(PIECE_RANDOM_BYTES as u64 * RANDOM_PER_BYTE <= TREE_WRITE);
+const _: () = assert!(CALL <= TREE_WRITE && PUBLISH <= TREE_WRITE);
 
 /// Erasing and writing flash, for each byte of a machine that makes room for another.
 const SWAP_PER_BYTE: u64 = 10;
@@ -20,38 +40,43 @@ pub(crate) fn of_swap(bytes: u64) -> u64 {
 }
 
 /// What every host call costs.
-const BASE: u64 = 30;
-/// A lookup in the tree.
-const TREE_READ: u64 = 500;
-/// A change of the tree: one append to flash.
-const TREE_WRITE: u64 = 5_000;
+const BASE: u64 = instructions(800);
+/// A line of the log.
+const LOG: u64 = instructions(600);
+/// A lookup in the tree: with one value there 10,000, with a thousand twice that.
+const TREE_READ: u64 = instructions(20_000);
+/// A change of the tree: looking it up, sealing it and one append to flash, for which the processor
+/// waits as long as 32,000 instructions take.
+const TREE_WRITE: u64 = instructions(64_000);
 /// Handing a call to another machine.
-const CALL: u64 = 2_000;
+const CALL: u64 = instructions(16_000);
 /// Going through all subscriptions.
-const PUBLISH: u64 = 1_000;
+const PUBLISH: u64 = instructions(2_800);
 /// Looking for one's own subscription, or for its next event.
-const SUBSCRIPTION: u64 = 200;
+const SUBSCRIPTION: u64 = instructions(500);
 /// Each queue that an event is put into.
-const QUEUED_EVENT: u64 = 50;
+const QUEUED_EVENT: u64 = instructions(1_000);
 /// Random bytes come from a key stream or slow hardware.
-const RANDOM_PER_BYTE: u64 = 8;
+const RANDOM_PER_BYTE: u64 = instructions(45);
 /// Copying between machine and kernel.
 const BYTES_PER_FUEL: u64 = 4;
 
-/// Each name in a list of a tree: one step in the store's order.
-const LISTED_NAME: u64 = 100;
+/// Each name in a list of a tree: one search in the store.
+const LISTED_NAME: u64 = instructions(8_000);
+/// Each value that goes with a node of a tree.
+const DELETED_VALUE: u64 = instructions(4_000);
 
 /// The fuel that `call` costs. No call moves more bytes than a parameter has, whatever length the
 /// machine alleges.
 pub(crate) fn of(call: &HostCall) -> u64 {
     let bytes = |length: usize| length.min(PARAMETER_BYTES_MAX) as u64 / BYTES_PER_FUEL;
     BASE + match call {
-        HostCall::log { message, .. } | HostCall::abort { message } => bytes(message.length()),
+        HostCall::log { message, .. } | HostCall::abort { message } => LOG + bytes(message.length()),
         HostCall::parameter_read { into, .. } | HostCall::result_read { into, .. } => {
             bytes(into.capacity())
         }
         HostCall::reply { value } => value.map_or(0, |value| bytes(value.length())),
-        HostCall::tree_get { .. } | HostCall::tree_list { .. } => TREE_READ,
+        HostCall::tree_get { into, .. } => TREE_READ + bytes(into.capacity()),
         HostCall::tree_set { value, .. } => TREE_WRITE + bytes(value.length()),
         HostCall::tree_delete { .. } => TREE_WRITE,
         HostCall::call { parameter, .. } | HostCall::queue { parameter, .. } => {
@@ -59,9 +84,6 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         }
         HostCall::resolve { .. } => CALL,
         HostCall::secret_read { into, .. } => TREE_READ + bytes(into.capacity()),
-        HostCall::random { into } => {
-            into.capacity().min(PARAMETER_BYTES_MAX) as u64 * RANDOM_PER_BYTE
-        }
         HostCall::peers { .. } => TREE_READ,
         HostCall::publish { payload, .. } => PUBLISH + bytes(payload.length()),
         HostCall::event_read { into, .. } => SUBSCRIPTION + bytes(into.capacity()),
@@ -81,6 +103,8 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::raise_tier { .. }
         | HostCall::budget_left { .. }
         | HostCall::callback_of {}
+        | HostCall::random { .. }
+        | HostCall::tree_list { .. }
         | HostCall::sleep_ms { .. } => 0,
     }
 }
@@ -90,8 +114,17 @@ pub(crate) fn of_queued(queues: usize) -> u64 {
     queues as u64 * QUEUED_EVENT
 }
 
-/// What a list of names, each followed by a zero byte, costs beside the call for it.
-pub(crate) fn of_list(list: &[u8]) -> u64 {
-    let names = list.iter().filter(|byte| **byte == 0).count() as u64;
-    names * LISTED_NAME + list.len() as u64 / BYTES_PER_FUEL
+/// What so many names, `bytes` long together, cost beside the call that lists them.
+pub(crate) fn of_names(names: usize, bytes: usize) -> u64 {
+    names as u64 * LISTED_NAME + bytes as u64 / BYTES_PER_FUEL
+}
+
+/// What so many random bytes cost.
+pub(crate) fn of_random(bytes: usize) -> u64 {
+    bytes as u64 * RANDOM_PER_BYTE
+}
+
+/// What the deletion of so many values costs beside the call for it.
+pub(crate) fn of_deleted(values: usize) -> u64 {
+    values as u64 * DELETED_VALUE
 }

@@ -137,6 +137,8 @@ impl<F: Flash> Kernel<F> {
         let repute = machine.conduct.repute();
         let ran = time_of(machine.fuel_used - machine.fuel_at_start, fuel_per_second);
         machine.back_off(now, ran, fault);
+        self.no_timer_before = None;
+        let Some(machine) = self.machine_mut(slot) else { return };
         let suspended = machine.suspended.take();
         let name = machine.record.name.clone();
         let task = machine.current.take().map(|running| running.task);

@@ -19,7 +19,7 @@ use crate::calls::{CallId, Completion, Request};
 use crate::cost;
 use crate::effect::LogLevel;
 use crate::kernel::{Kernel, World};
-use crate::machine::{FaultKind, Wait};
+use crate::machine::{FaultKind, LongCall, Progress, Wait};
 use crate::program::Program;
 
 /// The host calls as the vm checks a module's imports against them.
@@ -52,6 +52,8 @@ pub(crate) enum Verdict {
     Continue(HostResult),
     /// It goes on at its next turn.
     Yield,
+    /// The call goes on with its next piece, at the machine's next turn if this one's fuel is used.
+    More,
     /// It waits.
     Wait(Wait),
     /// It is stopped.
@@ -75,6 +77,8 @@ pub(crate) enum Stop {
     Fault(FaultKind),
     /// The machine waits.
     Wait(Wait),
+    /// There is more of the call to be done.
+    More(Progress),
 }
 
 impl From<BadPointer> for Stop {
@@ -129,11 +133,11 @@ impl<F: Flash> Kernel<F> {
         slot: usize,
         instance: &mut Program,
         world: &mut World<'_>,
-        call: HostCall,
+        call: &HostCall,
     ) -> Verdict {
         let now = world.now;
-        commit_ranges(instance, &call);
-        let status = match call {
+        commit_ranges(instance, call);
+        let status = match *call {
             HostCall::log { level, message } => {
                 return match self.host_log(slot, instance, now, level, message) {
                     Ok(()) => Verdict::Continue(HostResult(None)),
@@ -211,7 +215,7 @@ impl<F: Flash> Kernel<F> {
             }
             HostCall::event_dropped {} => self.host_event_dropped(slot),
             HostCall::topic_dropped { topic } => self.host_topic_dropped(slot, instance, topic),
-            HostCall::random { into } => host_random(instance, world, into),
+            HostCall::random { into } => self.host_random(slot, instance, world, into),
             HostCall::peers { which, into } => self.host_peers(slot, instance, now, which, into),
             HostCall::resolve { target, into } => {
                 self.host_resolve(slot, instance, now, target, into)
@@ -225,6 +229,12 @@ impl<F: Flash> Kernel<F> {
             Err(Stop::Error(error)) => word(error.code()),
             Err(Stop::Fault(kind)) => Verdict::Fault(kind),
             Err(Stop::Wait(wait)) => Verdict::Wait(wait),
+            Err(Stop::More(progress)) => {
+                if let Some(machine) = self.machine_mut(slot) {
+                    machine.long_call = Some(LongCall { call: *call, progress });
+                }
+                Verdict::More
+            }
         }
     }
 
@@ -350,6 +360,7 @@ impl<F: Flash> Kernel<F> {
         let path = text(instance, path)?;
         self.check_flash(slot, now)?;
         let deleted = self.store.delete(tree, path)?;
+        self.extra_cost += cost::of_deleted(deleted);
         if deleted > 0 {
             self.charge_flash(slot, now, self.store.record_bytes(tree, path, &[]));
         }
@@ -364,14 +375,51 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
+        let Progress { mut bytes, mut last_name } = self.take_progress(slot);
+        let path = text(instance, path)?.to_string();
         let mut list = Vec::new();
-        for child in self.store.children(tree, text(instance, path)?)? {
-            list.extend_from_slice(child.as_bytes());
+        let mut names = 0;
+        while names < cost::PIECE_NAMES {
+            let next = self.store.next_child(tree, &path, last_name.as_deref())?;
+            let Some(name) = next else { break };
+            list.extend_from_slice(name.as_bytes());
             list.push(0);
+            last_name = Some(name);
+            names += 1;
         }
-        self.extra_cost += cost::of_list(&list);
-        into.write(instance.memory_mut(), &list)?;
-        Ok(list.len())
+        self.extra_cost += cost::of_names(names.max(1), list.len());
+        into.write_at(instance.memory_mut(), bytes, &list)?;
+        bytes += list.len();
+        if names < cost::PIECE_NAMES {
+            return Ok(bytes);
+        }
+        Err(Stop::More(Progress { bytes, last_name }))
+    }
+
+    fn host_random(
+        &mut self,
+        slot: usize,
+        instance: &mut Program,
+        world: &mut World<'_>,
+        into: GuestBuffer,
+    ) -> Status {
+        let wanted = into.capacity().min(PARAMETER_BYTES_MAX);
+        let done = self.take_progress(slot).bytes;
+        let mut bytes = alloc::vec![0; wanted.saturating_sub(done).min(cost::PIECE_RANDOM_BYTES)];
+        world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
+        into.write_at(instance.memory_mut(), done, &bytes)?;
+        self.extra_cost += cost::of_random(bytes.len());
+        let bytes = done + bytes.len();
+        if bytes >= wanted {
+            return Ok(bytes);
+        }
+        Err(Stop::More(Progress { bytes, last_name: None }))
+    }
+
+    /// How far the host call under way has come.
+    fn take_progress(&mut self, slot: usize) -> Progress {
+        let under_way = self.machine_mut(slot).and_then(|machine| machine.long_call.take());
+        under_way.map_or_else(Progress::default, |under_way| under_way.progress)
     }
 
     #[allow(clippy::too_many_arguments)] // as many as the host call has
@@ -567,6 +615,7 @@ impl<F: Flash> Kernel<F> {
         if !self.has_room_for(slot, request.parameter_bytes()) {
             return Err(HostError::Full.into());
         }
+        self.no_timer_before = None;
         Ok(self.spend_message(slot, now, request.message_bytes())?)
     }
 
@@ -597,20 +646,14 @@ impl<F: Flash> Kernel<F> {
 
 /// Commits the memory that the machine's pointers name.
 fn commit_ranges(instance: &mut Program, call: &HostCall) {
-    for range in call.ranges().into_iter().flatten() {
+    call.for_each_range(|range| {
         instance.commit(range.pointer(), u32::try_from(range.length()).unwrap_or(u32::MAX));
-    }
+    });
 }
 
 /// The number that a machine knows its call by.
 fn number_of(id: CallId) -> usize {
     (id.0 & 0x7FFF_FFFF) as usize
-}
-
-fn host_random(instance: &mut Program, world: &mut World<'_>, into: GuestBuffer) -> Status {
-    let mut bytes = alloc::vec![0; into.capacity().min(PARAMETER_BYTES_MAX)];
-    world.entropy.fill(&mut bytes).map_err(|_| HostError::Device)?;
-    Ok(into.write(instance.memory_mut(), &bytes)?)
 }
 
 fn word(value: i32) -> Verdict {

@@ -68,6 +68,8 @@ pub struct Kernel<F> {
     pub(crate) logs_dropped: u64,
     pub(crate) policy: Box<dyn Policy>,
     pub(crate) last_turn: Option<LastTurn>,
+    /// A time before which no timer is due, as far as that was found out since one was set.
+    pub(crate) no_timer_before: Option<Instant>,
     /// When it began, if nothing but it has happened since.
     pub(crate) turn_began: Option<Instant>,
     /// What the host call under way costs beside what was known before.
@@ -106,6 +108,7 @@ impl<F: Flash> Kernel<F> {
             logs_dropped: 0,
             policy: config.policy.build(config.slice_fuel, config.fuel_per_second),
             last_turn: None,
+            no_timer_before: None,
             turn_began: None,
             extra_cost: 0,
             engine: None,
@@ -234,6 +237,7 @@ impl<F: Flash> Kernel<F> {
         if access == Access::Own && !self.has_function(slot, &task.function) {
             return Err(DeliverError::NoSuchFunction);
         }
+        self.no_timer_before = None;
         if let Some(machine) = self.machine_mut(slot) {
             machine.enqueue(task);
         }
@@ -300,6 +304,7 @@ impl<F: Flash> Kernel<F> {
             self.machines.resize_with(slot + 1, || None);
         }
         self.machines[slot] = Some(machine);
+        self.no_timer_before = None;
     }
 
     /// Checks the image of `slot` once, and queues its `entry`; a damaged one stops the machine.

@@ -1,6 +1,7 @@
 //! One machine as the kernel sees it.
 
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
@@ -9,7 +10,7 @@ use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_store::TreeId;
 use tenure_vm::{Breach, ImageToken, TrapKind, Value};
-use tenure_wire::host_call::{GuestBuffer, HostError};
+use tenure_wire::host_call::{GuestBuffer, HostCall, HostError};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Grants, MachineId, PublicKey};
 use zeroize::Zeroizing;
@@ -51,6 +52,8 @@ pub(crate) struct Machine {
     pub(crate) wait: Option<Wait>,
     /// What it waited for, to be handed over when it runs next.
     pub(crate) woken: Option<Woken>,
+    /// A host call that is done in pieces, if it is in the middle of one.
+    pub(crate) long_call: Option<LongCall>,
     /// The result of its last `call`.
     pub(crate) call_result: Vec<u8>,
     /// What its faults have cost it.
@@ -89,6 +92,22 @@ pub(crate) struct Running {
     /// What `reply` set, or the error that `fail` did.
     pub(crate) reply: Result<Option<Vec<u8>>, HostError>,
     pub(crate) fuel_used: u64,
+}
+
+/// A host call that would take longer than a turn may, and how far it has come. If that gets lost, as in
+/// a deep sleep, the call begins again.
+pub(crate) struct LongCall {
+    pub(crate) call: HostCall,
+    pub(crate) progress: Progress,
+}
+
+/// How far a long host call has come.
+#[derive(Default)]
+pub(crate) struct Progress {
+    /// How many bytes it has given so far, whether there was room for them or not.
+    pub(crate) bytes: usize,
+    /// The last name that it gave.
+    pub(crate) last_name: Option<String>,
 }
 
 /// What a waiting machine waits for.
@@ -153,6 +172,7 @@ impl Machine {
             suspended: None,
             wait: None,
             woken: None,
+            long_call: None,
             call_result: Vec::new(),
             conduct: Conduct::default(),
             fuel_at_start: 0,
@@ -252,6 +272,7 @@ impl Machine {
         self.instance = None;
         self.wait = None;
         self.woken = None;
+        self.long_call = None;
         self.ready_since = None;
         self.critical = None;
         self.call_result.clear();

@@ -73,8 +73,8 @@ impl core::error::Error for EngineError {}
 
 /// A machine's running program.
 pub(crate) enum Program {
-    /// An image, run by the vm.
-    Image(Instance),
+    /// An image, run by the vm. Where it stands, as it goes to and fro with each turn.
+    Image(Box<Instance>),
     /// A module, run by the board's engine.
     Engine(Box<dyn EngineInstance>),
 }

@@ -25,6 +25,7 @@ impl<F: Flash> Kernel<F> {
         if let Err(failed) = &result
             && self.calls.retry_later(id, now, failed.error)
         {
+            self.no_timer_before = None;
             return;
         }
         let Some(call) = self.calls.remove(id) else { return };

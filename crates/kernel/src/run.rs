@@ -80,6 +80,7 @@ impl<F: Flash> Kernel<F> {
         let ready = self.ready(world.now);
         let Some(turn) = self.policy.pick(world.now, ready) else {
             self.turn_began = None;
+            self.no_timer_before = None;
             return Ran::Idle { until: self.next_event(world.now) };
         };
         let waited = self.begin_turn(turn.slot, world.now);
@@ -136,7 +137,8 @@ impl<F: Flash> Kernel<F> {
                 machine.ready_since.get_or_insert(since);
             }
         }
-        for slot in ready.iter() {
+        let slots = if self.config.swap_bytes_max > 0 { ready } else { Slots::default() };
+        for slot in slots.iter() {
             if self.waits_for_ram(slot, now).is_some() {
                 ready.remove(slot);
                 if let Some(machine) = self.machine_mut(slot) {
@@ -157,6 +159,9 @@ impl<F: Flash> Kernel<F> {
     }
 
     fn attend_to_timers(&mut self, now: Instant) {
+        if self.no_timer_before.is_some_and(|at| now < at) {
+            return;
+        }
         for id in self.calls.expired(now) {
             self.complete(now, id, Err(HostError::Deadline.into()));
         }
@@ -172,6 +177,7 @@ impl<F: Flash> Kernel<F> {
                 self.attend_to_machine(slot);
             }
         }
+        self.no_timer_before = Some(self.next_timer().unwrap_or(Instant::from_micros(u64::MAX)));
     }
 
     fn attend_to_machine(&mut self, slot: usize) {
@@ -188,9 +194,14 @@ impl<F: Flash> Kernel<F> {
         self.restart(slot);
     }
 
+    /// When the first of all timers is due.
+    fn next_timer(&self) -> Option<Instant> {
+        let machines = self.machines.iter().flatten();
+        let timers = machines.flat_map(|machine| [machine.wakes_at(), machine.first_deadline()]);
+        timers.chain([self.calls.next_event()]).flatten().min()
+    }
+
     fn next_event(&self, now: Instant) -> Option<Instant> {
-        let machines = self.machines.iter().flatten().filter_map(|machine| machine.wakes_at());
-        let deadlines = self.machines.iter().flatten().filter_map(Machine::first_deadline);
         let turn_fuel = self.config.slice_fuel;
         let throttled = self.machines.iter().flatten().filter_map(|machine| {
             machine.meters.unthrottled_at(turn_fuel).filter(|_| machine.state == State::Ready)
@@ -199,13 +210,13 @@ impl<F: Flash> Kernel<F> {
             machine.as_ref().is_some_and(|machine| machine.state == State::Ready)
         });
         let swapped = ready.filter_map(|(slot, _)| self.waits_for_ram(slot, now));
-        let later = deadlines.chain(throttled).chain(swapped);
-        machines.chain(later).chain(self.calls.next_event()).min()
+        throttled.chain(swapped).chain(self.next_timer()).min()
     }
 
     /// Lets a machine run until its turn is over; gives the fuel that this took.
     fn run_turn(&mut self, turn: Turn, world: &mut World<'_>) -> u64 {
         let mut meter = Meter { left: turn.fuel, over: 0 };
+        meter.charge(cost::TURN);
         let keeps_turn = !self.policy.ends_turn_with_task();
         while self.run_task(turn.slot, &mut meter, world) && keeps_turn && meter.left > 0 {}
         turn.fuel - meter.left + meter.over
@@ -285,7 +296,7 @@ impl<F: Flash> Kernel<F> {
                     machine.resident_since = now;
                 }
                 match resumed {
-                    Some(instance) => Program::Image(instance),
+                    Some(instance) => Program::Image(Box::new(instance)),
                     None => self.new_program(slot, now)?,
                 }
             }
@@ -304,7 +315,9 @@ impl<F: Flash> Kernel<F> {
         }
         let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
         let instance = Instance::new_lazy(&image, &config);
-        instance.map(Program::Image).map_err(|_| Fault::of(FaultKind::Memory))
+        instance
+            .map(|instance| Program::Image(Box::new(instance)))
+            .map_err(|_| Fault::of(FaultKind::Memory))
     }
 
     /// An instance on the board's engine, if the machine asks for one and the engine takes it.
@@ -393,16 +406,15 @@ impl<F: Flash> Kernel<F> {
         world: &mut World<'_>,
     ) -> End {
         loop {
-            let mut wall = self.wall.take();
-            let outcome = self.image(slot).map(|image| {
-                let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
-                instance.run(&image, &mut meter.left, wall)
-            });
-            self.wall = wall;
-            let outcome = match outcome {
-                None => return End::Faulted(Fault::of(FaultKind::Image)),
-                Some(Err(breach)) => return End::Faulted(Fault::of(FaultKind::Breach(breach))),
-                Some(Ok(outcome)) => outcome,
+            if let Some(call) = self.long_call(slot) {
+                match self.serve_call(slot, instance, meter, world, &call) {
+                    Some(end) => return end,
+                    None => continue,
+                }
+            }
+            let outcome = match self.run_program(slot, instance, meter) {
+                Ok(outcome) => outcome,
+                Err(fault) => return End::Faulted(fault),
             };
             match outcome {
                 Outcome::Done if self.is_starting(slot) => {
@@ -426,24 +438,60 @@ impl<F: Flash> Kernel<F> {
                     let Some(call) = call else {
                         return End::Faulted(Fault::of(FaultKind::Trap(TrapKind::Unreachable)));
                     };
-                    meter.charge(cost::of(&call));
-                    let verdict = self.serve(slot, instance, world, call);
-                    meter.charge(core::mem::take(&mut self.extra_cost));
-                    match verdict {
-                        Verdict::Continue(results) => {
-                            if !instance.finish_host_call(results.as_slice()) {
-                                return End::Faulted(Fault::of(FaultKind::Image));
-                            }
-                        }
-                        Verdict::Yield => {
-                            let _ = instance.finish_host_call(&[]);
-                            return End::Yielded;
-                        }
-                        Verdict::Wait(wait) => return End::Blocked(wait),
-                        Verdict::Fault(kind) => return End::Faulted(Fault::of(kind)),
+                    if let Some(end) = self.serve_call(slot, instance, meter, world, &call) {
+                        return end;
                     }
                 }
             }
+        }
+    }
+
+    /// The host call that the machine is in the middle of.
+    fn long_call(&self, slot: usize) -> Option<HostCall> {
+        self.machine(slot)?.long_call.as_ref().map(|under_way| under_way.call)
+    }
+
+    /// Lets the program run as far as the fuel lasts, behind the board's wall if there is one.
+    fn run_program(
+        &mut self,
+        slot: usize,
+        instance: &mut Program,
+        meter: &mut Meter,
+    ) -> Result<Outcome, Fault> {
+        let mut wall = self.wall.take();
+        let outcome = self.image(slot).map(|image| {
+            let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
+            instance.run(&image, &mut meter.left, wall)
+        });
+        self.wall = wall;
+        let outcome = outcome.ok_or(Fault::of(FaultKind::Image))?;
+        outcome.map_err(|breach| Fault::of(FaultKind::Breach(breach)))
+    }
+
+    /// Serves a host call, or the next piece of one, and takes its price; gives how the turn ends if
+    /// it does with that.
+    fn serve_call(
+        &mut self,
+        slot: usize,
+        instance: &mut Program,
+        meter: &mut Meter,
+        world: &mut World<'_>,
+        call: &HostCall,
+    ) -> Option<End> {
+        let verdict = self.serve(slot, instance, world, call);
+        meter.charge(cost::of(call) + core::mem::take(&mut self.extra_cost));
+        match verdict {
+            Verdict::Continue(results) => {
+                let went_on = instance.finish_host_call(results.as_slice());
+                (!went_on).then_some(End::Faulted(Fault::of(FaultKind::Image)))
+            }
+            Verdict::Yield => {
+                let _ = instance.finish_host_call(&[]);
+                Some(End::Yielded)
+            }
+            Verdict::More => (meter.left == 0).then_some(End::Slice),
+            Verdict::Wait(wait) => Some(End::Blocked(wait)),
+            Verdict::Fault(kind) => Some(End::Faulted(Fault::of(kind))),
         }
     }
 
@@ -455,6 +503,7 @@ impl<F: Flash> Kernel<F> {
                     machine.wait = Some(wait);
                     machine.step(Event::Blocked);
                 }
+                self.no_timer_before = None;
                 if let Wait::Call(id) | Wait::Keys(id, _) | Wait::Secret(id, _) = wait {
                     self.dispatch(now, id);
                 }

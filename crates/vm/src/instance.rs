@@ -286,6 +286,9 @@ const WINDOW_BYTES: i32 = isa::WINDOW_UNITS as i32 * UNIT_BYTES;
 /// Fuel that is handed to the interpreter at a time.
 const PORTION_UNITS: u64 = 1 << 28;
 
+/// How long the instruction is that calls the host.
+const HOST_BYTES: u32 = 4;
+
 /// How often the interpreter may be called in a row without having used anything: memory that is
 /// committed at the first access to it is such a case.
 const STANDING_MAX: u32 = 8;
@@ -402,6 +405,9 @@ impl Instance {
             return Outcome::Done;
         }
         let exit = run.exit(&context, flow);
+        if flow == Flow::Outer && self.is_host_call(image, exit.pc) {
+            return self.stop_at_host(image, &exit, fuel);
+        }
         match self.stop(image, &exit, fuel) {
             Some(outcome) => outcome,
             None => self.run_on(image, fuel, None).unwrap_or_else(|_| self.stand(image)),
@@ -540,6 +546,17 @@ impl Instance {
         }
     }
 
+    /// The shortest way for host calls.
+    #[inline(never)]
+    fn stop_at_host(&mut self, image: &Image<'_>, exit: &Exit, fuel: &mut u64) -> Outcome {
+        self.charge(fuel, exit.used + HOST_BYTES);
+        self.note(exit);
+        match self.wait_for_host(image) {
+            Ok(function) => Outcome::HostCall { function },
+            Err(kind) => self.trap(image, kind),
+        }
+    }
+
     fn trap(&mut self, image: &Image<'_>, kind: TrapKind) -> Outcome {
         self.status = Status::Trapped { kind };
         let function = image.function_at(self.pc).unwrap_or(0);
@@ -645,7 +662,6 @@ impl Instance {
 
     /// Goes on behind the instruction that called the host.
     fn leave_host(&mut self) {
-        const HOST_BYTES: u32 = 4;
         self.pc += HOST_BYTES;
         self.status = Status::Running;
     }

@@ -10,7 +10,7 @@ mod heap;
 #[path = "../../../vm/device/src/machine.rs"]
 mod machine;
 
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tenure_bench_report::line;
@@ -31,6 +31,20 @@ static HEAP: heap::Heap = heap::Heap::new();
 static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 16, program_bytes: 4 };
+/// Guest functions that make the host call of that name a hundred times.
+const HOST_CALLS: [&str; 11] = [
+    "uptime_us",
+    "parameter_length",
+    "public_key",
+    "log",
+    "tree_set",
+    "tree_get",
+    "tree_list",
+    "tree_delete",
+    "publish",
+    "event_next",
+    "queue",
+];
 const TURNS: u32 = 100;
 const SLICE: u64 = 1_000;
 
@@ -57,6 +71,9 @@ fn turns(policy: PolicyKind) {
         machine::instructions(|| turn(&mut kernel, TURNS)) / TURNS
     };
     let (one, two) = (of_slice(SLICE), of_slice(2 * SLICE));
+    if policy == PolicyKind::RoundRobin {
+        report("of_1000_fuel", "empty_loop", two - one);
+    }
     report("turn_of_16_machines_beside_its_fuel", policy.as_str(), 2 * one - two);
     let switch = |machines| {
         let mut kernel = kernel(policy, SLICE, machines);
@@ -68,14 +85,22 @@ fn turns(policy: PolicyKind) {
 }
 
 fn host_calls() {
-    let of = |function: &str| {
-        let mut kernel = kernel(PolicyKind::RoundRobin, 100_000, 1);
-        call_all(&mut kernel, 1, "nothing");
-        turn(&mut kernel, 1);
+    let mut kernel = kernel(PolicyKind::RoundRobin, 10_000_000, 1);
+    let mut of = |function: &str| {
         call_all(&mut kernel, 1, function);
-        machine::instructions(|| turn(&mut kernel, 1))
+        let before = kernel.machines().next().map_or(0, |machine| machine.fuel_used);
+        let instructions = machine::instructions(|| turn(&mut kernel, 1));
+        while kernel.effect().is_some() {}
+        let after = kernel.machines().next().map_or(0, |machine| machine.fuel_used);
+        (instructions, (after - before) as u32)
     };
-    report("host_call", "parameter_length", (of("calls") - of("loops")) / 1000);
+    of("nothing");
+    let (loops, loops_fuel) = of("loops");
+    for function in HOST_CALLS {
+        let (instructions, fuel) = of(function);
+        report("host_call", function, (instructions - loops) / 100);
+        report("host_call_fuel", function, (fuel - loops_fuel) / 100);
+    }
 }
 
 fn tasks() {
@@ -172,6 +197,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
     kernel.code().append(&mut draft, &image).unwrap();
     let image = kernel.code().finish(draft).unwrap();
     let public_key = PublicKey([number; 32]);
+    let functions = ["nothing", "spin", "give_way", "loops"].iter().chain(&HOST_CALLS);
     let record = MachineRecord {
         name: alloc::format!("m{number}").parse().unwrap(),
         public_key,
@@ -179,10 +205,16 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         package: Digest([0; 32]),
         package_name: "guest".parse().unwrap(),
         tenant: VerifyingKey([1; 32]),
-        exports: ["nothing", "spin", "give_way", "loops", "calls"].map(String::from).to_vec(),
-        budget: Budget { fuel_per_second: 0, ..Budget::default() },
+        exports: functions.map(|name| name.to_string()).collect(),
+        budget: Budget {
+            fuel_per_second: 0,
+            messages_per_second: 100_000,
+            message_bytes_per_second: 1 << 24,
+            queue_length: 200,
+            ..Budget::default()
+        },
         share: Share::default(),
-        grants: Capabilities::default(),
+        grants: Capabilities { publish: alloc::vec!["*".parse().unwrap()], ..Capabilities::default() },
         placement: 1,
         image,
         wasm: None,

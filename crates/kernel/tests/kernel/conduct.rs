@@ -260,7 +260,7 @@ const SPINNER: &str = r#"(func (export "entry") (loop (br 0)))"#;
 
 #[test]
 fn a_thousand_power_cuts_are_held_against_nobody() {
-    let mut device = Device::with(Config { slice_fuel: 500, ..Config::default() });
+    let mut device = Device::with(Config { slice_fuel: 3_000, ..Config::default() });
     device.install("spinner", SPINNER);
     let plenty = Budget { flash_bytes_per_day: u32::MAX, ..Budget::default() };
     device.try_install("writer", WRITER, 1, plenty).unwrap();

@@ -7,12 +7,14 @@
 use alloc::vec::Vec;
 
 use super::view::{FunctionEntry, Image, ImageError};
+use super::writer::Footer;
 use crate::isa;
 
 pub(super) fn verify(image: &Image<'_>) -> Result<(), ImageError> {
     let forged = |at: u32| Err(ImageError::Forged(at));
-    if !sections_hold(image) {
-        return forged(image.footer.functions.at);
+    let footer = image.footer();
+    if !sections_hold(image, &footer) {
+        return forged(footer.functions.at);
     }
     let mut end = super::HEADER_BYTES as u32;
     let mut starts = Vec::new();
@@ -20,20 +22,19 @@ pub(super) fn verify(image: &Image<'_>) -> Result<(), ImageError> {
         let Some(entry) = image.function_entry(function) else { return forged(end) };
         let Some((from, to)) = image.code_range(function) else { return forged(end) };
         let in_order = from as u32 == end && from % 2 == 0 && to > from;
-        if !in_order || to > image.footer.code_end as usize || !entry_holds(&entry) {
+        if !in_order || to > footer.code_end as usize || !entry_holds(&entry) {
             return forged(end);
         }
         end = to as u32;
         let Some(code) = image.bytes().get(from..to) else { return forged(from as u32) };
-        let check = Check { image, entry, code };
+        let check = Check { footer: &footer, entry, code };
         check.code(&mut starts).map_err(|at| ImageError::Forged((from + at) as u32))?;
     }
-    if end != image.footer.code_end { forged(end) } else { Ok(()) }
+    if end != footer.code_end { forged(end) } else { Ok(()) }
 }
 
 /// Tables lie inside the image, and what they refer to does as well.
-fn sections_hold(image: &Image<'_>) -> bool {
-    let footer = &image.footer;
+fn sections_hold(image: &Image<'_>, footer: &Footer) -> bool {
     let length = image.bytes().len() - super::FOOTER_BYTES;
     let inside = |range: super::Range, bytes: usize| {
         let end = (range.count as u64) * bytes as u64 + range.at as u64;
@@ -74,7 +75,7 @@ fn entry_holds(entry: &FunctionEntry) -> bool {
 }
 
 struct Check<'i> {
-    image: &'i Image<'i>,
+    footer: &'i Footer,
     entry: FunctionEntry,
     code: &'i [u8],
 }
@@ -183,7 +184,7 @@ impl Check<'_> {
 
     /// Whether the `nth` index operand of an instruction names something.
     fn is_index(&self, opcode: u16, nth: u32, index: u16) -> bool {
-        let footer = &self.image.footer;
+        let footer = self.footer;
         let index = index as u32;
         match (opcode, nth) {
             (isa::GLOBAL_GET32_A..=isa::GLOBAL_SET64_S, _) => {

@@ -62,6 +62,8 @@ pub struct FunctionIndex(pub u32);
 pub struct ImageToken {
     pub(crate) length: u32,
     pub(crate) checksum: u32,
+    /// The table of functions, which every run needs.
+    pub(crate) functions: Range,
 }
 
 /// An image: code and constants of a machine, shared by all its instances.
@@ -73,7 +75,6 @@ pub struct Image<'a> {
     /// Bytes of the address space behind the image: how far ahead of `pc` the interpreter's `limit` may
     /// be, wherever in the image a branch takes both.
     pub(crate) room: usize,
-    pub(crate) footer: Footer,
     pub(crate) token: ImageToken,
 }
 
@@ -170,6 +171,18 @@ impl ElementSegment<'_> {
     }
 }
 
+/// Where digest, length and checksum stand in the footer; before the digest there are words.
+const DIGEST_AT: usize = 7 * 8 + 24;
+const LENGTH_AT: usize = DIGEST_AT + 32;
+const CHECKSUM_AT: usize = LENGTH_AT + 4;
+const _: () = assert!(CHECKSUM_AT + 4 == FOOTER_BYTES);
+
+/// The section of that number; `bytes` has a footer.
+fn section(bytes: &[u8], index: usize) -> Range {
+    let at = bytes.len() - FOOTER_BYTES + index * 8;
+    Range { at: word(bytes, at), count: word(bytes, at + 4) }
+}
+
 /// Out of line, as nothing that is read here is read often.
 #[inline(never)]
 fn word(bytes: &[u8], at: usize) -> u32 {
@@ -186,9 +199,6 @@ fn half(bytes: &[u8], at: usize) -> u16 {
         None => 0,
     }
 }
-
-/// Where in the footer the digest stands, behind words.
-const DIGEST_AT: usize = 80;
 
 impl<'a> Image<'a> {
     /// Checks all of an image: version, length, checksum, and every instruction and table in it, so that
@@ -214,11 +224,12 @@ impl<'a> Image<'a> {
     /// Looks again at bytes that `parse` accepted, in constant time. The bytes must not have changed
     /// since; of that only length and checksum field are compared.
     pub fn reopen(bytes: &'a [u8], token: &ImageToken) -> Result<Image<'a>, ImageError> {
-        let image = Image::open(bytes)?;
-        if image.token != *token {
+        if bytes.last_chunk() != Some(&token.checksum.to_le_bytes())
+            || bytes.len() != token.length as usize
+        {
             return Err(ImageError::Damaged);
         }
-        Ok(image)
+        Image::at(bytes, *token)
     }
 
     fn open(bytes: &'a [u8]) -> Result<Image<'a>, ImageError> {
@@ -232,24 +243,41 @@ impl<'a> Image<'a> {
         else {
             return Err(ImageError::Truncated);
         };
+        let functions = section(bytes, 0);
+        let token = ImageToken {
+            length: word(bytes, at + LENGTH_AT),
+            checksum: word(bytes, at + CHECKSUM_AT),
+            functions,
+        };
+        if token.length as usize != bytes.len() {
+            return Err(ImageError::Truncated);
+        }
+        // What reads the table of functions relies on this.
+        let functions_end = functions.at as u64 + functions.count as u64 * FUNCTION_BYTES as u64;
+        if functions_end > at as u64 || !functions.at.is_multiple_of(4) {
+            return Err(ImageError::Forged(functions.at));
+        }
+        Image::at(bytes, token)
+    }
+
+    fn at(bytes: &'a [u8], token: ImageToken) -> Result<Image<'a>, ImageError> {
         // Cores that cannot read across a word boundary execute the image as well.
         if crate::interpreter::STRICT_ALIGNMENT && !bytes.as_ptr().addr().is_multiple_of(4) {
             return Err(ImageError::Misaligned);
         }
+Ok(Image { bytes, room: !bytes.as_ptr_range().end.addr(), token })
+    }
+
+    /// What stands at the image's end.
+    pub(crate) fn footer(&self) -> Footer {
         let mut words = [0; DIGEST_AT / 4];
         for (index, value) in words.iter_mut().enumerate() {
-            *value = word(bytes, at + index * 4);
+            *value = self.footer_word(index * 4);
         }
         let range = |index: usize| Range { at: words[index * 2], count: words[index * 2 + 1] };
         let after = |index: usize| words[14 + index];
-        let digest = bytes.get(at + DIGEST_AT..).and_then(|rest| rest.first_chunk());
-        let digest = *digest.unwrap_or(&[0; 32]);
-        let token = ImageToken { length: word(bytes, at + 112), checksum: word(bytes, at + 116) };
-        if token.length as usize != bytes.len() {
-            return Err(ImageError::Truncated);
-        }
-        let footer = Footer {
-            functions: range(0),
+        Footer {
+            functions: self.token.functions,
             types: range(1),
             exports: range(2),
             globals: range(3),
@@ -262,16 +290,12 @@ impl<'a> Image<'a> {
             pages_max: after(3),
             page_shift: after(4),
             memories: after(5),
-            digest,
-        };
-        // What reads the table of functions relies on this.
-        let functions = &footer.functions;
-        let functions_end = functions.at as u64 + functions.count as u64 * FUNCTION_BYTES as u64;
-        if functions_end > at as u64 || !functions.at.is_multiple_of(4) {
-            return Err(ImageError::Forged(functions.at));
+            digest: *self.digest(),
         }
-        let room = !bytes.as_ptr_range().end.addr();
-        Ok(Image { bytes, room, footer, token })
+    }
+
+    fn footer_word(&self, at: usize) -> u32 {
+        word(self.bytes, self.bytes.len() - FOOTER_BYTES + at)
     }
 
     /// What lets [`Image::reopen`] know the image again.
@@ -280,8 +304,9 @@ impl<'a> Image<'a> {
     }
 
     /// Digest of the package that the image was made from; zeros if it was bound to none.
-    pub fn digest(&self) -> &[u8; 32] {
-        &self.footer.digest
+    pub fn digest(&self) -> &'a [u8; 32] {
+        let from = self.bytes.len() - FOOTER_BYTES + DIGEST_AT;
+        self.bytes[from..].first_chunk().unwrap_or(&[0; 32])
     }
 
     /// Looks a function up by the name it is exported under.
@@ -302,8 +327,9 @@ impl<'a> Image<'a> {
 
     fn named_items(&self) -> impl Iterator<Item = (&'a [u8], ExportKind)> + 'a {
         let bytes = self.bytes;
-        let mut at = self.footer.exports.at as usize;
-        (0..self.footer.exports.count).map_while(move |_| {
+        let exports = section(bytes, 2);
+        let mut at = exports.at as usize;
+        (0..exports.count).map_while(move |_| {
             let length = half(bytes, at + 2) as usize;
             let index = word(bytes, at + 4);
             let kind = match bytes.get(at)? {
@@ -320,12 +346,13 @@ impl<'a> Image<'a> {
 
     /// The function that a new instance runs first, if the module names one.
     pub fn start_function(&self) -> Option<FunctionIndex> {
-        (self.footer.start != NONE).then_some(FunctionIndex(self.footer.start))
+        let start = self.footer().start;
+        (start != NONE).then_some(FunctionIndex(start))
     }
 
     /// Number of functions, imported ones included.
     pub fn functions(&self) -> u32 {
-        self.footer.functions.count
+        self.token.functions.count
     }
 
     /// Parameters and results of a function.
@@ -335,12 +362,12 @@ impl<'a> Image<'a> {
 
     /// Numbers of parameters and results of a type.
     pub(crate) fn arity_of_type(&self, canonical: u16) -> (u16, u16) {
-        let at = self.footer.types.at as usize + canonical as usize * TYPE_BYTES;
+        let at = section(self.bytes, 1).at as usize + canonical as usize * TYPE_BYTES;
         (half(self.bytes, at + 4), half(self.bytes, at + 6))
     }
 
     pub(crate) fn signature_of(&self, entry: &FunctionEntry) -> Option<FunctionType<'a>> {
-        let at = self.footer.types.at as usize + entry.canonical as usize * TYPE_BYTES;
+        let at = section(self.bytes, 1).at as usize + entry.canonical as usize * TYPE_BYTES;
         let from = word(self.bytes, at) as usize;
         let (params, results) = (entry.params as usize, entry.results as usize);
         let types = self.bytes.get(from..from.checked_add(params + results)?)?;
@@ -355,7 +382,7 @@ impl<'a> Image<'a> {
 
     /// Bytes of linear memory that the module declares: at the start, and at most.
     pub fn memory_bytes(&self) -> Option<(u64, u64)> {
-        let footer = &self.footer;
+        let footer = self.footer();
         (footer.memories != 0).then(|| {
             let all = 1u64 << 32;
             let max = (footer.pages_max as u64) << footer.page_shift;
@@ -377,13 +404,23 @@ impl<'a> Image<'a> {
     /// Where a function's code begins and ends.
     pub(crate) fn code_range(&self, function: u32) -> Option<(usize, usize)> {
         let start = self.function_entry(function)?.code;
-        let end = self.function_entry(function + 1).map_or(self.footer.code_end, |next| next.code);
+        let end = self.function_entry(function + 1).map_or(self.footer_word(7 * 8), |next| next.code);
         Some((start as usize, end as usize))
+    }
+
+    /// The imported function whose stub begins at `position`, where host calls wait. Stubs come first, and
+    /// are of one length but where results differ.
+    pub(crate) fn stub_at(&self, position: u32) -> Option<u32> {
+        let (first, second) = (self.function_entry(0)?.code, self.function_entry(1));
+        let stub_bytes = second.map_or(1, |second| second.code.wrapping_sub(first));
+        let guess = position.wrapping_sub(first).checked_div(stub_bytes)?;
+        let is_there = self.function_entry(guess).is_some_and(|entry| entry.code == position);
+        if is_there { Some(guess) } else { self.function_at(position) }
     }
 
     /// The function whose code holds the byte at `position`.
     pub(crate) fn function_at(&self, position: u32) -> Option<u32> {
-        let (mut low, mut high) = (0, self.footer.functions.count);
+        let (mut low, mut high) = (0, self.token.functions.count);
         while low < high {
             let middle = low + (high - low) / 2;
             if self.function_entry(middle)?.code <= position {
@@ -392,14 +429,15 @@ impl<'a> Image<'a> {
                 high = middle;
             }
         }
-        if position < self.footer.code_end { low.checked_sub(1) } else { None }
+        if position < self.footer_word(7 * 8) { low.checked_sub(1) } else { None }
     }
 
     pub(crate) fn global(&self, index: u32) -> Option<GlobalEntry> {
-        if index >= self.footer.globals.count {
+        let globals = section(self.bytes, 3);
+        if index >= globals.count {
             return None;
         }
-        let at = self.footer.globals.at as usize + index as usize * GLOBAL_BYTES;
+        let at = globals.at as usize + index as usize * GLOBAL_BYTES;
         Some(GlobalEntry {
             initial: word(self.bytes, at) as u64 | (word(self.bytes, at + 4) as u64) << 32,
             value_type: ValueType::from_byte(*self.bytes.get(at + 8)?)?,
@@ -407,18 +445,20 @@ impl<'a> Image<'a> {
     }
 
     pub(crate) fn table(&self, index: u32) -> Option<TableEntry> {
-        if index >= self.footer.tables.count {
+        let tables = section(self.bytes, 4);
+        if index >= tables.count {
             return None;
         }
-        let at = self.footer.tables.at as usize + index as usize * TABLE_BYTES;
+        let at = tables.at as usize + index as usize * TABLE_BYTES;
         Some(TableEntry { min: word(self.bytes, at + 4), max: word(self.bytes, at + 8) })
     }
 
     pub(crate) fn data(&self, index: u32) -> Option<DataSegment<'a>> {
-        if index >= self.footer.data.count {
+        let data = section(self.bytes, 6);
+        if index >= data.count {
             return None;
         }
-        let at = self.footer.data.at as usize + index as usize * SEGMENT_BYTES;
+        let at = data.at as usize + index as usize * SEGMENT_BYTES;
         let (from, length) =
             (word(self.bytes, at + 8) as usize, word(self.bytes, at + 12) as usize);
         Some(DataSegment {
@@ -428,10 +468,11 @@ impl<'a> Image<'a> {
     }
 
     pub(crate) fn elements(&self, index: u32) -> Option<ElementSegment<'a>> {
-        if index >= self.footer.elements.count {
+        let elements = section(self.bytes, 5);
+        if index >= elements.count {
             return None;
         }
-        let at = self.footer.elements.at as usize + index as usize * SEGMENT_BYTES;
+        let at = elements.at as usize + index as usize * SEGMENT_BYTES;
         let mode = half(self.bytes, at);
         let (from, count) = (word(self.bytes, at + 8) as usize, word(self.bytes, at + 12) as usize);
         let items = self.bytes.get(from..from.checked_add(count.checked_mul(4)?)?)?;
@@ -446,7 +487,7 @@ impl<'a> Image<'a> {
 impl Image<'_> {
     /// Size of the memory that the module declares.
     pub fn memory_type(&self) -> Option<MemoryType> {
-        let footer = &self.footer;
+        let footer = self.footer();
         (footer.memories != 0).then(|| MemoryType {
             pages_min: footer.pages_min,
             pages_max: (footer.pages_max != NONE).then_some(footer.pages_max),
@@ -457,7 +498,7 @@ impl Image<'_> {
     /// Kind and size of a table.
     pub fn table_type(&self, table: u32) -> Option<TableType> {
         let entry = self.table(table)?;
-        let at = self.footer.tables.at as usize + table as usize * TABLE_BYTES;
+        let at = section(self.bytes, 4).at as usize + table as usize * TABLE_BYTES;
         Some(TableType {
             element: ValueType::from_byte(*self.bytes.get(at)?)?,
             min: entry.min,
@@ -468,7 +509,7 @@ impl Image<'_> {
     /// Whether a program may change a global variable.
     pub fn is_global_mutable(&self, global: u32) -> Option<bool> {
         self.global(global)?;
-        let at = self.footer.globals.at as usize + global as usize * GLOBAL_BYTES;
+        let at = section(self.bytes, 3).at as usize + global as usize * GLOBAL_BYTES;
         Some(*self.bytes.get(at + 9)? != 0)
     }
 }

@@ -3,7 +3,7 @@
 //! A bulk instruction takes a unit of fuel for every [`GRANULE`] bytes or elements, and keeps what is
 //! left to do in its operands' slots: it can stop between any two steps.
 
-use super::{Instance, Status, TrapKind, UNIT_BYTES, fingerprint, start};
+use super::{HOST_BYTES, Instance, Status, TrapKind, UNIT_BYTES, fingerprint, start};
 use crate::{
     image::{FunctionIndex, Image},
     isa,
@@ -50,7 +50,10 @@ impl Instance {
             return Err(TrapKind::Unreachable);
         };
         let finished = match opcode {
-            isa::HOST => return self.wait_for_host(image, length, left),
+            isa::HOST => {
+                *left -= HOST_BYTES as i32;
+                return self.wait_for_host(image).map(|_| ());
+            }
             isa::RETURN_CALL | isa::RETURN_CALL_INDIRECT => {
                 *left -= length as i32;
                 return self.tail_call(image, opcode);
@@ -134,22 +137,24 @@ impl Instance {
         Some(before as u32)
     }
 
-    /// A host call is charged when it is made; `pc` stays until it is finished.
-    fn wait_for_host(
-        &mut self,
-        image: &Image<'_>,
-        length: usize,
-        left: &mut i32,
-    ) -> Result<(), TrapKind> {
-        let stub = image.function_at(self.pc).ok_or(TrapKind::Unreachable)?;
+    /// Whether the instruction at `pc` calls the host.
+    #[inline(always)]
+    pub(super) fn is_host_call(&self, image: &Image<'_>, pc: u32) -> bool {
+        isa::unit_at(image.bytes(), pc as usize) == Some(isa::HOST * isa::OPCODE_SCALE)
+    }
+
+    /// Waits for the host function whose number it gives. The call is charged when it is made; `pc` stays
+    /// until it is finished.
+    pub(super) fn wait_for_host(&mut self, image: &Image<'_>) -> Result<u16, TrapKind> {
+        let stub = image.stub_at(self.pc).ok_or(TrapKind::Unreachable)?;
         let signature = image.signature(FunctionIndex(stub)).ok_or(TrapKind::Unreachable)?;
-        *left -= length as i32;
+        let function = self.unit(image, 1);
         self.status = Status::Waiting {
-            function: self.unit(image, 1),
+            function,
             arguments: signature.params().len() as u16,
             results: fingerprint(signature.results()),
         };
-        Ok(())
+        Ok(function)
     }
 
     fn bulk(&self, image: &Image<'_>) -> Bulk {

@@ -54,7 +54,7 @@ impl Instance {
 
     /// An instance for which nothing is allocated yet.
     pub(crate) fn bare(image: &Image<'_>, config: &InstanceConfig) -> Instance {
-        let footer = &image.footer;
+        let footer = image.footer();
         Instance {
             token: image.token,
             status: Status::Idle,
@@ -78,7 +78,7 @@ impl Instance {
         image: &Image<'_>,
         config: &InstanceConfig,
     ) -> Result<(), TryReserveError> {
-        let footer = &image.footer;
+        let footer = image.footer();
         self.slots = zeroed(self.globals + config.stack_bytes / 8)?;
         self.dropped_data = zeroed(footer.data.count.div_ceil(32) as usize)?;
         self.dropped_elements = zeroed(footer.elements.count.div_ceil(32) as usize)?;
@@ -91,7 +91,7 @@ impl Instance {
     }
 
     fn fill_tables(&mut self, image: &Image<'_>) -> Result<(), StartError> {
-        for index in 0..image.footer.elements.count {
+        for index in 0..image.footer().elements.count {
             let Some(segment) = image.elements(index) else { continue };
             let Some((table, offset)) = segment.place else {
                 if segment.declared {
@@ -112,7 +112,7 @@ impl Instance {
     }
 
     fn fill_memory(&mut self, image: &Image<'_>) -> Result<(), StartError> {
-        for index in 0..image.footer.data.count {
+        for index in 0..image.footer().data.count {
             let Some(DataSegment { address: Some(address), bytes }) = image.data(index) else {
                 continue;
             };

@@ -34,7 +34,7 @@ impl Run<'_> {
     /// As `start` and `exit`, behind `wall`. `apart` is the code to be run if it isn't the image's.
     pub(super) fn confine(self, wall: &mut dyn Wall, apart: &[u8]) -> Result<Exit, Breach> {
         let Run { entry, pc, budget } = self;
-        let (bytes, footer) = (entry.image.bytes(), &entry.image.footer);
+        let (bytes, functions) = (entry.image.bytes(), entry.image.token.functions);
         let image = bytes.as_ptr().expose_provenance();
         let globals = entry.globals.as_mut_ptr().expose_provenance();
         let stack = entry.stack.as_mut_ptr_range();
@@ -43,8 +43,8 @@ impl Run<'_> {
         let limit = pc.addr().wrapping_add(budget);
         let mut words = [0; WORDS];
         words[IMAGE] = image;
-        words[FUNCTIONS] = image + footer.functions.at as usize;
-        words[FUNCTION_COUNT] = footer.functions.count as usize;
+        words[FUNCTIONS] = image + functions.at as usize;
+        words[FUNCTION_COUNT] = functions.count as usize;
         words[GLOBALS] = globals;
         words[STACK_END] = end;
         words[TABLE] = entry.table.as_ptr().expose_provenance();

@@ -118,13 +118,13 @@ impl<'e> Run<'e> {
     #[inline(always)]
     pub(crate) fn context(&mut self) -> Context {
         let image = self.entry.image.bytes().as_ptr();
-        let footer = &self.entry.image.footer;
+        let functions = self.entry.image.token.functions;
         Context {
             #[cfg(target_pointer_width = "64")]
             memory_bytes: self.entry.memory.len(),
             image,
-            functions: image.wrapping_add(footer.functions.at as usize),
-            function_count: footer.functions.count,
+            functions: image.wrapping_add(functions.at as usize),
+            function_count: functions.count,
             globals: self.entry.globals.as_mut_ptr().cast(),
             stack_end: self.entry.stack.as_mut_ptr_range().end.cast(),
             table: self.entry.table.as_ptr(),

@@ -156,7 +156,7 @@ unsafe fn word(at: *const u8) -> u32 {
 
 /// Reads the entry of a function.
 pub(crate) fn function_entry(image: &Image<'_>, function: u32) -> Option<FunctionEntry> {
-    let table = image.footer.functions;
+    let table = image.token.functions;
     if function >= table.count {
         return None;
     }

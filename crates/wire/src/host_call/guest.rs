@@ -89,7 +89,21 @@ impl GuestBuffer {
     /// # Errors
     /// [`BadPointer`] if the room leaves the memory; nothing is written then.
     pub fn write(self, memory: &mut [u8], bytes: &[u8]) -> Result<usize, BadPointer> {
+        self.write_at(memory, 0, bytes)
+    }
+
+    /// The same from byte `offset` of the room on.
+    ///
+    /// # Errors
+    /// As [`GuestBuffer::write`].
+    pub fn write_at(
+        self,
+        memory: &mut [u8],
+        offset: usize,
+        bytes: &[u8],
+    ) -> Result<usize, BadPointer> {
         let room = memory.get_mut(self.0.range()?).ok_or(BadPointer)?;
+        let room = room.get_mut(offset..).unwrap_or_default();
         let count = room.len().min(bytes.len());
         room[..count].copy_from_slice(&bytes[..count]);
         Ok(count)

@@ -105,9 +105,6 @@ impl<'a> Slots<'a> {
     }
 }
 
-/// The most parameters, and so ranges of memory, that one host call has.
-pub(super) const RANGES_MAX: usize = 7;
-
 /// A kind of parameter as the kernel sees it.
 pub(super) trait Argument {
     fn take(slots: &mut Slots<'_>) -> Self;
@@ -210,18 +207,14 @@ macro_rules! host_calls {
                 }
             }
 
-            /// The ranges of memory that the machine alleges, in the order of the parameters.
-            pub fn ranges(&self) -> [Option<GuestBytes>; table::RANGES_MAX] {
-                #[allow(unused_mut)]
-                let mut ranges = [None; table::RANGES_MAX];
+            /// Hands over the ranges of memory that the machine alleges, in the order of the
+            /// parameters.
+            pub fn for_each_range(&self, mut each: impl FnMut(GuestBytes)) {
                 match self {
                     $(Self::$name { $($parameter),* } => {
-                        let named: &[Option<GuestBytes>] =
-                            &[$(table::Argument::range($parameter)),*];
-                        ranges[..named.len()].copy_from_slice(named);
+                        $(table::Argument::range($parameter).into_iter().for_each(&mut each);)*
                     })*
                 }
-                ranges
             }
         }
 
