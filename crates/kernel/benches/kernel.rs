@@ -147,11 +147,10 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         placement: 1,
         image,
         wasm: None,
+        base: None,
     };
     let id = id_of(&public_key);
-    kernel
-        .install(Instant::BOOT, Installation { record, id, initial_tree: Vec::new() })
-        .expect("room for a machine");
+    kernel.install(Instant::BOOT, Installation { record, id }).expect("room for a machine");
 }
 
 fn id_of(key: &PublicKey) -> MachineId {

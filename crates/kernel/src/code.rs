@@ -154,14 +154,12 @@ impl<F: Flash> CodeRegion<F> {
 
     /// Marks the room of a machine's code as in use.
     pub(crate) fn claim_all(&mut self, record: &MachineRecord) {
-        self.claim(record.image);
-        record.wasm.into_iter().for_each(|wasm| self.claim(wasm));
+        record.extents().for_each(|extent| self.claim(extent));
     }
 
     /// Gives back the room of a machine's code.
     pub fn release_all(&mut self, record: &MachineRecord) {
-        self.release(record.image);
-        record.wasm.into_iter().for_each(|wasm| self.release(wasm));
+        record.extents().for_each(|extent| self.release(extent));
     }
 
     fn shrink(&mut self, extent: Extent, bytes: u32) -> Extent {

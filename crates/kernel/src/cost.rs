@@ -22,7 +22,8 @@ pub(crate) const TURN: u64 = instructions(2_000);
 pub(crate) const TASK: u64 = instructions(3_200);
 /// The most that one host call costs, or a piece of one that is done in pieces; the deletion of a
 /// long tree aside.
-pub(crate) const HOST_CALL_MAX: u64 = BASE + TREE_WRITE + PARAMETER_BYTES_MAX as u64 / BYTES_PER_FUEL;
+pub(crate) const HOST_CALL_MAX: u64 =
+    BASE + TREE_WRITE + PARAMETER_BYTES_MAX as u64 / BYTES_PER_FUEL;
 /// How many names of a tree, and how many random bytes, one piece of a host call is.
 pub(crate) const PIECE_NAMES: usize = 8;
 pub(crate) const PIECE_RANDOM_BYTES: usize = 1024;
@@ -71,7 +72,9 @@ const DELETED_VALUE: u64 = instructions(4_000);
 pub(crate) fn of(call: &HostCall) -> u64 {
     let bytes = |length: usize| length.min(PARAMETER_BYTES_MAX) as u64 / BYTES_PER_FUEL;
     BASE + match call {
-        HostCall::log { message, .. } | HostCall::abort { message } => LOG + bytes(message.length()),
+        HostCall::log { message, .. } | HostCall::abort { message } => {
+            LOG + bytes(message.length())
+        }
         HostCall::parameter_read { into, .. } | HostCall::result_read { into, .. } => {
             bytes(into.capacity())
         }

@@ -320,18 +320,19 @@ impl<F: Flash> Kernel<F> {
         };
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
         let (tree, limit) = (machine.tree, machine.record.budget.stored_bytes as usize);
+        let stored = self.stored_bytes(slot);
         let replaced = match self.store.get(tree, path) {
             Ok(Some(value)) => self.store.record_bytes(tree, path, &value.bytes),
             Ok(None) | Err(ReadError::Corrupt | ReadError::Unsealable) => 0,
             Err(error) => return Err(error.into()),
         };
-        let kept = self.store.stored_bytes(tree).saturating_sub(replaced);
+        let kept = stored.saturating_sub(replaced);
         let appended = self.store.record_bytes(tree, path, bytes);
         if kept + appended > limit {
             return Err(HostError::StoredBudget.into());
         }
         self.check_flash(slot, now)?;
-        self.store.set(tree, path, kind, bytes)?;
+        self.tree(slot).ok_or(HostError::Device)?.set(path, kind, bytes)?;
         self.charge_flash(slot, now, appended);
         Ok(0)
     }
@@ -343,8 +344,8 @@ impl<F: Flash> Kernel<F> {
         path: GuestText,
         into: GuestBuffer,
     ) -> Status {
-        let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
-        let value = self.store.get(tree, text(instance, path)?)?.ok_or(HostError::NotFound)?;
+        let mut tree = self.tree(slot).ok_or(HostError::Device)?;
+        let value = tree.get(text(instance, path)?)?.ok_or(HostError::NotFound)?;
         into.write(instance.memory_mut(), &value.bytes)?;
         Ok(value.bytes.len())
     }
@@ -359,7 +360,7 @@ impl<F: Flash> Kernel<F> {
         let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
         let path = text(instance, path)?;
         self.check_flash(slot, now)?;
-        let deleted = self.store.delete(tree, path)?;
+        let deleted = self.tree(slot).ok_or(HostError::Device)?.delete(path)?;
         self.extra_cost += cost::of_deleted(deleted);
         if deleted > 0 {
             self.charge_flash(slot, now, self.store.record_bytes(tree, path, &[]));
@@ -374,13 +375,13 @@ impl<F: Flash> Kernel<F> {
         path: GuestText,
         into: GuestBuffer,
     ) -> Status {
-        let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
         let Progress { mut bytes, mut last_name } = self.take_progress(slot);
-        let path = text(instance, path)?.to_string();
+        let path = text(instance, path)?;
+        let mut tree = self.tree(slot).ok_or(HostError::Device)?;
         let mut list = Vec::new();
         let mut names = 0;
         while names < cost::PIECE_NAMES {
-            let next = self.store.next_child(tree, &path, last_name.as_deref())?;
+            let next = tree.next_child(path, last_name.as_deref())?;
             let Some(name) = next else { break };
             list.extend_from_slice(name.as_bytes());
             list.push(0);
@@ -554,8 +555,7 @@ impl<F: Flash> Kernel<F> {
 
     fn host_budget_left(&mut self, slot: usize, now: Instant, which: u32) -> Status {
         let calls = self.calls.count_of(slot);
-        let machine = self.machine(slot).ok_or(HostError::NotFound)?;
-        let stored = self.store.stored_bytes(machine.tree) as i64;
+        let stored = self.stored_bytes(slot) as i64;
         let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
         let (budget, meters) = (machine.record.budget, &mut machine.meters);
         let left = match which {

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tenure_hal::{Flash, Instant};
-use tenure_store::{BatchError, Change, ReadError, SEAL_BYTES, ValueKind};
+use tenure_store::{BatchError, Change, Hidden, ReadError, SEAL_BYTES, TreeId, ValueKind};
 use tenure_wire::host_call::HostError;
 use tenure_wire::{MachineId, Name};
 
@@ -15,6 +15,7 @@ use crate::kernel::{KERNEL_TREE, Kernel, record_path, tree_of};
 use crate::machine::Machine;
 use crate::policy::{Overbooked, SLOTS_MAX};
 use crate::record::MachineRecord;
+use crate::tree::hidden_tree_of;
 
 /// The path in the kernel's tree below which the last placements of removed machines are kept, by
 /// name, so that an old placement doesn't bring a machine back.
@@ -26,13 +27,14 @@ pub struct Installation {
     pub record: MachineRecord,
     /// Its id, the digest of the public key in the record.
     pub id: MachineId,
-    /// What its tree begins with: path, kind, value.
-    pub initial_tree: Vec<(String, ValueKind, Vec<u8>)>,
 }
 
 impl<F: Flash> Kernel<F> {
     /// Puts a machine on the device, or replaces the code of the one with that name and key, and
     /// queues its `entry`. Either all of it is kept or nothing.
+    ///
+    /// A machine that is replaced keeps what it changed in its tree, on top of what its new package
+    /// gives it; what it had deleted stays deleted.
     ///
     /// # Errors
     /// As [`InstallError`] says; the device is as before then.
@@ -41,7 +43,7 @@ impl<F: Flash> Kernel<F> {
         now: Instant,
         installation: Installation,
     ) -> Result<(), InstallError> {
-        let Installation { record, id, initial_tree } = installation;
+        let Installation { record, id } = installation;
         let slot = self.slot_for(&record)?;
         self.check_memory(slot, &record.budget)?;
         let replaced = self.machine(slot).map(|machine| machine.record.share);
@@ -49,7 +51,11 @@ impl<F: Flash> Kernel<F> {
         if replaced.is_none() {
             self.seal_tree_of(slot, &record);
         }
-        if let Err(error) = self.keep_record(slot, &record, initial_tree, replaced.is_some()) {
+        let hidden = match replaced {
+            Some(_) => self.hidden_after_update(slot, &record),
+            None => Hidden::default(),
+        };
+        if let Err(error) = self.keep_record(slot, &record, &hidden, replaced.is_some()) {
             match replaced {
                 Some(share) => drop(self.policy.admit(slot, &share)),
                 None => {
@@ -63,7 +69,7 @@ impl<F: Flash> Kernel<F> {
             self.vacate(slot, now);
         }
         let name = record.name.clone();
-        self.occupy(slot, Machine::new(record, id, tree_of(slot), now));
+        self.occupy(slot, Machine { hidden, ..Machine::new(record, id, tree_of(slot), now) });
         self.check_image(slot, now);
         self.log(now, name, LogLevel::Info, "installed".to_string());
         Ok(())
@@ -83,23 +89,32 @@ impl<F: Flash> Kernel<F> {
         let Some((record, id)) = self.machine(slot).map(|one| (one.record.clone(), one.id)) else {
             return Err(InstallError::NotFound);
         };
-        let tree = tree_of(slot);
-        let records =
-            values.iter().map(|(path, _, value)| self.store.record_bytes(tree, path, value));
+        let (tree, hidden_tree) = (tree_of(slot), hidden_tree_of(slot));
+        let overlay = self.tree(slot).ok_or(InstallError::Store)?;
+        let (set, hidden) = overlay.difference(values);
+        let chunks = hidden.chunks();
+        let mut changes = alloc::vec![
+            Change::Delete { tree, path: "" },
+            Change::Delete { tree: hidden_tree, path: "" }
+        ];
+        changes.extend(set.iter().map(|value| Change::Set {
+            tree,
+            path: value.path,
+            kind: value.kind,
+            value: value.bytes,
+        }));
+        changes.extend(changes_of(hidden_tree, &chunks));
+        let records = changes.iter().map(|change| match change {
+            Change::Set { tree, path, value, .. } => self.store.record_bytes(*tree, path, value),
+            Change::Delete { .. } => 0,
+        });
         if records.sum::<usize>() > record.budget.stored_bytes as usize {
             return Err(InstallError::StoredBudget);
         }
-        let mut changes = alloc::vec![Change::Delete { tree, path: "" }];
-        changes.extend(values.iter().map(|(path, kind, value)| Change::Set {
-            tree,
-            path,
-            kind: *kind,
-            value,
-        }));
         self.store.batch(&changes)?;
         self.vacate(slot, now);
         self.code.claim_all(&record);
-        self.occupy(slot, Machine::new(record, id, tree, now));
+        self.occupy(slot, Machine { hidden, ..Machine::new(record, id, tree, now) });
         self.check_image(slot, now);
         self.log(now, name.clone(), LogLevel::Info, "its tree was restored".to_string());
         Ok(())
@@ -155,6 +170,7 @@ impl<F: Flash> Kernel<F> {
         let changes = [
             Change::Delete { tree: KERNEL_TREE, path: &record_path },
             Change::Delete { tree: tree_of(slot), path: "" },
+            Change::Delete { tree: hidden_tree_of(slot), path: "" },
             Change::Set {
                 tree: KERNEL_TREE,
                 path: &removed_path,
@@ -163,34 +179,40 @@ impl<F: Flash> Kernel<F> {
             },
         ];
         match self.store.batch(&changes) {
-            Err(BatchError::Full) => Ok(self.store.batch(&changes[..2])?),
+            Err(BatchError::Full) => Ok(self.store.batch(&changes[..3])?),
             outcome => Ok(outcome?),
         }
     }
 
-    /// Writes record and initial tree in one go. A machine that is replaced keeps its own values.
+    /// What stays deleted of the tree that the machine in `slot` begins with, once it is replaced.
+    fn hidden_after_update(&self, slot: usize, next: &MachineRecord) -> Hidden {
+        let (machine, base, next) = (self.machine(slot), self.base(slot), self.base_in(next.base));
+        match (machine, base, next) {
+            (Some(machine), Some(base), Some(next)) => machine.hidden.carried_over(&base, &next),
+            _ => Hidden::default(),
+        }
+    }
+
+    /// Writes the record, and what stays deleted of the tree, in one go.
     fn keep_record(
         &mut self,
         slot: usize,
         record: &MachineRecord,
-        initial_tree: Vec<(String, ValueKind, Vec<u8>)>,
+        hidden: &Hidden,
         replaced: bool,
     ) -> Result<(), InstallError> {
         let bytes = postcard::to_allocvec(record).map_err(|_| InstallError::Record)?;
         if bytes.len() + SEAL_BYTES > self.store.value_bytes_max() {
             return Err(InstallError::Record);
         }
-        let (tree, record_path) = (tree_of(slot), record_path(slot));
+        let record_path = record_path(slot);
+        let chunks = hidden.chunks();
         let mut changes = Vec::new();
         if !replaced {
-            changes.push(Change::Delete { tree, path: "" });
+            changes.push(Change::Delete { tree: tree_of(slot), path: "" });
         }
-        for (path, kind, value) in &initial_tree {
-            let kept = replaced && self.store.exists(tree, path)?;
-            if !kept {
-                changes.push(Change::Set { tree, path, kind: *kind, value });
-            }
-        }
+        changes.push(Change::Delete { tree: hidden_tree_of(slot), path: "" });
+        changes.extend(changes_of(hidden_tree_of(slot), &chunks));
         changes.push(Change::Set {
             tree: KERNEL_TREE,
             path: &record_path,
@@ -220,6 +242,11 @@ impl<F: Flash> Kernel<F> {
     }
 }
 
+fn changes_of(tree: TreeId, chunks: &[(String, Vec<u8>)]) -> impl Iterator<Item = Change<'_>> {
+    let kind = ValueKind::Bytes;
+    chunks.iter().map(move |(path, value)| Change::Set { tree, path, kind, value })
+}
+
 fn removed_path(name: &Name) -> String {
     alloc::format!("{REMOVED_PATH}.{name}")
 }
@@ -243,8 +270,8 @@ pub enum InstallError {
     StoreFull,
     /// The values take more than the machine's budget has for them.
     StoredBudget,
-    /// A path or value of the initial tree is not allowed.
-    InitialTree,
+    /// A path or value of a snapshot is not allowed.
+    Values,
     /// The record doesn't fit its format.
     Record,
     /// Code flash.
@@ -256,7 +283,7 @@ pub enum InstallError {
 impl From<BatchError> for InstallError {
     fn from(error: BatchError) -> Self {
         match error {
-            BatchError::Path { .. } | BatchError::ValueTooLong { .. } => Self::InitialTree,
+            BatchError::Path { .. } | BatchError::ValueTooLong { .. } => Self::Values,
             BatchError::Full => Self::StoreFull,
             BatchError::Flash(_) => Self::Store,
         }
@@ -266,7 +293,7 @@ impl From<BatchError> for InstallError {
 impl From<ReadError> for InstallError {
     fn from(error: ReadError) -> Self {
         match error {
-            ReadError::Path(_) => Self::InitialTree,
+            ReadError::Path(_) => Self::Values,
             _ => Self::Store,
         }
     }
@@ -291,7 +318,7 @@ impl fmt::Display for InstallError {
             }
             Self::StoreFull => f.write_str("the device's store is full"),
             Self::StoredBudget => f.write_str("its budget has too little room for these values"),
-            Self::InitialTree => f.write_str("the initial tree has a path or value not allowed"),
+            Self::Values => f.write_str("there is a path or value that is not allowed"),
             Self::Record => {
                 f.write_str("the machine's exports and grants are too many for its record")
             }

@@ -127,6 +127,7 @@ impl<F: Flash> Kernel<F> {
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
             kernel.occupy(slot, Machine::new(record, id, tree_of(slot), now));
+            kernel.recall_hidden(slot)?;
             kernel.recall_conduct(slot, now);
             kernel.check_image(slot, now);
         }
@@ -313,7 +314,8 @@ impl<F: Flash> Kernel<F> {
         let (extent, package) = (machine.record.image, machine.record.package);
         let view = self.code.view(extent).ok();
         let checked = view.and_then(|bytes| Image::parse_bound(bytes, &package.0).ok());
-        let token = checked.map(|image| image.token());
+        let whole = self.base(slot).is_some();
+        let token = checked.filter(|_| whole).map(|image| image.token());
         if let Some(machine) = self.machine_mut(slot) {
             machine.token = token;
         }

@@ -49,6 +49,7 @@ mod sealing;
 mod suspended;
 mod swap;
 mod task;
+mod tree;
 
 pub use asleep::{NotAsleep, SleepError};
 pub use breadcrumb::{BREADCRUMB_BYTES, Breadcrumb};

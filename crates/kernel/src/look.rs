@@ -9,7 +9,7 @@ use tenure_store::{ReadError, Value, ValueKind};
 use tenure_wire::{Grants, MachineId, Name};
 
 use crate::conduct::Repute;
-use crate::kernel::{Kernel, tree_of};
+use crate::kernel::Kernel;
 use crate::lifecycle::State;
 use crate::machine::Fault;
 use crate::program::Program;
@@ -36,7 +36,7 @@ impl<F: Flash> Kernel<F> {
             last_fault: machine.last_fault,
             grants: &machine.grants,
             memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
-            stored_bytes: self.store.stored_bytes(machine.tree),
+            stored_bytes: self.stored_bytes(slot),
             on_engine: matches!(machine.instance, Some(Program::Engine(_))),
         })
     }
@@ -55,12 +55,11 @@ impl<F: Flash> Kernel<F> {
         name: &Name,
         mut each: impl FnMut(&str, ValueKind, &[u8]),
     ) -> Result<(), LookError> {
-        let tree = tree_of(self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?);
+        let slot = self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?;
+        let mut tree = self.tree(slot).ok_or(LookError::NoSuchMachine)?;
         let mut last: Option<String> = None;
-        while let Some(path) =
-            self.store.next_path(tree, last.as_deref()).map_err(LookError::Store)?
-        {
-            if let Some(value) = self.store.get(tree, &path).map_err(LookError::Store)? {
+        while let Some(path) = tree.next_path(last.as_deref()).map_err(LookError::Store)? {
+            if let Some(value) = tree.get(&path).map_err(LookError::Store)? {
                 each(&path, value.kind, &value.bytes);
             }
             last = Some(path);
@@ -74,12 +73,12 @@ impl<F: Flash> Kernel<F> {
     /// [`LookError`].
     pub fn look(&mut self, name: &Name, path: &str) -> Result<Look, LookError> {
         let slot = self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?;
-        let tree = tree_of(slot);
+        let mut tree = self.tree(slot).ok_or(LookError::NoSuchMachine)?;
         let value = match path {
             "" => None,
-            _ => self.store.get(tree, path).map_err(LookError::Store)?,
+            _ => tree.get(path).map_err(LookError::Store)?,
         };
-        let children = self.store.children(tree, path).map_err(LookError::Store)?;
+        let children = tree.children(path).map_err(LookError::Store)?;
         Ok(Look { value, children })
     }
 }

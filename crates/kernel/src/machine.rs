@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
-use tenure_store::TreeId;
+use tenure_store::{Hidden, TreeId};
 use tenure_vm::{Breach, ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostCall, HostError};
 use tenure_wire::usage::Usage;
@@ -31,6 +31,8 @@ pub(crate) struct Machine {
     /// What it may do; asked at each use.
     pub(crate) grants: Grants,
     pub(crate) tree: TreeId,
+    /// What it has deleted of the tree that it began with.
+    pub(crate) hidden: Hidden,
     /// What its image is known by since it was checked; absent if it is damaged.
     pub(crate) token: Option<ImageToken>,
     pub(crate) state: State,
@@ -161,6 +163,7 @@ impl Machine {
             record,
             id,
             tree,
+            hidden: Hidden::default(),
             token: None,
             state: State::Idle,
             queue: VecDeque::new(),

@@ -41,9 +41,8 @@ impl<F: Flash> Kernel<F> {
     /// Counts what the machine has stored up to now: before that changes, and before it is taken.
     pub(crate) fn count_storage(&mut self, slot: usize, now: Instant) {
         let Some(machine) = self.machine(slot) else { return };
-        let stored = self.store.stored_bytes(machine.tree) as u64;
-        let record = &machine.record;
-        let code = u64::from(record.image.bytes) + record.wasm.map_or(0, |wasm| wasm.bytes.into());
+        let stored = self.stored_bytes(slot) as u64;
+        let code: u64 = machine.record.extents().map(|extent| u64::from(extent.bytes)).sum();
         let Some(machine) = self.machine_mut(slot) else { return };
         let span_ms = now.as_millis().saturating_sub(machine.stored_until.as_millis());
         machine.usage.stored_byte_ms += stored.saturating_mul(span_ms);

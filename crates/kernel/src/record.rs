@@ -37,4 +37,14 @@ pub struct MachineRecord {
     pub image: Extent,
     /// Where its wasm stands in code flash, if it asks for an engine and the board has one.
     pub wasm: Option<Extent>,
+    /// Where the tree that it begins with stands in code flash, as a [`Base`](tenure_store::Base), if
+    /// it begins with values.
+    pub base: Option<Extent>,
+}
+
+impl MachineRecord {
+    /// All of code flash that is the machine's.
+    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> {
+        [Some(self.image), self.wasm, self.base].into_iter().flatten()
+    }
 }

@@ -107,8 +107,12 @@ impl<F: Flash> Kernel<F> {
     /// The most fuel that is burnt between a machine's being ready and its turn if the
     /// device's speed is as it was told.
     pub fn wait_fuel_max(&self, slot: usize) -> u64 {
-        let turn_fuel_max = self.config.slice_fuel + cost::HOST_CALL_MAX;
-        self.policy.wait_fuel_max(slot, turn_fuel_max)
+        self.policy.wait_fuel_max(slot, self.turn_fuel_max())
+    }
+
+    /// The most fuel that one turn takes, if it deletes no long tree.
+    pub fn turn_fuel_max(&self) -> u64 {
+        self.config.slice_fuel + cost::HOST_CALL_MAX
     }
 
     /// Tells how much fuel the device was seen to burn in a second.

@@ -1,6 +1,6 @@
 //! Installing: a package arrives in parts, is checked, translated, and becomes a machine.
 
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
@@ -10,7 +10,7 @@ use tenure_kernel::{
     host_functions,
 };
 use tenure_package::{Engine, Package, Placement};
-use tenure_store::ValueKind;
+use tenure_store::{BaseValue, ValueKind, base_bytes, write_base};
 use tenure_vm::{ImageSink, Limits, SinkFull, TranslateErrorKind, translate_bound};
 use tenure_wire::Digest;
 use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
@@ -142,8 +142,12 @@ pub(crate) fn prepare<F: Flash>(
         placement: placement.sequence,
         image,
         wasm,
+        base: None,
     };
-    Ok(Installation { id: machine_id(&public_key), record, initial_tree: initial_tree(&package) })
+    let base = base_to_flash(kernel.code(), &package).inspect_err(|_| {
+        kernel.code().release_all(&record);
+    })?;
+    Ok(Installation { id: machine_id(&public_key), record: MachineRecord { base, ..record } })
 }
 
 /// Why an installation that the kernel refused was refused, for the owner.
@@ -157,7 +161,7 @@ pub(crate) fn not_installed(error: InstallError) -> ControlError {
         | InstallError::Code(CodeError::Full) => ControlError::Full(error.to_string()),
         InstallError::OtherTenant
         | InstallError::Stale
-        | InstallError::InitialTree
+        | InstallError::Values
         | InstallError::Record => ControlError::Refused(error.to_string()),
         _ => ControlError::Device(error.to_string()),
     }
@@ -230,13 +234,35 @@ impl<F: Flash> ImageSink for CodeSink<'_, F> {
     }
 }
 
-fn initial_tree(package: &Package<'_>) -> Vec<(String, ValueKind, Vec<u8>)> {
-    let kind = |kind| match kind {
+/// Writes the tree that the package's machines begin with to code flash, where all that they don't
+/// change is read.
+fn base_to_flash<F: Flash>(
+    code: &mut CodeRegion<F>,
+    package: &Package<'_>,
+) -> Result<Option<Extent>, ControlError> {
+    let entries = package.tree().entries();
+    let mut values: Vec<_> = entries
+        .map(|entry| BaseValue {
+            path: entry.path,
+            kind: kind_in_store(entry.kind),
+            bytes: entry.value,
+        })
+        .collect();
+    if values.is_empty() {
+        return Ok(None);
+    }
+    let extent = code.reserve(base_bytes(&values) as u32).map_err(no_code_room)?;
+    let mut draft = Draft::new(extent);
+    let written = write_base(&mut values, |bytes| code.append(&mut draft, bytes));
+    let written = written.and_then(|()| code.finish(draft));
+    written.map(Some).inspect_err(|_| code.release(extent)).map_err(no_code_room)
+}
+
+pub(crate) fn kind_in_store(kind: tenure_package::ValueKind) -> ValueKind {
+    match kind {
         tenure_package::ValueKind::Bytes => ValueKind::Bytes,
         tenure_package::ValueKind::Text => ValueKind::Text,
-    };
-    let entries = package.tree().entries();
-    entries.map(|entry| (entry.path.to_string(), kind(entry.kind), entry.value.to_vec())).collect()
+    }
 }
 
 fn refused(error: impl core::fmt::Display) -> ControlError {

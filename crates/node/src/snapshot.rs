@@ -144,10 +144,7 @@ impl<F: Flash> Node<F> {
         let refused = |error: &dyn core::fmt::Display| ControlError::Refused(error.to_string());
         let snapshot = Snapshot::parse(bytes).map_err(|error| refused(&error))?;
         let values = snapshot.entries().map(|entry| {
-            let kind = match entry.kind {
-                ValueKind::Bytes => tenure_store::ValueKind::Bytes,
-                ValueKind::Text => tenure_store::ValueKind::Text,
-            };
+            let kind = install::kind_in_store(entry.kind);
             (String::from(entry.path), kind, entry.value.to_vec())
         });
         let values: Vec<_> = values.collect();

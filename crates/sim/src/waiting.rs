@@ -167,10 +167,11 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         grants: Capabilities { calls: anybody.clone(), callers: anybody, ..Default::default() },
         placement: 1,
         wasm: None,
+        base: None,
         image,
     };
     let id = id_of(&public_key);
-    let installation = Installation { record, id, initial_tree: Vec::new() };
+    let installation = Installation { record, id };
     kernel.install(Instant::BOOT, installation).expect("room for a machine");
 }
 

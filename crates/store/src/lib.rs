@@ -22,11 +22,15 @@
 //! heads from the flash, so the flash should be memory-mapped, or hold a few hundred keys.
 //! Listing the children of a node costs a search per child. A tree whose owner gives it a
 //! [`Seal`] holds its values encrypted; paths, kinds and lengths stay in the open.
+//!
+//! A tree can be the changes of a [`Base`], which stands in other flash and is read there: an
+//! [`Overlay`] shows both as one.
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod base;
 mod batch;
 mod catalogue;
 mod error;
@@ -34,15 +38,18 @@ mod index;
 mod layout;
 mod log;
 mod mount;
+mod overlay;
 mod path;
 mod reclaim;
 mod record;
 mod seal;
 mod store;
 
+pub use base::{Base, BaseValue, base_bytes, write_base};
 pub use batch::Change;
 pub use error::{BatchError, DeleteError, FormatError, MountError, ReadError, SetError};
 pub use mount::MountReport;
+pub use overlay::{Hidden, Overlay};
 pub use path::{PATH_BYTES_MAX, PathError};
 pub use record::ValueKind;
 pub use seal::{SEAL_BYTES, Seal, TAG_BYTES, Unsealable};

@@ -3,6 +3,7 @@
 //! Paths are ordered segment by segment, so that a node is followed at once by all that is below
 //! it: `a`, `a.b`, `a.b.c`, `a-b`. A subtree is one contiguous run.
 
+use alloc::string::String;
 use core::cmp::Ordering;
 use core::fmt;
 
@@ -72,6 +73,23 @@ pub(crate) fn segment_below<'a>(path: &'a [u8], node: &[u8]) -> Option<&'a [u8]>
         _ => path.strip_prefix(node)?.strip_prefix(b".")?,
     };
     below.split(|byte| *byte == b'.').next()
+}
+
+/// The place where the first node below `path` stands, or the first after the one named `after`.
+pub(crate) fn place_after_child(path: &str, after: Option<&str>) -> (String, Edge) {
+    let mut sibling = String::from(path);
+    let edge = match after {
+        None if path.is_empty() => Edge::At,
+        None => Edge::Past,
+        Some(name) => {
+            if !path.is_empty() {
+                sibling.push('.');
+            }
+            sibling.push_str(name);
+            Edge::Beyond
+        }
+    };
+    (sibling, edge)
 }
 
 /// A place between two keys of the order.

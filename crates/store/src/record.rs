@@ -15,7 +15,7 @@ use tenure_hal::FlashGeometry;
 
 use crate::path::PATH_BYTES_MAX;
 
-static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
+pub(crate) static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
 
 /// The bytes before a record's path.
 pub(crate) const HEAD_BYTES: usize = 14;

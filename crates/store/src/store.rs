@@ -156,6 +156,16 @@ impl<F: Flash> Store<F> {
         Ok(self.exists_checked(tree, path)?)
     }
 
+    /// Whether there is a value at this very `path`.
+    ///
+    /// # Errors
+    /// As [`ReadError`] says.
+    pub fn exists_at(&mut self, tree: TreeId, path: &str) -> Result<bool, ReadError> {
+        path::check_value(path).map_err(ReadError::Path)?;
+        self.check_sound()?;
+        Ok(self.seek(Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At })?.1)
+    }
+
     /// The names of the nodes right below `path`, in order; the empty path stands for the tree.
     /// Empty if there is no such node.
     ///
@@ -183,18 +193,7 @@ impl<F: Flash> Store<F> {
     ) -> Result<Option<String>, ReadError> {
         path::check_node(path).map_err(ReadError::Path)?;
         self.check_sound()?;
-        let mut sibling = String::from(path);
-        let edge = match after {
-            None if path.is_empty() => Edge::At,
-            None => Edge::Past,
-            Some(name) => {
-                if !path.is_empty() {
-                    sibling.push('.');
-                }
-                sibling.push_str(name);
-                Edge::Beyond
-            }
-        };
+        let (sibling, edge) = path::place_after_child(path, after);
         let place = Place { tree: tree.0, path: sibling.as_bytes(), edge };
         let next = self.entry_from(place)?;
         Ok(next.and_then(|entry| {

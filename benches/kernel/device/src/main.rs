@@ -218,8 +218,9 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         placement: 1,
         image,
         wasm: None,
+        base: None,
     };
-    let installation = Installation { record, id: id_of(&public_key), initial_tree: Vec::new() };
+    let installation = Installation { record, id: id_of(&public_key) };
     kernel.install(Instant::BOOT, installation).unwrap();
 }
 

@@ -166,12 +166,13 @@ fn a_removal_cut_at_any_flash_operation_removes_all_or_nothing() {
     for operations in 0..100 {
         let mut device = Device::new();
         device.install("machine", QUIET);
+        device.kernel.store().set(TreeId(1), "mine", ValueKind::Text, b"yes").unwrap();
         device.kernel.store().flash_mut().cut_power_after(operations, operations);
         let removed = device.kernel.remove(device.now, &name("machine")).is_ok();
         let still_on = !device.kernel.store().flash().is_off();
         let mut device = device.reboot();
         let machine = device.kernel.machines().count() == 1;
-        let tree = device.kernel.store().get(TreeId(1), "born").unwrap().is_some();
+        let tree = device.kernel.store().get(TreeId(1), "mine").unwrap().is_some();
         assert_eq!(machine, tree, "cut after {operations} operations");
         assert!(!machine || !removed, "acknowledged, then back: {operations} operations");
         *(if machine { &mut there } else { &mut gone }) += 1;

@@ -1,5 +1,4 @@
 use tenure_kernel::InstallError;
-use tenure_store::TreeId;
 use tenure_wire::Budget;
 
 use crate::world::{Device, name, text};
@@ -84,7 +83,8 @@ fn an_install_cut_at_any_flash_operation_leaves_all_of_it_or_nothing() {
         let still_on = !device.kernel.store().flash().is_off();
         let mut device = device.reboot();
         let there = device.kernel.machines().any(|info| info.record.name == name("other"));
-        let born = device.kernel.store().get(TreeId(2), "born").unwrap().is_some();
+        let born =
+            device.kernel.look(&name("other"), "born").is_ok_and(|look| look.value.is_some());
         assert_eq!(there, born, "cut after {operations} operations");
         assert!(there || !installed, "acknowledged, then lost: {operations} operations");
         assert_eq!(text(device.call(notebook, "read", None)), "kept");

@@ -11,4 +11,5 @@ mod keeping;
 mod starting;
 mod suspending;
 mod swapping;
+mod trees;
 mod world;

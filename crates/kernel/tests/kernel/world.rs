@@ -6,10 +6,10 @@ use std::time::Duration;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
-    CallId, Config, DeliverError, Draft, Effect, IncomingCall, InstallError, Installation, Kernel,
-    MachineRecord, Ran, Standing, Ticket, World, host_functions,
+    CallId, Config, DeliverError, Draft, Effect, Extent, IncomingCall, InstallError, Installation,
+    Kernel, MachineRecord, Ran, Standing, Ticket, World, host_functions,
 };
-use tenure_store::{Store, ValueKind};
+use tenure_store::{BaseValue, Store, ValueKind, base_bytes, write_base};
 use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
@@ -89,6 +89,8 @@ pub(crate) struct Device {
     pub(crate) replies: BTreeMap<u64, Result<Option<Vec<u8>>, HostError>>,
     /// Effects that are neither a log line nor a reply.
     pub(crate) effects: Vec<Effect>,
+    /// What machines that are installed begin with.
+    pub(crate) base: Vec<(String, String)>,
     tickets: u64,
 }
 
@@ -138,16 +140,19 @@ impl Device {
             log: Vec::new(),
             replies: BTreeMap::new(),
             effects: Vec::new(),
+            base: vec![("born".into(), "yes".into())],
             tickets: 0,
         }
     }
 
     /// Boots the device again from what its flash holds now, as after a loss of power.
     pub(crate) fn reboot(mut self) -> Self {
+        let base = self.base.clone();
         let config = self.kernel.config().clone();
         let store = self.kernel.store().flash().bytes().to_vec();
         let code = self.kernel.code().mapped().unwrap().to_vec();
-        Self::boot(RamFlash::with_bytes(STORE, store), RamFlash::with_bytes(CODE, code), config)
+        let (store, code) = (RamFlash::with_bytes(STORE, store), RamFlash::with_bytes(CODE, code));
+        Self { base, ..Self::boot(store, code, config) }
     }
 
     /// Goes into deep sleep, in which `under_way` are the calls that something else carries on, and
@@ -236,14 +241,26 @@ impl Device {
             placement,
             image,
             wasm: None,
+            base: Some(self.write_base()),
         };
-        let initial_tree = vec![("born".into(), ValueKind::Text, b"yes".to_vec())];
         let id = id_of(&public_key);
-        let installation = Installation { record, id, initial_tree };
+        let installation = Installation { record: record.clone(), id };
         self.kernel.install(self.now, installation).inspect_err(|_| {
-            self.kernel.code().release(image);
+            self.kernel.code().release_all(&record);
         })?;
         Ok(id)
+    }
+
+    fn write_base(&mut self) -> Extent {
+        let mut values: Vec<_> = self
+            .base
+            .iter()
+            .map(|(path, value)| BaseValue { path, kind: ValueKind::Text, bytes: value.as_bytes() })
+            .collect();
+        let code = self.kernel.code();
+        let mut draft = Draft::new(code.reserve(base_bytes(&values) as u32).unwrap());
+        write_base(&mut values, |bytes| code.append(&mut draft, bytes)).unwrap();
+        code.finish(draft).unwrap()
     }
 
     /// Queues a call from outside; its reply will be found under the number given.

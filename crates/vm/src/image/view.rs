@@ -404,7 +404,8 @@ Ok(Image { bytes, room: !bytes.as_ptr_range().end.addr(), token })
     /// Where a function's code begins and ends.
     pub(crate) fn code_range(&self, function: u32) -> Option<(usize, usize)> {
         let start = self.function_entry(function)?.code;
-        let end = self.function_entry(function + 1).map_or(self.footer_word(7 * 8), |next| next.code);
+        let end =
+            self.function_entry(function + 1).map_or(self.footer_word(7 * 8), |next| next.code);
         Some((start as usize, end as usize))
     }
 
