@@ -217,14 +217,14 @@ impl HostFunction {
 
 /// The ranges of memory that a call's arguments name.
 fn ranges_of(number: u16, arguments: &[u64]) -> Vec<Range<usize>> {
-    let call = HostCall::decode(number, arguments);
-    let named = call.iter().flat_map(HostCall::ranges).flatten();
-    named
-        .map(|range| {
+    let mut ranges = Vec::new();
+    if let Some(call) = HostCall::decode(number, arguments) {
+        call.for_each_range(|range| {
             let start = range.pointer() as usize;
-            start..start.saturating_add(range.length())
-        })
-        .collect()
+            ranges.push(start..start.saturating_add(range.length()));
+        });
+    }
+    ranges
 }
 
 /// Copies what of `ranges` lies in both.

@@ -22,6 +22,7 @@ use crate::client::OwnerKeys;
 use crate::clock::now_in_milliseconds;
 use crate::deep_sleep;
 use crate::home::Home;
+use crate::lease::parse_span;
 use crate::mesh;
 use crate::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of};
 use crate::output::Output;
@@ -69,13 +70,16 @@ pub struct Arguments {
     /// last time, at first round-robin.
     #[arg(long, value_parser = parse_policy)]
     policy: Option<PolicyKind>,
-    /// The memory of all machines together, in bytes; by default 64 MiB.
+    /// The memory of all machines together, in bytes; by default as the last time, at first 64 MiB.
     #[arg(long, value_name = "BYTES")]
     memory_bytes: Option<usize>,
     /// Flash set aside for machines that don't fit into memory together, in bytes; of the 4 MiB for
-    /// code, and by default nothing.
-    #[arg(long, value_name = "BYTES", default_value_t = 0)]
-    swap_bytes: u32,
+    /// code, by default as the last time, and at first nothing.
+    #[arg(long, value_name = "BYTES")]
+    swap_bytes: Option<u32>,
+    /// How long one receipt is for, where a lease doesn't say: by default as the last time, at first 1d.
+    #[arg(long, value_name = "SPAN", value_parser = parse_span)]
+    receipts_every: Option<Duration>,
     /// What acknowledged writes survive.
     #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
     survives: Survives,
@@ -115,6 +119,12 @@ struct Settings {
     owner_machine_key: String,
     #[serde(default = "default_policy")]
     policy: String,
+    #[serde(default)]
+    memory_bytes: Option<usize>,
+    #[serde(default)]
+    swap_bytes: Option<u32>,
+    #[serde(default)]
+    receipts_every_s: Option<u64>,
     #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
     mesh: mesh::Meshing,
 }
@@ -134,9 +144,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut config = Config::new(settings.name.parse()?, owner_in(&settings)?);
     config.kernel = roomy_kernel();
     config.kernel.policy = settings.policy.parse()?;
-    config.kernel.swap_bytes_max = arguments.swap_bytes;
-    if let Some(bytes) = arguments.memory_bytes {
+    config.kernel.swap_bytes_max = settings.swap_bytes.unwrap_or(0);
+    if let Some(bytes) = settings.memory_bytes {
         config.kernel.memory_bytes_max = bytes;
+    }
+    if let Some(seconds) = settings.receipts_every_s {
+        config.receipt_period = Duration::from_secs(seconds);
     }
     config.rpc = tenure_rpc::Config::large();
     config.log_lines_max = 4096;
@@ -507,6 +520,12 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
             Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
             _ => arguments.meshing.clone(),
         },
+        memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
+        swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
+        receipts_every_s: arguments
+            .receipts_every
+            .map(|span| span.as_secs())
+            .or(known.as_ref().and_then(|one| one.receipts_every_s)),
     };
     let text = toml::to_string(&settings)?;
     std::fs::create_dir_all(folder)

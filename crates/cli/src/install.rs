@@ -10,12 +10,13 @@ use tenure_wire::control::{
     function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Capabilities, Name, Share, VerifyingKey};
+use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey};
 
 use crate::client::{Client, Device, OwnerKeys};
 use crate::clock::now_in_milliseconds;
 use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
+use crate::lease::{self, TermArguments};
 use crate::output::Output;
 use crate::whom::{Where, machines};
 
@@ -39,6 +40,8 @@ pub struct Arguments {
     grant: Vec<Grant>,
     #[command(flatten)]
     share: ShareArguments,
+    #[command(flatten)]
+    term: TermArguments,
     #[command(flatten)]
     place: Where,
 }
@@ -133,14 +136,21 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let grants =
             decide(&arguments.grant, &asked).with_context(|| path.display().to_string())?;
         let name = arguments.name.clone();
-        let share = arguments.share.over(share_of(&mut client, &device, bytes, &name)?)?;
-        let terms = Terms { name, grants, share };
+        let known = replaced(&mut client, &device, bytes, &name)?;
+        let share = known.as_ref().map_or(Share::default(), |machine| machine.share);
+        let term = known.map_or(Term::default(), |machine| machine.term);
+        let (share, term) = (arguments.share.over(share)?, arguments.term.over(term));
+        let terms = Terms { name, grants, share, term };
         let machine = install(&mut client, &device, bytes, &terms, output)
             .with_context(|| path.display().to_string())?;
         let (name, key) = (&machine.name, machine.key.to_string());
         let granted = match asked.is_empty() {
             true => String::new(),
             false => format!("\n  granted: {}", describe(&terms.grants)),
+        };
+        let granted = match term.ends_unix_s {
+            None => granted,
+            Some(_) => format!("{granted}\n  its lease {}", lease::in_words(&term)),
         };
         output.line(
             &format!("installed {name} on {}, key {key}{granted}", device.status.name),
@@ -151,6 +161,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
                 "key": key,
                 "asked": grant::object(&asked),
                 "granted": grant::object(&terms.grants),
+                "term": term,
             }),
         );
     }
@@ -192,6 +203,8 @@ pub struct Terms {
     pub grants: Capabilities,
     /// Its share of the processor.
     pub share: Share,
+    /// For how long that counts.
+    pub term: Term,
 }
 
 /// The owner's placement of a package on a device.
@@ -214,22 +227,22 @@ pub fn place(
         budget: manifest.budget,
         share: terms.share,
         grants: terms.grants.clone(),
+        term: terms.term,
         sequence,
     };
     Ok(placement.sign(&keys.signing_key)?)
 }
 
-/// The share of the machine that the package will replace, if there is one.
-fn share_of(
+/// The machine that the package will replace, if there is one.
+fn replaced(
     client: &mut Client,
     device: &Device,
     package: &[u8],
     name: &Option<Name>,
-) -> anyhow::Result<Share> {
+) -> anyhow::Result<Option<MachineStatus>> {
     let package = Package::parse(package)?;
     let name = name.as_ref().unwrap_or(&package.manifest().name);
-    let known = machines(client, device)?.into_iter().find(|machine| machine.name == *name);
-    Ok(known.map_or(Share::default(), |machine| machine.share))
+    Ok(machines(client, device)?.into_iter().find(|machine| machine.name == *name))
 }
 
 /// Sends a package to a device and makes a machine of it.

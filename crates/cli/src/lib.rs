@@ -21,6 +21,7 @@ pub mod hub;
 pub mod inspect;
 pub mod install;
 pub mod invite;
+pub mod lease;
 pub mod list;
 pub mod mesh;
 pub mod module;

@@ -16,6 +16,7 @@ use crate::call::hex;
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::install::read_package;
+use crate::lease;
 use crate::output::Output;
 use crate::printable::printable;
 use crate::stop::Stop;
@@ -160,6 +161,9 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     );
     for machine in &machines {
         output.line(&machine_line(machine, &symbols), &Value::Null);
+    }
+    for lease in machines.iter().filter_map(lease::line) {
+        output.line(&lease, &Value::Null);
     }
     let status = &device.status;
     let millions = status.fuel_per_second as f64 / 1e6;
@@ -334,6 +338,9 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "stored_bytes": machine.stored_bytes,
         "budget": machine.budget,
         "share": machine.share,
+        "term": machine.term,
+        "lease_unix_s": machine.lease_unix_s,
+        "base_bytes": machine.base_bytes,
         "waited_max_us": machine.waited_max_us,
         "wait_bound_us": machine.wait_bound_us,
     })

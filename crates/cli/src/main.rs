@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
-    build, call, completions, device, enrol, events, firmware, hub, inspect, install, invite, list,
-    project, receipts, run, secret, sim, snapshot, test,
+    build, call, completions, device, enrol, events, firmware, hub, inspect, install, invite,
+    lease, list, project, receipts, run, secret, sim, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -36,6 +36,7 @@ enum Command {
     Hub(hub::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
+    Renew(lease::Arguments),
     Unban(install::UnbanArguments),
     List(list::ListArguments),
     Call(call::Arguments),
@@ -83,6 +84,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Hub(arguments) => hub::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
+        Command::Renew(arguments) => lease::run(arguments, &output),
         Command::Unban(arguments) => install::unban(arguments, &output),
         Command::List(arguments) => list::list(arguments, &output),
         Command::Call(arguments) => call::run(arguments, &output),

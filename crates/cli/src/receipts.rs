@@ -178,9 +178,10 @@ fn print_chain(
     let began = if first == 0 { String::new() } else { format!(" (from number {first} on)") };
     let priced = price.map_or(String::new(), |(unit, price)| format!(": {}", money(price, unit)));
     let text = format!(
-        "{} {machine}: {} receipts{began}, signed and unbroken{priced}\n  {}",
+        "{} {machine}: {} receipts{began}, the last for {} s each, signed and unbroken{priced}\n  {}",
         last.name,
         chain.length,
+        last.period_s,
         amounts(&chain.total)
     );
     let mut object = json!({
@@ -191,6 +192,7 @@ fn print_chain(
         "receipts": chain.length,
         "first": first,
         "counted_ms": chain.counted_ms,
+        "period_s": last.period_s,
         "usage": usage(&chain.total),
     });
     if let Some((unit, price)) = price {
@@ -225,7 +227,11 @@ fn money(millionths: u128, unit: &str) -> String {
 fn text(receipt: &Receipt) -> String {
     let Receipt { name, number, counted_ms, tier, .. } = receipt;
     let seconds = counted_ms / 1000;
-    format!("{name} number {number}, {seconds} s, tier {tier}: {}", amounts(&receipt.usage))
+    let period = receipt.period_s;
+    format!(
+        "{name} number {number}, {seconds} s of {period}, tier {tier}: {}",
+        amounts(&receipt.usage)
+    )
 }
 
 fn amounts(usage: &Usage) -> String {
@@ -253,6 +259,7 @@ fn object(receipt: &Receipt) -> Value {
         "package": receipt.package.to_string(),
         "lease": receipt.lease,
         "tier": receipt.tier,
+        "period_s": receipt.period_s,
         "number": receipt.number,
         "began_unix_s": receipt.began_unix_s,
         "ended_unix_s": receipt.ended_unix_s,

@@ -13,7 +13,7 @@ use tenure_kernel::{
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
 
 const ROUNDS: usize = 15;
 const TASKS: u64 = 2_000;
@@ -144,6 +144,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         budget: Budget::default(),
         share: Share::default(),
         grants: Capabilities::default(),
+        term: Term::default(),
         placement: 1,
         image,
         wasm: None,

@@ -161,6 +161,7 @@ impl<F: Flash> Kernel<F> {
                 continue;
             }
             if let Some(machine) = self.machine_mut(slot)
+                && !matches!(machine.state, State::Banned | State::Over)
                 && !machine.queue.iter().any(|task| task.function == function)
             {
                 let parameter = parameter.clone().map(String::into_bytes);

@@ -31,6 +31,7 @@ impl From<DeliverError> for Failed {
             DeliverError::Stopped { restarts_in } => {
                 return Self { error: HostError::Stopped, again_in: Some(restarts_in) };
             }
+            DeliverError::LeaseOver => HostError::LeaseOver,
             DeliverError::Busy => HostError::Full,
             DeliverError::TooLong => HostError::TooLong,
         }

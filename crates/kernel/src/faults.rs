@@ -4,6 +4,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant, ResetCause, Retained};
 use tenure_store::ValueKind;
@@ -37,7 +38,9 @@ impl<F: Flash> Kernel<F> {
             return;
         };
         if let Some(slot) = self.slot_of_id(id)
-            && self.machine(slot).is_some_and(|machine| machine.state != State::Banned)
+            && self
+                .machine(slot)
+                .is_some_and(|one| !matches!(one.state, State::Banned | State::Over))
         {
             self.fault(slot, now, Fault::of(FaultKind::Watchdog));
             self.keep_conduct(slot);
@@ -116,8 +119,7 @@ impl<F: Flash> Kernel<F> {
             let _ = self.store.delete(KERNEL_TREE, &path);
             return;
         }
-        let kept = (placement, conduct.repute(), conduct.score());
-        if let Ok(bytes) = postcard::to_allocvec(&kept) {
+        if let Some(bytes) = conduct_bytes(&conduct, placement) {
             let _ = self.store.set(KERNEL_TREE, &path, ValueKind::Bytes, &bytes);
         }
     }
@@ -202,7 +204,12 @@ fn told(kind: FaultKind) -> HostError {
     }
 }
 
-fn conduct_path(slot: usize) -> String {
+/// What is kept of the conduct of a machine under that placement.
+pub(crate) fn conduct_bytes(conduct: &Conduct, placement: u64) -> Option<Vec<u8>> {
+    postcard::to_allocvec(&(placement, conduct.repute(), conduct.score())).ok()
+}
+
+pub(crate) fn conduct_path(slot: usize) -> String {
     alloc::format!("{CONDUCT_PATH}.{slot}")
 }
 

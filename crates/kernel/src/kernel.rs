@@ -219,8 +219,10 @@ impl<F: Flash> Kernel<F> {
         }
         let busy = self.calls.count_of(slot);
         let machine = self.machine_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
-        if machine.state == State::Banned {
-            return Err(DeliverError::Banned);
+        match machine.state {
+            State::Banned => return Err(DeliverError::Banned),
+            State::Over => return Err(DeliverError::LeaseOver),
+            _ => {}
         }
         if let Some(restart_at) = machine.restarts_too_late_for(&task) {
             return Err(DeliverError::Stopped { restarts_in: restart_at.since(now) });
@@ -321,7 +323,9 @@ impl<F: Flash> Kernel<F> {
         }
         match token {
             Some(_) => self.enqueue_entry(slot),
-            None if self.machine(slot).is_some_and(|machine| machine.state == State::Banned) => {}
+            None if self
+                .machine(slot)
+                .is_some_and(|machine| matches!(machine.state, State::Banned | State::Over)) => {}
             None => self.fault(slot, now, Fault::of(FaultKind::Image)),
         }
     }
@@ -332,7 +336,7 @@ impl<F: Flash> Kernel<F> {
             return;
         }
         if let Some(machine) = self.machine_mut(slot)
-            && machine.state != State::Banned
+            && !matches!(machine.state, State::Banned | State::Over)
         {
             machine.queue.push_front(Task::of_kernel(ENTRY.to_string(), None));
             if machine.state == State::Idle {
@@ -395,6 +399,8 @@ pub enum DeliverError {
         /// How long until then.
         restarts_in: Duration,
     },
+    /// Its lease is over.
+    LeaseOver,
     /// The machine's queue is full.
     Busy,
     /// Function name or parameter are over the limit.

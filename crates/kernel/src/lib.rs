@@ -35,6 +35,7 @@ mod faults;
 mod host;
 mod install;
 mod kernel;
+mod lease;
 mod lifecycle;
 mod look;
 mod machine;

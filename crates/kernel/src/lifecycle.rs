@@ -11,6 +11,8 @@
 //!     │ Drained               │ Banned
 //!     │         Restarted     ▼
 //!   Ready ◀────────────── Banned
+//!
+//!   any ── Ended ──▶ Over ── Renewed ──▶ Idle
 //! ```
 
 /// What a machine is doing.
@@ -28,6 +30,8 @@ pub enum State {
     BackedOff,
     /// It failed too often and is kept from running until that is lifted.
     Banned,
+    /// Its lease is over.
+    Over,
 }
 
 /// What happens to a machine.
@@ -47,16 +51,22 @@ pub enum Event {
     Restarted,
     /// It failed once too often.
     Banned,
+    /// Its lease came to its end.
+    Ended,
+    /// Its lease goes on.
+    Renewed,
 }
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 5] =
-        [Self::Idle, Self::Ready, Self::Waiting, Self::BackedOff, Self::Banned];
+    pub const ALL: [Self; 6] =
+        [Self::Idle, Self::Ready, Self::Waiting, Self::BackedOff, Self::Banned, Self::Over];
 
     /// The state after `event`, or `None` if the event can't happen in this state.
     pub const fn after(self, event: Event) -> Option<Self> {
-        use Event::{Banned, Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
+        use Event::{
+            Banned, Blocked, Drained, Ended, Enqueued, Faulted, Renewed, Restarted, Woken,
+        };
         Some(match (self, event) {
             (Self::Idle | Self::Ready, Enqueued) => Self::Ready,
             (Self::Ready, Drained) => Self::Idle,
@@ -67,6 +77,8 @@ impl State {
             (Self::Idle | Self::Ready | Self::Waiting, Faulted) => Self::BackedOff,
             (Self::BackedOff | Self::Banned, Restarted) => Self::Ready,
             (Self::BackedOff, Banned) => Self::Banned,
+            (Self::Over, Renewed) => Self::Idle,
+            (_, Ended) => Self::Over,
             _ => return None,
         })
     }
@@ -79,6 +91,7 @@ impl State {
             Self::Waiting => "waiting",
             Self::BackedOff => "stopped",
             Self::Banned => "banned",
+            Self::Over => "lease over",
         }
     }
 }
@@ -91,10 +104,14 @@ mod tests {
 
     #[test]
     fn transition_table_is_as_drawn() {
-        use Event::{Banned, Blocked, Drained, Enqueued, Faulted, Restarted, Woken};
+        use Event::{
+            Banned, Blocked, Drained, Ended, Enqueued, Faulted, Renewed, Restarted, Woken,
+        };
         let mut table = String::new();
         for state in State::ALL {
-            for event in [Enqueued, Drained, Blocked, Woken, Faulted, Restarted, Banned] {
+            for event in
+                [Enqueued, Drained, Blocked, Woken, Faulted, Restarted, Banned, Ended, Renewed]
+            {
                 if let Some(next) = state.after(event) {
                     table += &format!("{state:?} {event:?} {next:?}\n");
                 }
@@ -104,17 +121,24 @@ mod tests {
             table,
             "Idle Enqueued Ready\n\
              Idle Faulted BackedOff\n\
+             Idle Ended Over\n\
              Ready Enqueued Ready\n\
              Ready Drained Idle\n\
              Ready Blocked Waiting\n\
              Ready Faulted BackedOff\n\
+             Ready Ended Over\n\
              Waiting Enqueued Waiting\n\
              Waiting Woken Ready\n\
              Waiting Faulted BackedOff\n\
+             Waiting Ended Over\n\
              BackedOff Enqueued BackedOff\n\
              BackedOff Restarted Ready\n\
              BackedOff Banned Banned\n\
-             Banned Restarted Ready\n"
+             BackedOff Ended Over\n\
+             Banned Restarted Ready\n\
+             Banned Ended Over\n\
+             Over Ended Over\n\
+             Over Renewed Idle\n"
         );
     }
 }

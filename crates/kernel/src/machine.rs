@@ -272,6 +272,25 @@ impl Machine {
     pub(crate) fn back_off(&mut self, now: Instant, ran: Duration, fault: Fault) {
         self.restart_at = self.conduct.fault(now, ran);
         self.fuel_at_start = self.fuel_used;
+        self.clear();
+        self.last_fault = Some(fault);
+        self.step(Event::Faulted);
+        if self.conduct.repute() == Repute::Banned {
+            self.step(Event::Banned);
+        }
+    }
+
+    /// Stops it for good, as far as it knows: all but its record and what it used goes. Gives the task
+    /// under way, and those that wait.
+    pub(crate) fn end(&mut self) -> (Option<Task>, VecDeque<Task>) {
+        self.clear();
+        self.restart_at = None;
+        self.step(Event::Ended);
+        (self.current.take().map(|running| running.task), core::mem::take(&mut self.queue))
+    }
+
+    /// Forgets what it was in the middle of.
+    fn clear(&mut self) {
         self.instance = None;
         self.wait = None;
         self.woken = None;
@@ -279,11 +298,6 @@ impl Machine {
         self.ready_since = None;
         self.critical = None;
         self.call_result.clear();
-        self.last_fault = Some(fault);
-        self.step(Event::Faulted);
-        if self.conduct.repute() == Repute::Banned {
-            self.step(Event::Banned);
-        }
     }
 
     /// How long the parameters of its tasks are together.

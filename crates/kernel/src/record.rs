@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use tenure_wire::{Budget, Capabilities, Digest, Name, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, Name, PublicKey, Share, Term, VerifyingKey};
 
 use crate::code::Extent;
 
@@ -31,6 +31,8 @@ pub struct MachineRecord {
     pub share: Share,
     /// What it may do.
     pub grants: Capabilities,
+    /// For how long its lease counts; the node sees to that.
+    pub term: Term,
     /// The number of the placement that put it here; a later one is higher.
     pub placement: u64,
     /// Where its image stands in code flash.

@@ -8,13 +8,13 @@ use serde::de::Deserialize;
 use tenure_hal::Flash;
 use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
-use tenure_wire::PublicKey;
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, InstallBegin, InstallChunk,
     InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode,
     TreeQuery, TreeValue, Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::{Name, PublicKey};
 
 use crate::install;
 use crate::node::{BootError, Moment, Node};
@@ -59,6 +59,9 @@ impl<F: Flash> Node<F> {
             }
             function::REMOVE => {
                 encode(decode(parameter).and_then(|remove| self.remove(moment, &remove)))
+            }
+            function::RENEW => {
+                encode(decode(parameter).and_then(|renew| self.renew(moment, &renew)))
             }
             function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
             function::RECEIPTS => encode(decode(parameter).and_then(|query| self.receipts(&query))),
@@ -191,17 +194,23 @@ impl<F: Flash> Node<F> {
             self.take_up_ledger(moment, id);
         }
         self.register_soon(moment.now);
+        self.attend_to_leases(moment);
         let info = self.kernel.machines().find(|info| info.id == id);
         info.map(|info| self.status_of(&info))
             .ok_or_else(|| ControlError::Device("the machine is gone again".to_string()))
     }
 
-    fn remove(&mut self, moment: &mut Moment<'_>, remove: &Remove) -> Answer<()> {
-        let found = self.kernel.machines().find(|info| info.record.name == remove.machine);
-        let found = found.ok_or_else(|| ControlError::NoSuchMachine(remove.machine.clone()))?;
+    fn remove(&mut self, moment: &Moment<'_>, remove: &Remove) -> Answer<()> {
+        self.remove_machine(moment, &remove.machine)
+    }
+
+    /// Takes a machine off the device, with everything it stored.
+    pub(crate) fn remove_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
+        let found = self.kernel.machines().find(|info| info.record.name == *name);
+        let found = found.ok_or_else(|| ControlError::NoSuchMachine(name.clone()))?;
         let (id, tenant) = (found.id, found.record.tenant);
         self.end_lease(moment, id);
-        self.kernel.remove(moment.now, &remove.machine).map_err(install::not_installed)?;
+        self.kernel.remove(moment.now, name).map_err(install::not_installed)?;
         self.drop_ledger(&id);
         self.forget_secrets_of(&tenant);
         self.endpoint.remove_machine(moment.now, &id);
@@ -281,6 +290,9 @@ impl<F: Flash> Node<F> {
             stored_bytes: info.stored_bytes as u32,
             budget: record.budget,
             share: record.share,
+            term: record.term,
+            lease_unix_s: self.lease_unix_s(&info.id),
+            base_bytes: record.base.map_or(0, |base| base.bytes),
             at_native_speed: info.on_engine,
             waited_max_us: info.waited_max.as_micros() as u64,
             wait_bound_us: self.calibration.time_of(info.wait_fuel_max).as_micros() as u64,

@@ -139,6 +139,7 @@ pub(crate) fn prepare<F: Flash>(
         budget: manifest.budget.within(placement.budget),
         share: placement.share,
         grants: placement.grants.within(&manifest.capabilities),
+        term: placement.term,
         placement: placement.sequence,
         image,
         wasm,

@@ -7,19 +7,22 @@
 //! while the device is off.
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::MachineRecord;
-use tenure_package::{NO_RECEIPT, Receipt, digest_of_receipt};
+use tenure_kernel::{InstallError, MachineRecord, State};
+use tenure_package::{NO_RECEIPT, Receipt, Renewal, digest_of_receipt};
 use tenure_store::{Change, ValueKind};
-use tenure_wire::control::{Answer, ControlError, ReceiptForget, ReceiptPage, ReceiptQuery};
+use tenure_wire::control::{Answer, ControlError, ReceiptForget, ReceiptPage, ReceiptQuery, Renew};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::term::Stage;
 use tenure_wire::usage::Usage;
-use tenure_wire::{Digest, MachineId};
+use tenure_wire::{Digest, MachineId, Name, Term};
 
+use crate::install;
 use crate::node::{Moment, Node};
 use crate::sealing::SEALED_TREE;
 
@@ -35,6 +38,10 @@ pub(crate) struct Meter {
     ledgers: BTreeMap<MachineId, Ledger>,
     /// When the ledgers are written to flash next.
     checkpoint_at: Instant,
+    /// When a lease or its grace ends next, if one does.
+    lease_ends_at: Option<Instant>,
+    /// When a period ends next, if that is before the checkpoint.
+    period_ends_at: Instant,
 }
 
 /// The period under way of one machine.
@@ -47,6 +54,11 @@ struct Ledger {
     began_unix_s: Option<u64>,
     counted_ms: u64,
     usage: Usage,
+    /// What time it is for the lease, in milliseconds since 1970 UTC: the latest that was known of the
+    /// owner's clock at the signature and the device's, and the time that the device was on since.
+    lease_ms: u64,
+    /// Whether the receipt of the lease's end was the last.
+    is_over: bool,
     /// Up to when `counted_ms` counts, in this boot.
     #[serde(skip, default = "boot")]
     until: Instant,
@@ -65,6 +77,8 @@ impl Ledger {
             began_unix_s: unix_s,
             counted_ms: 0,
             usage: Usage::default(),
+            lease_ms: 0,
+            is_over: false,
             until: now,
         }
     }
@@ -72,7 +86,12 @@ impl Ledger {
 
 impl Meter {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { ledgers: BTreeMap::new(), checkpoint_at: now }
+        Self {
+            ledgers: BTreeMap::new(),
+            checkpoint_at: now,
+            lease_ends_at: None,
+            period_ends_at: now,
+        }
     }
 }
 
@@ -103,19 +122,108 @@ impl<F: Flash> Node<F> {
         if moment.now >= self.meter.checkpoint_at {
             self.checkpoint(moment);
         }
+        let ends_at = self.meter.lease_ends_at.into_iter().chain([self.meter.period_ends_at]);
+        if ends_at.min().is_some_and(|at| moment.now >= at) {
+            self.attend_to_leases(moment);
+        }
+    }
+
+    /// When a lease ends next, or its grace, if one does.
+    pub(crate) fn meter_wakes_at(&self) -> Option<Instant> {
+        self.meter.lease_ends_at
+    }
+
+    /// Stops machines whose leases are over, removes those whose grace is, ends the periods that are
+    /// over, and finds out when something of that is due next.
+    pub(crate) fn attend_to_leases(&mut self, moment: &Moment<'_>) {
+        let leases: Vec<(MachineId, Name, Term, State)> = self
+            .kernel
+            .machines()
+            .map(|info| (info.id, info.record.name.clone(), info.record.term, info.state))
+            .collect();
+        let in_ms = |ms: u64| moment.now + Duration::from_millis(ms);
+        let (mut lease_ends_at, mut period_ends_at) = (None::<Instant>, self.meter.checkpoint_at);
+        for (id, name, term, state) in leases {
+            let Some(counted_ms) = self.count(moment, id) else { continue };
+            let lease_ms = self.meter.ledgers.get(&id).map_or(0, |ledger| ledger.lease_ms);
+            match term.stage(lease_ms / 1000) {
+                Stage::Over if state != State::Over => {
+                    if !self.meter.ledgers.get(&id).is_some_and(|ledger| ledger.is_over) {
+                        self.end_period(moment, id);
+                    }
+                    self.kernel.end_lease(moment.now, id);
+                }
+                Stage::Expired => {
+                    // If the store can't now, it is tried again.
+                    let _ = self.remove_machine(moment, &name);
+                    continue;
+                }
+                Stage::InForce => {
+                    if let Some(ledger) = self.meter.ledgers.get_mut(&id) {
+                        ledger.is_over = false;
+                    }
+                }
+                Stage::Over => {}
+            }
+            if let Some(change) = term.changes_at(lease_ms / 1000) {
+                let at = in_ms(change.saturating_mul(1000).saturating_sub(lease_ms));
+                lease_ends_at = Some(lease_ends_at.map_or(at, |before| before.min(at)));
+            }
+            let period_ms = self.period_ms(&term);
+            let left_ms = match period_ms.saturating_sub(counted_ms) {
+                0 if self.end_period(moment, id) => period_ms,
+                left_ms => left_ms,
+            };
+            if left_ms > 0 {
+                period_ends_at = period_ends_at.min(in_ms(left_ms));
+            }
+        }
+        self.meter.lease_ends_at = lease_ends_at;
+        self.meter.period_ends_at = period_ends_at;
+    }
+
+    /// How long a period of a lease lasts, in milliseconds.
+    fn period_ms(&self, term: &Term) -> u64 {
+        match term.receipts_every_s {
+            0 => self.config.receipt_period.as_millis() as u64,
+            seconds => seconds.saturating_mul(1000),
+        }
+    }
+
+    /// What time it is for the lease of a machine, in seconds since 1970 UTC.
+    pub(crate) fn lease_unix_s(&self, id: &MachineId) -> u64 {
+        self.meter.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms / 1000)
+    }
+
+    /// Takes the owner's word that a machine's lease has another term.
+    pub(crate) fn renew(&mut self, moment: &Moment<'_>, renew: &Renew) -> Answer<()> {
+        let refused = |error: &dyn core::fmt::Display| ControlError::Refused(error.to_string());
+        let renewal = Renewal::verify(&renew.renewal, &self.config.owner.verifying_key)
+            .map_err(|error| refused(&error))?;
+        if renewal.device != self.identity.verifying_key() {
+            return Err(ControlError::Refused("the renewal is for another device".to_string()));
+        }
+        let found = self.kernel.machines().find(|info| info.record.name == renewal.machine);
+        let found = found.ok_or_else(|| ControlError::NoSuchMachine(renewal.machine.clone()))?;
+        if found.record.placement >= renewal.sequence {
+            return Err(install::not_installed(InstallError::Stale));
+        }
+        let id = found.id;
+        self.end_lease(moment, id);
+        self.kernel
+            .renew(moment.now, id, renewal.sequence, renewal.term)
+            .map_err(install::not_installed)?;
+        self.attend_to_leases(moment);
+        Ok(())
     }
 
     /// Writes all ledgers to flash, and ends the periods that are over: after this nothing that was
     /// used until now is lost with the power.
     pub fn checkpoint(&mut self, moment: &Moment<'_>) {
         self.meter.checkpoint_at = moment.now + self.config.checkpoint;
-        let period_ms = self.config.receipt_period.as_millis() as u64;
+        self.attend_to_leases(moment);
         let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
         for id in ids {
-            let Some(counted_ms) = self.count(moment, id) else { continue };
-            if counted_ms >= period_ms && self.end_period(moment, id) {
-                continue;
-            }
             let Some(ledger) = self.meter.ledgers.get(&id) else { continue };
             let Ok(bytes) = postcard::to_allocvec(ledger) else { continue };
             // A full or failing store must not stop the device: the next checkpoint tries again.
@@ -192,11 +300,16 @@ impl<F: Flash> Node<F> {
     /// has lasted, in milliseconds.
     fn count(&mut self, moment: &Moment<'_>, id: MachineId) -> Option<u64> {
         let used = self.kernel.take_usage(moment.now, id)?;
+        let term = self.kernel.machines().find(|info| info.id == id)?.record.term;
+        let unix_ms = self.unix_time(moment).map_or(0, |time| time.seconds.saturating_mul(1000));
         let air_bytes = self.endpoint.take_sent_bytes(&id);
         let ledger = self.meter.ledgers.get_mut(&id)?;
         ledger.usage = ledger.usage.and(Usage { air_bytes, ..used });
         let until = core::mem::replace(&mut ledger.until, moment.now);
-        ledger.counted_ms += moment.now.as_millis().saturating_sub(until.as_millis());
+        let on_ms = moment.now.as_millis().saturating_sub(until.as_millis());
+        ledger.counted_ms += on_ms;
+        let signed_ms = term.signed_unix_s.saturating_mul(1000);
+        ledger.lease_ms = ledger.lease_ms.max(signed_ms).saturating_add(on_ms).max(unix_ms);
         Some(ledger.counted_ms)
     }
 
@@ -216,6 +329,8 @@ impl<F: Flash> Node<F> {
         let next = Ledger {
             number: ledger.number + 1,
             previous: digest_of_receipt(&bytes),
+            lease_ms: ledger.lease_ms,
+            is_over: record.term.stage(ledger.lease_ms / 1000) != Stage::InForce,
             ..Ledger::first(moment.now, unix_s)
         };
         let Ok(next_bytes) = postcard::to_allocvec(&next) else { return false };
@@ -247,6 +362,7 @@ impl<F: Flash> Node<F> {
             package: record.package,
             lease: record.placement,
             tier: record.share.tier,
+            period_s: self.period_ms(&record.term) / 1000,
             number: ledger.number,
             previous: ledger.previous,
             began_unix_s: ledger.began_unix_s,

@@ -300,8 +300,8 @@ impl<F: Flash> Node<F> {
                 let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
                 let sleep = self.rhythm.wakes_at(moment.now, self.config.sleep);
                 let restart = self.firmware.as_ref().and_then(Firmware::wakes_at);
-                let timers =
-                    [until, self.endpoint.poll_at(), sleep, restart].into_iter().chain(own);
+                let own = own.into_iter().chain([restart, self.meter_wakes_at()]);
+                let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
                 #[cfg(feature = "mesh")]
                 let timers = timers.chain([self.mesh_wakes_at(moment.now)]);
                 match timers.flatten().min() {
@@ -543,6 +543,7 @@ fn declined(failed: Failed) -> Declined {
         HostError::Stopped => stopped(failed.again_in.unwrap_or_default()),
         HostError::Banned => Declined::Banned,
         HostError::Overspent => Declined::Overspent,
+        HostError::LeaseOver => Declined::LeaseOver,
         _ => Declined::Execution,
     }
 }
@@ -559,6 +560,7 @@ fn not_delivered(error: DeliverError) -> Declined {
         DeliverError::Denied => Declined::Denied,
         DeliverError::Banned => Declined::Banned,
         DeliverError::Stopped { restarts_in } => stopped(restarts_in),
+        DeliverError::LeaseOver => Declined::LeaseOver,
         DeliverError::Busy => Declined::Busy,
         DeliverError::TooLong => Declined::TooLong,
     }

@@ -273,6 +273,7 @@ fn failed(failure: Failure) -> Failed {
         Failure::Execution => HostError::Execution,
         Failure::NoSuchFunction => HostError::NotFound,
         Failure::Denied => HostError::Denied,
+        Failure::LeaseOver => HostError::LeaseOver,
         Failure::Busy => HostError::Full,
         Failure::TooLong => HostError::TooLong,
         // Nobody signs that a machine isn't there: a call that seems to have missed it may have run,

@@ -148,7 +148,10 @@ impl<F: Flash> Node<F> {
             (String::from(entry.path), kind, entry.value.to_vec())
         });
         let values: Vec<_> = values.collect();
-        self.kernel.restore(moment.now, &restore.machine, &values).map_err(|error| match error {
+        let restored = self.kernel.restore(moment.now, &restore.machine, &values);
+        // It was started afresh, whatever its lease says.
+        self.attend_to_leases(moment);
+        restored.map_err(|error| match error {
             tenure_kernel::InstallError::NotFound => {
                 ControlError::NoSuchMachine(restore.machine.clone())
             }

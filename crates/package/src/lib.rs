@@ -20,6 +20,7 @@ mod manifest;
 mod package;
 mod placement;
 mod receipt;
+mod renewal;
 mod secret;
 mod signed;
 mod snapshot;
@@ -34,6 +35,7 @@ pub use manifest::{CodeKind, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifes
 pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
 pub use receipt::{NO_RECEIPT, Receipt, ReceiptChain, ReceiptError, digest_of_receipt};
+pub use renewal::Renewal;
 pub use secret::{SecretChange, SecretError, SecretQuery};
 pub use snapshot::{Snapshot, SnapshotError, SnapshotWriter};
 pub use tariff::Tariff;

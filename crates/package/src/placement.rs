@@ -5,7 +5,7 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context, SigningKey};
-use tenure_wire::{Budget, Capabilities, Digest, Name, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, Name, Share, Term, VerifyingKey};
 
 use crate::signed::{Kind, SignedError};
 
@@ -13,7 +13,7 @@ use crate::signed::{Kind, SignedError};
 pub const PLACEMENT_BYTES_MAX: usize = 16 * 1024;
 
 const KIND: Kind = Kind {
-    magic: *b"tenurpl\x02",
+    magic: *b"tenurpl\x03",
     context: Context::new("placement"),
     bytes_max: PLACEMENT_BYTES_MAX,
 };
@@ -33,6 +33,8 @@ pub struct Placement {
     pub share: Share,
     /// The rights it has; what its package didn't ask for it doesn't get.
     pub grants: Capabilities,
+    /// For how long that counts.
+    pub term: Term,
     /// Grows with every placement of this machine; a device takes none that isn't greater than the
     /// last one.
     pub sequence: u64,

@@ -11,7 +11,7 @@ use tenure_wire::{Digest, MachineId, Name, VerifyingKey};
 use crate::signed::{Kind, SignedError};
 
 const KIND: Kind =
-    Kind { magic: *b"tenurrc\x01", context: Context::new("receipt"), bytes_max: 1024 };
+    Kind { magic: *b"tenurrc\x02", context: Context::new("receipt"), bytes_max: 1024 };
 
 /// What a machine used in one period of its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +30,8 @@ pub struct Receipt {
     pub lease: u64,
     /// The tier of that lease.
     pub tier: u16,
+    /// How many seconds a receipt of that lease is for; one that ends with the lease is for fewer.
+    pub period_s: u64,
     /// The receipt's number: 0, then one more each time.
     pub number: u64,
     /// The digest of the receipt before this one; zeros for the first.

@@ -93,6 +93,7 @@ mod tests {
             package: Digest([5; 32]),
             lease: 9,
             tier,
+            period_s: 86_400,
             number: 0,
             previous: crate::NO_RECEIPT,
             began_unix_s: None,

@@ -6,7 +6,7 @@ use tenure_package::{
     CodeKind, Engine, Manifest, Package, PackageBuilder, PackageError, Placement, PlacementError,
     ValueKind,
 };
-use tenure_wire::{Budget, Capabilities, Digest, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, Share, Term, VerifyingKey};
 
 const CODE: &[u8] = b"\0asm\x01\0\0\0";
 
@@ -46,6 +46,7 @@ fn placement() -> Placement {
         budget: Budget::default(),
         share: Share::default(),
         grants: Capabilities::default(),
+        term: Term::default(),
         sequence: 5,
     }
 }

@@ -142,6 +142,8 @@ pub enum Failure {
     /// The called device lost its memory, or had to drop the result, before the caller had it. The
     /// call may have been executed.
     OutcomeUnknown,
+    /// The machine's lease is over.
+    LeaseOver,
 }
 
 impl From<Declined> for Failure {
@@ -160,6 +162,7 @@ impl From<Declined> for Failure {
             }
             Declined::Banned => Self::Banned,
             Declined::Overspent => Self::Overspent,
+            Declined::LeaseOver => Self::LeaseOver,
         }
     }
 }
@@ -188,6 +191,7 @@ impl fmt::Display for Failure {
             Self::Unreachable => "the machine could not be reached",
             Self::Deadline => "the deadline passed",
             Self::OutcomeUnknown => "outcome unknown: the device lost track of the call",
+            Self::LeaseOver => "the machine's lease is over",
         })
     }
 }

@@ -9,7 +9,7 @@ use tenure_node::{Config, MeshStack, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::{Package, Placement};
 use tenure_protocols::network_key::{NetworkKey, invite};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, MachineId, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Address, MachineId, PublicKey, Share, Term, VerifyingKey};
 
 use crate::clock::Clock;
 use crate::flash::{Device, Partition};
@@ -238,6 +238,7 @@ impl Place {
             budget: package.manifest().budget,
             share: Share::default(),
             grants: package.manifest().capabilities.clone(),
+            term: Term::default(),
             sequence,
         };
         let placement = placement.sign(&keys.owner).map_err(|error| error.to_string())?;

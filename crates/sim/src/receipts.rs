@@ -8,7 +8,7 @@ use tenure_node::{Config, Moment, Node, Parts, Wake};
 use tenure_package::{Package, Placement, ReceiptChain};
 use tenure_wire::control::{ReceiptForget, ReceiptQuery};
 use tenure_wire::usage::Usage;
-use tenure_wire::{MachineId, Share};
+use tenure_wire::{MachineId, Share, Term};
 
 use crate::flash::{Device, Partition};
 use crate::guests;
@@ -70,6 +70,7 @@ impl World {
             budget: package.manifest().budget,
             share: Share::default(),
             grants: package.manifest().capabilities.clone(),
+            term: Term::default(),
             sequence: 1,
         };
         let placement = placement.sign(&self.keys.owner).unwrap();

@@ -17,7 +17,9 @@ use tenure_kernel::{
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, VerifyingKey};
+use tenure_wire::{
+    Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, Term, VerifyingKey,
+};
 
 use crate::random::Random;
 
@@ -165,6 +167,7 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         },
         share: machine.share,
         grants: Capabilities { calls: anybody.clone(), callers: anybody, ..Default::default() },
+        term: Term::default(),
         placement: 1,
         wasm: None,
         base: None,

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use crate::capability::GrantUse;
 use crate::directory::{Enrolment, SignedRecord};
 use crate::{
-    Address, Budget, Digest, MachineId, Name, PublicKey, Share, Signature, Topic, TopicPattern,
-    VerifyingKey,
+    Address, Budget, Digest, MachineId, Name, PublicKey, Share, Signature, Term, Topic,
+    TopicPattern, VerifyingKey,
 };
 
 /// Functions that a device's own machine offers, by their names on the wire.
@@ -29,6 +29,8 @@ pub mod function {
     pub const INSTALL_COMMIT: &str = "install_commit";
     /// Takes a [`super::Remove`], gives nothing.
     pub const REMOVE: &str = "remove";
+    /// Takes a [`super::Renew`], gives nothing.
+    pub const RENEW: &str = "renew";
     /// Takes an [`super::Unban`], gives nothing.
     pub const UNBAN: &str = "unban";
     /// Takes a [`super::GrantQuery`], gives a [`super::GrantReport`].
@@ -212,10 +214,23 @@ pub struct MachineStatus {
     pub at_native_speed: bool,
     /// Its share of the processor.
     pub share: Share,
+    /// For how long its lease counts.
+    pub term: Term,
+    /// What time the device takes it to be for this lease, in seconds since 1970 UTC.
+    pub lease_unix_s: u64,
+    /// How much of its tree was given by its package and lies with its code, in bytes.
+    pub base_bytes: u32,
     /// The longest it has waited for its turn since the device booted, in microseconds.
     pub waited_max_us: u64,
     /// The longest that it has to wait, as the policy promises, in microseconds.
     pub wait_bound_us: u64,
+}
+
+/// Gives a machine another term.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Renew {
+    /// The owner's signed renewal.
+    pub renewal: Vec<u8>,
 }
 
 /// Announces a package.

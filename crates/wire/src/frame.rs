@@ -649,6 +649,8 @@ pub enum Declined {
     Banned,
     /// The call was begun, and stopped because it took more than the machine's budget has.
     Overspent,
+    /// The machine's lease is over. It was not executed, or stopped in the middle.
+    LeaseOver,
 }
 
 impl Declined {
@@ -665,6 +667,7 @@ impl Declined {
             Self::Stopped { .. } => 9,
             Self::Banned => 10,
             Self::Overspent => 11,
+            Self::LeaseOver => 12,
         }
     }
 
@@ -695,6 +698,7 @@ impl Declined {
             8 => Self::Deadline,
             10 => Self::Banned,
             11 => Self::Overspent,
+            12 => Self::LeaseOver,
             _ => return Err(FrameError),
         })
     }

@@ -65,6 +65,8 @@ host_errors! {
     Asleep = -19, "the device sleeps";
     /// This machine's lease doesn't grant that; its log says what.
     NotGranted = -20, "not granted";
+    /// The lease of the machine that was called is over.
+    LeaseOver = -21, "lease over";
 }
 
 host_calls! {

@@ -30,6 +30,7 @@ enum tenure_error {
     TENURE_OVERSPENT = -18, /* the call took more than its machine's budget */
     TENURE_ASLEEP = -19, /* the device sleeps */
     TENURE_NOT_GRANTED = -20, /* not granted */
+    TENURE_LEASE_OVER = -21, /* lease over */
 };
 
 /* The words for each error, for tenure_error_text. */
@@ -53,7 +54,8 @@ enum tenure_error {
     EACH(TENURE_BANNED, "the machine is banned") \
     EACH(TENURE_OVERSPENT, "the call took more than its machine's budget") \
     EACH(TENURE_ASLEEP, "the device sleeps") \
-    EACH(TENURE_NOT_GRANTED, "not granted")
+    EACH(TENURE_NOT_GRANTED, "not granted") \
+    EACH(TENURE_LEASE_OVER, "lease over")
 
 #define TENURE_IMPORT(NAME) \
     __attribute__((import_module("tenure"), import_name(NAME)))

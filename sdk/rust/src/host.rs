@@ -51,6 +51,8 @@ pub enum Error {
     Asleep = -19,
     /// Not granted.
     NotGranted = -20,
+    /// Lease over.
+    LeaseOver = -21,
 }
 
 impl Error {
@@ -76,6 +78,7 @@ impl Error {
             -18 => Self::Overspent,
             -19 => Self::Asleep,
             -20 => Self::NotGranted,
+            -21 => Self::LeaseOver,
             _ => Self::Device,
         }
     }
@@ -103,6 +106,7 @@ impl Error {
             Self::Overspent => "the call took more than its machine's budget",
             Self::Asleep => "the device sleeps",
             Self::NotGranted => "not granted",
+            Self::LeaseOver => "lease over",
         }
     }
 }

@@ -23,7 +23,7 @@ use tenure_kernel::{
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
 
 #[global_allocator]
 static HEAP: heap::Heap = heap::Heap::new();
@@ -215,6 +215,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         },
         share: Share::default(),
         grants: Capabilities { publish: alloc::vec!["*".parse().unwrap()], ..Capabilities::default() },
+        term: Term::default(),
         placement: 1,
         image,
         wasm: None,

@@ -302,6 +302,7 @@ fn in_words(failure: Failure) -> String {
         Failure::Execution => HostError::Execution,
         Failure::NoSuchFunction | Failure::NoSuchMachine => HostError::NotFound,
         Failure::Denied => HostError::Denied,
+        Failure::LeaseOver => HostError::LeaseOver,
         Failure::Busy => HostError::Full,
         Failure::TooLong => HostError::TooLong,
         Failure::Unreachable => HostError::Unreachable,

@@ -14,7 +14,8 @@ use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{
-    Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, TopicPattern, VerifyingKey,
+    Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, Term, TopicPattern,
+    VerifyingKey,
 };
 
 const STORE: FlashGeometry =
@@ -238,6 +239,7 @@ impl Device {
             budget,
             share,
             grants: grants.clone(),
+            term: Term::default(),
             placement,
             image,
             wasm: None,

@@ -3,7 +3,7 @@
 use tenure_crypto::SigningKey;
 use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder, Placement, Version};
 use tenure_wire::capability::PeerPattern;
-use tenure_wire::{Budget, Capabilities, Digest, Name, Share, VerifyingKey};
+use tenure_wire::{Budget, Capabilities, Digest, Name, Share, Term, VerifyingKey};
 
 /// A machine to be installed, and what it may do and use.
 pub(crate) struct Lease {
@@ -12,6 +12,7 @@ pub(crate) struct Lease {
     pub(crate) tenant: SigningKey,
     pub(crate) budget: Budget,
     pub(crate) grants: Capabilities,
+    pub(crate) term: Term,
     exports: Vec<String>,
     wasm: Vec<u8>,
 }
@@ -32,6 +33,7 @@ impl Lease {
             tenant: SigningKey::from_bytes(&[9; 32]),
             budget: Budget::default(),
             grants,
+            term: Term::default(),
             exports: exports.map(|rest| rest.split('"').next().unwrap().to_string()).collect(),
             wasm: wat::parse_str(text).unwrap(),
         }
@@ -57,6 +59,7 @@ impl Lease {
             budget: self.budget,
             share: Share::default(),
             grants: self.grants,
+            term: self.term,
             sequence: 1,
         };
         Signed { package, placement: placement.sign(owner).unwrap(), digest }

@@ -9,4 +9,5 @@ mod leases;
 mod mesh;
 mod sleep;
 mod snapshots;
+mod terms;
 mod world;

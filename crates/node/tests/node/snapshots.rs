@@ -10,7 +10,7 @@ use tenure_wire::control::{
 
 use crate::world::World;
 
-fn ask<T: DeserializeOwned>(
+pub(crate) fn ask<T: DeserializeOwned>(
     world: &mut World,
     function: &str,
     parameter: &impl Serialize,

@@ -9,9 +9,11 @@ use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake};
+use tenure_package::Renewal;
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
+use tenure_wire::control::Renew;
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey};
+use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 
 use crate::leases::{Lease, anybody};
 
@@ -191,6 +193,13 @@ impl World {
         self.digests.push((machine, signed.digest));
         let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
         self.node.install(&mut moment, &signed.package, &signed.placement).unwrap().key
+    }
+
+    /// Gives a machine another term, by a renewal of that number.
+    pub(crate) fn renewal(&self, machine: &str, term: Term, sequence: u64) -> Renew {
+        let (device, machine) = (self.node.device_key(), machine.parse().unwrap());
+        let renewal = Renewal { device, machine, term, sequence };
+        Renew { renewal: renewal.sign(&self.owner).unwrap() }
     }
 
     /// Turns the device off after it has fallen asleep, and on again after `span`.

@@ -13,6 +13,7 @@ fn receipt(number: u64, previous: Digest) -> Receipt {
         package: Digest([5; 32]),
         lease: 9,
         tier: 2,
+        period_s: 86_400,
         number,
         previous,
         began_unix_s: Some(1_800_000_000),

@@ -265,7 +265,7 @@ impl<'a> Image<'a> {
         if crate::interpreter::STRICT_ALIGNMENT && !bytes.as_ptr().addr().is_multiple_of(4) {
             return Err(ImageError::Misaligned);
         }
-Ok(Image { bytes, room: !bytes.as_ptr_range().end.addr(), token })
+        Ok(Image { bytes, room: !bytes.as_ptr_range().end.addr(), token })
     }
 
     /// What stands at the image's end.

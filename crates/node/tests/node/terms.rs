@@ -1,0 +1,125 @@
+//! Leases that end, are renewed, and expire, on a device that knows no time.
+
+use std::time::Duration;
+
+use tenure_package::Receipt;
+use tenure_rpc::Failure;
+use tenure_wire::control::{
+    Answer, ControlError, ListMachines, MachineList, MachineStatus, ReceiptPage, ReceiptQuery,
+    function,
+};
+use tenure_wire::{PublicKey, Term};
+
+use crate::leases::{Lease, anybody};
+use crate::snapshots::ask;
+use crate::world::World;
+
+/// Keeps what it is told, and takes a long time over `wait`.
+const KEEPER: &str = r#"(module
+    (import "tenure" "tree_set" (func $set (param i32 i32 i32 i32 i32) (result i32)))
+    (import "tenure" "tree_get" (func $get (param i32 i32 i32 i32) (result i32)))
+    (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
+    (import "tenure" "sleep_ms" (func $sleep_ms (param i32)))
+    (memory 1) (data (i32.const 8) "key")
+    (func (export "keep")
+      (drop (call $set (i32.const 8) (i32.const 3) (i32.const 1) (i32.const 8) (i32.const 3))))
+    (func (export "kept")
+      (drop (call $reply (i32.const 64)
+        (call $get (i32.const 8) (i32.const 3) (i32.const 64) (i32.const 9)))))
+    (func (export "wait") (call $sleep_ms (i32.const 100000000))))"#;
+const SIGNED: u64 = 1_000_000;
+
+fn term(lasts_s: u64) -> Term {
+    let ends_unix_s = Some(SIGNED + lasts_s);
+    Term { signed_unix_s: SIGNED, ends_unix_s, grace_s: 1_000, receipts_every_s: 0 }
+}
+
+fn install(world: &mut World, term: Term) -> PublicKey {
+    let mut lease = Lease::of("keeper", KEEPER, anybody());
+    lease.term = term;
+    world.install_lease(lease)
+}
+
+fn keeper(world: &mut World) -> Option<MachineStatus> {
+    let list: MachineList = ask(world, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    list.machines.into_iter().find(|machine| machine.name.as_str() == "keeper")
+}
+
+fn receipts(world: &mut World) -> Vec<Receipt> {
+    let page: ReceiptPage = ask(world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    page.receipts.iter().map(|bytes| Receipt::verify(bytes).unwrap().0).collect()
+}
+
+#[test]
+fn a_lease_that_ends_stops_its_machine_tells_its_callers_and_keeps_its_data() {
+    let mut world = World::new(|_| {});
+    let key = install(&mut world, term(500));
+    world.call(0, &key, "keep", None).unwrap();
+    let waiting = world.start_call(0, &key, "wait", None, Duration::from_secs(900));
+    world.pass(Duration::from_secs(1));
+    world.skip(Duration::from_secs(400));
+    assert_eq!(keeper(&mut world).unwrap().state, "waiting");
+    world.skip(Duration::from_secs(100));
+    world.pass(Duration::from_secs(2));
+    assert_eq!(world.take_result(0, waiting), Some(Err(Failure::LeaseOver)));
+    let status = keeper(&mut world).unwrap();
+    assert_eq!((status.state.as_str(), status.memory_bytes), ("lease over", 0));
+    assert!(status.stored_bytes > 0);
+    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    let bills = receipts(&mut world);
+    assert_eq!(bills.len(), 1, "what it used until then");
+    assert!((500_000..510_000).contains(&bills[0].counted_ms), "{}", bills[0].counted_ms);
+
+    let renew = world.renewal("keeper", term(5_000), 2);
+    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
+    let again: Answer<()> = ask(&mut world, function::RENEW, &renew);
+    assert!(matches!(again, Err(ControlError::Refused(_))), "once only: {again:?}");
+}
+
+#[test]
+fn device_time_counts_over_restarts_and_a_machine_goes_with_its_grace() {
+    let mut world = World::new(|_| {});
+    let key = install(&mut world, term(500));
+    world.call(0, &key, "keep", None).unwrap();
+    for _ in 0..2 {
+        world.skip(Duration::from_secs(310));
+        world = world.off_for(Duration::from_secs(5));
+        world.pass(Duration::from_secs(1));
+    }
+    assert_eq!(keeper(&mut world).unwrap().state, "lease over");
+    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    world.skip(Duration::from_secs(700));
+    assert!(keeper(&mut world).is_some(), "its data is kept");
+    world.skip(Duration::from_secs(300));
+    assert!(keeper(&mut world).is_none(), "its data is gone");
+    assert_eq!(receipts(&mut world).len(), 2, "until its end, and for what was kept");
+    let mut world = world.off_for(Duration::from_secs(5));
+    world.pass(Duration::from_secs(1));
+    assert!(keeper(&mut world).is_none());
+}
+
+#[test]
+fn a_lease_may_have_receipts_of_its_own_period() {
+    let mut world = World::new(|_| {});
+    install(&mut world, Term { receipts_every_s: 60, ..Term::default() });
+    for _ in 0..10 {
+        world.skip(Duration::from_secs(31));
+    }
+    let bills = receipts(&mut world);
+    assert_eq!(bills.len(), 5);
+    assert!(bills.iter().all(|bill| bill.period_s == 60 && bill.counted_ms >= 60_000));
+}
+
+#[test]
+fn a_lease_ends_for_whoever_renews_it_to_the_past() {
+    let mut world = World::new(|_| {});
+    let key = install(&mut world, Term::default());
+    world.call(0, &key, "keep", None).unwrap();
+    let renew = world.renewal("keeper", term(0), 2);
+    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    let mut world = world.off_for(Duration::from_secs(5));
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+}
