@@ -147,7 +147,7 @@ proptest! {
     fn hostile_bytes_do_no_harm(tail in proptest::collection::vec(any::<u8>(), 0..600)) {
         let hostile = [b"tenurpk\x02".as_slice(), &tail].concat();
         prop_assert!(Package::parse(&hostile).and_then(|package| package.verify()).is_err());
-        let hostile = [b"tenurpl\x02".as_slice(), &tail].concat();
+        let hostile = [b"tenurpl\x03".as_slice(), &tail].concat();
         prop_assert!(Placement::verify(&hostile, &VerifyingKey([1; 32])).is_err());
     }
 
@@ -167,7 +167,7 @@ proptest! {
     fn signed_nonsense_does_no_harm(body in proptest::collection::vec(any::<u8>(), 0..200)) {
         // A tenant or owner who signs garbage is a hostile one, and refused by form.
         let context = tenure_crypto::Context::new("placement");
-        let mut bytes = [b"tenurpl\x02".as_slice(), &key(2).verifying_key().0, &body].concat();
+        let mut bytes = [b"tenurpl\x03".as_slice(), &key(2).verifying_key().0, &body].concat();
         let signature = key(2).sign(context, &bytes);
         bytes.extend(signature.to_bytes());
         let outcome = Placement::verify(&bytes, &key(2).verifying_key());
