@@ -85,7 +85,7 @@ struct Settings {
     duty_cycle: Option<String>,
 }
 
-/// A board that an emulator stands for.
+/// A board without an operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub(crate) enum Board {
     /// RISC-V without an operating system: QEMU's `virt`, cut down to the class of an ESP32-C3.
@@ -94,22 +94,30 @@ pub(crate) enum Board {
     QemuCortexM,
     /// The same firmware, built for the Cortex-M0+ (ARMv6-M).
     QemuCortexM0,
+    /// Espressif's ESP32-C3; no emulator stands for it.
+    Esp32c3,
+    /// Espressif's ESP32-C6; no emulator stands for it.
+    Esp32c6,
 }
 
 impl Board {
-    pub(crate) const ALL: [Self; 3] = [Self::QemuRiscv32, Self::QemuCortexM, Self::QemuCortexM0];
+    pub(crate) const ALL: [Self; 5] =
+        [Self::QemuRiscv32, Self::QemuCortexM, Self::QemuCortexM0, Self::Esp32c3, Self::Esp32c6];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::QemuRiscv32 => "qemu-riscv32",
             Self::QemuCortexM => "qemu-cortex-m",
             Self::QemuCortexM0 => "qemu-cortex-m0",
+            Self::Esp32c3 => "esp32c3",
+            Self::Esp32c6 => "esp32c6",
         }
     }
 
     pub(crate) fn target(self) -> &'static str {
         match self {
-            Self::QemuRiscv32 => "riscv32imac-unknown-none-elf",
+            Self::QemuRiscv32 | Self::Esp32c6 => "riscv32imac-unknown-none-elf",
+            Self::Esp32c3 => toolchain::WITHOUT_ATOMICS_TARGET,
             Self::QemuCortexM => "thumbv7m-none-eabi",
             Self::QemuCortexM0 => toolchain::SMALLEST_TARGET,
         }
@@ -120,6 +128,15 @@ impl Board {
         match self {
             Self::QemuRiscv32 => "qemu-riscv32",
             Self::QemuCortexM | Self::QemuCortexM0 => "qemu-cortex-m",
+            Self::Esp32c3 | Self::Esp32c6 => "esp32",
+        }
+    }
+
+    /// The features that make its folder's firmware this board's.
+    fn own_features(self) -> &'static str {
+        match self {
+            Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0 => "",
+            Self::Esp32c3 | Self::Esp32c6 => self.name(),
         }
     }
 
@@ -127,12 +144,16 @@ impl Board {
         root.join("boards").join(self.firmware())
     }
 
+    fn has_emulator(self) -> bool {
+        !matches!(self, Self::Esp32c3 | Self::Esp32c6)
+    }
+
     /// The size of its flash's file.
     fn flash_bytes(self) -> usize {
         match self {
             // The bank of flash is of this size or none.
             Self::QemuRiscv32 => 32 << 20,
-            Self::QemuCortexM | Self::QemuCortexM0 => 4 << 20,
+            _ => 4 << 20,
         }
     }
 
@@ -143,9 +164,7 @@ impl Board {
                 Memory { bytes: 8 << 20, variables: (4 << 20, 400 << 10), always_on: 0x48_0000 }
             }
             // Variables lie in RAM of its own, which no file stands for.
-            Self::QemuCortexM | Self::QemuCortexM0 => {
-                Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 }
-            }
+            _ => Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 },
         }
     }
 
@@ -161,7 +180,8 @@ impl Board {
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
-        process::run_for_firmware(command.args(["--features", features]))?;
+        command.args(["--features", self.own_features(), "--features", features]);
+        process::run_for_firmware(&mut command)?;
         let built = self.product("board", root);
         if features.is_empty() {
             return Ok(built);
@@ -188,18 +208,25 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
-        None => image::write(&board.build_with(&arguments.features, root)?)?,
+        None => {
+            let built = board.build_with(&arguments.features, root)?;
+            // The chip's own loader and tools take the program as it is linked.
+            if board.has_emulator() { image::write(&built)? } else { built }
+        }
     };
     let Some(data) = &arguments.data else {
         println!("{}", firmware.display());
         return Ok(());
     };
+    if !board.has_emulator() {
+        bail!("no emulator stands for {}; boards/README.md says how to flash one", board.name());
+    }
     let flash = prepare_flash(board, data, &firmware, arguments)?;
     let loader = std::path::absolute(board.product("loader", root)).context("no current folder")?;
     let ram = std::path::absolute(data.join("ram.img")).context("no current folder")?;
     let emulator = || match board {
         Board::QemuRiscv32 => riscv32(&loader, flash.path(), &ram, arguments),
-        Board::QemuCortexM | Board::QemuCortexM0 => cortex_m(&loader, data, &ram, arguments),
+        _ => cortex_m(&loader, data, &ram, arguments),
     };
     supply::power(emulator, board.memory(), &ram)
 }

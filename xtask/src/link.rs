@@ -11,11 +11,14 @@ use std::collections::BTreeMap;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 
 use anyhow::{Context, Result};
+use rustix::event::{PollFd, PollFlags, poll};
 use smoltcp::wire::{EthernetAddress, EthernetFrame};
+use tenure_board_linux::EthernetPort;
 
 use gateway::Gateway;
 use weather::Weather;
@@ -33,6 +36,10 @@ pub(crate) struct Arguments {
     /// Let one frame in so many arrive after those behind it; 0 for none.
     #[arg(long, value_name = "N", default_value_t = 0)]
     reorder: u64,
+    /// Let this network interface take part, for Linux devices on raw frames
+    /// (`tenure device --mesh-interface`, on the other end of a veth pair). Takes root.
+    #[arg(long, value_name = "NAME")]
+    interface: Option<String>,
     /// Which frames: the same seed and the same frames give the same losses.
     #[arg(long, default_value_t = 1)]
     seed: u64,
@@ -50,6 +57,7 @@ enum Arrival {
 enum Port {
     Gateway,
     Emulator(usize),
+    Interface,
 }
 
 pub(crate) fn run(arguments: &Arguments, _: &Path) -> Result<()> {
@@ -58,10 +66,28 @@ pub(crate) fn run(arguments: &Arguments, _: &Path) -> Result<()> {
     println!("link carries frames at {}", listener.local_addr()?);
     let (sender, arrivals) = channel();
     let gateway = Gateway::new(sender.clone());
+    let interface = arguments.interface.as_deref().map(EthernetPort::open).transpose()?;
+    let interface = interface.map(Arc::new);
+    if let Some(interface) = interface.clone() {
+        let arrivals = sender.clone();
+        thread::spawn(move || hear(&interface, &arrivals));
+    }
     thread::spawn(move || plug_in(&listener, &sender));
     let weather = Weather::new(arguments.lose, arguments.reorder, arguments.seed);
-    Segment { gateway, weather, emulators: BTreeMap::new(), stations: BTreeMap::new() }
-        .carry(&arrivals)
+    let (emulators, stations) = (BTreeMap::new(), BTreeMap::new());
+    Segment { gateway, weather, emulators, interface, stations }.carry(&arrivals)
+}
+
+/// Takes in what the interface hears.
+fn hear(interface: &EthernetPort, arrivals: &Sender<Arrival>) -> Result<()> {
+    let mut frame = [0; FRAME_BYTES_MAX];
+    loop {
+        let mut waits = [PollFd::new(interface, PollFlags::IN)];
+        poll(&mut waits, None)?;
+        while let Some(length) = interface.receive(&mut frame)? {
+            arrivals.send(Arrival::Frame(Port::Interface, frame[..length].to_vec()))?;
+        }
+    }
 }
 
 fn plug_in(listener: &TcpListener, arrivals: &Sender<Arrival>) {
@@ -103,6 +129,7 @@ struct Segment {
     gateway: Gateway,
     weather: Weather,
     emulators: BTreeMap<usize, TcpStream>,
+    interface: Option<Arc<EthernetPort>>,
     /// Behind which port each hardware address was seen.
     stations: BTreeMap<EthernetAddress, Port>,
 }
@@ -153,13 +180,16 @@ impl Segment {
             Some(port) => vec![port],
             // Gateway included: it answers what is asked of all.
             None => {
-                self.emulators.keys().map(|n| Port::Emulator(*n)).chain([Port::Gateway]).collect()
+                let emulators = self.emulators.keys().map(|number| Port::Emulator(*number));
+                emulators.chain([Port::Gateway, Port::Interface]).collect()
             }
         };
         for port in ports.into_iter().filter(|port| *port != from) {
             match port {
                 Port::Gateway => self.gateway.receive(frame),
                 Port::Emulator(number) => self.send(number, frame),
+                // What it doesn't take now is lost, as on any link.
+                Port::Interface => _ = self.interface.as_ref().map(|port| port.send(frame)),
             }
         }
     }

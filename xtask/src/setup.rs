@@ -10,7 +10,9 @@ use std::process::Command;
 
 use anyhow::{Result, bail};
 
-use crate::toolchain::{self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASM_TARGET};
+use crate::toolchain::{
+    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASM_TARGET, WITHOUT_ATOMICS_TARGET,
+};
 use crate::{c_compiler, paint, process};
 
 /// Install what the other verbs need: Rust targets, clang with wasm-ld, emulators, valgrind.
@@ -94,7 +96,8 @@ impl Need {
                 .all(|tool| process::succeeds(Command::new("cargo").args([tool, "--version"]))),
             Need::Wasm => toolchain::for_target(WASM_TARGET).is_some(),
             Need::BareMetal => {
-                let mut targets = BARE_METAL_TARGETS.iter().chain(&CIPHER_TARGETS);
+                let further = CIPHER_TARGETS.iter().chain([&WITHOUT_ATOMICS_TARGET]);
+                let mut targets = BARE_METAL_TARGETS.iter().chain(further);
                 targets.all(|target| toolchain::for_target(target).is_some())
             }
             Need::Clang => c_compiler::find().is_some(),
@@ -134,7 +137,9 @@ impl Need {
             Need::Lints => Some(vec!["component", "add", "rustfmt", "clippy"]),
             Need::Wasm => Some(vec!["target", "add", WASM_TARGET]),
             Need::BareMetal => {
-                Some([&["target", "add"], &BARE_METAL_TARGETS[..], &CIPHER_TARGETS].concat())
+                let further = [WITHOUT_ATOMICS_TARGET];
+                let add = ["target", "add"];
+                Some([&add, &BARE_METAL_TARGETS[..], &CIPHER_TARGETS, &further].concat())
             }
             Need::Clang | Need::CPlusPlus | Need::Emulators | Need::Valgrind | Need::Routers => {
                 None

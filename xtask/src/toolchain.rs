@@ -14,6 +14,9 @@ pub(crate) const BARE_METAL_TARGETS: [&str; 2] =
 /// The smallest core that a board has: no compare and swap, no division.
 pub(crate) const SMALLEST_TARGET: &str = "thumbv6m-none-eabi";
 
+/// A RISC-V core without atomic instructions: an ESP32-C3.
+pub(crate) const WITHOUT_ATOMICS_TARGET: &str = "riscv32imc-unknown-none-elf";
+
 /// Further cores, for whose assembly the cipher engine has tests.
 pub(crate) const CIPHER_TARGETS: [&str; 3] =
     [SMALLEST_TARGET, "aarch64-unknown-none", "riscv64imac-unknown-none-elf"];

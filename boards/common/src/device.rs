@@ -8,20 +8,30 @@ use core::time::Duration;
 
 use smoltcp::phy;
 use tenure_boot::LogError;
+use tenure_hal::ethernet::MacAddress;
 use tenure_hal::{
     Clock, DATAGRAM_BYTES_MAX, Entropy, EntropyError, Flash, FlashError, Instant, Link as _, Power,
     Retained,
 };
 use tenure_kernel::Breadcrumb;
-use tenure_node::{Bedtime, BootError, Config, FirmwareParts, Hub, Moment, Node, Notice, Wake};
+use tenure_mesh::{Carrier, Reach};
+use tenure_node::{
+    Bedtime, BootError, Config, FirmwareParts, HeapUse, Hub, Moment, Node, Notice, Wake,
+};
 use tenure_wire::Address;
 
 use crate::layout::Parts;
 use crate::settings::{Settings, SettingsError};
+use crate::tap::{FrameLink, TappedCard, tap};
 use crate::udp_link::UdpLink;
 
 /// The most datagrams that are taken in before machines have their turn again.
 const DATAGRAMS_PER_TURN: usize = 16;
+
+/// The most frames of the mesh.
+const FRAMES_PER_TURN: usize = 8;
+/// The most neighbours in the mesh whose addresses are remembered.
+const NEIGHBOURS_MAX: usize = 16;
 
 /// What a board hands to its main loop.
 pub struct Board<F, D, C, E, W, P> {
@@ -41,12 +51,15 @@ pub struct Board<F, D, C, E, W, P> {
     pub power: P,
     /// The memory that `power` calls retained, for the kernel to write to.
     pub retained: Box<dyn Retained>,
+    /// Asks how much of the heap is used.
+    pub heap: fn() -> HeapUse,
 }
 
 /// A node on a board.
 pub struct Device<F, D: phy::Device, C, E, W, P> {
     node: Node<tenure_hal::Partition<F>>,
-    link: UdpLink<D>,
+    link: UdpLink<TappedCard<D>>,
+    mesh: Carrier<FrameLink>,
     clock: C,
     entropy: E,
     console: W,
@@ -74,9 +87,10 @@ where
     ) -> Result<Self, StartError> {
         let Board { mut flash, card: (card, hardware), clock, mut entropy, console, .. } = board;
         let (mut power, retained, model) = (board.power, board.retained, board.model);
-        let settings = read_settings(&mut flash.settings)?;
+        let settings = Settings::read(&mut flash.settings)?;
         let mut config = Config::new(settings.name.clone(), settings.owner);
         config.hub = settings.hub.map(|address| Hub { address: address.into(), key: None });
+        config.heap = Some(board.heap);
         config.sleep = settings.sleep;
         config.reset_cause = power.reset_cause();
         if config.reset_cause.keeps_retained_memory() {
@@ -85,6 +99,9 @@ where
         limits(&mut config);
         let mut seed = [0; 8];
         entropy.fill(&mut seed).map_err(StartError::Entropy)?;
+        let address = MacAddress(hardware);
+        let (card, frames) = tap(card, address);
+        let mesh = Carrier::new(frames, Reach::ByOne(MacAddress::BROADCAST), NEIGHBOURS_MAX);
         let link = UdpLink::new(
             card,
             hardware,
@@ -93,20 +110,23 @@ where
             settings.port,
             u64::from_le_bytes(seed),
         );
+        let datagram = vec![0; DATAGRAM_BYTES_MAX];
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
         node.use_retained(retained);
-        node.use_firmware(FirmwareParts {
-            board: model.0,
-            trial: model.1,
-            log: flash.boot_log,
-            slots: flash.slots,
-            maker: settings.maker,
-        })
-        .map_err(StartError::Loader)?;
-        let datagram = vec![0; DATAGRAM_BYTES_MAX];
-        let mut device = Self { node, link, clock, entropy, console, power, datagram };
+        // A board that is started by its chip's own loader has none of ours, nor slots.
+        if flash.slots[0].geometry().sector_count > 0 {
+            node.use_firmware(FirmwareParts {
+                board: model.0,
+                trial: model.1,
+                log: flash.boot_log,
+                slots: flash.slots,
+                maker: settings.maker,
+            })
+            .map_err(StartError::Loader)?;
+        }
+        let mut device = Self { node, link, mesh, clock, entropy, console, power, datagram };
         device.announce(&settings);
         Ok(device)
     }
@@ -124,6 +144,12 @@ where
             let Ok(Some((length, from))) = self.link.receive(&mut self.datagram) else { break };
             let mut moment = moment(&self.clock, &mut self.entropy);
             self.node.receive(&mut moment, from.into(), &self.datagram[..length]);
+        }
+        let now = self.clock.now();
+        match self.node.mesh() {
+            // As above: the link is two queues.
+            Some(stack) => _ = self.mesh.receive(now, stack, FRAMES_PER_TURN),
+            None => self.mesh.link().clear(),
         }
         let wake = self.node.poll(&mut moment(&self.clock, &mut self.entropy));
         self.transmit();
@@ -154,18 +180,13 @@ where
     pub fn run(mut self, mut idle: impl FnMut(Option<Duration>, &mut D)) -> ! {
         loop {
             let nap = self.turn();
-            idle(nap, self.link.device());
+            idle(nap, self.link.device().card());
         }
     }
 
     /// The node.
     pub fn node(&mut self) -> &mut Node<tenure_hal::Partition<F>> {
         &mut self.node
-    }
-
-    /// The link.
-    pub fn link(&mut self) -> &mut UdpLink<D> {
-        &mut self.link
     }
 
     /// The time since boot.
@@ -184,7 +205,12 @@ where
                 }
             }
         }
-        self.link.poll(self.clock.now());
+        let now = self.clock.now();
+        if let Some(stack) = self.node.mesh() {
+            // As above.
+            let _ = self.mesh.transmit(now, stack);
+        }
+        self.link.poll_with_frames(now);
     }
 
     /// Turns the device off until its time; one that can't fall asleep stays awake and says why.
@@ -224,12 +250,6 @@ where
 
 fn moment<'a>(clock: &impl Clock, entropy: &'a mut dyn Entropy) -> Moment<'a> {
     Moment { now: clock.now(), unix_time: clock.unix_time(), entropy }
-}
-
-fn read_settings<F: Flash>(flash: &mut F) -> Result<Settings, StartError> {
-    let mut sector = vec![0; flash.geometry().bytes() as usize];
-    flash.read(0, &mut sector).map_err(StartError::Flash)?;
-    Settings::parse(&sector).map_err(StartError::Settings)
 }
 
 fn show(console: &mut impl Write, notice: &Notice) {

@@ -4,6 +4,7 @@ use core::alloc::{GlobalAlloc, Layout};
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use embedded_alloc::LlffHeap;
+use tenure_node::HeapUse;
 
 /// A heap; a board makes one its global allocator.
 pub struct Heap {
@@ -29,9 +30,14 @@ impl Heap {
         unsafe { self.free_list.init(start, end - start) };
     }
 
-    /// How much is used, in bytes, and the most that ever was.
-    pub fn usage(&self) -> (usize, usize) {
-        (self.free_list.used(), self.peak.load(Ordering::Relaxed))
+    /// How much is used.
+    pub fn usage(&self) -> HeapUse {
+        let used_bytes = self.free_list.used();
+        HeapUse {
+            used_bytes,
+            peak_bytes: self.peak.load(Ordering::Relaxed),
+            total_bytes: used_bytes + self.free_list.free(),
+        }
     }
 }
 
@@ -40,8 +46,8 @@ unsafe impl GlobalAlloc for Heap {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's promises are the same.
         let place = unsafe { self.free_list.alloc(layout) };
-        let (used, peak) = self.usage();
-        self.peak.store(used.max(peak), Ordering::Relaxed);
+        let peak = self.peak.load(Ordering::Relaxed);
+        self.peak.store(self.free_list.used().max(peak), Ordering::Relaxed);
         place
     }
 

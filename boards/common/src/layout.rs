@@ -16,8 +16,8 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For a flash of 4 MiB: 1 MiB for the store, 1.2 MiB for images, 480 KiB for an arriving package.
-    pub const FOUR_MIB: Self = Self { store: 256, code: 312, staging: 120 };
+    /// For a flash of 4 MiB: 960 KiB for the store, 1 MiB for images, 480 KiB for an arriving package.
+    pub const FOUR_MIB: Self = Self { store: 240, code: 264, staging: 120 };
 
     /// Divides the flash; `handle` gives one handle of it a part.
     ///

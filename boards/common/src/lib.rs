@@ -1,5 +1,5 @@
-//! What boards without an operating system share: settings in flash, UDP over Ethernet,
-//! the node's main loop.
+//! What boards without an operating system share: settings in flash, UDP and the mesh's frames over
+//! Ethernet, the node's main loop.
 //!
 //! Invariants:
 //! - Nothing here names a register or a CPU: a board hands in what `hal` asks of it, a network card
@@ -15,12 +15,15 @@ extern crate alloc;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 mod always_on;
+#[cfg(test)]
+mod cable;
 mod device;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 mod heap;
 mod layout;
 mod settings;
+mod tap;
 mod udp_link;
 mod wall;
 
@@ -31,5 +34,6 @@ pub use device::{Board, Device, StartError, small_class};
 pub use heap::Heap;
 pub use layout::{Layout, Parts};
 pub use settings::{Settings, SettingsError};
+pub use tenure_node::HeapUse;
 pub use udp_link::UdpLink;
 pub use wall::GuardedVm;

@@ -3,12 +3,17 @@
 //! The sector holds lines `key=value` and is erased (`0xFF`) behind them, so that the same firmware
 //! image serves every device, and a text editor and any flashing tool suffice to set one up.
 
+use alloc::string::String;
+use alloc::vec;
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
+use tenure_hal::Flash;
 use tenure_node::{Owner, SleepPolicy};
 use tenure_wire::{Name, VerifyingKey};
+
+use crate::device::StartError;
 
 #[cfg(test)]
 mod tests;
@@ -36,9 +41,23 @@ pub struct Settings {
     pub sleep: SleepPolicy,
     /// `maker`: whose firmware the device takes beside its owner's.
     pub maker: Option<VerifyingKey>,
+    /// `wifi`: the network that a board with a radio joins.
+    pub wifi: Option<String>,
+    /// `password`: that network's, if it has one.
+    pub password: Option<String>,
 }
 
 impl Settings {
+    /// Reads the settings from their part of flash.
+    ///
+    /// # Errors
+    /// [`StartError`]: the flash fails, or the settings do.
+    pub fn read<F: Flash>(flash: &mut F) -> Result<Self, StartError> {
+        let mut sector = vec![0; flash.geometry().bytes() as usize];
+        flash.read(0, &mut sector).map_err(StartError::Flash)?;
+        Self::parse(&sector).map_err(StartError::Settings)
+    }
+
     /// Reads the settings sector.
     ///
     /// # Errors
@@ -82,11 +101,13 @@ impl Settings {
             gateway: value("gateway").map(|(_, text)| parsed("gateway", text)).transpose()?,
             port: value("port").map_or(Ok(PORT), |(_, text)| parsed("port", text))?,
             hub: value("hub").map(|(_, text)| parsed("hub", text)).transpose()?,
+            wifi: value("wifi").map(|(_, text)| text.into()),
+            password: value("password").map(|(_, text)| text.into()),
         })
     }
 }
 
-const KEYS: [&str; 9] = [
+const KEYS: [&str; 11] = [
     "name",
     "owner",
     "address",
@@ -94,6 +115,8 @@ const KEYS: [&str; 9] = [
     "port",
     "hub",
     "maker",
+    "wifi",
+    "password",
     "deep-sleep-after",
     "duty-cycle",
 ];

@@ -8,6 +8,7 @@ use alloc::vec::Vec;
 use core::net::{IpAddr, Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
+use crate::tap::TappedCard;
 use smoltcp::iface::{Config, Interface, SocketHandle, SocketSet};
 use smoltcp::phy;
 use smoltcp::socket::udp::{self, PacketBuffer, PacketMetadata, SendError, Socket};
@@ -27,6 +28,14 @@ pub struct UdpLink<D: phy::Device> {
     interface: Interface,
     sockets: SocketSet<'static>,
     socket: SocketHandle,
+}
+
+impl<D: phy::Device> UdpLink<TappedCard<D>> {
+    /// As [`UdpLink::poll`], and sends the mesh's frames that wait.
+    pub(crate) fn poll_with_frames(&mut self, now: Instant) {
+        self.poll(now);
+        self.device.flush(instant(now));
+    }
 }
 
 impl<D: phy::Device> UdpLink<D> {

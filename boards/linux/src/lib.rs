@@ -25,9 +25,7 @@ pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES
 pub use multicast_link::{JoinGroupError, MulticastLink, any_interface};
 #[cfg(feature = "native-speed")]
 pub use native_speed::NativeSpeed;
-pub use packet_link::{
-    ETHER_TYPE, EthernetPort, InterfaceError, MacAddress, PACKET_BYTES_MAX, PacketLink,
-};
+pub use packet_link::{EthernetPort, InterfaceError, PacketLink};
 pub use satellite_thread::SatelliteThread;
 pub use serial_link::{SERIAL_FRAME_BYTES_MAX, SerialLink, SerialOpenError};
 pub use udp_link::{BindError, UdpLink};

@@ -1,12 +1,4 @@
-//! Raw Ethernet as a link: frames of an EtherType of our own, without IP.
-//!
-//! | offset | bytes | what |
-//! |---|---|---|
-//! | 0 | 6 | the receiver |
-//! | 6 | 6 | the sender |
-//! | 12 | 2 | [`ETHER_TYPE`] |
-//! | 14 | 2 | how long the datagram is, big-endian, because Ethernet pads short frames |
-//! | 16 | | the datagram |
+//! Raw Ethernet as a link: frames of an EtherType of our own, without IP ([`tenure_hal::ethernet`]).
 //!
 //! A filter in the kernel (packet(7), `SO_ATTACH_FILTER`) lets through what is of that form alone.
 
@@ -15,37 +7,12 @@ use std::os::fd::{AsFd, BorrowedFd};
 use std::{fmt, mem};
 
 use socket2::{Domain, SockAddr, SockAddrStorage, SockFilter, Socket, Type};
+use tenure_hal::ethernet::{
+    ETHER_TYPE, MacAddress, PACKET_BYTES_MAX, PACKET_HEADER_BYTES, packet_header, parse_packet,
+};
 use tenure_hal::{Link, LinkError};
 
-/// IEEE Std 802, Local Experimental EtherType 1.
-pub const ETHER_TYPE: u16 = 0x88B5;
-/// The longest datagram: what an Ethernet frame carries, less our length.
-pub const PACKET_BYTES_MAX: usize = 1500 - 2;
-
-const HEADER_BYTES: usize = 16;
-const FRAME_BYTES_MAX: usize = HEADER_BYTES + PACKET_BYTES_MAX;
-
-/// An Ethernet address.
-#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub struct MacAddress(pub [u8; 6]);
-
-impl MacAddress {
-    /// Everybody on the link.
-    pub const BROADCAST: Self = Self([0xFF; 6]);
-}
-
-impl fmt::Debug for MacAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Display::fmt(self, f)
-    }
-}
-
-impl fmt::Display for MacAddress {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [a, b, c, d, e, g] = self.0;
-        write!(f, "{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{g:02x}")
-    }
-}
+const FRAME_BYTES_MAX: usize = PACKET_HEADER_BYTES + PACKET_BYTES_MAX;
 
 /// A network interface, for frames of our EtherType.
 #[derive(Debug)]
@@ -88,12 +55,8 @@ impl Link for PacketLink {
         if datagram.len() > PACKET_BYTES_MAX {
             return Err(LinkError::TooLong);
         }
-        let mut frame = Vec::with_capacity(HEADER_BYTES + datagram.len());
-        frame.extend_from_slice(&to.0);
-        frame.extend_from_slice(&self.address.0);
-        frame.extend_from_slice(&ETHER_TYPE.to_be_bytes());
-        frame.extend_from_slice(&(datagram.len() as u16).to_be_bytes());
-        frame.extend_from_slice(datagram);
+        let header = packet_header(*to, self.address, datagram.len());
+        let frame = [&header, datagram].concat();
         match self.socket.send(&frame) {
             Ok(_) => Ok(()),
             Err(error) => Err(match rustix::io::Errno::from_io_error(&error) {
@@ -117,7 +80,7 @@ impl Link for PacketLink {
                     _ => return Err(LinkError::Hardware),
                 },
             };
-            if let Some((datagram, from)) = parse(&frame[..length])
+            if let Some((datagram, from)) = parse_packet(&frame[..length])
                 && let Some(into) = into.get_mut(..datagram.len())
             {
                 into.copy_from_slice(datagram);
@@ -125,14 +88,6 @@ impl Link for PacketLink {
             }
         }
     }
-}
-
-/// The datagram in a frame that the filter has let through, and its sender.
-fn parse(frame: &[u8]) -> Option<(&[u8], MacAddress)> {
-    let (header, rest) = frame.split_first_chunk::<HEADER_BYTES>()?;
-    let [_, _, _, _, _, _, sender @ .., _, _, high, low] = *header;
-    let datagram = rest.get(..usize::from(u16::from_be_bytes([high, low])))?;
-    Some((datagram, MacAddress(sender)))
 }
 
 /// A network interface, for every frame that it hears, as a switch or an experiment needs it.
@@ -224,7 +179,7 @@ fn ours() -> [SockFilter; 9] {
         step(LOAD_HALF, 12),
         SockFilter::new(IS_EQUAL, 0, 6, ETHER_TYPE.into()),
         step(LOAD_HALF, 14),
-        step(ADD, HEADER_BYTES as u32),
+        step(ADD, PACKET_HEADER_BYTES as u32),
         step(TO_INDEX, 0),
         step(LOAD_LENGTH, 0),
         SockFilter::new(IS_AT_LEAST_INDEX, 0, 1, 0),
@@ -296,15 +251,6 @@ impl std::error::Error for InterfaceError {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_frame_is_taken_with_its_padding_and_not_beyond_its_end() {
-        let mut frame = vec![2; 12];
-        frame.extend_from_slice(&[0x88, 0xB5, 0, 3, 7, 8, 9, 0, 0, 0]);
-        assert_eq!(parse(&frame), Some((&[7, 8, 9][..], MacAddress([2; 6]))));
-        assert_eq!(parse(&frame[..18]), None);
-        assert_eq!(parse(&frame[..15]), None);
-    }
 
     #[test]
     fn an_interface_that_is_missing_is_named() {

@@ -58,6 +58,7 @@ fn run() -> Result<Infallible, StartError> {
         console: Uart,
         retained: Box::new(power.lend_retained()),
         power,
+        heap: start::heap_usage,
     };
     let device = Device::start(board, small_class)?;
     device.run(|nap, card| {

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use core::ops::Range;
 
 use cortex_m_rt::{entry, exception};
-use tenure_board_common::Heap;
+use tenure_board_common::{Heap, HeapUse};
 use tenure_board_qemu_cortex_m::console::Uart;
 use tenure_board_qemu_cortex_m::{BOARD, WINDOW, exit};
 use tenure_boot::always_on::STATUS_RESET;
@@ -46,6 +46,11 @@ global_asm!(
 fn reset() -> ! {
     // SAFETY: the stack that it begins is the linker's for this alone; nothing here is returned to.
     unsafe { leave_handlers_stack() }
+}
+
+/// How much of the heap is used.
+pub(crate) fn heap_usage() -> HeapUse {
+    HEAP.usage()
 }
 
 extern "C" fn start() -> ! {

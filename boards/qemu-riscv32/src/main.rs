@@ -60,6 +60,7 @@ fn run() -> Result<Infallible, StartError> {
         console: Uart,
         retained: Box::new(power.lend_retained()),
         power,
+        heap: start::heap_usage,
     };
     let mut device = Device::start(board, small_class)?;
     let wall = GuardedVm::new(Pmp::take());

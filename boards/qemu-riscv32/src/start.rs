@@ -4,7 +4,7 @@ use core::arch::global_asm;
 use core::fmt::Write as _;
 
 use riscv::register::{mcause, mepc, mtval};
-use tenure_board_common::Heap;
+use tenure_board_common::{Heap, HeapUse};
 use tenure_board_qemu_riscv32::console::Uart;
 use tenure_board_qemu_riscv32::{BOARD, WINDOW, emulator};
 use tenure_boot::always_on::STATUS_RESET;
@@ -49,6 +49,11 @@ static HEAP: Heap = Heap::new();
 unsafe extern "C" {
     static mut heap_start: u8;
     static heap_end: u8;
+}
+
+/// How much of the heap is used.
+pub(crate) fn heap_usage() -> HeapUse {
+    HEAP.usage()
 }
 
 extern "C" fn start() -> ! {

@@ -143,6 +143,12 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
             "device": status.name.as_str(),
             "policy": status.policy,
             "fuel_per_second": status.fuel_per_second,
+            "heap": status.heap.map(|heap| json!({
+                "used_bytes": heap.used_bytes,
+                "peak_bytes": heap.peak_bytes,
+                "total_bytes": heap.total_bytes,
+                "board_bytes": heap.board_bytes,
+            })),
             "machines": list,
         });
         output.line("", &object);
@@ -171,6 +177,12 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
         &format!("scheduling: {}; {millions:.1} million fuel a second", status.policy),
         &Value::Null,
     );
+    if let Some(heap) = status.heap {
+        let [used, peak, total] =
+            [heap.used_bytes, heap.peak_bytes, heap.total_bytes].map(|bytes| bytes / 1024);
+        let line = format!("heap: {used} of {total} KiB used, at most {peak} so far");
+        output.line(&line, &Value::Null);
+    }
     Ok(())
 }
 

@@ -9,10 +9,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{
-    FileFlash, LinuxEntropy, MacAddress, MulticastLink, PacketLink, SerialLink, UdpLink,
-    any_interface, wait_any,
+    FileFlash, LinuxEntropy, MulticastLink, PacketLink, SerialLink, UdpLink, any_interface,
+    wait_any,
 };
 use tenure_crypto::SigningKey;
+use tenure_hal::ethernet::MacAddress;
 use tenure_hal::{Instant, Link, LinkError};
 use tenure_mesh::{Carrier, CarrierError, Reach};
 use tenure_node::{MeshStack, Node};

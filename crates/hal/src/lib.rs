@@ -14,6 +14,7 @@ extern crate alloc;
 
 mod clock;
 mod entropy;
+pub mod ethernet;
 mod flash;
 mod guard;
 mod link;

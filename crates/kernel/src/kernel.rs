@@ -338,6 +338,7 @@ impl<F: Flash> Kernel<F> {
         if let Some(machine) = self.machine_mut(slot)
             && !matches!(machine.state, State::Banned | State::Over)
         {
+            machine.queue.reserve_exact(1);
             machine.queue.push_front(Task::of_kernel(ENTRY.to_string(), None));
             if machine.state == State::Idle {
                 machine.step(crate::lifecycle::Event::Enqueued);

@@ -205,6 +205,8 @@ impl Machine {
 
     /// Adds a task at the end of the queue, whatever its length.
     pub(crate) fn enqueue(&mut self, task: Task) {
+        // Room for four would be kept for good, and most machines never have two waiting.
+        self.queue.reserve_exact(1);
         self.queue.push_back(task);
         self.step(Event::Enqueued);
     }

@@ -33,6 +33,8 @@ pub struct Config {
     pub records_max: usize,
     /// The most log lines that are kept.
     pub log_lines_max: usize,
+    /// Asks how much of the heap is used, where the board knows.
+    pub heap: Option<fn() -> HeapUse>,
     /// When the device turns itself off, if its board can.
     pub sleep: SleepPolicy,
     /// How often the ledgers are written to flash: what a loss of power can cost the owner.
@@ -61,6 +63,7 @@ impl Config {
             peers_max: 64,
             records_max: 32,
             log_lines_max: 128,
+            heap: None,
             sleep: SleepPolicy::Never,
             checkpoint: Duration::from_secs(300),
             receipt_period: Duration::from_secs(24 * 60 * 60),
@@ -69,6 +72,17 @@ impl Config {
             record_lifetime: Duration::from_secs(60),
         }
     }
+}
+
+/// How much of a heap is used, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeapUse {
+    /// Now.
+    pub used_bytes: usize,
+    /// At most so far.
+    pub peak_bytes: usize,
+    /// In all.
+    pub total_bytes: usize,
 }
 
 /// The keys of whoever holds a device.

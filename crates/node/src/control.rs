@@ -9,9 +9,9 @@ use tenure_hal::Flash;
 use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, InstallBegin, InstallChunk,
-    InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus, Remove, TreeNode,
-    TreeQuery, TreeValue, Unban, function,
+    Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, HeapStatus, InstallBegin,
+    InstallChunk, InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus,
+    Remove, TreeNode, TreeQuery, TreeValue, Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Name, PublicKey};
@@ -120,8 +120,19 @@ impl<F: Flash> Node<F> {
             policy: self.config.kernel.policy.to_string(),
             fuel_per_second: self.calibration.fuel_per_second(),
             code_bytes_free: self.kernel.code().free_bytes(),
+            heap: self.heap_status(),
             record: self.signed_record(moment),
         }
+    }
+
+    fn heap_status(&self) -> Option<HeapStatus> {
+        let usage = self.config.heap?();
+        Some(HeapStatus {
+            used_bytes: usage.used_bytes as u32,
+            peak_bytes: usage.peak_bytes as u32,
+            total_bytes: usage.total_bytes as u32,
+            board_bytes: self.heap_bytes_before as u32,
+        })
     }
 
     fn list(&self, query: &ListMachines) -> MachineList {

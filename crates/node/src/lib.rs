@@ -35,7 +35,7 @@ mod secrets;
 mod sleep;
 mod snapshot;
 
-pub use config::{Config, Hub, Owner};
+pub use config::{Config, HeapUse, Hub, Owner};
 pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
 pub use mesh::{JoinError, MeshStack};

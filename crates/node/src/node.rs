@@ -122,6 +122,8 @@ pub struct Node<F> {
     tickets: u64,
     notices: VecDeque<Notice>,
     mount_report: MountReport,
+    /// What of the heap was used before it booted.
+    pub(crate) heap_bytes_before: usize,
     #[cfg(feature = "mesh")]
     pub(crate) mesh: Option<Box<crate::mesh::Mesh>>,
     /// Datagrams that the mesh doesn't carry, for the board.
@@ -140,6 +142,7 @@ impl<F: Flash> Node<F> {
         parts: Parts<F>,
         moment: &mut Moment<'_>,
     ) -> Result<Self, BootError> {
+        let heap_bytes_before = config.heap.map_or(0, |usage| usage().used_bytes);
         config.kernel.device = Some(config.name.clone());
         config.rpc.machines_max = config.rpc.machines_max.max(config.kernel.machines_max + 1);
         config.rpc.timeout_min = config.rpc.timeout_min.max(TIMEOUT_MIN);
@@ -171,6 +174,7 @@ impl<F: Flash> Node<F> {
             tickets: 0,
             notices: VecDeque::new(),
             mount_report,
+            heap_bytes_before,
             #[cfg(feature = "mesh")]
             mesh: None,
             #[cfg(feature = "mesh")]

@@ -112,9 +112,24 @@ pub struct DeviceStatus {
     pub fuel_per_second: u64,
     /// The longest image or package that still fits, in bytes.
     pub code_bytes_free: u32,
+    /// Its heap, where the device has one of a fixed size.
+    pub heap: Option<HeapStatus>,
     /// What it would tell a directory: the proof that its owner enrolled it and that the machine
     /// that answers is its own. `None` if it isn't enrolled.
     pub record: Option<SignedRecord>,
+}
+
+/// How much of a device's heap is used, in bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HeapStatus {
+    /// Now.
+    pub used_bytes: u32,
+    /// At most since the device booted.
+    pub peak_bytes: u32,
+    /// In all.
+    pub total_bytes: u32,
+    /// What the board itself took before the node booted: its drivers' buffers.
+    pub board_bytes: u32,
 }
 
 /// The owner's word that this device carries its name.

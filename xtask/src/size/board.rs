@@ -75,17 +75,25 @@ pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Ve
     };
     sizes.crates.iter().for_each(|(name, bytes)| line(name, *bytes));
     line("strings, tables and stack, without a name", sizes.nameless());
-    for Budget { name, crates, flash_bytes_max, ram_bytes_max } in &manifest.budget {
-        let bytes = sizes.of(crates);
-        line(&format!("{name}: in all"), bytes);
+    for budget in &manifest.budget {
+        let Budget { name, crates, flash_bytes_max, ram_bytes_max } = budget;
+        line(&format!("{name}: in all"), sizes.of(crates));
         line(&format!("{name}: at most"), Bytes { flash: *flash_bytes_max, ram: *ram_bytes_max });
-        let kinds = [("flash", bytes.flash, *flash_bytes_max), ("RAM", bytes.ram, *ram_bytes_max)];
-        let exceeded = kinds.into_iter().filter(|(_, value, most)| value > most);
-        over.extend(exceeded.map(|(kind, value, most)| {
-            format!("{}: {name} takes {value} bytes of {kind}, {most} at most", board.name())
-        }));
+        over.extend(budget.exceeded(&sizes).map(|what| format!("{}: {what}", board.name())));
     }
     Ok((measurements, over))
+}
+
+impl Budget {
+    /// What of it these sizes exceed, in words.
+    fn exceeded(&self, sizes: &Sizes) -> impl Iterator<Item = String> {
+        let Bytes { flash, ram } = sizes.of(&self.crates);
+        let kinds = [("flash", flash, self.flash_bytes_max), ("RAM", ram, self.ram_bytes_max)];
+        let exceeded = kinds.into_iter().filter(|(_, value, most)| value > most);
+        exceeded.map(|(kind, value, most)| {
+            format!("{} takes {value} bytes of {kind}, {most} at most", self.name)
+        })
+    }
 }
 
 impl Sizes {
@@ -159,7 +167,23 @@ fn owner(symbol: &str) -> Option<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::owner;
+    use super::*;
+
+    #[test]
+    fn a_byte_too_much_exceeds_a_budget() {
+        let manifest = "[[budget]]\nname = \"core\"\ncrates = [\"vm\", \"store\"]\n\
+                        flash_bytes_max = 30\nram_bytes_max = 7";
+        let manifest: Manifest = toml::from_str(manifest).unwrap();
+        let with = |flash, ram| {
+            let one = |name: &str, flash, ram| (name.to_owned(), Bytes { flash, ram });
+            let crates = [one("vm", flash, ram), one("store", 10, 3), one("wire", 99, 99)];
+            let sizes = Sizes { crates: crates.into(), all: Bytes { flash: 999, ram: 999 } };
+            manifest.budget[0].exceeded(&sizes).collect::<Vec<_>>()
+        };
+        assert_eq!(with(20, 4), [""; 0]);
+        assert_eq!(with(21, 4), ["core takes 31 bytes of flash, 30 at most"]);
+        assert_eq!(with(20, 5), ["core takes 8 bytes of RAM, 7 at most"]);
+    }
 
     #[test]
     fn symbols_count_for_the_crate_that_their_path_begins_with() {

@@ -38,6 +38,16 @@ fn settings_with_every_line_are_read() {
 }
 
 #[test]
+fn the_network_to_join_is_read_as_it_stands() {
+    let lines = text("attic") + "wifi=Our Home\npassword=a=b c\n";
+    let settings = Settings::parse(&sector(&lines)).unwrap();
+    assert_eq!(settings.wifi.as_deref(), Some("Our Home"));
+    assert_eq!(settings.password.as_deref(), Some("a=b c"));
+    let without = Settings::parse(&sector(&text("attic"))).unwrap();
+    assert_eq!((without.wifi, without.password), (None, None));
+}
+
+#[test]
 fn sleep_is_read_in_seconds() {
     let check = |line: &str, sleep| {
         assert_eq!(Settings::parse(&sector(&(text("attic") + line))).unwrap().sleep, sleep);

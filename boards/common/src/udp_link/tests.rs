@@ -1,62 +1,9 @@
-use alloc::collections::VecDeque;
-use alloc::rc::Rc;
-use alloc::vec;
-use alloc::vec::Vec;
-use core::cell::RefCell;
 use core::net::Ipv4Addr;
 
-use smoltcp::phy::{Device, DeviceCapabilities, Medium, RxToken, TxToken};
 use tenure_hal::{DATAGRAM_BYTES_MAX, Instant, Link, LinkError};
 
 use super::UdpLink;
-
-type Frames = Rc<RefCell<VecDeque<Vec<u8>>>>;
-
-/// One end of a cable.
-struct Card {
-    arriving: Frames,
-    leaving: Frames,
-}
-
-struct Arrived(Vec<u8>);
-
-impl RxToken for Arrived {
-    fn consume<R, F: FnOnce(&[u8]) -> R>(self, take: F) -> R {
-        take(&self.0)
-    }
-}
-
-struct Leaves<'a>(&'a Frames);
-
-impl TxToken for Leaves<'_> {
-    fn consume<R, F: FnOnce(&mut [u8]) -> R>(self, length: usize, fill: F) -> R {
-        let mut frame = vec![0; length];
-        let result = fill(&mut frame);
-        self.0.borrow_mut().push_back(frame);
-        result
-    }
-}
-
-impl Device for Card {
-    type RxToken<'a> = Arrived;
-    type TxToken<'a> = Leaves<'a>;
-
-    fn receive(&mut self, _: smoltcp::time::Instant) -> Option<(Arrived, Leaves<'_>)> {
-        let frame = self.arriving.borrow_mut().pop_front()?;
-        Some((Arrived(frame), Leaves(&self.leaving)))
-    }
-
-    fn transmit(&mut self, _: smoltcp::time::Instant) -> Option<Leaves<'_>> {
-        Some(Leaves(&self.leaving))
-    }
-
-    fn capabilities(&self) -> DeviceCapabilities {
-        let mut capabilities = DeviceCapabilities::default();
-        capabilities.medium = Medium::Ethernet;
-        capabilities.max_transmission_unit = 1514;
-        capabilities
-    }
-}
+use crate::cable::{Card, Frames};
 
 /// Two links on one cable, at 10.0.0.1 and 10.0.0.2.
 fn pair() -> [UdpLink<Card>; 2] {

@@ -30,26 +30,14 @@ fn build_all() -> PathBuf {
     for app in apps {
         build(&here.join("../../apps").join(app), &folder, app);
     }
-    build(&here.join("tests/devices/probe"), &folder, "probe");
+    build_own("probe", &folder, "probe");
     folder
 }
 
-/// Builds an example machine with this `[budget]` instead of its own, into `folder`.
-pub(crate) fn build_small(app: &str, folder: &Path, budget: &str) {
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps").join(app);
-    let changed = folder.join("sources").join(app);
-    copy(&source, &changed);
-    let project = changed.join("tenure.toml");
-    let text = std::fs::read_to_string(&project).unwrap();
-    let lines = text.lines().map(|line| match line {
-        "[budget]" => format!("[budget]\n{budget}"),
-        line if line.starts_with("memory_bytes") || line.starts_with("stored_bytes") => {
-            String::new()
-        }
-        line => line.to_string(),
-    });
-    std::fs::write(&project, lines.collect::<Vec<_>>().join("\n")).unwrap();
-    build(&changed, folder, app);
+/// Builds a machine of the tests' own, `tests/devices/NAME`, into `folder`.
+pub(crate) fn build_own(name: &str, folder: &Path, package: &str) {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    build(&here.join("tests/devices").join(name), folder, package);
 }
 
 /// Builds a copy, so that nothing appears in the sources.
