@@ -11,6 +11,8 @@ const BURST_SECONDS: u64 = 2;
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// The part of a day's flash writes that can be made at once.
 const DAY_BURSTS: u64 = 4;
+/// The part of that which there is at boot.
+const BOOT_PART: i64 = 16;
 
 /// Something that a machine may spend `rate` of in each `span`, evenly filled up to `capacity`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -108,6 +110,13 @@ impl Meters {
             message_bytes: by_second(budget.message_bytes_per_second.into()),
             is_throttled: false,
         }
+    }
+
+    /// What a machine has after its device has booted: of what is counted by the day a part only, so
+    /// that restarts don't refill it.
+    pub(crate) fn at_boot(mut self) -> Self {
+        self.flash.level = self.flash.capacity / BOOT_PART;
+        self
     }
 
     /// Takes one message of `bytes`, or nothing if either is spent.

@@ -126,7 +126,9 @@ impl<F: Flash> Kernel<F> {
             kernel.code.claim_all(&record);
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
-            kernel.occupy(slot, Machine::new(record, id, tree_of(slot), now));
+            let machine = Machine::new(record, id, tree_of(slot), now);
+            let meters = machine.meters.at_boot();
+            kernel.occupy(slot, Machine { meters, ..machine });
             kernel.recall_hidden(slot)?;
             kernel.recall_conduct(slot, now);
             kernel.check_image(slot, now);

@@ -78,6 +78,11 @@ impl<F: Flash> Kernel<F> {
                 .map(|(one, machine)| (one, machine.memory_promised()))
                 .ok_or(Fault::of(FaultKind::Memory))?;
             self.suspend(leaving).map_err(|_| Fault::of(FaultKind::Memory))?;
+            // Who comes in pays for it: who has nothing to do can't help it.
+            if let Some(machine) = self.machine_mut(slot) {
+                machine.usage.flash_writes += 1;
+                machine.usage.flash_bytes += bytes;
+            }
             self.extra_cost += cost::of_swap(bytes);
         }
         Ok(())
