@@ -4,7 +4,7 @@
 //! Source: Ni, Tseng, Chen and Sheu, "The broadcast storm problem in a mobile ad hoc network"
 //! (MobiCom 1999). What a node makes of the copies it hears while it waits is a [`Policy`]:
 //! [flooding](crate::flooding), [counters](crate::counter_broadcast),
-//! [distance](crate::distance_broadcast).
+//! [distance](crate::distance_broadcast), [coverage](crate::coverage_broadcast).
 //!
 //! Per body:
 //!
@@ -23,10 +23,11 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Context, Expires, Handles, NodeId, Outgoing, Protocol, Question, Random, Reception, Serves,
+    Context, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Question, Random, Reception,
+    Serves,
 };
 
-use crate::interface::{Port, Publish, Published, Taken};
+use crate::interface::{LinkChanged, LinkDown, LinkUp, Port, Publish, Published, Taken};
 
 #[cfg(test)]
 mod tests;
@@ -46,17 +47,40 @@ pub trait Policy: Send + 'static {
     /// How long to wait at most.
     fn wait_max(&self) -> Duration;
 
+    /// If copies say whom their senders reach: from which quality of a link on, of 255, its neighbour
+    /// is reached.
+    fn reaches_from(&self) -> Option<u8> {
+        None
+    }
+
     /// Whether passing it on would reach nobody new, as far as can be told from what was heard.
     fn is_redundant(&self, heard: &Heard) -> bool;
 }
 
 /// The copies of a body that were heard.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Heard {
     /// How many there were.
     pub copies: u32,
     /// How strong the strongest was, in dBm, if the link knows.
     pub strongest_dbm: Option<i8>,
+    /// The neighbours that none of their senders reaches, if copies say so.
+    pub left: Vec<Mark>,
+}
+
+/// What stands for a node where two that are mistaken for each other do little harm.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Mark([u8; 2]);
+
+impl Mark {
+    /// How many bytes it takes.
+    const BYTES: usize = 2;
+
+    /// The mark of `node`.
+    pub fn of(node: NodeId) -> Self {
+        let [a, b, c, d, e, f] = node.to_bytes();
+        Self([a ^ c ^ e, b ^ d ^ f])
+    }
 }
 
 /// Limits of what is remembered.
@@ -66,11 +90,13 @@ pub struct Limits {
     pub remembered: usize,
     /// The most bytes of bodies that wait.
     pub waiting_bytes_max: usize,
+    /// The most neighbours whose links are remembered.
+    pub neighbours_max: usize,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Self { remembered: 256, waiting_bytes_max: 8 * 1024 }
+        Self { remembered: 256, waiting_bytes_max: 8 * 1024, neighbours_max: 64 }
     }
 }
 
@@ -80,6 +106,8 @@ pub struct Broadcast<P> {
     policy: P,
     limits: Limits,
     names: Names,
+    /// Neighbours whose links are up, and which share of frames arrives there, of 255.
+    links: Vec<(NodeId, u8)>,
     waiting: Vec<Waiting>,
     armed: Option<Instant>,
     passed_on: u64,
@@ -147,6 +175,8 @@ pub(crate) struct Copied {
     name: Name,
     port: Port,
     hops_left: u8,
+    /// So many marks of nodes that the sender reaches stand before the body.
+    reached: u8,
 }
 
 #[derive(Debug)]
@@ -166,6 +196,7 @@ tenure_mesh::protocol! {
     messages { Copied = 1 }
     timers { Relay = 1 }
     serves { Publish }
+    hears { LinkUp, LinkChanged, LinkDown }
     tells { Published }
 }
 
@@ -173,12 +204,51 @@ impl<P: Policy> Broadcast<P> {
     /// A broadcast that follows `policy`.
     pub fn new(policy: P, limits: Limits) -> Self {
         let names = Names::new(limits.remembered);
-        Self { policy, limits, names, waiting: Vec::new(), armed: None, passed_on: 0 }
+        let (links, waiting) = (Vec::new(), Vec::new());
+        Self { policy, limits, names, links, waiting, armed: None, passed_on: 0 }
     }
 
     /// How many bodies of others were passed on.
     pub fn passed_on(&self) -> u64 {
         self.passed_on
+    }
+
+    /// The neighbours that this node reaches, if copies are to say so.
+    fn reached(&self) -> Vec<Mark> {
+        let Some(quality_min) = self.policy.reaches_from() else { return Vec::new() };
+        let reached = self.links.iter().filter(|(_, quality)| *quality >= quality_min);
+        reached.map(|(neighbour, _)| Mark::of(*neighbour)).collect()
+    }
+
+    fn send(&self, mut copy: Copied, body: &[u8], context: &mut Context<'_, Self>) {
+        let mut reached = self.reached();
+        let room = context.payload_bytes_max().saturating_sub(HEAD_BYTES_MAX + body.len());
+        reached.truncate(room / Mark::BYTES);
+        reached.truncate(u8::MAX.into());
+        copy.reached = reached.len() as u8;
+        let mut bytes: Vec<u8> = reached.iter().flat_map(|Mark(mark)| *mark).collect();
+        bytes.extend_from_slice(body);
+        context.transmit(&copy, Outgoing { body: &bytes, ..Outgoing::default() });
+    }
+
+    /// How long a body waits: the longer the fewer it would still reach.
+    fn wait(&self, heard: &Heard, context: &mut Context<'_, Self>) -> Duration {
+        let wait_max = self.policy.wait_max();
+        let reached = self.reached().len() as u32;
+        if reached == 0 {
+            return context.random().below_span(wait_max);
+        }
+        let covered = reached.saturating_sub(heard.left.len() as u32);
+        wait_max * covered / reached * 3 / 4 + context.random().below_span(wait_max / 4)
+    }
+
+    fn note_link(&mut self, neighbour: NodeId, quality: u8) {
+        let is_full = self.links.len() >= self.limits.neighbours_max;
+        match self.links.iter_mut().find(|(known, _)| *known == neighbour) {
+            Some((_, known)) => *known = quality,
+            None if is_full => {}
+            None => self.links.push((neighbour, quality)),
+        }
     }
 
     fn arm(&mut self, context: &mut Context<'_, Self>) {
@@ -207,32 +277,39 @@ impl<P: Policy> Serves<Publish> for Broadcast<P> {
             return Some(Taken::TooLong);
         }
         let name = self.names.give(context.node());
-        let copy = Copied { name, port, hops_left: HOPS_MAX };
-        context.transmit(&copy, Outgoing { body: question.body, ..Outgoing::default() });
+        self.send(Copied { name, port, hops_left: HOPS_MAX, reached: 0 }, question.body, context);
         Some(Taken::UnderWay)
     }
 }
 
 impl<P: Policy> Handles<Copied> for Broadcast<P> {
     fn handle(&mut self, copy: Copied, reception: Reception<'_>, context: &mut Context<'_, Self>) {
-        let Copied { name, port, hops_left } = copy;
+        let Copied { name, port, hops_left, reached } = copy;
+        let marks_bytes = usize::from(reached) * Mark::BYTES;
+        let Some((marks, body)) = reception.body.split_at_checked(marks_bytes) else { return };
+        let (marks, _) = marks.as_chunks();
+        let from = Mark::of(reception.from);
+        let is_left = |mark: &Mark| *mark != from && !marks.contains(&mark.0);
         if let Some(waiting) = self.waiting.iter_mut().find(|it| it.copy.name == name) {
             waiting.heard.copies += 1;
             waiting.heard.strongest_dbm = waiting.heard.strongest_dbm.max(reception.signal_dbm);
+            waiting.heard.left.retain(is_left);
             return;
         }
         if !self.names.is_new(name, context.node()) {
             return;
         }
-        context.tell(&Published { from: name.source, port }, reception.body);
+        context.tell(&Published { from: name.source, port }, body);
         let held: usize = self.waiting.iter().map(|waiting| waiting.body.len()).sum();
-        if hops_left == 0 || held + reception.body.len() > self.limits.waiting_bytes_max {
+        if hops_left == 0 || held + body.len() > self.limits.waiting_bytes_max {
             return;
         }
         let copy = Copied { hops_left: hops_left.min(HOPS_MAX) - 1, ..copy };
-        let heard = Heard { copies: 1, strongest_dbm: reception.signal_dbm };
-        let due = context.now() + context.random().below_span(self.policy.wait_max());
-        self.waiting.push(Waiting { copy, body: reception.body.to_vec(), heard, due });
+        let mut left = self.reached();
+        left.retain(|mark| is_left(mark) && *mark != Mark::of(name.source));
+        let heard = Heard { copies: 1, strongest_dbm: reception.signal_dbm, left };
+        let due = context.now() + self.wait(&heard, context);
+        self.waiting.push(Waiting { copy, body: body.to_vec(), heard, due });
         self.arm(context);
     }
 }
@@ -241,17 +318,31 @@ impl<P: Policy> Expires<Relay> for Broadcast<P> {
     fn expire(&mut self, _: Relay, context: &mut Context<'_, Self>) {
         self.armed = None;
         let now = context.now();
-        let Self { waiting, policy, passed_on, .. } = self;
-        waiting.retain(|it| {
-            if it.due > now {
-                return true;
+        let due = self.waiting.extract_if(.., |it| it.due <= now).collect::<Vec<_>>();
+        for Waiting { copy, body, heard, .. } in due {
+            if !self.policy.is_redundant(&heard) {
+                self.passed_on += 1;
+                self.send(copy, &body, context);
             }
-            if !policy.is_redundant(&it.heard) {
-                *passed_on += 1;
-                context.transmit(&it.copy, Outgoing { body: &it.body, ..Outgoing::default() });
-            }
-            false
-        });
+        }
         self.arm(context);
+    }
+}
+
+impl<P: Policy> Hears<LinkUp> for Broadcast<P> {
+    fn hear(&mut self, up: LinkUp, _: &[u8], _: &mut Context<'_, Self>) {
+        self.note_link(up.neighbour, up.quality.from_us);
+    }
+}
+
+impl<P: Policy> Hears<LinkChanged> for Broadcast<P> {
+    fn hear(&mut self, changed: LinkChanged, _: &[u8], _: &mut Context<'_, Self>) {
+        self.note_link(changed.neighbour, changed.quality.from_us);
+    }
+}
+
+impl<P: Policy> Hears<LinkDown> for Broadcast<P> {
+    fn hear(&mut self, down: LinkDown, _: &[u8], _: &mut Context<'_, Self>) {
+        self.links.retain(|(neighbour, _)| *neighbour != down.neighbour);
     }
 }

@@ -30,8 +30,9 @@ mod tests;
 
 /// A root whose beats stand still for so many intervals has stopped.
 const SILENT_INTERVALS: u32 = 8;
-/// A neighbour's vector counts for so many intervals.
-const VECTOR_INTERVALS: u32 = 5;
+/// A neighbour's vector counts for so many intervals: over a lossy link, several are lost in a row now
+/// and then. A neighbour that is gone is forgotten with its link, and sooner.
+const VECTOR_INTERVALS: u32 = 12;
 /// A change is said within this, together with those that come meanwhile.
 const SOON: Duration = Duration::from_millis(60);
 

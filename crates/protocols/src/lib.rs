@@ -20,6 +20,7 @@ pub mod babel;
 pub mod batman;
 pub mod broadcast;
 pub mod counter_broadcast;
+pub mod coverage_broadcast;
 pub mod discovery;
 pub mod distance_broadcast;
 pub mod experiment;

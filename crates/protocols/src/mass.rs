@@ -32,7 +32,8 @@ impl Mass {
 
     /// What all values come to by this share; `None` while no unit has come here.
     pub fn summary(&self, extremes: &Extremes) -> Option<Summary> {
-        if self.unit <= f64::EPSILON || self.count <= f64::EPSILON {
+        // What matters is how the parts compare: what links lose takes from all of them.
+        if self.count <= 0.0 || self.unit <= f64::EPSILON * self.count {
             return None;
         }
         Some(Summary {

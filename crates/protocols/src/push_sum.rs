@@ -27,8 +27,9 @@ pub type PushSum = Aggregation<Halves>;
 /// Pushes halves.
 #[derive(Debug, Default)]
 pub struct Halves {
-    /// What came, less what went.
-    balance: Mass,
+    /// What is here of what the node brought along when it was last looked.
+    mass: Mass,
+    own: Mass,
 }
 
 impl Method for Halves {
@@ -38,17 +39,18 @@ impl Method for Halves {
     type Flow = ();
 
     fn mass(&self, own: Mass, _: &[Link<()>]) -> Mass {
-        own + self.balance
+        // Kept as it is, and not as a balance: what links leave of it may be small beside what was there.
+        self.mass + (own - self.own)
     }
 
     fn round(&mut self, own: Mass, links: &mut [Link<()>], random: &mut Random) -> Option<Told> {
         let link = any_link(links, random)?;
         let share = self.mass(own, &[]) * 0.5;
-        self.balance = self.balance - share;
+        (self.mass, self.own) = (share, own);
         Some(Told { to: Destination::One(link.neighbour), share, parts: Vec::new() })
     }
 
     fn take(&mut self, share: Mass, _: &mut (), _: &[u8], _: NodeId) {
-        self.balance += share;
+        self.mass += share;
     }
 }

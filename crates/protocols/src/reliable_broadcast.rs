@@ -15,7 +15,9 @@
 //! ```
 //!
 //! A digest names, for each source, the highest number and which of the 32 below are there. Whoever
-//! has something that the sender lacks gives it, after a random wait in which nobody else did.
+//! has something that the sender lacks gives it, after a random wait in which nobody else did. And who
+//! learns by a digest that it lacks something, and doesn't get it within a moment, asks that digest's
+//! sender by a digest of its own.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -37,6 +39,8 @@ mod tests;
 
 /// How many numbers below the highest are kept track of.
 const WINDOW: u32 = 32;
+/// So many numbers before the first one that is heard of a source are missed.
+const LOOK_BACK: u32 = 3;
 /// How many bytes a digest has per source: id, session, highest, window.
 const ENTRY_BYTES: usize = 18;
 /// The most repairs that one digest causes.
@@ -48,12 +52,16 @@ const HEADER_BYTES: usize = 9;
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How soon after something new a digest comes.
+    /// How soon a digest comes after something was missing.
     pub interval_min: Duration,
+    /// How soon it comes after something new, which most have got all the same.
+    pub interval_new: Duration,
     /// How rare digests become while nothing is new.
     pub interval_max: Duration,
     /// A node keeps its digest to itself if it heard so many that say the same (RFC 6206's k).
     pub enough: u32,
+    /// How long a body may be on its way before it is missed.
+    pub settling: Duration,
     /// How long a repair waits for somebody else's.
     pub repair_wait: Duration,
     /// The most sources that are kept track of.
@@ -65,10 +73,12 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
-            interval_min: Duration::from_millis(400),
+            interval_min: Duration::from_secs(1),
+            interval_new: Duration::from_secs(8),
             interval_max: Duration::from_secs(60),
-            enough: 2,
-            repair_wait: Duration::from_millis(60),
+            enough: 1,
+            repair_wait: Duration::from_millis(120),
+            settling: Duration::from_millis(600),
             sources_max: 64,
             kept_bytes_max: 12 * 1024,
         }
@@ -85,6 +95,8 @@ pub struct ReliableBroadcast {
     sources: Vec<Source>,
     kept: VecDeque<Kept>,
     repairs: Vec<(Key, Instant)>,
+    /// Something that a neighbour has and this node lacks, which it will be asked for.
+    missing: Option<(Key, NodeId)>,
     trickle: Trickle,
     /// What digests begin with, so that all sources have their turn.
     turn: usize,
@@ -115,11 +127,15 @@ struct Kept {
     key: Key,
     port: Port,
     body: Vec<u8>,
+    came: Instant,
 }
 
 /// What the sender has: [`ENTRY_BYTES`] per source follow.
 #[derive(Debug, Serialize, Deserialize)]
-struct Digest;
+struct Digest {
+    /// Who is to give what the sender lacks; `None` if anybody may.
+    asked: Option<NodeId>,
+}
 
 /// A body that somebody lacks follows.
 #[derive(Debug, Serialize, Deserialize)]
@@ -134,6 +150,9 @@ struct Say;
 /// A Trickle interval is over.
 #[derive(Debug, Serialize, Deserialize)]
 struct IntervalOver;
+/// What is missing has had its time to come.
+#[derive(Debug, Serialize, Deserialize)]
+struct Ask;
 /// Repairs have waited.
 #[derive(Debug, Serialize, Deserialize)]
 struct Mend;
@@ -141,7 +160,7 @@ struct Mend;
 tenure_mesh::protocol! {
     ReliableBroadcast = 9, "reliable broadcast";
     messages { Digest = 1, Repair = 2 }
-    timers { Say = 1, IntervalOver = 2, Mend = 3 }
+    timers { Say = 1, IntervalOver = 2, Mend = 3, Ask = 4 }
     serves { PublishReliably }
     asks { Publish }
     hears { Published }
@@ -158,6 +177,7 @@ impl ReliableBroadcast {
             sources: Vec::new(),
             kept: VecDeque::new(),
             repairs: Vec::new(),
+            missing: None,
             trickle: Trickle::new(config.interval_min, config.interval_max, config.enough),
             turn: 0,
             repaired: 0,
@@ -178,13 +198,14 @@ impl ReliableBroadcast {
         if key.source != context.node() {
             context.tell(&PublishedReliably { from: key.source, port }, body);
         }
-        self.kept.push_back(Kept { key, port, body: body.to_vec() });
+        let came = context.now();
+        self.kept.push_back(Kept { key, port, body: body.to_vec(), came });
         while self.kept.iter().map(|it| it.body.len() + 32).sum::<usize>()
             > self.config.kept_bytes_max
         {
             self.kept.pop_front();
         }
-        self.begin_anew(context);
+        self.trickle.begin_within(self.config.interval_new, (&Say, &IntervalOver), context);
     }
 
     /// Notes that a body came; `false` if it had come, or can't be told from one that had.
@@ -196,8 +217,10 @@ impl ReliableBroadcast {
         }
         drop_oldest(&mut self.sources, self.config.sources_max, |it| it.heard);
         let Key { source: id, session, number } = key;
-        // What was sent before this node first heard of the source isn't missed.
-        self.sources.push(Source { id, session, highest: number, window: u32::MAX, heard: now });
+        // What was sent long before this node first heard of the source isn't missed.
+        let missed =
+            (1..=LOOK_BACK).filter(|back| *back < number).map(|back| 1 << back).sum::<u32>();
+        self.sources.push(Source { id, session, highest: number, window: !missed, heard: now });
         true
     }
 
@@ -224,8 +247,9 @@ impl ReliableBroadcast {
 
     /// Plans to give what `theirs` lacks, and says whether it lacks anything.
     fn plan_repairs(&mut self, theirs: &[Source], context: &mut Context<'_, Self>) -> bool {
-        let mut lacks = false;
-        for kept in &self.kept {
+        let (mut lacks, now) = (false, context.now());
+        let settling = self.config.settling;
+        for kept in self.kept.iter().filter(|kept| now.since(kept.came) >= settling) {
             let key = kept.key;
             let same = |it: &&Source| it.id == key.source && it.session == key.session;
             let lacking = match theirs.iter().find(same) {
@@ -253,22 +277,37 @@ impl ReliableBroadcast {
         }
     }
 
-    /// Whether `theirs` shows that something is to be had that isn't here.
-    fn lacks_any_of(&self, theirs: &[Source]) -> bool {
-        theirs.iter().any(|their| {
+    /// Something that isn't here and that `theirs` shows to be had.
+    fn lacking_of(&self, theirs: &[Source]) -> Option<Key> {
+        theirs.iter().find_map(|their| {
             let same = |it: &&Source| it.id == their.id && it.session == their.session;
-            match self.sources.iter().find(same) {
-                Some(ours) => (0..WINDOW).any(|back| {
-                    their.window >> back & 1 == 1
-                        && their.highest.checked_sub(back).is_some_and(|it| ours.lacks(it))
-                }),
-                None => self.sources.len() < self.config.sources_max,
-            }
+            let Some(ours) = self.sources.iter().find(same) else {
+                let has_room = self.sources.len() < self.config.sources_max;
+                return has_room.then(|| their.key(their.highest));
+            };
+            let had = (0..WINDOW).filter(|back| their.window >> back & 1 == 1);
+            let mut had = had.filter_map(|back| their.highest.checked_sub(back));
+            had.find(|number| ours.lacks(*number)).map(|number| their.key(number))
         })
+    }
+
+    /// Whether a body hasn't come yet.
+    fn still_lacks(&self, key: Key) -> bool {
+        let same = |it: &&Source| it.id == key.source && it.session == key.session;
+        self.sources.iter().find(same).is_none_or(|source| source.lacks(key.number))
+    }
+
+    fn say(&mut self, asked: Option<NodeId>, context: &mut Context<'_, Self>) {
+        let body = self.digest(room_for(context));
+        context.transmit(&Digest { asked }, Outgoing { body: &body, ..Outgoing::default() });
     }
 }
 
 impl Source {
+    fn key(&self, number: u32) -> Key {
+        Key { source: self.id, session: self.session, number }
+    }
+
     fn note(&mut self, number: u32) -> bool {
         match number.checked_sub(self.highest) {
             Some(0) => false,
@@ -373,21 +412,40 @@ impl Handles<Repair> for ReliableBroadcast {
         reception: Reception<'_>,
         context: &mut Context<'_, Self>,
     ) {
-        if key.source != context.node() {
-            self.take(key, port, reception.body, context);
+        if key.source == context.node() {
+            return;
+        }
+        let was_missing = self.still_lacks(key);
+        self.take(key, port, reception.body, context);
+        if was_missing {
+            // Those beyond may lack it too.
+            self.begin_anew(context);
         }
     }
 }
 
 impl Handles<Digest> for ReliableBroadcast {
-    fn handle(&mut self, _: Digest, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+    fn handle(
+        &mut self,
+        Digest { asked }: Digest,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
         let (entries, _) = reception.body.as_chunks::<ENTRY_BYTES>();
         let theirs: Vec<_> =
             entries.iter().map(|entry| Source::parse(entry, context.now())).collect();
-        let they_lack = self.plan_repairs(&theirs, context);
-        if they_lack || self.lacks_any_of(&theirs) {
+        let is_asked = asked.is_none_or(|asked| asked == context.node());
+        let they_lack = is_asked && self.plan_repairs(&theirs, context);
+        let lacking = self.lacking_of(&theirs);
+        if let (Some(key), None) = (lacking, self.missing) {
+            // It may be on its way.
+            self.missing = Some((key, reception.from));
+            let after = context.random().around(self.config.settling);
+            context.after(after, &Ask);
+        }
+        if they_lack {
             self.begin_anew(context);
-        } else {
+        } else if lacking.is_none() {
             self.trickle.heard_the_same();
         }
     }
@@ -396,8 +454,17 @@ impl Handles<Digest> for ReliableBroadcast {
 impl Expires<Say> for ReliableBroadcast {
     fn expire(&mut self, _: Say, context: &mut Context<'_, Self>) {
         if self.trickle.has_something_to_say() {
-            let body = self.digest(room_for(context));
-            context.transmit(&Digest, Outgoing { body: &body, ..Outgoing::default() });
+            self.say(None, context);
+        }
+    }
+}
+
+impl Expires<Ask> for ReliableBroadcast {
+    fn expire(&mut self, _: Ask, context: &mut Context<'_, Self>) {
+        let missing = self.missing.take();
+        if let Some((_, from)) = missing.filter(|(key, _)| self.still_lacks(*key)) {
+            self.say(Some(from), context);
+            self.begin_anew(context);
         }
     }
 }

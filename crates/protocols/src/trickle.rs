@@ -29,8 +29,18 @@ impl Trickle {
         timers: (&S, &O),
         context: &mut Context<'_, P>,
     ) {
-        if self.interval > self.interval_min {
-            self.interval = self.interval_min;
+        self.begin_within(self.interval_min, timers, context);
+    }
+
+    /// Something is new, which others have heard too most likely: an interval is no longer than that.
+    pub(crate) fn begin_within<P: Protocol + Sets<S> + Sets<O>, S: Timer, O: Timer>(
+        &mut self,
+        interval: Duration,
+        timers: (&S, &O),
+        context: &mut Context<'_, P>,
+    ) {
+        if self.interval > interval {
+            self.interval = interval;
             self.begin(timers, context);
         }
     }

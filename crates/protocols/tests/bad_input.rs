@@ -149,7 +149,7 @@ fn every_protocol_has_a_number_and_a_name_of_its_own() {
     let mut numbers: Vec<_> = stack.protocols().map(|it| it.number).collect();
     let mut names: Vec<_> = stack.protocols().map(|it| it.name).collect();
     let count = numbers.len();
-    assert_eq!(count, 23);
+    assert_eq!(count, 24);
     numbers.sort();
     numbers.dedup();
     names.sort();

@@ -70,6 +70,7 @@ impl Bench {
             ("counter", Broadcasting::Counter),
             ("distance", Broadcasting::Distance),
             ("gossip", Broadcasting::Gossip),
+            ("coverage", Broadcasting::Coverage),
             ("reliable", Broadcasting::Reliable),
         ] {
             let runs = self.runs_as(text, 10, |it| it.protocols.broadcast = Some(broadcast));
@@ -82,11 +83,19 @@ impl Bench {
         let error = |it: &Metrics| it.aggregate_error.unwrap_or(f64::INFINITY);
         let exact = self.runs(include_str!("../../../scenarios/aggregation.toml"), 10);
         show("average by GAP, no loss: error", "", worst(&exact, error), 0.0);
+        let text = include_str!("../../../scenarios/aggregation.toml");
+        let repeated = self.runs_as(text, 10, |it| {
+            it.protocols.aggregation = Some(Aggregation::PushSum);
+            it.radio.unicast_retries = 7;
+            it.seconds = 180.0;
+        });
+        show("average by Push-Sum, repeated by the radio: error", "", worst(&repeated, error), 0.1);
         let text = include_str!("../../../scenarios/lossy-aggregation.toml");
         for (name, aggregation) in [
             ("GAP", Aggregation::Gap),
             ("Flow Updating", Aggregation::FlowUpdating),
             ("LiMoSense", Aggregation::LimoSense),
+            ("Push-Sum", Aggregation::PushSum),
         ] {
             let runs = self.runs_as(text, 10, |it| it.protocols.aggregation = Some(aggregation));
             let metric = format!("average by {name}, 20 % loss, two leave: error");

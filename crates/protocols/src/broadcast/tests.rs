@@ -1,9 +1,11 @@
 use super::*;
 use crate::counter_broadcast::{Counter, CounterBroadcast};
+use crate::coverage_broadcast::{Coverage, CoverageBroadcast};
+use crate::discovery::{self, Discovery};
 use crate::distance_broadcast::{Distance, DistanceBroadcast};
 use crate::flooding::{Everything, Flooding};
 use crate::testing::{Network, id};
-use tenure_mesh::Stack;
+use tenure_mesh::{Destination, Dispatcher, Framer, FramerConfig, ProtocolNumber, Stack, Unsealed};
 
 /// A network in which every node runs the broadcast that `policy` makes.
 fn network<P: Policy>(count: usize, policy: impl Fn() -> P) -> Network {
@@ -94,4 +96,55 @@ fn a_storm_of_bodies_takes_a_bounded_room() {
     let second = network.stacks[1].protocol::<Flooding>().unwrap();
     assert!(second.waiting.len() <= 16 && second.names.known.len() <= 256);
     assert_eq!(id(1), network.stacks[1].node());
+}
+
+/// A network whose nodes know their neighbours.
+fn acquainted(count: usize) -> Network {
+    Network::new(count, |stack: &mut Stack, _| {
+        stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
+        stack.start(Instant::BOOT, Broadcast::new(Coverage::default(), Limits::default()));
+        stack.subscribe::<Published>();
+    })
+}
+
+fn passed_on(network: &Network) -> Vec<u64> {
+    let count = |stack: &Stack| stack.protocol::<CoverageBroadcast>().unwrap().passed_on();
+    network.stacks.iter().map(count).collect()
+}
+
+#[test]
+fn who_is_covered_passes_nothing_on() {
+    // 0 reaches 1, 2 and 3, who hear each other; 4 is reached by 3 alone.
+    let mut network = acquainted(5);
+    for (one, other) in [(0, 1), (0, 2), (0, 3), (1, 2), (2, 3), (1, 3), (3, 4)] {
+        network.link(one, other, 0);
+    }
+    network.run(Duration::from_secs(20));
+    publish(&mut network, 0, b"hello");
+    assert_eq!(told(&mut network), [0, 1, 1, 1, 1]);
+    assert_eq!(passed_on(&network), [0, 0, 0, 1, 0]);
+}
+
+#[test]
+fn a_lie_about_who_is_reached_is_cut_off_with_the_body() {
+    let mut network = acquainted(2).line(0);
+    network.run(Duration::from_secs(20));
+    let copy = Copied {
+        name: Name { source: id(7), number: 1 },
+        port: Port::APPLICATION,
+        hops_left: 9,
+        reached: 200,
+    };
+    let mut message = alloc::vec![1];
+    message.extend(postcard::to_allocvec(&copy).unwrap());
+    message.extend([0; 399]);
+    let now = network.now;
+    let number = ProtocolNumber(Coverage::NUMBER);
+    let mut framer = Framer::new(FramerConfig::new(id(1), 9), Unsealed);
+    framer.send(now, number, Destination::All, Duration::ZERO, &message).unwrap();
+    let mut frame = Vec::new();
+    framer.transmit(now, &mut frame);
+    network.stacks[0].receive(now, &frame, None).unwrap();
+    network.run(Duration::from_secs(1));
+    assert_eq!(told(&mut network), [0, 0]);
 }

@@ -45,7 +45,7 @@ fn catalogue() -> Usual {
 fn direct(network: &mut Network, number: u64, order: Order) -> Vec<bool> {
     let body = sign(&owner(), number, id(0), &order);
     network.stacks[0].request(&Direct, &body);
-    network.run(Duration::from_secs(10));
+    network.run(Duration::from_secs(30));
     let now = network.now;
     let mut done = Vec::new();
     for stack in &mut network.stacks {

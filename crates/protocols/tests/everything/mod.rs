@@ -14,6 +14,7 @@ use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::batman::{self, Batman};
 use tenure_protocols::broadcast::{Broadcast, Limits};
 use tenure_protocols::counter_broadcast::Counter;
+use tenure_protocols::coverage_broadcast::Coverage;
 use tenure_protocols::discovery::{self, Discovery};
 use tenure_protocols::distance_broadcast::Distance;
 use tenure_protocols::experiment::Experiment;
@@ -65,6 +66,7 @@ pub(crate) fn node<S: Seal>(seal: S) -> Full<S> {
     stack.start(now, Broadcast::new(Everything::default(), Limits::default()));
     stack.start(now, Broadcast::new(Counter::default(), Limits::default()));
     stack.start(now, Broadcast::new(Distance::default(), Limits::default()));
+    stack.start(now, Broadcast::new(Coverage::default(), Limits::default()));
     stack.start(now, Gossip::new(gossip::Config::default()));
     stack.start(now, ReliableBroadcast::new(reliable_broadcast::Config::default()));
     stack.start(now, TimeoutDetector::new(timeout_detector::Config::default()));

@@ -271,6 +271,7 @@ fn draw_protocols(random: &mut Random) -> Protocols {
         None,
         Some(Broadcasting::Flooding),
         Some(Broadcasting::Counter),
+        Some(Broadcasting::Coverage),
         Some(Broadcasting::Gossip),
         Some(Broadcasting::Reliable),
     ];

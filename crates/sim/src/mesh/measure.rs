@@ -11,6 +11,7 @@ use tenure_protocols::babel::Babel;
 use tenure_protocols::batman::Batman;
 use tenure_protocols::broadcast::Broadcast;
 use tenure_protocols::counter_broadcast::Counter;
+use tenure_protocols::coverage_broadcast::Coverage;
 use tenure_protocols::discovery::Discovery;
 use tenure_protocols::distance_broadcast::Distance;
 use tenure_protocols::flooding::Everything;
@@ -85,6 +86,7 @@ impl Bytes {
             Broadcast::<Everything>::DESCRIPTION,
             Broadcast::<Counter>::DESCRIPTION,
             Broadcast::<Distance>::DESCRIPTION,
+            Broadcast::<Coverage>::DESCRIPTION,
             Gossip::DESCRIPTION,
             ReliableBroadcast::DESCRIPTION,
         ];
@@ -106,6 +108,7 @@ fn is_broadcast(protocol: ProtocolNumber) -> bool {
         Broadcast::<Everything>::DESCRIPTION,
         Broadcast::<Counter>::DESCRIPTION,
         Broadcast::<Distance>::DESCRIPTION,
+        Broadcast::<Coverage>::DESCRIPTION,
         Gossip::DESCRIPTION,
         ReliableBroadcast::DESCRIPTION,
     ];

@@ -10,6 +10,7 @@ use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::batman::{self, Batman};
 use tenure_protocols::broadcast::{Broadcast, Limits};
 use tenure_protocols::counter_broadcast::Counter;
+use tenure_protocols::coverage_broadcast::Coverage;
 use tenure_protocols::discovery::{self, Discovery};
 use tenure_protocols::distance_broadcast::Distance;
 use tenure_protocols::flooding::Everything;
@@ -26,6 +27,9 @@ use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
 use super::scenario::{Aggregation, Broadcasting, HopRepair, Router, Scenario};
+
+/// The node by which those aggregations count that need one for it.
+pub(super) const UNIT_HOLDER: u32 = 0;
 
 /// A node that is switched on.
 pub(super) struct Participant {
@@ -168,8 +172,11 @@ impl Participant {
 
 fn start_aggregation(stack: &mut Stack<Framer<Unsealed>>, number: u32, scenario: &Scenario) {
     let (now, value) = (Instant::BOOT, value_of(number));
-    let config =
-        aggregation::Config { value, has_unit: number == 0, ..aggregation::Config::default() };
+    let config = aggregation::Config {
+        value,
+        has_unit: number == UNIT_HOLDER,
+        ..aggregation::Config::default()
+    };
     match scenario.protocols.aggregation {
         None => {}
         Some(Aggregation::Gap) => {
@@ -192,8 +199,11 @@ fn start_broadcast(stack: &mut Stack<Framer<Unsealed>>, scenario: &Scenario) {
             stack.start(now, Broadcast::new(Distance::default(), limits));
         }
         Some(Broadcasting::Gossip) => stack.start(now, Gossip::new(gossip::Config::default())),
-        Some(Broadcasting::Counter | Broadcasting::Reliable) => {
+        Some(Broadcasting::Counter) => {
             stack.start(now, Broadcast::new(Counter::default(), limits));
+        }
+        Some(Broadcasting::Coverage | Broadcasting::Reliable) => {
+            stack.start(now, Broadcast::new(Coverage::default(), limits));
         }
     }
     if scenario.protocols.broadcast == Some(Broadcasting::Reliable) {

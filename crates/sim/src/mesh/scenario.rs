@@ -207,7 +207,9 @@ pub enum Broadcasting {
     Distance,
     /// Everybody gives it to a few.
     Gossip,
-    /// By counter, and what was lost is repaired.
+    /// Who can't reach anybody new doesn't.
+    Coverage,
+    /// By coverage, and what was lost is repaired.
     Reliable,
 }
 

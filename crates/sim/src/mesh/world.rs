@@ -1,5 +1,7 @@
 //! A mesh under way: its nodes on one medium, under one clock, event by event.
 
+mod connections;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_mesh::NodeId;
@@ -9,7 +11,7 @@ use super::fleet::{CallEvent, Fleet, OPERATIONS_BEFORE_CUT};
 use super::layout::{self, Walk};
 use super::measure::{Bytes, Datagrams, Metrics, Second};
 use super::occupant::Occupant;
-use super::participant::{Participant, id_of, number_of, value_of};
+use super::participant::{Participant, id_of, number_of};
 use super::playback::Playback;
 use super::scenario::{Scenario, ScenarioError, What, micros};
 use crate::agenda::Agenda;
@@ -22,8 +24,6 @@ use crate::random::Random;
 const STEP_US: u64 = 250_000;
 /// How often it is looked whether all nodes have ways to all others, until they have.
 const LOOK_US: u64 = 50_000;
-/// In larger meshes only so many destinations are looked at.
-const DESTINATIONS_LOOKED_AT: u32 = 100;
 /// In larger meshes it is not looked every second who reaches whom.
 const WATCHED_NODES_MAX: usize = 200;
 /// The bytes of a datagram that say which one it is.
@@ -782,26 +782,6 @@ impl World {
         self.seats[number as usize].occupant.as_mut()?.bare()
     }
 
-    /// The furthest that a node is off with average and number of nodes.
-    fn aggregate_errors(&self) -> Option<(f64, f64)> {
-        self.scenario.protocols.aggregation?;
-        let on = self.seats.iter().zip(0..);
-        let on: Vec<_> =
-            on.filter_map(|(seat, number)| Some((seat.occupant.as_ref()?, number))).collect();
-        let count = on.len() as f64;
-        let sum: f64 = on.iter().map(|(_, number)| value_of(*number)).sum();
-        let off = |(occupant, _): &(&Occupant, u32)| match occupant.summary() {
-            Some(summary) => {
-                ((summary.average() - sum / count).abs(), (summary.count - count).abs())
-            }
-            None => (f64::INFINITY, f64::INFINITY),
-        };
-        let furthest = |(average, number): (f64, f64), (one, other): (f64, f64)| {
-            (average.max(one), number.max(other))
-        };
-        Some(on.iter().map(off).fold((0.0, 0.0), furthest))
-    }
-
     fn step(&mut self) {
         self.agenda.plan(self.now_us + STEP_US, Event::Step);
         let Some(movement) = &self.scenario.movement else { return };
@@ -811,90 +791,6 @@ impl World {
                 self.medium.place(number as u32, spot);
             }
         }
-    }
-
-    /// Looks who reaches whom, until everybody does everybody.
-    fn look(&mut self) {
-        if self.metrics.converged_s.is_some() {
-            return;
-        }
-        if self.reachable() >= 1.0 {
-            self.metrics.converged_s = Some(self.now_us as f64 / 1e6);
-        } else {
-            let pause_us = LOOK_US * (self.seats.len() as u64).div_ceil(200);
-            self.agenda.plan(self.now_us + pause_us, Event::Look);
-        }
-    }
-
-    /// The share of ordered pairs of nodes that are on between which next hops lead.
-    fn reachable(&self) -> f64 {
-        let count = self.seats.len() as u32;
-        let is_on = |number: u32| self.seats[number as usize].occupant.is_some();
-        let (mut pairs, mut reached) = (0_u64, 0_u64);
-        let destinations = self.destinations();
-        let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
-        for to in (0..destinations).step_by(every as usize).filter(|to| is_on(*to)) {
-            // Whether each node reaches `to`: unknown, or known from a way that passed it.
-            let mut known: Vec<Option<bool>> = vec![None; count as usize];
-            known[to as usize] = Some(true);
-            for from in (0..count).filter(|from| is_on(*from)) {
-                let mut way = Vec::new();
-                let mut at = from;
-                let answer = loop {
-                    if let Some(answer) = known[at as usize] {
-                        break answer;
-                    }
-                    known[at as usize] = Some(false);
-                    way.push(at);
-                    match self.next_hop(at, to).filter(|next| self.hears(at, *next)) {
-                        Some(next) => at = next,
-                        None => break false,
-                    }
-                };
-                way.iter().for_each(|passed| known[*passed as usize] = Some(answer));
-                pairs += 1;
-                reached += u64::from(answer);
-            }
-        }
-        if pairs == 0 { 0.0 } else { reached as f64 / pairs as f64 }
-    }
-
-    /// How many nodes others have ways to.
-    fn destinations(&self) -> u32 {
-        let count = self.seats.len() as u32;
-        self.scenario.protocols.destinations.map_or(count, |destinations| destinations.min(count))
-    }
-
-    fn hears(&self, from: u32, to: u32) -> bool {
-        self.medium.reaches(from, to)
-    }
-
-    /// The longest way between two nodes by next hops, of those that arrive.
-    fn hops_max(&self) -> u32 {
-        let count = self.seats.len() as u32;
-        let destinations = self.destinations();
-        let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
-        let mut longest = 0;
-        for to in (0..destinations).step_by(every as usize) {
-            // How many hops it is from each node, as far as that is known.
-            let mut known: Vec<Option<u32>> = vec![None; count as usize];
-            known[to as usize] = Some(0);
-            for from in 0..count {
-                let mut way = Vec::new();
-                let mut at = from;
-                while known[at as usize].is_none() && way.len() <= count as usize {
-                    way.push(at);
-                    let Some(next) = self.next_hop(at, to) else { break };
-                    at = next;
-                }
-                let Some(rest) = known[at as usize] else { continue };
-                for (hops, passed) in (rest + 1..).zip(way.iter().rev()) {
-                    known[*passed as usize] = Some(hops);
-                    longest = longest.max(hops);
-                }
-            }
-        }
-        longest
     }
 
     fn begin_second(&mut self) {

@@ -1,0 +1,137 @@
+//! Who is connected to whom, and what those who are know of each other.
+
+use std::collections::BTreeSet;
+
+use super::super::occupant::Occupant;
+use super::super::participant::{UNIT_HOLDER, value_of};
+use super::super::scenario::Aggregation;
+use super::{Event, LOOK_US, World};
+
+/// In larger meshes only so many destinations are looked at.
+const DESTINATIONS_LOOKED_AT: u32 = 100;
+
+impl World {
+    /// The furthest that a node is off with average and number of the nodes that it is connected to.
+    pub(super) fn aggregate_errors(&self) -> Option<(f64, f64)> {
+        let aggregation = self.scenario.protocols.aggregation?;
+        let parts = self.parts();
+        let needs_unit = aggregation != Aggregation::Gap;
+        let (mut average_error, mut count_error) = (0.0_f64, 0.0_f64);
+        // Nobody can count where nobody has the unit to count by.
+        for part in parts.iter().filter(|part| !needs_unit || part.contains(&UNIT_HOLDER)) {
+            let count = part.len() as f64;
+            let average = part.iter().map(|number| value_of(*number)).sum::<f64>() / count;
+            for number in part {
+                let seat = &self.seats[*number as usize];
+                let summary = seat.occupant.as_ref().and_then(Occupant::summary);
+                let (average_here, count_here) =
+                    summary.map_or((f64::INFINITY, f64::INFINITY), |it| (it.average(), it.count));
+                average_error = average_error.max((average_here - average).abs());
+                count_error = count_error.max((count_here - count).abs());
+            }
+        }
+        Some((average_error, count_error))
+    }
+
+    /// The nodes that are on, by which of them hear each other over any number of hops.
+    fn parts(&self) -> Vec<Vec<u32>> {
+        let is_on = |number: &u32| self.seats[*number as usize].occupant.is_some();
+        let mut left: BTreeSet<u32> = (0..self.seats.len() as u32).filter(is_on).collect();
+        let mut parts = Vec::new();
+        while let Some(first) = left.pop_first() {
+            let mut part = vec![first];
+            let mut at = 0;
+            while let Some(&from) = part.get(at) {
+                at += 1;
+                let joined = |to: &u32| self.hears(from, *to) && self.hears(*to, from);
+                part.extend(left.extract_if(.., joined));
+            }
+            parts.push(part);
+        }
+        parts
+    }
+
+    /// Looks who reaches whom, until everybody does everybody.
+    pub(super) fn look(&mut self) {
+        if self.metrics.converged_s.is_some() {
+            return;
+        }
+        if self.reachable() >= 1.0 {
+            self.metrics.converged_s = Some(self.now_us as f64 / 1e6);
+        } else {
+            let pause_us = LOOK_US * (self.seats.len() as u64).div_ceil(200);
+            self.agenda.plan(self.now_us + pause_us, Event::Look);
+        }
+    }
+
+    /// The share of ordered pairs of nodes that are on between which next hops lead.
+    pub(super) fn reachable(&self) -> f64 {
+        let count = self.seats.len() as u32;
+        let is_on = |number: u32| self.seats[number as usize].occupant.is_some();
+        let (mut pairs, mut reached) = (0_u64, 0_u64);
+        let destinations = self.destinations();
+        let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
+        for to in (0..destinations).step_by(every as usize).filter(|to| is_on(*to)) {
+            // Whether each node reaches `to`: unknown, or known from a way that passed it.
+            let mut known: Vec<Option<bool>> = vec![None; count as usize];
+            known[to as usize] = Some(true);
+            for from in (0..count).filter(|from| is_on(*from)) {
+                let mut way = Vec::new();
+                let mut at = from;
+                let answer = loop {
+                    if let Some(answer) = known[at as usize] {
+                        break answer;
+                    }
+                    known[at as usize] = Some(false);
+                    way.push(at);
+                    match self.next_hop(at, to).filter(|next| self.hears(at, *next)) {
+                        Some(next) => at = next,
+                        None => break false,
+                    }
+                };
+                way.iter().for_each(|passed| known[*passed as usize] = Some(answer));
+                pairs += 1;
+                reached += u64::from(answer);
+            }
+        }
+        if pairs == 0 { 0.0 } else { reached as f64 / pairs as f64 }
+    }
+
+    /// How many nodes others have ways to.
+    fn destinations(&self) -> u32 {
+        let count = self.seats.len() as u32;
+        self.scenario.protocols.destinations.map_or(count, |destinations| destinations.min(count))
+    }
+
+    fn hears(&self, from: u32, to: u32) -> bool {
+        self.medium.reaches(from, to)
+    }
+
+    /// The longest way between two nodes by next hops, of those that arrive.
+    pub(super) fn hops_max(&self) -> u32 {
+        let count = self.seats.len() as u32;
+        let destinations = self.destinations();
+        let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
+        let mut longest = 0;
+        for to in (0..destinations).step_by(every as usize) {
+            // How many hops it is from each node, as far as that is known.
+            let mut known: Vec<Option<u32>> = vec![None; count as usize];
+            known[to as usize] = Some(0);
+            for from in 0..count {
+                let mut way = Vec::new();
+                let mut at = from;
+                while known[at as usize].is_none() && way.len() <= count as usize {
+                    way.push(at);
+                    let Some(next) = self.next_hop(at, to) else { break };
+                    at = next;
+                }
+                let Some(rest) = known[at as usize] else { continue };
+                for (hops, passed) in (rest + 1..).zip(way.iter().rev()) {
+                    known[*passed as usize] = Some(hops);
+                    longest = longest.max(hops);
+                }
+            }
+        }
+        longest
+    }
+}
