@@ -521,15 +521,8 @@ impl Hears<RouteChanged> for Forwarding {
     fn hear(&mut self, changed: RouteChanged, _: &[u8], context: &mut Context<'_, Self>) {
         for at in 0..self.under_way.len() {
             let parcel = &self.under_way[at];
-            let is_elsewhere = match parcel.state {
-                State::Stranded { .. } => true,
-                // What was sent but once may well be acknowledged yet.
-                State::Sent { to, sends, .. } => {
-                    sends > 1 && changed.next_hop.is_some_and(|next| next != to)
-                }
-                State::WantsWay { .. } => false,
-            };
-            if is_elsewhere && parcel.datagram.destination == changed.destination {
+            let is_stranded = matches!(parcel.state, State::Stranded { .. });
+            if is_stranded && parcel.datagram.destination == changed.destination {
                 self.ask_again(at, context);
             }
         }
