@@ -25,6 +25,8 @@ const PRELUDE: &str = r#"
   (import "tenure" "random" (func $random (param i32 i32) (result i32)))
   (import "tenure" "public_key" (func $public_key (param i32 i32) (result i32)))
   (import "tenure" "abort" (func $abort (param i32 i32)))
+  (import "tenure" "subscribe" (func $subscribe (param i32 i32 i32 i32 i32 i32) (result i32)))
+  (import "tenure" "event_topic" (func $event_topic (param i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "0123456789abcdef")
   (func $hex (param $from i32) (param $length i32) (param $to i32) (local $byte i32)
@@ -156,6 +158,23 @@ const TICKER: &str = r#"
       (br $again)))
 "#;
 
+/// Tells the topic of each event, a zero byte, and the event's first bytes.
+const LISTENER: &str = r#"
+  (data (i32.const 1200) "device.*hear")
+  (func (export "entry")
+    (call $say_key)
+    (drop (call $subscribe (i32.const 1200) (i32.const 8) (i32.const 0) (i32.const 16)
+      (i32.const 1208) (i32.const 4))))
+  (func (export "hear") (local $length i32)
+    (local.set $length (call $event_topic (i32.const 2048) (i32.const 64)))
+    (i32.store8 (i32.add (i32.const 2048) (local.get $length)) (i32.const 0))
+    (local.set $length (i32.add (local.get $length) (i32.const 1)))
+    (local.set $length (i32.add (local.get $length)
+      (call $parameter_read (i32.const 0) (i32.add (i32.const 2048) (local.get $length))
+        (i32.const 24))))
+    (call $say 'hear' (i32.const 2048) (local.get $length)))
+"#;
+
 /// How often a ticker says that it runs, in milliseconds.
 pub(crate) const TICK_MS: u32 = 500;
 
@@ -182,6 +201,7 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
         capabilities: Capabilities {
             calls: vec!["*@*".parse().expect("a pattern")],
             callers: vec!["*@*".parse().expect("a pattern")],
+            subscribe: vec!["device.*".parse().expect("a pattern")],
             ..Capabilities::default()
         },
         code: CodeKind::WebAssembly,
@@ -200,6 +220,7 @@ fn text(role: &Role) -> String {
             .replace("{retries}", &retries.to_string()),
         Role::Spinner => SPINNER.to_string(),
         Role::Crasher => CRASHER.to_string(),
+        Role::Listener => LISTENER.to_string(),
         Role::Ticker => TICKER.replace("{pause}", &TICK_MS.to_string()),
     };
     with_letters(&format!("(module {PRELUDE} {body})"))

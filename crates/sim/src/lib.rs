@@ -20,6 +20,7 @@ mod line;
 pub mod mesh;
 mod network;
 mod panics;
+mod peripherals;
 mod place;
 pub mod radio;
 mod random;
@@ -31,6 +32,7 @@ pub mod waiting;
 mod world;
 
 pub use checker::{Invariant, Outcomes, Violation};
+pub use peripherals::{Heard, PeripheralPlan, Script};
 pub use scenario::{
     Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario, SessionsPlan,
     SleepPlan,

@@ -58,6 +58,13 @@ impl Line {
     }
 }
 
+/// What a listener tells of an event: its topic, and its first bytes.
+pub(crate) fn heard(text: &str) -> Option<(String, Vec<u8>)> {
+    let event = decode(text.strip_prefix("hear")?)?;
+    let end = event.iter().position(|byte| *byte == 0)?;
+    Some((String::from_utf8(event[..end].to_vec()).ok()?, event[end + 1..].to_vec()))
+}
+
 /// The path at which a counter remembers that it ran a call.
 pub(crate) fn mark_of(id: CallId) -> String {
     let mut path = String::from("r.");

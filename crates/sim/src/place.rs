@@ -173,6 +173,9 @@ impl Place {
         let mut moment = self.moment(now_us, plan.has_clock);
         let parts = Parts { store, code, staging };
         let mut node = Node::boot(config, parts, &mut moment).map_err(|error| error.to_string())?;
+        for peripheral in &plan.peripherals {
+            node.attach(moment.now, peripheral.driver()).map_err(|error| error.to_string())?;
+        }
         if !node.is_enrolled() {
             let device = node.name().clone();
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };

@@ -6,6 +6,7 @@ use std::time::Duration;
 use tenure_node::SleepPolicy;
 
 use crate::guests::CRASHES;
+use crate::peripherals::PeripheralPlan;
 use crate::random::Random;
 
 /// A world to be run.
@@ -63,6 +64,8 @@ pub struct DevicePlan {
     pub program_bytes: u32,
     /// Its machines, in the order in which they are installed.
     pub machines: Vec<MachinePlan>,
+    /// What it senses with.
+    pub peripherals: Vec<PeripheralPlan>,
     /// When it sleeps by itself; [`SleepPlan`] is what is done to it.
     pub sleep: SleepPolicy,
 }
@@ -98,6 +101,8 @@ pub enum Role {
     Crasher,
     /// Runs at a steady pace.
     Ticker,
+    /// Tells what it hears of peripherals.
+    Listener,
 }
 
 /// Whom a machine calls.
@@ -223,6 +228,7 @@ fn draw_device(random: &mut Random, number: u64, count: u64) -> DevicePlan {
         store_sectors: random.between(64..=128) as u32,
         program_bytes: *random.pick(&[1, 4, 8]),
         machines,
+        peripherals: Vec::new(),
         sleep: SleepPolicy::Never,
     }
 }

@@ -11,10 +11,8 @@ use std::fmt;
 use std::time::Duration;
 
 use tenure_crypto::{SigningKey, machine_id};
-use tenure_hal::simulated::Sequence;
 use tenure_kernel::policy::PolicyKind;
 use tenure_node::{Config, Notice};
-use tenure_package::SecretChange;
 use tenure_rpc::Failure;
 use tenure_wire::control::{Answer, Unban, function};
 use tenure_wire::host_call::TABLE;
@@ -144,13 +142,7 @@ impl Arena {
 
     fn set_secret(&mut self, tenant: &[u8; 32], name: &str, value: &[u8]) {
         self.secrets += 1;
-        let tenant = SigningKey::from_bytes(tenant);
-        let device = (self.world.node.device_key(), &self.world.node.device_machine());
-        let place = (name.parse().unwrap(), self.secrets);
-        let mut entropy = Sequence(self.secrets);
-        let change =
-            SecretChange::set(&mut entropy, &tenant.verifying_key(), device, place, value).unwrap();
-        self.tell_device(function::SECRET_CHANGE, &change.sign(&tenant).unwrap());
+        self.world.set_secret(&SigningKey::from_bytes(tenant), name, self.secrets, value);
     }
 
     fn tell_device(&mut self, function: &str, parameter: &[u8]) {

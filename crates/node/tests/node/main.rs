@@ -1,5 +1,6 @@
 //! Nodes with real machines, wired to one another and to hostile strangers in memory.
 
+mod confidential;
 mod failures;
 mod hostile;
 mod hostile_calls;

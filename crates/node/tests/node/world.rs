@@ -9,9 +9,9 @@ use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake};
-use tenure_package::Renewal;
+use tenure_package::{Renewal, SecretChange};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
-use tenure_wire::control::Renew;
+use tenure_wire::control::{Answer, Renew, function};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 
@@ -242,6 +242,30 @@ impl World {
         let mut moment = Moment { now, unix_time: None, entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment).unwrap();
         Self { now, node, strangers, notices, entropy, owner, config, fuse, digests }
+    }
+
+    /// Sets a secret of a tenant, by a number higher than the last.
+    pub(crate) fn set_secret(
+        &mut self,
+        tenant: &SigningKey,
+        name: &str,
+        number: u64,
+        value: &[u8],
+    ) {
+        let device = self.node.device_machine();
+        let place = (name.parse().unwrap(), number);
+        let (key, entropy) = (self.node.device_key(), &mut self.entropy);
+        let change =
+            SecretChange::set(entropy, &tenant.verifying_key(), (key, &device), place, value);
+        let change = change.unwrap().sign(tenant).unwrap();
+        let answer = self.call(0, &device, function::SECRET_CHANGE, Some(&change));
+        postcard::from_bytes::<Answer<()>>(&answer.unwrap().unwrap()).unwrap().unwrap();
+    }
+
+    /// Takes the device apart: what its store, its code and its staging flash hold.
+    pub(crate) fn into_flash(self) -> [Vec<u8>; 3] {
+        let Parts { store, code, staging } = self.node.into_parts();
+        [store, code, staging].map(|part| part.flash.mapped().unwrap().to_vec())
     }
 
     /// Whether a machine's log had such a line.

@@ -82,3 +82,21 @@ fn a_scenario_says_what_does_not_go_together() {
     assert_eq!(wrong("devices = {}\ncall = [{ to = 3 }]"), ScenarioError::NoSuchNode(3));
     assert_eq!(wrong("devices = { slice_ms = 0 }"), ScenarioError::NotPositive("slice_ms"));
 }
+
+#[test]
+fn machines_hear_of_each_peripheral_what_its_script_says() {
+    let text = include_str!("../../../../scenarios/peripherals.toml");
+    let (_, metrics) = check_all(text);
+    let heard = metrics.devices.expect("there are devices").heard;
+    assert!(heard["node2 device.camera.thumbnail"].events > 20, "{heard:?}");
+    check_all(&text.replace("seconds = 90", "seed = 2\nseconds = 90"));
+}
+
+#[test]
+fn a_peripheral_that_says_something_else_is_found() {
+    let text = include_str!("../../../../scenarios/peripherals.toml");
+    let mut scenario = scenario(&text.replace("[5, 10, 15, 20]", "[5, 10, 15]"));
+    scenario.seconds = 60.0;
+    let outcome = check(&scenario);
+    assert!(outcome.verdicts(&scenario).iter().any(|verdict| !verdict.is_met));
+}

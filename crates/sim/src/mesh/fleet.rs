@@ -14,7 +14,8 @@ use super::device::Device;
 use super::scenario::{CallPlan, Devices, Scenario};
 use crate::checker::{Checker, Invariant};
 use crate::clock::Clock;
-use crate::line::{CallId, Line};
+use crate::line::{CallId, Line, heard};
+use crate::peripherals::Heard;
 use crate::place::{Keys, Place, Shown};
 use crate::random::Random;
 use crate::trace::Trace;
@@ -45,6 +46,8 @@ pub struct DeviceFigures {
     pub replays: u64,
     /// Frames that a device took a second time.
     pub replays_taken: u64,
+    /// What machines heard of peripherals, by device and topic: `node0 device.door`.
+    pub heard: BTreeMap<String, Heard>,
 }
 
 /// What devices have in common.
@@ -180,6 +183,10 @@ impl Fleet {
         let Shown::Log(machine, message) = shown else { return None };
         self.trace.note(now_us, format_args!("{name} {machine}: {message}"));
         self.checker.logged(now_us, number as usize + 1, &machine, &message);
+        if let Some((topic, payload)) = heard(&message) {
+            self.figures.heard.entry(format!("{name} {topic}")).or_default().hear(&payload);
+            return None;
+        }
         let line = Line::parse(&message)?;
         let to = self.callee(number, &machine);
         match line {
@@ -316,6 +323,11 @@ fn device_of(scenario: &Scenario, devices: &Devices, number: u32, count: u32) ->
             machines.push(machine(format!("caller{index}"), role_of(call, to)));
         }
     }
+    let own = scenario.peripherals.iter().filter(|one| one.node == number);
+    let peripherals: Vec<_> = own.cloned().collect();
+    if !peripherals.is_empty() {
+        machines.push(machine("listener".to_string(), Role::Listener));
+    }
     let duty = scenario.sleeps.iter().find(|sleep| sleep.nodes.contains(&number));
     DevicePlan {
         name: name_of(number),
@@ -324,6 +336,7 @@ fn device_of(scenario: &Scenario, devices: &Devices, number: u32, count: u32) ->
         store_sectors: STORE_SECTORS,
         program_bytes: PROGRAM_BYTES,
         machines,
+        peripherals,
         sleep: duty.map_or(SleepPolicy::Never, |duty| SleepPolicy::DutyCycle {
             run: Duration::from_millis(duty.run_ms),
             sleep: Duration::from_millis(duty.sleep_ms),

@@ -151,6 +151,7 @@ pub fn draw(seed: u64) -> Scenario {
         devices: None,
         calls: Vec::new(),
         sleeps: Vec::new(),
+        peripherals: Vec::new(),
         replayer: None,
         clock_drift_ppm: *random.pick(&[0, 50, 1_000]),
         boot_within_ms: *random.pick(&[0, 100, 5_000]),
@@ -199,6 +200,7 @@ pub fn draw_devices(seed: u64) -> Scenario {
     // A relay that sleeps parts the mesh, and a sleeper can't be called.
     let may_expect = sleeps.is_empty();
     Scenario {
+        peripherals: Vec::new(),
         name: format!("devices {seed}"),
         about: String::new(),
         seed,

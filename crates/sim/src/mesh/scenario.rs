@@ -6,6 +6,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::peripherals::PeripheralPlan;
 use crate::radio::RadioPlan;
 
 /// The most nodes of a scenario.
@@ -59,6 +60,9 @@ pub struct Scenario {
     /// Somebody without the network's key, who records frames and sends them again.
     #[serde(default)]
     pub replayer: Option<Replayer>,
+    /// What devices sense with; takes `devices`.
+    #[serde(default, rename = "peripheral")]
+    pub peripherals: Vec<PeripheralPlan>,
     /// What fails.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
@@ -375,6 +379,29 @@ pub enum Expectation {
     TransmissionsPerBroadcastAtMost(f64),
     /// Datagrams are over at most so many hops.
     HopsAtMost(u32),
+    /// A machine heard of a peripheral.
+    Heard(Hearing),
+}
+
+/// What a machine is to have heard of a topic.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hearing {
+    /// On which device.
+    pub node: u32,
+    /// The topic: `device.door`.
+    pub topic: String,
+    /// How many events at least.
+    pub at_least: u64,
+    /// And at most.
+    #[serde(default)]
+    pub at_most: Option<u64>,
+    /// What the last one said.
+    #[serde(default)]
+    pub last: Option<String>,
+    /// Between which numbers all of them were.
+    #[serde(default)]
+    pub within: Option<[f64; 2]>,
 }
 
 fn one() -> u64 {
@@ -524,6 +551,7 @@ impl Scenario {
             let wrong = first(&[
                 (!self.calls.is_empty(), "call"),
                 (!self.sleeps.is_empty(), "sleep"),
+                (!self.peripherals.is_empty(), "peripheral"),
                 (self.replayer.is_some(), "replayer"),
             ]);
             return wrong.map_or(Ok(()), |what| Err(ScenarioError::NoDevices(what)));
@@ -565,6 +593,7 @@ impl Scenario {
         named.extend(self.traffic.iter().flat_map(|traffic| [traffic.from, traffic.to]).flatten());
         named.extend(self.devices.iter().flat_map(|devices| devices.without_clock.iter().copied()));
         named.extend(self.calls.iter().flat_map(|call| [call.from, call.to]).flatten());
+        named.extend(self.peripherals.iter().map(|one| one.node));
         named.extend(self.sleeps.iter().flat_map(|sleep| sleep.nodes.iter().copied()));
         named.extend(self.movement.iter().flat_map(|movement| movement.nodes.iter().copied()));
         for fault in &self.faults {

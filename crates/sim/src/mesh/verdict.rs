@@ -1,7 +1,8 @@
 //! Whether a run came to what its scenario expects.
 
-use super::scenario::{Expectation, Scenario};
+use super::scenario::{Expectation, Hearing, Scenario};
 use super::world::Outcome;
+use crate::peripherals::Heard;
 
 /// What counts as the end.
 const END_SECONDS: usize = 30;
@@ -84,6 +85,7 @@ impl Outcome {
                 let hops = metrics.hops_max;
                 verdict(format!("ways of at most {most} hops"), hops, hops <= most)
             }
+            Expectation::Heard(ref hearing) => self.hearing(hearing),
             Expectation::BroadcastsCompleteAtLeast(least) => {
                 let share = metrics.broadcasts_complete as f64 / metrics.broadcasts.max(1) as f64;
                 let expected = format!("a share of {least} of the broadcasts reaches everybody");
@@ -95,6 +97,29 @@ impl Outcome {
                 verdict(expected, format!("{number:.1}"), number <= most)
             }
         }
+    }
+}
+
+impl Outcome {
+    fn hearing(&self, hearing: &Hearing) -> Verdict {
+        let Hearing { node, topic, at_least, at_most, last, within } = hearing;
+        let heard = self
+            .metrics
+            .devices
+            .as_ref()
+            .and_then(|devices| devices.heard.get(&format!("node{node} {topic}")).cloned());
+        let heard = heard.unwrap_or_default();
+        let in_range = |[least, most]: &[f64; 2]| {
+            heard.range.is_some_and(|[lowest, highest]| *least <= lowest && highest <= *most)
+        };
+        let is_met = heard.events >= *at_least
+            && at_most.is_none_or(|most| heard.events <= most)
+            && last.as_ref().is_none_or(|last| *last == heard.last)
+            && within.as_ref().is_none_or(in_range);
+        let Heard { events, last, range } = &heard;
+        let range = range.map_or(String::new(), |[least, most]| format!(", {least} to {most}"));
+        let was = format!("{events} events{range}, the last `{}`", last.escape_debug());
+        verdict(format!("what node {node} hears of {topic}"), was, is_met)
     }
 }
 
