@@ -40,11 +40,14 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     number: u32,
     /// The folder that holds the device; made if it isn't there.
-    #[arg(long, value_name = "DIR", required_unless_present = "build_only")]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["build_only", "costs"])]
     data: Option<PathBuf>,
     /// Features of the firmware, for tests.
     #[arg(long, value_name = "NAMES", default_value = "", hide = true)]
     features: String,
+    /// Print what walls and calls cost in instructions, instead of being a device.
+    #[arg(long, conflicts_with = "build_only")]
+    costs: bool,
     /// Use this image of a firmware instead of building one.
     #[arg(long, value_name = "FILE")]
     firmware: Option<PathBuf>,
@@ -84,6 +87,9 @@ struct Settings {
     #[arg(long, value_name = "RUN/SLEEP")]
     duty_cycle: Option<String>,
 }
+
+/// The feature of a firmware that counts instead of being a device.
+const COSTS: &str = "costs";
 
 /// A board without an operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -180,6 +186,10 @@ impl Board {
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
+        if features == COSTS {
+            // The loader has no heap, and what is counted needs one.
+            command.args(["--bin", &format!("tenure-board-{}", self.firmware())]);
+        }
         command.args(["--features", self.own_features(), "--features", features]);
         process::run_for_firmware(&mut command)?;
         let built = self.product("board", root);
@@ -205,6 +215,9 @@ impl Board {
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let board = arguments.board;
+    if arguments.costs {
+        return print_costs(board, root);
+    }
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
@@ -229,6 +242,23 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         _ => cortex_m(&loader, data, &ram, arguments),
     };
     supply::power(emulator, board.memory(), &ram)
+}
+
+/// Lets a firmware count; the emulator makes an instruction take a nanosecond, so that what it counts
+/// is the same each time.
+fn print_costs(board: Board, root: &Path) -> Result<()> {
+    if board != Board::QemuRiscv32 {
+        bail!("only qemu-riscv32 counts instructions");
+    }
+    setup::ensure(&[Need::BareMetal, Need::Emulators])?;
+    let firmware = board.build_with(COSTS, root)?;
+    let mut command = Command::new("qemu-system-riscv32");
+    command
+        .args(["-M", "virt", "-m", "8M", "-display", "none", "-monitor", "none"])
+        .args(["-cpu", "rv32,s=false,h=false,f=false,d=false", "-serial", "stdio"])
+        .args(["-icount", "shift=0,sleep=off", "-bios", "none", "-device"])
+        .arg(format!("loader,file={},cpu-num=0", escaped(&firmware)));
+    process::run(&mut command)
 }
 
 fn riscv32(loader: &Path, flash: &Path, ram: &Path, arguments: &Arguments) -> Command {

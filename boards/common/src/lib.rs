@@ -22,6 +22,7 @@ mod device;
 #[allow(unsafe_code)]
 mod heap;
 mod layout;
+mod native;
 mod settings;
 mod tap;
 mod udp_link;
@@ -33,6 +34,7 @@ pub use device::{Board, Device, StartError, small_class};
 #[cfg(target_os = "none")]
 pub use heap::Heap;
 pub use layout::{Layout, Parts};
+pub use native::NativeMachines;
 pub use settings::{Settings, SettingsError};
 pub use tenure_node::HeapUse;
 pub use udp_link::UdpLink;

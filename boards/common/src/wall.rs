@@ -60,7 +60,7 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
         let exit = self.guard.run(&mut context, &mut regions, STAY_MICROSECONDS);
         words.copy_from_slice(&self.stack[place..]);
         match exit {
-            Exit::Call if self.guard.call(&context)[0] == RETURNED => Ok(()),
+            Exit::Call if self.guard.call(&context).number == RETURNED => Ok(()),
             Exit::Call => Err(breach(Violation { cause: Cause::Instruction, address: 0, at: 0 })),
             Exit::Time => Err(Breach { cause: BreachCause::Time, address: 0, at: 0 }),
             Exit::Violation(violation) => Err(breach(violation)),

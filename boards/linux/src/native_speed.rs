@@ -15,10 +15,10 @@ use std::pin::Pin;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
-use tenure_kernel::{Engine, EngineError, EngineInstance};
+use tenure_kernel::{Code, Engine, EngineError, EngineInstance};
 use tenure_vm::{InstanceConfig, Outcome, Trap, TrapKind, Value};
-use tenure_wire::Digest;
 use tenure_wire::host_call::{HostCall, MODULE, TABLE};
+use tenure_wire::{CodeKind, Digest};
 use wasmtime::{
     Caller, Config, Extern, ExternType, Instance, Linker, Module, Store, StoreLimits,
     StoreLimitsBuilder, Val, WasmBacktrace,
@@ -65,12 +65,17 @@ impl NativeSpeed {
 }
 
 impl Engine for NativeSpeed {
+    fn kind(&self) -> CodeKind {
+        CodeKind::WebAssembly
+    }
+
     fn start(
         &mut self,
         package: &Digest,
-        wasm: &[u8],
+        code: Code<'_>,
         limits: &InstanceConfig,
     ) -> Result<Box<dyn EngineInstance>, EngineError> {
+        let Code::WebAssembly(wasm) = code else { return Err(EngineError::Module) };
         let module = self.compile(package, wasm)?;
         let memory_bytes_max = limits.memory_bytes_max;
         let (memory_name, memory_bytes) = memory_of(&module)?;
@@ -318,7 +323,7 @@ impl EngineInstance for Compiled {
         true
     }
 
-    fn run(&mut self, fuel: &mut u64) -> Outcome {
+    fn run(&mut self, fuel: &mut u64, _: u32) -> Outcome {
         let Some(mut call) = self.under_way.take() else { return Outcome::Done };
         while self.pay(fuel) {
             match self.poll(&mut call) {

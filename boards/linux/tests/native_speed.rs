@@ -2,7 +2,7 @@
 #![cfg(feature = "native-speed")]
 
 use tenure_board_linux::NativeSpeed;
-use tenure_kernel::{Engine, EngineError, EngineInstance, host_functions};
+use tenure_kernel::{Code, Engine, EngineError, EngineInstance, host_functions};
 use tenure_vm::{Image, Instance, InstanceConfig, Limits, Outcome, TrapKind, Value, translate};
 use tenure_wire::Digest;
 use tenure_wire::host_call::HostCall;
@@ -10,6 +10,8 @@ use tenure_wire::host_call::HostCall;
 const LIMITS: InstanceConfig =
     InstanceConfig { stack_bytes: 16 * 1024, memory_bytes_max: 128 * 1024 };
 const PLENTY: u64 = 50_000_000;
+/// Which an engine that counts instructions doesn't care for.
+const SPEED: u32 = 1;
 const SLICES_MAX: usize = 100_000;
 
 const PRELUDE: &str = r#"
@@ -61,7 +63,7 @@ struct AtSpeed(Box<dyn EngineInstance>);
 
 impl Run for AtSpeed {
     fn run(&mut self, fuel: &mut u64) -> Outcome {
-        self.0.run(fuel)
+        self.0.run(fuel, SPEED)
     }
 
     fn arguments(&self) -> Vec<u64> {
@@ -82,7 +84,7 @@ fn module(body: &str) -> Vec<u8> {
 }
 
 fn start(wasm: &[u8], limits: &InstanceConfig) -> Result<Box<dyn EngineInstance>, EngineError> {
-    NativeSpeed::new().unwrap().start(&Digest([0; 32]), wasm, limits)
+    NativeSpeed::new().unwrap().start(&Digest([0; 32]), Code::WebAssembly(wasm), limits)
 }
 
 /// Runs `program` to its end in slices of `slice` fuel, answering host calls; gives what it did.
@@ -221,7 +223,7 @@ fn a_trap_names_function_and_place() {
     let wasm = module(r#"(func $inner unreachable) (func (export "main") nop (call $inner))"#);
     let mut compiled = start(&wasm, &LIMITS).unwrap();
     assert!(compiled.prepare("main"));
-    let Outcome::Trap(trap) = compiled.run(&mut PLENTY.clone()) else { panic!("no trap") };
+    let Outcome::Trap(trap) = compiled.run(&mut PLENTY.clone(), SPEED) else { panic!("no trap") };
     assert_eq!(trap.function, 3, "the first behind three imports");
     assert_eq!(wasm[trap.offset as usize], 0x00, "the opcode of `unreachable`");
 }
@@ -232,10 +234,10 @@ fn a_loop_without_end_stops_at_the_end_of_its_fuel_and_pays_what_it_overspent() 
     let mut compiled = start(&wasm, &LIMITS).unwrap();
     assert!(compiled.prepare("main"));
     let mut fuel = 15_000;
-    assert_eq!(compiled.run(&mut fuel), Outcome::OutOfFuel);
+    assert_eq!(compiled.run(&mut fuel, SPEED), Outcome::OutOfFuel);
     assert_eq!(fuel, 0);
     let mut fuel = 4_000;
-    assert_eq!(compiled.run(&mut fuel), Outcome::OutOfFuel, "still paying");
+    assert_eq!(compiled.run(&mut fuel, SPEED), Outcome::OutOfFuel, "still paying");
     assert_eq!(fuel, 0);
 }
 
@@ -253,7 +255,7 @@ fn fuel_is_a_unit_an_instruction_whatever_the_slices() {
         let mut used = 0;
         loop {
             let mut fuel = slice;
-            let outcome = compiled.run(&mut fuel);
+            let outcome = compiled.run(&mut fuel, SPEED);
             used += slice - fuel;
             match outcome {
                 Outcome::Done => return used,
@@ -274,7 +276,7 @@ fn a_machine_dropped_in_the_middle_of_a_call_is_gone() {
     let wasm = module(r#"(func (export "main") (drop (call $uptime_us)))"#);
     let mut compiled = start(&wasm, &LIMITS).unwrap();
     assert!(compiled.prepare("main"));
-    assert!(matches!(compiled.run(&mut PLENTY.clone()), Outcome::HostCall { .. }));
+    assert!(matches!(compiled.run(&mut PLENTY.clone(), SPEED), Outcome::HostCall { .. }));
     assert!(!compiled.prepare("main"), "it is busy");
     drop(compiled);
 }

@@ -28,12 +28,25 @@ impl MachineTimer {
 
 impl Clock for MachineTimer {
     fn now(&self) -> Instant {
-        Instant::from_micros(self.reset_us + ticks() / TICKS_PER_MICROSECOND)
+        Instant::from_micros(self.reset_us + microseconds(ticks()))
     }
 
     fn unix_time(&self) -> Option<UnixTime> {
         None
     }
+}
+
+/// `ticks / 10`, in halves: the clock is read at each call of a native machine, and the processor
+/// divides 32 bits at a time.
+fn microseconds(ticks: u64) -> u64 {
+    const TICKS: u32 = TICKS_PER_MICROSECOND as u32;
+    // 2^32 is so many times ten, and a rest.
+    const HIGH: u32 = u32::MAX / TICKS;
+    const REST: u32 = u32::MAX % TICKS + 1;
+    let (high, low) = ((ticks >> 32) as u32, ticks as u32);
+    let carried = high % TICKS;
+    let low = carried * HIGH + low / TICKS + (carried * REST + low % TICKS) / TICKS;
+    u64::from(high / TICKS) << 32 | u64::from(low)
 }
 
 /// Sleeps until an interrupt is pending or `nap` is over.
@@ -46,7 +59,7 @@ pub(crate) fn wait(nap: Option<Duration>) {
 
 /// Lets the timer's interrupt be pending after so long.
 pub(crate) fn alarm_in(microseconds: u32) {
-    alarm_at(ticks().saturating_add(u64::from(microseconds) * TICKS_PER_MICROSECOND));
+    alarm_at(ticks().wrapping_add(u64::from(microseconds) * TICKS_PER_MICROSECOND));
 }
 
 /// Lets the timer's interrupt be pending from `ticks` on.

@@ -5,15 +5,24 @@
 //! holds in machine mode too, makes the image what it is on a chip: readable, executable, not
 //! writable.
 
+use core::alloc::Layout;
 use core::arch::{asm, global_asm};
+use core::cell::UnsafeCell;
 
 use riscv::register::{mcause, mepc, mie, mstatus, mtval};
-use tenure_hal::{Cause, Context, Exit, Guard, Region, Violation};
+use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
+use crate::block::Block;
 use crate::clock;
 
+/// The step in which PMP divides memory, in bytes.
+const GRAIN: usize = 4;
+/// What binaries' code is relocated in steps of: the part of an address that `lui` sets.
+const BLOCK_ALIGNMENT: usize = 4096;
 /// Entries for regions: two each, the first for where it begins.
 const ENTRIES: usize = 14;
+/// Regions of one program at most; those that touch share entries.
+const RANGES: usize = 8;
 const IMAGE_BASE: usize = 0x8000_0000;
 const IMAGE_BYTES: usize = 4 << 20;
 
@@ -23,6 +32,11 @@ const EXECUTE: u8 = 4;
 const TOP_OF_RANGE: u8 = 1 << 3;
 const NAPOT: u8 = 3 << 3;
 const LOCKED: u8 = 1 << 7;
+/// No rule of PMP's: the range is the firmware.
+const FIRMWARE: u8 = 0xFF;
+
+/// The bit of `mstatus` that makes `wfi` in user mode a mistake (TW).
+const TIMEOUT_WAIT: usize = 1 << 21;
 
 /// Places in a context: the registers by their numbers, the program counter in the place of `x0`.
 const PC: usize = 0;
@@ -32,76 +46,182 @@ const A0: usize = 10;
 const A1: usize = 11;
 const A7: usize = 17;
 
-/// What PMP is told.
-#[derive(Clone, PartialEq, Eq)]
+/// What PMP was told last, so that it isn't told again.
 struct Protection {
+    /// The ranges of those who ran last: first address, end, rule.
+    ranges: [(usize, usize, u8); RANGES],
+    count: usize,
     addresses: [usize; ENTRIES],
     rules: [u8; 16],
 }
 
-/// The hart's memory protection. There is one: it remembers what the hardware was told.
-pub(crate) struct Pmp {
-    told: Protection,
-}
+struct OneHart(UnsafeCell<Protection>);
+
+// SAFETY: one hart, and nothing that interrupts it looks at this.
+unsafe impl Sync for OneHart {}
+
+static TOLD: OneHart = OneHart(UnsafeCell::new(Protection {
+    ranges: [(0, 0, 0); RANGES],
+    count: 0,
+    addresses: [0; ENTRIES],
+    rules: [0; 16],
+}));
+
+/// A handle of the hart's memory protection, for each of those who run programs behind it.
+#[derive(Clone)]
+pub(crate) struct Pmp(());
 
 impl Pmp {
     /// Takes the hardware: the image can't be written from now on, by the firmware either.
     pub(crate) fn take() -> Self {
         let image = napot(IMAGE_BASE, IMAGE_BYTES);
-        let mut rules = [0; 16];
-        rules[14] = NAPOT;
-        rules[15] = NAPOT | READ | EXECUTE | LOCKED;
-        let told = Protection { addresses: [0; ENTRIES], rules };
         // SAFETY: machine mode reaches everything but for the image's write protection, and nothing
         // writes there.
         unsafe {
             asm!("csrw pmpaddr14, {0}", "csrw pmpaddr15, {0}", in(reg) image);
+            // User mode neither waits for interrupts nor reads counters.
+            asm!("csrs mstatus, {0}", "csrw mcounteren, zero", in(reg) TIMEOUT_WAIT);
         }
-        tell(&told);
-        Self { told }
+        told().tell();
+        Self(())
     }
 
-    fn allow(&mut self, regions: &[Region<'_>]) -> bool {
-        let mut wanted = Protection { addresses: [0; ENTRIES], rules: self.told.rules };
-        wanted.rules[..ENTRIES].fill(0);
-        wanted.rules[14] = NAPOT;
+    /// Lets programs reach `regions`, and nothing else; `false` if the hardware has too few entries.
+    fn allow(&self, regions: &[Region<'_>]) -> bool {
+        let told = told();
+        if regions.len() > RANGES {
+            return false;
+        }
+        let mut regions_and_ranges = regions.iter().zip(&told.ranges);
+        if told.count == regions.len()
+            && regions_and_ranges.all(|(region, last)| range_of(region) == *last)
+        {
+            return true;
+        }
+        for (region, last) in regions.iter().zip(&mut told.ranges) {
+            *last = range_of(region);
+        }
+        told.count = regions.len();
+        match told.ranges[..told.count] {
+            [code, own] if code.2 != own.2 && code.2 != FIRMWARE && own.2 != FIRMWARE => {
+                tell_two(code, own);
+                true
+            }
+            _ => told.update(),
+        }
+    }
+}
+
+/// What a region is to PMP: where it begins and ends, and the rule; the firmware has an entry of its
+/// own.
+#[inline(always)]
+fn range_of(region: &Region<'_>) -> (usize, usize, u8) {
+    let range = region.addresses().unwrap_or_default();
+    let rule = match region {
+        Region::Firmware => FIRMWARE,
+        Region::Readable(_) => TOP_OF_RANGE | READ,
+        Region::Code(_) => TOP_OF_RANGE | READ | EXECUTE,
+        Region::Own(_) | Region::OwnWords(_) => TOP_OF_RANGE | READ | WRITE,
+    };
+    (range.start, range.end, rule)
+}
+
+impl Protection {
+    /// Tells PMP the ranges; `false` if it has too few entries, and then it lets nobody reach anything.
+    fn update(&mut self) -> bool {
+        self.rules = [0; 16];
+        self.rules[14] = NAPOT;
         let mut entry = 0;
-        for region in regions {
-            let Some(range) = region.addresses() else {
-                wanted.rules[14] |= READ | EXECUTE;
-                continue;
-            };
-            let rights = match region {
-                Region::Firmware | Region::Readable(_) => READ,
-                Region::Code(_) => READ | EXECUTE,
-                Region::Own(_) | Region::OwnWords(_) => READ | WRITE,
-            };
-            if range.is_empty() {
+        for &(start, end, rule) in &self.ranges[..self.count] {
+            if rule == FIRMWARE {
+                self.rules[14] = NAPOT | READ | EXECUTE;
                 continue;
             }
-            let (start, end) = (range.start / 4, range.end.div_ceil(4));
+            if start == end {
+                continue;
+            }
+            let (start, end) = (start / GRAIN, end.div_ceil(GRAIN));
             // Ranges that touch and are alike are one.
-            if entry > 0
-                && wanted.addresses[entry - 1] == start
-                && wanted.rules[entry - 1] == TOP_OF_RANGE | rights
-            {
-                wanted.addresses[entry - 1] = end;
+            if entry > 0 && self.addresses[entry - 1] == start && self.rules[entry - 1] == rule {
+                self.addresses[entry - 1] = end;
                 continue;
             }
             if entry == ENTRIES {
+                (self.rules, self.count) = ([0; 16], 0);
+                self.tell();
                 return false;
             }
-            wanted.addresses[entry] = start;
-            wanted.addresses[entry + 1] = end;
-            wanted.rules[entry + 1] = TOP_OF_RANGE | rights;
+            self.addresses[entry] = start;
+            self.addresses[entry + 1] = end;
+            self.rules[entry + 1] = rule;
             entry += 2;
         }
-        if wanted != self.told {
-            tell(&wanted);
-            self.told = wanted;
-        }
+        self.tell();
         true
     }
+
+    /// Tells PMP all there is to be told.
+    fn tell(&mut self) {
+        self.rules[15] = NAPOT | READ | EXECUTE | LOCKED;
+        let Self { addresses: a, rules, .. } = &*self;
+        let word = |n: usize| {
+            u32::from_le_bytes([rules[4 * n], rules[4 * n + 1], rules[4 * n + 2], rules[4 * n + 3]])
+        };
+        macro_rules! write {
+            ($($register:literal: $value:expr;)*) => {
+                $(asm!(concat!("csrw ", $register, ", {}"), in(reg) $value);)*
+            };
+        }
+        // SAFETY: rules for user mode alone; machine mode doesn't follow what isn't locked. While
+        // they change nobody runs in user mode.
+        unsafe {
+            write! { "pmpaddr0": a[0]; "pmpaddr1": a[1]; "pmpaddr2": a[2]; "pmpaddr3": a[3]; }
+            if rules[5..ENTRIES].iter().any(|rule| *rule != 0) {
+                write! {
+                    "pmpaddr4": a[4]; "pmpaddr5": a[5]; "pmpaddr6": a[6]; "pmpaddr7": a[7];
+                    "pmpaddr8": a[8]; "pmpaddr9": a[9]; "pmpaddr10": a[10]; "pmpaddr11": a[11];
+                    "pmpaddr12": a[12]; "pmpaddr13": a[13];
+                }
+            }
+            write! {
+                "pmpcfg0": word(0); "pmpcfg1": word(1); "pmpcfg2": word(2); "pmpcfg3": word(3);
+            }
+            // Code may have been written since: `fence.i`, which the target doesn't name.
+            asm!(".word 0x0000100f");
+        }
+    }
+}
+
+/// Tells PMP two ranges that aren't alike, as those of a native machine: the shortest way, since this is
+/// what a switch between two of them takes.
+fn tell_two(first: (usize, usize, u8), second: (usize, usize, u8)) {
+    let rules = usize::from(first.2) << 8 | usize::from(second.2) << 24;
+    let fixed = usize::from(NAPOT) << 16 | usize::from(NAPOT | READ | EXECUTE | LOCKED) << 24;
+    // SAFETY: as in `tell`.
+    unsafe {
+        asm!(
+            "csrw pmpaddr0, {0}",
+            "csrw pmpaddr1, {1}",
+            "csrw pmpaddr2, {2}",
+            "csrw pmpaddr3, {3}",
+            "csrw pmpcfg0, {4}",
+            "csrw pmpcfg1, zero",
+            "csrw pmpcfg2, zero",
+            "csrw pmpcfg3, {5}",
+            ".word 0x0000100f",
+            in(reg) first.0 / GRAIN,
+            in(reg) first.1.div_ceil(GRAIN),
+            in(reg) second.0 / GRAIN,
+            in(reg) second.1.div_ceil(GRAIN),
+            in(reg) rules,
+            in(reg) fixed,
+        );
+    }
+}
+
+fn told() -> &'static mut Protection {
+    // SAFETY: whoever calls this lets go of it before anybody else can.
+    unsafe { &mut *TOLD.0.get() }
 }
 
 /// A naturally aligned power of two, as an address register wants it.
@@ -109,49 +229,25 @@ const fn napot(base: usize, bytes: usize) -> usize {
     (base | (bytes / 2 - 1)) >> 2
 }
 
-fn tell(protection: &Protection) {
-    let Protection { addresses: a, rules } = protection;
-    let word = |n: usize| {
-        u32::from_le_bytes([rules[4 * n], rules[4 * n + 1], rules[4 * n + 2], rules[4 * n + 3]])
-    };
-    macro_rules! write {
-        ($($register:literal: $value:expr;)*) => {
-            $(asm!(concat!("csrw ", $register, ", {}"), in(reg) $value);)*
-        };
-    }
-    // SAFETY: rules for user mode alone; machine mode doesn't follow what isn't locked. While they
-    // change nobody runs in user mode.
-    unsafe {
-        write! {
-            "pmpaddr0": a[0]; "pmpaddr1": a[1]; "pmpaddr2": a[2]; "pmpaddr3": a[3];
-            "pmpaddr4": a[4]; "pmpaddr5": a[5]; "pmpaddr6": a[6]; "pmpaddr7": a[7];
-            "pmpaddr8": a[8]; "pmpaddr9": a[9]; "pmpaddr10": a[10]; "pmpaddr11": a[11];
-            "pmpaddr12": a[12]; "pmpaddr13": a[13];
-            "pmpcfg0": word(0); "pmpcfg1": word(1); "pmpcfg2": word(2); "pmpcfg3": word(3);
-        }
-    }
-}
-
 unsafe extern "C" {
-    /// Runs user mode from `context` on until it traps.
-    fn enter_user(context: *mut Context);
+    /// Runs user mode from the context in a0 on until it traps; keeps sp, gp, tp, s0 and s1 alone.
+    fn enter_user();
     /// Where functions that user mode calls return to.
     fn user_return();
 }
 
 global_asm!(
     ".section .text",
-    // The context is in a0 and, while user mode runs, in mscratch; what a callee must keep, on the
-    // stack, whose pointer is behind the registers in the context.
+    // The context is in a0 and, while user mode runs, in mscratch; what the caller doesn't expect to
+    // be changed, on the stack, whose pointer is behind the registers in the context.
     ".global enter_user",
     "enter_user:",
-    "addi sp, sp, -64",
+    "addi sp, sp, -32",
     "sw ra, 0(sp)",
     "sw gp, 4(sp)",
     "sw tp, 8(sp)",
-    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11",
-    "sw s\\n, 12+4*\\n(sp)",
-    ".endr",
+    "sw s0, 12(sp)",
+    "sw s1, 16(sp)",
     "sw sp, 128(a0)",
     "csrw mscratch, a0",
     "lw t0, 0(a0)",
@@ -182,10 +278,9 @@ global_asm!(
     "lw ra, 0(sp)",
     "lw gp, 4(sp)",
     "lw tp, 8(sp)",
-    ".irp n,0,1,2,3,4,5,6,7,8,9,10,11",
-    "lw s\\n, 12+4*\\n(sp)",
-    ".endr",
-    "addi sp, sp, 64",
+    "lw s0, 12(sp)",
+    "lw s1, 16(sp)",
+    "addi sp, sp, 32",
     "ret",
     // The stack may be what is broken: begin a new one.
     "1: la sp, stack_top",
@@ -197,6 +292,15 @@ global_asm!(
 );
 
 impl Guard for Pmp {
+    type Memory = Block;
+
+    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Block> {
+        if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) {
+            return None;
+        }
+        Block::new(Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?)
+    }
+
     fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context {
         let mut context = Context::default();
         context.words[PC] = entry;
@@ -218,19 +322,34 @@ impl Guard for Pmp {
             return Exit::Violation(Violation { cause: Cause::Execute, address: at, at });
         }
         clock::alarm_in(microseconds);
+        let context = &raw mut *context;
         // SAFETY: user mode can't touch what the firmware relies on; its own memory is borrowed in
         // `regions`. Interrupts other than the timer's wait, as they do in machine mode.
         unsafe {
             mie::clear_mext();
             mstatus::set_mpp(mstatus::MPP::User);
-            enter_user(context);
+            asm!(
+                "call {enter}",
+                enter = sym enter_user,
+                inout("a0") context => _,
+                out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _, out("s7") _,
+                out("s8") _, out("s9") _, out("s10") _, out("s11") _,
+                clobber_abi("C"),
+            );
             mie::set_mext();
         }
-        self.exit(context)
+        // SAFETY: as it was lent; user mode is left.
+        self.exit(unsafe { &mut *context })
     }
 
-    fn call(&self, context: &Context) -> [usize; 3] {
-        [context.words[A7], context.words[A0], context.words[A1]]
+    fn call(&self, context: &Context) -> Call {
+        let mut arguments = [0; ARGUMENTS];
+        arguments.copy_from_slice(&context.words[A0..A0 + ARGUMENTS]);
+        Call { number: context.words[A7], arguments }
+    }
+
+    fn position(&self, context: &Context) -> usize {
+        context.words[PC]
     }
 
     fn finish_call(&self, context: &mut Context, [low, high]: [usize; 2]) {
@@ -242,16 +361,22 @@ impl Guard for Pmp {
 impl Pmp {
     fn exit(&self, context: &mut Context) -> Exit {
         const ECALL_BYTES: usize = 4;
+        const CALLED: usize = 8;
         let cause = mcause::read();
+        if cause.bits() == CALLED {
+            context.words[PC] += ECALL_BYTES;
+            return Exit::Call;
+        }
         if cause.is_interrupt() {
             return Exit::Time;
         }
         let (at, address) = (mepc::read(), mtval::read());
+        if at == user_return as *const () as usize && cause.code() <= 1 {
+            // To those who don't reach the firmware a return is a jump out of their code.
+            context.words[A7] = RETURNED;
+            return Exit::Call;
+        }
         let cause = match cause.code() {
-            8 => {
-                context.words[PC] += ECALL_BYTES;
-                return Exit::Call;
-            }
             0 | 1 => Cause::Execute,
             4 | 5 => Cause::Read,
             6 | 7 => Cause::Write,

@@ -7,7 +7,10 @@
 
 extern crate alloc;
 
+mod block;
 mod clock;
+#[cfg(feature = "costs")]
+mod costs;
 mod entropy;
 mod guard;
 mod interrupts;
@@ -22,11 +25,14 @@ use core::convert::Infallible;
 use core::fmt::Write as _;
 use core::time::Duration;
 
-use tenure_board_common::{AlwaysOn, Board, Device, GuardedVm, Layout, StartError, small_class};
+use tenure_board_common::{
+    AlwaysOn, Board, Device, GuardedVm, Layout, NativeMachines, StartError, small_class,
+};
 use tenure_board_qemu_riscv32::console::Uart;
 use tenure_board_qemu_riscv32::flash::open_flash;
 use tenure_board_qemu_riscv32::{BOARD, always_on, emulator, watchdog};
 use tenure_boot::always_on::STATUS_FAULT;
+use tenure_wire::CodeKind;
 
 use crate::clock::MachineTimer;
 use crate::entropy::VirtioEntropy;
@@ -35,6 +41,17 @@ use crate::network::VirtioCard;
 
 /// What `start` calls on the board's stack, with a heap.
 fn main() -> ! {
+    #[cfg(feature = "costs")]
+    {
+        costs::print(&Pmp::take());
+        emulator::exit(0)
+    }
+    #[cfg(not(feature = "costs"))]
+    be_a_device()
+}
+
+#[cfg_attr(feature = "costs", allow(dead_code))]
+fn be_a_device() -> ! {
     let Err(error) = run();
     // A console that takes nothing has nobody who reads it.
     let _ = writeln!(Uart, "error: {error}");
@@ -51,11 +68,12 @@ fn run() -> Result<Infallible, StartError> {
     let hardware = card.hardware_address();
     // SAFETY: the linker keeps the page for this, and it is taken once.
     let power = unsafe { AlwaysOn::new(always_on(), watchdog::feed, emulator::exit) };
+    let clock = MachineTimer::started_at(power.started_at_us());
     let board = Board {
         model: (BOARD, Duration::from_millis(watchdog::PERIOD_MS.into())),
         flash: Layout::FOUR_MIB.divide(open_flash)?,
         card: (card, hardware),
-        clock: MachineTimer::started_at(power.started_at_us()),
+        clock,
         entropy,
         console: Uart,
         retained: Box::new(power.lend_retained()),
@@ -63,10 +81,13 @@ fn run() -> Result<Infallible, StartError> {
         heap: start::heap_usage,
     };
     let mut device = Device::start(board, small_class)?;
-    let wall = GuardedVm::new(Pmp::take());
+    let guard = Pmp::take();
+    let wall = GuardedVm::new(guard.clone());
     #[cfg(feature = "unchecked-memory")]
     let wall = stuck::Stuck(wall);
     device.node().use_wall(Box::new(wall));
+    let native = NativeMachines::new(CodeKind::Rv32, guard, clock);
+    device.node().use_engine(Box::new(native));
     device.run(|nap, card| {
         if nap != Some(Duration::ZERO) {
             clock::wait(nap);

@@ -136,7 +136,7 @@ fn package(home: &Home) -> Result<Vec<u8>> {
         exports: vec!["echo".into()],
         budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
         capabilities: Default::default(),
-        code: CodeKind::WebAssembly,
+        code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
     };
     Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)

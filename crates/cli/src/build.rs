@@ -7,15 +7,16 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use anyhow::{Context as _, bail};
-use tenure_package::Package;
+use tenure_package::{CodeKind, Package};
 
 use crate::home::Home;
 use crate::module::Module;
-use crate::pack::pack;
+use crate::native;
+use crate::pack::{CompiledCode, pack};
 use crate::project_file::{Language, ProjectFile};
 use crate::sdk;
 use crate::symbols::debug_path;
-use crate::toolchain::{Clang, Rust};
+use crate::toolchain::{Clang, RUST_TARGET, Rust};
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
 #[derive(clap::Args)]
@@ -45,7 +46,7 @@ pub struct Built {
 pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()> {
     let built = build(&arguments.project, arguments.output.as_deref(), home)?;
     let package = Package::parse(&built.bytes)?;
-    let (manifest, code_bytes) = (package.manifest(), package.code().len());
+    let (manifest, code_bytes) = (package.manifest(), package.code_bytes());
     if json {
         let report = serde_json::json!({
             "package": built.path,
@@ -54,11 +55,14 @@ pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()>
             "digest": package.digest().to_string(),
             "tenant": package.tenant().to_string(),
             "exports": manifest.exports,
+            "code": manifest.code,
             "code_bytes": code_bytes,
         });
         println!("{report}");
     } else {
-        println!("built {}: {code_bytes} bytes of code", built.path.display());
+        let kinds: Vec<_> = manifest.code.iter().map(|kind| kind.as_str()).collect();
+        let (path, kinds) = (built.path.display(), kinds.join(" and "));
+        println!("built {path}: {code_bytes} bytes of code, {kinds}");
         println!("  offers  {}", manifest.exports.join(", "));
         println!("  digest  {}", package.digest());
     }
@@ -66,27 +70,57 @@ pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()>
 }
 
 /// Builds the project in `folder` and writes its package to `output`, or to NAME.tenure in the
-/// folder, and what debuggers want to know to NAME.debug.wasm beside it.
+/// folder, and what debuggers want to know to NAME.debug.wasm and NAME.KIND.elf beside it.
 ///
 /// # Errors
 /// As [`run`].
 pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Result<Built> {
     let project = ProjectFile::read(folder)?;
     sdk::install(folder).with_context(|| format!("can't put the SDK into {}", folder.display()))?;
-    let (wasm, exact_memory) = match project.language {
-        Language::Rust => compile_rust(folder, &project)?,
-        Language::C => compile_c(folder, &project)?,
-    };
-    let code = fs::read(&wasm).with_context(|| format!("can't read {}", wasm.display()))?;
-    let bytes = pack(&project, Module::read(&code)?, exact_memory, &home.tenant_key()?)?;
     let default = || folder.join(format!("{}.tenure", project.name));
     let path = output.map_or_else(default, Path::to_path_buf);
-    fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
     // The package has neither names nor DWARF: who explains a fault finds them beside it.
-    let debug_path = debug_path(&path);
-    fs::write(&debug_path, &code)
-        .with_context(|| format!("can't write {}", debug_path.display()))?;
+    let mut compiled = Vec::new();
+    let mut beside = Vec::new();
+    for kind in &project.code {
+        let (code, program, debug_path) = match kind {
+            CodeKind::WebAssembly => {
+                let (wasm, exact_memory) = compile_wasm(folder, &project)?;
+                let module = fs::read(&wasm);
+                let module = module.with_context(|| format!("can't read {}", wasm.display()))?;
+                let code = CompiledCode::module(Module::read(&module)?, exact_memory);
+                (code, module, debug_path(&path))
+            }
+            kind => {
+                let program = native::build(folder, &project, *kind)?;
+                let code = CompiledCode::native(native::binary(&program, *kind)?)?;
+                (code, program.file, path.with_extension(format!("{kind}.elf")))
+            }
+        };
+        compiled.push(code);
+        beside.push((debug_path, program));
+    }
+    let bytes = pack(&project, compiled, &home.tenant_key()?)?;
+    for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
+        fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    }
     Ok(Built { path, bytes })
+}
+
+/// Compiles a project to wasm; gives the module's path, and whether its memory is as small as can be.
+fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
+    match project.language {
+        Language::Rust => {
+            let rust = Rust::find(RUST_TARGET)?;
+            let mut command = rust.cargo_rustc(RUST_TARGET);
+            let arguments = link_arguments(project, rust.exact_memory());
+            let flags = arguments.iter().map(|argument| format!("-Clink-arg={argument}"));
+            let flags: Vec<String> = flags.collect();
+            let wasm = compile_rust(&mut command, folder, "cdylib", &flags)?;
+            Ok((wasm, rust.exact_memory()))
+        }
+        Language::C => compile_c(folder, project),
+    }
 }
 
 /// What the linker is told, beside what to link.
@@ -102,50 +136,46 @@ fn link_arguments(project: &ProjectFile, exact_memory: bool) -> Vec<String> {
     arguments
 }
 
-/// Compiles a Rust project; gives the module's path.
-fn compile_rust(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
-    let rust = Rust::find()?;
-    let mut command = rust.cargo_rustc();
-    command.current_dir(folder).args(["--crate-type", "cdylib"]);
-    command.arg("--message-format=json-render-diagnostics").arg("--");
-    for argument in link_arguments(project, rust.exact_memory()) {
-        command.arg(format!("-Clink-arg={argument}"));
-    }
+/// Compiles a Rust project to a crate of this type with the compiler's `flags`; gives its path.
+pub(crate) fn compile_rust(
+    command: &mut Command,
+    folder: &Path,
+    crate_type: &str,
+    flags: &[String],
+) -> anyhow::Result<PathBuf> {
+    command.current_dir(folder).args(["--crate-type", crate_type]);
+    command.arg("--message-format=json-render-diagnostics").arg("--").args(flags);
     let mut cargo = command.stdout(Stdio::piped()).spawn().context("can't run cargo")?;
-    let mut wasm = None;
+    let mut library = None;
     if let Some(messages) = cargo.stdout.take() {
         for message in BufReader::new(messages).lines() {
-            wasm = artifact(&message.context("can't read what cargo says")?).or(wasm);
+            library = artifact(&message.context("can't read what cargo says")?).or(library);
         }
     }
     if !cargo.wait().context("can't wait for cargo")?.success() {
         bail!("{} doesn't compile; see what cargo says above", folder.display());
     }
-    let wasm = wasm.with_context(|| {
-        format!("{} is no library crate; it needs a src/lib.rs", folder.display())
-    })?;
-    Ok((wasm, rust.exact_memory()))
+    library
+        .with_context(|| format!("{} is no library crate; it needs a src/lib.rs", folder.display()))
 }
 
-/// The module that a message of cargo tells of, if it does.
+/// The module or library that a message of cargo tells of, if it does.
 fn artifact(message: &str) -> Option<PathBuf> {
     let message: serde_json::Value = serde_json::from_str(message).ok()?;
     let files = message.get("filenames")?.as_array()?;
     files
         .iter()
         .filter_map(|file| file.as_str())
-        .find(|file| file.ends_with(".wasm"))
+        .find(|file| file.ends_with(".wasm") || file.ends_with(".a"))
         .map(Into::into)
 }
 
 /// What every C file is compiled with.
-const C_FLAGS: [&str; 9] = [
-    "--target=wasm32",
+pub(crate) const C_FLAGS: [&str; 7] = [
     "-nostdlib",
     "-Oz",
-    // For NAME.debug.wasm; the package doesn't carry it.
+    // For what debuggers want to know; the package doesn't carry it.
     "-g",
-    "-mbulk-memory",
     // The SDK's own memcpy and the like must not be compiled to calls of themselves.
     "-fno-builtin",
     "-fvisibility=hidden",
@@ -154,7 +184,7 @@ const C_FLAGS: [&str; 9] = [
 ];
 
 /// What every C++ file is compiled with besides.
-const CPP_FLAGS: [&str; 4] =
+pub(crate) const CPP_FLAGS: [&str; 4] =
     ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-Wno-writable-strings"];
 
 /// Compiles a C or C++ project; gives the module's path.
@@ -165,7 +195,8 @@ fn compile_c(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, b
     let wasm = format!("target/{}.wasm", project.name);
     let sources = c_sources(folder, project)?;
     let mut command = Command::new(&clang.program);
-    command.current_dir(folder).args(C_FLAGS).arg(format!("-I{}/c/include", sdk::FOLDER));
+    command.current_dir(folder).args(["--target=wasm32", "-mbulk-memory"]);
+    command.args(C_FLAGS).arg(format!("-I{}/c/include", sdk::FOLDER));
     if sources.iter().any(|source| is_cpp(source)) {
         command.args(CPP_FLAGS);
     }
@@ -185,7 +216,7 @@ fn compile_c(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, b
 }
 
 /// The project's C files: those it names, or all in `src`, in order.
-fn c_sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Vec<PathBuf>> {
+pub(crate) fn c_sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Vec<PathBuf>> {
     if !project.build.sources.is_empty() {
         return Ok(project.build.sources.clone());
     }
@@ -205,6 +236,6 @@ fn c_sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Vec<PathBuf
     Ok(sources)
 }
 
-fn is_cpp(path: &Path) -> bool {
+pub(crate) fn is_cpp(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "cpp" || extension == "cc")
 }

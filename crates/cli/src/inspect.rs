@@ -5,7 +5,8 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use serde_json::{Value, json};
-use tenure_package::{Package, ValueKind};
+use tenure_kernel::NativeBinary;
+use tenure_package::{CodeKind, Package, ValueKind};
 use tenure_vm::{FunctionIndex, Image, Instance, InstanceConfig, Limits, ValueType, disassemble};
 use tenure_wire::capability::GrantUse;
 use tenure_wire::control::{GrantQuery, GrantReport, function};
@@ -56,7 +57,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let package = Package::parse(&bytes)?;
     let host = tenure_kernel::host_functions();
     let mut image = Vec::new();
-    tenure_vm::translate(package.code(), &host, &Limits::default(), &mut image)
+    let Some(wasm) = package.code(CodeKind::WebAssembly) else {
+        return run_native(arguments, &package, output);
+    };
+    tenure_vm::translate(wasm, &host, &Limits::default(), &mut image)
         .context("devices don't run this package's code")?;
     let image_bytes = image.len();
     let image = Image::parse(&image).context("the image of its code")?;
@@ -65,15 +69,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     let footprint = Footprint::of(&image, image_bytes, &package.manifest().budget)?;
     if !arguments.code {
-        let (mut text, mut object) = (summary(&package, &footprint), object(&package, &footprint));
-        if arguments.installed {
-            let report = report(arguments, package.manifest().name.clone())?;
-            text += &granted(&report);
-            object["granted"] = report.uses.iter().map(use_object).collect();
-            object["denied"] = json!(report.denied);
-        }
-        output.line(text.trim_end(), &object);
-        return Ok(());
+        return show_summary(arguments, &package, &footprint, output);
     }
     let symbols = Symbols::beside(&arguments.package, &package)?;
     let functions: Vec<Function> =
@@ -85,6 +81,44 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         return Ok(());
     }
     functions.iter().for_each(|function| output.line(function.text().trim_end(), &Value::Null));
+    Ok(())
+}
+
+/// Shows a package that carries native code alone.
+fn run_native(arguments: &Arguments, package: &Package<'_>, output: &Output) -> anyhow::Result<()> {
+    let kind = package.manifest().code.first().copied().context("the package carries no code")?;
+    anyhow::ensure!(
+        !arguments.code && arguments.at.is_none(),
+        "the package carries no wasm; llvm-objdump and llvm-addr2line read {}, which `tenure build` \
+         leaves beside it",
+        arguments.package.with_extension(format!("{kind}.elf")).display()
+    );
+    let code = package.code(kind).unwrap_or_default();
+    let binary = NativeBinary::parse(code).context("devices don't run this package's code")?;
+    let budget = package.manifest().budget.memory_bytes;
+    let footprint = Footprint {
+        image_bytes: code.len(),
+        declared: Some((binary.memory_bytes().into(), budget.into())),
+        fixed: 0,
+        committed: budget as usize,
+    };
+    show_summary(arguments, package, &footprint, output)
+}
+
+fn show_summary(
+    arguments: &Arguments,
+    package: &Package<'_>,
+    footprint: &Footprint,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let (mut text, mut object) = (summary(package, footprint), object(package, footprint));
+    if arguments.installed {
+        let report = report(arguments, package.manifest().name.clone())?;
+        text += &granted(&report);
+        object["granted"] = report.uses.iter().map(use_object).collect();
+        object["denied"] = json!(report.denied);
+    }
+    output.line(text.trim_end(), &object);
     Ok(())
 }
 
@@ -206,7 +240,16 @@ fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
     for (kind, names) in grant::lists(&manifest.capabilities) {
         row(kind, &list(&names));
     }
-    row("code", &format!("{} bytes, {} as image", package.code().len(), footprint.image_bytes));
+    let kinds: Vec<_> = manifest.code.iter().map(|kind| kind.as_str()).collect();
+    row(
+        "code",
+        &format!(
+            "{} bytes ({}), {} as image",
+            package.code_bytes(),
+            kinds.join(" and "),
+            footprint.image_bytes
+        ),
+    );
     row(
         "memory",
         &match footprint.declared {
@@ -257,7 +300,8 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
         "budget": budget,
         "capabilities": grant::object(&manifest.capabilities),
         "tree": tree,
-        "code_bytes": package.code().len(),
+        "code": manifest.code,
+        "code_bytes": package.code_bytes(),
         "image_bytes": footprint.image_bytes,
         "memory_bytes_min": footprint.declared.map(|(start, _)| start),
         "memory_bytes_max": footprint.declared.map(|(_, limit)| limit),

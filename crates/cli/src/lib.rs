@@ -25,6 +25,7 @@ pub mod lease;
 pub mod list;
 pub mod mesh;
 pub mod module;
+pub mod native;
 pub mod network;
 pub mod output;
 pub mod pack;

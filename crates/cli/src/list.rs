@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tenure_package::Package;
-use tenure_wire::Name;
 use tenure_wire::control::{
     LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue, function,
 };
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
+use tenure_wire::{CodeKind, Name};
 
 use crate::call::hex;
 use crate::client::{Client, Device};
@@ -326,6 +326,15 @@ fn offered(machine: &MachineStatus) -> Vec<&str> {
     machine.exports.iter().map(String::as_str).filter(|name| *name != START_FUNCTION).collect()
 }
 
+/// What runs it.
+fn engine_of(machine: &MachineStatus) -> &'static str {
+    match (machine.at_native_speed, machine.code) {
+        (_, CodeKind::Rv32 | CodeKind::Thumb) => "native",
+        (true, CodeKind::WebAssembly) => "native-speed",
+        (false, CodeKind::WebAssembly) => "vm",
+    }
+}
+
 fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
     let fault = machine.last_fault.as_ref();
     let place = fault.and_then(|fault| symbols.place(&machine.name, fault));
@@ -345,7 +354,8 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "repute": machine.repute,
         "last_fault": machine.last_fault,
         "last_fault_place": place.map(|place| place.to_json()),
-        "engine": if machine.at_native_speed { "native-speed" } else { "vm" },
+        "engine": engine_of(machine),
+        "code": machine.code,
         "memory_bytes": machine.memory_bytes,
         "stored_bytes": machine.stored_bytes,
         "budget": machine.budget,

@@ -1,6 +1,7 @@
 //! From compiled code and `tenure.toml` to a signed package.
 
 use tenure_crypto::SigningKey;
+use tenure_kernel::{NativeBinary, NativeError};
 use tenure_package::{CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
 use tenure_vm::Limits;
 
@@ -12,30 +13,29 @@ use crate::project_file::ProjectFile;
 pub enum PackError {
     /// It offers what it doesn't have.
     #[error(
-        "tenure.toml exports {name:?}, but the code has no such function; it has: {}",
+        "the package exports {name:?}, but the code ({kind}) has no such function; it has: {}",
         .functions.join(", ")
     )]
     Export {
         /// What isn't there.
         name: String,
+        /// In what code.
+        kind: CodeKind,
         /// What is.
         functions: Vec<String>,
     },
     /// It starts with more memory than it asks for.
     #[error(
         "the code starts with {needed} bytes of memory, but tenure.toml asks for {asked}; set \
-         memory_bytes in [budget] to at least {needed}{}",
-        if *.exact { ", or build.stack_bytes lower" } else {
-            ", or install lld-22, whose memories needn't be whole pages of 64 KiB"
-        }
+         memory_bytes in [budget] to at least {needed}{advice}"
     )]
     Memory {
         /// What it starts with.
         needed: u64,
         /// What it asks for.
         asked: u32,
-        /// Whether the linker made the memory as small as it can be.
-        exact: bool,
+        /// What else would help.
+        advice: &'static str,
     },
     /// A value of the initial tree is of a kind that trees don't have.
     #[error(
@@ -51,30 +51,75 @@ pub enum PackError {
     /// No device would run it.
     #[error("devices don't run this code: {0}")]
     Code(tenure_vm::TranslateError),
+    /// No device would load it.
+    #[error(transparent)]
+    Native(#[from] NativeError),
     /// It is beyond a limit of packages.
     #[error(transparent)]
     Package(#[from] PackageError),
 }
 
-/// Packs and signs a module. `exact_memory` says that its linker made no memory in vain.
+/// What a compiler made of a project, and what packing needs to know of it.
+#[derive(Clone, Debug)]
+pub struct CompiledCode {
+    /// The functions that can be called.
+    functions: Vec<String>,
+    /// The memory it starts with, in bytes.
+    memory_bytes: u64,
+    /// What to do if that is too much.
+    advice: &'static str,
+    kind: CodeKind,
+    bytes: Vec<u8>,
+}
+
+impl CompiledCode {
+    /// A module; `exact_memory` says that its linker made no memory in vain.
+    pub fn module(module: Module, exact_memory: bool) -> Self {
+        let advice = match exact_memory {
+            true => ", or build.stack_bytes lower",
+            false => ", or install lld-22, whose memories needn't be whole pages of 64 KiB",
+        };
+        let Module { functions, memory_bytes, code } = module;
+        let kind = CodeKind::WebAssembly;
+        Self { functions, memory_bytes, advice, kind, bytes: code }
+    }
+
+    /// A native binary.
+    ///
+    /// # Errors
+    /// [`PackError::Native`].
+    pub fn native(bytes: Vec<u8>) -> Result<Self, PackError> {
+        let binary = NativeBinary::parse(&bytes)?;
+        Ok(Self {
+            functions: binary.exports().map(|(name, _)| name.to_owned()).collect(),
+            memory_bytes: binary.memory_bytes().into(),
+            advice: " and some more for its heap, or build.stack_bytes lower: native code lies in \
+                     its machine's memory",
+            kind: binary.kind(),
+            bytes,
+        })
+    }
+}
+
+/// Packs and signs what compilers made of `project`.
 ///
 /// # Errors
 /// See [`PackError`].
 pub fn pack(
     project: &ProjectFile,
-    module: Module,
-    exact_memory: bool,
+    compiled: Vec<CompiledCode>,
     key: &SigningKey,
 ) -> Result<Vec<u8>, PackError> {
-    let exports = exports(project, &module)?;
-    check_code(&module.code)?;
-    if module.memory_bytes > u64::from(project.budget.memory_bytes) {
-        return Err(PackError::Memory {
-            needed: module.memory_bytes,
-            asked: project.budget.memory_bytes,
-            exact: exact_memory,
-        });
+    for code in &compiled {
+        if code.kind == CodeKind::WebAssembly {
+            check_code(&code.bytes)?;
+        }
+        let (needed, asked) = (code.memory_bytes, project.budget.memory_bytes);
+        if needed > u64::from(asked) {
+            return Err(PackError::Memory { needed, asked, advice: code.advice });
+        }
     }
+    let exports = exports(project, &compiled)?;
     let manifest = Manifest {
         name: project.name.clone(),
         version: project.version,
@@ -82,10 +127,11 @@ pub fn pack(
         exports,
         budget: project.budget,
         capabilities: project.capabilities.clone(),
-        code: CodeKind::WebAssembly,
+        code: compiled.iter().map(|code| code.kind).collect(),
         engine: project.engine,
     };
-    let builder = PackageBuilder::new(manifest, module.code)?;
+    let sections: Vec<_> = compiled.into_iter().map(|code| code.bytes).collect();
+    let builder = PackageBuilder::with_code(manifest, &sections)?;
     Ok(add_values(builder, "", &project.tree)?.sign(key)?)
 }
 
@@ -97,14 +143,16 @@ fn check_code(code: &[u8]) -> Result<(), PackError> {
 }
 
 /// What the package offers: what the project says, or all that the code has.
-fn exports(project: &ProjectFile, module: &Module) -> Result<Vec<String>, PackError> {
-    let Some(exports) = &project.exports else { return Ok(module.functions.clone()) };
-    match exports.iter().find(|name| !module.functions.contains(name)) {
-        Some(name) => {
-            Err(PackError::Export { name: name.clone(), functions: module.functions.clone() })
+fn exports(project: &ProjectFile, compiled: &[CompiledCode]) -> Result<Vec<String>, PackError> {
+    let all = compiled.first().map(|code| code.functions.clone()).unwrap_or_default();
+    let exports = project.exports.clone().unwrap_or(all);
+    for code in compiled {
+        if let Some(name) = exports.iter().find(|name| !code.functions.contains(name)) {
+            let functions = code.functions.clone();
+            return Err(PackError::Export { name: name.clone(), kind: code.kind, functions });
         }
-        None => Ok(exports.clone()),
     }
+    Ok(exports)
 }
 
 /// Puts a table's values into the tree below `parent`.

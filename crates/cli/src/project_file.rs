@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
-use tenure_package::{Engine, Version};
+use tenure_package::{CodeKind, Engine, Version};
 use tenure_wire::{Budget, Capabilities, Name};
 
 /// The file's name.
@@ -24,6 +24,10 @@ pub struct ProjectFile {
     pub language: Language,
     /// The functions that callers may call; without it, every function that the code exports.
     pub exports: Option<Vec<String>>,
+    /// The kinds of code that its package carries: `wasm`, which every device runs, and `rv32` and
+    /// `thumb` for those whose processor has memory protection.
+    #[serde(default = "wasm_alone")]
+    pub code: Vec<CodeKind>,
     /// What its machine would like to be run by: `vm`, or `native-speed` where a device has that.
     #[serde(default)]
     pub engine: Engine,
@@ -60,6 +64,10 @@ pub struct BuildOptions {
     pub sources: Vec<PathBuf>,
     /// The room in memory for variables that don't fit in registers. What overruns it traps.
     pub stack_bytes: u32,
+}
+
+fn wasm_alone() -> Vec<CodeKind> {
+    vec![CodeKind::WebAssembly]
 }
 
 impl Default for BuildOptions {

@@ -14,7 +14,7 @@ use std::sync::Arc;
 
 use anyhow::Context as _;
 use gimli::{Dwarf, EndianArcSlice, LittleEndian, SectionId};
-use tenure_package::Package;
+use tenure_package::{CodeKind, Package};
 use tenure_vm::{Limits, SourceMap};
 use tenure_wire::Name;
 use tenure_wire::control::LogLine;
@@ -79,6 +79,9 @@ pub enum SymbolError {
     /// The package's code is nothing that a device runs.
     #[error("devices don't run this package's code: {0}")]
     Code(#[from] tenure_vm::TranslateError),
+    /// The package carries native code alone.
+    #[error("the package carries no wasm")]
+    NoModule,
     /// The package's code or the debug module isn't well formed.
     #[error(transparent)]
     Module(#[from] ModuleError),
@@ -103,7 +106,7 @@ impl Symbols {
     /// # Errors
     /// See [`SymbolError`].
     pub fn of(package: &Package<'_>, debug: Option<&[u8]>) -> Result<Self, SymbolError> {
-        let code = package.code();
+        let code = package.code(CodeKind::WebAssembly).ok_or(SymbolError::NoModule)?;
         let map = SourceMap::new(code, &tenure_kernel::host_functions(), &Limits::default())?;
         let mut sections = Sections::read(code)?;
         let code_at = sections.code_at;

@@ -1,4 +1,4 @@
-//! Which compilers of this computer make WebAssembly.
+//! Which compilers of this computer make WebAssembly, and code for devices' processors.
 
 use std::env;
 use std::path::{Path, PathBuf};
@@ -46,15 +46,21 @@ pub struct Linker {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ToolchainError {
     /// For Rust, with rustup to get it.
-    #[error("Rust can't make WebAssembly here yet; run: rustup target add {RUST_TARGET}")]
-    RustTarget,
+    #[error("Rust can't build that here yet; run: rustup target add {target}")]
+    RustTarget {
+        /// The target it lacks.
+        target: &'static str,
+    },
     /// For Rust, and nothing to get it with.
     #[error(
-        "there is no Rust that makes WebAssembly; on Debian run: apt-get install rustc-web \
+        "there is no Rust that builds for machines; on Debian run: apt-get install rustc-web \
          cargo-web rust-web-src lld-22 (elsewhere, install Rust from https://rustup.rs and run: \
-         rustup target add {RUST_TARGET})"
+         rustup target add {target})"
     )]
-    Rust,
+    Rust {
+        /// The target it lacks.
+        target: &'static str,
+    },
     /// For C.
     #[error(
         "there is no clang (version {} or newer) with its linker wasm-ld; on Debian run: apt-get \
@@ -62,6 +68,12 @@ pub enum ToolchainError {
         CLANG_VERSIONS.start()
     )]
     Clang,
+    /// For native machines.
+    #[error(
+        "there is no linker for native machines, LLVM's ld.lld; on Debian run: apt-get install \
+         lld-22"
+    )]
+    Linker,
 }
 
 impl Rust {
@@ -69,18 +81,22 @@ impl Rust {
     ///
     /// # Errors
     /// [`ToolchainError`] says how to get one.
-    pub fn find() -> Result<Self, ToolchainError> {
-        let libraries = output(rustc().args(["--print", "target-libdir", "--target", RUST_TARGET]));
-        if libraries.is_some_and(|folder| Path::new(folder.trim()).is_dir()) {
-            return Ok(Self::Active { exact_memory: bundled_linker_is_exact() });
+    pub fn find(target: &'static str) -> Result<Self, ToolchainError> {
+        let is_wasm = target == RUST_TARGET;
+        if libraries_for(target).is_some() {
+            return Ok(Self::Active { exact_memory: is_wasm && bundled_linker_is_exact() });
         }
+        let linker = if is_wasm { Linker::find() } else { native_linker() };
         if debian_has_source()
-            && let Some(linker) = Linker::find()
+            && let Some(linker) = linker
         {
             return Ok(Self::Debian { linker });
         }
         let rustup = find_program("rustup").is_some();
-        Err(if rustup { ToolchainError::RustTarget } else { ToolchainError::Rust })
+        Err(match rustup {
+            true => ToolchainError::RustTarget { target },
+            false => ToolchainError::Rust { target },
+        })
     }
 
     /// Whether its linker makes memories that aren't whole pages of 64 KiB.
@@ -91,16 +107,16 @@ impl Rust {
         }
     }
 
-    /// `cargo rustc` for a machine in the current folder; what follows goes to the compiler of the
-    /// machine's own crate.
-    pub fn cargo_rustc(&self) -> Command {
+    /// `cargo rustc` for a machine in the current folder, to be run on `target`; what follows goes to
+    /// the compiler of the machine's own crate.
+    pub fn cargo_rustc(&self, target: &str) -> Command {
         let mut command = match self {
             Self::Active { .. } => Command::new("cargo"),
             Self::Debian { .. } => debian(Command::new("/usr/bin/cargo")),
         };
         // Flags for the computer's own programs don't suit machines.
         command.env_remove("RUSTFLAGS").env_remove("CARGO_ENCODED_RUSTFLAGS");
-        command.args(["rustc", "--lib", "--release", "--target", RUST_TARGET]);
+        command.args(["rustc", "--lib", "--release", "--target", target]);
         // Whatever the project's profile says: names and lines go to NAME.debug.wasm, and the
         // package doesn't carry them.
         for setting in ["strip=false", "debug=\"line-tables-only\""] {
@@ -109,7 +125,7 @@ impl Rust {
         if let Self::Debian { linker } = self {
             command.arg("-Zbuild-std=core,alloc");
             let linker = linker.program.display();
-            let config = format!("target.{RUST_TARGET}.linker=\"{linker}\"");
+            let config = format!("target.{target}.linker=\"{linker}\"");
             command.args(["--config", &config]);
         }
         command
@@ -159,6 +175,49 @@ impl Linker {
         let help = output(Command::new(program).arg("--help"))?;
         Some(Self { program: program.into(), exact_memory: knows_page_size(&help) })
     }
+}
+
+/// LLVM's linker for programs, and the words that it wants first.
+///
+/// # Errors
+/// [`ToolchainError::Linker`] if there is none.
+pub fn program_linker() -> Result<Command, ToolchainError> {
+    if let Some(linker) = native_linker() {
+        return Ok(Command::new(linker.program));
+    }
+    let folder = output(rustc().args(["--print", "target-libdir"])).unwrap_or_default();
+    let bundled = Path::new(folder.trim()).join("../bin/rust-lld");
+    if !bundled.is_file() {
+        return Err(ToolchainError::Linker);
+    }
+    let mut command = Command::new(bundled);
+    command.args(["-flavor", "gnu"]);
+    Ok(command)
+}
+
+fn native_linker() -> Option<Linker> {
+    let numbered = CLANG_VERSIONS.rev().map(|version| format!("ld.lld-{version}"));
+    let names = std::iter::once("ld.lld".to_owned()).chain(numbered);
+    let program = names.filter_map(|name| find_program(&name)).next()?;
+    Some(Linker { program, exact_memory: false })
+}
+
+/// The functions that compilers call for what a processor can't, as Rust brings them along.
+pub fn builtins(target: &'static str) -> Result<PathBuf, ToolchainError> {
+    let folder = libraries_for(target).ok_or(ToolchainError::RustTarget { target })?;
+    let files = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    let is_wanted = |path: &PathBuf| {
+        let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
+        name.starts_with("libcompiler_builtins-") && name.ends_with(".rlib")
+    };
+    let found = files.map(|file| file.path()).find(is_wanted);
+    found.ok_or(ToolchainError::RustTarget { target })
+}
+
+/// Where the active Rust keeps what it has compiled for `target`, if it has.
+fn libraries_for(target: &str) -> Option<PathBuf> {
+    let folder = output(rustc().args(["--print", "target-libdir", "--target", target]))?;
+    Some(PathBuf::from(folder.trim())).filter(|folder| folder.is_dir())
 }
 
 fn knows_page_size(help: &str) -> bool {

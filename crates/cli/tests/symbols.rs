@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 
 use common::Workbench;
 use tenure_cli::symbols::{Site, Symbols, debug_path};
-use tenure_package::Package;
+use tenure_package::{CodeKind, Package};
 
 const HEAD: &str = "name = \"m\"\nversion = \"1.2.3\"\nlanguage = \"c\"\n";
 
@@ -74,7 +74,7 @@ fn inspect_tells_what_a_package_is() {
     assert_eq!(report["capabilities"]["calls"], serde_json::json!(["other"]));
     assert_eq!(report["tree"]["greeting"]["text"], "hello");
     assert_eq!(report["tree"]["key"]["hex"], "01ff");
-    assert_eq!(report["code_bytes"], package.code().len());
+    assert_eq!(report["code_bytes"], package.code_bytes());
     assert!(report["image_bytes"].as_u64().unwrap() > 100);
     let (start, most) = (&report["ram_bytes_start"], &report["ram_bytes_max"]);
     assert!(start.as_u64().unwrap() < most.as_u64().unwrap(), "{report}");
@@ -114,7 +114,7 @@ fn package_has_no_debug_information_and_needs_none() {
     let bytes = std::fs::read(&path).unwrap();
     let package = Package::parse(&bytes).unwrap();
     let stripped = wasmparser::Parser::new(0)
-        .parse_all(package.code())
+        .parse_all(package.code(CodeKind::WebAssembly).unwrap())
         .all(|payload| !matches!(payload.unwrap(), wasmparser::Payload::CustomSection(_)));
     assert!(stripped);
     let site = unreachable_in(&workbench, "fail");

@@ -1,5 +1,7 @@
 //! Memory protection: unprivileged programs that reach what they are given and nothing else.
 
+use core::ops::DerefMut;
+
 /// A board's memory protection and its switch to unprivileged programs.
 ///
 /// What an implementation guarantees:
@@ -8,22 +10,46 @@
 ///   add is nobody's.
 /// - Whatever the program does, [`Guard::run`] comes back: at its call, at its mistake, or when its
 ///   time is over; and the program's registers are all in its context then.
+/// - A program starts with nothing of another's in its registers.
 pub trait Guard {
+    /// Memory that programs can be given, in the steps in which the hardware protects.
+    type Memory: DerefMut<Target = [u8]> + Send;
+
+    /// Memory of `bytes` bytes, all zero, for a program whose first `code_bytes` of it are
+    /// [`Region::Code`] and the others [`Region::Own`]; it is wiped when it is dropped. `None` if there
+    /// is no such room, or the hardware can't divide it there.
+    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory>;
+
     /// The registers of a program that calls the function at `entry` with `argument`; its stack grows
     /// down from `stack_top`, a multiple of 16. When the function returns, that is a call with the
-    /// number [`RETURNED`], as long as the firmware is executable to the program.
+    /// number [`RETURNED`].
     fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context;
 
     /// Runs a program from `context` on, for at most `microseconds`.
     fn run(&mut self, context: &mut Context, regions: &mut [Region<'_>], microseconds: u32)
     -> Exit;
 
-    /// The call that the program stopped for: its number and its two arguments.
-    fn call(&self, context: &Context) -> [usize; 3];
+    /// The call that the program stopped for.
+    fn call(&self, context: &Context) -> Call;
+
+    /// The address of the instruction that the program executes next.
+    fn position(&self, context: &Context) -> usize;
 
     /// Gives that call its results.
     fn finish_call(&self, context: &mut Context, results: [usize; 2]);
 }
+
+/// A call that a program makes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Call {
+    /// Its number.
+    pub number: usize,
+    /// What its six argument registers hold.
+    pub arguments: [usize; ARGUMENTS],
+}
+
+/// How many arguments of a call are in registers.
+pub const ARGUMENTS: usize = 6;
 
 /// The number of the call that a function's return stands for.
 pub const RETURNED: usize = usize::MAX;

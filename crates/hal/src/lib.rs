@@ -28,7 +28,7 @@ pub mod simulated;
 pub use clock::{Clock, Instant, UnixTime};
 pub use entropy::{Entropy, EntropyError};
 pub use flash::{Flash, FlashError, FlashGeometry};
-pub use guard::{Cause, Context, Exit, Guard, RETURNED, Region, Violation};
+pub use guard::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 pub use link::{DATAGRAM_BYTES_MAX, Link, LinkError};
 pub use nor::{Medium, NorFlash};
 pub use partition::Partition;

@@ -13,7 +13,9 @@ use tenure_kernel::{
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
+use tenure_wire::{
+    Budget, Capabilities, CodeKind, Digest, MachineId, PublicKey, Share, Term, VerifyingKey,
+};
 
 const ROUNDS: usize = 15;
 const TASKS: u64 = 2_000;
@@ -146,6 +148,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         grants: Capabilities::default(),
         term: Term::default(),
         placement: 1,
+        code: CodeKind::WebAssembly,
         image,
         wasm: None,
         base: None,

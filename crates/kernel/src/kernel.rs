@@ -11,7 +11,7 @@ use tenure_pipeline::Pipeline;
 use tenure_store::{ReadError, Store, TreeId};
 use tenure_vm::{Image, Wall};
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
-use tenure_wire::{MachineId, Name, PublicKey, Share};
+use tenure_wire::{CodeKind, MachineId, Name, PublicKey, Share};
 
 use crate::calls::Calls;
 use crate::code::CodeRegion;
@@ -19,7 +19,8 @@ use crate::config::Config;
 use crate::effect::{Effect, LogEntry, LogLevel};
 use crate::events::Handler;
 use crate::lifecycle::State;
-use crate::machine::{Fault, FaultKind, Machine};
+use crate::machine::{CodeToken, Fault, FaultKind, Machine};
+use crate::native::NativeBinary;
 use crate::policy::Policy;
 use crate::program::{Engine, callable};
 use crate::record::MachineRecord;
@@ -33,6 +34,8 @@ pub(crate) const ENTRY: &str = "entry";
 pub const KERNEL_TREE: TreeId = TreeId(0);
 /// The path in the kernel's tree below which machines are recorded, one a slot.
 pub(crate) const MACHINES_PATH: &str = "machines";
+/// The digest of its package that stands before a native binary in code flash.
+const DIGEST_BYTES: usize = 32;
 /// What the kernel is told of the world for the length of one call.
 pub struct World<'a> {
     /// The time since boot.
@@ -146,7 +149,7 @@ impl<F: Flash> Kernel<F> {
         &mut self.store
     }
 
-    /// Lends the kernel an engine for machines that ask for speed; before, the vm runs them.
+    /// Lends the kernel an engine; before, the vm runs what it can.
     pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
         self.engine = Some(engine);
     }
@@ -156,9 +159,9 @@ impl<F: Flash> Kernel<F> {
         self.wall = Some(wall);
     }
 
-    /// Whether the board lends an engine for machines that ask for speed.
-    pub fn has_engine(&self) -> bool {
-        self.engine.is_some()
+    /// What the engine that the board lends runs, if it lends one.
+    pub fn engine_kind(&self) -> Option<CodeKind> {
+        self.engine.as_ref().map(|engine| engine.kind())
     }
 
     /// Ends it, and gives its flash back: the store's and code's.
@@ -290,14 +293,25 @@ impl<F: Flash> Kernel<F> {
     /// Whether the image of `slot` offers `function` in the form that tasks have: no parameters,
     /// no results.
     pub(crate) fn has_function(&self, slot: usize, function: &str) -> bool {
-        self.image(slot).is_some_and(|image| callable(&image, function).is_some())
+        match self.image(slot) {
+            Some(image) => callable(&image, function).is_some(),
+            None => self.binary(slot).is_some_and(|binary| binary.function(function).is_some()),
+        }
     }
 
-    /// The image of `slot`, which was checked when the machine took its slot.
+    /// The image of `slot`, if it has one, which was checked when the machine took its slot.
     pub(crate) fn image(&self, slot: usize) -> Option<Image<'_>> {
         let machine = self.machine(slot)?;
+        let Some(CodeToken::Image(token)) = &machine.token else { return None };
+        Image::reopen(self.code.view(machine.record.image).ok()?, token).ok()
+    }
+
+    /// The native binary of `slot`, if it has one, which was checked when the machine took its slot.
+    pub(crate) fn binary(&self, slot: usize) -> Option<NativeBinary<'_>> {
+        let machine = self.machine(slot)?;
+        let Some(CodeToken::Native) = machine.token else { return None };
         let bytes = self.code.view(machine.record.image).ok()?;
-        Image::reopen(bytes, machine.token.as_ref()?).ok()
+        NativeBinary::reopen(bytes.get(DIGEST_BYTES..)?).ok()
     }
 
     fn slot_where(&self, wanted: impl Fn(&Machine) -> bool) -> Option<usize> {
@@ -312,14 +326,22 @@ impl<F: Flash> Kernel<F> {
         self.no_timer_before = None;
     }
 
-    /// Checks the image of `slot` once, and queues its `entry`; a damaged one stops the machine.
+    /// Checks the code of `slot` once, and queues its `entry`; a damaged one stops the machine.
     pub(crate) fn check_image(&mut self, slot: usize, now: Instant) {
         let Some(machine) = self.machine(slot) else { return };
-        let (extent, package) = (machine.record.image, machine.record.package);
-        let view = self.code.view(extent).ok();
-        let checked = view.and_then(|bytes| Image::parse_bound(bytes, &package.0).ok());
+        let MachineRecord { code, image, package, .. } = &machine.record;
+        let view = self.code.view(*image).ok();
         let whole = self.base(slot).is_some();
-        let token = checked.filter(|_| whole).map(|image| image.token());
+        let token = view.filter(|_| whole).and_then(|bytes| match code {
+            CodeKind::WebAssembly => {
+                let image = Image::parse_bound(bytes, &package.0).ok()?;
+                Some(CodeToken::Image(image.token()))
+            }
+            kind => {
+                let binary = NativeBinary::parse(bytes.strip_prefix(&package.0)?).ok()?;
+                (binary.kind() == *kind).then_some(CodeToken::Native)
+            }
+        });
         if let Some(machine) = self.machine_mut(slot) {
             machine.token = token;
         }

@@ -33,8 +33,8 @@ pub(crate) struct Machine {
     pub(crate) tree: TreeId,
     /// What it has deleted of the tree that it began with.
     pub(crate) hidden: Hidden,
-    /// What its image is known by since it was checked; absent if it is damaged.
-    pub(crate) token: Option<ImageToken>,
+    /// What its code is known by since it was checked; absent if it is damaged.
+    pub(crate) token: Option<CodeToken>,
     pub(crate) state: State,
     pub(crate) queue: VecDeque<Task>,
     /// The task being run, with what it has gathered.
@@ -83,6 +83,15 @@ pub(crate) struct Machine {
     /// Tasks finished since boot, well or badly.
     pub(crate) tasks_done: u64,
     pub(crate) last_fault: Option<Fault>,
+}
+
+/// What code that was checked is known by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CodeToken {
+    /// An image.
+    Image(ImageToken),
+    /// A native binary.
+    Native,
 }
 
 /// A task being run.

@@ -1,25 +1,33 @@
 //! A machine's running program, whatever runs it: an image in the vm, or an engine that a board lends.
 //!
 //! The kernel drives both alike: prepare a call, run it with fuel, serve the host calls that it stops
-//! for. An engine is what a board has beyond the vm, such as a compiler on a computer. What an
-//! engine runs can't be written down in the middle of a call; it stays in RAM until it ends.
+//! for. An engine is what a board has beyond the vm: a compiler on a computer, or a processor with
+//! memory protection for native binaries. What an engine runs can't be written down in the middle of a
+//! call; it stays in RAM until it ends.
 
 use alloc::boxed::Box;
 use core::fmt;
 
 use tenure_vm::{Breach, Image, Instance, InstanceConfig, Outcome, Value, Wall};
-use tenure_wire::Digest;
+use tenure_wire::{CodeKind, Digest};
 
-/// Runs the wasm of machines that ask for speed, by other means than the vm.
+use crate::machine::FaultKind;
+use crate::native::NativeBinary;
+
+/// Runs machines by other means than the vm: the wasm of those that ask for speed, or native binaries.
 pub trait Engine: Send {
-    /// Makes a fresh instance of the module `wasm`, which the vm has validated, in `package`.
+    /// What it runs.
+    fn kind(&self) -> CodeKind;
+
+    /// Makes a fresh instance of `code` in `package`: a module that the vm has validated, or a native
+    /// binary of this kind whose form has been checked.
     ///
     /// # Errors
-    /// As [`EngineError`] says; the machine is run by the vm then.
+    /// As [`EngineError`] says; a module is run by the vm then.
     fn start(
         &mut self,
         package: &Digest,
-        wasm: &[u8],
+        code: Code<'_>,
         limits: &InstanceConfig,
     ) -> Result<Box<dyn EngineInstance>, EngineError>;
 }
@@ -30,8 +38,9 @@ pub trait EngineInstance: Send {
     /// there is such a function and nothing under way.
     fn prepare(&mut self, function: &str) -> bool;
 
-    /// Runs until the call ends, makes a host call or has spent `fuel`, which it takes from.
-    fn run(&mut self, fuel: &mut u64) -> Outcome;
+    /// Runs until the call ends, makes a host call or has spent `fuel`, which it takes from. Where time
+    /// is what is measured, a millisecond is worth `fuel_per_ms`.
+    fn run(&mut self, fuel: &mut u64, fuel_per_ms: u32) -> Outcome;
 
     /// The arguments of the host call that it waits in, a slot each.
     fn host_arguments(&self) -> &[u64];
@@ -51,20 +60,31 @@ pub trait EngineInstance: Send {
     fn memory_mut(&mut self) -> &mut [u8];
 }
 
-/// Why an engine doesn't run a module.
+/// What an engine is to run.
+#[derive(Clone, Copy)]
+pub enum Code<'a> {
+    /// A WebAssembly module.
+    WebAssembly(&'a [u8]),
+    /// A native binary.
+    Native(NativeBinary<'a>),
+}
+
+/// Why an engine doesn't run a machine's code.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EngineError {
     /// Its memory doesn't fit the machine's budget; an engine commits whole pages.
     Memory,
-    /// The engine refuses the module.
+    /// The engine refuses the code.
     Module,
 }
 
 impl fmt::Display for EngineError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Memory => "its memory, in whole pages, is more than its budget",
-            Self::Module => "the engine refuses the module",
+            Self::Memory => {
+                "there is too little memory for it, in the steps in which the engine has it"
+            }
+            Self::Module => "the engine refuses the code",
         })
     }
 }
@@ -80,11 +100,13 @@ pub(crate) enum Program {
 }
 
 impl Program {
-    /// Gets ready to call `function`; gives whether it can be called.
-    pub(crate) fn prepare(&mut self, image: &Image<'_>, function: &str) -> bool {
+    /// Gets ready to call `function`, which `image` has if it is one; gives whether it can be called.
+    pub(crate) fn prepare(&mut self, image: Option<&Image<'_>>, function: &str) -> bool {
         match self {
-            Self::Image(instance) => callable(image, function)
-                .is_some_and(|index| instance.prepare(image, index, &[]).is_ok()),
+            Self::Image(instance) => image.is_some_and(|image| {
+                callable(image, function)
+                    .is_some_and(|index| instance.prepare(image, index, &[]).is_ok())
+            }),
             Self::Engine(instance) => instance.prepare(function),
         }
     }
@@ -100,19 +122,24 @@ impl Program {
     /// Runs with `fuel`, in the vm behind `wall` if the board has one.
     ///
     /// # Errors
-    /// [`Breach`] if the program tried to leave its memory.
+    /// [`FaultKind::Breach`] if the program tried to leave its memory, [`FaultKind::Image`] if it
+    /// runs in the vm and its image isn't there.
     pub(crate) fn run(
         &mut self,
-        image: &Image<'_>,
+        image: Option<&Image<'_>>,
         fuel: &mut u64,
+        fuel_per_ms: u32,
         wall: Option<&mut dyn Wall>,
-    ) -> Result<Outcome, Breach> {
-        match (self, wall) {
-            (Self::Image(instance), Some(wall)) => instance.run_behind(image, fuel, wall),
-            (Self::Image(instance), None) => Ok(instance.run(image, fuel)),
-            (Self::Engine(instance), _) => {
-                let outcome = instance.run(fuel);
-                instance.breach().map_or(Ok(outcome), Err)
+    ) -> Result<Outcome, FaultKind> {
+        match (self, image, wall) {
+            (Self::Image(instance), Some(image), Some(wall)) => {
+                instance.run_behind(image, fuel, wall).map_err(FaultKind::Breach)
+            }
+            (Self::Image(instance), Some(image), None) => Ok(instance.run(image, fuel)),
+            (Self::Image(_), None, _) => Err(FaultKind::Image),
+            (Self::Engine(instance), ..) => {
+                let outcome = instance.run(fuel, fuel_per_ms);
+                instance.breach().map_or(Ok(outcome), |breach| Err(FaultKind::Breach(breach)))
             }
         }
     }

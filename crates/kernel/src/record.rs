@@ -4,7 +4,9 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
-use tenure_wire::{Budget, Capabilities, Digest, Name, PublicKey, Share, Term, VerifyingKey};
+use tenure_wire::{
+    Budget, Capabilities, CodeKind, Digest, Name, PublicKey, Share, Term, VerifyingKey,
+};
 
 use crate::code::Extent;
 
@@ -35,7 +37,10 @@ pub struct MachineRecord {
     pub term: Term,
     /// The number of the placement that put it here; a later one is higher.
     pub placement: u64,
-    /// Where its image stands in code flash.
+    /// What its code is.
+    pub code: CodeKind,
+    /// Where its code stands in code flash: its image, or its native binary behind the package's
+    /// digest.
     pub image: Extent,
     /// Where its wasm stands in code flash, if it asks for an engine and the board has one.
     pub wasm: Option<Extent>,

@@ -15,7 +15,7 @@ use crate::kernel::{Kernel, Ran, World};
 use crate::lifecycle::{Event, State};
 use crate::machine::{Fault, FaultKind, Machine, Running, Wait, Woken};
 use crate::policy::{Slots, Turn};
-use crate::program::{EngineInstance, Program};
+use crate::program::{Code, EngineError, EngineInstance, Program};
 
 /// The part of its fuel that a machine may use in critical sections, and for how many turns that can
 /// be saved up.
@@ -314,6 +314,10 @@ impl<F: Flash> Kernel<F> {
 
     fn new_program(&mut self, slot: usize, now: Instant) -> Result<Program, Fault> {
         let config = self.instance_config(slot).ok_or(Fault::of(FaultKind::Image))?;
+        if self.binary(slot).is_some() {
+            let started = self.start_binary(slot, &config);
+            return started.map(Program::Engine).map_err(Fault::of);
+        }
         if let Some(instance) = self.start_on_engine(slot, now, &config) {
             return Ok(Program::Engine(instance));
         }
@@ -337,7 +341,8 @@ impl<F: Flash> Kernel<F> {
         }
         let (wasm, package) = (machine.record.wasm?, machine.record.package);
         let engine = self.engine.as_mut()?;
-        let error = match engine.start(&package, self.code.view(wasm).ok()?, config) {
+        let code = Code::WebAssembly(self.code.view(wasm).ok()?);
+        let error = match engine.start(&package, code, config) {
             Ok(instance) => return Some(instance),
             Err(error) => error,
         };
@@ -347,6 +352,34 @@ impl<F: Flash> Kernel<F> {
         let message = alloc::format!("runs in the vm, not at native speed: {error}");
         self.log(now, name, LogLevel::Warning, message);
         None
+    }
+
+    /// An instance of the machine's native binary.
+    fn start_binary(
+        &mut self,
+        slot: usize,
+        config: &InstanceConfig,
+    ) -> Result<Box<dyn EngineInstance>, FaultKind> {
+        let Some(package) = self.machine(slot).map(|machine| machine.record.package) else {
+            return Err(FaultKind::Image);
+        };
+        let mut engine = self.engine.take();
+        let started = match (self.binary(slot), &mut engine) {
+            (Some(binary), Some(engine)) if engine.kind() == binary.kind() => {
+                engine.start(&package, Code::Native(binary), config)
+            }
+            _ => Err(EngineError::Module),
+        };
+        self.engine = engine;
+        started.map_err(|error| match error {
+            EngineError::Memory => FaultKind::Memory,
+            EngineError::Module => FaultKind::Image,
+        })
+    }
+
+    /// The device's speed, as engines want it.
+    fn fuel_per_ms(&self) -> u32 {
+        u32::try_from(self.fuel_per_second / 1000).unwrap_or(u32::MAX).max(1)
     }
 
     /// What the machine's budget and the device's memory leave to an instance.
@@ -385,10 +418,13 @@ impl<F: Flash> Kernel<F> {
 
     /// Gets the machine ready to run the task that it has just taken.
     fn prepare_task(&self, slot: usize, instance: &mut Program) -> Result<(), Fault> {
-        let image = self.image(slot).ok_or(Fault::of(FaultKind::Image))?;
+        let image = self.image(slot);
         let running = self.machine(slot).and_then(|machine| machine.current.as_ref());
         let function = running.map_or("", |running| running.task.function.as_str());
-        instance.prepare(&image, function).then_some(()).ok_or(Fault::of(FaultKind::Function))
+        instance
+            .prepare(image.as_ref(), function)
+            .then_some(())
+            .ok_or(Fault::of(FaultKind::Function))
     }
 
     fn is_starting(&self, slot: usize) -> bool {
@@ -463,13 +499,13 @@ impl<F: Flash> Kernel<F> {
         meter: &mut Meter,
     ) -> Result<Outcome, Fault> {
         let mut wall = self.wall.take();
-        let outcome = self.image(slot).map(|image| {
+        let outcome = {
             let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
-            instance.run(&image, &mut meter.left, wall)
-        });
+            instance.run(self.image(slot).as_ref(), &mut meter.left, self.fuel_per_ms(), wall)
+        };
         self.wall = wall;
-        let outcome = outcome.ok_or(Fault::of(FaultKind::Image))?;
-        outcome.map_err(|breach| Fault::of(FaultKind::Breach(breach)))
+        let by_engine = matches!(instance, Program::Engine(_));
+        outcome.map_err(|kind| Fault { by_engine, ..Fault::of(kind) })
     }
 
     /// Serves a host call, or the next piece of one, and takes its price; gives how the turn ends if

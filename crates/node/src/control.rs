@@ -305,6 +305,7 @@ impl<F: Flash> Node<F> {
             lease_unix_s: self.lease_unix_s(&info.id),
             base_bytes: record.base.map_or(0, |base| base.bytes),
             at_native_speed: info.on_engine,
+            code: record.code,
             waited_max_us: info.waited_max.as_micros() as u64,
             wait_bound_us: self.calibration.time_of(info.wait_fuel_max).as_micros() as u64,
         }

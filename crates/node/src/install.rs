@@ -7,13 +7,13 @@ use tenure_crypto::machine_id;
 use tenure_hal::{Entropy, Flash};
 use tenure_kernel::{
     CodeError, CodeRegion, Draft, Extent, InstallError, Installation, Kernel, MachineRecord,
-    host_functions,
+    NativeBinary, host_functions,
 };
 use tenure_package::{Engine, Package, Placement};
 use tenure_store::{BaseValue, ValueKind, base_bytes, write_base};
 use tenure_vm::{ImageSink, Limits, SinkFull, TranslateErrorKind, translate_bound};
-use tenure_wire::Digest;
 use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
+use tenure_wire::{CodeKind, Digest};
 
 use crate::config::Config;
 use crate::identity::Identity;
@@ -120,10 +120,14 @@ pub(crate) fn prepare<F: Flash>(
     let salt = salt_for(kernel, &placement, entropy)?;
     let public_key = identity.machine_secret(&salt).public_key();
     let manifest = package.manifest();
-    let image = translate_to_flash(kernel.code(), &package, &config.module)?;
-    let wasm = match manifest.engine {
-        Engine::NativeSpeed if kernel.has_engine() => {
-            let kept = keep_in_flash(kernel.code(), package.code());
+    let (kind, code) = choose(kernel.engine_kind(), &package)?;
+    let image = match kind {
+        CodeKind::WebAssembly => translate_to_flash(kernel.code(), &package, code, &config.module)?,
+        _ => keep_binary(kernel.code(), &package, code)?,
+    };
+    let wasm = match (manifest.engine, kernel.engine_kind()) {
+        (Engine::NativeSpeed, Some(CodeKind::WebAssembly)) => {
+            let kept = keep_in_flash(kernel.code(), &[code]);
             Some(kept.inspect_err(|_| kernel.code().release(image))?)
         }
         _ => None,
@@ -141,6 +145,7 @@ pub(crate) fn prepare<F: Flash>(
         grants: placement.grants.within(&manifest.capabilities),
         term: placement.term,
         placement: placement.sequence,
+        code: kind,
         image,
         wasm,
         base: None,
@@ -183,16 +188,47 @@ fn salt_for<F: Flash>(
     Ok(salt)
 }
 
-/// Translates the package's wasm into the longest free extent, and gives back what it doesn't need.
+/// The code that this device runs: a native binary if it has an engine for it, else wasm.
+fn choose<'a>(
+    engine: Option<CodeKind>,
+    package: &Package<'a>,
+) -> Result<(CodeKind, &'a [u8]), ControlError> {
+    let runs = [engine.unwrap_or(CodeKind::WebAssembly), CodeKind::WebAssembly];
+    let found = runs.iter().find_map(|kind| Some((*kind, package.code(*kind)?)));
+    found.ok_or_else(|| {
+        let carried: Vec<_> = package.manifest().code.iter().map(|kind| kind.as_str()).collect();
+        let message = match engine {
+            Some(kind) if kind != CodeKind::WebAssembly => {
+                alloc::format!("this device runs {kind} and wasm")
+            }
+            _ => "this device runs wasm".to_string(),
+        };
+        refused(alloc::format!("{message}, and the package carries {}", carried.join(" and ")))
+    })
+}
+
+/// Writes a native binary to code flash, behind the digest of its package.
+fn keep_binary<F: Flash>(
+    code: &mut CodeRegion<F>,
+    package: &Package<'_>,
+    binary: &[u8],
+) -> Result<Extent, ControlError> {
+    NativeBinary::parse(binary).map_err(refused)?;
+    let Digest(digest) = package.digest();
+    keep_in_flash(code, &[&digest, binary])
+}
+
+/// Translates the package's `wasm` into the longest free extent, and gives back what it doesn't need.
 fn translate_to_flash<F: Flash>(
     code: &mut CodeRegion<F>,
     package: &Package<'_>,
+    wasm: &[u8],
     limits: &Limits,
 ) -> Result<Extent, ControlError> {
     let extent = code.reserve(code.free_bytes()).map_err(no_code_room)?;
     let mut sink = CodeSink { draft: Draft::new(extent), region: code, error: None };
     let Digest(digest) = package.digest();
-    let translated = translate_bound(package.code(), &host_functions(), limits, &digest, &mut sink);
+    let translated = translate_bound(wasm, &host_functions(), limits, &digest, &mut sink);
     let CodeSink { draft, region, error } = sink;
     let outcome = match (translated, error) {
         (Ok(()), _) => region.finish(draft).map_err(no_code_room),
@@ -208,11 +244,18 @@ fn translate_to_flash<F: Flash>(
     outcome
 }
 
-/// Writes `bytes` to code flash as they are.
-fn keep_in_flash<F: Flash>(code: &mut CodeRegion<F>, bytes: &[u8]) -> Result<Extent, ControlError> {
-    let extent = code.reserve(bytes.len() as u32).map_err(no_code_room)?;
+/// Writes `parts` to code flash as they are, one behind the other.
+fn keep_in_flash<F: Flash>(
+    code: &mut CodeRegion<F>,
+    parts: &[&[u8]],
+) -> Result<Extent, ControlError> {
+    let bytes: usize = parts.iter().map(|part| part.len()).sum();
+    let extent = code.reserve(bytes as u32).map_err(no_code_room)?;
     let mut draft = Draft::new(extent);
-    let written = code.append(&mut draft, bytes).and_then(|()| code.finish(draft));
+    let written = parts
+        .iter()
+        .try_for_each(|part| code.append(&mut draft, part))
+        .and_then(|()| code.finish(draft));
     if written.is_err() {
         code.release(extent);
     }

@@ -20,12 +20,29 @@ pub struct PackageBuilder {
 }
 
 impl PackageBuilder {
-    /// A package with this manifest and code, and an empty tree.
+    /// A package with this manifest, code of the one kind that it lists, and an empty tree.
     ///
     /// # Errors
-    /// [`PackageError::Manifest`] or [`PackageError::TooLarge`].
+    /// As [`PackageBuilder::with_code`].
     pub fn new(manifest: Manifest, code: Vec<u8>) -> Result<Self, PackageError> {
+        Self::with_code(manifest, &[code])
+    }
+
+    /// A package with this manifest, code of each kind that it lists, and an empty tree.
+    ///
+    /// # Errors
+    /// [`PackageError::Manifest`], [`PackageError::Code`] if there isn't code of each kind, or
+    /// [`PackageError::TooLarge`].
+    pub fn with_code(manifest: Manifest, sections: &[Vec<u8>]) -> Result<Self, PackageError> {
         manifest.check().map_err(PackageError::Manifest)?;
+        if sections.len() != manifest.code.len() {
+            return Err(PackageError::Code);
+        }
+        let mut code = Vec::new();
+        for section in sections {
+            code.extend(u32::try_from(section.len()).unwrap_or(u32::MAX).to_le_bytes());
+            code.extend_from_slice(section);
+        }
         if code.len() > CODE_BYTES_MAX {
             return Err(PackageError::TooLarge);
         }

@@ -9,13 +9,13 @@
 //! | 48 | 4 | length `c` of the code |
 //! | 52 | `m` | the manifest (postcard) |
 //! | 52 + m | `t` | the initial tree |
-//! | 52 + m + t | `c` | the code |
+//! | 52 + m + t | `c` | the code: for each kind that the manifest lists, a length in 4 bytes and as many |
 //! | 52 + m + t + c | 64 | the tenant's signature of all that stands before it |
 
 use tenure_crypto::Context;
 
 /// What a package begins with.
-pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x02";
+pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x03";
 /// The magic without the version.
 pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
 /// What the tenant's signature is for.
@@ -31,7 +31,7 @@ pub(crate) const SIGNATURE_BYTES: usize = 64;
 pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;
 /// The longest initial tree, in bytes.
 pub const TREE_BYTES_MAX: usize = 64 * 1024;
-/// The longest code, in bytes.
+/// The longest code of all kinds together, in bytes.
 pub const CODE_BYTES_MAX: usize = 1024 * 1024;
 /// The longest package, in bytes.
 pub const PACKAGE_BYTES_MAX: usize =

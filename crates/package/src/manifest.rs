@@ -3,12 +3,13 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
+use core::marker::PhantomData;
 
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tenure_wire::capability::{CAPABILITIES_MAX, Right};
 use tenure_wire::limits::FUNCTION_BYTES_MAX;
-use tenure_wire::{Budget, Capabilities, Name};
+use tenure_wire::{Budget, Capabilities, CodeKind, Name};
 
 use crate::Version;
 
@@ -34,20 +35,14 @@ pub struct Manifest {
     pub budget: Budget,
     /// The rights that the machine asks for.
     pub capabilities: Capabilities,
-    /// What the code is.
-    pub code: CodeKind,
+    /// The kinds of code that the package carries, in their order.
+    #[serde(deserialize_with = "list_of_kinds")]
+    pub code: Vec<CodeKind>,
     /// What the machine would like to be run by.
     pub engine: Engine,
 }
 
-/// The kinds of code.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum CodeKind {
-    /// A WebAssembly module.
-    WebAssembly,
-}
-
-/// What a machine would like to be run by. Every device can run every machine in the vm.
+/// What a machine's WebAssembly would like to be run by. Every device can run it in the vm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -78,6 +73,9 @@ impl Manifest {
         if let Some(export) = duplicate(&self.exports) {
             return Err(ManifestError::ExportTwice { export });
         }
+        if self.code.is_empty() || duplicate(&self.code).is_some() {
+            return Err(ManifestError::Code);
+        }
         self.capabilities.check().map_err(ManifestError::Capability)
     }
 }
@@ -89,33 +87,38 @@ fn is_word(text: &str, bytes_max: usize) -> bool {
         && !text.chars().any(|character| character.is_control() || character.is_whitespace())
 }
 
-/// Where the first name stands that was there before.
-fn duplicate(names: &[String]) -> Option<usize> {
-    (1..names.len()).find(|position| names[..*position].contains(&names[*position]))
+/// Where the first item stands that was there before.
+fn duplicate<T: PartialEq>(list: &[T]) -> Option<usize> {
+    (1..list.len()).find(|position| list[..*position].contains(&list[*position]))
 }
 
 fn list_of_exports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
-    deserializer.deserialize_seq(ShortList::<EXPORTS_MAX>)
+    deserializer.deserialize_seq(ShortList::<String, EXPORTS_MAX>(PhantomData))
+}
+
+fn list_of_kinds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CodeKind>, D::Error> {
+    const KINDS_MAX: usize = CodeKind::ALL.len();
+    deserializer.deserialize_seq(ShortList::<CodeKind, KINDS_MAX>(PhantomData))
 }
 
 /// Reads a list and believes what there is, not what its length says: serde would reserve up to a
 /// megabyte for an alleged length.
-struct ShortList<const MAX: usize>;
+struct ShortList<T, const MAX: usize>(PhantomData<T>);
 
-impl<'de, const MAX: usize> Visitor<'de> for ShortList<MAX> {
-    type Value = Vec<String>;
+impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for ShortList<T, MAX> {
+    type Value = Vec<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "a list of at most {MAX} names")
+        write!(f, "a list of at most {MAX} items")
     }
 
-    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<String>, A::Error> {
+    fn visit_seq<A: SeqAccess<'de>>(self, mut sequence: A) -> Result<Vec<T>, A::Error> {
         let mut list = Vec::new();
-        while let Some(name) = sequence.next_element()? {
+        while let Some(item) = sequence.next_element()? {
             if list.len() == MAX {
                 return Err(A::Error::invalid_length(MAX + 1, &self));
             }
-            list.push(name);
+            list.push(item);
         }
         Ok(list)
     }
@@ -138,6 +141,8 @@ pub enum ManifestError {
         /// The second one, counted from 0.
         export: usize,
     },
+    /// It has no kind of code, or one of them twice.
+    Code,
     /// A list of capabilities is too long or names something twice.
     Capability(Right),
 }
@@ -155,6 +160,7 @@ impl fmt::Display for ManifestError {
                 export + 1
             ),
             Self::ExportTwice { export } => write!(f, "export {} is there twice", export + 1),
+            Self::Code => f.write_str("no kind of code is listed, or one of them twice"),
             Self::Capability(right) => write!(
                 f,
                 "the capabilities list more than {CAPABILITIES_MAX} {0}, or one of them twice",

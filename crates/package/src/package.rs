@@ -3,7 +3,7 @@
 use core::fmt;
 
 use tenure_crypto::{sha256, verify_digest};
-use tenure_wire::{Digest, Signature, VerifyingKey};
+use tenure_wire::{CodeKind, Digest, Signature, VerifyingKey};
 
 use crate::layout::{
     BODY_AT, CODE_BYTES_MAX, CONTEXT, KEY_AT, LENGTHS_AT, MAGIC, MAGIC_NAME, MANIFEST_BYTES_MAX,
@@ -18,6 +18,7 @@ pub struct Package<'a> {
     tenant: VerifyingKey,
     manifest: Manifest,
     tree: Tree<'a>,
+    /// All kinds of code, with their lengths.
     code: &'a [u8],
     signature: Signature,
 }
@@ -53,10 +54,12 @@ impl<'a> Package<'a> {
             return Err(PackageError::TrailingBytes { bytes: rest.len() });
         }
         let (key, _) = header[KEY_AT..].split_first_chunk().ok_or(PackageError::Truncated)?;
+        let manifest = parse_manifest(manifest)?;
+        check_sections(code, manifest.code.len())?;
         Ok(Self {
             bytes,
             tenant: VerifyingKey(*key),
-            manifest: parse_manifest(manifest)?,
+            manifest,
             tree: Tree::parse(tree).map_err(PackageError::Tree)?,
             code,
             signature: Signature::from_bytes(signature),
@@ -92,10 +95,33 @@ impl<'a> Package<'a> {
         self.tree
     }
 
-    /// The code; nothing of it has been checked.
-    pub fn code(&self) -> &'a [u8] {
-        self.code
+    /// The code of that kind, if the package carries it; nothing of it has been checked.
+    pub fn code(&self, kind: CodeKind) -> Option<&'a [u8]> {
+        let kinds = self.manifest.code.iter();
+        kinds.zip(sections(self.code)).find(|(listed, _)| **listed == kind).map(|(_, code)| code)
     }
+
+    /// How long the code of all kinds is together, in bytes.
+    pub fn code_bytes(&self) -> usize {
+        sections(self.code).map(<[u8]>::len).sum()
+    }
+}
+
+/// The sections of a package's code, as far as they are whole.
+fn sections(mut code: &[u8]) -> impl Iterator<Item = &[u8]> {
+    core::iter::from_fn(move || {
+        let (length, rest) = code.split_first_chunk()?;
+        let length = usize::try_from(u32::from_le_bytes(*length)).ok()?;
+        let (section, rest) = rest.split_at_checked(length)?;
+        code = rest;
+        Some(section)
+    })
+}
+
+fn check_sections(code: &[u8], count: usize) -> Result<(), PackageError> {
+    let lengths = sections(code).map(|section| size_of::<u32>() + section.len());
+    let (found, bytes) = lengths.fold((0, 0), |(found, sum), length| (found + 1, sum + length));
+    if found == count && bytes == code.len() { Ok(()) } else { Err(PackageError::Code) }
 }
 
 fn split(bytes: &[u8], at: usize) -> Result<(&[u8], &[u8]), PackageError> {
@@ -135,6 +161,8 @@ pub enum PackageError {
     ManifestForm,
     /// The manifest says what it may not.
     Manifest(ManifestError),
+    /// The code isn't what the manifest lists.
+    Code,
     /// The initial tree is not well formed.
     Tree(TreeError),
     /// The tenant whom it names did not sign these bytes: they were changed since, or forged.
@@ -164,6 +192,9 @@ impl fmt::Display for PackageError {
                 "the package's manifest can't be read; build it again, or update what reads it",
             ),
             Self::Manifest(error) => write!(f, "the package's manifest is refused: {error}"),
+            Self::Code => f.write_str(
+                "the package's code isn't what its manifest lists; copy or build it again",
+            ),
             Self::Tree(error) => write!(f, "the package's initial tree is refused: {error}"),
             Self::Signature => f.write_str(
                 "the package was not signed by the tenant it names: it was changed or forged; \

@@ -25,7 +25,7 @@ fn manifest() -> Manifest {
             calls: vec!["boiler@*".parse().unwrap()],
             ..Capabilities::default()
         },
-        code: CodeKind::WebAssembly,
+        code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
     }
 }
@@ -57,7 +57,8 @@ fn package_comes_back_as_it_was_made() {
     let package = Package::parse(&bytes).unwrap();
     package.verify().unwrap();
     assert_eq!(package.manifest(), &manifest());
-    assert_eq!(package.code(), CODE);
+    assert_eq!(package.code(CodeKind::WebAssembly), Some(CODE));
+    assert_eq!(package.code(CodeKind::Rv32), None);
     assert_eq!(package.tenant(), key(1).verifying_key());
     let paths: Vec<_> = package.tree().entries().map(|entry| entry.path).collect();
     assert_eq!(paths, ["curve.points", "target"]);
@@ -145,7 +146,7 @@ fn signature_of_a_package_is_none_of_a_placement() {
 proptest! {
     #[test]
     fn hostile_bytes_do_no_harm(tail in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let hostile = [b"tenurpk\x02".as_slice(), &tail].concat();
+        let hostile = [b"tenurpk\x03".as_slice(), &tail].concat();
         prop_assert!(Package::parse(&hostile).and_then(|package| package.verify()).is_err());
         let hostile = [b"tenurpl\x03".as_slice(), &tail].concat();
         prop_assert!(Placement::verify(&hostile, &VerifyingKey([1; 32])).is_err());

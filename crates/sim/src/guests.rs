@@ -204,7 +204,7 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
             subscribe: vec!["device.*".parse().expect("a pattern")],
             ..Capabilities::default()
         },
-        code: CodeKind::WebAssembly,
+        code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
     };
     let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");

@@ -18,7 +18,7 @@ use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::{
-    Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, Term, VerifyingKey,
+    Budget, Capabilities, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, VerifyingKey,
 };
 
 use crate::random::Random;
@@ -169,6 +169,7 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         grants: Capabilities { calls: anybody.clone(), callers: anybody, ..Default::default() },
         term: Term::default(),
         placement: 1,
+        code: CodeKind::WebAssembly,
         wasm: None,
         base: None,
         image,

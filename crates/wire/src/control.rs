@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::capability::GrantUse;
 use crate::directory::{Enrolment, SignedRecord};
 use crate::{
-    Address, Budget, Digest, MachineId, Name, PublicKey, Share, Signature, Term, Topic,
+    Address, Budget, CodeKind, Digest, MachineId, Name, PublicKey, Share, Signature, Term, Topic,
     TopicPattern, VerifyingKey,
 };
 
@@ -225,8 +225,10 @@ pub struct MachineStatus {
     pub stored_bytes: u32,
     /// What it may use.
     pub budget: Budget,
-    /// Whether it is compiled to native code, and not run by the vm.
+    /// Whether it is run by its device's engine, and not by the vm.
     pub at_native_speed: bool,
+    /// What its code is.
+    pub code: CodeKind,
     /// Its share of the processor.
     pub share: Share,
     /// For how long its lease counts.

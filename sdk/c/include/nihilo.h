@@ -24,11 +24,19 @@ extern "C" {
 /* Declares a function of the host. */
 #define WASM_IMPORT(MODULE, NAME) __attribute__((import_module(MODULE), import_name(NAME)))
 
+/* The function that others call. */
+#ifdef __wasm__
+#define NIHILO_EXPORT(NAME) __attribute__((export_name(#NAME))) void nihilo_export_##NAME(void)
+#else
+#define NIHILO_EXPORT(NAME)                                                                        \
+    __attribute__((used, visibility("default"))) void tenure_export_##NAME(void)
+#endif
+
 /* Begins the definition of a function that others can call, with a parameter that is null if the
  * call has none. NIH_VOID returns nothing, NIH_CHARS a string or null. */
 #define NIH_VOID(NAME, PARAMNAME)                                                                  \
     void NAME(char *PARAMNAME);                                                                    \
-    NIHILO_EXTERN_C __attribute__((export_name(#NAME))) void nihilo_export_##NAME(void) {          \
+    NIHILO_EXTERN_C NIHILO_EXPORT(NAME) {                                                          \
         char *parameter;                                                                           \
         getParam(&parameter);                                                                      \
         NAME(parameter);                                                                           \
@@ -38,7 +46,7 @@ extern "C" {
 
 #define NIH_CHARS(NAME, PARAMNAME)                                                                 \
     const char *NAME(char *PARAMNAME);                                                             \
-    NIHILO_EXTERN_C __attribute__((export_name(#NAME))) void nihilo_export_##NAME(void) {          \
+    NIHILO_EXTERN_C NIHILO_EXPORT(NAME) {                                                          \
         char *parameter;                                                                           \
         getParam(&parameter);                                                                      \
         setReturn(NAME(parameter));                                                                \

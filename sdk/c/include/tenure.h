@@ -37,8 +37,13 @@ extern "C" {
 #endif
 
 /* Begins the definition of a function that others can call. */
+#ifdef __wasm__
 #define TENURE_EXPORT(NAME)                                                                        \
     TENURE_EXTERN_C __attribute__((export_name(#NAME))) void tenure_export_##NAME(void)
+#else
+#define TENURE_EXPORT(NAME)                                                                        \
+    TENURE_EXTERN_C __attribute__((used, visibility("default"))) void tenure_export_##NAME(void)
+#endif
 
 /* ---- the call being served ---- */
 

@@ -72,6 +72,7 @@ static void trim(struct block *block, uint32_t size) {
     }
 }
 
+#ifdef __wasm__
 /* A page is 64 KiB, or one byte where the linker was told so; then the count of pages, being the
  * length of the memory, isn't less than the address where the heap begins. */
 static uint32_t page_bytes(void) {
@@ -83,6 +84,24 @@ static bool grow_memory(uint32_t bytes) {
     uint32_t pages = (bytes + page - 1) / page;
     return __builtin_wasm_memory_grow(0, pages) != (size_t)-1;
 }
+
+static uintptr_t memory_end(void) {
+    return (uintptr_t)__builtin_wasm_memory_size(0) * page_bytes();
+}
+#else
+/* The first of the variables, which the loader writes. */
+extern const volatile uintptr_t tenure_memory_end;
+
+/* A native machine has all there is from the beginning. */
+static bool grow_memory(uint32_t bytes) {
+    (void)bytes;
+    return false;
+}
+
+static uintptr_t memory_end(void) {
+    return tenure_memory_end;
+}
+#endif
 
 /* Makes all memory up to `end` that isn't the heap's yet a block of it. */
 static void extend_to(uintptr_t end) {
@@ -102,7 +121,7 @@ static bool grow(uint32_t bytes) {
     if (!grow_memory(bytes > GROWTH_BYTES ? bytes : GROWTH_BYTES) && !grow_memory(bytes)) {
         return false;
     }
-    extend_to((uintptr_t)__builtin_wasm_memory_size(0) * page_bytes());
+    extend_to(memory_end());
     return true;
 }
 
@@ -131,9 +150,8 @@ void *malloc(size_t size) {
     }
     if (heap_start == 0) {
         heap_start = heap_end = ((uintptr_t)&__heap_base + 7u) & ~(uintptr_t)7u;
-        uintptr_t memory_end = (uintptr_t)__builtin_wasm_memory_size(0) * page_bytes();
-        if (memory_end > heap_end) {
-            extend_to(memory_end);
+        if (memory_end() > heap_end) {
+            extend_to(memory_end());
         }
     }
     uint32_t needed = block_bytes(size);

@@ -20,8 +20,36 @@ void *memmove(void *into, const void *from, size_t length) {
 void *memset(void *into, int byte, size_t length) {
     return __builtin_memset(into, byte, length);
 }
-#else
+#elif defined(__wasm__)
 #error "build with -mbulk-memory"
+#else
+void *memcpy(void *__restrict into, const void *__restrict from, size_t length) {
+    return memmove(into, from, length);
+}
+
+void *memmove(void *into, const void *from, size_t length) {
+    unsigned char *to = into;
+    const unsigned char *source = from;
+    if (to <= source) {
+        for (size_t at = 0; at < length; at++) {
+            to[at] = source[at];
+        }
+    } else {
+        while (length > 0) {
+            length--;
+            to[length] = source[length];
+        }
+    }
+    return into;
+}
+
+void *memset(void *into, int byte, size_t length) {
+    unsigned char *to = into;
+    for (size_t at = 0; at < length; at++) {
+        to[at] = (unsigned char)byte;
+    }
+    return into;
+}
 #endif
 
 int memcmp(const void *one, const void *two, size_t length) {

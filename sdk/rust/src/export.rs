@@ -29,6 +29,10 @@ macro_rules! export {
         $(
             const _: () = {
                 #[cfg_attr(target_arch = "wasm32", unsafe(export_name = stringify!($function)))]
+                #[cfg_attr(
+                    target_os = "none",
+                    unsafe(export_name = concat!("tenure_export_", stringify!($function)))
+                )]
                 #[allow(dead_code)]
                 extern "C" fn exported() {
                     $crate::private::serve($function);

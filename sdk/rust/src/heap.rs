@@ -184,9 +184,10 @@ fn block_bytes(bytes: usize) -> u32 {
     (bytes as u32 + HEADER_BYTES).next_multiple_of(GRAIN)
 }
 
-#[cfg(target_arch = "wasm32")]
+#[cfg(any(target_arch = "wasm32", target_os = "none"))]
 mod machine {
     use core::alloc::{GlobalAlloc, Layout};
+    #[cfg(target_arch = "wasm32")]
     use core::arch::wasm32::{memory_grow, memory_size};
     use core::cell::UnsafeCell;
 
@@ -253,6 +254,7 @@ mod machine {
 
     struct LinearMemory;
 
+    #[cfg(target_arch = "wasm32")]
     impl LinearMemory {
         /// A page is 64 KiB, or one byte where the linker was told so; then the count of pages,
         /// being the length of the memory, isn't less than the address where the heap begins.
@@ -272,12 +274,25 @@ mod machine {
             unsafe { (at as *mut u32).write(word) }
         }
 
+        #[cfg(target_arch = "wasm32")]
         fn end(&self) -> u32 {
             (memory_size(0) * Self::page_bytes()) as u32
         }
 
+        #[cfg(target_os = "none")]
+        fn end(&self) -> u32 {
+            crate::native::memory_end()
+        }
+
+        #[cfg(target_arch = "wasm32")]
         fn grow(&mut self, bytes: u32) -> bool {
             memory_grow(0, (bytes as usize).div_ceil(Self::page_bytes())) != usize::MAX
+        }
+
+        #[cfg(target_os = "none")]
+        fn grow(&mut self, _: u32) -> bool {
+            // It has all there is from the beginning.
+            false
         }
     }
 

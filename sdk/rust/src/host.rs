@@ -2,10 +2,12 @@
 //!
 //! Generated from crates/wire/src/host_call.rs by `cargo xtask generate`.
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 pub use elsewhere::*;
 #[cfg(target_arch = "wasm32")]
 pub use machine::*;
+#[cfg(target_os = "none")]
+pub use native::*;
 
 /// Why a host call failed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -316,8 +318,348 @@ mod machine {
     }
 }
 
+/// The host calls of native machines.
+#[cfg(target_os = "none")]
+#[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
+#[rustfmt::skip]
+mod native {
+    use crate::native::request;
+
+    /// Writes a line to the machine's log. Levels: 0 error, 1 warning, 2 info, 3 debug. What is
+    /// longer than 256 bytes is cut.
+    pub unsafe fn log(level: u32, message: *const u8, message_length: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { request::<0>([level as usize, message.expose_provenance(), message_length, 0, 0, 0]) };
+    }
+
+    /// Microseconds since the device booted.
+    pub unsafe fn uptime_us() -> i64 {
+        // SAFETY: the caller's promise.
+        let [low, high] = unsafe { request::<1>([0, 0, 0, 0, 0, 0]) };
+        (high as i64) << 32 | low as i64
+    }
+
+    /// Seconds since 1970-01-01 00:00 UTC, or -1 if the device doesn't know.
+    pub unsafe fn unix_time_s() -> i64 {
+        // SAFETY: the caller's promise.
+        let [low, high] = unsafe { request::<2>([0, 0, 0, 0, 0, 0]) };
+        (high as i64) << 32 | low as i64
+    }
+
+    /// Writes this machine's public key to `into` and returns its length, 32.
+    pub unsafe fn public_key(into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<3>([into.expose_provenance(), into_capacity, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Writes the public key of the machine that made the call being served to `into` and returns
+    /// its length, 32; 0 if the device itself made it.
+    pub unsafe fn caller(into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<4>([into.expose_provenance(), into_capacity, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// The length of the parameter of the call being served, or `NotFound` if it is null.
+    pub unsafe fn parameter_length() -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<5>([0, 0, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Copies the parameter from byte `offset` on to `into` and returns how many bytes were copied.
+    pub unsafe fn parameter_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<6>([offset as usize, into.expose_provenance(), into_capacity, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Sets the result of the call being served; without it, or with a null value, it is null.
+    /// The last one counts.
+    pub unsafe fn reply(value: *const u8, value_length: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<7>([value.expose_provenance(), value_length, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
+    /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power.
+    pub unsafe fn tree_set(
+        path: *const u8,
+        path_length: usize,
+        kind: u32,
+        value: *const u8,
+        value_length: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<8>([path.expose_provenance(), path_length, kind as usize, value.expose_provenance(), value_length, 0]) };
+        low as i32
+    }
+
+    /// Copies the value at `path` to `into`, as much as fits, and returns its whole length.
+    pub unsafe fn tree_get(
+        path: *const u8,
+        path_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<9>([path.expose_provenance(), path_length, into.expose_provenance(), into_capacity, 0, 0]) };
+        low as i32
+    }
+
+    /// Deletes the value at `path` and everything below it; returns how many values went.
+    pub unsafe fn tree_delete(path: *const u8, path_length: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<10>([path.expose_provenance(), path_length, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Writes the names of the children of `path` (empty: of the root) to `into`, each followed by
+    /// a zero byte, in order; returns the length of the whole list, which may be more than fits.
+    pub unsafe fn tree_list(
+        path: *const u8,
+        path_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<11>([path.expose_provenance(), path_length, into.expose_provenance(), into_capacity, 0, 0]) };
+        low as i32
+    }
+
+    /// Calls `function` of the machine `target` and waits; others run meanwhile. Returns the length
+    /// of the result, which `result_read` reads; `Null` if the result is null. `deadline_ms` 0
+    /// means the device's default. Targets: `name`, `name@device`, `#id` or `#key`; this machine
+    /// itself, which would wait for itself, is `Denied`.
+    pub unsafe fn call(
+        target: *const u8,
+        target_length: usize,
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        deadline_ms: u32,
+    ) -> i32 {
+        let rest = [parameter_length, deadline_ms as usize];
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<12>([target.expose_provenance(), target_length, function.expose_provenance(), function_length, parameter.expose_provenance(), (&raw const rest).expose_provenance()]) };
+        low as i32
+    }
+
+    /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
+    /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
+    /// how many milliseconds another one is worth trying, if that is known.
+    pub unsafe fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<13>([offset as usize, into.expose_provenance(), into_capacity, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
+    /// called with its result; when it failed for good, after `retries` further attempts to reach
+    /// the target, `on_failure` is called with the reason. Either may be empty. Returns the task's
+    /// number. A call runs at most once, however often it is sent. Targets are those of `call`, and
+    /// empty for this machine. If the machine is stopped meanwhile, `on_failure` is called after its next
+    /// start with `outcome unknown`; so it is if the result finds no room.
+    pub unsafe fn queue(
+        target: *const u8,
+        target_length: usize,
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        on_success: *const u8,
+        on_success_length: usize,
+        on_failure: *const u8,
+        on_failure_length: usize,
+        deadline_ms: u32,
+        retries: u32,
+    ) -> i32 {
+        let rest = [parameter_length, on_success.expose_provenance(), on_success_length, on_failure.expose_provenance(), on_failure_length, deadline_ms as usize, retries as usize];
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<14>([target.expose_provenance(), target_length, function.expose_provenance(), function_length, parameter.expose_provenance(), (&raw const rest).expose_provenance()]) };
+        low as i32
+    }
+
+    /// Lets the others run; returns when it is this machine's turn again.
+    pub unsafe fn yield_now() {
+        // SAFETY: the caller's promise.
+        unsafe { request::<15>([0, 0, 0, 0, 0, 0]) };
+    }
+
+    /// Waits for `duration_ms` milliseconds while others run.
+    pub unsafe fn sleep_ms(duration_ms: u32) {
+        // SAFETY: the caller's promise.
+        unsafe { request::<16>([duration_ms as usize, 0, 0, 0, 0, 0]) };
+    }
+
+    /// Fills `into` with random bytes fit for keys.
+    pub unsafe fn random(into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<17>([into.expose_provenance(), into_capacity, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Writes the 32-byte public keys of the machines this device knows to `into`, as many as fit;
+    /// returns how many bytes there are in all. `which`: 1 those on this device, 2 those on others,
+    /// 3 both.
+    pub unsafe fn peers(which: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<18>([which as usize, into.expose_provenance(), into_capacity, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Finds the public key of the machine that `target` names, waiting for the directory if need
+    /// be; writes it to `into` and returns its length, 32.
+    pub unsafe fn resolve(
+        target: *const u8,
+        target_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<19>([target.expose_provenance(), target_length, into.expose_provenance(), into_capacity, 0, 0]) };
+        low as i32
+    }
+
+    /// Ends the call being served as failed and stops the machine, with `message` in its log.
+    pub unsafe fn abort(message: *const u8, message_length: usize) {
+        // SAFETY: the caller's promise.
+        unsafe { request::<20>([message.expose_provenance(), message_length, 0, 0, 0, 0]) };
+    }
+
+    /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
+    /// Its caller learns `Execution` and nothing else; why is for the log.
+    pub unsafe fn fail() {
+        // SAFETY: the caller's promise.
+        unsafe { request::<21>([0, 0, 0, 0, 0, 0]) };
+    }
+
+    /// Asks for a higher tier for a critical section, on a device that shares the processor by tiers.
+    /// It counts from the machine's next turn on, until `fuel` is used, or the task ends, or tier 0 is
+    /// asked for; a fifth of its fuel a machine can use so. Returns the tier that it has then: the
+    /// usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`.
+    pub unsafe fn raise_tier(tier: u32, fuel: u32) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<22>([tier as usize, fuel as usize, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+    /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
+    pub unsafe fn budget_left(which: u32) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<23>([which as usize, 0, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// The number of the queued call whose callback is being served, as `queue` returned it; `NotFound`
+    /// if none is.
+    pub unsafe fn callback_of() -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<24>([0, 0, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
+    /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
+    /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts
+    /// as one message against the budget.
+    pub unsafe fn publish(
+        topic: *const u8,
+        topic_length: usize,
+        payload: *const u8,
+        payload_length: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<30>([topic.expose_provenance(), topic_length, payload.expose_provenance(), payload_length, 0, 0]) };
+        low as i32
+    }
+
+    /// Subscribes to `topic`, to all topics below one (`door.*`) or to all (`*`), with a queue of
+    /// `depth` events. `policy` says what happens when it is full: 0 the oldest event is dropped, 1
+    /// the new one, 2 only the latest is kept. Each event is a call of this machine's `handler`, with
+    /// the payload as its parameter; where `handler` is empty, `event_next` gives it. A second
+    /// subscription to the same text changes the first. They end with a restart of the machine.
+    pub unsafe fn subscribe(
+        topic: *const u8,
+        topic_length: usize,
+        policy: u32,
+        depth: u32,
+        handler: *const u8,
+        handler_length: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<31>([topic.expose_provenance(), topic_length, policy as usize, depth as usize, handler.expose_provenance(), handler_length]) };
+        low as i32
+    }
+
+    /// Ends a subscription with what is queued for it, or says `NotFound`.
+    pub unsafe fn unsubscribe(topic: *const u8, topic_length: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<32>([topic.expose_provenance(), topic_length, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Takes the next event of the subscriptions without a handler, in the order in which they were
+    /// published, and returns the length of its payload; others run while it waits. `Deadline` if
+    /// none comes within `timeout_ms`, of which 0 doesn't wait and 0xFFFFFFFF waits for ever;
+    /// `NotFound` if there is no such subscription. Other calls are served only after this one.
+    pub unsafe fn event_next(timeout_ms: u32) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<33>([timeout_ms as usize, 0, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Writes the topic of the event that was taken, or that is being handled, to `into` and returns
+    /// its length, 64 at most.
+    pub unsafe fn event_topic(into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<34>([into.expose_provenance(), into_capacity, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Copies the payload of that event from byte `offset` on to `into` and returns how many bytes
+    /// were copied.
+    pub unsafe fn event_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<35>([offset as usize, into.expose_provenance(), into_capacity, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// How many events its subscription dropped between the one before and that one.
+    pub unsafe fn event_dropped() -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<36>([0, 0, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// How many events the subscription to `topic` has dropped in all.
+    pub unsafe fn topic_dropped(topic: *const u8, topic_length: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<37>([topic.expose_provenance(), topic_length, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// Copies the secret `name` of this machine's tenant to `into`, as much as fits, and returns its
+    /// whole length; `NotFound` if the tenant has set none of that name here, `NotGranted` without
+    /// a right to it. What is read is as it was set last.
+    pub unsafe fn secret_read(
+        name: *const u8,
+        name_length: usize,
+        into: *mut u8,
+        into_capacity: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<40>([name.expose_provenance(), name_length, into.expose_provenance(), into_capacity, 0, 0]) };
+        low as i32
+    }
+}
+
 /// The same names where there is no host, so that a program's own tests can be built.
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]
 #[allow(missing_docs, unused_variables)]
 mod elsewhere {

@@ -32,12 +32,14 @@ extern crate alloc;
 mod calls;
 pub mod events;
 mod export;
-#[cfg(any(target_arch = "wasm32", test))]
+#[cfg(any(target_arch = "wasm32", target_os = "none", test))]
 mod heap;
 pub mod host;
 mod key;
 mod log;
 mod machine;
+#[cfg(target_os = "none")]
+mod native;
 pub mod secret;
 mod status;
 pub mod tree;

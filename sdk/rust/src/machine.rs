@@ -157,7 +157,12 @@ fn end() -> ! {
     core::arch::wasm32::unreachable()
 }
 
-#[cfg(not(target_arch = "wasm32"))]
+#[cfg(target_os = "none")]
+fn end() -> ! {
+    crate::native::end()
+}
+
+#[cfg(not(any(target_arch = "wasm32", target_os = "none")))]
 fn end() -> ! {
     panic!("the machine was stopped")
 }
@@ -170,7 +175,7 @@ impl fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
-#[cfg(all(target_arch = "wasm32", not(test)))]
+#[cfg(all(any(target_arch = "wasm32", target_os = "none"), not(test)))]
 #[panic_handler]
 fn panic(information: &core::panic::PanicInfo<'_>) -> ! {
     use core::fmt::Write as _;

@@ -24,13 +24,17 @@ pub(super) fn header(description: &Description) -> String {
     }
     let _ = write!(
         text,
-        "\n\n#define TENURE_IMPORT(NAME) \\\n    \
-         __attribute__((import_module(\"{MODULE}\"), import_name(NAME)))\n"
+        "\n\n#ifdef __wasm__\n#define TENURE_CALL(RESULT, NUMBER, NAME, PARAMETERS, BODY) \\\n    \
+         __attribute__((import_module(\"{MODULE}\"), import_name(#NAME))) \\\n    \
+         RESULT tenure_host_##NAME PARAMETERS;\n\
+         #else\n#include \"tenure_native.h\"\n\
+         #define TENURE_CALL(RESULT, NUMBER, NAME, PARAMETERS, BODY) \\\n    \
+         static inline RESULT tenure_host_##NAME PARAMETERS BODY\n#endif\n"
     );
     for call in description.calls {
         text += &declaration(call);
     }
-    text + "\n#undef TENURE_IMPORT\n\n#ifdef __cplusplus\n}\n#endif\n"
+    text + "\n#undef TENURE_CALL\n\n#ifdef __cplusplus\n}\n#endif\n"
 }
 
 fn declaration(call: &HostCallInfo) -> String {
@@ -47,8 +51,43 @@ fn declaration(call: &HostCallInfo) -> String {
         ResultKind::Status => "int32_t",
         ResultKind::Time => "int64_t",
     };
-    let name = call.name;
-    text + &format!("TENURE_IMPORT(\"{name}\")\n{result} tenure_host_{name}({parameters});\n")
+    let (name, number) = (call.name, call.number);
+    let body = native_body(call);
+    text + &format!("TENURE_CALL({result}, {number}, {name}, ({parameters}), {body})\n")
+}
+
+/// How many words of arguments go in registers.
+const REGISTERS: usize = 6;
+
+/// What a native machine does.
+fn native_body(call: &HostCallInfo) -> String {
+    let mut words: Vec<String> = call.parameters.iter().flat_map(words).collect();
+    let mut text = String::from("{ ");
+    if words.len() > REGISTERS {
+        let rest = words.split_off(REGISTERS - 1);
+        let _ = write!(text, "const uint32_t rest[] = TENURE_LIST({}); ", rest.join(", "));
+        words.push("(uint32_t)rest".into());
+    }
+    words.resize(REGISTERS, "0".into());
+    let request = format!("tenure_request({}, {})", call.number, words.join(", "));
+    text += &match call.result {
+        ResultKind::Nothing => format!("{request}; "),
+        ResultKind::Status => format!("return (int32_t){request}; "),
+        ResultKind::Time => format!("return (int64_t){request}; "),
+    };
+    text + "}"
+}
+
+/// What a parameter is as words.
+fn words(parameter: &Parameter) -> Vec<String> {
+    let name = parameter.name;
+    match parameter.kind {
+        ParameterKind::Word => vec![name.to_owned()],
+        ParameterKind::Buffer => {
+            vec![format!("(uint32_t){name}"), format!("{name}_capacity")]
+        }
+        _ => vec![format!("(uint32_t){name}"), format!("{name}_length")],
+    }
 }
 
 fn parameter(parameter: &Parameter) -> String {

@@ -13,8 +13,10 @@ pub(super) fn module(description: &Description) -> String {
     let mut text = format!(
         "//! The raw host calls; the crate's other modules are what programs use.\n//!\n\
          //! {NOTICE}\n\n\
-         #[cfg(not(target_arch = \"wasm32\"))]\npub use elsewhere::*;\n\
-         #[cfg(target_arch = \"wasm32\")]\npub use machine::*;\n\n"
+         #[cfg(not(any(target_arch = \"wasm32\", target_os = \"none\")))]\n\
+         pub use elsewhere::*;\n\
+         #[cfg(target_arch = \"wasm32\")]\npub use machine::*;\n\
+         #[cfg(target_os = \"none\")]\npub use native::*;\n\n"
     );
     text += &error_type(description);
     text += "\n#[cfg(target_arch = \"wasm32\")]\nmod machine {\n";
@@ -30,8 +32,9 @@ pub(super) fn module(description: &Description) -> String {
         text += &signature(call, "        ", "pub ", ";\n");
     }
     text += "    }\n}\n\n";
+    text += &native(description);
     text += "/// The same names where there is no host, so that a program's own tests can be built.\n\
-             #[cfg(not(target_arch = \"wasm32\"))]\n\
+             #[cfg(not(any(target_arch = \"wasm32\", target_os = \"none\")))]\n\
              #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]\n\
              #[allow(missing_docs, unused_variables)]\n\
              mod elsewhere {\n";
@@ -44,6 +47,60 @@ pub(super) fn module(description: &Description) -> String {
         text += "    }\n";
     }
     text + "}\n"
+}
+
+/// The functions of native machines.
+fn native(description: &Description) -> String {
+    let mut text = String::from(
+        "/// The host calls of native machines.\n#[cfg(target_os = \"none\")]\n\
+         #[allow(clippy::missing_safety_doc, clippy::too_many_arguments)]\n#[rustfmt::skip]\n\
+         mod native {\n    use crate::native::request;\n",
+    );
+    for call in description.calls {
+        text.push('\n');
+        for line in call.documentation {
+            let _ = writeln!(text, "    ///{line}");
+        }
+        text += &signature(call, "    ", "pub unsafe ", " {\n");
+        text += &native_body(call);
+        text += "    }\n";
+    }
+    text + "}\n\n"
+}
+
+/// How many words of arguments go in registers.
+const REGISTERS: usize = 6;
+
+fn native_body(call: &HostCallInfo) -> String {
+    let mut words: Vec<String> = call.parameters.iter().flat_map(words).collect();
+    let mut text = String::new();
+    if words.len() > REGISTERS {
+        let rest = words.split_off(REGISTERS - 1);
+        let _ = writeln!(text, "        let rest = [{}];", rest.join(", "));
+        words.push("(&raw const rest).expose_provenance()".into());
+    }
+    words.resize(REGISTERS, "0".into());
+    let (results, value) = match call.result {
+        ResultKind::Nothing => ("", ""),
+        ResultKind::Status => ("let [low, _] = ", "        low as i32\n"),
+        ResultKind::Time => ("let [low, high] = ", "        (high as i64) << 32 | low as i64\n"),
+    };
+    text += "        // SAFETY: the caller's promise.\n";
+    let words = words.join(", ");
+    let _ = writeln!(text, "        {results}unsafe {{ request::<{}>([{words}]) }};", call.number);
+    text + value
+}
+
+/// What a parameter is as words.
+fn words(parameter: &Parameter) -> Vec<String> {
+    let name = parameter.name;
+    match parameter.kind {
+        ParameterKind::Word => vec![format!("{name} as usize")],
+        ParameterKind::Buffer => {
+            vec![format!("{name}.expose_provenance()"), format!("{name}_capacity")]
+        }
+        _ => vec![format!("{name}.expose_provenance()"), format!("{name}_length")],
+    }
 }
 
 fn error_type(description: &Description) -> String {

@@ -74,7 +74,7 @@ pub(super) fn package(name: &Name, answers: &BTreeMap<String, String>) -> anyhow
         budget: Budget { memory_bytes: 65_536, ..Budget::default() },
         engine: Default::default(),
         capabilities: anybody(),
-        code: CodeKind::WebAssembly,
+        code: vec![CodeKind::WebAssembly],
     };
     // Nobody but the devices in memory ever sees it.
     let key = SigningKey::from_bytes(&[1; 32]);

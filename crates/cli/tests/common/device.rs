@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use tenure_package::Package;
+use tenure_package::{CodeKind, Package};
 use tenure_wire::host_call::{HostCall, HostError, TABLE, WasmType};
 use wasmi::{Caller, Config, Engine, Extern, Func, FuncType, Instance, Linker, Module, Store, Val};
 use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, ValType};
@@ -56,11 +56,11 @@ impl Device {
     pub(crate) fn with(package: &[u8], prepare: impl FnOnce(&mut World)) -> Self {
         let package = Package::parse(package).unwrap();
         package.verify().unwrap();
-        validate(package.code());
+        validate(package.code(CodeKind::WebAssembly).unwrap());
         let mut config = Config::default();
         config.wasm_custom_page_sizes(true);
         let engine = Engine::new(&config);
-        let module = Module::new(&engine, package.code()).unwrap();
+        let module = Module::new(&engine, package.code(CodeKind::WebAssembly).unwrap()).unwrap();
         let mut world = World::default();
         for entry in package.tree().entries() {
             world.tree.insert(entry.path.into(), entry.value.into());

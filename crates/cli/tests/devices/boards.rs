@@ -81,6 +81,13 @@ pub(crate) fn device_at(board: Board, user: &User, name: &str, address: &str) ->
     device
 }
 
+/// The same device once more, at the same address.
+pub(crate) fn again(board: Board, user: &User, name: &str, address: &str) -> Process {
+    let mut device = boot(board, user, name, None, &["--listen", address]);
+    device.address = address.to_string();
+    device
+}
+
 /// An address that nobody listens at.
 pub(crate) fn free_address() -> String {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
@@ -120,8 +127,7 @@ fn check_power_cuts(board: Board, cuts: u32) {
         device.kill();
         writer.join().unwrap();
         let last = acknowledged.try_iter().last();
-        device = boot(board, &user, "attic", None, &["--listen", &address]);
-        device.address = address.clone();
+        device = again(board, &user, "attic", &address);
         let kept: u32 = user.call(on(&device), &["counter", "value"]).parse().unwrap();
         if let Some(last) = last {
             assert!(kept == last || kept == last + 1, "acknowledged {last}, kept {kept}");

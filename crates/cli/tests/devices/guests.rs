@@ -34,6 +34,30 @@ fn build_all() -> PathBuf {
     folder
 }
 
+/// Where the package of the native machine that breaks every rule stands.
+pub(crate) fn renegade() -> String {
+    static BUILT: OnceLock<String> = OnceLock::new();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/devices/renegade");
+    BUILT.get_or_init(|| build_once(&source, "renegade", "")).clone()
+}
+
+/// Where the package of `probe` stands, built with this line in its project besides.
+pub(crate) fn probe_with(line: &str) -> String {
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/devices/probe");
+    build_once(&source, "probe", line)
+}
+
+fn build_once(source: &Path, name: &str, line: &str) -> String {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
+    let changed = folder.join("sources").join(name);
+    copy(source, &changed);
+    let project = changed.join("tenure.toml");
+    let text = std::fs::read_to_string(&project).unwrap();
+    std::fs::write(&project, format!("{line}\n{text}")).unwrap();
+    build(&changed, &folder, name);
+    folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()
+}
+
 /// Builds a machine of the tests' own, `tests/devices/NAME`, into `folder`.
 pub(crate) fn build_own(name: &str, folder: &Path, package: &str) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));

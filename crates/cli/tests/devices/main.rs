@@ -13,6 +13,7 @@ mod harness;
 mod kill;
 mod mesh;
 mod nat;
+mod native;
 mod native_speed;
 mod packages;
 mod peers;

@@ -1,7 +1,7 @@
 //! Machines that ask to be run at native speed: the same machines, another engine.
 
 use tenure_cli::home::Home;
-use tenure_package::{Engine, Manifest, Package, PackageBuilder};
+use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder};
 
 use crate::guests::package;
 use crate::harness::{Process, User, on};
@@ -12,7 +12,11 @@ fn install_for_speed(user: &User, device: &Process, name: &str) {
     let asked = Package::parse(&bytes).unwrap();
     let manifest = Manifest { engine: Engine::NativeSpeed, ..asked.manifest().clone() };
     let key = Home::at(user.home()).tenant_key().unwrap();
-    let changed = PackageBuilder::new(manifest, asked.code().to_vec()).unwrap().sign(&key).unwrap();
+    let changed =
+        PackageBuilder::new(manifest, asked.code(CodeKind::WebAssembly).unwrap().to_vec())
+            .unwrap()
+            .sign(&key)
+            .unwrap();
     let path = user.path(&format!("{name}.tenure"));
     std::fs::write(&path, changed).unwrap();
     let path = path.to_str().unwrap();

@@ -41,7 +41,7 @@ fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
         exports: vec!["entry".into()],
         budget: Default::default(),
         capabilities: Default::default(),
-        code: CodeKind::WebAssembly,
+        code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
     };
     let key = Home::at(user.home()).tenant_key().unwrap();
@@ -50,7 +50,7 @@ fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
 
 fn counters_wasm() -> Vec<u8> {
     let bytes = std::fs::read(package("counter")).unwrap();
-    tenure_package::Package::parse(&bytes).unwrap().code().to_vec()
+    tenure_package::Package::parse(&bytes).unwrap().code(CodeKind::WebAssembly).unwrap().to_vec()
 }
 
 #[test]

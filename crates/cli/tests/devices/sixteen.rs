@@ -7,7 +7,7 @@ use std::sync::OnceLock;
 use serde_json::Value;
 use tenure_cli::home::Home;
 use tenure_cli::module::Module;
-use tenure_cli::pack::pack;
+use tenure_cli::pack::{CompiledCode, pack};
 use tenure_cli::project_file::ProjectFile;
 
 use crate::boards::{RISCV32, device_at, free_address};
@@ -73,7 +73,7 @@ fn packages() -> &'static Path {
         let wasm = wat::parse_str(IN_TEXT).unwrap();
         let key = Home::at(folder().join("tenant")).tenant_key().unwrap();
         let module = Module { memory_bytes: 256, ..Module::read(&wasm).unwrap() };
-        let package = pack(&project, module, false, &key).unwrap();
+        let package = pack(&project, vec![CompiledCode::module(module, false)], &key).unwrap();
         std::fs::write(folder().join("tenant-text.tenure"), package).unwrap();
         folder()
     })

@@ -14,7 +14,7 @@ use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{
-    Budget, Capabilities, Digest, MachineId, Name, PublicKey, Share, Term, TopicPattern,
+    Budget, Capabilities, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, TopicPattern,
     VerifyingKey,
 };
 
@@ -241,6 +241,7 @@ impl Device {
             grants: grants.clone(),
             term: Term::default(),
             placement,
+            code: CodeKind::WebAssembly,
             image,
             wasm: None,
             base: Some(self.write_base()),

@@ -47,7 +47,7 @@ impl Lease {
             exports: self.exports,
             budget: self.budget,
             capabilities: self.grants.clone(),
-            code: CodeKind::WebAssembly,
+            code: vec![CodeKind::WebAssembly],
             engine: Engine::default(),
         };
         let package = PackageBuilder::new(manifest, self.wasm).unwrap().sign(&self.tenant).unwrap();

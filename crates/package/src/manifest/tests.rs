@@ -12,7 +12,7 @@ fn manifest() -> Manifest {
         exports: vec!["entry".into(), "read".into()],
         budget: Budget::default(),
         capabilities: Capabilities::default(),
-        code: CodeKind::WebAssembly,
+        code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
     }
 }
