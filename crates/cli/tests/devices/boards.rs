@@ -5,9 +5,10 @@ use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use crate::harness::{Chance, Process, User, by, on};
+use crate::harness::{Chance, Process, User, by, finish, on, signal};
 use crate::kill::{identity, write_until_killed};
 
 /// A board, by the name that the developer's command knows, and features of its firmware.
@@ -152,48 +153,139 @@ fn place_of(link: &mut Process, station: &str) -> String {
     line.rsplit(' ').next().unwrap().to_string()
 }
 
-#[test]
-fn two_boards_and_a_linux_device_call_each_other_by_name_over_a_bad_link() {
-    let user = User::new();
-    // The link is the developer's command too.
-    firmware(RISCV32);
-    let mut link = Process::spawn(xtask(&user, &["link", "--lose", "50", "--reorder", "50"]));
-    let carries = link.wait_for_words("link carries frames at ");
-    let at = carries.rsplit(' ').next().unwrap();
-    let mut hub = user.hub();
-    let plugged = |board: Board, name: &str, station: &str, link: &mut Process| {
-        let network = ["--gateway", "10.1.0.1", "--address", &format!("{station}/24")];
-        let mut device =
-            boot(board, &user, name, Some(&hub), &[&network[..], &["--link", at]].concat());
-        device.address = place_of(link, station);
-        user.ok(&["enrol", &device.address]);
-        device.wait_for_words("the hub lists this device");
-        device
-    };
-    let attic = plugged(RISCV32, "attic", "10.1.0.5", &mut link);
-    let cellar = plugged(CORTEX_M, "cellar", "10.1.0.6", &mut link);
-    let shed = user.device("shed", Some(&hub));
-    let devices = [("attic", &attic), ("cellar", &cellar), ("shed", &shed)];
-    for (degrees, (name, device)) in devices.iter().enumerate() {
-        user.install(device, &["thermostat", "probe"]);
-        hub.wait_until_listed(name, 2);
-        user.call(on(device), &["thermostat", "set", &format!("1{degrees}")]);
+/// Two boards and a Linux device on one network, with a hub, over a link that loses and reorders.
+struct House {
+    user: User,
+    hub: Process,
+    link: Process,
+    /// Where the link carries frames.
+    at: String,
+    devices: BTreeMap<&'static str, Process>,
+}
+
+/// The boards in the house, and their addresses on its network; the third device is a Linux one.
+const ON_BOARDS: [(&str, Board, &str); 2] =
+    [("attic", RISCV32, "10.1.0.5"), ("cellar", CORTEX_M, "10.1.0.6")];
+const NAMES: [&str; 3] = ["attic", "cellar", "shed"];
+
+impl House {
+    fn new() -> Self {
+        let user = User::new();
+        // The link is the developer's command too.
+        firmware(RISCV32);
+        let mut link = Process::spawn(xtask(&user, &["link", "--lose", "50", "--reorder", "50"]));
+        let carries = link.wait_for_words("link carries frames at ");
+        let at = carries.rsplit(' ').next().unwrap().to_string();
+        let hub = user.hub();
+        let shed = user.device("shed", Some(&hub));
+        let mut house = Self { user, hub, link, at, devices: BTreeMap::from([("shed", shed)]) };
+        for (name, _, station) in ON_BOARDS {
+            let mut device = house.power(name);
+            device.address = place_of(&mut house.link, station);
+            house.user.ok(&["enrol", &device.address]);
+            device.wait_for_words("the hub lists this device");
+            house.devices.insert(name, device);
+        }
+        for (degrees, name) in NAMES.iter().enumerate() {
+            let device = &house.devices[name];
+            house.user.install(device, &["thermostat", "probe", "counter"]);
+            house.hub.wait_until_listed(name, 3);
+            house.user.call(on(device), &["thermostat", "set", &format!("1{degrees}")]);
+        }
+        house
     }
-    for (_, from) in devices {
-        for (degrees, (to, _)) in devices.iter().enumerate() {
-            let asked = format!("thermostat@{to} read");
-            let answer = user.call(on(from), &["probe", "call", &asked]);
-            assert_eq!(answer, format!("1{degrees}.0"), "{asked}");
+
+    /// Starts a board.
+    fn power(&self, name: &str) -> Process {
+        let (_, board, station) = *ON_BOARDS.iter().find(|(known, ..)| *known == name).unwrap();
+        let address = format!("{station}/24");
+        let network = ["--gateway", "10.1.0.1", "--address", &address, "--link", &self.at];
+        boot(board, &self.user, name, Some(&self.hub), &network)
+    }
+
+    /// Takes a device's power away and gives it back.
+    fn cut(&mut self, name: &'static str) {
+        let device = self.devices.remove(name).unwrap();
+        let address = device.address.clone();
+        device.kill();
+        let device = match name {
+            "shed" => self.user.device_at(name, &address, Some(&self.hub.address)),
+            _ => {
+                let mut device = self.power(name);
+                device.address = address;
+                device.wait_for_words("the hub lists this device");
+                device
+            }
+        };
+        self.devices.insert(name, device);
+    }
+
+    /// Each calls each by its name, itself too.
+    fn check_calls_in_all_directions(&self) {
+        for from in NAMES {
+            for (degrees, to) in NAMES.iter().enumerate() {
+                let asked = format!("thermostat@{to} read");
+                let answer = self.user.call(on(&self.devices[from]), &["probe", "call", &asked]);
+                assert_eq!(answer, format!("1{degrees}.0"), "{asked} from {from}");
+            }
         }
     }
-    // A caller that waits out a device's absence finds it again where it was.
-    attic.kill();
-    let network = ["--gateway", "10.1.0.1", "--address", "10.1.0.5/24", "--link", at];
-    let mut attic = boot(RISCV32, &user, "attic", Some(&hub), &network);
-    attic.wait_for_words("the hub lists this device");
-    assert_eq!(user.call(by(&hub), &["thermostat@attic", "read"]), "10.0");
-    let answer = user.call(on(&cellar), &["probe", "call", "thermostat@attic read"]);
-    assert_eq!(answer, "10.0");
+}
+
+/// Lets a machine on the device at `from` count on `to` until `enough` says so; gives the last count that
+/// was acknowledged, and how many were not.
+fn count_across(user: &User, from: &str, to: &str, enough: &AtomicBool) -> (u32, u32) {
+    let asked = format!("counter@{to} add");
+    let (mut last, mut unanswered) = (0, 0);
+    while !enough.load(Ordering::Relaxed) {
+        let call = ["call", "--json", "--timeout", "3", "--device", from, "probe", "call", &asked];
+        let output = finish(user.command(&call));
+        let answer = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
+        // What isn't a number is a reason why there was none.
+        match answer.and_then(|answer| answer["result"].as_str()?.parse().ok()) {
+            Some(count) => last = count,
+            None => unanswered += 1,
+        }
+    }
+    (last, unanswered)
+}
+
+#[test]
+fn two_boards_and_a_linux_device_lose_no_acknowledged_write_when_killed_on_a_bad_link() {
+    let mut chance = Chance::new();
+    let mut house = House::new();
+    house.check_calls_in_all_directions();
+    for round in 0..6 {
+        // Each at least once, the others by chance.
+        let victim = if round < 3 { NAMES[round] } else { NAMES[chance.below(3)] };
+        let others: Vec<&str> = NAMES.into_iter().filter(|name| *name != victim).collect();
+        let from = others[chance.below(2)];
+        let writes = 1 + chance.below(12);
+        let enough = AtomicBool::new(false);
+        let (user, device) = (&house.user, &house.devices[victim]);
+        let from = house.devices[from].address.as_str();
+        let (acknowledged, unanswered) = std::thread::scope(|scope| {
+            let across = scope.spawn(|| count_across(user, from, victim, &enough));
+            let (told, writer) = write_until_killed(user, device);
+            let patience = Duration::from_secs(60);
+            let told_first = (0..writes).map(|_| told.recv_timeout(patience).unwrap()).last();
+            signal("KILL", device.id());
+            writer.join().unwrap();
+            enough.store(true, Ordering::Relaxed);
+            let here = told.try_iter().last().or(told_first).unwrap();
+            let (there, unanswered) = across.join().unwrap();
+            (here.max(there), unanswered + 1)
+        });
+        house.cut(victim);
+        let kept = house.user.call(on(&house.devices[victim]), &["counter", "value"]);
+        let kept: u32 = kept.parse().unwrap();
+        assert!(
+            (acknowledged..=acknowledged + unanswered).contains(&kept),
+            "{victim} acknowledged {acknowledged}, kept {kept}, {unanswered} were not answered"
+        );
+    }
+    house.check_calls_in_all_directions();
+    assert_eq!(house.user.call(by(&house.hub), &["thermostat@attic", "read"]), "10.0");
 }
 
 #[test]
