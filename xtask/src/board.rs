@@ -80,6 +80,9 @@ struct Settings {
     /// Where datagrams to other networks go.
     #[arg(long, value_name = "ADDR", default_value = "10.0.2.2")]
     gateway: Ipv4Addr,
+    /// Whose firmware the device takes beside its owner's: a signing key.
+    #[arg(long, value_name = "SIGNING-KEY")]
+    maker: Option<String>,
     /// Turn the device off whenever nothing is due for so long; a timer turns it on again.
     #[arg(long, value_name = "SECONDS", conflicts_with = "duty_cycle")]
     deep_sleep_after: Option<String>,
@@ -370,6 +373,7 @@ fn prepare_flash(
     let mut text = format!("name={name}\nowner={owner}\naddress={address}\ngateway={gateway}\n");
     let lines = [
         ("hub", settings.hub.map(|hub| hub.to_string())),
+        ("maker", settings.maker.clone()),
         ("deep-sleep-after", settings.deep_sleep_after.clone()),
         ("duty-cycle", settings.duty_cycle.clone()),
     ];

@@ -64,6 +64,8 @@ pub struct Device<F, D: phy::Device, C, E, W, P> {
     entropy: E,
     console: W,
     power: P,
+    /// The longest that the loop stands still: the watchdog is to be fed.
+    nap_max: Duration,
     datagram: Vec<u8>,
 }
 
@@ -126,14 +128,16 @@ where
             })
             .map_err(StartError::Loader)?;
         }
-        let mut device = Self { node, link, mesh, clock, entropy, console, power, datagram };
+        let nap_max = model.1 / 4;
+        let mut device =
+            Self { node, link, mesh, clock, entropy, console, power, nap_max, datagram };
         device.announce(&settings);
         Ok(device)
     }
 
     /// One turn: takes in what has arrived, polls the node once, sends and shows what it gives; says
-    /// how long the board may sleep unless something arrives, `None` for as long as nothing does.
-    pub fn turn(&mut self) -> Option<Duration> {
+    /// how long the board may sleep unless something arrives.
+    pub fn turn(&mut self) -> Duration {
         // A firmware on trial has one period of the watchdog to show that it is well.
         if !self.node.is_on_trial() {
             self.power.feed_watchdog();
@@ -168,16 +172,16 @@ where
         }
         let delay = self.link.poll_delay(now);
         let node = match wake {
-            Wake::Now => Some(Duration::ZERO),
-            Wake::At(at) => Some(at.since(now)),
-            Wake::Never => None,
+            Wake::Now => Duration::ZERO,
+            Wake::At(at) => at.since(now),
+            Wake::Never => self.nap_max,
         };
-        [delay, node].into_iter().flatten().min()
+        node.min(delay.unwrap_or(self.nap_max)).min(self.nap_max)
     }
 
     /// Turns for good. After each turn `idle` sleeps as long as it is told, or until an interrupt, and
-    /// gives the card its due; it gets `None` for as long as nothing happens.
-    pub fn run(mut self, mut idle: impl FnMut(Option<Duration>, &mut D)) -> ! {
+    /// gives the card its due.
+    pub fn run(mut self, mut idle: impl FnMut(Duration, &mut D)) -> ! {
         loop {
             let nap = self.turn();
             idle(nap, self.link.device().card());

@@ -83,7 +83,7 @@ fn run() -> Result<Infallible, StartError> {
     })?;
     device.run(|nap, _| {
         wifi.poll();
-        clock::wait(nap.map_or(NAP_MAX, |nap| nap.min(NAP_MAX)));
+        clock::wait(nap.min(NAP_MAX));
     })
 }
 

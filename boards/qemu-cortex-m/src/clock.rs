@@ -70,8 +70,8 @@ impl Clock for Timer {
 }
 
 /// Sleeps until an interrupt is pending, `nap` is over, or [`NAP_MAX`] is.
-pub(crate) fn wait(nap: Option<Duration>) {
-    let nap = nap.map_or(NAP_MAX, |nap| nap.min(NAP_MAX));
+pub(crate) fn wait(nap: Duration) {
+    let nap = nap.min(NAP_MAX);
     // At most 100 s: fits. A timer of no ticks would never ring.
     let ticks = (nap.as_micros() as u64 * TICKS_PER_MICROSECOND).max(1) as u32;
     ALARM.write(RELOAD, ticks);

@@ -62,7 +62,7 @@ fn run() -> Result<Infallible, StartError> {
     };
     let device = Device::start(board, small_class)?;
     device.run(|nap, card| {
-        if nap != Some(Duration::ZERO) {
+        if !nap.is_zero() {
             clock::wait(nap);
         }
         if interrupts::is_pending(interrupts::CARD) {

@@ -50,8 +50,8 @@ fn microseconds(ticks: u64) -> u64 {
 }
 
 /// Sleeps until an interrupt is pending or `nap` is over.
-pub(crate) fn wait(nap: Option<Duration>) {
-    let span = nap.map_or(u64::MAX, |nap| u64::try_from(nap.as_micros()).unwrap_or(u64::MAX));
+pub(crate) fn wait(nap: Duration) {
+    let span = u64::try_from(nap.as_micros()).unwrap_or(u64::MAX);
     alarm_at(ticks().saturating_add(span.saturating_mul(TICKS_PER_MICROSECOND)));
     // With interrupts off but enabled one by one, `wfi` ends when one is pending.
     riscv::asm::wfi();

@@ -89,7 +89,7 @@ fn run() -> Result<Infallible, StartError> {
     let native = NativeMachines::new(CodeKind::Rv32, guard, clock);
     device.node().use_engine(Box::new(native));
     device.run(|nap, card| {
-        if nap != Some(Duration::ZERO) {
+        if !nap.is_zero() {
             clock::wait(nap);
         }
         if interrupts::take(interrupt) {

@@ -64,6 +64,7 @@ fn cortex_m_takes_a_new_firmware_and_goes_back_from_one_that_stands_still() {
 fn check_update(board: Board) {
     let user = User::new();
     let image = std::fs::read(firmware(board)).unwrap();
+    let idle = device_at(board, &user, "cellar", &free_address());
     let mut device = device_at(board, &user, "attic", &free_address());
     user.install(&device, &["counter", "thermostat"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
@@ -102,6 +103,8 @@ fn check_update(board: Board) {
     assert_eq!(identity(&user, &device), before);
     assert_eq!(user.call(on(&device), &["thermostat", "read"]), "18.0");
     assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
+    // Its neighbour, who had nothing to do meanwhile, was bitten by no watchdog.
+    assert_eq!(status(&user, &idle)["started_by"], "power on");
 }
 
 /// Brings a firmware to a device, in another thread; tells each part that was taken, and the end.
