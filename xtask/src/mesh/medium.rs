@@ -1,5 +1,7 @@
 //! The medium: frames go from a node to those that hear it, if they aren't lost, after a while.
 
+mod checksum;
+
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
@@ -109,6 +111,7 @@ impl Air {
                     // A port that is gone is one of a namespace that is being removed.
                     let Ok(Some(length)) = self.ports[from].receive(&mut frame) else { break };
                     if self.shared.is_open.load(Ordering::Relaxed) {
+                        checksum::complete(&mut frame[..length]);
                         self.depart(from, &frame[..length]);
                     }
                 }

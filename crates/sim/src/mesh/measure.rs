@@ -17,11 +17,14 @@ use tenure_protocols::distance_broadcast::Distance;
 use tenure_protocols::flooding::Everything;
 use tenure_protocols::flow_updating::FlowUpdating;
 use tenure_protocols::forwarding::Forwarding;
+use tenure_protocols::fragmentation::Fragmentation;
 use tenure_protocols::gap::Gap;
 use tenure_protocols::gossip::Gossip;
+use tenure_protocols::interface::RecordKey;
 use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::ReliableBroadcast;
+use tenure_protocols::replicated_records::{Records, ReplicatedRecords};
 
 use super::fleet::DeviceFigures;
 
@@ -89,6 +92,8 @@ impl Bytes {
             Broadcast::<Coverage>::DESCRIPTION,
             Gossip::DESCRIPTION,
             ReliableBroadcast::DESCRIPTION,
+            Fragmentation::DESCRIPTION,
+            ReplicatedRecords::<NoRecords>::DESCRIPTION,
         ];
         let name = |(protocol, kind): (u8, u8)| {
             let known = descriptions.iter().find(|it| it.number.0 == protocol);
@@ -100,6 +105,25 @@ impl Bytes {
             }
         };
         self.messages.iter().map(|(key, (_, bytes))| (name(*key), *bytes)).collect()
+    }
+}
+
+/// Stands for any records: the description of what replicates them is the same.
+struct NoRecords;
+
+impl Records for NoRecords {
+    fn each(&self, _: &mut dyn FnMut(RecordKey, u64)) {}
+
+    fn record(&self, _: RecordKey) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn version(&self, _: RecordKey) -> Option<u64> {
+        None
+    }
+
+    fn accept(&mut self, _: RecordKey, _: &[u8]) -> bool {
+        false
     }
 }
 
