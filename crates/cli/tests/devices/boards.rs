@@ -288,6 +288,80 @@ fn two_boards_and_a_linux_device_lose_no_acknowledged_write_when_killed_on_a_bad
     assert_eq!(house.user.call(by(&house.hub), &["thermostat@attic", "read"]), "10.0");
 }
 
+/// A pair of network interfaces, if this system lets us have one.
+struct InterfacePair([String; 2]);
+
+impl InterfacePair {
+    fn new() -> Option<Self> {
+        // Linux allows 15 characters.
+        let names = ["a", "b"].map(|end| format!("tb{}{end}", std::process::id()));
+        let [one, other] = &names;
+        let made = ip(&["link", "add", one, "type", "veth", "peer", "name", other])
+            && names.iter().all(|name| ip(&["link", "set", name, "up"]));
+        made.then_some(Self(names))
+    }
+}
+
+impl Drop for InterfacePair {
+    fn drop(&mut self) {
+        ip(&["link", "delete", &self.0[0]]);
+    }
+}
+
+fn ip(words: &[&str]) -> bool {
+    let output = Command::new("ip").args(words).output();
+    output.is_ok_and(|output| output.status.success())
+}
+
+#[test]
+fn boards_and_a_linux_device_reach_each_other_by_raw_frames_alone() {
+    let user = User::new();
+    firmware(RISCV32);
+    // Without the rights to make interfaces, the boards are among themselves.
+    let interfaces = InterfacePair::new();
+    let mut arguments = vec!["link"];
+    if let Some(InterfacePair([end, _])) = &interfaces {
+        arguments.extend(["--interface", end]);
+    }
+    let mut link = Process::spawn(xtask(&user, &arguments));
+    let carries = link.wait_for_words("link carries frames at ");
+    let at = carries.rsplit(' ').next().unwrap();
+    // A hub that isn't there: a board is heard on the link because it calls it, and knows nobody who
+    // isn't heard in the mesh.
+    let plugged = |board: Board, name: &str, station: &str, link: &mut Process| {
+        let address = format!("{station}/24");
+        let place = ["--gateway", "10.1.0.1", "--address", &address, "--link", at];
+        let nobody = ["--hub", "127.0.0.1:9"];
+        let mut device = boot(board, &user, name, None, &[&place[..], &nobody].concat());
+        device.address = place_of(link, station);
+        user.ok(&["enrol", &device.address]);
+        user.ok(&["invite", &device.address]);
+        device
+    };
+    let attic = plugged(RISCV32, "attic", "10.1.0.5", &mut link);
+    let cellar = plugged(CORTEX_M, "cellar", "10.1.0.6", &mut link);
+    let mut devices = vec![("attic", attic), ("cellar", cellar)];
+    if let Some(InterfacePair([_, end])) = &interfaces {
+        let fixed = ["device", "--data", "shed", "--listen", "127.0.0.1:0", "--json"];
+        let command = [&fixed[..], &["--survives", "kill", "--mesh-interface", end]].concat();
+        devices.push(("shed", Process::start(user.command(&command))));
+    }
+    for (degrees, (_, device)) in devices.iter().enumerate() {
+        user.install(device, &["thermostat", "probe"]);
+        user.call(on(device), &["thermostat", "set", &format!("1{degrees}")]);
+    }
+    for (_, from) in &devices {
+        for (degrees, (to, _)) in devices.iter().enumerate() {
+            let asked = format!("thermostat@{to} read");
+            // The records of what was just installed take a moment to cross the mesh.
+            let wanted = format!("1{degrees}.0");
+            let answered =
+                (0..100).any(|_| user.call(on(from), &["probe", "call", &asked]) == wanted);
+            assert!(answered, "{asked}");
+        }
+    }
+}
+
 #[test]
 fn board_contains_a_vm_that_does_not_check_memory() {
     let user = User::new();
