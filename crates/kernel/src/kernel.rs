@@ -77,6 +77,8 @@ pub struct Kernel<F> {
     pub(crate) turn_began: Option<Instant>,
     /// What the host call under way costs beside what was known before.
     pub(crate) extra_cost: u64,
+    /// Until when nobody is swapped, because the flash failed.
+    pub(crate) swap_again_at: Instant,
     pub(crate) engine: Option<Box<dyn Engine>>,
     /// Where it says who runs.
     pub(crate) retained: Option<Box<dyn Retained>>,
@@ -114,6 +116,7 @@ impl<F: Flash> Kernel<F> {
             no_timer_before: None,
             turn_began: None,
             extra_cost: 0,
+            swap_again_at: Instant::default(),
             engine: None,
             retained: None,
             fuel_per_second: config.fuel_per_second.max(1),

@@ -250,6 +250,10 @@ impl<F: Flash> Kernel<F> {
     /// Runs the task under way, or the next one, as far as the fuel lasts; gives whether it was done
     /// and there is another.
     fn run_task(&mut self, slot: usize, meter: &mut Meter, world: &mut World<'_>) -> bool {
+        if !self.make_room(slot, world.now) {
+            meter.charge(core::mem::take(&mut self.extra_cost));
+            return false;
+        }
         let mark = meter.mark();
         let begins = self.take_task(slot);
         let taken = self.take_instance(slot, world.now);
@@ -294,7 +298,6 @@ impl<F: Flash> Kernel<F> {
         let mut instance = match kept {
             Some(instance) => instance,
             None => {
-                self.make_room(slot, now)?;
                 let resumed = self.resume(slot)?;
                 if let Some(machine) = self.machine_mut(slot) {
                     machine.resident_since = now;

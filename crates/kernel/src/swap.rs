@@ -8,19 +8,24 @@
 //! - Those that don't want the processor go first, and of them who ran least lately.
 
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use tenure_hal::{Flash, Instant};
 use tenure_wire::Budget;
 
+use crate::code::CodeError;
 use crate::cost;
+use crate::effect::LogLevel;
 use crate::install::InstallError;
 use crate::kernel::Kernel;
 use crate::lifecycle::State;
-use crate::machine::{Fault, FaultKind, Machine};
+use crate::machine::Machine;
 use crate::program::Program;
 
 /// What a suspended machine takes in flash beside its memory and stack, rounding up to sectors aside.
 const OVERHEAD: u64 = 1024;
+/// How long nobody is swapped, at least, after the flash failed.
+const SWAP_PAUSE: Duration = Duration::from_secs(1);
 
 impl<F: Flash> Kernel<F> {
     /// Checks that the device can keep the promise of `budget`, whatever the others use of theirs: in
@@ -49,6 +54,9 @@ impl<F: Flash> Kernel<F> {
             return None;
         }
         let mut missing = self.missing(slot)?;
+        if self.swap_again_at > now {
+            return Some(self.swap_again_at);
+        }
         let mut residents: Vec<(Instant, u64)> = self
             .residents(slot)
             .map(|(_, machine)| (self.may_leave_at(machine), machine.memory_promised()))
@@ -64,20 +72,25 @@ impl<F: Flash> Kernel<F> {
         Some(now + self.config.swap_residence)
     }
 
-    /// Sends machines to flash until the one in `slot` has room in RAM.
-    pub(crate) fn make_room(&mut self, slot: usize, now: Instant) -> Result<(), Fault> {
+    /// Sends machines to flash until the one in `slot` has room in RAM, and gives whether it has.
+    ///
+    /// Where the flash fails, whoever wants in isn't to blame: it waits, and tries again later.
+    pub(crate) fn make_room(&mut self, slot: usize, now: Instant) -> bool {
         if self.config.swap_bytes_max == 0 {
-            return Ok(());
+            return true;
         }
         while self.missing(slot).is_some() {
             let leaving = self
                 .residents(slot)
                 .filter(|(_, machine)| self.may_leave_at(machine) <= now)
-                .min_by_key(|(_, machine)| (machine.state == State::Ready, machine.ran_at));
-            let (leaving, bytes) = leaving
-                .map(|(one, machine)| (one, machine.memory_promised()))
-                .ok_or(Fault::of(FaultKind::Memory))?;
-            self.suspend(leaving).map_err(|_| Fault::of(FaultKind::Memory))?;
+                .min_by_key(|(_, machine)| (machine.state == State::Ready, machine.ran_at))
+                .map(|(one, machine)| (one, machine.memory_promised()));
+            let Some((leaving, bytes)) = leaving else { return false };
+            if let Err(error) = self.suspend(leaving) {
+                self.swap_again_at = now + self.config.swap_residence.max(SWAP_PAUSE);
+                self.log_failed_swap(leaving, now, error);
+                return false;
+            }
             // Who comes in pays for it: who has nothing to do can't help it.
             if let Some(machine) = self.machine_mut(slot) {
                 machine.usage.flash_writes += 1;
@@ -85,7 +98,15 @@ impl<F: Flash> Kernel<F> {
             }
             self.extra_cost += cost::of_swap(bytes);
         }
-        Ok(())
+        true
+    }
+
+    fn log_failed_swap(&mut self, leaving: usize, now: Instant, error: CodeError) {
+        let Some(name) = self.machine(leaving).map(|machine| machine.record.name.clone()) else {
+            return;
+        };
+        let message = alloc::format!("can't go to flash to make room for another: {error}");
+        self.log(now, name, LogLevel::Warning, message);
     }
 
     /// How much RAM the machine in `slot` lacks for coming in, if it isn't there and lacks any.

@@ -96,6 +96,29 @@ fn machines_that_take_turns_in_memory_give_what_they_would_give_there() {
 }
 
 #[test]
+fn who_cannot_come_in_because_the_flash_fails_waits_and_is_not_to_blame() {
+    let mut device = Device::with(cramped(160 * 1024));
+    let all = machines(&mut device, 3);
+    run_dry(&mut device);
+    device.kernel.code().flash_mut().cut_power_after(0, 1);
+    let asked: Vec<_> =
+        all.iter().map(|machine| device.deliver(*machine, "count", None).unwrap()).collect();
+    for _ in 0..200 {
+        device.step();
+        device.pass(Duration::from_millis(50));
+    }
+    assert_eq!(device.replies.len(), 2, "two are in memory, and nobody can leave");
+    device.kernel.code().flash_mut().restore_power();
+    run_dry(&mut device);
+    for ticket in asked {
+        assert_eq!(text(device.replies.remove(&ticket).expect("an answer")), "1");
+    }
+    assert!(device.kernel.machines().all(|info| info.repute == Repute::Good && info.faults == 0));
+    let warned = |line: &str| line.contains("to make room for another");
+    assert!(device.log.iter().any(|line| warned(line)), "{:?}", device.log);
+}
+
+#[test]
 fn machines_that_never_rest_take_turns_and_leave_the_flash_in_peace() {
     let mut device =
         Device::with(Config { swap_residence: Duration::from_secs(1), ..cramped(160 * 1024) });

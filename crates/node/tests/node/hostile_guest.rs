@@ -255,8 +255,6 @@ impl Arena {
                 self.world.fuse.set(Some(draw.below(30).into()));
                 let script = script(draw, &texts(Vec::new()), Manner::Within);
                 let _ = self.ask(self.guest, "perform", &script);
-                // A device whose flash fails can't swap, and stops who wants in.
-                self.world.notices.clear();
                 self.start_again()
             }
             3 => {
