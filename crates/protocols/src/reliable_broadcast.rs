@@ -43,6 +43,8 @@ const WINDOW: u32 = 32;
 const LOOK_BACK: u32 = 3;
 /// How many bytes a digest has per source: id, session, highest, window.
 const ENTRY_BYTES: usize = 18;
+/// How often a neighbour is asked for what it has.
+const ASKED_MAX: u8 = 6;
 /// The most repairs that one digest causes.
 const REPAIRS_MAX: usize = 8;
 /// What a body's header, head and record take of a frame's message, with the broadcast's own.
@@ -74,7 +76,7 @@ impl Default for Config {
     fn default() -> Self {
         Self {
             interval_min: Duration::from_secs(1),
-            interval_new: Duration::from_secs(8),
+            interval_new: Duration::from_millis(3000),
             interval_max: Duration::from_secs(60),
             enough: 1,
             repair_wait: Duration::from_millis(120),
@@ -95,8 +97,7 @@ pub struct ReliableBroadcast {
     sources: Vec<Source>,
     kept: VecDeque<Kept>,
     repairs: Vec<(Key, Instant)>,
-    /// Something that a neighbour has and this node lacks, which it will be asked for.
-    missing: Option<(Key, NodeId)>,
+    missing: Option<Missing>,
     trickle: Trickle,
     /// What digests begin with, so that all sources have their turn.
     turn: usize,
@@ -109,6 +110,15 @@ struct Key {
     source: NodeId,
     session: u32,
     number: u32,
+}
+
+/// Something that a neighbour has and this node lacks, which it is asked for.
+#[derive(Clone, Copy, Debug)]
+struct Missing {
+    key: Key,
+    neighbour: NodeId,
+    /// How often it was asked.
+    asked: u8,
 }
 
 /// What came from one life of a node.
@@ -439,7 +449,7 @@ impl Handles<Digest> for ReliableBroadcast {
         let lacking = self.lacking_of(&theirs);
         if let (Some(key), None) = (lacking, self.missing) {
             // It may be on its way.
-            self.missing = Some((key, reception.from));
+            self.missing = Some(Missing { key, neighbour: reception.from, asked: 0 });
             let after = context.random().around(self.config.settling);
             context.after(after, &Ask);
         }
@@ -461,10 +471,15 @@ impl Expires<Say> for ReliableBroadcast {
 
 impl Expires<Ask> for ReliableBroadcast {
     fn expire(&mut self, _: Ask, context: &mut Context<'_, Self>) {
-        let missing = self.missing.take();
-        if let Some((_, from)) = missing.filter(|(key, _)| self.still_lacks(*key)) {
-            self.say(Some(from), context);
-            self.begin_anew(context);
+        let missing = self.missing.take().filter(|missing| self.still_lacks(missing.key));
+        let Some(Missing { key, neighbour, asked }) = missing else { return };
+        self.say(Some(neighbour), context);
+        self.begin_anew(context);
+        if asked + 1 < ASKED_MAX {
+            // The question may be lost, or the answer.
+            self.missing = Some(Missing { key, neighbour, asked: asked + 1 });
+            let after = context.random().around(self.config.settling * (1 + u32::from(asked)));
+            context.after(after, &Ask);
         }
     }
 }

@@ -193,8 +193,7 @@ pub fn draw_devices(seed: u64) -> Scenario {
         sleep_ms: random.between(100..=10_000),
     };
     let sleeps: Vec<_> = [sleeps].into_iter().filter(|it| !it.nodes.is_empty()).collect();
-    // Devices repair hops by themselves: a radio that repeats as often as it may makes that too much.
-    let radio = RadioPlan { unicast_retries: *random.pick(&[0, 2]), ..draw_radio(&mut random) };
+    let radio = draw_radio(&mut random);
     let calls = (0..random.between(1..=3)).map(|_| draw_call(&mut random, nodes)).collect();
     let mut faults = draw_faults(&mut random, nodes, trouble_s);
     faults.retain(|fault| fault.at_s < trouble_s);
