@@ -3,6 +3,7 @@
 use tenure_cli::home::Home;
 use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder};
 
+use crate::faults::told_of;
 use crate::guests::package;
 use crate::harness::{Process, User, on};
 
@@ -74,12 +75,8 @@ fn a_crash_at_native_speed_stops_that_machine_alone_and_names_the_place() {
         ("give_up", "aborted"),
     ] {
         let error = user.call_error(on(&device), &["crasher", way]);
-        let told = match way {
-            "stack_overflow" => format!("`{way}` was stopped: it took more fuel, memory or stack"),
-            _ => format!("`{way}` failed: execution error; see `tenure log crasher`"),
-        };
-        assert!(error.starts_with(&told), "{error}");
         let fault = device.wait_for_log("crasher", &format!("stopped while serving `{way}`: "));
+        assert!(error.starts_with(&told_of(way, &fault)), "{error}");
         assert!(fault.contains(inside), "the owner's log says why: {fault}");
         assert!(way == "give_up" || fault.contains(" at module offset 0x"), "{fault}");
         assert_eq!(user.call(on(&device), &["crasher", "ping"]), "pong", "it comes back");
