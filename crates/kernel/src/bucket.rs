@@ -112,11 +112,17 @@ impl Meters {
         }
     }
 
-    /// What a machine has after its device has booted: of what is counted by the day a part only, so
-    /// that restarts don't refill it.
+    /// What a machine has after its device has booted, as long as nobody says what it wrote before: of
+    /// what is counted by the day a part only, so that restarts don't refill it.
     pub(crate) fn at_boot(mut self) -> Self {
         self.flash.level = self.flash.capacity / BOOT_PART;
         self
+    }
+
+    /// What a machine has after a boot if it is known to have written so many bytes in its period.
+    pub(crate) fn recall_flash(&mut self, bytes: u64) {
+        let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
+        self.flash.level = self.flash.level.max(self.flash.capacity.saturating_sub(bytes));
     }
 
     /// Takes one message of `bytes`, or nothing if either is spent.

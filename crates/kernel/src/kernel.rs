@@ -142,6 +142,15 @@ impl<F: Flash> Kernel<F> {
         Ok(kernel)
     }
 
+    /// Says, after a boot, how many bytes a machine wrote before it in the period under way: that much
+    /// is missing from what it may write at once, and no more than all but a sixteenth.
+    pub fn recall_flash_use(&mut self, id: MachineId, bytes: u64) {
+        let slot = self.slot_of_id(id);
+        if let Some(machine) = slot.and_then(|slot| self.machine_mut(slot)) {
+            machine.meters.recall_flash(bytes);
+        }
+    }
+
     /// Code flash, for whoever writes images to it.
     pub fn code(&mut self) -> &mut CodeRegion<F> {
         &mut self.code

@@ -101,6 +101,8 @@ impl<F: Flash> Node<F> {
         let ids: Vec<MachineId> = self.kernel.machines().map(|info| info.id).collect();
         for id in ids {
             self.take_up_ledger(moment, id);
+            let written = self.meter.ledgers.get(&id).map_or(0, |ledger| ledger.usage.flash_bytes);
+            self.kernel.recall_flash_use(id, written);
         }
         self.meter.checkpoint_at = moment.now + self.config.checkpoint;
     }
