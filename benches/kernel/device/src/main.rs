@@ -214,7 +214,10 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
             ..Budget::default()
         },
         share: Share::default(),
-        grants: Capabilities { publish: alloc::vec!["*".parse().unwrap()], ..Capabilities::default() },
+        grants: Capabilities {
+            publish: alloc::vec!["*".parse().unwrap()],
+            ..Capabilities::default()
+        },
         term: Term::default(),
         placement: 1,
         image,
