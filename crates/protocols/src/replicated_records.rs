@@ -61,6 +61,23 @@ pub trait Records: Send + 'static {
     fn accept(&mut self, key: RecordKey, record: &[u8]) -> bool;
 }
 
+/// No records, and none are taken.
+impl Records for () {
+    fn each(&self, _: &mut dyn FnMut(RecordKey, u64)) {}
+
+    fn record(&self, _: RecordKey) -> Option<Vec<u8>> {
+        None
+    }
+
+    fn version(&self, _: RecordKey) -> Option<u64> {
+        None
+    }
+
+    fn accept(&mut self, _: RecordKey, _: &[u8]) -> bool {
+        false
+    }
+}
+
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {

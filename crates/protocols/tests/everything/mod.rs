@@ -25,34 +25,17 @@ use tenure_protocols::fragmentation::{self, Fragmentation};
 use tenure_protocols::gap::{self, Gap};
 use tenure_protocols::gossip::{self, Gossip};
 use tenure_protocols::hyparview::{self, HyParView};
-use tenure_protocols::interface::RecordKey;
 use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::membership::Membership;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable::{self, Reliable};
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
-use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
+use tenure_protocols::replicated_records::{self, ReplicatedRecords};
 use tenure_protocols::timeout_detector::{self, TimeoutDetector};
 use tenure_protocols::topology_control::put_in_place;
 
 /// A stack with a seal.
 pub(crate) type Full<S> = Stack<Framer<S>, PriorityQueues, TimerList>;
-
-/// Takes nothing.
-struct NoRecords;
-
-impl Records for NoRecords {
-    fn each(&self, _: &mut dyn FnMut(RecordKey, u64)) {}
-    fn record(&self, _: RecordKey) -> Option<Vec<u8>> {
-        None
-    }
-    fn version(&self, _: RecordKey) -> Option<u64> {
-        None
-    }
-    fn accept(&mut self, _: RecordKey, _: &[u8]) -> bool {
-        false
-    }
-}
 
 /// A node that runs every protocol.
 pub(crate) fn node<S: Seal>(seal: S) -> Full<S> {
@@ -73,7 +56,7 @@ pub(crate) fn node<S: Seal>(seal: S) -> Full<S> {
     stack.start(now, AccrualDetector::new(accrual_detector::Config::default()));
     stack.start(now, Membership::new(Duration::from_secs(2)));
     stack.start(now, HyParView::new(hyparview::Config::default()));
-    stack.start(now, ReplicatedRecords::new(replicated_records::Config::default(), NoRecords));
+    stack.start(now, ReplicatedRecords::new(replicated_records::Config::default(), ()));
     let router = NodeId::from_number(1);
     stack.start(now, Babel::new(router, 1, babel::Config::default()));
     stack.start(now, Batman::new(1, batman::Config::default()));

@@ -20,11 +20,10 @@ use tenure_protocols::forwarding::Forwarding;
 use tenure_protocols::fragmentation::Fragmentation;
 use tenure_protocols::gap::Gap;
 use tenure_protocols::gossip::Gossip;
-use tenure_protocols::interface::RecordKey;
 use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::ReliableBroadcast;
-use tenure_protocols::replicated_records::{Records, ReplicatedRecords};
+use tenure_protocols::replicated_records::ReplicatedRecords;
 
 use super::fleet::DeviceFigures;
 
@@ -93,7 +92,7 @@ impl Bytes {
             Gossip::DESCRIPTION,
             ReliableBroadcast::DESCRIPTION,
             Fragmentation::DESCRIPTION,
-            ReplicatedRecords::<NoRecords>::DESCRIPTION,
+            ReplicatedRecords::<()>::DESCRIPTION,
         ];
         let name = |(protocol, kind): (u8, u8)| {
             let known = descriptions.iter().find(|it| it.number.0 == protocol);
@@ -105,25 +104,6 @@ impl Bytes {
             }
         };
         self.messages.iter().map(|(key, (_, bytes))| (name(*key), *bytes)).collect()
-    }
-}
-
-/// Stands for any records: the description of what replicates them is the same.
-struct NoRecords;
-
-impl Records for NoRecords {
-    fn each(&self, _: &mut dyn FnMut(RecordKey, u64)) {}
-
-    fn record(&self, _: RecordKey) -> Option<Vec<u8>> {
-        None
-    }
-
-    fn version(&self, _: RecordKey) -> Option<u64> {
-        None
-    }
-
-    fn accept(&mut self, _: RecordKey, _: &[u8]) -> bool {
-        false
     }
 }
 
