@@ -324,11 +324,11 @@ fn in_flash(state: State) -> &'static str {
     }
 }
 
-fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Answer<T> {
+pub(crate) fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Answer<T> {
     postcard::from_bytes(parameter).map_err(|_| ControlError::Malformed)
 }
 
 /// Encodes what has been built of valid parts, which can't fail but for want of memory.
-fn encode<T: Serialize>(answer: Answer<T>) -> Vec<u8> {
+pub(crate) fn encode<T: Serialize>(answer: Answer<T>) -> Vec<u8> {
     postcard::to_allocvec(&answer).unwrap_or_default()
 }

@@ -3,17 +3,18 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tenure_directory::{Entry, Table, seal};
+use tenure_directory::{Entry, Table};
 use tenure_hal::{Flash, Instant, UnixTime};
 use tenure_kernel::CallId;
 use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{
-    DeviceRecord, Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
+    Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
 };
 use tenure_wire::{Address, PublicKey};
 
 use crate::config::{Config, Hub};
+use crate::identity::RecordContents;
 use crate::node::{Moment, Node, Notice};
 use crate::outbound::{Purpose, Waiter};
 
@@ -373,24 +374,18 @@ impl<F: Flash> Node<F> {
         moment: &Moment<'_>,
         lifetime: Duration,
     ) -> Option<SignedRecord> {
-        let enrolled = self.identity.enrolled.clone()?;
         self.directory.records = self.directory.records.saturating_add(1);
         let unix_s = self.directory_time(moment).map_or(0, |time| time.seconds);
         let machines = self.kernel.machines();
-        let record = DeviceRecord {
-            enrolment: enrolled.enrolment,
-            owner: enrolled.owner,
-            enrolment_signature: enrolled.signature,
-            sequence: u64::from(self.identity.boots) << 32 | u64::from(self.directory.records),
+        let machines =
+            machines.map(|info| (info.record.name.clone(), info.record.public_key)).collect();
+        self.identity.sign_record(RecordContents {
+            number: self.directory.records,
             expires_unix_s: unix_s.saturating_add(lifetime.as_secs()),
             epoch: self.endpoint.epoch(),
             addresses: self.config.addresses.clone(),
-            device_machine: self.identity.machine_key,
-            machines: machines
-                .map(|info| (info.record.name.clone(), info.record.public_key))
-                .collect(),
-        };
-        Some(seal(self.identity.signing_key(), &record))
+            machines,
+        })
     }
 
     /// Calls the directory in the name of the device; `false` if it can't be called now.

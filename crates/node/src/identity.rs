@@ -4,11 +4,14 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{AeadKey, Seed, SigningKey, StaticSecret, machine_id};
+use tenure_directory::{check_enrolment, seal};
 use tenure_hal::{Entropy, Flash};
 use tenure_store::{Store, TreeId, ValueKind};
-use tenure_wire::directory::Enrolment;
-use tenure_wire::{MachineId, PublicKey, Signature, VerifyingKey};
+use tenure_wire::datagram::Epoch;
+use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
+use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
+use crate::config::Owner;
 use crate::node::BootError;
 use crate::sealing::Keys;
 
@@ -42,6 +45,16 @@ pub(crate) struct Enrolled {
     pub(crate) signature: Signature,
 }
 
+/// What a device's record says beside who the device is.
+pub(crate) struct RecordContents {
+    /// Goes up with each record of a boot.
+    pub(crate) number: u32,
+    pub(crate) expires_unix_s: u64,
+    pub(crate) epoch: Epoch,
+    pub(crate) addresses: Vec<Address>,
+    pub(crate) machines: Vec<(Name, PublicKey)>,
+}
+
 impl Identity {
     /// Takes up the identity in `store`, or makes one; counts the boot.
     pub(crate) fn take_up<F: Flash>(
@@ -73,12 +86,29 @@ impl Identity {
         })
     }
 
-    /// Keeps an enrolment that has been checked.
+    /// Whether `owner` has given this device the name.
+    pub(crate) fn is_enrolled(&self, name: &Name, owner: Owner) -> bool {
+        self.enrolled.as_ref().is_some_and(|enrolled| {
+            enrolled.enrolment.device == *name && enrolled.owner == owner.verifying_key
+        })
+    }
+
+    /// Takes and keeps the owner's word that this device carries the name that it goes by.
     pub(crate) fn enrol<F: Flash>(
         &mut self,
         store: &mut Store<F>,
-        enrolled: Enrolled,
+        (name, owner): (&Name, Owner),
+        enrolment: Enrolment,
+        signature: Signature,
     ) -> Result<(), BootError> {
+        let owner = owner.verifying_key;
+        if enrolment.device != *name
+            || enrolment.device_key != self.verifying_key()
+            || check_enrolment(&owner, &enrolment, &signature).is_err()
+        {
+            return Err(BootError::Enrolment);
+        }
+        let enrolled = Enrolled { enrolment, owner, signature };
         let bytes = postcard::to_allocvec(&enrolled).map_err(|_| BootError::Identity)?;
         write(store, ENROLMENT_PATH, &bytes)?;
         self.enrolled = Some(enrolled);
@@ -120,6 +150,23 @@ impl Identity {
         bytes[..8].copy_from_slice(&number.to_le_bytes());
         bytes[8..].copy_from_slice(key);
         write(store, NETWORK_PATH, &*bytes)
+    }
+
+    /// What the device says of itself, signed; `None` if it isn't enrolled.
+    pub(crate) fn sign_record(&self, contents: RecordContents) -> Option<SignedRecord> {
+        let Enrolled { enrolment, owner, signature } = self.enrolled.clone()?;
+        let record = DeviceRecord {
+            enrolment,
+            owner,
+            enrolment_signature: signature,
+            sequence: u64::from(self.boots) << 32 | u64::from(contents.number),
+            expires_unix_s: contents.expires_unix_s,
+            epoch: contents.epoch,
+            addresses: contents.addresses,
+            device_machine: self.machine_key,
+            machines: contents.machines,
+        };
+        Some(seal(&self.signing_key, &record))
     }
 
     pub(crate) fn device_secret(&self) -> StaticSecret {

@@ -22,7 +22,11 @@ mod directory;
 mod firmware;
 mod identity;
 mod install;
+#[cfg(feature = "mesh")]
+mod leaf;
 mod log;
+#[cfg(feature = "mesh")]
+mod membership;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod meter;
@@ -38,7 +42,9 @@ mod snapshot;
 pub use config::{Config, HeapUse, Hub, Owner};
 pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
-pub use mesh::{JoinError, MeshStack};
+pub use leaf::{Ask, Leaf, LeafConfig, LeafNotice, Outcome, Service, ServiceCall, ServiceTree};
+#[cfg(feature = "mesh")]
+pub use membership::{JoinError, MeshStack};
 pub use node::{BootError, Moment, Node, Notice, Parts, Wake};
 pub use peripherals::AttachError;
 pub use sealing::unseal_store;

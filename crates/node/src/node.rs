@@ -7,7 +7,6 @@ use core::fmt;
 use core::time::Duration;
 
 use tenure_crypto::machine_id;
-use tenure_directory::check_enrolment;
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_kernel::{
     DeliverError, Effect, Engine, Failed, IncomingCall, Kernel, Ran, Standing, Ticket, World,
@@ -24,7 +23,7 @@ use crate::calibration::Calibration;
 use crate::config::{Config, Owner};
 use crate::directory::Directory;
 use crate::firmware::Firmware;
-use crate::identity::{Enrolled, Identity};
+use crate::identity::Identity;
 use crate::install::Transfer;
 use crate::log::Log;
 use crate::meter::Meter;
@@ -243,10 +242,7 @@ impl<F: Flash> Node<F> {
 
     /// Whether the owner has given this device its name.
     pub fn is_enrolled(&self) -> bool {
-        self.identity.enrolled.as_ref().is_some_and(|enrolled| {
-            enrolled.enrolment.device == self.config.name
-                && enrolled.owner == self.config.owner.verifying_key
-        })
+        self.identity.is_enrolled(&self.config.name, self.config.owner)
     }
 
     /// Takes the owner's word that this device carries its name.
@@ -255,15 +251,8 @@ impl<F: Flash> Node<F> {
     /// [`BootError::Enrolment`] if it is for another device or name or isn't signed by the owner,
     /// or the store's error.
     pub fn enrol(&mut self, enrolment: Enrolment, signature: Signature) -> Result<(), BootError> {
-        let owner = self.config.owner.verifying_key;
-        if enrolment.device != self.config.name
-            || enrolment.device_key != self.identity.verifying_key()
-            || check_enrolment(&owner, &enrolment, &signature).is_err()
-        {
-            return Err(BootError::Enrolment);
-        }
-        let enrolled = Enrolled { enrolment, owner, signature };
-        self.identity.enrol(self.kernel.store(), enrolled)
+        let Self { kernel, identity, config, .. } = self;
+        identity.enrol(kernel.store(), (&config.name, config.owner), enrolment, signature)
     }
 
     /// Takes a datagram that came from `from`.
@@ -529,7 +518,7 @@ impl<F: Flash> Node<F> {
 }
 
 /// Takes up the store on `flash`, or makes a blank flash one, with a salt that no tenant can know.
-fn mount_or_format<F: Flash>(
+pub(crate) fn mount_or_format<F: Flash>(
     flash: F,
     entropy: &mut dyn Entropy,
 ) -> Result<(Store<F>, MountReport), BootError> {

@@ -54,6 +54,14 @@ impl Keys {
     }
 }
 
+#[cfg(feature = "mesh")]
+impl Keys {
+    /// The seal of the tree of a leaf's service that was made with `salt`.
+    pub(crate) fn service_tree(&self, salt: &[u8; 16]) -> Box<dyn Seal> {
+        Box::new(TreeSeal(self.seed.machine_tree_key(salt)))
+    }
+}
+
 impl Sealer for Keys {
     fn kernel_tree(&self) -> Box<dyn Seal> {
         Box::new(TreeSeal(self.seed.device_tree_key(tenure_kernel::KERNEL_TREE.0)))

@@ -5,6 +5,8 @@ mod failures;
 mod hostile;
 mod hostile_calls;
 mod hostile_guest;
+#[cfg(feature = "mesh")]
+mod leaf;
 mod leases;
 #[cfg(feature = "mesh")]
 mod mesh;

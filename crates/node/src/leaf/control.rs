@@ -1,0 +1,152 @@
+//! A leaf's own machine: the owner's functions that make sense there.
+
+use alloc::string::ToString;
+use alloc::vec::Vec;
+
+use tenure_hal::Flash;
+use tenure_store::ValueKind;
+use tenure_wire::control::{
+    Answer, ControlError, DeviceStatus, Enrol, HeapStatus, Join, ListMachines, MachineList,
+    MachineStatus, TreeNode, TreeQuery, TreeValue, function,
+};
+use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
+
+use super::{Leaf, LeafNotice, Offered};
+use crate::control::{decode, encode};
+use crate::membership::status_of;
+use crate::node::{BootError, Moment};
+
+/// The most children of a place in a tree that one answer names.
+const CHILDREN_MAX: usize = 24;
+
+impl<F: Flash> Leaf<F> {
+    /// Serves one call to the device's own machine; the answer is its encoded [`Answer`].
+    pub(super) fn serve_owner(
+        &mut self,
+        moment: &Moment<'_>,
+        caller: &PublicKey,
+        name: &str,
+        parameter: &[u8],
+    ) -> Vec<u8> {
+        if name == function::RECORD {
+            return encode(Ok(self.signed_record(moment.now)));
+        }
+        if *caller != self.config.owner.machine {
+            return encode::<()>(Err(ControlError::NotOwner));
+        }
+        match name {
+            function::STATUS => encode(Ok(self.status(moment))),
+            function::LIST => encode(decode(parameter).map(|query| self.list(&query))),
+            function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
+            function::ENROL => {
+                encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
+            }
+            function::JOIN => encode(decode(parameter).and_then(|join: Join| {
+                self.join_mesh(moment.now, &join.invitation)
+                    .map_err(|error| ControlError::Refused(error.to_string()))
+            })),
+            function::MESH => encode(status_of(self.mesh.as_ref())),
+            _ => encode::<()>(Err(ControlError::NoSuchFunction)),
+        }
+    }
+
+    fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {
+        let Self { identity, store, config, .. } = self;
+        let named = (&config.name, config.owner);
+        identity.enrol(store, named, enrol.enrolment, enrol.signature).map_err(
+            |error| match error {
+                BootError::Enrolment => ControlError::Refused(error.to_string()),
+                error => ControlError::Device(error.to_string()),
+            },
+        )?;
+        self.publish_at = moment.now;
+        self.notices.push_back(LeafNotice::Enrolled);
+        Ok(())
+    }
+
+    fn status(&mut self, moment: &Moment<'_>) -> DeviceStatus {
+        let heap = self.config.heap.map(|usage| {
+            let usage = usage();
+            HeapStatus {
+                used_bytes: usage.used_bytes as u32,
+                peak_bytes: usage.peak_bytes as u32,
+                total_bytes: usage.total_bytes as u32,
+                board_bytes: 0,
+            }
+        });
+        DeviceStatus {
+            name: self.config.name.clone(),
+            key: self.identity.verifying_key(),
+            device_machine: self.identity.machine_key,
+            owner: self.config.owner.verifying_key,
+            version: env!("CARGO_PKG_VERSION").to_string(),
+            uptime_ms: moment.now.as_millis(),
+            boots: self.identity.boots,
+            hub: None,
+            machines: self.services.len() as u32,
+            policy: "as they come".to_string(),
+            fuel_per_second: 0,
+            code_bytes_free: 0,
+            heap,
+            record: self.signed_record(moment.now),
+        }
+    }
+
+    fn list(&self, query: &ListMachines) -> MachineList {
+        let services = self.services.iter().skip(query.skip as usize);
+        // One at a time: an answer here is short.
+        let machines = services.take(1).map(|offered| self.status_of(offered)).collect();
+        MachineList { machines, total: self.services.len() as u32 }
+    }
+
+    /// A service as a machine is shown. It has no package, no budget and no fuel.
+    fn status_of(&self, offered: &Offered) -> MachineStatus {
+        MachineStatus {
+            name: offered.name.clone(),
+            id: offered.id,
+            key: offered.key,
+            package: offered.name.clone(),
+            digest: Digest([0; 32]),
+            tenant: self.config.owner.verifying_key,
+            exports: offered.service.functions().iter().map(|name| name.to_string()).collect(),
+            state: "in firmware".to_string(),
+            queue_length: 0,
+            tasks_done: offered.calls,
+            fuel_used: 0,
+            faults: 0,
+            repute: "good".to_string(),
+            last_fault: None,
+            memory_bytes: 0,
+            stored_bytes: 0,
+            budget: Budget::default(),
+            at_native_speed: true,
+            code: CodeKind::Thumb,
+            share: Share::default(),
+            term: Term::default(),
+            lease_unix_s: 0,
+            base_bytes: 0,
+            waited_max_us: 0,
+            wait_bound_us: 0,
+        }
+    }
+
+    fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
+        let offered = self.services.iter().find(|offered| offered.name == query.machine);
+        let tree = offered.ok_or_else(|| ControlError::NoSuchMachine(query.machine.clone()))?.tree;
+        let failed = |error: tenure_store::ReadError| ControlError::Refused(error.to_string());
+        let value = match query.path.as_str() {
+            "" => None,
+            path => self.store.get(tree, path).map_err(failed)?,
+        };
+        let value = value.map(|value| match (value.kind, value.bytes) {
+            (ValueKind::Text, bytes) => {
+                TreeValue::Text(alloc::string::String::from_utf8_lossy(&bytes).into_owned())
+            }
+            (_, bytes) => TreeValue::Bytes(bytes),
+        });
+        let children = self.store.children(tree, &query.path).map_err(failed)?;
+        let total = children.len() as u32;
+        let page = children.into_iter().skip(query.skip as usize).take(CHILDREN_MAX);
+        Ok(TreeNode { value, children: page.collect(), total })
+    }
+}

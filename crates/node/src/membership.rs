@@ -1,0 +1,292 @@
+//! A device's membership in a mesh, whatever else the device is: the invitation that it takes, the
+//! protocols that it runs, the records that it holds, and the time that they tell.
+
+use alloc::collections::BTreeMap;
+use alloc::string::ToString;
+use alloc::vec::Vec;
+use core::fmt;
+use core::time::Duration;
+
+use tenure_crypto::{machine_id, sha256};
+use tenure_directory::{open, open_whenever};
+use tenure_hal::{Flash, Instant, UnixTime};
+use tenure_mesh::{Framer, FramerConfig, NodeId, Stack, StackConfig};
+use tenure_protocols::babel::{self, Babel};
+use tenure_protocols::forwarding::{self, Forwarding};
+use tenure_protocols::fragmentation::{self, Fragmentation};
+use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived, RecordKey, SendLarge};
+use tenure_protocols::network_key::{InvitationError, NetworkKey, accept};
+use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
+use tenure_store::Store;
+use tenure_wire::VerifyingKey;
+use tenure_wire::control::{Answer, ControlError, MeshStatus, MeshWay};
+use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
+
+use crate::identity::Identity;
+use crate::node::BootError;
+
+/// The stack of a device's protocols. A board hands it frames and sends what it gives.
+pub type MeshStack = Stack<Framer<NetworkKey>>;
+
+/// What replicates the records.
+pub(crate) type Replica = ReplicatedRecords<MeshRecords>;
+
+/// How long a record in the mesh lasts; it is renewed after a third of it.
+pub(crate) const RECORD_LIFETIME: Duration = Duration::from_secs(15 * 60);
+/// The most ways that an answer tells.
+const WAYS_MAX: usize = 64;
+
+/// Why a device doesn't join a mesh.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum JoinError {
+    /// The invitation doesn't count.
+    Invitation(InvitationError),
+    /// A later invitation was taken before.
+    Stale,
+    /// The network's key can't be kept.
+    Store(BootError),
+}
+
+impl fmt::Display for JoinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Invitation(error) => error.fmt(f),
+            Self::Stale => f.write_str("a later invitation was taken before"),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl core::error::Error for JoinError {}
+
+/// Checks the owner's `invitation` and keeps its key for every boot to come; gives the key, and
+/// whether it was known before.
+pub(crate) fn accept_invitation<F: Flash>(
+    identity: &Identity,
+    store: &mut Store<F>,
+    owner: &VerifyingKey,
+    invitation: &[u8],
+) -> Result<(NetworkKey, bool), JoinError> {
+    let (key, number) =
+        accept(invitation, owner, &identity.device_secret()).map_err(JoinError::Invitation)?;
+    let known = identity.network(store).map_err(JoinError::Store)?;
+    if known.is_some_and(|(known, _)| known > number) {
+        return Err(JoinError::Stale);
+    }
+    identity.keep_network(store, number, key.as_bytes()).map_err(JoinError::Store)?;
+    let was_known = known.is_some_and(|(_, known)| known == *key.as_bytes());
+    Ok((key, was_known))
+}
+
+/// How much a device spends on its mesh.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct MeshLimits {
+    /// The most devices whose records are held.
+    pub(crate) records_max: usize,
+    /// The frames' part: neighbours, and bytes that wait.
+    pub(crate) neighbours_max: usize,
+    pub(crate) waiting_bytes_max: usize,
+    pub(crate) stack: StackConfig,
+    pub(crate) router: babel::Config,
+    pub(crate) forwarding: forwarding::Config,
+    pub(crate) fragmentation: fragmentation::Config,
+}
+
+impl MeshLimits {
+    /// Those of a device that holds `records_max` records and relays for others.
+    pub(crate) fn new(node: NodeId, records_max: usize) -> Self {
+        let FramerConfig { neighbours_max, waiting_bytes_max, .. } = FramerConfig::new(node, 0);
+        Self {
+            records_max,
+            neighbours_max,
+            waiting_bytes_max,
+            stack: StackConfig::default(),
+            router: babel::Config::default(),
+            forwarding: forwarding::Config::default(),
+            fragmentation: fragmentation::Config::default(),
+        }
+    }
+}
+
+/// Starts the protocols. A life of the device has one key at most, and one start under it: frame
+/// numbers count from 0, and none may occur twice under one key.
+pub(crate) fn start_stack(
+    now: Instant,
+    identity: &Identity,
+    owner: VerifyingKey,
+    key: NetworkKey,
+    limits: MeshLimits,
+) -> MeshStack {
+    let (node, boots) = (NodeId::from(&identity.machine), identity.boots);
+    let MeshLimits { neighbours_max, waiting_bytes_max, .. } = limits;
+    let framer =
+        FramerConfig { neighbours_max, waiting_bytes_max, ..FramerConfig::new(node, boots) };
+    // What chance begins with: for spreading messages in time, not for keys.
+    let seed = node.number() ^ u64::from(boots) << 32;
+    let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));
+    let records = MeshRecords::new(owner, limits.records_max);
+    stack.start(now, Babel::new(node, boots, limits.router));
+    stack.start(now, Forwarding::new(limits.forwarding));
+    stack.start(now, Fragmentation::new(limits.fragmentation));
+    stack.start(now, Replica::new(replicated_records::Config::default(), records));
+    stack.subscribe::<DatagramArrived>();
+    stack.subscribe::<RecordArrived>();
+    stack
+}
+
+/// Tells another device, whatever it missed, who this one, `device`, is.
+pub(crate) fn introduce(stack: &mut MeshStack, device: &VerifyingKey, to: NodeId) {
+    let key = key_of(device);
+    let replica = stack.protocol::<Replica>();
+    if let Some(record) = replica.and_then(|replica| replica.records().record(key)) {
+        let mut body = key.0.to_vec();
+        body.extend_from_slice(&record);
+        stack.request(&SendLarge { to, port: Port::RECORDS }, &body);
+    }
+}
+
+/// What a device knows of its mesh, for its owner.
+pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
+    let Some(stack) = stack else {
+        return Err(ControlError::Refused("the device is in no mesh".to_string()));
+    };
+    let Some(router) = stack.protocol::<Babel>() else {
+        return Err(ControlError::Device("no router runs".to_string()));
+    };
+    let replica = stack.protocol::<Replica>();
+    let held = || replica.iter().flat_map(|replica| replica.records().held.values());
+    let name = |node: NodeId| {
+        let found = held().map(|held| &held.record).find(|record| node_of(record) == node);
+        found.map(|record| record.enrolment.device.clone())
+    };
+    let way = |to: NodeId| {
+        let (next_hop, distance) = router.table().route(to)?;
+        Some(MeshWay {
+            to: to.to_string(),
+            device: name(to),
+            next_hop: next_hop.to_string(),
+            metric: distance.metric,
+        })
+    };
+    let own = stack.node();
+    let destinations = router.table().destinations().filter(|to| *to != own);
+    Ok(MeshStatus {
+        node: own.to_string(),
+        neighbours: router.neighbours().count() as u32,
+        ways: destinations.filter_map(way).take(WAYS_MAX).collect(),
+    })
+}
+
+/// Where in the mesh the device of a record is.
+pub(crate) fn node_of(record: &DeviceRecord) -> NodeId {
+    NodeId::from(&machine_id(&record.device_machine))
+}
+
+/// Whether a record tells what `query` asks for.
+pub(crate) fn answers(record: &DeviceRecord, query: &Query) -> bool {
+    match query {
+        Query::Device(device) => record.enrolment.device == *device,
+        Query::Key(key) => record.machines.iter().any(|(_, held)| held == key),
+        Query::Id(id) => record.machines.iter().any(|(_, held)| machine_id(held) == *id),
+    }
+}
+
+/// What tells a device's record from others': the start of a hash of its key.
+pub(crate) fn key_of(device: &VerifyingKey) -> RecordKey {
+    let [a, b, c, d, e, f, g, h, ..] = sha256(&[b"tenure mesh record", &device.0]).0;
+    RecordKey([a, b, c, d, e, f, g, h])
+}
+
+/// The latest time that a record was made at, and when that was learnt: time as records have it on a
+/// device that knows no other. Among devices without clocks it counts from the oldest boot.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RecordsTime {
+    learnt_at: Instant,
+    unix_s: u64,
+}
+
+impl RecordsTime {
+    /// As of a device that has seen no record.
+    pub(crate) fn new(now: Instant) -> Self {
+        Self { learnt_at: now, unix_s: 0 }
+    }
+
+    /// The time.
+    pub(crate) fn at(&self, now: Instant) -> UnixTime {
+        UnixTime { seconds: self.unix_s.saturating_add(now.since(self.learnt_at).as_secs()) }
+    }
+
+    /// Learns that this record was made; whether it was so far ahead that a record which was made by
+    /// the time known so far is over, or nearly.
+    pub(crate) fn learn(&mut self, now: Instant, record: &DeviceRecord) -> bool {
+        let made_s = record.expires_unix_s.saturating_sub(RECORD_LIFETIME.as_secs());
+        let ahead_s = made_s.saturating_sub(self.at(now).seconds);
+        if ahead_s > 0 {
+            *self = Self { learnt_at: now, unix_s: made_s };
+        }
+        ahead_s > RECORD_LIFETIME.as_secs() / 3
+    }
+}
+
+/// The records of one owner's devices, each checked when it came.
+pub(crate) struct MeshRecords {
+    owner: VerifyingKey,
+    records_max: usize,
+    unix_s: Option<u64>,
+    /// Whether a clock told the time, and not others' records, which may be behind.
+    is_known: bool,
+    pub(crate) held: BTreeMap<RecordKey, Held>,
+}
+
+/// A record, and the same as it was signed.
+pub(crate) struct Held {
+    pub(crate) record: DeviceRecord,
+    pub(crate) signed: SignedRecord,
+}
+
+impl MeshRecords {
+    fn new(owner: VerifyingKey, records_max: usize) -> Self {
+        Self { owner, records_max, unix_s: None, is_known: false, held: BTreeMap::new() }
+    }
+
+    /// Tells the time by which records expire.
+    pub(crate) fn tell_time(&mut self, unix_s: Option<u64>, is_known: bool) {
+        self.is_known = is_known;
+        if self.unix_s != unix_s {
+            self.unix_s = unix_s;
+            let now = unix_s.unwrap_or(0);
+            self.held.retain(|_, held| held.record.expires_unix_s >= now);
+        }
+    }
+}
+
+impl Records for MeshRecords {
+    fn each(&self, act: &mut dyn FnMut(RecordKey, u64)) {
+        self.held.iter().for_each(|(key, held)| act(*key, held.record.sequence));
+    }
+
+    fn record(&self, key: RecordKey) -> Option<Vec<u8>> {
+        postcard::to_allocvec(&self.held.get(&key)?.signed).ok()
+    }
+
+    fn version(&self, key: RecordKey) -> Option<u64> {
+        Some(self.held.get(&key)?.record.sequence)
+    }
+
+    fn accept(&mut self, key: RecordKey, bytes: &[u8]) -> bool {
+        let Ok(signed) = postcard::from_bytes::<SignedRecord>(bytes) else { return false };
+        let opened = match self.unix_s.filter(|_| self.is_known) {
+            Some(now) => open(&signed, now),
+            None => open_whenever(&signed),
+        };
+        let Ok(record) = opened else { return false };
+        let newer = self.version(key).is_none_or(|version| version < record.sequence);
+        let room = self.held.len() < self.records_max || self.held.contains_key(&key);
+        let genuine = record.owner == self.owner && key == key_of(&record.enrolment.device_key);
+        if !(genuine && newer && room) {
+            return false;
+        }
+        self.held.insert(key, Held { record, signed });
+        true
+    }
+}
