@@ -5,6 +5,7 @@
 //! instructions of an RV32 ([`INSTRUCTIONS_PER_FUEL`]). Prices are instructions, rounded up from what
 //! `cargo xtask bench kernel` counts, which prints what each call was charged beside it.
 
+use tenure_store::DeletionStep;
 use tenure_wire::host_call::HostCall;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
@@ -20,15 +21,16 @@ const fn instructions(count: u64) -> u64 {
 pub(crate) const TURN: u64 = instructions(2_000);
 /// Beginning a task and clearing up after it.
 pub(crate) const TASK: u64 = instructions(3_200);
-/// The most that one host call costs, or a piece of one that is done in pieces; the deletion of a
-/// long tree aside.
+/// The most that one host call costs, or a piece of one that is done in pieces.
 pub(crate) const HOST_CALL_MAX: u64 =
     BASE + TREE_WRITE + PARAMETER_BYTES_MAX as u64 / BYTES_PER_FUEL;
-/// How many names of a tree, and how many random bytes, one piece of a host call is.
+/// How many names of a tree, values that are deleted, and random bytes one piece of a host call is.
 pub(crate) const PIECE_NAMES: usize = 8;
+pub(crate) const PIECE_VALUES: usize = 8;
 pub(crate) const PIECE_RANDOM_BYTES: usize = 1024;
 
 const _: () = assert!(PIECE_NAMES as u64 * LISTED_NAME <= TREE_WRITE);
+const _: () = assert!(PIECE_VALUES as u64 * DELETED_VALUE <= TREE_WRITE);
 const _: () = assert!(PIECE_RANDOM_BYTES as u64 * RANDOM_PER_BYTE <= TREE_WRITE);
 const _: () = assert!(CALL <= TREE_WRITE && PUBLISH <= TREE_WRITE);
 
@@ -64,8 +66,8 @@ const BYTES_PER_FUEL: u64 = 4;
 
 /// Each name in a list of a tree: one search in the store.
 const LISTED_NAME: u64 = instructions(8_000);
-/// Each value that goes with a node of a tree.
-const DELETED_VALUE: u64 = instructions(4_000);
+/// Each value that goes with a node of a tree: one search in the store.
+const DELETED_VALUE: u64 = instructions(8_000);
 
 /// The fuel that `call` costs. No call moves more bytes than a parameter has, whatever length the
 /// machine alleges.
@@ -81,7 +83,6 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         HostCall::reply { value } => value.map_or(0, |value| bytes(value.length())),
         HostCall::tree_get { into, .. } => TREE_READ + bytes(into.capacity()),
         HostCall::tree_set { value, .. } => TREE_WRITE + bytes(value.length()),
-        HostCall::tree_delete { .. } => TREE_WRITE,
         HostCall::call { parameter, .. } | HostCall::queue { parameter, .. } => {
             CALL + parameter.map_or(0, |parameter| bytes(parameter.length()))
         }
@@ -108,6 +109,7 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::callback_of {}
         | HostCall::random { .. }
         | HostCall::tree_list { .. }
+        | HostCall::tree_delete { .. }
         | HostCall::sleep_ms { .. } => 0,
     }
 }
@@ -127,7 +129,10 @@ pub(crate) fn of_random(bytes: usize) -> u64 {
     bytes as u64 * RANDOM_PER_BYTE
 }
 
-/// What the deletion of so many values costs beside the call for it.
-pub(crate) fn of_deleted(values: usize) -> u64 {
-    values as u64 * DELETED_VALUE
+/// What a step of a deletion costs beside the call for it: it writes, or looks at values.
+pub(crate) fn of_deleting(step: &DeletionStep) -> u64 {
+    match step.looked_at {
+        0 => TREE_WRITE,
+        values => values as u64 * DELETED_VALUE,
+    }
 }

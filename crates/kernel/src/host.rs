@@ -357,15 +357,22 @@ impl<F: Flash> Kernel<F> {
         now: Instant,
         path: GuestText,
     ) -> Status {
-        let tree = self.machine(slot).ok_or(HostError::NotFound)?.tree;
+        let mut progress = self.take_progress(slot);
         let path = text(instance, path)?;
-        self.check_flash(slot, now)?;
-        let deleted = self.tree(slot).ok_or(HostError::Device)?.delete(path)?;
-        self.extra_cost += cost::of_deleted(deleted);
-        if deleted > 0 {
-            self.charge_flash(slot, now, self.store.record_bytes(tree, path, &[]));
+        if progress.deletion.is_new() {
+            self.check_flash(slot, now)?;
         }
-        Ok(deleted)
+        self.count_storage(slot, now);
+        let mut tree = self.tree(slot).ok_or(HostError::Device)?;
+        let step = tree.delete_step(path, &mut progress.deletion, cost::PIECE_VALUES)?;
+        self.extra_cost += cost::of_deleting(&step);
+        if step.written_bytes > 0 {
+            self.charge_flash(slot, now, step.written_bytes);
+        }
+        match progress.deletion {
+            ref deletion if deletion.is_done() => Ok(deletion.values),
+            _ => Err(Stop::More(progress)),
+        }
     }
 
     fn host_tree_list(
@@ -375,7 +382,7 @@ impl<F: Flash> Kernel<F> {
         path: GuestText,
         into: GuestBuffer,
     ) -> Status {
-        let Progress { mut bytes, mut last_name } = self.take_progress(slot);
+        let Progress { mut bytes, mut last_name, .. } = self.take_progress(slot);
         let path = text(instance, path)?;
         let mut tree = self.tree(slot).ok_or(HostError::Device)?;
         let mut list = Vec::new();
@@ -394,7 +401,7 @@ impl<F: Flash> Kernel<F> {
         if names < cost::PIECE_NAMES {
             return Ok(bytes);
         }
-        Err(Stop::More(Progress { bytes, last_name }))
+        Err(Stop::More(Progress { bytes, last_name, ..Progress::default() }))
     }
 
     fn host_random(
@@ -414,7 +421,7 @@ impl<F: Flash> Kernel<F> {
         if bytes >= wanted {
             return Ok(bytes);
         }
-        Err(Stop::More(Progress { bytes, last_name: None }))
+        Err(Stop::More(Progress { bytes, ..Progress::default() }))
     }
 
     /// How far the host call under way has come.

@@ -8,7 +8,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
-use tenure_store::{Hidden, TreeId};
+use tenure_store::{Deletion, Hidden, TreeId};
 use tenure_vm::{Breach, ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostCall, HostError};
 use tenure_wire::usage::Usage;
@@ -119,6 +119,8 @@ pub(crate) struct Progress {
     pub(crate) bytes: usize,
     /// The last name that it gave.
     pub(crate) last_name: Option<String>,
+    /// How far it has deleted.
+    pub(crate) deletion: Deletion,
 }
 
 /// What a waiting machine waits for.

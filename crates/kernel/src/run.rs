@@ -110,7 +110,7 @@ impl<F: Flash> Kernel<F> {
         self.policy.wait_fuel_max(slot, self.turn_fuel_max())
     }
 
-    /// The most fuel that one turn takes, if it deletes no long tree.
+    /// The most fuel that one turn takes.
     pub fn turn_fuel_max(&self) -> u64 {
         self.config.slice_fuel + cost::HOST_CALL_MAX
     }

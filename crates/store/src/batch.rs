@@ -44,6 +44,12 @@ impl Change<'_> {
         }
     }
 
+    fn tree(&self) -> TreeId {
+        match self {
+            Self::Set { tree, .. } | Self::Delete { tree, .. } => *tree,
+        }
+    }
+
     fn value(&self) -> &[u8] {
         match self {
             Self::Set { value, .. } => value,
@@ -63,7 +69,9 @@ impl<F: Flash> Store<F> {
     /// As [`BatchError`] says; all trees are as before then.
     pub fn batch(&mut self, changes: &[Change<'_>]) -> Result<(), BatchError> {
         self.check_changes(changes)?;
-        self.check_sound().map_err(BatchError::Flash)?;
+        for change in changes {
+            self.settle(change.tree()).map_err(BatchError::Flash)?;
+        }
         if changes.is_empty() {
             return Ok(());
         }
@@ -171,7 +179,7 @@ impl<F: Flash> Store<F> {
             match entry.head.action {
                 Action::Set(_) => self.put(*location)?,
                 Action::Delete => {
-                    self.remove_subtree(entry.head.tree, entry.path())?;
+                    self.remove_subtree(entry.head.tree, entry.path(), usize::MAX)?;
                 }
                 Action::Commit | Action::Reclaimed => {}
             }

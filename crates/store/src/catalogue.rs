@@ -11,7 +11,7 @@ use crate::index::{Found, Index, Location, Slot};
 use crate::layout::Cost;
 use crate::log::Entry;
 use crate::path::{self, Edge, Place};
-use crate::store::Store;
+use crate::store::{Removal, Store};
 
 /// The index of all live records, and what they come to.
 #[derive(Debug, Default)]
@@ -142,11 +142,19 @@ impl<F: Flash> Store<F> {
         self.catalogue.count(tree, cost);
     }
 
-    /// Takes the node at `path` and all below it out of the index; gives the number of values.
-    pub(crate) fn remove_subtree(&mut self, tree: u16, node: &[u8]) -> Result<usize, FlashError> {
+    /// Takes the node at `path` and all below it out of the index, so many values at most; gives their
+    /// number.
+    pub(crate) fn remove_subtree(
+        &mut self,
+        tree: u16,
+        node: &[u8],
+        values_max: usize,
+    ) -> Result<usize, FlashError> {
         let (slot, _) = self.seek(Place { tree, path: node, edge: Edge::At })?;
         let mut gone = 0;
-        while let Some(entry) = self.entry_at(slot)? {
+        while gone < values_max
+            && let Some(entry) = self.entry_at(slot)?
+        {
             if entry.head.tree != tree || !path::is_within(entry.path(), node) {
                 break;
             }
@@ -161,7 +169,21 @@ impl<F: Flash> Store<F> {
     pub(crate) fn live_slot(&mut self, entry: &Entry) -> Result<Option<Slot>, FlashError> {
         let (slot, is_there) = self.seek(place_of(entry))?;
         let is_live = is_there && self.catalogue.index.entry(slot) == Some(entry.location);
+        if is_live && self.ends_with_removal(entry) {
+            self.discount(entry);
+            self.catalogue.index.remove(slot);
+            return Ok(None);
+        }
         Ok(is_live.then_some(slot))
+    }
+
+    /// Whether a deletion that is under way takes this record along; it is counted there then.
+    fn ends_with_removal(&mut self, entry: &Entry) -> bool {
+        let covers = |removal: &&mut Removal| {
+            removal.tree == entry.head.tree && path::is_within(entry.path(), &removal.node)
+        };
+        let found = self.removals.iter_mut().find(covers);
+        found.map(|removal| removal.reclaimed += 1).is_some()
     }
 
     fn discount(&mut self, entry: &Entry) {

@@ -62,7 +62,12 @@ impl<F: Flash> Store<F> {
         if log.free_sectors() == 0 {
             log.settle_reclaim()?;
         }
-        let mut store = Self { log, catalogue: Catalogue::default(), seals: BTreeMap::new() };
+        let mut store = Self {
+            log,
+            catalogue: Catalogue::default(),
+            seals: BTreeMap::new(),
+            removals: Vec::new(),
+        };
         let report = store.replay()?;
         Ok((store, report))
     }
@@ -108,7 +113,12 @@ impl<F: Flash> Store<F> {
         }
         let mut log = Log::new(flash, layout, salt);
         log.begin_sector()?;
-        Ok(Self { log, catalogue: Catalogue::default(), seals: BTreeMap::new() })
+        Ok(Self {
+            log,
+            catalogue: Catalogue::default(),
+            seals: BTreeMap::new(),
+            removals: Vec::new(),
+        })
     }
 
     /// Reads the log from its oldest record to its newest and sets up everything in RAM.

@@ -2,8 +2,8 @@
 //!
 //! What was set stands in the store and hides the base's value at that path. What was deleted of the
 //! base is a bit for each of its values, in RAM as [`Hidden`] and in the store in chunks, in a tree of
-//! their own; a deletion writes the chunks that it changes, in one batch with what it deletes from the
-//! store. So the store holds the changes alone, and a power cut leaves old or new.
+//! their own; a deletion writes the chunks that it changes one after the other, and then deletes from the
+//! store. So the store holds the changes alone, and a power cut leaves each value as it was, or gone.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -12,15 +12,15 @@ use core::ops::Range;
 use tenure_hal::Flash;
 
 use crate::base::{Base, BaseValue};
-use crate::batch::Change;
-use crate::error::{BatchError, DeleteError, ReadError, SetError};
+use crate::error::{DeleteError, ReadError, SetError};
 use crate::path::{self, Edge, Place};
 use crate::record::ValueKind;
-use crate::store::{Store, TreeId, Value};
+use crate::store::{Removed, Store, TreeId, Value};
 
 /// How many values of a base one chunk in the store is for.
 const CHUNK_BITS: usize = 256;
 const WORD_BITS: usize = u32::BITS as usize;
+const CHUNK_WORDS: usize = CHUNK_BITS / WORD_BITS;
 
 /// Which values of a base are deleted; absent words are none.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -70,17 +70,22 @@ impl Hidden {
 
     /// The chunks as they stand in the store: name and bytes of each that isn't empty.
     pub fn chunks(&self) -> Vec<(String, Vec<u8>)> {
-        let words = CHUNK_BITS / WORD_BITS;
-        let chunks = self.0.chunks(words).enumerate();
-        let chunks = chunks.filter(|(_, words)| words.iter().any(|word| *word != 0));
-        chunks
-            .map(|(chunk, words)| {
-                let mut bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-                bytes
-                    .truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
-                (chunk.to_string(), bytes)
-            })
-            .collect()
+        let chunks = 0..self.0.len().div_ceil(CHUNK_WORDS);
+        let chunks = chunks.map(|chunk| (chunk.to_string(), self.chunk(chunk).bytes()));
+        chunks.filter(|(_, bytes)| !bytes.is_empty()).collect()
+    }
+
+    /// The values that one chunk is for, counted from its first.
+    fn chunk(&self, chunk: usize) -> Self {
+        let rest = self.0.get(chunk * CHUNK_WORDS..).unwrap_or_default();
+        Self(rest.iter().take(CHUNK_WORDS).copied().collect())
+    }
+
+    /// As they stand in the store, without the zeros at the end.
+    fn bytes(&self) -> Vec<u8> {
+        let mut bytes: Vec<u8> = self.0.iter().flat_map(|word| word.to_le_bytes()).collect();
+        bytes.truncate(bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1));
+        bytes
     }
 
     fn contains(&self, index: usize) -> bool {
@@ -109,6 +114,49 @@ impl Hidden {
 
 fn bits_of(bytes: &[u8]) -> impl Iterator<Item = bool> + '_ {
     bytes.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 != 0))
+}
+
+/// How far the deletion of a node has come.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Deletion {
+    /// How many values are gone, as far as they are counted.
+    pub values: usize,
+    stage: Stage,
+    /// The numbers of the base's values that go, and that of the one to look at next.
+    range: Range<usize>,
+    at: usize,
+}
+
+/// What a deletion does next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Stage {
+    #[default]
+    Begins,
+    Counts,
+    Hides,
+    Removes,
+    Done,
+}
+
+/// What one step of a deletion took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct DeletionStep {
+    /// At how many values it looked.
+    pub looked_at: usize,
+    /// How many bytes it wrote: one record, or none.
+    pub written_bytes: usize,
+}
+
+impl Deletion {
+    /// Whether nothing was done yet.
+    pub fn is_new(&self) -> bool {
+        self.stage == Stage::Begins
+    }
+
+    /// Whether there is no more to do.
+    pub fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
 }
 
 /// A tree on top of its base.
@@ -165,48 +213,101 @@ impl<F: Flash> Overlay<'_, F> {
         }
     }
 
-    /// Deletes the node at `path` and all below it, as [`Store::delete`]; gives the number of values
-    /// that are gone.
+    /// Deletes the node at `path` and all below it; gives the number of values that are gone.
     ///
     /// # Errors
-    /// As [`DeleteError`] says; the tree is as before then.
+    /// As [`DeleteError`] says; each value of the node is as before then, or gone.
     pub fn delete(&mut self, path: &str) -> Result<usize, DeleteError> {
-        path::check_node(path).map_err(DeleteError::Path)?;
-        let range = self.range_of(path);
-        let mut hidden = self.hidden.clone();
-        let mut gone = 0;
-        let mut index = hidden.next_shown(range.start);
-        while index < range.end {
-            hidden.insert(index);
-            // What was set there is counted with the store's.
-            if let Some(path) = self.base.path(index)
-                && !self.store.exists_at(self.tree, path).map_err(flash_error)?
-            {
-                gone += 1;
+        let mut deletion = Deletion::default();
+        while !deletion.is_done() {
+            self.delete_step(path, &mut deletion, usize::MAX)?;
+        }
+        Ok(deletion.values)
+    }
+
+    /// The next step of [`Overlay::delete`], which looks at `values_max` values at most, or writes one
+    /// record. Who stops in between leaves each value of the node as it was, or gone, and may begin
+    /// again.
+    ///
+    /// What the base has is hidden first, a chunk at a time, and what was set goes last and together: so
+    /// the base's value never shows where another was set.
+    ///
+    /// # Errors
+    /// As [`DeleteError`] says; each value of the node is as before then, or gone.
+    pub fn delete_step(
+        &mut self,
+        path: &str,
+        deletion: &mut Deletion,
+        values_max: usize,
+    ) -> Result<DeletionStep, DeleteError> {
+        if deletion.stage == Stage::Begins {
+            path::check_node(path).map_err(DeleteError::Path)?;
+            let range = self.range_of(path);
+            *deletion = Deletion { values: 0, at: range.start, range, stage: Stage::Counts };
+        }
+        if deletion.stage == Stage::Counts {
+            let looked_at = self.count_shown(deletion, values_max)?;
+            if looked_at > 0 {
+                return Ok(DeletionStep { looked_at, written_bytes: 0 });
             }
-            index = hidden.next_shown(index);
+            (deletion.at, deletion.stage) = (deletion.range.start, Stage::Hides);
         }
-        if hidden == *self.hidden {
-            return self.store.delete(self.tree, path);
+        if deletion.stage == Stage::Hides {
+            if let Some(written_bytes) = self.hide_chunk(deletion)? {
+                return Ok(DeletionStep { looked_at: 0, written_bytes });
+            }
+            let is_set = self.store.begin_delete(self.tree, path)?;
+            deletion.stage = if is_set { Stage::Removes } else { Stage::Done };
+            let record_bytes = self.store.record_bytes(self.tree, path, &[]);
+            let written_bytes = if is_set { record_bytes } else { 0 };
+            return Ok(DeletionStep { looked_at: 0, written_bytes });
         }
-        let before = self.store.keys(self.tree);
-        let chunks = hidden.chunks();
-        let old = self.hidden.chunks();
-        let mut changes: Vec<Change<'_>> = chunks
-            .iter()
-            .filter(|chunk| !old.contains(chunk))
-            .map(|(name, bytes)| self.chunk_change(name, bytes))
-            .collect();
-        if self.store.exists(self.tree, path).map_err(flash_error)? {
-            changes.push(Change::Delete { tree: self.tree, path });
+        let removed = self.store.go_on_deleting(self.tree, values_max);
+        let Removed { values, is_done } = removed.map_err(DeleteError::Flash)?;
+        deletion.values += values;
+        if is_done {
+            deletion.stage = Stage::Done;
         }
-        self.store.batch(&changes).map_err(|error| match error {
-            BatchError::Flash(error) => DeleteError::Flash(error),
-            BatchError::Path { error, .. } => DeleteError::Path(error),
-            BatchError::Full | BatchError::ValueTooLong { .. } => DeleteError::Full,
-        })?;
-        *self.hidden = hidden;
-        Ok(gone + before - self.store.keys(self.tree))
+        Ok(DeletionStep { looked_at: values, written_bytes: 0 })
+    }
+
+    /// Counts values of the base over which none was set; gives at how many it looked.
+    fn count_shown(
+        &mut self,
+        deletion: &mut Deletion,
+        values_max: usize,
+    ) -> Result<usize, DeleteError> {
+        let mut looked_at = 0;
+        while looked_at < values_max {
+            let index = self.hidden.next_shown(deletion.at);
+            if index >= deletion.range.end {
+                break;
+            }
+            (looked_at, deletion.at) = (looked_at + 1, index + 1);
+            // What is damaged has no path any more.
+            let Some(path) = self.base.path(index) else { continue };
+            let is_set = self.store.exists_at(self.tree, path).map_err(flash_error)?;
+            deletion.values += usize::from(!is_set);
+        }
+        Ok(looked_at)
+    }
+
+    /// Hides the next values that one chunk is for; gives the bytes that this wrote, or `None` if all are
+    /// hidden.
+    fn hide_chunk(&mut self, deletion: &mut Deletion) -> Result<Option<usize>, DeleteError> {
+        let first = self.hidden.next_shown(deletion.at);
+        if first >= deletion.range.end {
+            return Ok(None);
+        }
+        let chunk = first / CHUNK_BITS;
+        let end = deletion.range.end.min((chunk + 1) * CHUNK_BITS);
+        let mut hidden = self.hidden.chunk(chunk);
+        (first..end).for_each(|index| hidden.insert(index % CHUNK_BITS));
+        let (name, bytes) = (chunk.to_string(), hidden.bytes());
+        self.store.set(self.hidden_tree, &name, ValueKind::Bytes, &bytes).map_err(set_error)?;
+        (first..end).for_each(|index| self.hidden.insert(index));
+        deletion.at = end;
+        Ok(Some(self.store.record_bytes(self.hidden_tree, &name, &bytes)))
     }
 
     /// The name of the first node right below `path`, or of the first after the one named `after`, as
@@ -279,10 +380,6 @@ impl<F: Flash> Overlay<'_, F> {
         (set, hidden)
     }
 
-    fn chunk_change<'c>(&self, name: &'c str, bytes: &'c [u8]) -> Change<'c> {
-        Change::Set { tree: self.hidden_tree, path: name, kind: ValueKind::Bytes, value: bytes }
-    }
-
     /// The number of the base's value at `path`, if it is not deleted.
     fn shown(&self, path: &str) -> Option<usize> {
         self.base.find(path).filter(|index| !self.hidden.contains(*index))
@@ -323,6 +420,14 @@ fn first_of(one: Option<String>, two: Option<String>) -> Option<String> {
             Some(if two_first { two } else { one })
         }
         (one, two) => one.or(two),
+    }
+}
+
+fn set_error(error: SetError) -> DeleteError {
+    match error {
+        SetError::Flash(error) => DeleteError::Flash(error),
+        SetError::Path(error) => DeleteError::Path(error),
+        SetError::Full | SetError::ValueTooLong { .. } => DeleteError::Full,
     }
 }
 

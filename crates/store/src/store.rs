@@ -28,6 +28,24 @@ pub struct Value {
     pub bytes: Vec<u8>,
 }
 
+/// A node whose deletion is on the flash, while entries of it stand in the index.
+#[derive(Debug)]
+pub(crate) struct Removal {
+    pub(crate) tree: u16,
+    pub(crate) node: Vec<u8>,
+    /// Values that a reclaim took out of the index before it came to them.
+    pub(crate) reclaimed: usize,
+}
+
+/// What a step of a deletion came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Removed {
+    /// How many values it took out of the index.
+    pub values: usize,
+    /// Whether there is no more to do.
+    pub is_done: bool,
+}
+
 /// How full a store is. All but the numbers of sectors and keys are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
@@ -64,6 +82,8 @@ pub struct Store<F> {
     pub(crate) catalogue: Catalogue,
     /// What seals the values of which tree.
     pub(crate) seals: BTreeMap<u16, Box<dyn Seal>>,
+    /// Deletions that are on the flash and not yet through the index.
+    pub(crate) removals: Vec<Removal>,
 }
 
 impl<F: Flash> Store<F> {
@@ -87,7 +107,7 @@ impl<F: Flash> Store<F> {
             let bytes_max = bytes_max - (stored_length - value.len());
             return Err(SetError::ValueTooLong { bytes_max });
         }
-        self.check_sound().map_err(SetError::Flash)?;
+        self.settle(tree).map_err(SetError::Flash)?;
         let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
         let (slot, old) = self.look_up(place).map_err(SetError::Flash)?;
         if let Some(old) = &old
@@ -117,7 +137,7 @@ impl<F: Flash> Store<F> {
     /// As [`ReadError`] says.
     pub fn get(&mut self, tree: TreeId, path: &str) -> Result<Option<Value>, ReadError> {
         path::check_value(path).map_err(ReadError::Path)?;
-        self.check_sound()?;
+        self.settle(tree)?;
         let place = Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At };
         let (_, Some(entry)) = self.look_up(place)? else {
             return Ok(None);
@@ -136,14 +156,52 @@ impl<F: Flash> Store<F> {
     /// # Errors
     /// As [`DeleteError`] says; the tree is as before then.
     pub fn delete(&mut self, tree: TreeId, path: &str) -> Result<usize, DeleteError> {
-        path::check_node(path).map_err(DeleteError::Path)?;
-        self.check_sound().map_err(DeleteError::Flash)?;
-        if !self.exists_checked(tree, path).map_err(DeleteError::Flash)? {
+        if !self.begin_delete(tree, path)? {
             return Ok(0);
         }
+        let removed = self.go_on_deleting(tree, usize::MAX).map_err(DeleteError::Flash)?;
+        Ok(removed.values)
+    }
+
+    /// The first step of [`Store::delete`], for who can't wait for all of it: writes the deletion, from
+    /// which on it is done, whenever the power goes. [`Store::go_on_deleting`] does the rest, whose time
+    /// grows with the number of values; whatever else is done with this tree does that first.
+    ///
+    /// Gives whether there is anything to delete.
+    ///
+    /// # Errors
+    /// As [`DeleteError`] says; the tree is as before then.
+    pub fn begin_delete(&mut self, tree: TreeId, path: &str) -> Result<bool, DeleteError> {
+        path::check_node(path).map_err(DeleteError::Path)?;
+        self.settle(tree).map_err(DeleteError::Flash)?;
+        if !self.exists_checked(tree, path).map_err(DeleteError::Flash)? {
+            return Ok(false);
+        }
         self.write_delete(tree, path)?;
-        self.or_fail(|store| store.remove_subtree(tree.0, path.as_bytes()))
-            .map_err(DeleteError::Flash)
+        self.removals.push(Removal { tree: tree.0, node: path.as_bytes().to_vec(), reclaimed: 0 });
+        Ok(true)
+    }
+
+    /// Goes on with what [`Store::begin_delete`] began in `tree`, for so many values at most.
+    ///
+    /// # Errors
+    /// The flash's, which leaves the store unusable until it is mounted anew.
+    pub fn go_on_deleting(
+        &mut self,
+        tree: TreeId,
+        values_max: usize,
+    ) -> Result<Removed, FlashError> {
+        self.check_sound()?;
+        let Some(at) = self.removals.iter().position(|removal| removal.tree == tree.0) else {
+            return Ok(Removed { values: 0, is_done: true });
+        };
+        let Removal { tree, node, reclaimed } = self.removals.swap_remove(at);
+        let removed = self.or_fail(|store| store.remove_subtree(tree, &node, values_max))?;
+        let is_done = removed < values_max;
+        if !is_done {
+            self.removals.push(Removal { tree, node, reclaimed: 0 });
+        }
+        Ok(Removed { values: reclaimed + removed, is_done })
     }
 
     /// Whether there is a node at `path`: a value, or a value below it.
@@ -152,7 +210,7 @@ impl<F: Flash> Store<F> {
     /// As [`ReadError`] says.
     pub fn exists(&mut self, tree: TreeId, path: &str) -> Result<bool, ReadError> {
         path::check_node(path).map_err(ReadError::Path)?;
-        self.check_sound()?;
+        self.settle(tree)?;
         Ok(self.exists_checked(tree, path)?)
     }
 
@@ -162,7 +220,7 @@ impl<F: Flash> Store<F> {
     /// As [`ReadError`] says.
     pub fn exists_at(&mut self, tree: TreeId, path: &str) -> Result<bool, ReadError> {
         path::check_value(path).map_err(ReadError::Path)?;
-        self.check_sound()?;
+        self.settle(tree)?;
         Ok(self.seek(Place { tree: tree.0, path: path.as_bytes(), edge: Edge::At })?.1)
     }
 
@@ -192,7 +250,7 @@ impl<F: Flash> Store<F> {
         after: Option<&str>,
     ) -> Result<Option<String>, ReadError> {
         path::check_node(path).map_err(ReadError::Path)?;
-        self.check_sound()?;
+        self.settle(tree)?;
         let (sibling, edge) = path::place_after_child(path, after);
         let place = Place { tree: tree.0, path: sibling.as_bytes(), edge };
         let next = self.entry_from(place)?;
@@ -213,7 +271,7 @@ impl<F: Flash> Store<F> {
     ) -> Result<Option<String>, ReadError> {
         let (path, edge) = after.map_or(("", Edge::At), |path| (path, Edge::Past));
         path::check_node(path).map_err(ReadError::Path)?;
-        self.check_sound()?;
+        self.settle(tree)?;
         let next = self.entry_from(Place { tree: tree.0, path: path.as_bytes(), edge })?;
         Ok(next.map(|entry| String::from_utf8_lossy(entry.path()).into_owned()))
     }
@@ -288,6 +346,12 @@ impl<F: Flash> Store<F> {
     /// Refuses all work when it is unknown what the flash holds.
     pub(crate) fn check_sound(&self) -> Result<(), FlashError> {
         if self.log.failed { Err(FlashError::Hardware) } else { Ok(()) }
+    }
+
+    /// Refuses all work when it is unknown what the flash holds; ends a deletion in `tree` that is under
+    /// way.
+    pub(crate) fn settle(&mut self, tree: TreeId) -> Result<(), FlashError> {
+        self.go_on_deleting(tree, usize::MAX).map(|_| ())
     }
 
     /// Does what must not fail halfway: if it does, the store refuses all further work.

@@ -68,6 +68,60 @@ fn a_batch_across_sectors_outlives_the_reuse_of_its_first_sector() {
     }
 }
 
+#[test]
+fn a_deletion_in_steps_is_one_for_all_that_happens_in_between() {
+    for seed in 0..40 {
+        let mut work = Work(seed);
+        let mut store = format(RamFlash::new(SMALL));
+        let mut model = Model::default();
+        let mut steps_in_between = 0;
+        for _ in 0..60 {
+            for _ in 0..work.below(40) {
+                step_on(&mut store, &mut model, &work.step());
+            }
+            let (tree, path) = (work.below(2) as u16, ["", "a", "cc"][work.below(3) as usize]);
+            let deletion = Step::Delete { tree, path: path.to_string() };
+            let before = model.values.len();
+            model.apply(&deletion);
+            let begun = store.begin_delete(TreeId(tree), path).unwrap();
+            assert_eq!(begun, model.values.len() < before, "seed {seed}");
+            let (mut left, mut is_done) = (before - model.values.len(), false);
+            while !is_done {
+                let removed = store.go_on_deleting(TreeId(tree), 2).unwrap();
+                (left, is_done) = (left - removed.values, removed.is_done);
+                assert!(!is_done || left == 0, "seed {seed}: {left} more should have gone");
+                // Others fill the log, so that it is reclaimed, and look for what they have.
+                let path = format!("other{}", work.below(4));
+                let value = vec![7; 40 + work.below(200) as usize];
+                let other = Step::Set { tree: 2, path, kind: ValueKind::Bytes, value };
+                step_on(&mut store, &mut model, &other);
+                assert_eq!(store.keys(TreeId(2)), model.values.range((2, String::new())..).count());
+                steps_in_between += 1;
+                if work.below(40) == 0 {
+                    (store, _) = mount(store.into_flash()).unwrap();
+                    is_done = true;
+                } else if work.below(20) == 0 {
+                    // Whatever else is done with the tree ends the deletion first.
+                    check_equal(&mut store, &model);
+                    is_done = true;
+                }
+            }
+            check_equal(&mut store, &model);
+        }
+        assert!(steps_in_between > 60, "seed {seed}: {steps_in_between}");
+        assert!(store.occupancy().sectors_opened > 50, "seed {seed}: went round the ring");
+        assert_eq!(store.occupancy().records_lost, 0, "seed {seed}");
+    }
+}
+
+fn step_on(store: &mut Store<RamFlash>, model: &mut Model, step: &Step) {
+    match perform(store, step) {
+        Outcome::Done => model.apply(step),
+        Outcome::Full => {}
+        Outcome::Cut => panic!("nothing was cut"),
+    }
+}
+
 fn steps() -> impl Strategy<Value = Vec<Step>> {
     let path = "[ab-]{1,2}(\\.[ab-]{1,2}){0,2}";
     let kind = prop_oneof![Just(ValueKind::Bytes), Just(ValueKind::Text)];

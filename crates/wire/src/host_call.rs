@@ -104,7 +104,8 @@ host_calls! {
     /// Copies the value at `path` to `into`, as much as fits, and returns its whole length.
     9 => tree_get(path: Text, into: Buffer) -> Status;
 
-    /// Deletes the value at `path` and everything below it; returns how many values went.
+    /// Deletes the value at `path` and everything below it; returns how many values went. If the
+    /// power goes before it returns, each value is still there or gone.
     10 => tree_delete(path: Text) -> Status;
 
     /// Writes the names of the children of `path` (empty: of the root) to `into`, each followed by

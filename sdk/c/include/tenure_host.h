@@ -101,7 +101,8 @@ TENURE_CALL(int32_t, 8, tree_set, (const char *path, uint32_t path_length, uint3
 /* Copies the value at `path` to `into`, as much as fits, and returns its whole length. */
 TENURE_CALL(int32_t, 9, tree_get, (const char *path, uint32_t path_length, void *into, uint32_t into_capacity), { return (int32_t)tenure_request(9, (uint32_t)path, path_length, (uint32_t)into, into_capacity, 0, 0); })
 
-/* Deletes the value at `path` and everything below it; returns how many values went. */
+/* Deletes the value at `path` and everything below it; returns how many values went. If the
+ * power goes before it returns, each value is still there or gone. */
 TENURE_CALL(int32_t, 10, tree_delete, (const char *path, uint32_t path_length), { return (int32_t)tenure_request(10, (uint32_t)path, path_length, 0, 0, 0, 0); })
 
 /* Writes the names of the children of `path` (empty: of the root) to `into`, each followed by

@@ -162,7 +162,8 @@ mod machine {
             into_capacity: usize,
         ) -> i32;
 
-        /// Deletes the value at `path` and everything below it; returns how many values went.
+        /// Deletes the value at `path` and everything below it; returns how many values went. If the
+        /// power goes before it returns, each value is still there or gone.
         pub fn tree_delete(path: *const u8, path_length: usize) -> i32;
 
         /// Writes the names of the children of `path` (empty: of the root) to `into`, each followed by
@@ -409,7 +410,8 @@ mod native {
         low as i32
     }
 
-    /// Deletes the value at `path` and everything below it; returns how many values went.
+    /// Deletes the value at `path` and everything below it; returns how many values went. If the
+    /// power goes before it returns, each value is still there or gone.
     pub unsafe fn tree_delete(path: *const u8, path_length: usize) -> i32 {
         // SAFETY: the caller's promise.
         let [low, _] = unsafe { request::<10>([path.expose_provenance(), path_length, 0, 0, 0, 0]) };
