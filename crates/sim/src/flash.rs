@@ -46,6 +46,11 @@ impl Device {
         Partition { device: self.0.clone(), first_sector, geometry, mirror }
     }
 
+    /// Looks at all that it holds.
+    pub(crate) fn with_bytes(&self, look: impl FnOnce(&[u8])) {
+        look(self.0.borrow().bytes());
+    }
+
     /// A copy of a partition as it is now, for looking into it.
     pub(crate) fn copy(&self, first_sector: u32, sector_count: u32) -> RamFlash {
         let partition = self.partition(first_sector, sector_count);

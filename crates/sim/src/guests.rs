@@ -27,6 +27,7 @@ const PRELUDE: &str = r#"
   (import "tenure" "abort" (func $abort (param i32 i32)))
   (import "tenure" "subscribe" (func $subscribe (param i32 i32 i32 i32 i32 i32) (result i32)))
   (import "tenure" "event_topic" (func $event_topic (param i32 i32) (result i32)))
+  (import "tenure" "secret_read" (func $secret_read (param i32 i32 i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 0) "0123456789abcdef")
   (func $hex (param $from i32) (param $length i32) (param $to i32) (local $byte i32)
@@ -175,6 +176,22 @@ const LISTENER: &str = r#"
     (call $say 'hear' (i32.const 2048) (local.get $length)))
 "#;
 
+/// Reads a secret of 32 bytes at most: says that it begins to, and then the status and the value.
+const READER: &str = r#"
+  (data (i32.const 1200) "{secret}")
+  (func (export "entry") (local $status i32)
+    (call $say_key)
+    (loop $again
+      (call $sleep_ms (i32.const {pause}))
+      (call $say 'begi' (i32.const 0) (i32.const 0))
+      (local.set $status (call $secret_read (i32.const 1200) (i32.const {length})
+        (i32.const 1304) (i32.const 32)))
+      (i32.store (i32.const 1300) (local.get $status))
+      (call $say 'secr' (i32.const 1300) (i32.add (i32.const 4)
+        (select (local.get $status) (i32.const 0) (i32.gt_s (local.get $status) (i32.const 0)))))
+      (br $again)))
+"#;
+
 /// How often a ticker says that it runs, in milliseconds.
 pub(crate) const TICK_MS: u32 = 500;
 
@@ -202,6 +219,10 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
             calls: vec!["*@*".parse().expect("a pattern")],
             callers: vec!["*@*".parse().expect("a pattern")],
             subscribe: vec!["device.*".parse().expect("a pattern")],
+            secrets: match role {
+                Role::Reader { secret, .. } => vec![secret.parse().expect("a name")],
+                _ => Vec::new(),
+            },
             ..Capabilities::default()
         },
         code: vec![CodeKind::WebAssembly],
@@ -221,6 +242,10 @@ fn text(role: &Role) -> String {
         Role::Spinner => SPINNER.to_string(),
         Role::Crasher => CRASHER.to_string(),
         Role::Listener => LISTENER.to_string(),
+        Role::Reader { secret, pause_ms } => READER
+            .replace("{secret}", secret)
+            .replace("{length}", &secret.len().to_string())
+            .replace("{pause}", &pause_ms.to_string()),
         Role::Ticker => TICKER.replace("{pause}", &TICK_MS.to_string()),
     };
     with_letters(&format!("(module {PRELUDE} {body})"))

@@ -2,7 +2,7 @@
 //!
 //! [`run`] draws a [`Scenario`] from a seed, runs it in simulated time, and watches the
 //! [`Invariant`]s all the while. Devices run the real kernel, vm, store, sessions and directory;
-//! only time, randomness, datagrams and flash are the simulator's.
+//! only time, randomness, datagrams and flash are the simulator's. [`tenancy`] is a world of its own.
 //!
 //! Invariants of the simulator itself:
 //! - The same seed and the same code give the same events, bit for bit, whatever runs beside.
@@ -24,9 +24,8 @@ mod peripherals;
 mod place;
 pub mod radio;
 mod random;
-#[cfg(test)]
-mod receipts;
 mod scenario;
+pub mod tenancy;
 mod trace;
 pub mod waiting;
 mod world;

@@ -92,7 +92,7 @@ impl Fields {
     }
 }
 
-fn decode(digits: &str) -> Option<Vec<u8>> {
+pub(crate) fn decode(digits: &str) -> Option<Vec<u8>> {
     let pairs = digits.as_bytes().chunks(2);
     pairs.map(|pair| u8::from_str_radix(std::str::from_utf8(pair).ok()?, 16).ok()).collect()
 }

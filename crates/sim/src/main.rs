@@ -8,6 +8,7 @@ use std::time::Instant;
 use clap::Parser;
 use serde_json::json;
 use tenure_sim::mesh::hunt::{self, Finding};
+use tenure_sim::tenancy::{self, Tally};
 use tenure_sim::{Outcomes, Report, run};
 
 /// Prints a line. Whoever closes the pipe has read enough.
@@ -20,9 +21,10 @@ macro_rules! say {
 /// Run many nodes under one seeded clock, network and flash.
 ///
 /// Each seed is a world of its own: how many devices, what they run, what is lost and when the
-/// power fails; a mesh of its own, of bare protocols in a radio; and one of real nodes. The first seed that breaks an
-/// invariant ends the hunt with exit status 1; of a mesh, the least that still breaks it is printed
-/// as a scenario for `tenure sim`.
+/// power fails; a mesh of its own, of bare protocols in a radio; one of real nodes; and two tenants
+/// whose leases end and whose secrets change. The first seed that breaks an invariant ends the hunt
+/// with exit status 1; of a mesh, the least that still breaks it is printed as a scenario for `tenure
+/// sim`.
 ///
 /// Example: tenure-sim --seeds 1000
 #[derive(Parser)]
@@ -40,7 +42,8 @@ struct Arguments {
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Run only real nodes and a hub, only meshes of bare protocols, or only meshes of real nodes.
+    /// Run only real nodes and a hub, only meshes of bare protocols, only meshes of real nodes, or only
+    /// tenants with leases and secrets on one device.
     #[arg(long, value_enum)]
     only: Option<Kind>,
     /// Go on after a failure.
@@ -60,6 +63,8 @@ enum Kind {
     Meshes,
     /// A mesh of real nodes.
     Devices,
+    /// Two tenants on one device: leases, receipts and secrets.
+    Tenants,
 }
 
 fn main() -> ExitCode {
@@ -87,6 +92,11 @@ fn main() -> ExitCode {
             };
             failed |= finding.failure.is_some();
             show_mesh(finding, kind, &arguments);
+        }
+        if runs_kind(Kind::Tenants) {
+            let outcome = tenancy::run(seed);
+            failed |= outcome.is_err();
+            show_tenants(seed, &outcome, &arguments);
         }
         failures += u64::from(failed);
         if failed && !arguments.keep_going {
@@ -156,6 +166,21 @@ fn show_mesh(finding: Finding, kind: Kind, arguments: &Arguments) {
         say!("repeat the whole with: cargo xtask sim --only {only} --seed {seed}");
     } else if arguments.seed.is_some() {
         say!("{name} {seed}: {} events, {} sent", finding.events, finding.sent);
+    }
+}
+
+fn show_tenants(seed: u64, outcome: &Result<Tally, String>, arguments: &Arguments) {
+    match outcome {
+        _ if arguments.json => {
+            let violation = outcome.as_ref().err();
+            say!("{}", json!({ "tenants": seed, "violation": violation }));
+        }
+        Ok(tally) if arguments.seed.is_some() => say!("tenants {seed}: {tally}"),
+        Ok(_) => {}
+        Err(what) => {
+            say!("tenants {seed} breaks: {what}");
+            say!("repeat with: cargo xtask sim --only tenants --seed {seed}");
+        }
     }
 }
 

@@ -103,6 +103,13 @@ pub enum Role {
     Ticker,
     /// Tells what it hears of peripherals.
     Listener,
+    /// Reads a secret again and again, and tells it.
+    Reader {
+        /// Which.
+        secret: String,
+        /// How long it rests before each read.
+        pause_ms: u32,
+    },
 }
 
 /// Whom a machine calls.
