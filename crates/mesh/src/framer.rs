@@ -13,8 +13,8 @@
 //! ```
 //!
 //! A recorded frame can name only frames that were sent before it was recorded, so none proves
-//! anything to a node that hears it for the first time, has restarted, or has forgotten. Without a
-//! seal everybody is believed at once, and a neighbour with another epoch lives anew.
+//! anything to a node that hears it for the first time, has restarted, or has forgotten; and once the
+//! neighbour has proved that it lives, no frame older than the latest counts. Without a seal everybody is believed at once, and a neighbour with another epoch lives anew.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -237,6 +237,8 @@ impl<S: Seal> Framer<S> {
             let this_life = introduction.epoch == self.config.epoch;
             if this_life && neighbour.proof_from.is_some_and(|from| introduction.heard >= from) {
                 neighbour.proof_from = None;
+                // What this node took in an earlier life, or before it forgot, may be recorded.
+                neighbour.window = u64::MAX;
             }
             neighbour.asks |= introduction.asks;
         }

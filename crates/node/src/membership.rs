@@ -126,7 +126,7 @@ pub(crate) fn start_stack(
     let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));
     let records = MeshRecords::new(owner, limits.records_max);
     stack.start(now, Babel::new(node, boots, limits.router));
-    stack.start(now, Forwarding::new(limits.forwarding));
+    stack.start(now, Forwarding::new(forwarding::Config { life: boots, ..limits.forwarding }));
     stack.start(now, Fragmentation::new(limits.fragmentation));
     stack.start(now, Replica::new(replicated_records::Config::default(), records));
     stack.subscribe::<DatagramArrived>();

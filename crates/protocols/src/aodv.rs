@@ -30,7 +30,7 @@ use tenure_mesh::{
     Serves,
 };
 
-use crate::interface::{LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed};
+use crate::interface::{ANY_LIFE, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed};
 
 #[cfg(test)]
 mod tests;
@@ -220,7 +220,7 @@ impl Aodv {
         self.askers.retain(|(destination, asker)| {
             let is_this = *destination == to;
             if is_this {
-                context.answer(asker, &Routed { next_hop });
+                context.answer(asker, &Routed { next_hop, life: ANY_LIFE });
             }
             !is_this
         });
@@ -505,10 +505,10 @@ impl Serves<Route> for Aodv {
             if let Some(hop) = self.routes.get_mut(&next).filter(|hop| hop.is_valid) {
                 hop.until = until;
             }
-            return Some(Routed { next_hop: Some(next) });
+            return Some(Routed { next_hop: Some(next), life: ANY_LIFE });
         }
         if self.askers.len() >= self.config.askers_max {
-            return Some(Routed { next_hop: None });
+            return Some(Routed { next_hop: None, life: ANY_LIFE });
         }
         self.askers.push((to, question.keep()));
         if !self.searches.iter().any(|search| search.destination == to) {

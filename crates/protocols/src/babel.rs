@@ -22,9 +22,9 @@
 //!   latest number, and a neighbour that misses some asks for them. So nothing is repeated in case it
 //!   was lost, where Babel sends its whole table every few seconds (§3.7.1), and what was lost is
 //!   there a moment later instead of at the next full update.
-//! - **A sequence number begins with the boot** of its destination, and a neighbour is used only once
-//!   it has seen this node's present boot: a node that lost its feasibility distances in a reboot
-//!   can't close a loop (compare §3.5.1's stable storage).
+//! - **A sequence number begins with the boot** of its destination, and a way leads over one life of
+//!   each node, from boot to boot: [`Routed::life`] says which of the next hop's. So who lost its
+//!   feasibility distances in a reboot closes no loop, though others still count on what it told before.
 //! - **Hellos come in quick succession** after boot, then at their steady pace; and one after each
 //!   urgent update, whose version shows to who missed it that it did.
 //! - **Pauses grow with the number of neighbours**, and updates become rarer while news doesn't end. Or
@@ -34,7 +34,7 @@
 //! Because its hellos find neighbours, it also tells the rest of the node what it finds ([`LinkUp`] and
 //! so on); discovery needn't run beside it.
 //!
-//! Invariant: next hops never form a loop, whatever is lost; [`table`] says why.
+//! Invariant: next hops never form a loop, whatever is lost or restarts; [`table`] says why.
 
 mod link;
 pub mod table;
@@ -52,7 +52,7 @@ use tenure_mesh::{
 };
 
 use crate::interface::{
-    LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed,
+    ANY_LIFE, LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed,
 };
 use link::Link;
 use table::{Entry, News, Seqno, Table};
@@ -248,6 +248,11 @@ impl Babel {
         }
     }
 
+    /// Which life of the node this is, by boots.
+    pub fn life(&self) -> u32 {
+        self.boot
+    }
+
     /// Its routes.
     pub fn table(&self) -> &Table {
         &self.table
@@ -257,6 +262,13 @@ impl Babel {
     pub fn neighbours(&self) -> impl Iterator<Item = (NodeId, u16)> + '_ {
         let usable = self.links.iter().filter(|(_, link)| link.cost < INFINITE);
         usable.map(|(neighbour, link)| (*neighbour, link.cost))
+    }
+
+    /// The next hop on the way to `to`, and in which of its lives.
+    pub fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
+        let (neighbour, _) = self.table.route(to)?;
+        let at = self.links.binary_search_by_key(&neighbour, |(known, _)| *known).ok()?;
+        Some((neighbour, self.links[at].1.boot))
     }
 
     /// A pause, the longer the more neighbours share the air.
@@ -791,7 +803,8 @@ impl Serves<Route> for Babel {
         _: &Question<'_, Route>,
         _: &mut Context<'_, Self>,
     ) -> Option<Routed> {
-        let next_hop = self.table.route(request.destination).map(|(neighbour, _)| neighbour);
-        Some(Routed { next_hop })
+        let next = self.next_hop(request.destination);
+        let next_hop = next.map(|(neighbour, _)| neighbour);
+        Some(Routed { next_hop, life: next.map_or(ANY_LIFE, |(_, life)| life) })
     }
 }

@@ -30,7 +30,7 @@ use tenure_mesh::{
     Serves,
 };
 
-use crate::interface::{LinkFailing, Route, RouteChanged, Routed};
+use crate::interface::{ANY_LIFE, LinkFailing, Route, RouteChanged, Routed};
 
 #[cfg(test)]
 mod tests;
@@ -373,7 +373,7 @@ impl Serves<Route> for Batman {
         _: &Question<'_, Route>,
         _: &mut Context<'_, Self>,
     ) -> Option<Routed> {
-        Some(Routed { next_hop: self.next_hop(request.destination) })
+        Some(Routed { next_hop: self.next_hop(request.destination), life: ANY_LIFE })
     }
 }
 

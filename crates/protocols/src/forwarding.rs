@@ -5,6 +5,10 @@
 //! ([`Route`]), and need know nothing of loss: over five hops that lose 20 % each, sending once
 //! delivers 33 %, this 99 %.
 //!
+//! A datagram names the life of the next hop that its way rests on. A node that began anew doesn't take
+//! what is meant for the one before: its ways are others now, and may lead back. Who sent it tries again,
+//! and has heard of the new life by then.
+//!
 //! Per datagram:
 //!
 //! ```text
@@ -29,15 +33,15 @@ use tenure_mesh::{
 };
 
 use crate::interface::{
-    DatagramArrived, LinkDoubted, LinkFailing, Port, Route, RouteChanged, Routed, SendDatagram,
-    Taken,
+    ANY_LIFE, DatagramArrived, LinkDoubted, LinkFailing, Port, Route, RouteChanged, Routed,
+    SendDatagram, Taken,
 };
 
 #[cfg(test)]
 mod tests;
 
 /// The most that a datagram's head and its record take of a frame's message.
-const HEAD_BYTES_MAX: usize = 24;
+pub(crate) const HEAD_BYTES_MAX: usize = 29;
 /// How many hops a datagram makes at most.
 const HOPS_MAX: u8 = 64;
 /// The first guess of how long a neighbour takes to acknowledge.
@@ -68,6 +72,8 @@ pub enum Repair {
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
+    /// Which of the node's lives this is, by boots; [`ANY_LIFE`] to take what is meant for any.
+    pub life: u32,
     /// How a hop is repaired.
     pub repair: Repair,
     /// How often a neighbour is sent a datagram that it doesn't acknowledge.
@@ -89,6 +95,7 @@ pub struct Config {
 impl Default for Config {
     fn default() -> Self {
         Self {
+            life: ANY_LIFE,
             repair: Repair::Acknowledged,
             sends_max: 7,
             ways_max: 4,
@@ -131,6 +138,8 @@ pub struct Counters {
     pub repeated: u64,
     /// Datagrams that were given up for want of a way.
     pub no_way: u64,
+    /// Datagrams that weren't taken, for they were meant for an earlier life of the node.
+    pub too_late: u64,
     /// Datagrams that had made too many hops.
     pub too_far: u64,
     /// Datagrams for which there was no room.
@@ -151,6 +160,8 @@ struct Datagram {
     destination: NodeId,
     port: Port,
     hops_left: u8,
+    /// The life of the next hop that is meant.
+    life: u32,
     hop: u16,
     /// How often it was sent on this hop before.
     sending: u8,
@@ -393,8 +404,15 @@ impl Serves<SendDatagram> for Forwarding {
         self.number = self.number.wrapping_add(1);
         self.counters.begun += 1;
         let name = Name { source: context.node(), number: self.number };
-        let datagram =
-            Datagram { name, destination: to, port, hops_left: HOPS_MAX, hop: 0, sending: 0 };
+        let datagram = Datagram {
+            name,
+            destination: to,
+            port,
+            hops_left: HOPS_MAX,
+            life: ANY_LIFE,
+            hop: 0,
+            sending: 0,
+        };
         self.take_charge(datagram, question.body, context);
         Some(Taken::UnderWay)
     }
@@ -407,16 +425,18 @@ impl Awaits<Route> for Forwarding {
         reply: Option<Routed>,
         context: &mut Context<'_, Self>,
     ) {
-        let next_hop = reply.and_then(|routed| routed.next_hop);
         for at in (0..self.under_way.len()).rev() {
-            let parcel = &self.under_way[at];
+            let parcel = &mut self.under_way[at];
             let waits = matches!(parcel.state, State::WantsWay { .. });
             if parcel.datagram.destination != destination || !waits {
                 continue;
             }
-            match next_hop {
-                Some(next) => self.send(at, next, context),
-                None => self.strand(at, context),
+            match reply {
+                Some(Routed { next_hop: Some(next), life }) => {
+                    parcel.datagram.life = life;
+                    self.send(at, next, context);
+                }
+                _ => self.strand(at, context),
             }
         }
         self.arm(context);
@@ -430,11 +450,16 @@ impl Handles<Datagram> for Forwarding {
         reception: Reception<'_>,
         context: &mut Context<'_, Self>,
     ) {
-        let Datagram { name, destination, port, hops_left, hop, sending } = datagram;
+        let Datagram { name, destination, port, hops_left, life, hop, sending } = datagram;
         if !reception.addressed || name.source == context.node() && hops_left == HOPS_MAX {
             return;
         }
         let ends_here = destination == context.node();
+        let knows_lives = life != ANY_LIFE && self.config.life != ANY_LIFE;
+        if !ends_here && knows_lives && life != self.config.life {
+            self.counters.too_late += 1;
+            return;
+        }
         if !ends_here && !self.has_room(reception.body.len()) {
             // Not acknowledged: the neighbour keeps it, and tries again or another way.
             self.counters.full += 1;

@@ -23,6 +23,7 @@ use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{Awaits, Context, Expires, Hears, NodeId, Protocol, Question, Serves};
 
+use crate::forwarding;
 use crate::interface::{DatagramArrived, Port, SendDatagram, SendLarge, Taken};
 
 #[cfg(test)]
@@ -31,7 +32,7 @@ mod tests;
 /// The most fragments of one body.
 const FRAGMENTS_MAX: usize = 64;
 /// What forwarding and the head of a fragment take of a frame's message.
-const HEAD_BYTES: usize = 24 + HEADER_BYTES;
+const HEAD_BYTES: usize = forwarding::HEAD_BYTES_MAX + HEADER_BYTES;
 const HEADER_BYTES: usize = 7;
 /// How long to wait while forwarding has no room.
 const PAUSE: Duration = Duration::from_millis(50);

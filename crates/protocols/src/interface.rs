@@ -140,7 +140,14 @@ impl Request for Route {
 pub struct Routed {
     /// The neighbour to give it to; `None` if there is no way.
     pub next_hop: Option<NodeId>,
+    /// In which of its lives, counted by boots, the neighbour told what the way rests on; [`ANY_LIFE`]
+    /// if the router doesn't tell lives apart. In another life it may have another way, and that one
+    /// may lead back.
+    pub life: u32,
 }
+
+/// A life that stands for all of them.
+pub const ANY_LIFE: u32 = 0;
 
 /// A router has another next hop for a destination than before. `None`: it can't be reached now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -174,6 +174,8 @@ impl Network {
 pub(crate) struct FixedRouter {
     pub(crate) ways: BTreeMap<NodeId, NodeId>,
     pub(crate) failing: Vec<NodeId>,
+    /// Of all next hops.
+    pub(crate) life: u32,
 }
 
 tenure_mesh::protocol! {
@@ -191,7 +193,7 @@ impl Serves<Route> for FixedRouter {
         _: &Question<'_, Route>,
         _: &mut Context<'_, Self>,
     ) -> Option<Routed> {
-        Some(Routed { next_hop: self.ways.get(&destination).copied() })
+        Some(Routed { next_hop: self.ways.get(&destination).copied(), life: self.life })
     }
 }
 
@@ -205,5 +207,8 @@ impl Hears<LinkFailing> for FixedRouter {
 pub(crate) fn line_router(index: usize, count: usize) -> FixedRouter {
     let next = |to| if to < index { index - 1 } else { index + 1 };
     let others = (0..count).filter(|to| *to != index);
-    FixedRouter { ways: others.map(|to| (id(to), id(next(to)))).collect(), failing: Vec::new() }
+    FixedRouter {
+        ways: others.map(|to| (id(to), id(next(to)))).collect(),
+        ..FixedRouter::default()
+    }
 }

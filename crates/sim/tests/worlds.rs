@@ -100,7 +100,6 @@ fn a_handful_of_meshes_of_devices_keep_every_invariant() {
 }
 
 #[test]
-#[ignore = "fails: ways through a node that woke may form a loop for a moment (docs/mesh.md)"]
 fn a_node_that_forgot_its_distances_forms_no_loop() {
     assert_eq!(hunt::try_devices(4).failure, None);
 }

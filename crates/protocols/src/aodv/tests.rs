@@ -22,7 +22,7 @@ fn ask(network: &mut Network, from: usize, to: usize) -> Option<NodeId> {
     network.run(Duration::from_secs(20));
     let event = network.stacks[from].host_event().expect("an answer");
     let (_, reply) = event.reply::<Route>().expect("the answer to the question");
-    let Some(Routed { next_hop }) = reply else { panic!("nobody routes") };
+    let Some(Routed { next_hop, .. }) = reply else { panic!("nobody routes") };
     next_hop
 }
 

@@ -5,6 +5,10 @@
 //!   sequence number first (§3.5.1, §3.7.3).
 //! - A route is selected only if its neighbour's distance is strictly better than that. So along a
 //!   chain of next hops feasibility distances get strictly better, and no chain comes back.
+//!
+//! Nodes are lives of nodes here: an offer belongs to the boot of the neighbour that made it, a boot
+//! begins without feasibility distances and without having told any, and an earlier one leads nowhere:
+//! [forwarding](crate::forwarding) takes nothing that is meant for it.
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;

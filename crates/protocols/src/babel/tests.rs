@@ -147,3 +147,28 @@ fn a_node_that_restarts_is_known_anew() {
     network.run(Duration::from_secs(10));
     assert_eq!(next_hop(&network, 2, 0), Some(id(1)));
 }
+
+#[test]
+fn a_way_counts_on_the_life_that_told_it() {
+    let mut network = Network::new(4, set_up).line(0);
+    network.run(Duration::from_secs(10));
+    // 1 restarts without its link to 0, unheard by 2; 3, whose way leads over 2 to it, is near now.
+    network.cut(0, 1);
+    network.links.remove(&(1, 2));
+    network.link(1, 3, 0);
+    network.restart(1, |stack, index| set_up_in_life(stack, index, 2));
+    network.run(Duration::from_secs(2));
+    let over = |network: &Network, from: usize| {
+        network.stacks[from].protocol::<Babel>().and_then(|babel| babel.next_hop(id(0)))
+    };
+    let to_0 = [1, 3, 2].map(|from| over(&network, from));
+    assert_eq!(
+        to_0,
+        [Some((id(3), 1)), Some((id(2), 1)), Some((id(1), 1))],
+        "no circle: 1 is in life 2"
+    );
+    network.link(1, 0, 0);
+    network.link(1, 2, 0);
+    network.run(Duration::from_secs(10));
+    assert_eq!(over(&network, 2), Some((id(1), 2)));
+}

@@ -54,6 +54,31 @@ fn what_lossy_hops_lose_is_repaired_and_nothing_arrives_twice() {
 }
 
 #[test]
+fn what_is_meant_for_an_earlier_life_is_taken_by_its_end_only() {
+    let set_up = |life: u32| {
+        move |stack: &mut Stack, index: usize| {
+            let config = Config { life: index as u32 + 1, ..Config::default() };
+            stack.start(Instant::BOOT, Forwarding::new(config));
+            stack.start(Instant::BOOT, FixedRouter { life, ..line_router(index, 3) });
+            stack.subscribe::<DatagramArrived>();
+        }
+    };
+    let mut network = Network::new(3, set_up(1)).line(0);
+    send(&mut network, 0, 2, b"over life 1 of node 1, which is in life 2");
+    send(&mut network, 0, 1, b"to whichever life");
+    network.run(Duration::from_secs(1));
+    assert_eq!(arrivals(&mut network, 2), []);
+    assert_eq!(arrivals(&mut network, 1), [(id(0), b"to whichever life".to_vec())]);
+    let refused = network.stacks[1].protocol::<Forwarding>().map(|it| it.counters().too_late);
+    assert!(refused > Some(0));
+    // 0 learns of the other life while it still has the datagram.
+    network.stacks[0].start(network.now, FixedRouter { life: 2, ..line_router(0, 3) });
+    network.stacks[1].start(network.now, FixedRouter { life: 3, ..line_router(1, 3) });
+    network.run(Duration::from_secs(10));
+    assert_eq!(arrivals(&mut network, 2).len(), 1);
+}
+
+#[test]
 fn a_datagram_to_oneself_arrives_at_once() {
     let mut network = line(2, 0);
     send(&mut network, 0, 0, b"me");
@@ -100,10 +125,14 @@ fn without_a_way_a_datagram_is_dropped_and_counted() {
 #[test]
 fn routers_that_point_at_each_other_lose_a_datagram_after_its_hops() {
     let mut network = line(3, 0);
-    network.stacks[0]
-        .start(network.now, FixedRouter { ways: [(id(9), id(1))].into(), failing: Vec::new() });
-    network.stacks[1]
-        .start(network.now, FixedRouter { ways: [(id(9), id(0))].into(), failing: Vec::new() });
+    network.stacks[0].start(
+        network.now,
+        FixedRouter { ways: [(id(9), id(1))].into(), ..FixedRouter::default() },
+    );
+    network.stacks[1].start(
+        network.now,
+        FixedRouter { ways: [(id(9), id(0))].into(), ..FixedRouter::default() },
+    );
     send(&mut network, 0, 9, b"round");
     network.run(Duration::from_secs(10));
     assert!(network.sent() <= 2 * (u64::from(HOPS_MAX) + 2), "{}", network.sent());
@@ -143,7 +172,7 @@ fn a_restarted_sender_is_heard_though_its_numbers_begin_anew() {
 #[test]
 fn a_way_that_comes_late_is_taken() {
     let mut network = line(3, 0);
-    network.stacks[0].start(network.now, FixedRouter { ways: [].into(), failing: Vec::new() });
+    network.stacks[0].start(network.now, FixedRouter { ways: [].into(), ..FixedRouter::default() });
     send(&mut network, 0, 2, b"late");
     network.run(Duration::from_millis(500));
     network.stacks[0]

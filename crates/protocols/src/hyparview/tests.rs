@@ -11,7 +11,7 @@ use tenure_mesh::Stack;
 fn network(count: usize) -> Network {
     Network::new(count, move |stack: &mut Stack, index| {
         let ways = (0..count).map(|to| (id(to), id(to))).collect();
-        stack.start(Instant::BOOT, FixedRouter { ways, failing: Vec::new() });
+        stack.start(Instant::BOOT, FixedRouter { ways, ..FixedRouter::default() });
         stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));
         stack.start(Instant::BOOT, Fragmentation::new(fragmentation::Config::default()));
         stack.start(Instant::BOOT, Reliable::new(reliable::Config::default()));

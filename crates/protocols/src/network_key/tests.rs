@@ -136,6 +136,17 @@ fn what_was_recorded_before_a_restart_proves_nothing_after_it() {
     let _ = two.receive(at(800), &frame);
     meet(&mut one, &mut two, 2000);
     assert!(two.believes(one.node()) && one.believes(two.node()));
+    // Nor is anything taken again by who restarted and believes.
+    let mut two = framer(2, 3, 7);
+    let frame = say(&mut one, at(3000), b"hello");
+    let _ = two.receive(at(3000), &frame);
+    meet(&mut one, &mut two, 3001);
+    assert!(two.believes(one.node()));
+    for frame in &recorded {
+        assert_eq!(two.receive(at(4000), frame), Err(Rejected::Replayed));
+    }
+    let frame = say(&mut one, at(4001), b"hello");
+    assert!(two.receive(at(4001), &frame).is_ok());
 }
 
 #[test]

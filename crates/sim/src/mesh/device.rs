@@ -6,6 +6,7 @@ use tenure_hal::Instant;
 use tenure_mesh::{Destination, NodeId};
 use tenure_node::MeshStack;
 use tenure_protocols::babel::Babel;
+use tenure_protocols::interface::ANY_LIFE;
 
 use crate::place::{Place, Polled, Shown};
 
@@ -114,10 +115,18 @@ impl Device {
         sent
     }
 
-    /// The next hop on the way to `to`, as the router knows it now.
-    pub(super) fn next_hop(&self, to: NodeId) -> Option<NodeId> {
-        let stack = self.place.mesh()?;
-        stack.protocol::<Babel>()?.table().route(to).map(|(next, _)| next)
+    /// The next hop on the way to `to`, as the router knows it now, and in which of its lives.
+    pub(super) fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
+        self.router()?.next_hop(to)
+    }
+
+    /// Which life of the device this is, as its router counts.
+    pub(super) fn life(&self) -> u32 {
+        self.router().map_or(ANY_LIFE, Babel::life)
+    }
+
+    fn router(&self) -> Option<&Babel> {
+        self.place.mesh()?.protocol()
     }
 
     fn stack(&mut self) -> Option<&mut MeshStack> {

@@ -64,11 +64,19 @@ impl Occupant {
         }
     }
 
-    /// The next hop on the way to `to`, as the router knows it now.
-    pub(super) fn next_hop(&self, to: NodeId) -> Option<NodeId> {
+    /// The next hop on the way to `to`, as the router knows it now, and in which of its lives.
+    pub(super) fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
         match self {
             Self::Bare(participant) => participant.next_hop(to),
             Self::Device(device) => device.next_hop(to),
+        }
+    }
+
+    /// Which life of the node this is, as its router counts.
+    pub(super) fn life(&self) -> u32 {
+        match self {
+            Self::Bare(participant) => participant.life(),
+            Self::Device(device) => device.life(),
         }
     }
 

@@ -19,8 +19,8 @@ use tenure_protocols::forwarding::{self, Forwarding, Repair};
 use tenure_protocols::gap::{self, Gap};
 use tenure_protocols::gossip::{self, Gossip};
 use tenure_protocols::interface::{
-    DatagramArrived, Port, Publish, PublishReliably, Published, PublishedReliably, RouteChanged,
-    SendDatagram, Summary,
+    ANY_LIFE, DatagramArrived, Port, Publish, PublishReliably, Published, PublishedReliably,
+    RouteChanged, SendDatagram, Summary,
 };
 use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::push_sum::PushSum;
@@ -35,6 +35,7 @@ pub(super) const UNIT_HOLDER: u32 = 0;
 pub(super) struct Participant {
     stack: Stack<Framer<Unsealed>>,
     router: Router,
+    life: u32,
     frame: Vec<u8>,
 }
 
@@ -99,9 +100,9 @@ impl Participant {
             HopRepair::Link => Repair::ByLink,
             HopRepair::Off => Repair::Never,
         };
-        let forwarding = forwarding::Config { repair, ..forwarding::Config::default() };
+        let forwarding = forwarding::Config { life: boot, repair, ..forwarding::Config::default() };
         stack.start(now, Forwarding::new(forwarding));
-        Self { stack, router: scenario.protocols.router, frame: Vec::new() }
+        Self { stack, router: scenario.protocols.router, life: boot, frame: Vec::new() }
     }
 
     /// A frame came; whether it was taken.
@@ -157,16 +158,19 @@ impl Participant {
             .or_else(|| stack.protocol::<FlowUpdating>()?.summary())
     }
 
-    /// The next hop on the way to `to`, as the router knows it now.
-    pub(super) fn next_hop(&self, to: NodeId) -> Option<NodeId> {
+    /// The next hop on the way to `to`, as the router knows it now, and in which of its lives.
+    pub(super) fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
+        let in_any_life = |next| (next, ANY_LIFE);
         match self.router {
-            Router::Babel => {
-                let (next, _) = self.stack.protocol::<Babel>()?.table().route(to)?;
-                Some(next)
-            }
-            Router::Batman => self.stack.protocol::<Batman>()?.next_hop(to),
-            Router::Aodv => self.stack.protocol::<Aodv>()?.next_hop(to),
+            Router::Babel => self.stack.protocol::<Babel>()?.next_hop(to),
+            Router::Batman => self.stack.protocol::<Batman>()?.next_hop(to).map(in_any_life),
+            Router::Aodv => self.stack.protocol::<Aodv>()?.next_hop(to).map(in_any_life),
         }
+    }
+
+    /// Which of the node's lives this is.
+    pub(super) fn life(&self) -> u32 {
+        self.life
     }
 }
 

@@ -5,7 +5,9 @@ mod connections;
 use std::collections::{BTreeMap, BTreeSet};
 
 use tenure_mesh::NodeId;
-use tenure_protocols::interface::{DatagramArrived, Published, PublishedReliably, RouteChanged};
+use tenure_protocols::interface::{
+    ANY_LIFE, DatagramArrived, Published, PublishedReliably, RouteChanged,
+};
 
 use super::fleet::{CallEvent, Fleet, OPERATIONS_BEFORE_CUT};
 use super::layout::{self, Walk};
@@ -589,12 +591,14 @@ impl World {
         None
     }
 
+    /// Whom `from` gives what is to go to `to`, if they take it.
     fn next_hop(&self, from: u32, to: u32) -> Option<u32> {
-        let occupant = self.seats.get(from as usize)?.occupant.as_ref()?;
-        let next = occupant.next_hop(self.id(to)?)?;
+        let occupant = |number: u32| self.seats.get(number as usize)?.occupant.as_ref();
+        let (next, life) = occupant(from)?.next_hop(self.id(to)?)?;
         let next = self.number(next)?;
-        // A node that restarted knows nothing, and one that is off passes nothing on.
-        self.seats.get(next as usize)?.occupant.as_ref().map(|_| next)
+        // A node that is off passes nothing on, nor does one that began anew what is for the one before.
+        let is_taken = next == to || life == ANY_LIFE || life == occupant(next)?.life();
+        (occupant(next).is_some() && is_taken).then_some(next)
     }
 
     /// The id of a node; a device has none before it was on.
@@ -797,6 +801,9 @@ impl World {
         let air = self.medium.counts();
         let is_watched = self.options.watches_ways && self.seats.len() <= WATCHED_NODES_MAX;
         let reachable = is_watched.then(|| self.reachable());
+        if self.options.watches_loops && self.seats.len() <= WATCHED_NODES_MAX {
+            self.look_for_loops();
+        }
         let (bytes_before, air_before) = &self.before;
         if let Some(second) = self.seconds.last_mut() {
             second.control_bytes = self.traffic.control - bytes_before.control;

@@ -97,6 +97,27 @@ impl World {
         if pairs == 0 { 0.0 } else { reached as f64 / pairs as f64 }
     }
 
+    /// Looks for circles that not a route closed that changed, but a node that became willing to pass on.
+    pub(super) fn look_for_loops(&mut self) {
+        let count = self.seats.len() as u32;
+        for to in 0..self.destinations() {
+            // From where each node was first come by.
+            let mut passed: Vec<Option<u32>> = vec![None; count as usize];
+            passed[to as usize] = Some(to);
+            for from in (0..count).filter(|from| *from != to) {
+                let mut at = from;
+                while passed[at as usize].is_none() {
+                    passed[at as usize] = Some(from);
+                    let Some(next) = self.next_hop(at, to) else { break };
+                    at = next;
+                }
+                if passed[at as usize] == Some(from) {
+                    self.check_loop(at, to);
+                }
+            }
+        }
+    }
+
     /// How many nodes others have ways to.
     fn destinations(&self) -> u32 {
         let count = self.seats.len() as u32;
