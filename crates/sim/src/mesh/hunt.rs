@@ -92,6 +92,9 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         }
     };
     less(&|it| it.faults.clear());
+    for index in 0..scenario.faults.len() {
+        less(&|it| without_fault(&mut it.faults, index));
+    }
     less(&|it| it.traffic.clear());
     less(&|it| it.movement = None);
     less(&|it| it.clock_drift_ppm = 0);
@@ -99,7 +102,9 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
     less(&|it| it.sleeps.clear());
     less(&|it| it.calls.truncate(it.calls.len().saturating_sub(1)));
     less(&|it| it.devices.iter_mut().for_each(|devices| devices.without_clock.clear()));
-    less(&|it| it.protocols.aggregation = None);
+    if !scenario.expectations.iter().any(|it| matches!(it, Expectation::AggregateWithin(_))) {
+        less(&|it| it.protocols.aggregation = None);
+    }
     less(&|it| it.traffic.retain(|traffic| !traffic.broadcast));
     less(&|it| it.radio.loss = Loss::even(0.0));
     less(&|it| it.radio.contention = false);
@@ -111,10 +116,22 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
         Topology::Grid { rows, .. } => *rows = *rows * 2 / 3,
         Topology::Places { places } => drop(places.pop()),
     });
-    for index in 0..scenario.faults.len() {
-        less(&|it| drop(it.faults.remove(index)));
-    }
     candidates
+}
+
+/// Takes a fault away, and what ended it: what is never over makes another scenario of it.
+fn without_fault(faults: &mut Vec<Fault>, index: usize) {
+    let end = match &faults[index].what {
+        What::Crash(nodes) => What::Restart(nodes.clone()),
+        What::Cut(ends) => What::Mend(*ends),
+        What::Part(_) => What::Unite(true),
+        What::Restart(_) | What::Mend(_) | What::Unite(_) => return,
+        What::CutWay(_) => return drop(faults.remove(index)),
+    };
+    let begun_s = faults.remove(index).at_s;
+    if let Some(at) = faults.iter().position(|it| it.what == end && it.at_s >= begun_s) {
+        faults.remove(at);
+    }
 }
 
 /// Whether an expectation needs its time: a run that is cut short doesn't meet it either.

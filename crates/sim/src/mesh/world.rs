@@ -620,6 +620,10 @@ impl World {
     fn boot(&mut self, number: u32) {
         let seat = &mut self.seats[number as usize];
         if seat.occupant.is_some() {
+            if seat.power_off_us != NEVER {
+                // It is as good as off, and switched on again once it is.
+                self.agenda.plan(seat.power_off_us + 1, Event::Boot(number));
+            }
             return;
         }
         seat.boots += 1;
