@@ -5,8 +5,8 @@
 //! - Nothing here names a register or a CPU: a board hands in what `hal` asks of it, a network card
 //!   as `smoltcp` wants one, and a console.
 //! - Nothing blocks: [`Device::turn`] does a bounded amount of work and says when it wants to go on.
-//! - Unsafe code is the heap's, which Rust has no safe trait for, and what the linker gives the emulated
-//!   boards as a page that stays powered.
+//! - Unsafe code is the heap's, which Rust has no safe trait for, that of pieces of it that machines are
+//!   given, and what the linker gives the emulated boards as a page that stays powered.
 #![no_std]
 #![deny(unsafe_code)]
 
@@ -15,6 +15,8 @@ extern crate alloc;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 mod always_on;
+#[allow(unsafe_code)]
+mod block;
 #[cfg(test)]
 mod cable;
 mod device;
@@ -23,6 +25,8 @@ mod device;
 mod heap;
 mod layout;
 mod native;
+#[cfg(any(test, target_arch = "arm"))]
+mod pmsa;
 mod settings;
 mod tap;
 mod udp_link;
@@ -30,11 +34,14 @@ mod wall;
 
 #[cfg(target_os = "none")]
 pub use always_on::{AlwaysOn, RetainedMemory};
+pub use block::Block;
 pub use device::{Board, Device, StartError, small_class};
 #[cfg(target_os = "none")]
 pub use heap::Heap;
 pub use layout::{Layout, Parts};
 pub use native::NativeMachines;
+#[cfg(any(test, target_arch = "arm"))]
+pub use pmsa::{STEP_BYTES, Window, is_store};
 pub use settings::{Settings, SettingsError};
 pub use tenure_node::HeapUse;
 pub use udp_link::UdpLink;

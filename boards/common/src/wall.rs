@@ -1,13 +1,10 @@
 //! The vm's second wall, on whatever memory protection a board has.
 
-use alloc::boxed::Box;
-use alloc::vec;
-
 use tenure_hal::{Cause, Exit, Guard, RETURNED, Region, Violation};
 use tenure_vm::{Breach, BreachCause, Stay, Wall};
 
 /// Bytes of the stack that the interpreter runs on; it is flat, so that this is enough for the
-/// longest of its functions.
+/// longest of its functions. A power of two, which any memory protection covers at once.
 const STACK_BYTES: usize = 2048;
 const WORD_BYTES: usize = size_of::<usize>();
 /// Where a stack must begin, in bytes.
@@ -18,17 +15,18 @@ const STAY_MICROSECONDS: u32 = 2_000_000;
 
 /// Runs the interpreter unprivileged: it reaches the firmware's code, one machine's memory, and a
 /// stack that is wiped when another machine follows.
-pub struct GuardedVm<G> {
+pub struct GuardedVm<G: Guard> {
     guard: G,
-    stack: Box<[usize]>,
+    stack: G::Memory,
     /// Where the globals of the machine lie that ran last.
     last: usize,
 }
 
 impl<G: Guard> GuardedVm<G> {
-    /// A wall that `guard` stands for.
-    pub fn new(guard: G) -> Self {
-        Self { guard, stack: vec![0; STACK_BYTES / WORD_BYTES].into(), last: 0 }
+    /// A wall that `guard` stands for; `None` if there is no memory for a stack.
+    pub fn new(guard: G) -> Option<Self> {
+        let stack = guard.memory(STACK_BYTES, 0)?;
+        Some(Self { guard, stack, last: 0 })
     }
 }
 
@@ -42,9 +40,11 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
             self.last = machine;
         }
         let base = self.stack.as_ptr().expose_provenance();
-        let place = self.stack.len() - words.len();
-        self.stack[place..].copy_from_slice(words);
-        let argument = base + place * WORD_BYTES;
+        let place = self.stack.len() - size_of_val(words);
+        for (bytes, word) in self.stack[place..].chunks_exact_mut(WORD_BYTES).zip(&*words) {
+            bytes.copy_from_slice(&word.to_ne_bytes());
+        }
+        let argument = base + place;
         let top = argument & !(ALIGNMENT - 1);
         let mut context = self.guard.enter(enter as usize, argument, top);
         let mut regions = [
@@ -55,10 +55,11 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
             Region::Own(globals),
             Region::Own(stack),
             Region::Own(memory),
-            Region::OwnWords(&mut self.stack),
+            Region::Own(&mut self.stack),
         ];
         let exit = self.guard.run(&mut context, &mut regions, STAY_MICROSECONDS);
-        words.copy_from_slice(&self.stack[place..]);
+        let (left, _) = self.stack[place..].as_chunks();
+        words.iter_mut().zip(left).for_each(|(word, bytes)| *word = usize::from_ne_bytes(*bytes));
         match exit {
             Exit::Call if self.guard.call(&context).number == RETURNED => Ok(()),
             Exit::Call => Err(breach(Violation { cause: Cause::Instruction, address: 0, at: 0 })),

@@ -71,14 +71,24 @@ impl Clock for Timer {
 
 /// Sleeps until an interrupt is pending, `nap` is over, or [`NAP_MAX`] is.
 pub(crate) fn wait(nap: Duration) {
-    let nap = nap.min(NAP_MAX);
-    // At most 100 s: fits. A timer of no ticks would never ring.
-    let ticks = (nap.as_micros() as u64 * TICKS_PER_MICROSECOND).max(1) as u32;
+    // At most 100 s: fits.
+    ring_in(nap.min(NAP_MAX).as_micros() as u32);
+    // With PRIMASK set, `wfi` still ends when an interrupt is pending (ARMv7-M manual, B1.5.19).
+    cortex_m::asm::wfi();
+    silence();
+}
+
+/// Lets the alarm's interrupt be pending after so long, at most [`NAP_MAX`].
+pub(crate) fn ring_in(microseconds: u32) {
+    // A timer of no ticks would never ring.
+    let ticks = microseconds.saturating_mul(TICKS_PER_MICROSECOND as u32).max(1);
     ALARM.write(RELOAD, ticks);
     ALARM.write(VALUE, ticks);
     ALARM.write(CONTROL, ENABLE | INTERRUPT_ENABLE);
-    // With PRIMASK set, `wfi` still ends when an interrupt is pending (ARMv7-M manual, B1.5.19).
-    cortex_m::asm::wfi();
+}
+
+/// Forgets the alarm.
+pub(crate) fn silence() {
     ALARM.write(CONTROL, 0);
     ALARM.write(INTERRUPT, 1);
     interrupts::clear(interrupts::ALARM);

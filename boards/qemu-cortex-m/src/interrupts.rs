@@ -1,4 +1,5 @@
-//! The NVIC, as far as it wakes the core: interrupts are polled, never taken.
+//! The NVIC, as far as it wakes the core: the firmware polls interrupts. Only the alarm's is ever taken, when
+//! it rings while a program runs unprivileged.
 
 use cortex_m::interrupt::InterruptNumber;
 use cortex_m::peripheral::NVIC;
@@ -12,6 +13,13 @@ pub(crate) const CARD: Interrupt = Interrupt(13);
 /// The second timer.
 pub(crate) const ALARM: Interrupt = Interrupt(9);
 
+/// Priorities: the lower, the more urgent. Calls and faults have 0.
+#[cfg(memory_protection)]
+pub(crate) const ALARM_PRIORITY: u8 = 0x40;
+/// Of what waits while a program runs.
+#[cfg(memory_protection)]
+pub(crate) const OTHER_PRIORITY: u8 = 0x80;
+
 // SAFETY: numbers of the machine's interrupts.
 unsafe impl InterruptNumber for Interrupt {
     fn number(self) -> u16 {
@@ -21,10 +29,16 @@ unsafe impl InterruptNumber for Interrupt {
 
 /// Lets the card and the alarm end a `wfi`.
 pub(crate) fn enable() {
-    // Before they are enabled one by one: none is ever taken.
+    // Before they are enabled one by one: the firmware takes none.
     cortex_m::interrupt::disable();
-    // SAFETY: no handler runs, so none can break a critical section.
+    // SAFETY: no handler runs that knows of critical sections.
     unsafe {
+        #[cfg(memory_protection)]
+        {
+            let mut peripherals = cortex_m::Peripherals::steal();
+            peripherals.NVIC.set_priority(ALARM, ALARM_PRIORITY);
+            peripherals.NVIC.set_priority(CARD, OTHER_PRIORITY);
+        }
         NVIC::unmask(CARD);
         NVIC::unmask(ALARM);
     }

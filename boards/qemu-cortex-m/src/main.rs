@@ -9,7 +9,11 @@ extern crate alloc;
 
 mod clock;
 mod entropy;
+#[cfg(memory_protection)]
+mod guard;
 mod interrupts;
+#[cfg(memory_protection)]
+mod mpu;
 mod network;
 mod start;
 
@@ -19,14 +23,20 @@ use core::fmt::Write as _;
 use core::time::Duration;
 
 use tenure_board_common::{AlwaysOn, Board, Device, Layout, StartError, small_class};
+#[cfg(memory_protection)]
+use tenure_board_common::{GuardedVm, NativeMachines};
 use tenure_board_qemu_cortex_m::console::{self, Uart};
 use tenure_board_qemu_cortex_m::flash::Chip;
 use tenure_board_qemu_cortex_m::{BOARD, always_on, exit, watchdog};
 use tenure_boot::always_on::STATUS_FAULT;
 use tenure_hal::NorFlash;
+#[cfg(memory_protection)]
+use tenure_wire::CodeKind;
 
 use crate::clock::Timer;
 use crate::entropy::HostEntropy;
+#[cfg(memory_protection)]
+use crate::guard::Mpu;
 use crate::network::Lan9118;
 
 /// What `start` calls on the firmware's stack, with a heap.
@@ -49,18 +59,28 @@ fn run() -> Result<Infallible, StartError> {
     // SAFETY: the linker keeps the page for this, and it is taken once.
     let power = unsafe { AlwaysOn::new(always_on(), watchdog::feed, exit) };
     let hardware = card.hardware_address();
+    let clock = Timer::started_at(power.started_at_us());
     let board = Board {
         model: (BOARD, Duration::from_millis(watchdog::PERIOD_MS.into())),
         flash: Layout::FOUR_MIB.divide(|| NorFlash::new(chip.clone()))?,
         card: (card, hardware),
-        clock: Timer::started_at(power.started_at_us()),
+        clock,
         entropy: HostEntropy,
         console: Uart,
         retained: Box::new(power.lend_retained()),
         power,
         heap: start::heap_usage,
     };
-    let device = Device::start(board, small_class)?;
+    #[cfg_attr(not(memory_protection), expect(unused_mut))]
+    let mut device = Device::start(board, small_class)?;
+    #[cfg(memory_protection)]
+    {
+        let guard = Mpu::take();
+        let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
+        device.node().use_wall(Box::new(wall));
+        let native = NativeMachines::new(CodeKind::Thumb, guard, clock);
+        device.node().use_engine(Box::new(native));
+    }
     device.run(|nap, card| {
         if !nap.is_zero() {
             clock::wait(nap);

@@ -4,7 +4,7 @@ use core::arch::global_asm;
 use core::fmt::Write as _;
 use core::ops::Range;
 
-use cortex_m_rt::{entry, exception};
+use cortex_m_rt::entry;
 use tenure_board_common::{Heap, HeapUse};
 use tenure_board_qemu_cortex_m::console::Uart;
 use tenure_board_qemu_cortex_m::{BOARD, WINDOW, exit};
@@ -66,8 +66,9 @@ const RAM: Range<usize> = 0x2000_0000..0x2006_4000;
 const STACKED_PC: usize = 6;
 
 /// A fault of the firmware itself, which is a mistake of ours.
-#[exception(trampoline = false)]
-unsafe fn HardFault() -> ! {
+#[cfg_attr(memory_protection, unsafe(export_name = "firmware_faulted"))]
+#[cfg_attr(not(memory_protection), unsafe(export_name = "HardFault"))]
+extern "C" fn faulted() -> ! {
     let frame = cortex_m::register::psp::read() as usize;
     // A console that takes nothing has nobody who reads it.
     let _ = if RAM.contains(&frame) && RAM.contains(&(frame + 4 * STACKED_PC)) {

@@ -260,7 +260,10 @@ fn kernel(kind: Kind, guard: &Pmp) -> Kernel<RamFlash> {
                 NativeMachines::new(CodeKind::Rv32, guard.clone(), MachineTimer::started_at(0));
             kernel.use_engine(Box::new(engine));
         }
-        Kind::Wasm { wall: true } => kernel.use_wall(Box::new(GuardedVm::new(guard.clone()))),
+        Kind::Wasm { wall: true } => {
+            let Some(wall) = GuardedVm::new(guard.clone()) else { panic!("no memory") };
+            kernel.use_wall(Box::new(wall));
+        }
         Kind::Wasm { wall: false } => {}
     }
     install(&mut kernel, kind, 1);

@@ -10,9 +10,9 @@ use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 
 use riscv::register::{mcause, mepc, mie, mstatus, mtval};
+use tenure_board_common::Block;
 use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
-use crate::block::Block;
 use crate::clock;
 
 /// The step in which PMP divides memory, in bytes.
@@ -121,7 +121,7 @@ fn range_of(region: &Region<'_>) -> (usize, usize, u8) {
         Region::Firmware => FIRMWARE,
         Region::Readable(_) => TOP_OF_RANGE | READ,
         Region::Code(_) => TOP_OF_RANGE | READ | EXECUTE,
-        Region::Own(_) | Region::OwnWords(_) => TOP_OF_RANGE | READ | WRITE,
+        Region::Own(_) => TOP_OF_RANGE | READ | WRITE,
     };
     (range.start, range.end, rule)
 }
@@ -298,7 +298,7 @@ impl Guard for Pmp {
         if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) {
             return None;
         }
-        Block::new(Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?)
+        Block::new(bytes, Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?)
     }
 
     fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context {

@@ -7,7 +7,6 @@
 
 extern crate alloc;
 
-mod block;
 mod clock;
 #[cfg(feature = "costs")]
 mod costs;
@@ -82,7 +81,7 @@ fn run() -> Result<Infallible, StartError> {
     };
     let mut device = Device::start(board, small_class)?;
     let guard = Pmp::take();
-    let wall = GuardedVm::new(guard.clone());
+    let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
     #[cfg(feature = "unchecked-memory")]
     let wall = stuck::Stuck(wall);
     device.node().use_wall(Box::new(wall));

@@ -79,8 +79,6 @@ pub enum Region<'a> {
     Code(&'a [u8]),
     /// It reads and writes.
     Own(&'a mut [u8]),
-    /// It reads and writes words, as a stack.
-    OwnWords(&'a mut [usize]),
 }
 
 impl Region<'_> {
@@ -91,10 +89,6 @@ impl Region<'_> {
             Self::Firmware => return None,
             Self::Readable(bytes) | Self::Code(bytes) => bytes.as_ptr_range(),
             Self::Own(bytes) => bytes.as_ptr_range(),
-            Self::OwnWords(words) => {
-                let words = words.as_ptr_range();
-                words.start.cast()..words.end.cast()
-            }
         };
         Some(range.start.expose_provenance()..range.end.expose_provenance())
     }

@@ -13,7 +13,7 @@ use crate::{
     image::{FunctionEntry, FunctionIndex, Image, ImageToken},
     interpreter::{self, Entry, Exit, Flow, Run},
     isa,
-    memory::{Memory, Unavailable},
+    memory::{Lined, Memory, Unavailable},
     value::Value,
     wall::{Breach, Wall},
 };
@@ -264,10 +264,10 @@ pub struct Instance {
     /// Fuel that the last instruction took beyond what there was, in bytes of code.
     pub(crate) debt: u32,
     /// Globals, then the stack.
-    pub(crate) slots: Vec<u64>,
+    pub(crate) slots: Lined<u64>,
     pub(crate) globals: usize,
     pub(crate) memory: Memory,
-    pub(crate) tables: Vec<Vec<u32>>,
+    pub(crate) tables: Vec<Lined<u32>>,
     /// Bit sets of the segments that hold nothing any more.
     pub(crate) dropped_data: Vec<u32>,
     pub(crate) dropped_elements: Vec<u32>,
@@ -276,7 +276,7 @@ pub struct Instance {
 impl Drop for Instance {
     /// Stack and globals are wiped like the memory: secrets pass through them.
     fn drop(&mut self) {
-        self.slots.as_mut_slice().zeroize();
+        self.slots.zeroize();
     }
 }
 

@@ -1,9 +1,13 @@
-//! Linear memory: a committed prefix of what the module declares.
+//! Linear memory: a committed prefix of what the module declares; and the lists that the interpreter
+//! reaches beside it.
 //!
-//! Bytes are kept in words of 64 bits, so that memory begins where wide loads are aligned; lending them
-//! as bytes is this file's only unsafe code.
+//! All of them are kept in lines, so that they begin and end where a board's memory protection can divide
+//! memory, and where wide loads are aligned; lending lines as words and bytes is this file's only unsafe
+//! code.
 
 use alloc::{collections::TryReserveError, vec::Vec};
+use core::marker::PhantomData;
+use core::ops::{Deref, DerefMut};
 
 use zeroize::Zeroize as _;
 
@@ -38,6 +42,77 @@ pub(crate) fn zeroed<T: Copy + Default>(count: usize) -> Result<Vec<T>, TryReser
 
 const CLEARED_AT_A_TIME: usize = 4;
 
+/// The words of a line. Cortex-M protects memory in steps of 32 bytes (ARMv7-M manual, B3.5.8), RISC-V in
+/// steps of a word.
+const LINE_WORDS: usize = if cfg!(target_arch = "arm") { 4 } else { 1 };
+
+/// The step in which lists take memory, in bytes.
+pub(crate) const LINE_BYTES: usize = size_of::<Line>();
+
+/// A step.
+#[derive(Clone, Copy, Default)]
+#[repr(C)]
+#[cfg_attr(target_arch = "arm", repr(align(32)))]
+struct Line([u64; LINE_WORDS]);
+
+/// What any bytes of a line are.
+pub(crate) trait Plain: Copy {}
+
+impl Plain for u32 {}
+impl Plain for u64 {}
+
+/// A list of numbers in lines that hold nothing else.
+pub(crate) struct Lined<T> {
+    lines: Vec<Line>,
+    count: usize,
+    of: PhantomData<T>,
+}
+
+impl<T: Plain> Lined<T> {
+    pub(crate) const fn new() -> Lined<T> {
+        Lined { lines: Vec::new(), count: 0, of: PhantomData }
+    }
+
+    /// So many zeros.
+    pub(crate) fn zeroed(count: usize) -> Result<Lined<T>, TryReserveError> {
+        Ok(Lined { lines: zeroed(Self::lines_of(count))?, count, of: PhantomData })
+    }
+
+    /// Adds `more` times `value`.
+    pub(crate) fn extend(&mut self, more: usize, value: T) -> Result<(), TryReserveError> {
+        let before = self.count;
+        let count = before.saturating_add(more);
+        let lines = Self::lines_of(count);
+        self.lines.try_reserve_exact(lines - self.lines.len())?;
+        self.lines.resize(lines, Line::default());
+        self.count = count;
+        self[before..].fill(value);
+        Ok(())
+    }
+
+    const fn lines_of(count: usize) -> usize {
+        count.div_ceil(LINE_BYTES / size_of::<T>())
+    }
+}
+
+impl<T: Plain> Deref for Lined<T> {
+    type Target = [T];
+
+    #[inline(always)]
+    fn deref(&self) -> &[T] {
+        // SAFETY: the lines have room for `count` of them, and any bytes are one.
+        unsafe { core::slice::from_raw_parts(self.lines.as_ptr().cast(), self.count) }
+    }
+}
+
+impl<T: Plain> DerefMut for Lined<T> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut [T] {
+        // SAFETY: as above.
+        unsafe { core::slice::from_raw_parts_mut(self.lines.as_mut_ptr().cast(), self.count) }
+    }
+}
+
 /// Words as the bytes that they are.
 pub(crate) fn as_bytes_mut(words: &mut [u64]) -> &mut [u8] {
     // SAFETY: any word is eight bytes, and any bytes are a word.
@@ -46,7 +121,7 @@ pub(crate) fn as_bytes_mut(words: &mut [u64]) -> &mut [u8] {
 
 /// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
 pub(crate) struct Memory {
-    words: Vec<u64>,
+    words: Lined<u64>,
     committed: usize,
     /// Size in pages as the program sees it.
     pages: u32,
@@ -56,7 +131,7 @@ pub(crate) struct Memory {
 
 impl Memory {
     pub(crate) fn new(pages: u32, page_shift: u32, budget: usize) -> Memory {
-        Memory { words: Vec::new(), committed: 0, pages, page_shift, budget }
+        Memory { words: Lined::new(), committed: 0, pages, page_shift, budget }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -108,9 +183,9 @@ impl Memory {
             return Ok(());
         }
         // Not grown where it is, which would leave a copy of what it held in the allocator's hands.
-        let mut grown = zeroed(words).map_err(|_| Unavailable::Exhausted)?;
-        grown.iter_mut().zip(&self.words).for_each(|(new, old)| *new = *old);
-        self.words.as_mut_slice().zeroize();
+        let mut grown = Lined::zeroed(words).map_err(|_| Unavailable::Exhausted)?;
+        grown.iter_mut().zip(&*self.words).for_each(|(new, old)| *new = *old);
+        self.words.zeroize();
         self.words = grown;
         self.committed = wanted;
         Ok(())
@@ -130,6 +205,6 @@ impl Memory {
 
 impl Drop for Memory {
     fn drop(&mut self) {
-        self.words.as_mut_slice().zeroize();
+        self.words.zeroize();
     }
 }

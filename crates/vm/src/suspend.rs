@@ -231,8 +231,7 @@ impl Instance {
             }
             let bytes = reader.take(length.checked_mul(4).ok_or(ResumeError::Damaged)?)?;
             let more = length - table.len();
-            table.try_reserve_exact(more).map_err(|_| ResumeError::OutOfMemory)?;
-            table.resize(length, 0);
+            table.extend(more, 0).map_err(|_| ResumeError::OutOfMemory)?;
             for (item, bytes) in table.iter_mut().zip(bytes.chunks_exact(4)) {
                 *item = bytes.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes));
             }

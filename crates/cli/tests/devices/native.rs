@@ -2,9 +2,39 @@
 
 use tenure_wire::host_call::TABLE;
 
-use crate::boards::{Board, RISCV32, again, device_at, free_address};
+use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at, free_address};
 use crate::guests::{probe_with, renegade};
 use crate::harness::{Process, User, on};
+
+/// What of a board isn't a machine's; addresses in hexadecimal.
+struct Walls {
+    /// Places of the kernel, of the devices on the bus, of the processor, of the flash, and of nobody.
+    foreign: &'static [&'static str],
+    /// Places to jump to.
+    code: &'static [&'static str],
+    /// Instructions for whoever is privileged, and those that are none.
+    privileged: &'static [&'static str],
+    /// A place in the kernel's memory.
+    kernel: &'static str,
+}
+
+const RISCV32_WALLS: Walls = Walls {
+    foreign: &["80400000", "80464000", "0", "2000000", "10000000", "22100000", "fffffffc"],
+    code: &["80000000", "80400000", "0"],
+    privileged: &["status", "protection", "vector", "return", "wait", "none"],
+    kernel: "80410000",
+};
+
+const CORTEX_M_WALLS: Walls = Walls {
+    // The processor's: vectors, reset, memory protection, interrupts, its timer.
+    foreign: &[
+        "20000000", "2000d000", "0", "10400", "40001000", "40004000", "21190000", "e000ed08",
+        "e000ed0c", "e000ed94", "e000e100", "e000e010", "fffffffc",
+    ],
+    code: &["10400", "20000000", "0", "e000ed00"],
+    privileged: &["coprocessor", "state", "debugger", "unaligned", "none"],
+    kernel: "20010000",
+};
 
 /// A board whose neighbours of the machine under test are two in the vm.
 fn board_with_neighbours(board: Board) -> (User, Process) {
@@ -22,9 +52,14 @@ fn install(user: &User, device: &Process, package: &str, name: &str) {
 }
 
 #[test]
-fn a_native_machine_in_rust_calls_stores_listens_and_keeps_to_its_budget() {
-    let (user, mut device) = board_with_neighbours(RISCV32);
-    install(&user, &device, &renegade(), "renegade");
+fn riscv32_native_machine_in_rust_calls_stores_listens_and_keeps_to_its_budget() {
+    let (user, device) = board_with_neighbours(RISCV32);
+    check_daily_life(&user, device, RISCV32);
+}
+
+/// What every machine does; gives the device back, which has lost its power meanwhile.
+fn check_daily_life(user: &User, mut device: Process, board: Board) -> Process {
+    install(user, &device, &renegade(), "renegade");
     device.wait_for_words("renegade is up");
     let call = |words: &[&str]| user.call(on(&device), &[&["renegade"], words].concat());
     assert_eq!(call(&["count"]), "100 101");
@@ -52,30 +87,37 @@ fn a_native_machine_in_rust_calls_stores_listens_and_keeps_to_its_budget() {
     // What it stored outlasts the power; what it held in memory doesn't.
     let address = device.address.clone();
     device.kill();
-    let device = again(RISCV32, &user, "attic", &address);
+    let device = again(board, user, "attic", &address);
     let call = |words: &[&str]| user.call(on(&device), &[&["renegade"], words].concat());
     assert_eq!(call(&["count"]), "100 101");
     assert_eq!(call(&["keep", "third"]), "second");
+    device
 }
 
 #[test]
-fn a_native_machine_in_c_is_the_same_program_as_its_wasm() {
+fn riscv32_native_machine_in_c_is_the_same_program_as_its_wasm() {
     let (user, device) = board_with_neighbours(RISCV32);
-    let both = probe_with("code = [\"wasm\", \"rv32\"]");
-    install(&user, &device, &both, "probe");
+    check_machine_in_c(&user, &device, "rv32");
+}
+
+fn check_machine_in_c(user: &User, device: &Process, kind: &str) {
+    let both = probe_with(&format!("code = [\"wasm\", \"{kind}\"]"));
+    install(user, device, &both, "probe");
     let call =
         |device: &Process, words: &[&str]| user.call(on(device), &[&["probe"], words].concat());
-    assert_eq!(call(&device, &["call", "thermostat read"]), "18.0");
-    assert_eq!(call(&device, &["secret", "wifi"]), "not found");
-    assert_eq!(call(&device, &["queue", "counter add 1000 0"]), "queued");
-    assert_eq!(user.call(on(&device), &["counter", "add"]), "3", "the queued one was first");
+    let counted: u32 = user.call(on(device), &["counter", "value"]).parse().unwrap();
+    assert_eq!(call(device, &["call", "thermostat read"]), "18.0");
+    assert_eq!(call(device, &["secret", "wifi"]), "not found");
+    assert_eq!(call(device, &["queue", "counter add 1000 0"]), "queued");
+    let next = format!("{}", counted + 2);
+    assert_eq!(user.call(on(device), &["counter", "add"]), next, "the queued one was first");
     // Where no processor of that kind is, the same package runs in the vm.
     let linux = user.device("shed", None);
-    install(&user, &linux, &both, "probe");
+    install(user, &linux, &both, "probe");
     assert_eq!(call(&linux, &["secret", "wifi"]), "not found");
     let native_alone = ["install", &renegade(), "--grant", "none", "--device", &linux.address];
     let refused = user.error(&native_alone);
-    assert!(refused.contains("runs wasm, and the package carries rv32"), "{refused}");
+    assert!(refused.contains("runs wasm, and the package carries rv32 and thumb"), "{refused}");
 }
 
 /// Several machines of one package, asked in turn, so that none has to be waited for while it is kept
@@ -134,61 +176,73 @@ impl<'a> Gang<'a> {
 }
 
 #[test]
-fn a_native_machine_that_breaks_out_is_stopped_alone_with_cause_and_address() {
+fn riscv32_native_machine_that_breaks_out_is_stopped_alone_with_cause_and_address() {
     let (user, mut device) = board_with_neighbours(RISCV32);
     let mut gang = Gang::install(&user, &device, 3);
+    check_ways_out(&user, &mut device, &mut gang, &RISCV32_WALLS);
+}
+
+fn check_ways_out(user: &User, device: &mut Process, gang: &mut Gang<'_>, walls: &Walls) {
     let wall = "memory protection: it ";
-    // Of a neighbour, of the kernel, of the devices on the bus, of the flash, and of nobody.
-    let neighbour = user.call(on(&device), &["renegade-0", "place"]);
-    for place in
-        [&*neighbour, "80400000", "80464000", "0", "2000000", "10000000", "22100000", "fffffffc"]
-    {
+    let counted: u32 = user.call(on(device), &["counter", "value"]).parse().unwrap();
+    let neighbour = user.call(on(device), &["renegade-0", "place"]);
+    for place in walls.foreign.iter().copied().chain([&*neighbour]) {
         gang.spare("renegade-0");
         let wrote = format!("{wall}wrote at 0x{place}, which isn't its own, from code at 0x");
-        gang.is_stopped(&mut device, &["write", place], &[&wrote]);
+        gang.is_stopped(device, &["write", place], &[&wrote]);
         let read = format!("{wall}read at 0x{place}, which isn't its own, from code at 0x");
         gang.spare("renegade-0");
-        gang.is_stopped(&mut device, &["read", place], &[&read]);
+        gang.is_stopped(device, &["read", place], &[&read]);
     }
-    for place in ["80000000", "80400000", "0"] {
+    for place in walls.code {
         let jumped = format!("{wall}jumped to 0x{place}, which isn't its code");
-        gang.is_stopped(&mut device, &["jump", place], &[&jumped]);
+        gang.is_stopped(device, &["jump", place], &[&jumped]);
     }
-    for which in ["status", "protection", "vector", "return", "wait", "none"] {
+    for which in walls.privileged {
         let words = [wall, "executed an instruction that it may not, from code at 0x"];
-        gang.is_stopped(&mut device, &["privileged", which], &words);
+        gang.is_stopped(device, &["privileged", which], &words);
     }
-    gang.is_stopped(&mut device, &["overflow"], &[wall, "wrote at 0x"]);
-    gang.is_stopped(&mut device, &["number", "none"], &[wall, "executed an instruction"]);
-    gang.is_stopped(&mut device, &["number", "arguments"], &[wall, "read at 0xfffffff0"]);
-    gang.is_stopped(&mut device, &["write_code"], &["pointer outside its memory"]);
-    gang.is_stopped(&mut device, &["grow"], &["aborted"]);
-    gang.is_stopped(&mut device, &["crash"], &["aborted"]);
+    gang.is_stopped(device, &["overflow"], &[wall, "wrote at 0x"]);
+    gang.is_stopped(device, &["number", "none"], &[wall, "executed an instruction"]);
+    gang.is_stopped(device, &["number", "arguments"], &[wall, "read at 0xfffffff0"]);
+    gang.is_stopped(device, &["write_code"], &["pointer outside its memory"]);
+    gang.is_stopped(device, &["grow"], &["aborted"]);
+    gang.is_stopped(device, &["crash"], &["aborted"]);
     // Its neighbours, and what they hold, are as they were; and so are the culprits, started anew.
-    assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
-    assert_eq!(user.call(on(&device), &["thermostat", "read"]), "18.0");
-    assert_eq!(user.call(on(&device), &["renegade-0", "count"]), "100 101");
+    assert_eq!(user.call(on(device), &["counter", "add"]), format!("{}", counted + 1));
+    assert_eq!(user.call(on(device), &["thermostat", "read"]), "18.0");
+    assert_eq!(user.call(on(device), &["renegade-0", "count"]), "100 101");
 }
 
 #[test]
-fn a_native_machine_that_spins_is_preempted_while_others_answer() {
+fn riscv32_native_machine_that_spins_is_preempted_while_others_answer() {
     let (user, device) = board_with_neighbours(RISCV32);
-    install(&user, &device, &renegade(), "renegade");
+    check_preemption(&user, &device);
+}
+
+fn check_preemption(user: &User, device: &Process) {
+    let counted: u32 = user.call(on(device), &["counter", "value"]).parse().unwrap();
+    install(user, device, &renegade(), "renegade");
     let spin = ["call", "--device", &device.address, "--timeout", "1", "renegade", "spin"];
     assert!(user.error(&spin).contains("no answer in time"));
-    for count in 2..7 {
-        assert_eq!(user.call(on(&device), &["counter", "add"]), format!("{count}"));
+    for count in counted + 1..counted + 6 {
+        assert_eq!(user.call(on(device), &["counter", "add"]), format!("{count}"));
     }
     // Replaced, it is another machine of the same name, and nothing was rebooted.
-    install(&user, &device, &renegade(), "renegade");
-    assert_eq!(user.call(on(&device), &["renegade", "count"]), "100 101");
-    assert_eq!(user.call(on(&device), &["counter", "value"]), "6");
+    install(user, device, &renegade(), "renegade");
+    assert_eq!(user.call(on(device), &["renegade", "count"]), "100 101");
+    assert_eq!(user.call(on(device), &["counter", "value"]), format!("{}", counted + 5));
 }
 
 #[test]
-fn bad_pointers_in_every_host_call_end_that_machine_or_are_refused() {
+fn riscv32_bad_pointers_in_every_host_call_end_that_machine_or_are_refused() {
     let (user, mut device) = board_with_neighbours(RISCV32);
     let mut gang = Gang::install(&user, &device, 3);
+    check_pointers(&user, &mut device, &mut gang, &RISCV32_WALLS);
+}
+
+fn check_pointers(user: &User, device: &mut Process, gang: &mut Gang<'_>, walls: &Walls) {
+    let counted: u32 = user.call(on(device), &["counter", "value"]).parse().unwrap();
     const CALLS: [u16; 23] =
         [0, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 30, 31, 32, 34, 35, 37, 40];
     let asked: Vec<u16> = TABLE
@@ -199,15 +253,32 @@ fn bad_pointers_in_every_host_call_end_that_machine_or_are_refused() {
     assert_eq!(asked, CALLS, "a host call with pointers that no test passes a bad one to");
     for number in asked {
         // The kernel's memory; and a range that would begin in the machine's and wrap around.
-        let attempt = format!("{number} 80410000 40");
-        gang.is_stopped_or_refused(&mut device, &attempt);
+        let attempt = format!("{number} {} 40", walls.kernel);
+        gang.is_stopped_or_refused(device, &attempt);
     }
     for number in ["0", "7", "9", "17"] {
         for range in ["fffffff0 20", "8 ffffffff", "80000000 10"] {
             let attempt = format!("{number} {range}");
-            gang.is_stopped_or_refused(&mut device, &attempt);
+            gang.is_stopped_or_refused(device, &attempt);
         }
     }
-    assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
-    assert_eq!(user.call(on(&device), &["thermostat", "read"]), "18.0");
+    assert_eq!(user.call(on(device), &["counter", "add"]), format!("{}", counted + 1));
+    assert_eq!(user.call(on(device), &["thermostat", "read"]), "18.0");
+}
+
+/// All of it on one device that isn't started anew in between, but for the loss of power.
+#[test]
+fn cortex_m_native_machines_do_what_machines_do_and_no_more() {
+    let (user, device) = board_with_neighbours(CORTEX_M);
+    let mut device = check_daily_life(&user, device, CORTEX_M);
+    check_machine_in_c(&user, &device, "thumb");
+    check_preemption(&user, &device);
+    // There the processor lets everybody wait, until the machine's time is over.
+    assert_eq!(user.call(on(&device), &["renegade", "privileged", "wait"]), "wait");
+    for name in ["renegade", "probe"] {
+        user.ok(&["remove", name, "--device", &device.address]);
+    }
+    let mut gang = Gang::install(&user, &device, 3);
+    check_ways_out(&user, &mut device, &mut gang, &CORTEX_M_WALLS);
+    check_pointers(&user, &mut device, &mut gang, &CORTEX_M_WALLS);
 }

@@ -132,8 +132,7 @@ impl Instance {
         let table = self.tables.get_mut(index as usize)?;
         let before = table.len();
         let size = before.checked_add(count as usize).filter(|&size| size <= maximum as usize)?;
-        table.try_reserve_exact(count as usize).ok()?;
-        table.resize(size, value);
+        table.extend(size - before, value).ok()?;
         Some(before as u32)
     }
 

@@ -5,7 +5,7 @@ use alloc::{collections::TryReserveError, vec::Vec};
 use super::{Instance, InstanceConfig, StartError, Status};
 use crate::{
     image::{DataSegment, Image, TABLE_MAX},
-    memory::{Memory, Unavailable, zeroed},
+    memory::{Lined, Memory, Unavailable, zeroed},
 };
 
 impl Instance {
@@ -37,7 +37,7 @@ impl Instance {
         commit: bool,
     ) -> Result<(), StartError> {
         self.allocate(image, config).map_err(|_| StartError::OutOfMemory)?;
-        for (index, slot) in (0..self.globals as u32).zip(&mut self.slots) {
+        for (index, slot) in (0..self.globals as u32).zip(&mut *self.slots) {
             *slot = image.global(index).map_or(0, |global| global.initial);
         }
         self.fill_tables(image)?;
@@ -63,7 +63,7 @@ impl Instance {
             frame: 0,
             accumulator: 0,
             debt: 0,
-            slots: Vec::new(),
+            slots: Lined::new(),
             globals: footer.globals.count as usize,
             memory: Memory::new(footer.pages_min, footer.page_shift, config.memory_bytes_max),
             tables: Vec::new(),
@@ -79,13 +79,13 @@ impl Instance {
         config: &InstanceConfig,
     ) -> Result<(), TryReserveError> {
         let footer = image.footer();
-        self.slots = zeroed(self.globals + config.stack_bytes / 8)?;
+        self.slots = Lined::zeroed(self.globals + config.stack_bytes / 8)?;
         self.dropped_data = zeroed(footer.data.count.div_ceil(32) as usize)?;
         self.dropped_elements = zeroed(footer.elements.count.div_ceil(32) as usize)?;
         self.tables.try_reserve_exact(footer.tables.count as usize)?;
         for index in 0..footer.tables.count {
             let size = image.table(index).map_or(0, |table| table.min);
-            self.tables.push(zeroed(size as usize)?);
+            self.tables.push(Lined::zeroed(size as usize)?);
         }
         Ok(())
     }

@@ -16,6 +16,7 @@ use super::state::{Context, Flow, Position, State};
 use super::wide;
 use crate::image::Image;
 use crate::isa;
+use crate::memory::LINE_BYTES;
 use crate::wall::{Breach, Wall};
 
 /// What `execute` needs to know of an instance.
@@ -62,17 +63,17 @@ pub(crate) fn execute_one(entry: Entry<'_>, wall: Option<&mut dyn Wall>) -> Resu
         return Run { entry, pc: code.wrapping_add(start as usize), budget: 0 }.end(wall, &[]);
     }
     let units = length / 2;
-    let mut copy = [isa::CHECK * isa::OPCODE_SCALE; COPY_UNITS];
-    for (index, unit) in copy.iter_mut().enumerate().take(units) {
+    let mut copy = Copied([isa::CHECK * isa::OPCODE_SCALE; COPY_LINES_UNITS]);
+    for (index, unit) in copy.0.iter_mut().enumerate().take(units) {
         *unit = isa::unit_at(image.bytes(), start as usize + 2 * index).unwrap_or(0);
     }
     let branch = isa::is_branch_on_condition(opcode);
     let mut displacement = 0;
-    if branch && let Some(last) = copy.get_mut(units - 1) {
+    if branch && let Some(last) = copy.0.get_mut(units - 1) {
         // Taken, it leaves two instructions behind itself; not taken, one.
         displacement = core::mem::replace(last, COPY_BRANCH) as i16;
     }
-    let apart = halves_as_bytes(&copy);
+    let apart = halves_as_bytes(&copy.0);
     let at = apart.as_ptr();
     let mut exit = Run { entry, pc: at, budget: 0 }.end(wall, apart)?;
     // `exit` counts from the image's first byte.
@@ -97,6 +98,12 @@ fn halves_as_bytes(halves: &[u16]) -> &[u8] {
 const COPY_BRANCH: u16 = 4;
 /// The longest instruction that does not look at the fuel, and what a branch may reach behind it.
 const COPY_UNITS: usize = isa::UNITS_MAX + COPY_BRANCH as usize / 2 + 1;
+/// What holds a copy and nothing else, in the steps of memory protection.
+const COPY_LINES_UNITS: usize = COPY_UNITS.next_multiple_of(LINE_BYTES / 2);
+
+/// A copy of an instruction, and room that is nobody's.
+#[cfg_attr(target_arch = "arm", repr(align(32)))]
+struct Copied([u16; COPY_LINES_UNITS]);
 
 /// One stay in the interpreter. The context is kept apart: its address goes to the handlers, and what
 /// lies beside it would have to lie in memory too.

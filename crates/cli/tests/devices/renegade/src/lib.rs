@@ -104,20 +104,43 @@ fn address(text: &str) -> Result<usize, core::num::ParseIntError> {
     usize::from_str_radix(text, 16)
 }
 
+/// What a processor doesn't let an unprivileged program do, and doesn't stop it for either: turning
+/// interrupts off, taking another stack, becoming privileged.
+fn seize() {
+    #[cfg(target_arch = "arm")]
+    // SAFETY: none; the device must see to it that this is in vain.
+    unsafe {
+        use core::arch::asm;
+        asm!(
+            "cpsid i",
+            "msr control, {0}",
+            "msr primask, {1}",
+            "msr msp, {0}",
+            "isb",
+            in(reg) 0,
+            in(reg) 1,
+        );
+    }
+}
+
 fn write(place: &str) -> Result<(), core::num::ParseIntError> {
+    seize();
     // SAFETY: none; the device must stop this.
     unsafe { (address(place)? as *mut u32).write_volatile(0xA5A5_A5A5) };
     Ok(())
 }
 
 fn read(place: &str) -> Result<String, core::num::ParseIntError> {
+    seize();
     // SAFETY: as above.
     Ok(format!("{:x}", unsafe { (address(place)? as *const u32).read_volatile() }))
 }
 
 fn jump(place: &str) -> Result<(), core::num::ParseIntError> {
+    // A Thumb function's address is odd.
+    let place = address(place)? | usize::from(cfg!(target_arch = "arm"));
     // SAFETY: as above.
-    let there: extern "C" fn() = unsafe { core::mem::transmute(address(place)?) };
+    let there: extern "C" fn() = unsafe { core::mem::transmute(place) };
     there();
     Ok(())
 }
@@ -137,6 +160,20 @@ fn privileged(which: &str) -> String {
             _ => asm!("unimp"),
         }
     }
+    #[cfg(target_arch = "arm")]
+    // SAFETY: as above.
+    unsafe {
+        use core::arch::asm;
+        match which {
+            "coprocessor" => asm!(".inst.w 0xEE000000"),
+            // To an even address, for instructions of another set.
+            "state" => asm!("bx {0}", in(reg) write_code as *const () as usize & !1),
+            "debugger" => asm!("bkpt #0xAB", inlateout("r0") 0x18 => _, in("r1") 0x20026),
+            "unaligned" => asm!("ldm r1!, {{r2, r3}}", inlateout("r1") 0x1001 => _, out("r2") _, out("r3") _),
+            "wait" => asm!("wfi"),
+            _ => asm!("udf #0"),
+        }
+    }
     which.to_string()
 }
 
@@ -149,6 +186,7 @@ fn overflow() -> String {
 }
 
 fn spin() {
+    seize();
     loop {
         black_box(());
     }
@@ -229,6 +267,15 @@ fn number(which: &str) -> String {
         match which {
             "arguments" => asm!("ecall", in("a7") 14, inlateout("a0") 0 => _, in("a5") WIDE),
             _ => asm!("ecall", in("a7") 99, inlateout("a0") 0 => _),
+        }
+    }
+    #[cfg(target_arch = "arm")]
+    // SAFETY: as above.
+    unsafe {
+        use core::arch::asm;
+        match which {
+            "arguments" => asm!("svc #14", inlateout("r0") 0 => _, in("r5") WIDE),
+            _ => asm!("svc #99", inlateout("r0") 0 => _),
         }
     }
     which.to_string()
