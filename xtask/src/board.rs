@@ -2,6 +2,7 @@
 
 mod flash;
 mod image;
+mod lines;
 mod supply;
 
 use std::net::{Ipv4Addr, SocketAddr};
@@ -14,7 +15,8 @@ use tenure_boot::Image;
 use crate::setup::{self, Need};
 use crate::{process, toolchain};
 
-use self::flash::Flash;
+use self::flash::{Flash, Place};
+use self::lines::Lines;
 use self::supply::Memory;
 
 /// Build a board's firmware and run it as a device in the emulator.
@@ -103,6 +105,9 @@ pub(crate) enum Board {
     QemuCortexM,
     /// The same firmware, built for the Cortex-M0+ (ARMv6-M).
     QemuCortexM0,
+    /// A leaf with 64 KB of RAM: QEMU's `lm3s6965evb`, on two serial lines.
+    #[value(alias = "leaf")]
+    QemuLeaf,
     /// Espressif's ESP32-C3; no emulator stands for it.
     Esp32c3,
     /// Espressif's ESP32-C6; no emulator stands for it.
@@ -110,14 +115,21 @@ pub(crate) enum Board {
 }
 
 impl Board {
-    pub(crate) const ALL: [Self; 5] =
-        [Self::QemuRiscv32, Self::QemuCortexM, Self::QemuCortexM0, Self::Esp32c3, Self::Esp32c6];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::QemuRiscv32,
+        Self::QemuCortexM,
+        Self::QemuCortexM0,
+        Self::QemuLeaf,
+        Self::Esp32c3,
+        Self::Esp32c6,
+    ];
 
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::QemuRiscv32 => "qemu-riscv32",
             Self::QemuCortexM => "qemu-cortex-m",
             Self::QemuCortexM0 => "qemu-cortex-m0",
+            Self::QemuLeaf => "qemu-leaf",
             Self::Esp32c3 => "esp32c3",
             Self::Esp32c6 => "esp32c6",
         }
@@ -127,7 +139,7 @@ impl Board {
         match self {
             Self::QemuRiscv32 | Self::Esp32c6 => "riscv32imac-unknown-none-elf",
             Self::Esp32c3 => toolchain::WITHOUT_ATOMICS_TARGET,
-            Self::QemuCortexM => "thumbv7m-none-eabi",
+            Self::QemuCortexM | Self::QemuLeaf => "thumbv7m-none-eabi",
             Self::QemuCortexM0 => toolchain::SMALLEST_TARGET,
         }
     }
@@ -137,6 +149,7 @@ impl Board {
         match self {
             Self::QemuRiscv32 => "qemu-riscv32",
             Self::QemuCortexM | Self::QemuCortexM0 => "qemu-cortex-m",
+            Self::QemuLeaf => "qemu-leaf",
             Self::Esp32c3 | Self::Esp32c6 => "esp32",
         }
     }
@@ -144,7 +157,7 @@ impl Board {
     /// The features that make its folder's firmware this board's.
     fn own_features(self) -> &'static str {
         match self {
-            Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0 => "",
+            Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0 | Self::QemuLeaf => "",
             Self::Esp32c3 | Self::Esp32c6 => self.name(),
         }
     }
@@ -162,19 +175,32 @@ impl Board {
         match self {
             // The bank of flash is of this size or none.
             Self::QemuRiscv32 => 32 << 20,
+            // The part that the firmware isn't in.
+            Self::QemuLeaf => 32 << 10,
             _ => 4 << 20,
         }
     }
 
-    /// Its RAM, as the linker scripts of its loader and firmware divide it.
-    fn memory(self) -> Memory {
+    /// Its RAM, as the linker scripts of its loader and firmware divide it; `None` where the emulator
+    /// keeps it to itself.
+    fn memory(self) -> Option<Memory> {
         match self {
-            Self::QemuRiscv32 => {
-                Memory { bytes: 8 << 20, variables: (4 << 20, 400 << 10), always_on: 0x48_0000 }
-            }
+            Self::QemuRiscv32 => Some(Memory {
+                bytes: 8 << 20,
+                variables: (4 << 20, 400 << 10),
+                always_on: 0x48_0000,
+            }),
             // Variables lie in RAM of its own, which no file stands for.
-            _ => Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 },
+            Self::QemuCortexM | Self::QemuCortexM0 => {
+                Some(Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 })
+            }
+            Self::QemuLeaf | Self::Esp32c3 | Self::Esp32c6 => None,
         }
+    }
+
+    /// Whether its emulator starts with a loader of ours, which takes a flat image from a slot.
+    fn has_loader(self) -> bool {
+        matches!(self, Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0)
     }
 
     /// Builds the firmware, and gives its file.
@@ -226,8 +252,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         Some(file) => file.clone(),
         None => {
             let built = board.build_with(&arguments.features, root)?;
-            // The chip's own loader and tools take the program as it is linked.
-            if board.has_emulator() { image::write(&built)? } else { built }
+            // Others take the program as it is linked.
+            if board.has_loader() { image::write(&built)? } else { built }
         }
     };
     let Some(data) = &arguments.data else {
@@ -237,6 +263,9 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     if !board.has_emulator() {
         bail!("no emulator stands for {}; boards/README.md says how to flash one", board.name());
     }
+    if board == Board::QemuLeaf {
+        return run_leaf(data, &firmware, arguments);
+    }
     let flash = prepare_flash(board, data, &firmware, arguments)?;
     let loader = std::path::absolute(board.product("loader", root)).context("no current folder")?;
     let ram = std::path::absolute(data.join("ram.img")).context("no current folder")?;
@@ -245,6 +274,35 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         _ => cortex_m(&loader, data, &ram, arguments),
     };
     supply::power(emulator, board.memory(), &ram)
+}
+
+/// Runs a leaf, whose firmware its emulator takes as it is linked; the ends of its lines are in `data`.
+fn run_leaf(data: &Path, firmware: &Path, arguments: &Arguments) -> Result<()> {
+    let mut flash = Flash::open(data, Board::QemuLeaf.flash_bytes(), Place::LEAF)?;
+    if let Some(text) = settings_text(data, &arguments.settings, &flash)? {
+        flash.write_settings(&text)?;
+    }
+    let (mesh, service) = (Lines::lay(&data.join("mesh"))?, Lines::lay(&data.join("service"))?);
+    let firmware = std::path::absolute(firmware).context("no current folder")?;
+    let emulator = || leaf(&firmware, data, [mesh.chip_end(), service.chip_end()]);
+    supply::power(emulator, Board::QemuLeaf.memory(), &data.join("ram.img"))
+}
+
+fn leaf(firmware: &Path, data: &Path, lines: [&Path; 2]) -> Command {
+    let mut command = Command::new("qemu-system-arm");
+    command
+        .args(["-M", "lm3s6965evb", "-action", "watchdog=poweroff"])
+        .args(["-display", "none", "-monitor", "none", "-serial", "stdio"]);
+    for line in lines {
+        command.arg("-serial").arg(line);
+    }
+    command
+        // The firmware finds its flash in the folder that it runs in.
+        .args(["-semihosting-config", "enable=on,target=native"])
+        .arg("-kernel")
+        .arg(firmware)
+        .current_dir(data);
+    command
 }
 
 /// Lets a firmware count; the emulator makes an instruction take a nanosecond, so that what it counts
@@ -301,7 +359,8 @@ fn cortex_m(loader: &Path, data: &Path, ram: &Path, arguments: &Arguments) -> Co
 
 /// The emulator's RAM, in a file.
 fn memory_backend(board: Board, ram: &Path) -> String {
-    let (bytes, path) = (board.memory().bytes, escaped(ram));
+    let bytes = board.memory().map_or(0, |memory| memory.bytes);
+    let path = escaped(ram);
     format!("memory-backend-file,id=ram,share=on,size={bytes},mem-path={path}")
 }
 
@@ -340,7 +399,7 @@ fn prepare_flash(
     firmware: &Path,
     arguments: &Arguments,
 ) -> Result<Flash> {
-    let mut flash = Flash::open(data, board.flash_bytes())?;
+    let mut flash = Flash::open(data, board.flash_bytes(), Place::NODE)?;
     let image = std::fs::read(firmware)
         .with_context(|| format!("cannot read the firmware {}", firmware.display()))?;
     match flash.firmware()? {
@@ -352,7 +411,26 @@ fn prepare_flash(
         }
         Some(_) => {}
     }
-    let settings = &arguments.settings;
+    if let Some(text) = settings_text(data, &arguments.settings, &flash)? {
+        let network = &arguments.settings;
+        let (address, gateway) = (&network.address, network.gateway);
+        let mut text = format!("{text}address={address}\ngateway={gateway}\n");
+        let lines = [
+            ("hub", network.hub.map(|hub| hub.to_string())),
+            ("maker", network.maker.clone()),
+            ("deep-sleep-after", network.deep_sleep_after.clone()),
+            ("duty-cycle", network.duty_cycle.clone()),
+        ];
+        for (key, value) in lines {
+            text += &value.map(|value| format!("{key}={value}\n")).unwrap_or_default();
+        }
+        flash.write_settings(&text)?;
+    }
+    Ok(flash)
+}
+
+/// What every device is told: its name and its owner; `None` to leave what the flash holds.
+fn settings_text(data: &Path, settings: &Settings, flash: &Flash) -> Result<Option<String>> {
     let Some(owner) = &settings.owner else {
         if !flash.has_settings() {
             bail!(
@@ -360,7 +438,7 @@ fn prepare_flash(
                 data.display()
             );
         }
-        return Ok(flash);
+        return Ok(None);
     };
     let name = match &settings.name {
         Some(name) => name.clone(),
@@ -369,17 +447,5 @@ fn prepare_flash(
             last.to_string_lossy().to_lowercase()
         }
     };
-    let (address, gateway) = (&settings.address, settings.gateway);
-    let mut text = format!("name={name}\nowner={owner}\naddress={address}\ngateway={gateway}\n");
-    let lines = [
-        ("hub", settings.hub.map(|hub| hub.to_string())),
-        ("maker", settings.maker.clone()),
-        ("deep-sleep-after", settings.deep_sleep_after.clone()),
-        ("duty-cycle", settings.duty_cycle.clone()),
-    ];
-    for (key, value) in lines {
-        text += &value.map(|value| format!("{key}={value}\n")).unwrap_or_default();
-    }
-    flash.write_settings(&text)?;
-    Ok(flash)
+    Ok(Some(format!("name={name}\nowner={owner}\n")))
 }

@@ -299,6 +299,9 @@ pub enum StartError {
     Entropy(EntropyError),
     /// The node doesn't boot.
     Boot(BootError),
+    /// A leaf's service of that name can't be offered: its name or number is taken or none, or there
+    /// are too many.
+    Service(&'static str),
 }
 
 impl fmt::Display for StartError {
@@ -310,6 +313,7 @@ impl fmt::Display for StartError {
             Self::Loader(error) => error.fmt(f),
             Self::Entropy(error) => error.fmt(f),
             Self::Boot(error) => error.fmt(f),
+            Self::Service(name) => write!(f, "the service `{name}` can't be offered"),
         }
     }
 }

@@ -24,6 +24,7 @@ mod device;
 #[allow(unsafe_code)]
 mod heap;
 mod layout;
+mod leaf_device;
 mod native;
 #[cfg(any(test, target_arch = "arm"))]
 mod pmsa;
@@ -39,10 +40,11 @@ pub use device::{Board, Device, StartError, small_class};
 #[cfg(target_os = "none")]
 pub use heap::Heap;
 pub use layout::{Layout, Parts};
+pub use leaf_device::{LeafBoard, LeafDevice};
 pub use native::NativeMachines;
 #[cfg(any(test, target_arch = "arm"))]
 pub use pmsa::{STEP_BYTES, Window, is_store};
-pub use settings::{Settings, SettingsError};
+pub use settings::{LeafSettings, Settings, SettingsError};
 pub use tenure_node::HeapUse;
 pub use udp_link::UdpLink;
 pub use wall::GuardedVm;

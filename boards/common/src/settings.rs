@@ -5,6 +5,7 @@
 
 use alloc::string::String;
 use alloc::vec;
+use alloc::vec::Vec;
 use core::fmt;
 use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
@@ -53,9 +54,7 @@ impl Settings {
     /// # Errors
     /// [`StartError`]: the flash fails, or the settings do.
     pub fn read<F: Flash>(flash: &mut F) -> Result<Self, StartError> {
-        let mut sector = vec![0; flash.geometry().bytes() as usize];
-        flash.read(0, &mut sector).map_err(StartError::Flash)?;
-        Self::parse(&sector).map_err(StartError::Settings)
+        Self::parse(&contents(flash)?).map_err(StartError::Settings)
     }
 
     /// Reads the settings sector.
@@ -63,21 +62,8 @@ impl Settings {
     /// # Errors
     /// [`SettingsError`] names the line that is wrong or missing.
     pub fn parse(sector: &[u8]) -> Result<Self, SettingsError> {
-        let end = sector.iter().position(|byte| matches!(byte, 0 | 0xFF));
-        let text = &sector[..end.unwrap_or(sector.len())];
-        let text = core::str::from_utf8(text).map_err(|_| SettingsError::NoText)?;
-        if text.trim().is_empty() {
-            return Err(SettingsError::Blank);
-        }
-        let value = |wanted: &'static str| {
-            let lines = text.lines().filter_map(|line| line.split_once('='));
-            lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == wanted)
-        };
-        let need = |key: &'static str| match value(key) {
-            Some((_, value)) => Ok(value),
-            None => Err(SettingsError::Missing(key)),
-        };
-        check_keys(text)?;
+        let lines = Lines::of(sector, &KEYS)?;
+        let (value, need) = (|key| lines.value(key), |key| lines.need(key));
         let sleep = match (value("deep-sleep-after"), value("duty-cycle")) {
             (Some((_, text)), _) => {
                 let at_least = seconds(text).ok_or(SettingsError::Wrong("deep-sleep-after"))?;
@@ -121,15 +107,71 @@ const KEYS: [&str; 11] = [
     "duty-cycle",
 ];
 
-fn check_keys(text: &str) -> Result<(), SettingsError> {
-    for (number, line) in text.lines().enumerate() {
-        let line = line.trim();
-        let known = line.split_once('=').is_some_and(|(key, _)| KEYS.contains(&key.trim()));
-        if !known && !line.is_empty() && !line.starts_with('#') {
-            return Err(SettingsError::Unknown { line: number + 1 });
-        }
+/// The settings of a leaf, which are few.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LeafSettings {
+    /// `name`: what the device is called.
+    pub name: Name,
+    /// `owner`: whose it is, as `tenure key` prints it.
+    pub owner: Owner,
+}
+
+impl LeafSettings {
+    /// Reads the settings from their part of flash.
+    ///
+    /// # Errors
+    /// [`StartError`]: the flash fails, or the settings do.
+    pub fn read<F: Flash>(flash: &mut F) -> Result<Self, StartError> {
+        Self::parse(&contents(flash)?).map_err(StartError::Settings)
     }
-    Ok(())
+
+    /// Reads the settings sector.
+    ///
+    /// # Errors
+    /// As [`Settings::parse`].
+    pub fn parse(sector: &[u8]) -> Result<Self, SettingsError> {
+        let lines = Lines::of(sector, &["name", "owner"])?;
+        let name = parsed("name", lines.need("name")?)?;
+        let owner = owner(lines.need("owner")?).ok_or(SettingsError::Wrong("owner"))?;
+        Ok(Self { name, owner })
+    }
+}
+
+fn contents<F: Flash>(flash: &mut F) -> Result<Vec<u8>, StartError> {
+    let mut sector = vec![0; flash.geometry().bytes() as usize];
+    flash.read(0, &mut sector).map_err(StartError::Flash)?;
+    Ok(sector)
+}
+
+/// The lines of a settings sector, all of which have a known key.
+struct Lines<'a>(&'a str);
+
+impl<'a> Lines<'a> {
+    fn of(sector: &'a [u8], keys: &[&str]) -> Result<Self, SettingsError> {
+        let end = sector.iter().position(|byte| matches!(byte, 0 | 0xFF));
+        let text = &sector[..end.unwrap_or(sector.len())];
+        let text = core::str::from_utf8(text).map_err(|_| SettingsError::NoText)?;
+        if text.trim().is_empty() {
+            return Err(SettingsError::Blank);
+        }
+        for (number, line) in text.lines().enumerate() {
+            let line = line.trim();
+            let known = line.split_once('=').is_some_and(|(key, _)| keys.contains(&key.trim()));
+            if !known && !line.is_empty() && !line.starts_with('#') {
+                return Err(SettingsError::Unknown { line: number + 1 });
+            }
+        }
+        Ok(Self(text))
+    }
+
+    fn value(&self, wanted: &'static str) -> Option<(&'a str, &'a str)> {
+        let lines = self.0.lines().filter_map(|line| line.split_once('='));
+        lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == wanted)
+    }
+
+    fn need(&self, key: &'static str) -> Result<&'a str, SettingsError> {
+        self.value(key).map(|(_, value)| value).ok_or(SettingsError::Missing(key))
+    }
 }
 
 fn parsed<T: core::str::FromStr>(key: &'static str, text: &str) -> Result<T, SettingsError> {

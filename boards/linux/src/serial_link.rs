@@ -1,10 +1,5 @@
-//! A serial line as a link: frames between zeros with a checksum, as [`tenure_mesh::frame_for_serial`]
-//! writes them, over a terminal device.
-//!
-//! Whoever is at the other end of the line gets everything, so the line has one address. What doesn't
-//! fit the line's queue is refused, and a frame that was damaged on the way isn't handed out.
+//! A serial line as a link: [`SerialLine`] over a terminal device.
 
-use std::collections::VecDeque;
 use std::fs::OpenOptions;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::os::unix::fs::OpenOptionsExt as _;
@@ -14,30 +9,21 @@ use std::{fmt, io};
 use rustix::io::Errno;
 use rustix::termios::{OptionalActions, isatty, tcgetattr, tcsetattr};
 use tenure_hal::{Link, LinkError};
-use tenure_mesh::{Deframer, frame_for_serial, line_bytes_max};
+use tenure_mesh::{Port, SerialLine};
 
 #[cfg(test)]
 mod tests;
 
 /// The longest frame that is carried: that of the mesh's framer.
 pub const SERIAL_FRAME_BYTES_MAX: usize = 1232;
-/// The most bytes that wait for a line: some frames of the longest kind.
-const WAITING_BYTES_MAX: usize = 4 * line_bytes_max(SERIAL_FRAME_BYTES_MAX);
-/// The most bytes that one call takes in, so that a line that never falls silent doesn't hold up
-/// everything else.
-const BYTES_PER_TURN: usize = 16 * 1024;
+/// The most frames of the longest kind that wait for a line.
+const FRAMES_WAITING_MAX: usize = 4;
 
 /// A serial line that never blocks.
 #[derive(Debug)]
 pub struct SerialLink {
-    line: OwnedFd,
+    line: SerialLine<Terminal>,
     name: String,
-    deframer: Deframer,
-    /// Frames that have come, and weren't taken yet.
-    arrived: VecDeque<Vec<u8>>,
-    /// What the line has yet to take.
-    waiting: VecDeque<u8>,
-    damaged: u64,
 }
 
 impl SerialLink {
@@ -65,14 +51,8 @@ impl SerialLink {
 
     /// A link over a line that is set up already, and doesn't block.
     pub fn over(line: OwnedFd, name: String) -> Self {
-        Self {
-            line,
-            name,
-            deframer: Deframer::new(SERIAL_FRAME_BYTES_MAX),
-            arrived: VecDeque::new(),
-            waiting: VecDeque::new(),
-            damaged: 0,
-        }
+        let line = SerialLine::new(Terminal(line), SERIAL_FRAME_BYTES_MAX, FRAMES_WAITING_MAX);
+        Self { line, name }
     }
 
     /// What the line is called.
@@ -80,51 +60,20 @@ impl SerialLink {
         &self.name
     }
 
+    /// Whether something waits that the line didn't take yet.
+    pub fn is_sending(&self) -> bool {
+        self.line.is_sending()
+    }
+
     /// How many frames came damaged.
     pub fn damaged(&self) -> u64 {
-        self.damaged
-    }
-
-    /// Gives the line as much of what waits as it takes now.
-    fn flush(&mut self) -> Result<(), LinkError> {
-        while !self.waiting.is_empty() {
-            let (first, _) = self.waiting.as_slices();
-            match rustix::io::write(&self.line, first) {
-                Ok(written) => drop(self.waiting.drain(..written)),
-                Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-                Err(_) => return Err(LinkError::Hardware),
-            }
-        }
-        Ok(())
-    }
-
-    /// Takes in what has come over the line.
-    fn take_in(&mut self) -> Result<(), LinkError> {
-        let mut bytes = [0; 1024];
-        let mut taken = 0;
-        while taken < BYTES_PER_TURN {
-            let length = match rustix::io::read(&self.line, &mut bytes) {
-                // Nobody holds the other end of a pseudo-terminal; it may be opened again.
-                Ok(0) | Err(Errno::AGAIN | Errno::INTR) => return Ok(()),
-                Ok(length) => length,
-                Err(_) => return Err(LinkError::Hardware),
-            };
-            taken += length;
-            for byte in &bytes[..length] {
-                match self.deframer.push(*byte) {
-                    Some(Ok(frame)) => self.arrived.push_back(frame),
-                    Some(Err(_)) => self.damaged += 1,
-                    None => {}
-                }
-            }
-        }
-        Ok(())
+        self.line.damaged()
     }
 }
 
 impl AsFd for SerialLink {
     fn as_fd(&self) -> BorrowedFd<'_> {
-        self.line.as_fd()
+        self.line.port().0.as_fd()
     }
 }
 
@@ -132,35 +81,38 @@ impl Link for SerialLink {
     type Address = ();
 
     fn datagram_bytes_max(&self) -> usize {
-        SERIAL_FRAME_BYTES_MAX
+        self.line.datagram_bytes_max()
     }
 
-    fn send(&mut self, _: &(), datagram: &[u8]) -> Result<(), LinkError> {
-        if datagram.len() > SERIAL_FRAME_BYTES_MAX {
-            return Err(LinkError::TooLong);
-        }
-        self.flush()?;
-        let mut line = Vec::with_capacity(line_bytes_max(datagram.len()));
-        frame_for_serial(datagram, &mut line);
-        if self.waiting.len() + line.len() > WAITING_BYTES_MAX {
-            return Err(LinkError::Busy);
-        }
-        self.waiting.extend(line);
-        self.flush()
+    fn send(&mut self, to: &(), datagram: &[u8]) -> Result<(), LinkError> {
+        self.line.send(to, datagram)
     }
 
     fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, ())>, LinkError> {
-        self.flush()?;
-        if self.arrived.is_empty() {
-            self.take_in()?;
+        self.line.receive(into)
+    }
+}
+
+/// A terminal device that doesn't block.
+#[derive(Debug)]
+struct Terminal(OwnedFd);
+
+impl Port for Terminal {
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, LinkError> {
+        match rustix::io::read(&self.0, into) {
+            // None: nobody holds the other end of a pseudo-terminal; it may be opened again.
+            Ok(length) => Ok(length),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(_) => Err(LinkError::Hardware),
         }
-        while let Some(frame) = self.arrived.pop_front() {
-            if let Some(into) = into.get_mut(..frame.len()) {
-                into.copy_from_slice(&frame);
-                return Ok(Some((frame.len(), ())));
-            }
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, LinkError> {
+        match rustix::io::write(&self.0, bytes) {
+            Ok(written) => Ok(written),
+            Err(Errno::AGAIN | Errno::INTR) => Ok(0),
+            Err(_) => Err(LinkError::Hardware),
         }
-        Ok(None)
     }
 }
 

@@ -58,10 +58,19 @@ impl Chip {
 }
 
 impl Medium for Chip {
-    fn bytes(&self) -> &[u8] {
+    fn length(&self) -> usize {
+        BYTES
+    }
+
+    fn read(&mut self, offset: usize, into: &mut [u8]) -> Result<(), FlashError> {
+        into.copy_from_slice(Chip::contents(offset, into.len()));
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
         // SAFETY: the PSRAM is memory for good; whoever writes to a part of it holds that part's
         // handle mutably, so that nobody holds a slice of what changes.
-        unsafe { slice::from_raw_parts(BASE as *const u8, BYTES) }
+        Some(unsafe { slice::from_raw_parts(BASE as *const u8, BYTES) })
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), FlashError> {

@@ -77,10 +77,19 @@ impl Bank {
 }
 
 impl Medium for Bank {
-    fn bytes(&self) -> &[u8] {
+    fn length(&self) -> usize {
+        BYTES
+    }
+
+    fn read(&mut self, offset: usize, into: &mut [u8]) -> Result<(), FlashError> {
+        into.copy_from_slice(Bank::contents(offset, into.len()));
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
         // SAFETY: the bank is memory while no command is under way, for good; whoever programs a part
         // of it holds that part's handle mutably, so that nobody holds a slice of what changes.
-        unsafe { core::slice::from_raw_parts(BASE as *const u8, BYTES) }
+        Some(unsafe { core::slice::from_raw_parts(BASE as *const u8, BYTES) })
     }
 
     fn write(&mut self, mut offset: usize, mut bytes: &[u8]) -> Result<(), FlashError> {

@@ -37,6 +37,7 @@ pub mod receipts;
 pub mod run;
 pub mod sdk;
 pub mod secret;
+pub mod serial;
 pub mod sim;
 pub mod snapshot;
 pub mod stop;

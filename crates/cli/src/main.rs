@@ -8,7 +8,7 @@ use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
     build, call, completions, device, enrol, events, firmware, hub, inspect, install, invite,
-    lease, list, project, receipts, run, secret, sim, snapshot, test,
+    lease, list, project, receipts, run, secret, serial, sim, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -34,6 +34,7 @@ enum Command {
     Invite(invite::Arguments),
     Mesh(invite::MeshArguments),
     Hub(hub::Arguments),
+    Serial(serial::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
     Renew(lease::Arguments),
@@ -82,6 +83,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Invite(arguments) => invite::run(arguments, &output),
         Command::Mesh(arguments) => invite::show(arguments, &output),
         Command::Hub(arguments) => hub::run(arguments, &output),
+        Command::Serial(arguments) => serial::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
         Command::Renew(arguments) => lease::run(arguments, &output),

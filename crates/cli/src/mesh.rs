@@ -28,7 +28,7 @@ const FRAMES_PER_TURN: usize = 64;
 /// The most neighbours whose addresses are remembered.
 const NEIGHBOURS_MAX: usize = 64;
 /// How fast a serial line is unless told otherwise.
-const BAUD: u32 = 115_200;
+pub(crate) const BAUD: u32 = 115_200;
 
 /// What `tenure device` is told of a mesh. The device remembers it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Serialize, Deserialize)]

@@ -12,10 +12,22 @@ mod tests;
 /// Bytes of a sector, as on the flash chips of small devices.
 const SECTOR_BYTES: usize = 4096;
 
-/// Bytes that are kept, can be read where they lie, and can be set to anything.
+/// How much is read at a time to see whether a program would set a bit.
+const PART_BYTES: usize = 64;
+
+/// Bytes that are kept, and can be set to anything.
 pub trait Medium {
-    /// All that is kept.
-    fn bytes(&self) -> &[u8];
+    /// How many they are, the same at every call.
+    fn length(&self) -> usize;
+
+    /// Reads from `offset` on, inside the medium.
+    ///
+    /// # Errors
+    /// [`FlashError::Hardware`].
+    fn read(&mut self, offset: usize, into: &mut [u8]) -> Result<(), FlashError>;
+
+    /// All of it, where it lies in the address space.
+    fn mapped(&self) -> Option<&[u8]>;
 
     /// Sets the bytes at `offset`. When it returns `Ok` they survive a loss of power; if power fails
     /// before, the bytes written may hold anything, and all others are as they were.
@@ -37,42 +49,50 @@ impl<M: Medium> NorFlash<M> {
         Self { medium }
     }
 
-    fn stored(&self, offset: u32, length: usize) -> Result<&[u8], FlashError> {
-        let start = offset as usize;
-        let end = start.checked_add(length).filter(|end| *end <= self.geometry().bytes() as usize);
-        self.medium
-            .bytes()
-            .get(start..end.ok_or(FlashError::OutOfRange)?)
-            .ok_or(FlashError::OutOfRange)
+    fn check_range(&self, offset: u32, length: usize) -> Result<(), FlashError> {
+        let end = (offset as usize).checked_add(length);
+        let fits = end.is_some_and(|end| end <= self.geometry().bytes() as usize);
+        if fits { Ok(()) } else { Err(FlashError::OutOfRange) }
+    }
+
+    /// Whether what stands at `offset` becomes `bytes` by clearing bits alone.
+    fn check_erased(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
+        let mut stored = [0; PART_BYTES];
+        for (part, at) in bytes.chunks(PART_BYTES).zip((offset as usize..).step_by(PART_BYTES)) {
+            let stored = &mut stored[..part.len()];
+            self.medium.read(at, stored)?;
+            if stored.iter().zip(part).any(|(old, new)| !old & new != 0) {
+                return Err(FlashError::NotErased);
+            }
+        }
+        Ok(())
     }
 }
 
 impl<M: Medium> Flash for NorFlash<M> {
     fn geometry(&self) -> FlashGeometry {
-        let sector_count = (self.medium.bytes().len() / SECTOR_BYTES) as u32;
+        let sector_count = (self.medium.length() / SECTOR_BYTES) as u32;
         FlashGeometry { sector_bytes: SECTOR_BYTES as u32, sector_count, program_bytes: 4 }
     }
 
     fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {
-        into.copy_from_slice(self.stored(offset, into.len())?);
-        Ok(())
+        self.check_range(offset, into.len())?;
+        self.medium.read(offset as usize, into)
     }
 
     fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
-        let stored = self.stored(offset, bytes.len())?;
+        self.check_range(offset, bytes.len())?;
         let unit = self.geometry().program_bytes;
         if !offset.is_multiple_of(unit) || !bytes.len().is_multiple_of(unit as usize) {
             return Err(FlashError::Misaligned);
         }
-        if stored.iter().zip(bytes).any(|(old, new)| !old & new != 0) {
-            return Err(FlashError::NotErased);
-        }
+        self.check_erased(offset, bytes)?;
         self.medium.write(offset as usize, bytes)
     }
 
     fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
         let offset = sector.checked_mul(SECTOR_BYTES as u32).ok_or(FlashError::OutOfRange)?;
-        self.stored(offset, SECTOR_BYTES)?;
+        self.check_range(offset, SECTOR_BYTES)?;
         const ONES: [u8; 256] = [0xFF; 256];
         for start in (0..SECTOR_BYTES).step_by(ONES.len()) {
             self.medium.write(offset as usize + start, &ONES)?;
@@ -81,6 +101,6 @@ impl<M: Medium> Flash for NorFlash<M> {
     }
 
     fn mapped(&self) -> Option<&[u8]> {
-        self.medium.bytes().get(..self.geometry().bytes() as usize)
+        self.medium.mapped()?.get(..self.geometry().bytes() as usize)
     }
 }

@@ -36,6 +36,7 @@ mod random;
 mod satellite;
 mod seal;
 mod serial;
+mod serial_line;
 mod stack;
 mod timers;
 
@@ -60,5 +61,6 @@ pub use random::Random;
 pub use satellite::{Parcel, Satellite, SatelliteNumber};
 pub use seal::{FrameNumber, Seal, Unsealed};
 pub use serial::{Deframer, SerialError, frame_for_serial, line_bytes_max};
+pub use serial_line::{Port, SerialLine};
 pub use stack::{NotHere, Stack, StackConfig};
 pub use timers::{Pending, TIMER_BYTES_MAX, TimerList, Timers};

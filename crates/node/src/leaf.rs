@@ -7,7 +7,7 @@
 //!
 //! Invariants, beside a node's:
 //! - A service is called by the owner and by machines on the owner's devices, and by nobody else.
-//! - What others can fill has a limit in `limits`, which together fit 64 KB of RAM.
+//! - What others can fill has a limit in `limits`.
 
 mod control;
 mod in_mesh;
@@ -45,7 +45,7 @@ const ASK_ATTEMPTS: u8 = 8;
 /// The most calls that wait for their caller's record.
 const WAITING_MAX: usize = 3;
 /// The most datagrams that wait for the service line.
-const LINE_MAX: usize = 6;
+const LINE_MAX: usize = 3;
 
 /// What a board decides about a leaf.
 #[derive(Clone, Debug)]

@@ -9,15 +9,30 @@ use tenure_boot::{ALIGNMENT, BootLog, Image, Slot, State, map};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Flash as _, FlashGeometry, Partition};
 
+/// Where in the flash the settings lie, and how much of it this looks at, in sectors.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Place {
+    settings: map::Run,
+    sectors: u32,
+}
+
+impl Place {
+    /// Of a device with a loader and slots.
+    pub(super) const NODE: Self = Self { settings: map::SETTINGS, sectors: map::REST };
+    /// Of a leaf: what is kept begins with them.
+    pub(super) const LEAF: Self = Self { settings: map::Run { first: 0, count: 1 }, sectors: 1 };
+}
+
 /// The device's flash, as far as it isn't the node's.
 pub(super) struct Flash {
     path: PathBuf,
+    place: Place,
     contents: RamFlash,
 }
 
 impl Flash {
     /// Opens the flash in `folder`; makes a blank one of `bytes` bytes if there is none.
-    pub(super) fn open(folder: &Path, bytes: usize) -> Result<Self> {
+    pub(super) fn open(folder: &Path, bytes: usize, place: Place) -> Result<Self> {
         std::fs::create_dir_all(folder)
             .with_context(|| format!("can't make the folder {}", folder.display()))?;
         let path = folder.join("flash.img");
@@ -30,13 +45,13 @@ impl Flash {
         }
         let geometry = FlashGeometry {
             sector_bytes: map::SECTOR_BYTES,
-            sector_count: map::REST,
+            sector_count: place.sectors,
             program_bytes: 4,
         };
         let mut stored = vec![0; geometry.bytes() as usize];
         let mut file = OpenOptions::new().read(true).open(&path).with_context(what)?;
         file.read_exact(&mut stored).with_context(what)?;
-        Ok(Self { contents: RamFlash::with_bytes(geometry, stored), path })
+        Ok(Self { contents: RamFlash::with_bytes(geometry, stored), place, path })
     }
 
     /// Where it is.
@@ -46,14 +61,14 @@ impl Flash {
 
     /// Whether the device was told who it is.
     pub(super) fn has_settings(&self) -> bool {
-        self.contents.bytes()[map::SETTINGS.offset() as usize] != 0xFF
+        self.contents.bytes()[self.place.settings.offset() as usize] != 0xFF
     }
 
     /// Tells the device who it is.
     pub(super) fn write_settings(&mut self, text: &str) -> Result<()> {
         let mut sector = text.as_bytes().to_vec();
-        sector.resize(map::SETTINGS.bytes() as usize, 0xFF);
-        self.write(map::SETTINGS, &sector)
+        sector.resize(self.place.settings.bytes() as usize, 0xFF);
+        self.write(self.place.settings, &sector)
     }
 
     /// What the loader's log says.

@@ -35,36 +35,48 @@ const DIP: i32 = SIGUSR1;
 /// Somebody pulls the pin that wakes the chip.
 const PIN: i32 = SIGUSR2;
 
-/// Powers the chip, whose emulator is `command` and whose RAM is in the file `ram`, until it faults.
-pub(super) fn power(command: impl Fn() -> Command, memory: Memory, ram: &Path) -> Result<()> {
+/// Powers the chip, whose emulator is `command` and whose RAM is in the file `ram`, until it faults. Where
+/// the emulator keeps its RAM to itself there is no `memory`, and every start finds it blank.
+pub(super) fn power(
+    command: impl Fn() -> Command,
+    memory: Option<Memory>,
+    ram: &Path,
+) -> Result<()> {
     let signals = listen()?;
     let pid_file = ram.with_extension("pid");
     wait_for_the_last(&pid_file)?;
     let what = || format!("the memory of the device, {}", ram.display());
-    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(ram);
-    let mut file = file.with_context(what)?;
-    file.set_len(memory.bytes).with_context(what)?;
+    let mut kept = memory.map(|memory| open(memory, ram)).transpose().with_context(what)?;
     let mut cause = ResetCause::PowerOn;
     let mut powered = Instant::now();
     loop {
         if !cause.keeps_retained_memory() {
             powered = Instant::now();
         }
-        prepare(&mut file, memory, cause, powered.elapsed()).with_context(what)?;
+        if let Some((file, memory)) = &mut kept {
+            prepare(file, *memory, cause, powered.elapsed()).with_context(what)?;
+        }
         let mut child = start(command(), &pid_file)?;
         cause = match wait(&mut child, &signals)? {
             None => ResetCause::BrownOut,
-            Some(status) => match status.code() {
-                Some(STATUS_WATCHDOG) => ResetCause::Watchdog,
-                Some(STATUS_RESET) => ResetCause::Software,
-                Some(STATUS_SLEEP) => {
-                    let until = read_word(&mut file, memory.always_on + WAKE_AT as u64);
+            Some(status) => match (status.code(), &mut kept) {
+                (Some(STATUS_WATCHDOG), _) => ResetCause::Watchdog,
+                (Some(STATUS_RESET), _) => ResetCause::Software,
+                (Some(STATUS_SLEEP), Some((file, memory))) => {
+                    let until = read_word(file, memory.always_on + WAKE_AT as u64);
                     sleep(until.with_context(what)?, powered, &signals)
                 }
                 _ => bail!("the device stopped: {status}"),
             },
         };
     }
+}
+
+/// Opens the file that is the chip's RAM.
+fn open(memory: Memory, ram: &Path) -> std::io::Result<(File, Memory)> {
+    let file = OpenOptions::new().read(true).write(true).create(true).truncate(false).open(ram)?;
+    file.set_len(memory.bytes)?;
+    Ok((file, memory))
 }
 
 /// Signals, as they come.

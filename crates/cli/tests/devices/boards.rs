@@ -24,6 +24,8 @@ pub(crate) const RISCV32: Board = Board { name: "qemu-riscv32", features: "" };
 pub(crate) const UNCHECKED: Board = Board { features: "unchecked-memory", ..RISCV32 };
 pub(crate) const CORTEX_M: Board = Board { name: "qemu-cortex-m", features: "" };
 const UNCHECKED_CORTEX_M: Board = Board { features: "unchecked-memory", ..CORTEX_M };
+/// On serial lines alone.
+pub(crate) const LEAF: Board = Board { name: "qemu-leaf", features: "" };
 const CORTEX_M0: Board = Board { name: "qemu-cortex-m0", features: "" };
 
 /// The board's firmware, built once.

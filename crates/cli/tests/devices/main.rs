@@ -11,6 +11,7 @@ mod grants;
 mod guests;
 mod harness;
 mod kill;
+mod leaf;
 mod mesh;
 mod nat;
 mod native;

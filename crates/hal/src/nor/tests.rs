@@ -8,8 +8,17 @@ use super::{Medium, NorFlash};
 struct Ram(Vec<u8>);
 
 impl Medium for Ram {
-    fn bytes(&self) -> &[u8] {
-        &self.0
+    fn length(&self) -> usize {
+        self.0.len()
+    }
+
+    fn read(&mut self, offset: usize, into: &mut [u8]) -> Result<(), FlashError> {
+        into.copy_from_slice(&self.0[offset..offset + into.len()]);
+        Ok(())
+    }
+
+    fn mapped(&self) -> Option<&[u8]> {
+        Some(&self.0)
     }
 
     fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), FlashError> {

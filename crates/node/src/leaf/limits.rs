@@ -1,4 +1,7 @@
 //! How much a leaf spends: everything that others can fill has its limit here, for 64 KB of RAM.
+//!
+//! A leaf that is busy takes 30 KB of heap. All limits at once would be more: to fill them all takes members
+//! of its owner's mesh, and a heap that is used up is a new start, which loses nothing that was kept.
 
 use core::time::Duration;
 
@@ -33,7 +36,7 @@ pub(super) fn sessions() -> tenure_rpc::Config {
         remembered_per_caller_max: 3,
         buffer_bytes_max: 4 * 1024,
         buffer_bytes_per_caller_max: 2 * 1024,
-        queued_datagrams_max: 4,
+        queued_datagrams_max: 3,
         accepted_initiations_max: 8,
         handshakes_per_second: 1,
         handshakes_per_second_max: 2,

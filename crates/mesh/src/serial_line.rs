@@ -1,0 +1,152 @@
+//! A serial line as a link: frames between zeros with a checksum, as [`crate::frame_for_serial`] writes them,
+//! over whatever moves the bytes.
+//!
+//! Whoever is at the other end of the line gets everything, so the line has one address. What doesn't
+//! fit the line's queue is refused, and a frame that was damaged on the way isn't handed out.
+
+use alloc::collections::VecDeque;
+use alloc::vec::Vec;
+
+use tenure_hal::{Link, LinkError};
+
+use crate::serial::{Deframer, frame_for_serial, line_bytes_max};
+
+#[cfg(test)]
+mod tests;
+
+/// The most bytes that one call takes in, so that a line that never falls silent doesn't hold up
+/// everything else.
+const BYTES_PER_TURN: usize = 16 * 1024;
+/// How many are taken at a time.
+const PART_BYTES: usize = 256;
+
+/// What moves bytes over a serial line, and never waits.
+pub trait Port {
+    /// Takes bytes that have come; gives how many, 0 if there are none.
+    ///
+    /// # Errors
+    /// [`LinkError::Hardware`].
+    fn read(&mut self, into: &mut [u8]) -> Result<usize, LinkError>;
+
+    /// Hands bytes to the line; gives how many it took, fewer than all if it takes no more now.
+    ///
+    /// # Errors
+    /// [`LinkError::Hardware`].
+    fn write(&mut self, bytes: &[u8]) -> Result<usize, LinkError>;
+}
+
+/// A serial line that never blocks.
+#[derive(Debug)]
+pub struct SerialLine<P> {
+    port: P,
+    frame_bytes_max: usize,
+    /// The most bytes that wait for the line.
+    waiting_bytes_max: usize,
+    deframer: Deframer,
+    /// Frames that have come, and weren't taken yet.
+    arrived: VecDeque<Vec<u8>>,
+    /// What the line has yet to take.
+    waiting: VecDeque<u8>,
+    damaged: u64,
+}
+
+impl<P: Port> SerialLine<P> {
+    /// A line for frames of at most `frame_bytes_max`, of which `frames_waiting_max` of the longest kind
+    /// wait to be sent.
+    pub fn new(port: P, frame_bytes_max: usize, frames_waiting_max: usize) -> Self {
+        Self {
+            port,
+            frame_bytes_max,
+            waiting_bytes_max: frames_waiting_max * line_bytes_max(frame_bytes_max),
+            deframer: Deframer::new(frame_bytes_max),
+            arrived: VecDeque::new(),
+            waiting: VecDeque::new(),
+            damaged: 0,
+        }
+    }
+
+    /// What moves the bytes.
+    pub fn port(&self) -> &P {
+        &self.port
+    }
+
+    /// How many frames came damaged.
+    pub fn damaged(&self) -> u64 {
+        self.damaged
+    }
+
+    /// Whether something waits that the line didn't take yet.
+    pub fn is_sending(&self) -> bool {
+        !self.waiting.is_empty()
+    }
+
+    /// Gives the line as much of what waits as it takes now.
+    ///
+    /// # Errors
+    /// [`LinkError::Hardware`].
+    pub fn flush(&mut self) -> Result<(), LinkError> {
+        while !self.waiting.is_empty() {
+            let (first, _) = self.waiting.as_slices();
+            match self.port.write(first)? {
+                0 => break,
+                taken => drop(self.waiting.drain(..taken)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Takes in what has come over the line.
+    fn take_in(&mut self) -> Result<(), LinkError> {
+        let mut bytes = [0; PART_BYTES];
+        for _ in 0..BYTES_PER_TURN / PART_BYTES {
+            let length = self.port.read(&mut bytes)?;
+            for byte in &bytes[..length] {
+                match self.deframer.push(*byte) {
+                    Some(Ok(frame)) => self.arrived.push_back(frame),
+                    Some(Err(_)) => self.damaged += 1,
+                    None => {}
+                }
+            }
+            if length < bytes.len() {
+                break;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl<P: Port> Link for SerialLine<P> {
+    type Address = ();
+
+    fn datagram_bytes_max(&self) -> usize {
+        self.frame_bytes_max
+    }
+
+    fn send(&mut self, _: &(), datagram: &[u8]) -> Result<(), LinkError> {
+        if datagram.len() > self.frame_bytes_max {
+            return Err(LinkError::TooLong);
+        }
+        self.flush()?;
+        let mut line = Vec::with_capacity(line_bytes_max(datagram.len()));
+        frame_for_serial(datagram, &mut line);
+        if self.waiting.len() + line.len() > self.waiting_bytes_max {
+            return Err(LinkError::Busy);
+        }
+        self.waiting.extend(line);
+        self.flush()
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, ())>, LinkError> {
+        self.flush()?;
+        if self.arrived.is_empty() {
+            self.take_in()?;
+        }
+        while let Some(frame) = self.arrived.pop_front() {
+            if let Some(into) = into.get_mut(..frame.len()) {
+                into.copy_from_slice(&frame);
+                return Ok(Some((frame.len(), ())));
+            }
+        }
+        Ok(None)
+    }
+}
