@@ -311,6 +311,14 @@ impl Client {
     }
 }
 
+impl Drop for Client {
+    /// Devices needn't keep the last answers for somebody who has them and goes.
+    fn drop(&mut self) {
+        self.endpoint.acknowledge_all(self.clock.now());
+        let _ = self.send_all();
+    }
+}
+
 /// What a user can do about it, where that isn't plain from what happened.
 fn way_out(error: &ControlError) -> Option<&'static str> {
     match error {

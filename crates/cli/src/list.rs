@@ -148,6 +148,7 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
                 "peak_bytes": heap.peak_bytes,
                 "total_bytes": heap.total_bytes,
                 "board_bytes": heap.board_bytes,
+                "answers_bytes": heap.answers_bytes,
             })),
             "machines": list,
         });

@@ -25,7 +25,7 @@ mod power;
 #[cfg(feature = "simulated")]
 pub mod simulated;
 
-pub use clock::{Clock, Instant, UnixTime};
+pub use clock::{Clock, Instant, UnixTime, micros_of, proportion};
 pub use entropy::{Entropy, EntropyError};
 pub use flash::{Flash, FlashError, FlashGeometry};
 pub use guard::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};

@@ -8,6 +8,7 @@
 //! What was written down must be taken up once at most, or machines would live through the same time
 //! twice; whoever keeps it sees to that.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -52,7 +53,7 @@ struct AsleepMachine {
     instance: Option<Extent>,
     state: State,
     queue: VecDeque<Task>,
-    current: Option<Running>,
+    current: Option<Box<Running>>,
     wait: Option<Wait>,
     woken: Option<Woken>,
     call_result: Vec<u8>,
@@ -148,7 +149,7 @@ impl<F: Flash> Kernel<F> {
 
     /// The calls from outside that machines have in their queues or serve.
     pub fn serving(&self) -> impl Iterator<Item = Ticket> {
-        let tasks = self.machines.iter().flatten().flat_map(Machine::tasks);
+        let tasks = self.machines.iter().flatten().flat_map(|machine| machine.tasks());
         tasks.filter_map(|task| match task.reply_to {
             ReplyTo::Outside(ticket) => Some(ticket),
             _ => None,
@@ -176,7 +177,7 @@ impl<F: Flash> Kernel<F> {
             .machines
             .iter()
             .flatten()
-            .flat_map(Machine::tasks)
+            .flat_map(|machine| machine.tasks())
             .filter_map(|task| match task.reply_to {
                 ReplyTo::Call(id) => Some(id),
                 _ => None,

@@ -3,22 +3,24 @@
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_hal::Instant;
+use tenure_hal::{Instant, micros_of, proportion};
 use tenure_wire::Budget;
 
 /// The burst of what is counted by the second, in seconds.
 const BURST_SECONDS: u64 = 2;
-const DAY: Duration = Duration::from_secs(24 * 60 * 60);
+const DAY_S: u32 = 24 * 60 * 60;
+/// The longest wait that is told: nobody will see its end.
+const WAIT_MAX: Duration = Duration::from_secs(DAY_S as u64 * 10_000);
 /// The part of a day's flash writes that can be made at once.
 const DAY_BURSTS: u64 = 4;
 /// The part of that which there is at boot.
 const BOOT_PART: i64 = 16;
 
-/// Something that a machine may spend `rate` of in each `span`, evenly filled up to `capacity`.
+/// Something that a machine may spend `rate` of in each span, evenly filled up to `capacity`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Bucket {
     rate: u64,
-    span: Duration,
+    span_s: u32,
     capacity: i64,
     /// What is there; negative after [`Bucket::charge`] with more than there was.
     level: i64,
@@ -29,15 +31,19 @@ pub(crate) struct Bucket {
 
 impl Bucket {
     /// A full bucket.
-    pub(crate) fn new(rate: u64, span: Duration, capacity: u64, now: Instant) -> Self {
+    pub(crate) fn new(rate: u64, span_s: u32, capacity: u64, now: Instant) -> Self {
         let capacity = i64::try_from(capacity).unwrap_or(i64::MAX);
-        Self { rate, span, capacity, level: capacity, filled: now }
+        Self { rate, span_s, capacity, level: capacity, filled: now }
+    }
+
+    fn span_us(&self) -> u64 {
+        u64::from(self.span_s) * 1_000_000
     }
 
     /// What is there now.
     pub(crate) fn level(&mut self, now: Instant) -> i64 {
-        let elapsed_us = now.since(self.filled).as_micros();
-        let gained = elapsed_us * u128::from(self.rate) / self.span.as_micros();
+        let elapsed_us = micros_of(now.since(self.filled));
+        let gained = proportion(elapsed_us, self.rate, self.span_us());
         let gained = i64::try_from(gained).unwrap_or(i64::MAX);
         if self.level.saturating_add(gained) >= self.capacity {
             self.level = self.capacity;
@@ -77,9 +83,8 @@ impl Bucket {
 
     /// How long it takes to gain `units`; for ever, as far as anybody will see, at no rate.
     fn time_for(&self, units: i64) -> Duration {
-        let micros = u128::from(units.unsigned_abs()) * self.span.as_micros();
-        let micros = micros.checked_div(u128::from(self.rate)).unwrap_or(u128::MAX);
-        Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)).min(DAY * 10_000)
+        let micros = proportion(units.unsigned_abs(), self.span_us(), self.rate);
+        Duration::from_micros(micros).min(WAIT_MAX)
     }
 }
 
@@ -100,12 +105,12 @@ impl Meters {
     pub(crate) fn new(budget: &Budget, now: Instant) -> Self {
         let by_second = |rate: u64| {
             let burst = rate.saturating_mul(BURST_SECONDS);
-            Bucket::new(rate, Duration::from_secs(1), burst, now)
+            Bucket::new(rate, 1, burst, now)
         };
         let flash = u64::from(budget.flash_bytes_per_day);
         Self {
             fuel: (budget.fuel_per_second > 0).then(|| by_second(budget.fuel_per_second)),
-            flash: Bucket::new(flash, DAY, flash / DAY_BURSTS, now),
+            flash: Bucket::new(flash, DAY_S, flash / DAY_BURSTS, now),
             messages: by_second(budget.messages_per_second.into()),
             message_bytes: by_second(budget.message_bytes_per_second.into()),
             is_throttled: false,
@@ -160,7 +165,7 @@ mod tests {
 
     #[test]
     fn a_bucket_gives_its_burst_and_then_its_rate() {
-        let mut bucket = Bucket::new(10, Duration::from_secs(1), 20, at(0));
+        let mut bucket = Bucket::new(10, 1, 20, at(0));
         assert!(bucket.take(at(0), 20) && !bucket.take(at(0), 1));
         assert!(!bucket.take(at(99), 1) && bucket.take(at(100), 1));
         let taken = (0..100_000).filter(|step| bucket.take(at(100 + step), 1)).count();
@@ -173,7 +178,7 @@ mod tests {
 
     #[test]
     fn a_bucket_says_when_there_is_enough() {
-        let mut bucket = Bucket::new(3, Duration::from_secs(1), 6, at(0));
+        let mut bucket = Bucket::new(3, 1, 6, at(0));
         bucket.charge(at(0), 10);
         let enough = bucket.full_enough_at(2);
         assert!(!bucket.take(enough - Duration::from_micros(2), 2) && bucket.take(enough, 2));
@@ -183,7 +188,7 @@ mod tests {
 
     #[test]
     fn what_has_no_rate_is_never_there() {
-        let mut bucket = Bucket::new(0, DAY, 0, at(0));
+        let mut bucket = Bucket::new(0, DAY_S, 0, at(0));
         assert!(!bucket.take(at(1_000_000_000), 1));
         assert!(bucket.full_enough_at(1) <= at(1_000_000_000));
     }

@@ -6,7 +6,7 @@ use core::time::Duration;
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use tenure_hal::{Flash, Instant, ResetCause, Retained};
+use tenure_hal::{Flash, Instant, ResetCause, Retained, proportion};
 use tenure_store::ValueKind;
 use tenure_vm::TrapKind;
 use tenure_wire::Name;
@@ -214,6 +214,5 @@ pub(crate) fn conduct_path(slot: usize) -> String {
 }
 
 fn time_of(fuel: u64, fuel_per_second: u64) -> Duration {
-    let micros = u128::from(fuel) * 1_000_000 / u128::from(fuel_per_second.max(1));
-    Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+    Duration::from_micros(proportion(fuel, 1_000_000, fuel_per_second.max(1)))
 }

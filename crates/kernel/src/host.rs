@@ -1,5 +1,6 @@
 //! Host calls: what machines ask, checked and done.
 
+use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -231,7 +232,7 @@ impl<F: Flash> Kernel<F> {
             Err(Stop::Wait(wait)) => Verdict::Wait(wait),
             Err(Stop::More(progress)) => {
                 if let Some(machine) = self.machine_mut(slot) {
-                    machine.long_call = Some(LongCall { call: *call, progress });
+                    machine.long_call = Some(Box::new(LongCall { call: *call, progress }));
                 }
                 Verdict::More
             }
@@ -598,11 +599,11 @@ impl<F: Flash> Kernel<F> {
     }
 
     fn running(&self, slot: usize) -> Option<&crate::machine::Running> {
-        self.machine(slot)?.current.as_ref()
+        self.machine(slot)?.current.as_deref()
     }
 
     fn running_mut(&mut self, slot: usize) -> Option<&mut crate::machine::Running> {
-        self.machine_mut(slot)?.current.as_mut()
+        self.machine_mut(slot)?.current.as_deref_mut()
     }
 
     fn parameter(&self, slot: usize) -> Option<&[u8]> {

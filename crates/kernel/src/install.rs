@@ -229,7 +229,7 @@ impl<F: Flash> Kernel<F> {
     /// Empties a slot: its callers get a failure, its code its room back.
     fn vacate(&mut self, slot: usize, now: Instant) {
         self.forget_events(slot);
-        let Some(machine) = self.machines[slot].take() else { return };
+        let Some(machine) = self.machines[slot].take().map(|machine| *machine) else { return };
         self.code.release_all(&machine.record);
         if let Some(extent) = machine.suspended {
             self.code.release(extent);

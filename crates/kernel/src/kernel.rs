@@ -64,7 +64,7 @@ pub struct Kernel<F> {
     pub(crate) store: Store<F>,
     pub(crate) sealer: Option<Box<dyn Sealer>>,
     pub(crate) code: CodeRegion<F>,
-    pub(crate) machines: Vec<Option<Machine>>,
+    pub(crate) machines: Vec<Option<Box<Machine>>>,
     pub(crate) calls: Calls,
     pub(crate) events: Pipeline<Handler>,
     pub(crate) effects: VecDeque<Effect>,
@@ -274,11 +274,11 @@ impl<F: Flash> Kernel<F> {
     }
 
     pub(crate) fn machine(&self, slot: usize) -> Option<&Machine> {
-        self.machines.get(slot)?.as_ref()
+        self.machines.get(slot)?.as_deref()
     }
 
     pub(crate) fn machine_mut(&mut self, slot: usize) -> Option<&mut Machine> {
-        self.machines.get_mut(slot)?.as_mut()
+        self.machines.get_mut(slot)?.as_deref_mut()
     }
 
     pub(crate) fn slot_of_id(&self, id: MachineId) -> Option<usize> {
@@ -327,14 +327,14 @@ impl<F: Flash> Kernel<F> {
     }
 
     fn slot_where(&self, wanted: impl Fn(&Machine) -> bool) -> Option<usize> {
-        self.machines.iter().position(|slot| slot.as_ref().is_some_and(&wanted))
+        self.machines.iter().position(|slot| slot.as_deref().is_some_and(&wanted))
     }
 
     pub(crate) fn occupy(&mut self, slot: usize, machine: Machine) {
         if self.machines.len() <= slot {
             self.machines.resize_with(slot + 1, || None);
         }
-        self.machines[slot] = Some(machine);
+        self.machines[slot] = Some(Box::new(machine));
         self.no_timer_before = None;
     }
 

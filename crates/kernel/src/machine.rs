@@ -1,5 +1,6 @@
 //! One machine as the kernel sees it.
 
+use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,8 +38,9 @@ pub(crate) struct Machine {
     pub(crate) token: Option<CodeToken>,
     pub(crate) state: State,
     pub(crate) queue: VecDeque<Task>,
-    /// The task being run, with what it has gathered.
-    pub(crate) current: Option<Running>,
+    /// The task being run, with what it has gathered. Boxed, as what else is seldom there: most
+    /// machines rest most of the time.
+    pub(crate) current: Option<Box<Running>>,
     /// Memory, globals and stack; absent until the first task and after a fault, and while the
     /// vm runs it.
     pub(crate) instance: Option<Program>,
@@ -55,7 +57,7 @@ pub(crate) struct Machine {
     /// What it waited for, to be handed over when it runs next.
     pub(crate) woken: Option<Woken>,
     /// A host call that is done in pieces, if it is in the middle of one.
-    pub(crate) long_call: Option<LongCall>,
+    pub(crate) long_call: Option<Box<LongCall>>,
     /// The result of its last `call`.
     pub(crate) call_result: Vec<u8>,
     /// What its faults have cost it.

@@ -13,7 +13,7 @@ use crate::effect::LogLevel;
 use crate::host::Verdict;
 use crate::kernel::{Kernel, Ran, World};
 use crate::lifecycle::{Event, State};
-use crate::machine::{Fault, FaultKind, Machine, Running, Wait, Woken};
+use crate::machine::{Fault, FaultKind, Running, Wait, Woken};
 use crate::policy::{Slots, Turn};
 use crate::program::{Code, EngineError, EngineInstance, Program};
 
@@ -398,7 +398,7 @@ impl<F: Flash> Kernel<F> {
 
     pub(crate) fn memory_in_use(&self) -> usize {
         let with_memory = self.machines.iter().flatten().filter(|one| one.instance.is_some());
-        usize::try_from(with_memory.map(Machine::memory_promised).sum::<u64>())
+        usize::try_from(with_memory.map(|one| one.memory_promised()).sum::<u64>())
             .unwrap_or(usize::MAX)
     }
 
@@ -413,8 +413,8 @@ impl<F: Flash> Kernel<F> {
             self.take_event(slot, &mut task);
         }
         if let Some(machine) = self.machine_mut(slot) {
-            machine.current =
-                Some(Running { task, starting: false, reply: Ok(None), fuel_used: 0 });
+            let (starting, reply, fuel_used) = (false, Ok(None), 0);
+            machine.current = Some(Box::new(Running { task, starting, reply, fuel_used }));
         }
         true
     }
@@ -560,7 +560,7 @@ impl<F: Flash> Kernel<F> {
         let Some(machine) = self.machine_mut(slot) else { return };
         machine.critical = None;
         machine.tasks_done += 1;
-        let finished = machine.current.take();
+        let finished = machine.current.take().map(|running| *running);
         if machine.queue.is_empty() {
             machine.step(Event::Drained);
         }

@@ -34,7 +34,7 @@ impl<F: Flash> Kernel<F> {
         let others = self.machines.iter().enumerate().filter(|(other, _)| *other != slot);
         let others = others.filter_map(|(_, machine)| machine.as_ref());
         let wanted = u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes);
-        let promises: Vec<u64> = others.map(Machine::memory_promised).chain([wanted]).collect();
+        let promises: Vec<u64> = others.map(|one| one.memory_promised()).chain([wanted]).collect();
         let room = self.config.memory_bytes_max as u64;
         let (sum, largest) =
             promises.iter().fold((0, 0), |(sum, most), one| (sum + one, most.max(*one)));
@@ -119,7 +119,7 @@ impl<F: Flash> Kernel<F> {
     /// Machines in RAM that can go to flash, but for the one in `slot`.
     fn residents(&self, slot: usize) -> impl Iterator<Item = (usize, &Machine)> {
         let taken = self.machines.iter().enumerate();
-        let taken = taken.filter_map(|(other, machine)| Some((other, machine.as_ref()?)));
+        let taken = taken.filter_map(|(other, machine)| Some((other, machine.as_deref()?)));
         taken.filter(move |(other, machine)| {
             *other != slot && matches!(machine.instance, Some(Program::Image(_)))
         })

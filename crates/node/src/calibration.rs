@@ -6,7 +6,7 @@
 
 use core::time::Duration;
 
-use tenure_hal::Instant;
+use tenure_hal::{Instant, micros_of, proportion};
 
 /// How long turns have to take together before they say something.
 const WINDOW: Duration = Duration::from_millis(20);
@@ -38,8 +38,7 @@ impl Calibration {
 
     /// How long `fuel` takes.
     pub(crate) fn time_of(&self, fuel: u64) -> Duration {
-        let micros = u128::from(fuel) * 1_000_000 / u128::from(self.fuel_per_second.max(1));
-        Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX))
+        Duration::from_micros(proportion(fuel, 1_000_000, self.fuel_per_second.max(1)))
     }
 
     /// Something else takes time: the turn before can't be measured any more.
@@ -61,8 +60,7 @@ impl Calibration {
         if self.window < WINDOW {
             return None;
         }
-        let seen = u128::from(self.window_fuel) * 1_000_000 / self.window.as_micros();
-        let seen = u64::try_from(seen).unwrap_or(u64::MAX).max(1);
+        let seen = proportion(self.window_fuel, 1_000_000, micros_of(self.window)).max(1);
         (self.window, self.window_fuel) = (Duration::ZERO, 0);
         self.fuel_per_second = match self.is_measured {
             true => self.fuel_per_second / 8 * KEPT_EIGHTHS + seen / 8,

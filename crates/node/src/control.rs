@@ -132,6 +132,7 @@ impl<F: Flash> Node<F> {
             peak_bytes: usage.peak_bytes as u32,
             total_bytes: usage.total_bytes as u32,
             board_bytes: self.heap_bytes_before as u32,
+            answers_bytes: self.endpoint.answers_bytes() as u32,
         })
     }
 

@@ -6,6 +6,7 @@
 //! checkpoint is lost with the power, in favour of the tenant; the machine's storage isn't counted
 //! while the device is off.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
@@ -35,7 +36,8 @@ const RECEIPTS_PATH: &str = "receipts";
 /// The ledgers of all machines.
 #[derive(Debug)]
 pub(crate) struct Meter {
-    ledgers: BTreeMap<MachineId, Ledger>,
+    /// Boxed: the map keeps room for more than there are.
+    ledgers: BTreeMap<MachineId, Box<Ledger>>,
     /// When the ledgers are written to flash next.
     checkpoint_at: Instant,
     /// When a lease or its grace ends next, if one does.
@@ -116,7 +118,7 @@ impl<F: Flash> Node<F> {
             Some(ledger) => Ledger { until: moment.now, ..ledger },
             None => Ledger::first(moment.now, unix_s),
         };
-        self.meter.ledgers.insert(id, ledger);
+        self.meter.ledgers.insert(id, Box::new(ledger));
     }
 
     /// Writes the ledgers to flash when it is time to, and ends the periods that are over.
@@ -345,7 +347,7 @@ impl<F: Flash> Node<F> {
         if self.kernel.store().batch(&changes).is_err() {
             return false;
         }
-        self.meter.ledgers.insert(id, next);
+        self.meter.ledgers.insert(id, Box::new(next));
         true
     }
 

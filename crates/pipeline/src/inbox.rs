@@ -115,6 +115,8 @@ impl<T> Inbox<T> {
         tag: T,
     ) {
         let Some(at) = self.position(&pattern) else {
+            // Most have one, and room for four would be kept for good.
+            self.subscriptions.reserve_exact(1);
             self.subscriptions.push(Subscription {
                 pattern,
                 policy,

@@ -223,6 +223,12 @@ impl Callers {
         self.table.iter().map(Caller::bytes_taken).sum()
     }
 
+    /// The memory that all callers' calls take, beside the table of callers itself.
+    pub(crate) fn heap_bytes(&self) -> usize {
+        let calls: usize = self.table.iter().map(|caller| caller.calls.capacity()).sum();
+        calls * size_of::<RememberedCall>() + self.bytes_taken()
+    }
+
     /// Names every call that runs, and the session by which its caller last asked for it.
     pub(crate) fn all_running(&self) -> Vec<(IncomingCallHandle, SessionIndex)> {
         let calls =
@@ -465,6 +471,8 @@ impl Caller {
         let finished = self.finished;
         self.calls
             .retain(|call| !finished.contains(call.number) || matches!(call.state, State::Running));
+        // Most callers rest most of the time, and room for their next calls would be kept for all.
+        self.calls.shrink_to_fit();
     }
 
     /// The reply to a call that is over, where the caller was last heard, and when.

@@ -142,6 +142,11 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         self.callers.all_running().into_iter().map(|(handle, _)| handle)
     }
 
+    /// What is kept of calls that came in, answers above all, takes so much memory.
+    pub fn answers_bytes(&self) -> usize {
+        self.callers.heap_bytes()
+    }
+
     /// Tells those whose calls run here that this end sleeps now, and until when. It is sent once, by
     /// the datagrams that are to be transmitted next; who doesn't hear of it finds nobody for a while.
     pub fn announce_sleep(&mut self, wakes_in: Duration) {
@@ -185,6 +190,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if self.machines.len() >= self.config.machines_max {
             return Err(TooManyMachines);
         }
+        self.machines.reserve_exact(1);
         self.machines.push(Machine { id, key, secret });
         self.outbox.sent_bytes.insert(id, 0);
         Ok(id)

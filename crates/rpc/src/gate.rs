@@ -14,7 +14,7 @@ use core::hash::{Hash, Hasher};
 use core::time::Duration;
 
 use tenure_crypto::{Hmac, equal};
-use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_hal::{Entropy, EntropyError, Instant, micros_of};
 use tenure_wire::datagram::{Cookie, Echo, Epoch, SessionIndex};
 use zeroize::Zeroizing;
 
@@ -232,7 +232,7 @@ impl Budget {
     }
 
     fn take(&mut self, now: Instant) -> bool {
-        let elapsed_us = now.since(self.filled_at).as_micros().min(u128::from(MICRO)) as u64;
+        let elapsed_us = micros_of(now.since(self.filled_at)).min(MICRO);
         self.filled_at = now;
         self.micro_tokens =
             (self.micro_tokens + elapsed_us * self.per_second).min(self.per_second * MICRO);

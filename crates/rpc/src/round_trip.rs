@@ -19,7 +19,7 @@ struct Estimate {
 impl RoundTrip {
     /// Takes in one measured round trip, of a message that was sent once (Karn's algorithm).
     pub(crate) fn sample(&mut self, measured: Duration) {
-        let measured_us = u64::try_from(measured.as_micros()).unwrap_or(u64::MAX).min(60_000_000);
+        let measured_us = tenure_hal::micros_of(measured).min(60_000_000);
         self.estimate = Some(match self.estimate {
             None => Estimate { smoothed_us: measured_us, variation_us: measured_us / 2 },
             Some(Estimate { smoothed_us, variation_us }) => Estimate {

@@ -130,6 +130,9 @@ pub struct HeapStatus {
     pub total_bytes: u32,
     /// What the board itself took before the node booted: its drivers' buffers.
     pub board_bytes: u32,
+    /// What is kept of others' calls, so that each runs once at most and its answer can be asked for
+    /// again; it goes with the acknowledgements, or when there is need for the room.
+    pub answers_bytes: u32,
 }
 
 /// The owner's word that this device carries its name.

@@ -16,7 +16,7 @@
 
 use core::time::Duration;
 
-use tenure_hal::Instant;
+use tenure_hal::{Instant, micros_of, proportion};
 use tenure_wire::Share;
 
 use super::{Overbooked, Policy, SLOTS_MAX, Slots, Turn};
@@ -74,8 +74,8 @@ impl Server {
     }
 
     fn calibrate(&mut self, fuel_per_second: u64) {
-        let share = u128::from(fuel_per_second) * u128::from(self.permille) / 1000;
-        let budget = share * self.period.as_micros() / 1_000_000;
+        let share = proportion(fuel_per_second, self.permille.into(), 1000);
+        let budget = proportion(share, micros_of(self.period), 1_000_000);
         self.budget = i64::try_from(budget).unwrap_or(i64::MAX).max(1);
         self.left = self.left.min(self.budget);
     }
@@ -240,10 +240,8 @@ impl Policy for EarliestDeadline {
         // Within what is reserved every server has its budget by its deadline, later by one turn at
         // most because turns aren't pre-empted. The last period's budget may be used up, and then the
         // next one begins at the deadline. What a turn took too much makes either period longer.
-        let fuel_in = |server: &Server| {
-            let fuel = u128::from(self.fuel_per_second) * server.period.as_micros() / 1_000_000;
-            u64::try_from(fuel).unwrap_or(u64::MAX)
-        };
+        let fuel_in =
+            |server: &Server| proportion(self.fuel_per_second, micros_of(server.period), 1_000_000);
         let (server, turns) = if self.reserved.contains(slot) {
             (&self.servers[slot], 0)
         } else {

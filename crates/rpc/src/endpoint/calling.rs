@@ -368,10 +368,20 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// Tells peers which results have arrived, where nothing else did in time.
     pub(super) fn poll_acknowledgements(&mut self, now: Instant) {
+        self.acknowledge(now, |at| at <= now);
+    }
+
+    /// Acknowledges at once what would be a little later: for an end that is about to go, so that its
+    /// peers needn't keep their answers.
+    pub fn acknowledge_all(&mut self, now: Instant) {
+        self.acknowledge(now, |_| true);
+    }
+
+    fn acknowledge(&mut self, now: Instant, is_due: impl Fn(Instant) -> bool) {
         let due: Vec<Pair> = self
             .peers
             .iter()
-            .filter(|peer| peer.acknowledge_at.is_some_and(|at| at <= now))
+            .filter(|peer| peer.acknowledge_at.is_some_and(&is_due))
             .map(|peer| peer.pair)
             .collect();
         for pair in due {
