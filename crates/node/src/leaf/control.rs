@@ -72,6 +72,7 @@ impl<F: Flash> Leaf<F> {
                 peak_bytes: usage.peak_bytes as u32,
                 total_bytes: usage.total_bytes as u32,
                 board_bytes: 0,
+                answers_bytes: self.endpoint.answers_bytes() as u32,
             }
         });
         DeviceStatus {
