@@ -73,8 +73,8 @@ impl Bytes {
         self.payload += total - control;
     }
 
-    /// By the name of the message.
-    pub(super) fn by_message(&self) -> BTreeMap<String, u64> {
+    /// Number and bytes by the name of the message.
+    pub(super) fn by_message(&self) -> BTreeMap<String, (u64, u64)> {
         let descriptions = [
             Babel::DESCRIPTION,
             Batman::DESCRIPTION,
@@ -103,7 +103,7 @@ impl Bytes {
                 _ => format!("{protocol} {kind}"),
             }
         };
-        self.messages.iter().map(|(key, (_, bytes))| (name(*key), *bytes)).collect()
+        self.messages.iter().map(|(key, figures)| (name(*key), *figures)).collect()
     }
 }
 
@@ -146,8 +146,8 @@ pub struct Metrics {
     pub control_bytes_per_node_second: f64,
     /// Bytes that carry datagrams, for each node and second.
     pub payload_bytes_per_node_second: f64,
-    /// Bytes of each message, without the headers of frames.
-    pub bytes_by_message: BTreeMap<String, u64>,
+    /// Number of each message, and bytes without the headers of frames.
+    pub by_message: BTreeMap<String, (u64, u64)>,
     /// Frames on the air, repetitions included.
     pub transmissions: u64,
     /// Receptions spoiled by another transmission.

@@ -290,7 +290,7 @@ impl World {
         metrics.latency_99_ms = datagrams.latency_ms(0.99);
         metrics.control_bytes_per_node_second = self.traffic.control as f64 / nodes / seconds;
         metrics.payload_bytes_per_node_second = self.traffic.payload as f64 / nodes / seconds;
-        metrics.bytes_by_message = self.traffic.by_message();
+        metrics.by_message = self.traffic.by_message();
         metrics.transmissions = air.transmissions;
         metrics.collisions = air.collisions;
         metrics.lost = air.lost;
