@@ -34,6 +34,10 @@ mod tests;
 
 /// How many hops a body makes at most.
 const HOPS_MAX: u8 = 64;
+/// A neighbour is left to others if so many come before this node: one of them may have missed the body.
+const OTHERS_MIN: usize = 2;
+/// So many nodes at most are known to have a body.
+const COVERED_MAX: usize = 256;
 /// What a copy's head and its record take of a frame's message.
 const HEAD_BYTES_MAX: usize = 16;
 
@@ -88,7 +92,7 @@ impl Mark {
 pub struct Limits {
     /// How many bodies are known again.
     pub remembered: usize,
-    /// The most bytes of bodies that wait.
+    /// The most bytes of bodies that wait, and of what is known of them.
     pub waiting_bytes_max: usize,
     /// The most neighbours whose links are remembered.
     pub neighbours_max: usize,
@@ -108,6 +112,8 @@ pub struct Broadcast<P> {
     names: Names,
     /// Neighbours whose links are up, and which share of frames arrives there, of 255.
     links: Vec<(NodeId, u8)>,
+    /// Whom neighbours reach, by their last copies.
+    reaches: Vec<(Mark, Vec<Mark>)>,
     waiting: Vec<Waiting>,
     armed: Option<Instant>,
     passed_on: u64,
@@ -182,9 +188,26 @@ pub(crate) struct Copied {
 #[derive(Debug)]
 struct Waiting {
     copy: Copied,
+    /// Who has it, as far as copies say.
+    covered: Vec<Mark>,
     body: Vec<u8>,
     heard: Heard,
     due: Instant,
+}
+
+impl Waiting {
+    /// Notes that `from` has the body, and whom it reaches.
+    fn cover(&mut self, from: Mark, reached: &[Mark]) {
+        for mark in [from].iter().chain(reached) {
+            if self.covered.len() < COVERED_MAX && !self.covered.contains(mark) {
+                self.covered.push(*mark);
+            }
+        }
+    }
+
+    fn bytes(&self) -> usize {
+        size_of::<Self>() + self.body.len() + self.covered.len() * Mark::BYTES
+    }
 }
 
 /// A wait is over.
@@ -204,8 +227,8 @@ impl<P: Policy> Broadcast<P> {
     /// A broadcast that follows `policy`.
     pub fn new(policy: P, limits: Limits) -> Self {
         let names = Names::new(limits.remembered);
-        let (links, waiting) = (Vec::new(), Vec::new());
-        Self { policy, limits, names, links, waiting, armed: None, passed_on: 0 }
+        let (links, reaches, waiting) = (Vec::new(), Vec::new(), Vec::new());
+        Self { policy, limits, names, links, reaches, waiting, armed: None, passed_on: 0 }
     }
 
     /// How many bodies of others were passed on.
@@ -240,6 +263,35 @@ impl<P: Policy> Broadcast<P> {
         }
         let covered = reached.saturating_sub(heard.left.len() as u32);
         wait_max * covered / reached * 3 / 4 + context.random().below_span(wait_max / 4)
+    }
+
+    /// Notes whom a neighbour reaches.
+    fn note_reach(&mut self, neighbour: Mark, reached: &[Mark]) {
+        if self.policy.reaches_from().is_none() {
+            return;
+        }
+        let reached = reached.iter().take(self.limits.neighbours_max).copied().collect();
+        match self.reaches.iter_mut().find(|(known, _)| *known == neighbour) {
+            Some((_, known)) => *known = reached,
+            None => {
+                if self.reaches.len() >= self.limits.neighbours_max {
+                    self.reaches.remove(0);
+                }
+                self.reaches.push((neighbour, reached));
+            }
+        }
+    }
+
+    /// Whether others who have the body, and may be out of this node's hearing, are to pass it on to
+    /// `left`: of those who reach it, the first in an order that all of them know.
+    fn is_others_to_reach(&self, left: Mark, waiting: &Waiting, own: Mark) -> bool {
+        let Some((_, reach)) = self.reaches.iter().find(|(known, _)| *known == left) else {
+            return false;
+        };
+        let source = Mark::of(waiting.copy.name.source);
+        let rank = |mark: &Mark| [mark.0[0] ^ source.0[0], mark.0[1] ^ source.0[1]];
+        let has = |mark: &&Mark| waiting.covered.contains(mark);
+        reach.iter().filter(has).filter(|mark| rank(mark) < rank(&own)).count() >= OTHERS_MIN
     }
 
     fn note_link(&mut self, neighbour: NodeId, quality: u8) {
@@ -288,19 +340,22 @@ impl<P: Policy> Handles<Copied> for Broadcast<P> {
         let marks_bytes = usize::from(reached) * Mark::BYTES;
         let Some((marks, body)) = reception.body.split_at_checked(marks_bytes) else { return };
         let (marks, _) = marks.as_chunks();
+        let marks: Vec<_> = marks.iter().map(|mark| Mark(*mark)).collect();
         let from = Mark::of(reception.from);
-        let is_left = |mark: &Mark| *mark != from && !marks.contains(&mark.0);
+        self.note_reach(from, &marks);
+        let is_left = |mark: &Mark| *mark != from && !marks.contains(mark);
         if let Some(waiting) = self.waiting.iter_mut().find(|it| it.copy.name == name) {
             waiting.heard.copies += 1;
             waiting.heard.strongest_dbm = waiting.heard.strongest_dbm.max(reception.signal_dbm);
             waiting.heard.left.retain(is_left);
+            waiting.cover(from, &marks);
             return;
         }
         if !self.names.is_new(name, context.node()) {
             return;
         }
         context.tell(&Published { from: name.source, port }, body);
-        let held: usize = self.waiting.iter().map(|waiting| waiting.body.len()).sum();
+        let held: usize = self.waiting.iter().map(Waiting::bytes).sum();
         if hops_left == 0 || held + body.len() > self.limits.waiting_bytes_max {
             return;
         }
@@ -309,7 +364,10 @@ impl<P: Policy> Handles<Copied> for Broadcast<P> {
         left.retain(|mark| is_left(mark) && *mark != Mark::of(name.source));
         let heard = Heard { copies: 1, strongest_dbm: reception.signal_dbm, left };
         let due = context.now() + self.wait(&heard, context);
-        self.waiting.push(Waiting { copy, body: body.to_vec(), heard, due });
+        let covered = Vec::from([Mark::of(name.source)]);
+        let mut waiting = Waiting { copy, covered, body: body.to_vec(), heard, due };
+        waiting.cover(from, &marks);
+        self.waiting.push(waiting);
         self.arm(context);
     }
 }
@@ -319,10 +377,14 @@ impl<P: Policy> Expires<Relay> for Broadcast<P> {
         self.armed = None;
         let now = context.now();
         let due = self.waiting.extract_if(.., |it| it.due <= now).collect::<Vec<_>>();
-        for Waiting { copy, body, heard, .. } in due {
-            if !self.policy.is_redundant(&heard) {
+        let own = Mark::of(context.node());
+        for mut waiting in due {
+            let mut left = core::mem::take(&mut waiting.heard.left);
+            left.retain(|mark| !self.is_others_to_reach(*mark, &waiting, own));
+            waiting.heard.left = left;
+            if !self.policy.is_redundant(&waiting.heard) {
                 self.passed_on += 1;
-                self.send(copy, &body, context);
+                self.send(waiting.copy, &waiting.body, context);
             }
         }
         self.arm(context);
@@ -344,5 +406,6 @@ impl<P: Policy> Hears<LinkChanged> for Broadcast<P> {
 impl<P: Policy> Hears<LinkDown> for Broadcast<P> {
     fn hear(&mut self, down: LinkDown, _: &[u8], _: &mut Context<'_, Self>) {
         self.links.retain(|(neighbour, _)| *neighbour != down.neighbour);
+        self.reaches.retain(|(mark, _)| *mark != Mark::of(down.neighbour));
     }
 }

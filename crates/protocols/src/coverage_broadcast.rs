@@ -4,8 +4,10 @@
 //! Sources: Lim and Kim, "Multicast tree construction and flooding in wireless ad hoc networks" (MSWiM
 //! 2000), whose self-pruning lets a copy say whom its sender reaches; Peng and Lu, "On the reduction of
 //! broadcast redundancy in mobile ad hoc networks" (MobiHoc 2000), whose nodes go on comparing while
-//! they wait. Who would reach more that are left waits less, so that few send. The state machine is
-//! [`crate::broadcast`]'s.
+//! they wait. Who would reach more that are left waits less, so that few send. And because copies say whom
+//! their senders reach, a node knows who else reaches its neighbours, two hops away and out of its hearing:
+//! what several of those have, it leaves to them if they come first in an order that all know (Wu and Li,
+//! "On calculating connected dominating set", DIAL M 1999). The state machine is [`crate::broadcast`]'s.
 //!
 //! What a copy's sender loses on the way to those it is said to reach stays lost: this is what
 //! [reliable broadcast](crate::reliable_broadcast) repairs.

@@ -54,9 +54,9 @@ const HEADER_BYTES: usize = 9;
 /// What can be chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
-    /// How soon a digest comes after something was missing.
+    /// How soon the first digest comes after the start.
     pub interval_min: Duration,
-    /// How soon it comes after something new, which most have got all the same.
+    /// How soon one comes after something new, which most have got all the same.
     pub interval_new: Duration,
     /// How rare digests become while nothing is new.
     pub interval_max: Duration,
@@ -215,6 +215,12 @@ impl ReliableBroadcast {
         {
             self.kept.pop_front();
         }
+        // Those beyond may lack it.
+        self.expect_digests(context);
+    }
+
+    /// There is something that not everybody has: digests come soon again.
+    fn expect_digests(&mut self, context: &mut Context<'_, Self>) {
         self.trickle.begin_within(self.config.interval_new, (&Say, &IntervalOver), context);
     }
 
@@ -232,11 +238,6 @@ impl ReliableBroadcast {
             (1..=LOOK_BACK).filter(|back| *back < number).map(|back| 1 << back).sum::<u32>();
         self.sources.push(Source { id, session, highest: number, window: !missed, heard: now });
         true
-    }
-
-    /// Something is new: digests come soon again.
-    fn begin_anew(&mut self, context: &mut Context<'_, Self>) {
-        self.trickle.begin_anew((&Say, &IntervalOver), context);
     }
 
     fn digest(&mut self, room: usize) -> Vec<u8> {
@@ -364,7 +365,7 @@ fn room_for(context: &Context<'_, ReliableBroadcast>) -> usize {
 impl Protocol for ReliableBroadcast {
     fn start(&mut self, context: &mut Context<'_, Self>) {
         self.session = context.random().number() as u32;
-        self.begin_anew(context);
+        self.trickle.begin_anew((&Say, &IntervalOver), context);
     }
 }
 
@@ -425,12 +426,7 @@ impl Handles<Repair> for ReliableBroadcast {
         if key.source == context.node() {
             return;
         }
-        let was_missing = self.still_lacks(key);
         self.take(key, port, reception.body, context);
-        if was_missing {
-            // Those beyond may lack it too.
-            self.begin_anew(context);
-        }
     }
 }
 
@@ -454,7 +450,7 @@ impl Handles<Digest> for ReliableBroadcast {
             context.after(after, &Ask);
         }
         if they_lack {
-            self.begin_anew(context);
+            self.expect_digests(context);
         } else if lacking.is_none() {
             self.trickle.heard_the_same();
         }
@@ -474,7 +470,6 @@ impl Expires<Ask> for ReliableBroadcast {
         let missing = self.missing.take().filter(|missing| self.still_lacks(missing.key));
         let Some(Missing { key, neighbour, asked }) = missing else { return };
         self.say(Some(neighbour), context);
-        self.begin_anew(context);
         if asked + 1 < ASKED_MAX {
             // The question may be lost, or the answer.
             self.missing = Some(Missing { key, neighbour, asked: asked + 1 });

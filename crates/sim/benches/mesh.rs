@@ -1,11 +1,13 @@
 //! The mesh scenarios against their goals, and how fast meshes are simulated.
 //!
 //! Each figure is the worst of all seeds, but where it says median or mean. `--seeds N` runs fewer,
-//! `--only routes|broadcasts|aggregates|speed` one part, and `--peek` prints every run. Speed is by
+//! `--only routes|routers|broadcasts|aggregates|speed` one part, and `--peek` prints every run. Speed is by
 //! the time that the processor gave this program, so that it doesn't matter what else it does.
 
 use serde_json::json;
-use tenure_sim::mesh::{Aggregation, Broadcasting, Metrics, Options, Outcome, Scenario, run};
+use tenure_sim::mesh::{
+    Aggregation, Broadcasting, Metrics, Options, Outcome, Router, Scenario, run,
+};
 
 const WATCHED: Options = Options { watches_loops: true, watches_ways: true, records: false };
 
@@ -16,8 +18,9 @@ fn main() {
     let bench = Bench { seeds, peeks: arguments.iter().any(|it| it == "--peek") };
     let only = arguments.iter().position(|it| it == "--only");
     let only = only.and_then(|at| arguments.get(at + 1));
-    let parts: [(&str, Part); 4] = [
+    let parts: [(&str, Part); 5] = [
         ("routes", Bench::routes),
+        ("routers", Bench::routers),
         ("broadcasts", Bench::broadcasts),
         ("aggregates", Bench::aggregates),
         ("speed", Bench::speed),
@@ -59,6 +62,31 @@ impl Bench {
         let all = [&line, &lossy, &cut, &village, &grid];
         let loops: u64 = all.into_iter().flatten().map(|it| it.metrics.loops).sum();
         show("all of these: loops", "", loops as f64, 0.0);
+    }
+
+    /// The other routers where the one above is measured. AODV knows ways only while they are used.
+    fn routers(&self) {
+        for (name, router) in [("B.A.T.M.A.N.", Router::Batman), ("AODV", Router::Aodv)] {
+            for (scenario, text, seeds) in [
+                ("line of 6", include_str!("../../../scenarios/line.toml"), 3),
+                ("line of 6, 20 % loss", include_str!("../../../scenarios/lossy-line.toml"), 3),
+                ("link cut", include_str!("../../../scenarios/cut.toml"), 10),
+                ("24 nodes", include_str!("../../../scenarios/village.toml"), 3),
+                ("grid of 100", include_str!("../../../scenarios/grid.toml"), 1),
+            ] {
+                let runs = self.runs_as(text, seeds, |it| it.protocols.router = router);
+                let subject = format!("{scenario}, {name}");
+                show(&format!("{subject}: converge, median"), "s", median(&runs, converged), 0.0);
+                show(&format!("{subject}: control, mean"), "B/s a node", mean(&runs, control), 0.0);
+                let delivery = mean(&runs, Metrics::delivery);
+                show(&format!("{subject}: delivery, mean"), "", delivery, 1.0);
+                if scenario == "link cut" {
+                    let again = median(&runs, recovered);
+                    show(&format!("{subject}: delivery again, median"), "s", again, 0.0);
+                }
+                show(&format!("{subject}: loops"), "", mean(&runs, |it| it.loops as f64), 0.0);
+            }
+        }
     }
 
     fn broadcasts(&self) {

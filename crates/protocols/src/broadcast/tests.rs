@@ -148,3 +148,19 @@ fn a_lie_about_who_is_reached_is_cut_off_with_the_body() {
     network.run(Duration::from_secs(1));
     assert_eq!(told(&mut network), [0, 0]);
 }
+
+#[test]
+fn a_neighbour_that_others_come_first_to_reach_is_left_to_them() {
+    // 0 and 4 are both reached by 1, 2 and 3, none of which hears another.
+    let mut network = acquainted(5);
+    for between in 1..4 {
+        network.link(0, between, 0);
+        network.link(between, 4, 0);
+    }
+    network.run(Duration::from_secs(20));
+    publish(&mut network, 4, b"whom 4 reaches");
+    publish(&mut network, 0, b"hello");
+    assert_eq!(told(&mut network), [1, 2, 2, 2, 1]);
+    // Of the first three know nothing of each other; of the second, two send in case one lacks it.
+    assert_eq!(passed_on(&network)[1..4].iter().sum::<u64>(), 3 + 2);
+}
