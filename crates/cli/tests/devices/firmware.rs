@@ -107,6 +107,31 @@ fn check_update(board: Board) {
     assert_eq!(status(&user, &idle)["started_by"], "power on");
 }
 
+#[test]
+fn riscv32_takes_what_its_maker_signed_from_its_owner_and_from_nobody_else() {
+    let (user, maker) = (User::new(), User::new());
+    let key = maker.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_string();
+    let image = std::fs::read(firmware(RISCV32)).unwrap();
+    let address = free_address();
+    let made = ["--listen", &address, "--maker", &key];
+    let mut device = boot(RISCV32, &user, "attic", None, &made);
+    device.address = address.clone();
+    user.ok(&["enrol", &address]);
+    let by_maker = signed(&maker, &image, 2);
+    let error = update_error(&maker, &device, &by_maker);
+    assert!(error.contains("another owner"), "{error}");
+    update(&user, &device, &by_maker);
+    device.wait_for_words("firmware 2 is well, and stays");
+    assert_eq!(status(&user, &device)["number"], 2);
+    // One whose settings name no maker takes its owner's alone.
+    device.kill();
+    let mut device = boot(RISCV32, &user, "attic", None, &["--listen", &address]);
+    device.address = address;
+    let error = update_error(&user, &device, &signed(&maker, &image, 3));
+    assert!(error.contains("signed by neither the device's owner nor the maker"), "{error}");
+    assert_eq!(status(&user, &device)["number"], 2);
+}
+
 /// Brings a firmware to a device, in another thread; tells each part that was taken, and the end.
 fn bring(user: &User, device: &Process, file: &str) -> (Receiver<usize>, JoinHandle<()>) {
     let (home, address) = (Home::at(user.home()), device.socket_address());

@@ -5,6 +5,7 @@ use tenure_wire::host_call::TABLE;
 use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at, free_address};
 use crate::guests::{probe_with, renegade};
 use crate::harness::{Process, User, on};
+use crate::secrets::{tell, tenant_of};
 
 /// What of a board isn't a machine's; addresses in hexadecimal.
 struct Walls {
@@ -55,6 +56,26 @@ fn install(user: &User, device: &Process, package: &str, name: &str) {
 fn riscv32_native_machine_in_rust_calls_stores_listens_and_keeps_to_its_budget() {
     let (user, device) = board_with_neighbours(RISCV32);
     check_daily_life(&user, device, RISCV32);
+}
+
+#[test]
+fn a_native_machine_reads_the_secret_that_its_tenant_set_and_no_other() {
+    let user = User::new();
+    let device = device_at(RISCV32, &user, "attic", &free_address());
+    install(&user, &device, &renegade(), "renegade");
+    let owner = user.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_string();
+    let (tenant, at) = (tenant_of(&renegade()), ["--device", &device.address, "--owner", &owner]);
+    let change = |action: &str, value: &str| {
+        tell(&tenant, &[&[action, "wifi"], &at[..]].concat(), value).unwrap();
+    };
+    let read = |name: &str| user.call(on(&device), &["renegade", "read_secret", name]);
+    assert_eq!(read("wifi"), "none");
+    change("set", "correct-horse");
+    assert_eq!(read("wifi"), "correct-horse");
+    change("rotate", "another-horse");
+    assert_eq!(read("wifi"), "another-horse");
+    tenant.ok(&[&["secret", "remove", "wifi"], &at[..]].concat());
+    assert_eq!(read("wifi"), "none");
 }
 
 /// What every machine does; gives the device back, which has lost its power meanwhile.

@@ -59,6 +59,23 @@ fn check_sleep(board: Board) {
 }
 
 #[test]
+fn cortex_m_starts_by_power_and_brown_out_and_blames_nobody() {
+    let user = User::new();
+    let mut device = device_at(CORTEX_M, &user, "attic", &free_address());
+    device.wait_for_words("started by power on");
+    user.install(&device, &["counter", "spinner"]);
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
+    for count in ["2", "3"] {
+        signal("USR1", device.id());
+        started_by(&mut device, "brown-out");
+        assert_eq!(user.call(on(&device), &["counter", "add"]), count);
+        for machine in ["counter", "spinner"] {
+            assert_eq!(faults(&user, &device, machine), 0, "a brown-out is no fault of {machine}");
+        }
+    }
+}
+
+#[test]
 fn riscv32_starts_by_power_brown_out_and_watchdog_and_blames_who_stood_still() {
     let user = User::new();
     let address = free_address();

@@ -13,7 +13,7 @@ const SECRET: &str = "correct-horse-battery-staple";
 const ROTATED: &str = "another-horse-another-staple";
 
 /// Runs `tenure secret` with a value on its standard input.
-fn tell(user: &User, arguments: &[&str], value: &str) -> Result<Value, String> {
+pub(crate) fn tell(user: &User, arguments: &[&str], value: &str) -> Result<Value, String> {
     let mut child = user
         .command(&[&["secret"], arguments, &["--json"]].concat())
         .stdin(Stdio::piped())
@@ -43,12 +43,16 @@ fn leased() -> (User, User, Process, String) {
         "secrets=wifi",
     ]);
     let key = owner.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_string();
-    // The packages of these tests are signed with a key of their own.
+    (owner, tenant_of(&package("probe")), device, key)
+}
+
+/// The tenant who signed a package of these tests, which is done with a key of its own.
+pub(crate) fn tenant_of(package: &str) -> User {
     let tenant = User::new();
-    let made = std::path::Path::new(&package("probe")).with_file_name("tenant").join("tenant.key");
+    let made = std::path::Path::new(package).with_file_name("tenant").join("tenant.key");
     std::fs::create_dir_all(tenant.home()).unwrap();
     std::fs::copy(made, tenant.home().join("tenant.key")).unwrap();
-    (owner, tenant, device, key)
+    tenant
 }
 
 #[test]
