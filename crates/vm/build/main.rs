@@ -3,6 +3,7 @@
 use std::{env, fmt::Write, fs, path::Path};
 
 mod isa;
+mod sequences;
 
 use isa::Usage::{Cold, Cool, Rare, Warm};
 
@@ -252,9 +253,15 @@ fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Shar
         )
         .unwrap();
     }
+    let followers = if sharing.is_none() { sequences::followers(instructions) } else { Vec::new() };
     for (index, name) in functions.names.iter().enumerate() {
-        writeln!(text, "#[cfg(tail_dispatch)]\nconst HANDLER_{index}: Handler = handler!({name});")
-            .unwrap();
+        let opcode = functions.of.iter().position(|of| *of == index).unwrap_or_default();
+        let followers = followers.get(opcode).map_or("", String::as_str);
+        writeln!(
+            text,
+            "#[cfg(tail_dispatch)]\nconst HANDLER_{index}: Handler = handler!({name}, {followers});"
+        )
+        .unwrap();
     }
     text.push_str("#[cfg(tail_dispatch)]\npub(super) static HANDLERS: [Handler; isa::COUNT] = [\n");
     for index in &functions.of {

@@ -313,15 +313,12 @@ pub(super) type Handler =
 
 #[cfg(tail_dispatch)]
 macro_rules! handler {
-    ($operation:ident) => {{
+    ($operation:ident, $($followers:tt)*) => {{
         with_registers! { s:
             // SAFETY: `pc` is at this instruction, and afterwards at the next.
             unsafe {
                 match $operation(&mut s) {
-                    Flow::Next => {
-                        let next = next!(s);
-                        tail_call!(call_with_registers!(s, next))
-                    }
+                    Flow::Next => go_on!(s, $($followers)*),
                     #[cfg(shared_tails)]
                     Flow::Store => tail_call!(call_with_registers!(s, STORE)),
                     #[cfg(shared_tails)]
@@ -335,6 +332,25 @@ macro_rules! handler {
         }
         handler as Handler
     }};
+}
+
+/// Goes on with the next instruction: at once if it is one of those that often follow, else by a jump.
+#[cfg(tail_dispatch)]
+macro_rules! go_on {
+    ($s:ident,) => {{
+        let next = next!($s);
+        tail_call!(call_with_registers!($s, next))
+    }};
+    ($s:ident, $unit:literal $operation:ident ($($its:tt)*) $($others:tt)*) => {
+        if $s.opcode_unit() == $unit {
+            match $operation(&mut $s) {
+                Flow::Next => go_on!($s, $($its)*),
+                flow => leave!($s, flow),
+            }
+        } else {
+            go_on!($s, $($others)*)
+        }
+    };
 }
 
 /// What comes after an instruction.
@@ -443,10 +459,27 @@ impl State {
 pub(super) unsafe fn start(s: State) -> Flow {
     // SAFETY: the caller's promise.
     unsafe {
+        #[cfg(target_pointer_width = "64")]
+        let first = FIRST;
+        #[cfg(target_pointer_width = "32")]
         let first = s.handler();
         call_with_registers!(s, first)
     }
 }
+
+/// Goes to the first instruction. `start` becomes part of other crates, and a table that they name would
+/// be one that the handlers find through another.
+#[cfg(all(tail_dispatch, target_pointer_width = "64"))]
+const FIRST: Handler = {
+    with_registers! { #[inline(never)] s:
+        // SAFETY: `pc` is at an instruction.
+        unsafe {
+            let next = s.handler();
+            tail_call!(call_with_registers!(s, next))
+        }
+    }
+    handler
+};
 
 /// The handlers by opcode, for the register that holds them on cores of 32 bits.
 #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
