@@ -9,6 +9,8 @@ use std::process::Command;
 
 use anyhow::{Context, Result, bail};
 
+pub(crate) mod compiler;
+
 use crate::setup::{self, Need};
 use crate::workspace::Target;
 use crate::{process, toolchain, workspace};
@@ -35,6 +37,9 @@ pub(crate) struct Arguments {
 
 /// What a target is built with that seeds drive: it is a program of its own, without coverage.
 const SEEDED: &str = "seeded";
+
+/// What a target is built with that compares us with others.
+const PEERS: &str = "engines";
 
 /// Violations of our own assumptions end a run.
 const CHECKS: [&str; 2] = ["-Cdebug-assertions", "-Coverflow-checks"];
@@ -124,20 +129,29 @@ fn is_seeded(target: &Target) -> bool {
     target.required_features.iter().any(|feature| feature == SEEDED)
 }
 
+fn has_peers(target: &Target) -> bool {
+    target.required_features.iter().any(|feature| feature == PEERS)
+}
+
 /// `cargo run` with coverage, if inputs drive the target; a target is named so that build scripts stay
 /// without.
 fn instrumented(target: &Target, root: &Path) -> Result<Command> {
     let mut command = process::cargo(&root.join("fuzz"));
-    let (mut flags, build) = match is_seeded(target) {
-        true => (CHECKS.to_vec(), "fuzz/build-seeded"),
-        false => ([&COVERAGE[..], &CHECKS].concat(), "fuzz/build"),
+    let (mut flags, build) = match (is_seeded(target), has_peers(target)) {
+        (true, _) => (CHECKS.to_vec(), "fuzz/build-seeded"),
+        (false, true) => ([&COVERAGE[..], &CHECKS].concat(), "fuzz/build-beside-peers"),
+        (false, false) => ([&COVERAGE[..], &CHECKS].concat(), "fuzz/build"),
     };
     if toolchain::has_address_sanitizer() {
         flags.push("-Zsanitizer=address");
         command.env("RUSTC_BOOTSTRAP", "1");
     }
+    if has_peers(target) {
+        compiler::watch_own_crates(&mut command, &flags.join(" "))?;
+    } else {
+        command.env("RUSTFLAGS", flags.join(" "));
+    }
     command
-        .env("RUSTFLAGS", flags.join(" "))
         .env("CARGO_TARGET_DIR", toolchain::target_folder(root).join(build))
         .args(["run", "--quiet", "--release", "--target", &toolchain::host()?])
         .args(["--features", &target.required_features.join(",")])

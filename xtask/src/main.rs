@@ -67,6 +67,9 @@ struct GenerateArguments {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = fuzz::compiler::in_place_of_rustc() {
+        return code;
+    }
     match dispatch(CommandLine::parse().verb, &repository_root()) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) if error.is::<report::Reported>() => ExitCode::FAILURE,

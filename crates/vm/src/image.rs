@@ -17,7 +17,7 @@ mod verify;
 mod view;
 mod writer;
 
-pub(crate) use view::{DataSegment, FunctionEntry};
+pub(crate) use view::{DataSegment, FunctionEntry, Section};
 pub use view::{Export, ExportKind, FunctionExport, FunctionIndex, Image, ImageError, ImageToken};
 pub(crate) use writer::{Footer, ImageWriter, Range};
 pub use writer::{ImageSink, SinkFull};

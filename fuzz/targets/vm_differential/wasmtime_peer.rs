@@ -1,7 +1,7 @@
 //! wasmtime as a peer, with canonical NaNs as ours are.
 
 use tenure_vm::Value;
-use wasmtime::{Config, Engine, HeapType, Instance, Module, Ref, Store, Trap, Val};
+use wasmtime::{Config, Engine, HeapType, Instance, Module, OptLevel, Ref, Store, Trap, Val};
 
 use super::compare::{End, Peer};
 
@@ -13,6 +13,8 @@ struct Wasmtime {
 pub(crate) fn start(wasm: &[u8]) -> Option<Box<dyn Peer>> {
     let mut config = Config::new();
     config.cranelift_nan_canonicalization(true);
+    // Its compiler is what takes longest of an input.
+    config.cranelift_opt_level(OptLevel::None);
     config.wasm_tail_call(true);
     config.wasm_custom_page_sizes(true);
     let engine = Engine::new(&config).expect("supported");

@@ -177,9 +177,27 @@ const LENGTH_AT: usize = DIGEST_AT + 32;
 const CHECKSUM_AT: usize = LENGTH_AT + 4;
 const _: () = assert!(CHECKSUM_AT + 4 == FOOTER_BYTES);
 
-/// The section of that number; `bytes` has a footer.
-fn section(bytes: &[u8], index: usize) -> Range {
-    let at = bytes.len() - FOOTER_BYTES + index * 8;
+/// Words of the footer behind the sections.
+const CODE_END_AT: usize = 7 * 8;
+const START_AT: usize = CODE_END_AT + 4;
+const PAGES_MIN_AT: usize = CODE_END_AT + 8;
+const PAGE_SHIFT_AT: usize = CODE_END_AT + 16;
+
+/// The sections, as the footer counts them up.
+#[derive(Clone, Copy)]
+pub(crate) enum Section {
+    Functions,
+    Types,
+    Exports,
+    Globals,
+    Tables,
+    Elements,
+    Data,
+}
+
+/// Where a section is; `bytes` has a footer.
+fn section(bytes: &[u8], section: Section) -> Range {
+    let at = bytes.len() - FOOTER_BYTES + section as usize * 8;
     Range { at: word(bytes, at), count: word(bytes, at + 4) }
 }
 
@@ -243,7 +261,7 @@ impl<'a> Image<'a> {
         else {
             return Err(ImageError::Truncated);
         };
-        let functions = section(bytes, 0);
+        let functions = section(bytes, Section::Functions);
         let token = ImageToken {
             length: word(bytes, at + LENGTH_AT),
             checksum: word(bytes, at + CHECKSUM_AT),
@@ -268,7 +286,7 @@ impl<'a> Image<'a> {
         Ok(Image { bytes, room: !bytes.as_ptr_range().end.addr(), token })
     }
 
-    /// What stands at the image's end.
+    /// All that stands at the image's end: for what isn't done often.
     pub(crate) fn footer(&self) -> Footer {
         let mut words = [0; DIGEST_AT / 4];
         for (index, value) in words.iter_mut().enumerate() {
@@ -292,6 +310,16 @@ impl<'a> Image<'a> {
             memories: after(5),
             digest: *self.digest(),
         }
+    }
+
+    /// Number of a section's entries.
+    pub(crate) fn count(&self, of: Section) -> u32 {
+        section(self.bytes, of).count
+    }
+
+    /// Pages of memory at the start, and log2 of a page's bytes.
+    pub(crate) fn pages(&self) -> (u32, u32) {
+        (self.footer_word(PAGES_MIN_AT), self.footer_word(PAGE_SHIFT_AT))
     }
 
     fn footer_word(&self, at: usize) -> u32 {
@@ -327,7 +355,7 @@ impl<'a> Image<'a> {
 
     fn named_items(&self) -> impl Iterator<Item = (&'a [u8], ExportKind)> + 'a {
         let bytes = self.bytes;
-        let exports = section(bytes, 2);
+        let exports = section(bytes, Section::Exports);
         let mut at = exports.at as usize;
         (0..exports.count).map_while(move |_| {
             let length = half(bytes, at + 2) as usize;
@@ -346,7 +374,7 @@ impl<'a> Image<'a> {
 
     /// The function that a new instance runs first, if the module names one.
     pub fn start_function(&self) -> Option<FunctionIndex> {
-        let start = self.footer().start;
+        let start = self.footer_word(START_AT);
         (start != NONE).then_some(FunctionIndex(start))
     }
 
@@ -362,12 +390,13 @@ impl<'a> Image<'a> {
 
     /// Numbers of parameters and results of a type.
     pub(crate) fn arity_of_type(&self, canonical: u16) -> (u16, u16) {
-        let at = section(self.bytes, 1).at as usize + canonical as usize * TYPE_BYTES;
+        let at = section(self.bytes, Section::Types).at as usize + canonical as usize * TYPE_BYTES;
         (half(self.bytes, at + 4), half(self.bytes, at + 6))
     }
 
     pub(crate) fn signature_of(&self, entry: &FunctionEntry) -> Option<FunctionType<'a>> {
-        let at = section(self.bytes, 1).at as usize + entry.canonical as usize * TYPE_BYTES;
+        let at =
+            section(self.bytes, Section::Types).at as usize + entry.canonical as usize * TYPE_BYTES;
         let from = word(self.bytes, at) as usize;
         let (params, results) = (entry.params as usize, entry.results as usize);
         let types = self.bytes.get(from..from.checked_add(params + results)?)?;
@@ -404,8 +433,9 @@ impl<'a> Image<'a> {
     /// Where a function's code begins and ends.
     pub(crate) fn code_range(&self, function: u32) -> Option<(usize, usize)> {
         let start = self.function_entry(function)?.code;
-        let end =
-            self.function_entry(function + 1).map_or(self.footer_word(7 * 8), |next| next.code);
+        let end = self
+            .function_entry(function + 1)
+            .map_or(self.footer_word(CODE_END_AT), |next| next.code);
         Some((start as usize, end as usize))
     }
 
@@ -430,11 +460,11 @@ impl<'a> Image<'a> {
                 high = middle;
             }
         }
-        if position < self.footer_word(7 * 8) { low.checked_sub(1) } else { None }
+        if position < self.footer_word(CODE_END_AT) { low.checked_sub(1) } else { None }
     }
 
     pub(crate) fn global(&self, index: u32) -> Option<GlobalEntry> {
-        let globals = section(self.bytes, 3);
+        let globals = section(self.bytes, Section::Globals);
         if index >= globals.count {
             return None;
         }
@@ -446,7 +476,7 @@ impl<'a> Image<'a> {
     }
 
     pub(crate) fn table(&self, index: u32) -> Option<TableEntry> {
-        let tables = section(self.bytes, 4);
+        let tables = section(self.bytes, Section::Tables);
         if index >= tables.count {
             return None;
         }
@@ -455,7 +485,7 @@ impl<'a> Image<'a> {
     }
 
     pub(crate) fn data(&self, index: u32) -> Option<DataSegment<'a>> {
-        let data = section(self.bytes, 6);
+        let data = section(self.bytes, Section::Data);
         if index >= data.count {
             return None;
         }
@@ -469,7 +499,7 @@ impl<'a> Image<'a> {
     }
 
     pub(crate) fn elements(&self, index: u32) -> Option<ElementSegment<'a>> {
-        let elements = section(self.bytes, 5);
+        let elements = section(self.bytes, Section::Elements);
         if index >= elements.count {
             return None;
         }
@@ -499,7 +529,7 @@ impl Image<'_> {
     /// Kind and size of a table.
     pub fn table_type(&self, table: u32) -> Option<TableType> {
         let entry = self.table(table)?;
-        let at = section(self.bytes, 4).at as usize + table as usize * TABLE_BYTES;
+        let at = section(self.bytes, Section::Tables).at as usize + table as usize * TABLE_BYTES;
         Some(TableType {
             element: ValueType::from_byte(*self.bytes.get(at)?)?,
             min: entry.min,
@@ -510,7 +540,7 @@ impl Image<'_> {
     /// Whether a program may change a global variable.
     pub fn is_global_mutable(&self, global: u32) -> Option<bool> {
         self.global(global)?;
-        let at = section(self.bytes, 3).at as usize + global as usize * GLOBAL_BYTES;
+        let at = section(self.bytes, Section::Globals).at as usize + global as usize * GLOBAL_BYTES;
         Some(*self.bytes.get(at + 9)? != 0)
     }
 }

@@ -4,7 +4,7 @@ use alloc::{collections::TryReserveError, vec::Vec};
 
 use super::{Instance, InstanceConfig, StartError, Status};
 use crate::{
-    image::{DataSegment, Image, TABLE_MAX},
+    image::{DataSegment, Image, Section, TABLE_MAX},
     memory::{Lined, Memory, Unavailable, zeroed},
 };
 
@@ -54,7 +54,7 @@ impl Instance {
 
     /// An instance for which nothing is allocated yet.
     pub(crate) fn bare(image: &Image<'_>, config: &InstanceConfig) -> Instance {
-        let footer = image.footer();
+        let (pages, page_shift) = image.pages();
         Instance {
             token: image.token,
             status: Status::Idle,
@@ -64,8 +64,8 @@ impl Instance {
             accumulator: 0,
             debt: 0,
             slots: Lined::new(),
-            globals: footer.globals.count as usize,
-            memory: Memory::new(footer.pages_min, footer.page_shift, config.memory_bytes_max),
+            globals: image.count(Section::Globals) as usize,
+            memory: Memory::new(pages, page_shift, config.memory_bytes_max),
             tables: Vec::new(),
             dropped_data: Vec::new(),
             dropped_elements: Vec::new(),
@@ -78,12 +78,12 @@ impl Instance {
         image: &Image<'_>,
         config: &InstanceConfig,
     ) -> Result<(), TryReserveError> {
-        let footer = image.footer();
+        let tables = image.count(Section::Tables);
         self.slots = Lined::zeroed(self.globals + config.stack_bytes / 8)?;
-        self.dropped_data = zeroed(footer.data.count.div_ceil(32) as usize)?;
-        self.dropped_elements = zeroed(footer.elements.count.div_ceil(32) as usize)?;
-        self.tables.try_reserve_exact(footer.tables.count as usize)?;
-        for index in 0..footer.tables.count {
+        self.dropped_data = zeroed(image.count(Section::Data).div_ceil(32) as usize)?;
+        self.dropped_elements = zeroed(image.count(Section::Elements).div_ceil(32) as usize)?;
+        self.tables.try_reserve_exact(tables as usize)?;
+        for index in 0..tables {
             let size = image.table(index).map_or(0, |table| table.min);
             self.tables.push(Lined::zeroed(size as usize)?);
         }
@@ -91,7 +91,7 @@ impl Instance {
     }
 
     fn fill_tables(&mut self, image: &Image<'_>) -> Result<(), StartError> {
-        for index in 0..image.footer().elements.count {
+        for index in 0..image.count(Section::Elements) {
             let Some(segment) = image.elements(index) else { continue };
             let Some((table, offset)) = segment.place else {
                 if segment.declared {
@@ -112,7 +112,7 @@ impl Instance {
     }
 
     fn fill_memory(&mut self, image: &Image<'_>) -> Result<(), StartError> {
-        for index in 0..image.footer().data.count {
+        for index in 0..image.count(Section::Data) {
             let Some(DataSegment { address: Some(address), bytes }) = image.data(index) else {
                 continue;
             };
