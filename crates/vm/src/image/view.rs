@@ -313,6 +313,7 @@ impl<'a> Image<'a> {
     }
 
     /// Number of a section's entries.
+    #[inline(never)]
     pub(crate) fn count(&self, of: Section) -> u32 {
         section(self.bytes, of).count
     }
