@@ -308,10 +308,12 @@ fn leaf(firmware: &Path, data: &Path, lines: [&Path; 2]) -> Command {
 /// Lets a firmware count; the emulator makes an instruction take a nanosecond, so that what it counts
 /// is the same each time.
 fn print_costs(board: Board, root: &Path) -> Result<()> {
-    if board != Board::QemuRiscv32 {
-        bail!("only qemu-riscv32 counts instructions");
-    }
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
+    match board {
+        Board::QemuRiscv32 => {}
+        Board::QemuCortexM => return print_costs_of_cortex_m(root),
+        _ => bail!("only qemu-riscv32 and qemu-cortex-m count instructions"),
+    }
     let firmware = board.build_with(COSTS, root)?;
     let mut command = Command::new("qemu-system-riscv32");
     command
@@ -319,6 +321,28 @@ fn print_costs(board: Board, root: &Path) -> Result<()> {
         .args(["-cpu", "rv32,s=false,h=false,f=false,d=false", "-serial", "stdio"])
         .args(["-icount", "shift=0,sleep=off", "-bios", "none", "-device"])
         .arg(format!("loader,file={},cpu-num=0", escaped(&firmware)));
+    process::run(&mut command)
+}
+
+/// As above: a core of this kind starts with its loader, which finds the firmware in flash.
+fn print_costs_of_cortex_m(root: &Path) -> Result<()> {
+    let board = Board::QemuCortexM;
+    board.build(root)?;
+    let firmware = image::write(&board.build_with(COSTS, root)?)?;
+    let image = std::fs::read(&firmware).context("cannot read the firmware")?;
+    let folder = board.products(root).join("costs");
+    if folder.exists() {
+        std::fs::remove_dir_all(&folder).context("cannot remove what was counted last")?;
+    }
+    Flash::open(&folder, board.flash_bytes(), Place::NODE)?.flash_firmware(&image, 1)?;
+    let loader = std::path::absolute(board.product("loader", root)).context("no current folder")?;
+    let mut command = Command::new("qemu-system-arm");
+    command
+        .args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio"])
+        .args(["-icount", "shift=0,sleep=off", "-nic", "none"])
+        .args(["-semihosting-config", "enable=on,target=native", "-kernel"])
+        .arg(loader)
+        .current_dir(folder);
     process::run(&mut command)
 }
 

@@ -19,6 +19,8 @@ mod always_on;
 mod block;
 #[cfg(test)]
 mod cable;
+#[cfg(any(test, feature = "costs"))]
+mod costs;
 mod device;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
@@ -36,6 +38,8 @@ mod wall;
 #[cfg(target_os = "none")]
 pub use always_on::{AlwaysOn, RetainedMemory};
 pub use block::Block;
+#[cfg(any(test, feature = "costs"))]
+pub use costs::Costs;
 pub use device::{Board, Device, StartError, small_class};
 #[cfg(target_os = "none")]
 pub use heap::Heap;

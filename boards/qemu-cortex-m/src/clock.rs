@@ -53,7 +53,7 @@ impl Timer {
 
 impl Clock for Timer {
     fn now(&self) -> Instant {
-        let low = !COUNTER.read(VALUE);
+        let low = ticks();
         let mut rounds = ROUNDS.load(Ordering::Relaxed);
         if low < LAST.load(Ordering::Relaxed) {
             rounds = rounds.wrapping_add(1);
@@ -67,6 +67,11 @@ impl Clock for Timer {
     fn unix_time(&self) -> Option<UnixTime> {
         None
     }
+}
+
+/// Ticks since the start, from zero again when they have gone through.
+pub(crate) fn ticks() -> u32 {
+    !COUNTER.read(VALUE)
 }
 
 /// Sleeps until an interrupt is pending, `nap` is over, or [`NAP_MAX`] is.

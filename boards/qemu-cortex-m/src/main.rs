@@ -8,6 +8,8 @@
 extern crate alloc;
 
 mod clock;
+#[cfg(all(feature = "costs", memory_protection))]
+mod costs;
 mod entropy;
 #[cfg(memory_protection)]
 mod guard;
@@ -42,6 +44,17 @@ use crate::network::Lan9118;
 /// What `start` calls on the firmware's stack, with a heap.
 fn main() -> ! {
     console::init();
+    #[cfg(all(feature = "costs", memory_protection))]
+    {
+        costs::print();
+        exit(0)
+    }
+    #[cfg(not(all(feature = "costs", memory_protection)))]
+    be_a_device()
+}
+
+#[cfg_attr(feature = "costs", allow(dead_code))]
+fn be_a_device() -> ! {
     let Err(error) = run();
     // A console that takes nothing has nobody who reads it.
     let _ = writeln!(Uart, "error: {error}");

@@ -42,7 +42,7 @@ use crate::network::VirtioCard;
 fn main() -> ! {
     #[cfg(feature = "costs")]
     {
-        costs::print(&Pmp::take());
+        costs::print();
         emulator::exit(0)
     }
     #[cfg(not(feature = "costs"))]
