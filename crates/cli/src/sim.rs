@@ -52,6 +52,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         watches_loops: scenario.topology.nodes() <= WATCHED_NODES_MAX,
         watches_ways: true,
         records: arguments.html.is_some(),
+        defect: None,
     };
     let outcome = run_scenario(&scenario, options, progress())
         .with_context(|| format!("in {}", path.display()))?;

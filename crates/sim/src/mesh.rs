@@ -29,7 +29,7 @@ pub use scenario::{
     ScenarioError, Topology, Traffic, What,
 };
 pub use verdict::Verdict;
-pub use world::{Options, Outcome};
+pub use world::{Defect, Options, Outcome};
 
 use world::World;
 

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use tenure_sim::mesh::{Expectation, hunt};
+use tenure_sim::mesh::{Aggregation, Defect, Expectation, Fault, Router, Topology, What, hunt};
+use tenure_sim::radio::Loss;
 use tenure_sim::{Invariant, NetworkPlan, Report, Scenario, SleepPlan, run_scenario};
 
 /// The scenario of a seed, with less trouble and a shorter rest than a hunt has.
@@ -102,6 +103,50 @@ fn a_handful_of_meshes_of_devices_keep_every_invariant() {
 #[test]
 fn a_node_that_forgot_its_distances_forms_no_loop() {
     assert_eq!(hunt::try_devices(4).failure, None);
+}
+
+/// The least that was found to show a defect that is planted in the mesh of that seed.
+fn least_with(defect: Defect, seed: u64, seconds: f64) -> hunt::Finding {
+    let mut scenario = hunt::draw(seed);
+    scenario.protocols.router = Router::Babel;
+    scenario.expectations.clear();
+    scenario.seconds = seconds;
+    let finding = hunt::try_with(scenario, Some(defect));
+    let least = hunt::minimise(finding.clone());
+    assert_ne!(least.scenario, finding.scenario, "it is made smaller");
+    assert_eq!(hunt::try_scenario(least.scenario.clone()).failure, None, "it was the defect");
+    least
+}
+
+#[test]
+fn nodes_that_take_their_lives_for_one_are_found_by_their_loop() {
+    let least = least_with(Defect::LivesOnce, 31, 20.0);
+    assert!(least.failure.is_some_and(|failure| failure.starts_with("next hops form no loop")));
+    let restarts = |it: &Fault| matches!(it.what, What::Restart(_));
+    assert!(least.scenario.faults.iter().any(restarts), "it takes a restart");
+}
+
+#[test]
+fn nodes_that_forget_datagrams_are_found_by_what_arrives_twice() {
+    let least = least_with(Defect::ForgetsDatagrams, 35, 30.0);
+    assert!(least.failure.is_some_and(|failure| failure.starts_with("nothing arrives twice")));
+}
+
+#[test]
+fn sums_that_lose_what_links_lose_are_found() {
+    let mut scenario = hunt::draw(3);
+    scenario.topology = Topology::Line { nodes: 5, spacing_m: None };
+    scenario.radio.loss = Loss::even(0.3);
+    scenario.radio.unicast_retries = 0;
+    scenario.protocols.aggregation = Some(Aggregation::PushSum);
+    scenario.expectations = vec![Expectation::AggregateWithin(0.1)];
+    (scenario.seconds, scenario.faults, scenario.movement) = (60.0, Vec::new(), None);
+    let least = hunt::minimise(hunt::try_scenario(scenario));
+    assert!(least.failure.is_some_and(|failure| failure.starts_with("averages right")));
+    assert_eq!(least.scenario.protocols.aggregation, Some(Aggregation::PushSum));
+    let mut repaired = least.scenario;
+    repaired.protocols.aggregation = Some(Aggregation::LimoSense);
+    assert_eq!(hunt::try_scenario(repaired).failure, None, "the protocol was to blame");
 }
 
 #[test]

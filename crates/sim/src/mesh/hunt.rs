@@ -5,7 +5,7 @@ use super::scenario::{
     Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, Movement,
     Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
 };
-use super::world::Options;
+use super::world::{Defect, Options};
 use super::{Outcome, run};
 use crate::panics;
 use crate::radio::{Loss, RadioPlan};
@@ -23,6 +23,8 @@ const TRIALS_MAX: usize = 60;
 pub struct Finding {
     /// What was run.
     pub scenario: Scenario,
+    /// The defect that was planted.
+    pub defect: Option<Defect>,
     /// What didn't hold, in words; `None` if all did.
     pub failure: Option<String>,
     /// Events of the run.
@@ -43,7 +45,12 @@ pub fn try_devices(seed: u64) -> Finding {
 
 /// Runs a scenario, and says what didn't hold.
 pub fn try_scenario(scenario: Scenario) -> Finding {
-    let options = Options { watches_loops: true, watches_ways: true, records: false };
+    try_with(scenario, None)
+}
+
+/// Runs a scenario whose nodes have a defect.
+pub fn try_with(scenario: Scenario, defect: Option<Defect>) -> Finding {
+    let options = Options { watches_loops: true, watches_ways: true, records: false, defect };
     let mut outcome = None;
     let caught = panics::catch(|| outcome = run(&scenario, options, |_| {}).ok());
     let (events, sent) = outcome.as_ref().map_or((0, 0), |outcome: &Outcome| {
@@ -53,7 +60,7 @@ pub fn try_scenario(scenario: Scenario) -> Finding {
     let unmet = unmet.filter(|verdict| !verdict.is_met);
     let unmet = unmet.map(|verdict| format!("{}: {}", verdict.expected, verdict.was)).next();
     let failure = caught.err().map(|panic| format!("nothing panics: {panic}")).or(unmet);
-    Finding { scenario, failure, events, sent }
+    Finding { scenario, defect, failure, events, sent }
 }
 
 /// The smallest scenario found that fails as `finding` does.
@@ -71,7 +78,7 @@ pub fn minimise(finding: Finding) -> Finding {
             if trials > TRIALS_MAX {
                 return least;
             }
-            let tried = try_scenario(candidate);
+            let tried = try_with(candidate, least.defect);
             if tried.failure.is_some() && kind(&tried) == wanted {
                 least = tried;
                 continue 'smaller;

@@ -27,6 +27,7 @@ use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
 use super::scenario::{Aggregation, Broadcasting, HopRepair, Router, Scenario};
+use super::world::{Defect, Options};
 
 /// The node by which those aggregations count that need one for it.
 pub(super) const UNIT_HOLDER: u32 = 0;
@@ -55,7 +56,7 @@ impl Participant {
         number: u32,
         boot: u32,
         scenario: &Scenario,
-        watches_routes: bool,
+        options: Options,
         seed: u64,
     ) -> Self {
         let node = id_of(number);
@@ -63,10 +64,11 @@ impl Participant {
         let config = StackConfig { seed: seed ^ 1, ..StackConfig::default() };
         let mut stack = Stack::new(config, Framer::new(framer, Unsealed));
         let now = Instant::BOOT;
-        if watches_routes {
+        if options.watches_loops {
             stack.subscribe::<RouteChanged>();
         }
         stack.subscribe::<DatagramArrived>();
+        let life = if options.defect == Some(Defect::LivesOnce) { 1 } else { boot };
         match scenario.protocols.router {
             Router::Babel => {
                 let destinations_max =
@@ -77,7 +79,7 @@ impl Participant {
                     .is_none_or(|destinations| number < destinations);
                 let config =
                     babel::Config { destinations_max, is_destination, ..babel::Config::default() };
-                stack.start(now, Babel::new(node, boot, config));
+                stack.start(now, Babel::new(node, life, config));
             }
             Router::Batman => {
                 let originators_max =
@@ -100,9 +102,12 @@ impl Participant {
             HopRepair::Link => Repair::ByLink,
             HopRepair::Off => Repair::Never,
         };
-        let forwarding = forwarding::Config { life: boot, repair, ..forwarding::Config::default() };
+        let mut forwarding = forwarding::Config { life, repair, ..forwarding::Config::default() };
+        if options.defect == Some(Defect::ForgetsDatagrams) {
+            forwarding.remembered = 1;
+        }
         stack.start(now, Forwarding::new(forwarding));
-        Self { stack, router: scenario.protocols.router, life: boot, frame: Vec::new() }
+        Self { stack, router: scenario.protocols.router, life, frame: Vec::new() }
     }
 
     /// A frame came; whether it was taken.

@@ -2,7 +2,8 @@
 
 use super::{Options, Outcome, Router, Scenario, ScenarioError, run};
 
-const WATCHED: Options = Options { watches_loops: true, watches_ways: true, records: true };
+const WATCHED: Options =
+    Options { watches_loops: true, watches_ways: true, records: true, defect: None };
 
 #[track_caller]
 pub(super) fn scenario(text: &str) -> Scenario {

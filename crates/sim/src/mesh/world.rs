@@ -103,6 +103,17 @@ pub struct Options {
     pub watches_ways: bool,
     /// Keep what a page needs to play the run back.
     pub records: bool,
+    /// A defect that every node of bare protocols has, to see whether it is found.
+    pub defect: Option<Defect>,
+}
+
+/// A defect that is planted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Defect {
+    /// A node that restarts takes its life for the one before.
+    LivesOnce,
+    /// Forwarding remembers only the last datagram that came, to know copies by.
+    ForgetsDatagrams,
 }
 
 /// A mesh under way.
@@ -640,7 +651,7 @@ impl World {
                     number,
                     seat.boots,
                     &self.scenario,
-                    self.options.watches_loops,
+                    self.options,
                     self.random.number(),
                 )))
             }
