@@ -3,7 +3,10 @@
 //! `crates/node`); a failure says which.
 //!
 //! It isn't driven by coverage: the cryptography of a whole device makes that too slow to get anywhere.
-#![forbid(unsafe_code)]
+//!
+//! `hostile_guest planted` reads one byte behind the end of an allocation. Whoever runs this does that
+//! first: where it goes unseen, the sanitizer sees nothing else either.
+#![deny(unsafe_code)]
 
 #[path = "../../crates/node/tests/node/hostile_calls.rs"]
 mod hostile_calls;
@@ -29,6 +32,9 @@ const SCRIPTS: u32 = 40;
 const CALLS_A_LINE: u64 = 100_000;
 
 fn main() -> ExitCode {
+    if std::env::args().nth(1).as_deref() == Some("planted") {
+        return read_out_of_bounds();
+    }
     let mut numbers = std::env::args().skip(1).map(|number| number.parse::<u64>());
     let (Some(Ok(seconds)), first) = (numbers.next(), numbers.next()) else {
         eprintln!("usage: hostile_guest SECONDS [SEED]");
@@ -53,5 +59,15 @@ fn main() -> ExitCode {
         seed += 1;
     }
     println!("{tally}; the next seed is {seed}");
+    ExitCode::SUCCESS
+}
+
+/// Reads the byte behind an allocation.
+#[allow(unsafe_code)]
+fn read_out_of_bounds() -> ExitCode {
+    let bytes = std::hint::black_box(vec![0_u8; 64]);
+    // SAFETY: none: this is the fault that the sanitizer is to see, and the process ends with it.
+    let behind = unsafe { std::ptr::read_volatile(bytes.as_ptr().add(bytes.len())) };
+    eprintln!("read {behind} out of bounds, unseen");
     ExitCode::SUCCESS
 }

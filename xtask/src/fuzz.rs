@@ -96,6 +96,11 @@ fn targets(root: &Path) -> Result<Vec<Target>> {
 /// What a run finds is kept below `target/fuzz`; the seeds in `fuzz/seeds` are only read.
 fn fuzz(target: &Target, arguments: &Arguments, root: &Path) -> Result<()> {
     if is_seeded(target) {
+        if toolchain::has_address_sanitizer() {
+            check_sanitizer(target, root)?;
+        } else {
+            println!("without the address sanitizer, whose library this toolchain lacks");
+        }
         let mut command = instrumented(target, root)?;
         command.args([arguments.seconds.to_string(), arguments.seed.to_string()]);
         return process::run(&mut command).with_context(|| {
@@ -123,6 +128,20 @@ fn fuzz(target: &Target, arguments: &Arguments, root: &Path) -> Result<()> {
         let name = &target.name;
         format!("{name} failed; run its input again with --input FILE (the file is named above)")
     })
+}
+
+/// Lets the target read out of bounds once: a sanitizer that misses that proves nothing.
+fn check_sanitizer(target: &Target, root: &Path) -> Result<()> {
+    let output = instrumented(target, root)?
+        .arg("planted")
+        .output()
+        .with_context(|| format!("{} can't be run", target.name))?;
+    let said = String::from_utf8_lossy(&output.stderr);
+    if output.status.success() || !said.contains("AddressSanitizer") {
+        bail!("the address sanitizer doesn't see what was planted: {said}");
+    }
+    println!("the address sanitizer sees a read out of bounds that was planted");
+    Ok(())
 }
 
 fn is_seeded(target: &Target) -> bool {

@@ -49,6 +49,7 @@ pub use native::NativeMachines;
 #[cfg(any(test, target_arch = "arm"))]
 pub use pmsa::{STEP_BYTES, Window, is_store};
 pub use settings::{LeafSettings, Settings, SettingsError};
+pub use tenure_kernel::MACHINE_FORMAT;
 pub use tenure_node::HeapUse;
 pub use udp_link::UdpLink;
 pub use wall::GuardedVm;

@@ -5,7 +5,7 @@ use core::fmt::Write as _;
 use core::ops::Range;
 
 use cortex_m_rt::entry;
-use tenure_board_common::{Heap, HeapUse};
+use tenure_board_common::{Heap, HeapUse, MACHINE_FORMAT};
 use tenure_board_qemu_cortex_m::console::Uart;
 use tenure_board_qemu_cortex_m::{BOARD, WINDOW, exit};
 use tenure_boot::always_on::STATUS_RESET;
@@ -15,7 +15,7 @@ use tenure_boot::{HEADER_BYTES, Header};
 #[used]
 #[unsafe(link_section = ".header")]
 static HEADER: [u8; HEADER_BYTES] =
-    Header::new(BOARD, WINDOW as u32, tenure_vm::IMAGE_VERSION).to_bytes();
+    Header::new(BOARD, WINDOW as u32, MACHINE_FORMAT).to_bytes();
 
 #[global_allocator]
 static HEAP: Heap = Heap::new();

@@ -4,7 +4,7 @@ use core::arch::global_asm;
 use core::fmt::Write as _;
 
 use riscv::register::{mcause, mepc, mtval};
-use tenure_board_common::{Heap, HeapUse};
+use tenure_board_common::{Heap, HeapUse, MACHINE_FORMAT};
 use tenure_board_qemu_riscv32::console::Uart;
 use tenure_board_qemu_riscv32::{BOARD, WINDOW, emulator};
 use tenure_boot::always_on::STATUS_RESET;
@@ -14,7 +14,7 @@ use tenure_boot::{HEADER_BYTES, Header};
 #[used]
 #[unsafe(link_section = ".header")]
 static HEADER: [u8; HEADER_BYTES] =
-    Header::new(BOARD, WINDOW as u32, tenure_vm::IMAGE_VERSION).to_bytes();
+    Header::new(BOARD, WINDOW as u32, MACHINE_FORMAT).to_bytes();
 
 global_asm!(
     ".section .text.start, \"ax\"",

@@ -201,7 +201,7 @@ impl<F: Flash> Kernel<F> {
         hidden: &Hidden,
         replaced: bool,
     ) -> Result<(), InstallError> {
-        let bytes = postcard::to_allocvec(record).map_err(|_| InstallError::Record)?;
+        let bytes = record.to_bytes().ok_or(InstallError::Record)?;
         if bytes.len() + SEAL_BYTES > self.store.value_bytes_max() {
             return Err(InstallError::Record);
         }

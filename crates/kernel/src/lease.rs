@@ -57,7 +57,7 @@ impl<F: Flash> Kernel<F> {
             return Err(InstallError::Stale);
         }
         (record.placement, record.term) = (number, term);
-        let bytes = postcard::to_allocvec(&record).map_err(|_| InstallError::Record)?;
+        let bytes = record.to_bytes().ok_or(InstallError::Record)?;
         if bytes.len() + SEAL_BYTES > self.store.value_bytes_max() {
             return Err(InstallError::Record);
         }

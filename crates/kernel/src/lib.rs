@@ -70,7 +70,7 @@ pub use look::{Look, LookError, MachineInfo};
 pub use machine::{Fault, FaultKind};
 pub use native::{NativeBinary, NativeError, NativeParts};
 pub use program::{Code, Engine, EngineError, EngineInstance};
-pub use record::MachineRecord;
+pub use record::{MACHINE_FORMAT, MachineRecord};
 pub use run::LastTurn;
 pub use sealing::{Sealer, seal_trees};
 pub use task::{IncomingCall, Standing, Ticket};

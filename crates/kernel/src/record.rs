@@ -1,14 +1,28 @@
 //! What the store keeps of a machine, so that it is there again after a restart.
+//!
+//! One byte says the version of the record, and the record follows in full. A record of another version
+//! isn't guessed at: its machine is left out, which the log says, and is there again with a firmware that
+//! knows it, unless another was put into its slot.
 
 use alloc::string::String;
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+use tenure_vm::IMAGE_VERSION;
 use tenure_wire::{
     Budget, Capabilities, CodeKind, Digest, Name, PublicKey, Share, Term, VerifyingKey,
 };
 
 use crate::code::Extent;
+
+/// The version of records.
+const RECORD_VERSION: u8 = 1;
+
+/// What a device's machines are written in: version of the records, and of the images in code flash. A
+/// firmware of another one finds none of them.
+pub const MACHINE_FORMAT: u16 = u16::from_be_bytes([RECORD_VERSION, IMAGE_VERSION as u8]);
+
+const _: () = assert!(IMAGE_VERSION <= u8::MAX as u16);
 
 /// A machine as it stands in the kernel's tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -50,6 +64,18 @@ pub struct MachineRecord {
 }
 
 impl MachineRecord {
+    /// The record as the store keeps it; `None` if it can't be encoded.
+    pub(crate) fn to_bytes(&self) -> Option<Vec<u8>> {
+        postcard::to_extend(self, alloc::vec![RECORD_VERSION]).ok()
+    }
+
+    /// The record in `bytes`, if it is whole and of this version.
+    pub fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (version, record) = bytes.split_first()?;
+        let (record, rest) = postcard::take_from_bytes(record).ok()?;
+        (*version == RECORD_VERSION && rest.is_empty()).then_some(record)
+    }
+
     /// All of code flash that is the machine's.
     pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> {
         [Some(self.image), self.wasm, self.base].into_iter().flatten()

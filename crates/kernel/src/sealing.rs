@@ -50,7 +50,7 @@ pub fn seal_trees<F: Flash>(store: &mut Store<F>, sealer: &dyn Sealer) -> Result
 /// The record of the machine in `slot`, if there is one that can be read.
 pub(crate) fn read_record<F: Flash>(store: &mut Store<F>, slot: usize) -> Option<MachineRecord> {
     let value = store.get(KERNEL_TREE, &record_path(slot)).ok()??;
-    postcard::from_bytes(&value.bytes).ok()
+    MachineRecord::from_bytes(&value.bytes)
 }
 
 impl<F: Flash> Kernel<F> {

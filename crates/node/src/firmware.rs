@@ -11,6 +11,7 @@ use core::time::Duration;
 use tenure_boot::{ALIGNMENT, BootLog, LogError, State, Trial, Update, UpdateError, confirm};
 use tenure_crypto::Sha256;
 use tenure_hal::{Flash, Instant};
+use tenure_kernel::MACHINE_FORMAT;
 use tenure_package::Release;
 use tenure_wire::VerifyingKey;
 use tenure_wire::control::{
@@ -199,14 +200,12 @@ impl<F: Flash> Node<F> {
             [self.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
         let release = Release::verify(&begin.release, &signers)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
-        if release.machine_format != tenure_vm::IMAGE_VERSION
-            && self.kernel.machines().next().is_some()
-        {
+        if release.machine_format != MACHINE_FORMAT && self.kernel.machines().next().is_some() {
             return Err(ControlError::Refused(alloc::format!(
                 "the firmware runs machines of format {}, those on the device have {}: remove them \
                  first, and install them again after",
                 release.machine_format,
-                tenure_vm::IMAGE_VERSION
+                MACHINE_FORMAT
             )));
         }
         firmware.begin(release)

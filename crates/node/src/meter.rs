@@ -30,6 +30,9 @@ use crate::sealing::SEALED_TREE;
 /// The most receipts of one machine that wait to be fetched; while there are that many, the period
 /// under way goes on.
 const RECEIPTS_MAX: usize = 24;
+/// The version of ledgers in the store. One of another version isn't guessed at: a new one goes on from
+/// the last receipt that is there.
+const LEDGER_VERSION: u8 = 1;
 const LEDGERS_PATH: &str = "ledgers";
 const RECEIPTS_PATH: &str = "receipts";
 
@@ -71,6 +74,19 @@ fn boot() -> Instant {
 }
 
 impl Ledger {
+    /// As the store keeps it: a byte for the version, and what follows from it; `None` if it can't be
+    /// encoded.
+    fn to_bytes(&self) -> Option<Vec<u8>> {
+        postcard::to_extend(self, alloc::vec![LEDGER_VERSION]).ok()
+    }
+
+    /// The ledger in `bytes`, if it is whole and of this version.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let (version, ledger) = bytes.split_first()?;
+        let (ledger, rest) = postcard::take_from_bytes(ledger).ok()?;
+        (*version == LEDGER_VERSION && rest.is_empty()).then_some(ledger)
+    }
+
     /// The first one of a machine.
     fn first(now: Instant, unix_s: Option<u64>) -> Self {
         Self {
@@ -112,13 +128,27 @@ impl<F: Flash> Node<F> {
     /// Takes up the ledger of a machine, or begins one.
     pub(crate) fn take_up_ledger(&mut self, moment: &Moment<'_>, id: MachineId) {
         let stored = self.kernel.store().get(SEALED_TREE, &ledger_path(&id)).ok().flatten();
-        let kept = stored.and_then(|value| postcard::from_bytes::<Ledger>(&value.bytes).ok());
+        let kept = stored.and_then(|value| Ledger::from_bytes(&value.bytes));
         let unix_s = self.unix_time(moment).map(|time| time.seconds);
         let ledger = match kept {
             Some(ledger) => Ledger { until: moment.now, ..ledger },
-            None => Ledger::first(moment.now, unix_s),
+            None => {
+                let (number, previous) = self.after_last_receipt(&id);
+                Ledger { number, previous, ..Ledger::first(moment.now, unix_s) }
+            }
         };
         self.meter.ledgers.insert(id, Box::new(ledger));
+    }
+
+    /// The number of the receipt that comes after the last one that waits to be fetched, and the digest of
+    /// that: where a machine goes on whose ledger can't be read.
+    fn after_last_receipt(&mut self, id: &MachineId) -> (u64, Digest) {
+        let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
+        let last = self.children(&parent).ok().and_then(|mut numbers| numbers.pop());
+        let Some(last) = last else { return (0, NO_RECEIPT) };
+        let receipt = self.kernel.store().get(SEALED_TREE, &join(&parent, &last)).ok().flatten();
+        let digest = receipt.map_or(NO_RECEIPT, |receipt| digest_of_receipt(&receipt.bytes));
+        (last.parse::<u64>().map_or(0, |number| number + 1), digest)
     }
 
     /// Writes the ledgers to flash when it is time to, and ends the periods that are over.
@@ -229,7 +259,7 @@ impl<F: Flash> Node<F> {
         let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
         for id in ids {
             let Some(ledger) = self.meter.ledgers.get(&id) else { continue };
-            let Ok(bytes) = postcard::to_allocvec(ledger) else { continue };
+            let Some(bytes) = ledger.to_bytes() else { continue };
             // A full or failing store must not stop the device: the next checkpoint tries again.
             let path = ledger_path(&id);
             let _ = self.kernel.store().set(SEALED_TREE, &path, ValueKind::Bytes, &bytes);
@@ -337,7 +367,7 @@ impl<F: Flash> Node<F> {
             is_over: record.term.stage(ledger.lease_ms / 1000) != Stage::InForce,
             ..Ledger::first(moment.now, unix_s)
         };
-        let Ok(next_bytes) = postcard::to_allocvec(&next) else { return false };
+        let Some(next_bytes) = next.to_bytes() else { return false };
         // Twenty digits, so that the order of paths is that of numbers.
         let receipt_path = alloc::format!("{parent}.{:020}", ledger.number);
         let ledger_path = ledger_path(&id);

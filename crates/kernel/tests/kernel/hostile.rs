@@ -228,6 +228,29 @@ fn a_record_that_cannot_be_read_is_reported_and_its_tree_is_not_passed_on() {
 }
 
 #[test]
+fn a_record_of_another_version_is_left_alone_until_a_firmware_comes_that_knows_it() {
+    let mut device = Device::new();
+    let good = device.install("good", QUIET);
+    let kept = device.install("kept", QUIET);
+    let store = device.kernel.store();
+    let known = store.get(TreeId(0), "machines.1").unwrap().unwrap().bytes;
+    let older = [&[known[0] - 1], &known[1..]].concat();
+    let longer = [&known[..], &[0]].concat();
+    for record in [older, longer, Vec::new()] {
+        device.kernel.store().set(TreeId(0), "machines.1", ValueKind::Bytes, &record).unwrap();
+        device = device.reboot();
+        device.settle(10);
+        assert!(device.logged("the record of machine 1 can't be read"), "{:?}", device.log);
+        assert_eq!(text(device.call(good, "serve", None)), "1");
+        assert_eq!(device.kernel.machines().count(), 1);
+    }
+    device.kernel.store().set(TreeId(0), "machines.1", ValueKind::Bytes, &known).unwrap();
+    let mut device = device.reboot();
+    device.settle(10);
+    assert_eq!(text(device.call(kept, "serve", None)), "1");
+}
+
+#[test]
 fn a_machine_with_a_long_queue_leaves_room_for_the_parameters_of_others() {
     let parameter_bytes_max = 64 * 1024;
     let mut device = Device::with(Config { parameter_bytes_max, ..Config::default() });

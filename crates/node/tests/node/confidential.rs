@@ -91,7 +91,7 @@ fn keys(store: &[u8]) -> Vec<[u8; 32]> {
     );
     for slot in slots {
         let record = mounted.get(KERNEL_TREE, &format!("machines.{slot}")).unwrap().unwrap();
-        let record: MachineRecord = postcard::from_bytes(&record.bytes).unwrap();
+        let record = MachineRecord::from_bytes(&record.bytes).unwrap();
         let of_machine = |what| derive(&record.salt, &format!("tenure 1 machine {what}"));
         keys.extend(["agreement", "tree", "state"].map(of_machine));
         let public = tenure_crypto::StaticSecret::from_bytes(&of_machine("agreement")).public_key();

@@ -219,7 +219,9 @@ pub(crate) fn script(draw: &mut Draw<'_>, texts: &Texts<'_>, manner: Manner) -> 
     let mut bytes = count.to_le_bytes().to_vec();
     let events = if count > 2 && draw.one_in(2) { events_for_itself(places[3][0]) } else { vec![] };
     bytes.extend(&events);
-    for _ in events.len() as u32 / CALL_BYTES..count {
+    let answer =
+        if count > 4 && draw.one_in(2) { answer_for_itself(texts, &places) } else { vec![] };
+    for _ in (events.len() + answer.len()) as u32 / CALL_BYTES..count {
         let mut place = draw.below(TABLE.len() as u32);
         // It ends what it is part of, and so the rest of the script.
         if TABLE[place as usize].name == "abort" && (manner == Manner::Within || !draw.one_in(16)) {
@@ -244,6 +246,7 @@ pub(crate) fn script(draw: &mut Draw<'_>, texts: &Texts<'_>, manner: Manner) -> 
         }
         bytes.extend(encoded(place, words));
     }
+    bytes.extend(&answer);
     bytes.extend(texts.all().concat().iter().flat_map(|text| text.bytes()));
     assert!(bytes.len() <= PARAMETER_BYTES_MAX);
     bytes
@@ -254,6 +257,21 @@ fn events_for_itself((topic, length): (u32, u32)) -> Vec<u8> {
     let place = |name| TABLE.iter().position(|call| call.name == name).unwrap() as u32;
     let subscribe = encoded(place("subscribe"), vec![topic, length, 0, 4, 0, 0]);
     [subscribe, encoded(place("publish"), vec![topic, length, RESULTS, 40])].concat()
+}
+
+/// Calls by which the guest has somebody's answer and keeps it to the end of its script.
+fn answer_for_itself(texts: &Texts<'_>, places: &[Vec<(u32, u32)>; 5]) -> Vec<u8> {
+    let call = |name| TABLE.iter().position(|call| call.name == name).unwrap() as u32;
+    let find = |kind: usize, wanted| {
+        let found = texts.all()[kind].iter().position(|text| *text == wanted);
+        found.map(|at| places[kind][at])
+    };
+    let (Some(target), Some(function)) = (find(0, "friend"), find(1, "echo")) else {
+        return Vec::new();
+    };
+    let words = vec![target.0, target.1, function.0, function.1, RESULTS, 40, 200];
+    let read = encoded(call("result_read"), vec![0, RESULTS, 2_000]);
+    [encoded(call("call"), words), read].concat()
 }
 
 /// A call as it stands in a script.

@@ -80,11 +80,15 @@ impl fmt::Display for Tally {
 /// A neighbour was disturbed or its bytes seen.
 pub(crate) fn run(given: &[u8], seed: u64, room: Room, scripts: u32, tally: &mut Tally) {
     let mut draw = Draw::new(given, seed);
-    let mut arena = Arena::new(&mut draw, room);
+    let arena = Arena::new(&mut draw, room, friend(ECHO));
+    perform_all(arena, &mut draw, scripts, tally);
+}
+
+fn perform_all(mut arena: Arena, draw: &mut Draw<'_>, scripts: u32, tally: &mut Tally) {
     for _ in 0..scripts {
         let manner = if draw.one_in(3) { Manner::Beyond } else { Manner::Within };
-        arena.perform(&mut draw, manner, tally);
-        arena = arena.interfere(&mut draw, tally);
+        arena.perform(draw, manner, tally);
+        arena = arena.interfere(draw, tally);
     }
 }
 
@@ -111,7 +115,7 @@ struct Arena {
 }
 
 impl Arena {
-    fn new(draw: &mut Draw<'_>, room: Room) -> Self {
+    fn new(draw: &mut Draw<'_>, room: Room, friend: Lease) -> Self {
         let policy = PolicyKind::ALL[draw.below(4) as usize];
         let mut world = World::new(|config: &mut Config| {
             config.kernel.policy = policy;
@@ -123,7 +127,7 @@ impl Arena {
         });
         let stranger = world.stranger();
         let keeper = world.install_lease(keeper());
-        let friend = world.install_lease(friend());
+        let friend = world.install_lease(friend);
         let guest = world.install_lease(hostile());
         let mut arena = Self {
             world,
@@ -386,8 +390,11 @@ fn hostile() -> Lease {
     lease
 }
 
-/// Echoes, calls back, and tells news; its memory is its own.
-fn friend() -> Lease {
+/// What a friend does who echoes.
+const ECHO: &str = "(drop (call $reply (i32.const 1024) (call $take)))";
+
+/// Does `echo` when it is called by that name, calls back, and tells news; its memory is its own.
+fn friend(echo: &str) -> Lease {
     let memory = MEMORY.repeat(100);
     let text = format!(
         r#"(module
@@ -403,7 +410,7 @@ fn friend() -> Lease {
   (data (i32.const 12000) "{memory}")
   (func $take (result i32)
     (call $parameter_read (i32.const 0) (i32.const 1024) (i32.const 8192)))
-  (func (export "echo") (drop (call $reply (i32.const 1024) (call $take))))
+  (func (export "echo") {echo})
   (func (export "tell")
     (drop (call $publish (i32.const 48) (i32.const 6) (i32.const 1024) (call $take))))
   (func (export "back") (local $length i32)
@@ -503,6 +510,8 @@ fn keeper() -> Lease {
 
 #[cfg(test)]
 mod tests {
+    use std::panic::{UnwindSafe, catch_unwind};
+
     use super::*;
 
     #[track_caller]
@@ -520,6 +529,35 @@ mod tests {
             assert!(*well > 0 || !survives || name == "unix_time_s", "{name} never went well");
         }
         assert!(tally.faults > 50 && tally.sleeps > 5 && tally.power_losses > 10, "{tally:?}");
+    }
+
+    /// What `planted` panics with.
+    fn caught(planted: impl FnOnce() + UnwindSafe) -> String {
+        let panic = catch_unwind(planted).expect_err("what was planted is seen");
+        let text = panic.downcast_ref::<String>().cloned();
+        text.or_else(|| panic.downcast_ref::<&str>().map(ToString::to_string)).unwrap()
+    }
+
+    #[test]
+    fn six_bytes_of_a_neighbours_that_are_planted_in_a_reply_are_found_in_the_guests_memory() {
+        let what = caught(|| {
+            let mut draw = Draw::new(&[], 1);
+            let leak = friend("(drop (call $reply (i32.const 12003) (i32.const 6)))");
+            let arena = Arena::new(&mut draw, Room::Enough, leak);
+            perform_all(arena, &mut draw, 40, &mut Tally::new());
+        });
+        assert!(what.contains("its memory holds a neighbour's"), "{what}");
+    }
+
+    #[test]
+    fn a_neighbour_of_whom_one_value_is_changed_is_found_to_be_disturbed() {
+        let what = caught(|| {
+            let mut draw = Draw::new(&[], 1);
+            let mut arena = Arena::new(&mut draw, Room::Enough, friend(ECHO));
+            arena.set_secret(&[7; 32], "vault", &SECRET.repeat(10).as_bytes()[1..]);
+            perform_all(arena, &mut draw, 1, &mut Tally::new());
+        });
+        assert!(what.contains("the keeper's memory, tree, secret and events"), "{what}");
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use tenure_package::Receipt;
+use tenure_package::{Receipt, ReceiptChain};
 use tenure_rpc::Failure;
+use tenure_store::{TreeId, ValueKind};
 use tenure_wire::control::{
     Answer, ControlError, ListMachines, MachineList, MachineStatus, ReceiptPage, ReceiptQuery,
     function,
@@ -28,6 +29,8 @@ const KEEPER: &str = r#"(module
         (call $get (i32.const 8) (i32.const 3) (i32.const 64) (i32.const 9)))))
     (func (export "wait") (call $sleep_ms (i32.const 100000000))))"#;
 const SIGNED: u64 = 1_000_000;
+/// Where the node keeps ledgers.
+const SEALED_TREE: TreeId = TreeId(u16::MAX - 1);
 
 fn term(lasts_s: u64) -> Term {
     let ends_unix_s = Some(SIGNED + lasts_s);
@@ -122,4 +125,31 @@ fn a_lease_ends_for_whoever_renews_it_to_the_past() {
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));
     assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+}
+
+#[test]
+fn a_ledger_of_another_version_costs_its_period_and_breaks_no_chain() {
+    let mut world = World::new(|_| {});
+    install(&mut world, Term { receipts_every_s: 60, ..Term::default() });
+    for _ in 0..5 {
+        world.skip(Duration::from_secs(31));
+    }
+    let before = receipts(&mut world);
+    assert_eq!(before.len(), 2);
+    world = world.with_store(|store| {
+        let ledgers = store.children(SEALED_TREE, "ledgers").unwrap();
+        let path = format!("ledgers.{}", ledgers[0]);
+        let mut ledger = store.get(SEALED_TREE, &path).unwrap().unwrap().bytes;
+        ledger[0] += 1;
+        store.set(SEALED_TREE, &path, ValueKind::Bytes, &ledger).unwrap();
+    });
+    for _ in 0..5 {
+        world.skip(Duration::from_secs(31));
+    }
+    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let mut chain = ReceiptChain::begin(&page.receipts[0]).unwrap();
+    for receipt in &page.receipts[1..] {
+        chain.follow(receipt).unwrap();
+    }
+    assert_eq!(chain.length, 4);
 }

@@ -8,9 +8,10 @@ use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
-use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake};
+use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake, unseal_store};
 use tenure_package::{Renewal, SecretChange};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
+use tenure_store::Store;
 use tenure_wire::control::{Answer, Renew, function};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
@@ -242,6 +243,19 @@ impl World {
         let mut moment = Moment { now, unix_time: None, entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment).unwrap();
         Self { now, node, strangers, notices, entropy, owner, config, fuse, digests }
+    }
+
+    /// Turns the device off, changes what its store holds, and turns it on again.
+    pub(crate) fn with_store(mut self, change: impl FnOnce(&mut Store<RamFlash>)) -> Self {
+        let Self { node, .. } = self;
+        let mut parts = node.into_parts();
+        let (mut store, _) = Store::mount(parts.store.flash).unwrap();
+        unseal_store(&mut store).unwrap();
+        change(&mut store);
+        parts.store.flash = store.into_flash();
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        let node = Node::boot(self.config.clone(), parts, &mut moment).unwrap();
+        Self { node, ..self }
     }
 
     /// Sets a secret of a tenant, by a number higher than the last.
