@@ -23,7 +23,9 @@ use tenure_kernel::{
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
+use tenure_wire::{
+    Budget, Capabilities, CodeKind, Digest, MachineId, PublicKey, Share, Term, VerifyingKey,
+};
 
 #[global_allocator]
 static HEAP: heap::Heap = heap::Heap::new();
@@ -32,7 +34,7 @@ static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 16, program_bytes: 4 };
 /// Guest functions that make the host call of that name a hundred times.
-const HOST_CALLS: [&str; 11] = [
+const HOST_CALLS: [&str; 12] = [
     "uptime_us",
     "parameter_length",
     "public_key",
@@ -43,10 +45,16 @@ const HOST_CALLS: [&str; 11] = [
     "tree_delete",
     "publish",
     "event_next",
+    "random",
     "queue",
 ];
+/// Guest functions of one host call each that goes through a hundred values.
+const LONG_CALLS: [(&str, &str); 2] =
+    [("names", "a_name_listed"), ("delete_many", "a_value_deleted")];
 const TURNS: u32 = 100;
 const SLICE: u64 = 1_000;
+/// What the kernel charges for a turn, in fuel (`TURN` in `crates/kernel/src/cost.rs`).
+const TURN_FUEL: u32 = 444;
 
 fn run() {
     // In this order, because the heap is never reused.
@@ -74,7 +82,9 @@ fn turns(policy: PolicyKind) {
     if policy == PolicyKind::RoundRobin {
         report("of_1000_fuel", "empty_loop", two - one);
     }
-    report("turn_of_16_machines_beside_its_fuel", policy.as_str(), 2 * one - two);
+    // What the kernel charges for the turn itself isn't there for the loop.
+    let charged = (two - one) * TURN_FUEL / SLICE as u32;
+    report("turn_of_16_machines_beside_its_fuel", policy.as_str(), 2 * one + charged - two);
     let switch = |machines| {
         let mut kernel = kernel(policy, SLICE, machines);
         call_all(&mut kernel, machines, "give_way");
@@ -94,7 +104,12 @@ fn host_calls() {
         let after = kernel.machines().next().map_or(0, |machine| machine.fuel_used);
         (instructions, (after - before) as u32)
     };
-    of("nothing");
+    of("fill");
+    for (function, subject) in LONG_CALLS {
+        let (instructions, fuel) = of(function);
+        report("host_call", subject, instructions / 100);
+        report("host_call_fuel", subject, fuel / 100);
+    }
     let (loops, loops_fuel) = of("loops");
     for function in HOST_CALLS {
         let (instructions, fuel) = of(function);
@@ -197,7 +212,8 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
     kernel.code().append(&mut draft, &image).unwrap();
     let image = kernel.code().finish(draft).unwrap();
     let public_key = PublicKey([number; 32]);
-    let functions = ["nothing", "spin", "give_way", "loops"].iter().chain(&HOST_CALLS);
+    let functions = ["nothing", "spin", "give_way", "loops", "fill", "names", "delete_many"];
+    let functions = functions.iter().chain(&HOST_CALLS);
     let record = MachineRecord {
         name: alloc::format!("m{number}").parse().unwrap(),
         public_key,
@@ -220,6 +236,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         },
         term: Term::default(),
         placement: 1,
+        code: CodeKind::WebAssembly,
         image,
         wasm: None,
         base: None,
