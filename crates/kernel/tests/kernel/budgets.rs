@@ -232,3 +232,22 @@ fn a_reservation_that_does_not_fit_is_refused() {
     device.kernel.remove(device.now, &name("a")).unwrap();
     device.install_with_share("b", SPINNING, budget, half).unwrap();
 }
+
+#[test]
+fn a_restart_gives_back_no_more_of_a_days_flash_than_is_known_not_to_be_written() {
+    // A quarter of a day's is there at once: sixteen writes of a thousand bytes and what they take.
+    let budget = Budget { flash_bytes_per_day: 64 * 1_000, ..Budget::default() };
+    let writes_after = |known: Option<u64>| {
+        let mut device = Device::new();
+        let writer = device.try_install("writer", WRITING, 1, budget).unwrap();
+        let mut device = device.reboot();
+        if let Some(bytes) = known {
+            device.kernel.recall_flash_use(writer, bytes);
+        }
+        (0..99).take_while(|_| text(device.call(writer, "write", None)) == "0").count()
+    };
+    assert_eq!(writes_after(None), 1, "nobody says what it wrote before");
+    assert_eq!(writes_after(Some(0)), 16);
+    assert_eq!(writes_after(Some(8_000)), 8);
+    assert_eq!(writes_after(Some(1 << 40)), 1, "and never nothing");
+}

@@ -184,3 +184,25 @@ fn a_removed_machine_gives_back_what_it_had_in_flash() {
         assert_eq!(id_of(&key(b'a' + round % 5)), all[usize::from(round % 5)]);
     }
 }
+
+#[test]
+fn who_comes_in_pays_for_the_flash_that_makes_room() {
+    let mut device = Device::with(cramped(160 * 1024));
+    let all = machines(&mut device, 3);
+    let written = |device: &mut Device, machine: &MachineId| {
+        let usage = device.kernel.take_usage(device.now, *machine).unwrap();
+        (usage.flash_writes, usage.flash_bytes)
+    };
+    for machine in &all[..2] {
+        device.deliver(*machine, "count", None).unwrap();
+    }
+    run_dry(&mut device);
+    assert!(all.iter().all(|machine| written(&mut device, machine) == (0, 0)), "there is room");
+    device.deliver(all[2], "count", None).unwrap();
+    run_dry(&mut device);
+    assert_eq!(device.replies.len(), 3);
+    let budget = Budget::default();
+    let promised = u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes);
+    let paid: Vec<_> = all.iter().map(|machine| written(&mut device, machine)).collect();
+    assert_eq!(paid, [(0, 0), (0, 0), (1, promised)]);
+}
