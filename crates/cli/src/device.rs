@@ -539,9 +539,9 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
 /// The settings in the folder, if it is a device's; an error if it holds something else.
 fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>> {
     match std::fs::read_to_string(path) {
-        Ok(text) => toml::from_str(&text)
+        Ok(text) => checked_settings(&text)
             .map(Some)
-            .with_context(|| format!("{} is damaged", path.display())),
+            .with_context(|| format!("{} can't be used; mend it", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
             let holds_something =
                 std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
@@ -555,6 +555,16 @@ fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>>
         }
         Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
     }
+}
+
+/// The settings in `text`, if each is what it should be.
+fn checked_settings(text: &str) -> anyhow::Result<Settings> {
+    let settings: Settings = toml::from_str(text)?;
+    let Settings { name, policy, .. } = &settings;
+    name.parse::<Name>().with_context(|| format!("name = `{name}`"))?;
+    policy.parse::<PolicyKind>().with_context(|| format!("policy = `{policy}`"))?;
+    owner_in(&settings).context("the owner's keys")?;
+    Ok(settings)
 }
 
 fn name_of_folder(folder: &Path) -> anyhow::Result<Name> {

@@ -79,14 +79,14 @@ fn groups(policy: PolicyKind) -> Vec<Group> {
 }
 
 const PANEL: (f64, f64) = (430.0, 250.0);
-const MARGIN: (f64, f64) = (62.0, 44.0);
-/// The decades of the axes: waits from 0.01 ms to 100 s, shares from 1 to 1 in 100,000.
-const WAIT_DECADES: (f64, f64) = (-2.0, 5.0);
-const SHARE_DECADES: f64 = 5.0;
+const MARGIN: (f64, f64) = (72.0, 46.0);
+/// The decades of the axes: waits from 0.01 ms to 1 s, shares from 1 to 1 in 10,000.
+const WAIT_DECADES: (f64, f64) = (-2.0, 3.0);
+const SHARE_DECADES: f64 = 4.0;
 
 /// Four panels: which share of the turns was waited for longer, and the bounds.
 fn picture(groups: &[Group]) -> String {
-    let (width, height) = (2.0 * PANEL.0 + 3.0 * MARGIN.0, 2.0 * PANEL.1 + 3.5 * MARGIN.1);
+    let (width, height) = (2.0 * PANEL.0 + 2.5 * MARGIN.0, 2.0 * PANEL.1 + 3.7 * MARGIN.1);
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
          font-family=\"sans-serif\" font-size=\"12\">\n\
@@ -94,7 +94,7 @@ fn picture(groups: &[Group]) -> String {
     );
     for (index, policy) in PolicyKind::ALL.into_iter().enumerate() {
         let left = MARGIN.0 + (index % 2) as f64 * (PANEL.0 + MARGIN.0);
-        let top = MARGIN.1 + (index / 2) as f64 * (PANEL.1 + 1.6 * MARGIN.1);
+        let top = MARGIN.1 + (index / 2) as f64 * (PANEL.1 + 1.75 * MARGIN.1);
         let of_policy: Vec<&Group> = groups.iter().filter(|group| group.policy == policy).collect();
         let _ = writeln!(svg, "<g transform=\"translate({left} {top})\">");
         panel(&mut svg, policy, &of_policy);
@@ -105,7 +105,12 @@ fn picture(groups: &[Group]) -> String {
 
 fn panel(svg: &mut String, policy: PolicyKind, groups: &[&Group]) {
     let (width, height) = PANEL;
-    let _ = writeln!(svg, "<text x=\"0\" y=\"-12\" font-weight=\"bold\">{policy}</text>");
+    let _ = writeln!(
+        svg,
+        "<text x=\"0\" y=\"-14\" font-weight=\"bold\" font-size=\"14\">{policy}</text>\
+         <text x=\"{width}\" y=\"-14\" text-anchor=\"end\" fill=\"#666\">\
+         share of turns that were waited for longer; dashed: the bound</text>"
+    );
     for decade in WAIT_DECADES.0 as i32..=WAIT_DECADES.1 as i32 {
         let x = x_of(10_f64.powi(decade));
         let label = match decade {

@@ -1,0 +1,68 @@
+//! Leases whose terms an owner says: at the installation, and later.
+
+use serde_json::Value;
+
+use crate::guests::package;
+use crate::harness::{Process, User, on};
+
+fn counter(user: &User, device: &Process) -> Value {
+    let list = user.ok(&["list", "--device", &device.address, "--json"]);
+    let lines = list.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let machines = lines.flat_map(|line| line["machines"].as_array().cloned().unwrap_or_default());
+    machines.into_iter().find(|machine| machine["name"] == "counter").unwrap()
+}
+
+#[test]
+fn a_lease_ends_when_its_owner_says_and_goes_on_when_it_is_renewed() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let at = ["--device", device.address.as_str()];
+    let counter_package = package("counter");
+    let install = ["install", &counter_package, "--for", "30d", "--grace", "2d"];
+    user.ok(&[&install[..], &["--receipts-every", "6h"], &at].concat());
+    let term = &counter(&user, &device)["term"];
+    let lasts = term["ends_unix_s"].as_u64().unwrap() - term["signed_unix_s"].as_u64().unwrap();
+    assert_eq!((lasts, &term["grace_s"]), (30 * 86_400, &(2 * 86_400).into()));
+    assert_eq!(term["receipts_every_s"], 6 * 3_600);
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
+    let text = user.ok(&[&["list"][..], &at].concat());
+    assert!(text.contains("counter: its lease ends 20"), "{text}");
+
+    // An end in the past is one at once; its data stays.
+    let ended = user.ok(&[&["renew", "counter", "--until", "2020-01-01"][..], &at].concat());
+    assert!(ended.contains("the lease of counter ends 2020-01-01T00:00:00Z"), "{ended}");
+    assert_eq!(counter(&user, &device)["state"], "lease over");
+    let refused = user.call_error(on(&device), &["counter", "add"]);
+    assert!(refused.contains("lease"), "{refused}");
+
+    let renewed = user.json(&[&["renew", "counter", "--no-end"][..], &at].concat());
+    assert_eq!(
+        (&renewed["renewed"], &renewed["term"]["ends_unix_s"]),
+        (&"counter".into(), &Value::Null)
+    );
+    assert_eq!(renewed["term"]["receipts_every_s"], 6 * 3_600, "what isn't said stays");
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
+}
+
+#[test]
+fn a_term_that_says_nothing_or_too_much_is_refused_with_what_to_say() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let at = ["--device", device.address.as_str()];
+    let nothing = user.error(&[&["renew", "counter"][..], &at].concat());
+    assert!(nothing.contains("--for 30d"), "{nothing}");
+    let nobody = user.error(&[&["renew", "counter", "--no-end"][..], &at].concat());
+    assert!(nobody.contains("attic has no machine `counter`"), "{nobody}");
+    for term in [
+        &["--for", "soon"][..],
+        &["--until", "2020-13-01"],
+        &["--for", "1d", "--no-end"],
+        &["--grace", "-1d"],
+    ] {
+        let arguments = [&["renew", "counter"][..], term, &at].concat();
+        let output = user.command(&arguments).output().unwrap();
+        assert_eq!(output.status.code(), Some(2), "{term:?}");
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(said.contains(term[0]), "{term:?}: {said}");
+    }
+}
