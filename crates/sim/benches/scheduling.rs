@@ -109,7 +109,7 @@ fn panel(svg: &mut String, policy: PolicyKind, groups: &[&Group]) {
         svg,
         "<text x=\"0\" y=\"-14\" font-weight=\"bold\" font-size=\"14\">{policy}</text>\
          <text x=\"{width}\" y=\"-14\" text-anchor=\"end\" fill=\"#666\">\
-         share of turns that were waited for longer; dashed: the bound</text>"
+         turns that waited longer; dashed: the bound</text>"
     );
     for decade in WAIT_DECADES.0 as i32..=WAIT_DECADES.1 as i32 {
         let x = x_of(10_f64.powi(decade));
