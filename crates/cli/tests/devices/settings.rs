@@ -19,8 +19,8 @@ fn what_a_device_was_told_once_it_remembers() {
         assert!(remembered.contains(line), "{line}: {remembered}");
     }
     let device = user.device("attic", None);
-    let list = user.ok(&["list", "--device", &device.address]);
-    assert!(list.contains("weighted-fair"), "{list}");
+    let list = user.json(&["list", "--device", &device.address]);
+    assert_eq!(list["policy"], "weighted-fair");
 }
 
 #[test]
