@@ -41,6 +41,7 @@ pub mod table;
 #[cfg(test)]
 mod tests;
 
+use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -98,6 +99,13 @@ const IMPROVE_WITHIN: Duration = Duration::from_millis(60);
 const DOUBT_PAUSE: Duration = Duration::from_millis(60);
 /// Frames of lines sent one after the other; more wait a moment.
 const UPDATES_AT_ONCE: usize = 4;
+/// After so many bytes of lines a pause of that length for each, however urgent more of them are: what
+/// all that share the air may fill of it, and what is left for hellos.
+const BYTES_AT_ONCE: usize = 512;
+const PAUSE_PER_BYTE: Duration = Duration::from_micros(250);
+/// So many sequence numbers may be waited for at ease. Where more are, all have more patience: the
+/// answers share the air as well.
+const WANTS_AT_EASE: usize = 16;
 /// If so many neighbours miss lines, they are told to everybody.
 const ASKERS_FOR_ALL: usize = 3;
 /// The longest encoding of a line.
@@ -137,7 +145,7 @@ pub struct Hello {
     sequence: u16,
     /// Until the next one, in milliseconds.
     interval_ms: u16,
-    /// The latest version of my table.
+    /// The latest version of my table that was sent to everybody.
     version: u32,
     lists: bool,
 }
@@ -197,16 +205,16 @@ pub struct Babel {
     flush_news: News,
     flushed_at: Instant,
     flush_pause: Duration,
+    silent_until: Instant,
     /// Who asked for lines after which version.
     askers: Vec<(NodeId, u32)>,
     chase_at: Option<Instant>,
-    wants: Vec<Wanted>,
+    wants: BTreeMap<NodeId, Wanted>,
 }
 
 /// A sequence number that is waited for.
 #[derive(Clone, Copy, Debug)]
 struct Wanted {
-    destination: NodeId,
     seqno: Seqno,
     /// Asked for by this node, and not just passed on.
     is_own: bool,
@@ -227,24 +235,27 @@ impl Babel {
     /// The router of `node` in the life of number `boot`, which is higher than that of any life
     /// before.
     pub fn new(node: NodeId, boot: u32, config: Config) -> Self {
+        let table = Table::new(node, boot, config.is_destination, config.destinations_max);
         Self {
             config,
             boot,
-            table: Table::new(node, boot, config.is_destination, config.destinations_max),
+            // Nobody is there yet to be told of this node; who comes asks.
+            flushed: table.version(),
+            table,
             links: Vec::new(),
             sequence: 0,
             pause: FIRST_PAUSE,
             greeted_at: None,
             beat_at: Instant::BOOT,
             lists_next: true,
-            flushed: 0,
             flush_at: None,
             flushed_at: Instant::BOOT,
             flush_pause: Duration::ZERO,
+            silent_until: Instant::BOOT,
             flush_news: News::None,
             askers: Vec::new(),
             chase_at: None,
-            wants: Vec::new(),
+            wants: BTreeMap::new(),
         }
     }
 
@@ -274,6 +285,11 @@ impl Babel {
     /// A pause, the longer the more neighbours share the air.
     fn shared(&self, pause: Duration) -> Duration {
         pause * (self.links.len() as u32).max(NEIGHBOURS_AT_EASE) / NEIGHBOURS_AT_EASE
+    }
+
+    /// A pause, the longer the more sequence numbers are waited for.
+    fn patient(&self, pause: Duration) -> Duration {
+        pause * (1 + self.wants.len() / WANTS_AT_EASE) as u32
     }
 
     fn link(&mut self, neighbour: NodeId) -> Option<&mut Link> {
@@ -329,7 +345,8 @@ impl Babel {
             boot: self.boot,
             sequence: self.sequence,
             interval_ms: (pause.as_millis() as u16).max(1),
-            version: self.table.version(),
+            // Lines that were told and not yet sent are none that anybody misses.
+            version: self.flushed,
             lists,
         };
         self.sequence = self.sequence.wrapping_add(1);
@@ -479,11 +496,8 @@ impl Babel {
         }
         let mut news = selection.news;
         if let Some((_, distance)) = route {
-            let waits =
-                |wanted: &Wanted| wanted.destination == to && distance.seqno >= wanted.seqno;
-            let is_awaited = self.wants.iter().any(waits);
-            self.wants.retain(|wanted| !waits(wanted));
-            if is_awaited {
+            if self.wants.get(&to).is_some_and(|wanted| distance.seqno >= wanted.seqno) {
+                self.wants.remove(&to);
                 news = News::AtOnce;
             }
         }
@@ -510,6 +524,7 @@ impl Babel {
         let pause = if is_urgent { self.flush_pause / 4 } else { self.flush_pause };
         let rested_at = self.flushed_at + pause / 2 + context.random().below_span(pause / 2);
         let at = (context.now() + Duration::from_millis(least) + spread).max(rested_at);
+        let at = at.max(self.silent_until);
         if self.flush_at.is_none_or(|planned| at < planned) {
             self.flush_at = Some(at);
             context.after(at.since(context.now()), &Flush);
@@ -518,34 +533,39 @@ impl Babel {
 
     /// Sends what is new to everybody, and what single neighbours missed to them; to everybody too,
     /// if several missed some.
-    fn send_updates(&mut self, context: &mut Context<'_, Self>) {
+    ///
+    /// Gives how many bytes that were.
+    fn send_updates(&mut self, context: &mut Context<'_, Self>) -> usize {
+        let mut sent_bytes = 0;
         let askers = core::mem::take(&mut self.askers);
         if askers.len() >= ASKERS_FOR_ALL {
             let oldest = askers.iter().map(|(_, after)| *after).min();
             self.flushed = self.flushed.min(oldest.unwrap_or(u32::MAX));
         } else {
             for (neighbour, after) in askers {
-                self.send_lines(mesh::Destination::One(neighbour), after, context);
+                let to = mesh::Destination::One(neighbour);
+                sent_bytes += self.send_lines(to, after, context).1;
             }
         }
         if self.flushed < self.table.version() {
-            self.flushed = self.send_lines(mesh::Destination::All, self.flushed, context);
-            if self.flushed < self.table.version() {
-                self.flush(News::Soon, context);
-            }
+            let (flushed, bytes) = self.send_lines(mesh::Destination::All, self.flushed, context);
+            self.flushed = flushed;
+            sent_bytes += bytes;
         }
+        sent_bytes
     }
 
     /// Sends the lines told after version `after`, as many as fit into a few frames; gives the
-    /// version up to which they were sent.
+    /// version up to which they were sent, and how many bytes they took.
     fn send_lines(
         &self,
         to: mesh::Destination,
         mut after: u32,
         context: &mut Context<'_, Self>,
-    ) -> u32 {
+    ) -> (u32, usize) {
         let room = context.payload_bytes_max().saturating_sub(24);
-        let mut lines = self.table.told_since(after).into_iter().peekable();
+        let mut lines = self.table.told_since(after).peekable();
+        let mut sent_bytes = 0;
         for _ in 0..UPDATES_AT_ONCE {
             let (mut body, mut until) = (Vec::new(), after);
             while body.len() + ENTRY_BYTES_MAX <= room
@@ -560,12 +580,13 @@ impl Babel {
             }
             let update = Update { boot: self.boot, after, to: until };
             context.transmit(&update, Outgoing { to, body: &body, ..Outgoing::default() });
+            sent_bytes += body.len();
             after = until;
             if lines.peek().is_none() {
                 break;
             }
         }
-        after
+        (after, sent_bytes)
     }
 }
 
@@ -577,7 +598,11 @@ impl Expires<Flush> for Babel {
         let longer = (self.flush_pause * 2).min(self.shared(FLUSH_PAUSE_MAX));
         self.flush_pause = if is_calm { FLUSH_PAUSE } else { longer };
         self.flushed_at = now;
-        self.send_updates(context);
+        let sent_bytes = self.send_updates(context).saturating_sub(BYTES_AT_ONCE);
+        self.silent_until = now + self.shared(PAUSE_PER_BYTE) * sent_bytes as u32;
+        if self.flushed < self.table.version() {
+            self.flush(News::Soon, context);
+        }
         if core::mem::replace(&mut self.flush_news, News::None) == News::AtOnce {
             let after = context.random().around(CONFIRMED_WITHIN * 4 / 5);
             if now + after < self.beat_at {
@@ -654,13 +679,12 @@ impl Babel {
     ) {
         // Where there is a way, if a long one, there is no haste, and no second try.
         let tries = if is_urgent { 0 } else { WANT_TRIES - 1 };
-        let wanted = Wanted { destination, seqno, is_own: true, tries, at: context.now() };
+        let wanted = Wanted { seqno, is_own: true, tries, at: context.now() };
         let is_full = self.wants.len() >= self.config.destinations_max;
-        match self.wants.iter_mut().find(|known| known.destination == destination) {
+        match self.wants.get(&destination) {
             Some(known) if known.is_own && known.seqno >= seqno && known.tries <= tries => return,
-            Some(known) => *known = wanted,
             None if is_full => return,
-            None => self.wants.push(wanted),
+            _ => drop(self.wants.insert(destination, wanted)),
         }
         let within = if is_urgent { Duration::from_millis(5) } else { IMPROVE_WITHIN };
         let after = context.random().below_span(within);
@@ -672,17 +696,17 @@ impl Babel {
         let now = context.now();
         let mut next: Option<Instant> = None;
         let mut due = Vec::new();
-        let want_pause = self.shared(WANT_PAUSE);
+        let want_pause = self.patient(self.shared(WANT_PAUSE));
         let table = &self.table;
-        self.wants.retain_mut(|wanted| {
-            if wanted.at <= now {
-                let is_reachable = table.route(wanted.destination).is_some();
+        self.wants.retain(|destination, wanted| {
+            if wanted.at <= now && due.len() < WANTS_AT_EASE {
+                let is_reachable = table.route(*destination).is_some();
                 if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
                     return false;
                 }
-                due.push((wanted.destination, wanted.seqno));
+                due.push((*destination, wanted.seqno));
                 wanted.tries = (wanted.tries + 1).min(WANT_TRIES);
-                let is_offered = table.any_way(wanted.destination, None).is_some();
+                let is_offered = table.any_way(*destination, None).is_some();
                 wanted.at = now
                     + match wanted.tries {
                         WANT_TRIES => IMPROVE_PAUSE,
@@ -695,12 +719,15 @@ impl Babel {
             next = Some(next.map_or(wanted.at, |next| next.min(wanted.at)));
             true
         });
+        let due_count = due.len();
         for (destination, seqno) in due {
             let want = Want { destination, seqno, hops: HOPS_MAX };
             context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
         }
         if let Some(at) = next {
-            self.chase_in(at.since(now).max(Duration::from_millis(1)), context);
+            let is_full = due_count == WANTS_AT_EASE;
+            let least = if is_full { want_pause } else { Duration::from_millis(1) };
+            self.chase_in(at.since(now).max(least), context);
         }
     }
 
@@ -709,18 +736,24 @@ impl Babel {
         let now = context.now();
         let Want { destination, seqno, hops } = want;
         let is_full = self.wants.len() >= self.config.destinations_max;
-        let known = self.wants.iter_mut().find(|wanted| wanted.destination == destination);
-        match known {
+        let pause = self.patient(PASS_ON_PAUSE);
+        match self.wants.get_mut(&destination) {
+            // All neighbours were asked already, and will be again.
+            Some(Wanted { is_own: true, seqno: known, tries: 1..WANT_TRIES, .. })
+                if *known >= seqno =>
+            {
+                return;
+            }
             Some(wanted) if wanted.is_own => {}
-            Some(wanted) if wanted.seqno >= seqno && wanted.at > now + PASS_ON_PAUSE * 2 => return,
+            Some(wanted) if wanted.seqno >= seqno && wanted.at > now + pause * 2 => return,
             Some(wanted) => {
                 wanted.seqno = wanted.seqno.max(seqno);
-                wanted.at = now + PASS_ON_PAUSE * 3;
+                wanted.at = now + pause * 3;
             }
             None if is_full => return,
             None => {
-                let at = now + PASS_ON_PAUSE * 3;
-                self.wants.push(Wanted { destination, seqno, is_own: false, tries: 0, at });
+                let wanted = Wanted { seqno, is_own: false, tries: 0, at: now + pause * 3 };
+                self.wants.insert(destination, wanted);
             }
         }
         let Some(hops) = hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
@@ -731,7 +764,7 @@ impl Babel {
             let want = Want { destination, seqno, hops };
             context.transmit(&want, Outgoing { to, patience: WANT_PATIENCE, body: &[] });
         }
-        self.chase_in(PASS_ON_PAUSE * 3, context);
+        self.chase_in(pause * 3, context);
     }
 }
 

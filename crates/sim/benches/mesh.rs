@@ -1,8 +1,9 @@
 //! The mesh scenarios against their goals, and how fast meshes are simulated.
 //!
 //! Each figure is the worst of all seeds, but where it says median or mean. `--seeds N` runs fewer,
-//! `--only routes|routers|broadcasts|aggregates|speed` one part, and `--peek` prints every run. Speed is by
-//! the time that the processor gave this program, so that it doesn't matter what else it does.
+//! `--only routes|routers|broadcasts|aggregates|speed` one part, `--only speed --nodes N` one size,
+//! `--seconds S` of it, and `--peek` prints every run. Speed is by the time that the processor gave
+//! this program, so that it doesn't matter what else it does.
 
 use serde_json::json;
 use tenure_sim::mesh::{
@@ -14,9 +15,16 @@ const WATCHED: Options =
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
-    let seeds = arguments.iter().position(|it| it == "--seeds");
-    let seeds = seeds.and_then(|at| arguments.get(at + 1)?.parse().ok()).unwrap_or(u64::MAX);
-    let bench = Bench { seeds, peeks: arguments.iter().any(|it| it == "--peek") };
+    let number = |name: &str| {
+        let at = arguments.iter().position(|it| it == name)?;
+        arguments.get(at + 1)?.parse::<u32>().ok()
+    };
+    let bench = Bench {
+        seeds: number("--seeds").map_or(u64::MAX, u64::from),
+        nodes: number("--nodes"),
+        seconds: number("--seconds"),
+        peeks: arguments.iter().any(|it| it == "--peek"),
+    };
     let only = arguments.iter().position(|it| it == "--only");
     let only = only.and_then(|at| arguments.get(at + 1));
     let parts: [(&str, Part); 5] = [
@@ -38,6 +46,10 @@ type Part = fn(&Bench);
 
 struct Bench {
     seeds: u64,
+    /// Of the sizes that speed is measured at, this one only.
+    nodes: Option<u32>,
+    /// How long that is, instead of what is usual.
+    seconds: Option<u32>,
     peeks: bool,
 }
 
@@ -132,11 +144,16 @@ impl Bench {
         }
     }
 
-    /// Simulated seconds per second, with discovery and routing, from the boot of all nodes on.
+    /// Simulated seconds per second, with discovery and routing, from the boot of all nodes on; how
+    /// fast the slowest two-hundredth of the run was; and the most memory that it took.
     fn speed(&self) {
-        for (nodes, seconds, goal) in
-            [(24, 20_000, 10_000), (100, 5_000, 3_000), (1_000, 600, 300), (10_000, 60, 15)]
-        {
+        let sizes =
+            [(24, 20_000, 10_000), (100, 5_000, 3_000), (1_000, 3_000, 300), (10_000, 60, 15)];
+        for (nodes, seconds, goal) in sizes {
+            let seconds = self.seconds.unwrap_or(seconds);
+            if self.nodes.is_some_and(|only| only != nodes) {
+                continue;
+            }
             let text = format!(
                 "name = 'speed'\nseconds = {seconds}\n\
                  topology = {{ shape = 'random', nodes = {nodes}, may_be_parted = true }}\n\
@@ -146,10 +163,25 @@ impl Bench {
             // Ten thousand tables of ten thousand lines are no network that anybody runs.
             scenario.protocols.destinations = (nodes == 10_000).then_some(10);
             let started_s = processor_s();
-            let outcome = run(&scenario, Options::default(), |_| {}).expect("it can be run");
-            let speed = f64::from(seconds) / (processor_s() - started_s).max(0.01);
+            let (mut before, mut slowest) = ((0.0, started_s), f64::INFINITY);
+            let outcome = run(&scenario, Options::default(), |share| {
+                let now = (share * f64::from(seconds), processor_s());
+                if now.0 > before.0 {
+                    let speed = (now.0 - before.0) / (now.1 - before.1).max(1e-6);
+                    slowest = slowest.min(speed);
+                    if self.peeks {
+                        eprintln!("{nodes} nodes, up to {:.1} s: {speed:.1}", now.0);
+                    }
+                }
+                before = now;
+            });
+            let outcome = outcome.expect("it can be run");
+            let speed = f64::from(seconds) / (processor_s() - started_s);
             self.peek(&scenario, &outcome);
             show(&format!("simulator, {nodes} nodes"), "simulated s/s", speed, f64::from(goal));
+            show(&format!("simulator, {nodes} nodes, slowest"), "simulated s/s", slowest, 1.0);
+            let memory = memory_bytes_max() / 1e6;
+            show(&format!("simulator, {nodes} nodes: memory"), "MB", memory, 8_000.0);
         }
     }
 
@@ -180,12 +212,19 @@ impl Bench {
 
 /// The processor time that this program has had, in seconds.
 fn processor_s() -> f64 {
-    // proc(5): user and system time are fields 14 and 15, in ticks of 10 ms; the name before them may
-    // hold anything up to its closing bracket.
-    let stat = std::fs::read_to_string("/proc/self/stat").expect("Linux says what a process used");
-    let fields = stat.rsplit(')').next().unwrap_or_default().split_whitespace();
-    let ticks: u64 = fields.skip(11).take(2).filter_map(|field| field.parse::<u64>().ok()).sum();
-    ticks as f64 / 100.0
+    let schedule =
+        std::fs::read_to_string("/proc/self/schedstat").expect("Linux says what a process used");
+    let busy_ns = schedule.split_whitespace().next().and_then(|field| field.parse::<u64>().ok());
+    busy_ns.expect("the first field of schedstat") as f64 / 1e9
+}
+
+/// The most memory that this program has had at a time, in bytes.
+fn memory_bytes_max() -> f64 {
+    let status =
+        std::fs::read_to_string("/proc/self/status").expect("Linux says what a process has");
+    let most = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes = most.and_then(|most| most.split_whitespace().next()?.parse::<f64>().ok());
+    kilobytes.expect("a line VmHWM in kB") * 1024.0
 }
 
 fn converged(metrics: &Metrics) -> f64 {

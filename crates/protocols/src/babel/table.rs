@@ -12,7 +12,8 @@
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-
+use core::cmp::Ordering;
+use core::ops::Bound;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -97,6 +98,8 @@ pub struct Table {
     /// Counts what was told; each line told has the number at which that was.
     version: u32,
     destinations: BTreeMap<NodeId, Destination>,
+    /// Which line was told at which number.
+    told: BTreeMap<u32, NodeId>,
     costs: Vec<(NodeId, u16)>,
     destinations_max: usize,
 }
@@ -122,6 +125,7 @@ impl Table {
             own_version: is_destination.into(),
             version: is_destination.into(),
             destinations: BTreeMap::new(),
+            told: is_destination.then_some((1, own)).into_iter().collect(),
             costs: Vec::new(),
             destinations_max,
         }
@@ -168,12 +172,17 @@ impl Table {
 
     /// Sets the cost of a link; gives the destinations that have to be selected anew.
     pub fn set_cost(&mut self, neighbour: NodeId, cost: u16) -> Vec<NodeId> {
+        let before = self.cost(neighbour);
         match self.costs.binary_search_by_key(&neighbour, |(known, _)| *known) {
-            Ok(at) if self.costs[at].1 == cost => return Vec::new(),
             Ok(at) => self.costs[at].1 = cost,
             Err(at) => self.costs.insert(at, (neighbour, cost)),
         }
-        self.offered_by(neighbour)
+        match cost.cmp(&before) {
+            Ordering::Less => self.offered_by(neighbour),
+            Ordering::Equal => Vec::new(),
+            // What wasn't chosen isn't for being worse.
+            Ordering::Greater => self.reached_over(neighbour),
+        }
     }
 
     /// Forgets a neighbour and what it said; gives the destinations that have to be selected anew.
@@ -188,19 +197,23 @@ impl Table {
         affected
     }
 
-    /// Writes down what a neighbour says; `false` if that changes nothing here (§3.5.3).
+    /// Writes down what a neighbour says; `false` if the choice of a route is the same with it
+    /// (§3.5.3).
     pub fn learn(&mut self, from: NodeId, entry: Entry, now: Instant) -> bool {
         let Entry { destination, distance } = entry;
         if destination == self.own {
             return false;
         }
-        if !self.destinations.contains_key(&destination) {
-            let is_full = self.destinations.len() >= self.destinations_max;
-            if distance.metric == INFINITE || (is_full && !self.make_room(now)) {
-                return false;
+        let known = match self.destinations.get_mut(&destination) {
+            Some(known) => known,
+            None => {
+                let is_full = self.destinations.len() >= self.destinations_max;
+                if distance.metric == INFINITE || (is_full && !self.make_room(now)) {
+                    return false;
+                }
+                self.destinations.entry(destination).or_default()
             }
-        }
-        let known = self.destinations.entry(destination).or_default();
+        };
         let at = known.offers.iter().position(|(neighbour, _)| *neighbour == from);
         match at {
             Some(at) if distance.metric == INFINITE => drop(known.offers.swap_remove(at)),
@@ -209,7 +222,9 @@ impl Table {
             None if distance.metric == INFINITE => return false,
             None => known.offers.push((from, distance)),
         }
-        true
+        let metric = distance.metric.saturating_add(cost_of(&self.costs, from));
+        let present = known.selected_route(&self.costs);
+        present.is_none_or(|(neighbour, present)| neighbour == from || metric < present.metric)
     }
 
     /// Chooses the best of the routes that may be used (§3.6).
@@ -243,6 +258,8 @@ impl Table {
             None => (known.told.map_or(Seqno::default(), |told| told.seqno), None),
         };
         self.version += 1;
+        self.told.remove(&known.version);
+        self.told.insert(self.version, to);
         known.version = self.version;
         known.told_at = now;
         known.told = Some(told.unwrap_or(Distance { seqno, metric: INFINITE }));
@@ -254,22 +271,16 @@ impl Table {
     }
 
     /// What was told after version `since`, with the version of each line, oldest first.
-    pub fn told_since(&self, since: u32) -> Vec<(u32, Entry)> {
-        let mut told: Vec<_> = self
-            .destinations
-            .iter()
-            .filter(|(_, known)| known.version > since)
-            .filter_map(|(destination, known)| {
-                let distance = known.told?;
-                Some((known.version, Entry { destination: *destination, distance }))
-            })
-            .collect();
-        if self.own_version > since {
-            let distance = Distance { seqno: self.own_seqno, metric: 0 };
-            told.push((self.own_version, Entry { destination: self.own, distance }));
-        }
-        told.sort_unstable_by_key(|(version, _)| *version);
-        told
+    pub fn told_since(&self, since: u32) -> impl Iterator<Item = (u32, Entry)> + '_ {
+        let after = (Bound::Excluded(since), Bound::Unbounded);
+        self.told.range(after).filter_map(|(version, destination)| {
+            let distance = if *destination == self.own {
+                Distance { seqno: self.own_seqno, metric: 0 }
+            } else {
+                self.destinations.get(destination)?.told?
+            };
+            Some((*version, Entry { destination: *destination, distance }))
+        })
     }
 
     /// The own sequence number.
@@ -285,6 +296,8 @@ impl Table {
         if is_due {
             self.own_seqno = next;
             self.version += 1;
+            self.told.remove(&self.own_version);
+            self.told.insert(self.version, self.own);
             self.own_version = self.version;
         }
         is_due
@@ -298,6 +311,12 @@ impl Table {
         offered.map(|(destination, _)| *destination).collect()
     }
 
+    fn reached_over(&self, neighbour: NodeId) -> Vec<NodeId> {
+        let reached = self.destinations.iter();
+        let reached = reached.filter(|(_, known)| known.selected == Some(neighbour));
+        reached.map(|(destination, _)| *destination).collect()
+    }
+
     /// Drops a destination that nobody offers, and that neighbours know to be out of reach.
     fn make_room(&mut self, now: Instant) -> bool {
         let dead = self
@@ -305,7 +324,9 @@ impl Table {
             .iter()
             .find(|(_, known)| known.offers.is_empty() && now.since(known.told_at) > FORGET_AFTER);
         let Some(destination) = dead.map(|(destination, _)| *destination) else { return false };
-        self.destinations.remove(&destination);
+        if let Some(removed) = self.destinations.remove(&destination) {
+            self.told.remove(&removed.version);
+        }
         true
     }
 }
@@ -355,8 +376,10 @@ impl Destination {
             (Some(told), Some(_)) if told.metric == INFINITE => News::Soon,
             (Some(told), Some(now)) => {
                 // A half: what is told needn't be exact, only never better than what was true.
+                // A newer number alone is told to whoever asks for it: told to all at once, each
+                // request would cost a message of every node in the network.
                 let is_far_off = now.metric.abs_diff(told.metric) > told.metric / 2;
-                if now.seqno != told.seqno || is_far_off { News::Later } else { News::None }
+                if is_far_off { News::Later } else { News::None }
             }
         }
     }
