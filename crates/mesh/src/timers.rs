@@ -64,8 +64,9 @@ pub struct TimerList {
     /// Counts timers up, so that of those due at the same instant the one set first goes first.
     set: u64,
     entries: Vec<Entry>,
-    /// The index of the entry that is due next.
-    first: Option<usize>,
+    /// When the next one is due, and where it stands: it is asked for at every turn, and most turns
+    /// are none of a timer.
+    first: Option<(Instant, usize)>,
 }
 
 #[derive(Debug)]
@@ -79,7 +80,8 @@ struct Entry {
 impl TimerList {
     fn find_first(&mut self) {
         let entries = self.entries.iter().enumerate();
-        self.first = entries.min_by_key(|(_, entry)| (entry.at, entry.order)).map(|(at, _)| at);
+        let first = entries.min_by_key(|(_, entry)| (entry.at, entry.order));
+        self.first = first.map(|(at, entry)| (entry.at, at));
     }
 }
 
@@ -113,11 +115,8 @@ impl Timers for TimerList {
     }
 
     fn due(&mut self, now: Instant) -> Option<Pending> {
-        let first = self.first?;
+        let (_, first) = self.first.filter(|(at, _)| *at <= now)?;
         let entry = &mut self.entries[first];
-        if entry.at > now {
-            return None;
-        }
         let timer = entry.timer;
         match entry.period {
             Some(period) => {
@@ -136,6 +135,6 @@ impl Timers for TimerList {
     }
 
     fn next_at(&self) -> Option<Instant> {
-        self.first.map(|first| self.entries[first].at)
+        self.first.map(|(at, _)| at)
     }
 }

@@ -16,7 +16,7 @@
 //! ```
 //!
 //! From the RFC come the feasibility condition (§3.5.1), sequence numbers and requests for newer ones
-//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A). Four things differ, and
+//! (§3.8), hello, IHU and the expected transmission count (§3.4, appendix A). Five things differ, and
 //! make it no speaker of Babel's own packets:
 //! - **Tables are kept equal by version.** A node numbers the lines that it tells; a hello says the
 //!   latest number, and a neighbour that misses some asks for them. So nothing is repeated in case it
@@ -27,9 +27,11 @@
 //!   feasibility distances in a reboot closes no loop, though others still count on what it told before.
 //! - **Hellos come in quick succession** after boot, then at their steady pace; and one after each
 //!   urgent update, whose version shows to who missed it that it did.
-//! - **Pauses grow with the number of neighbours**, and updates become rarer while news doesn't end. Or
-//!   a dense network, once its air is full, would go on filling it: lost hellos are lost links, which
-//!   are news.
+//! - **Pauses grow with the number of neighbours**, with what was sent last and with what is asked for,
+//!   and updates become rarer while news doesn't end. Or a dense network, once its air is full, would go
+//!   on filling it: lost hellos are lost links, which are news.
+//! - **A newer sequence number alone is told to who asks for it**, and not to everybody (§3.7.2): each
+//!   request would else cost a message of every node.
 //!
 //! Because its hellos find neighbours, it also tells the rest of the node what it finds ([`LinkUp`] and
 //! so on); discovery needn't run beside it.
@@ -40,6 +42,7 @@ mod link;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod wants;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -57,6 +60,7 @@ use crate::interface::{
 };
 use link::Link;
 use table::{Entry, News, Seqno, Table};
+use wants::Wanted;
 
 /// The metric of what can't be reached.
 pub const INFINITE: u16 = u16::MAX;
@@ -80,32 +84,17 @@ const FLUSH_PAUSE: Duration = Duration::from_millis(50);
 const FLUSH_PAUSE_MAX: Duration = Duration::from_millis(300);
 /// After urgent news a hello comes within this: who missed it sees so by the version.
 const CONFIRMED_WITHIN: Duration = Duration::from_millis(100);
-/// Requests for sequence numbers wait so long for others to share a frame with.
-const WANT_PATIENCE: Duration = Duration::from_millis(10);
-/// A destination's request is passed on once in this time.
-const PASS_ON_PAUSE: Duration = Duration::from_millis(100);
-/// How often a newer sequence number is asked for, and how long after the first time again.
-const WANT_TRIES: u8 = 8;
-const WANT_PAUSE: Duration = Duration::from_millis(120);
-/// How long a better way, where there is a way, is not asked for again.
-const IMPROVE_PAUSE: Duration = Duration::from_secs(30);
-/// How far a request goes.
-const HOPS_MAX: u8 = 255;
 /// How long lines may be missing before they are asked for; four times that until they are again.
 const MISSING_PAUSE: Duration = Duration::from_millis(100);
-/// A request for a better way, where there is one, comes within this.
-const IMPROVE_WITHIN: Duration = Duration::from_millis(60);
 /// How long a neighbour has for a sign of life.
 const DOUBT_PAUSE: Duration = Duration::from_millis(60);
 /// Frames of lines sent one after the other; more wait a moment.
 const UPDATES_AT_ONCE: usize = 4;
-/// After so many bytes of lines a pause of that length for each, however urgent more of them are: what
-/// all that share the air may fill of it, and what is left for hellos.
+/// Lines beyond so many bytes at a time are followed by so long a pause for each byte, however urgent
+/// more of them are: all that share the air leave room in it for hellos, or links that are lost for want
+/// of them are more news.
 const BYTES_AT_ONCE: usize = 512;
 const PAUSE_PER_BYTE: Duration = Duration::from_micros(250);
-/// So many sequence numbers may be waited for at ease. Where more are, all have more patience: the
-/// answers share the air as well.
-const WANTS_AT_EASE: usize = 16;
 /// If so many neighbours miss lines, they are told to everybody.
 const ASKERS_FOR_ALL: usize = 3;
 /// The longest encoding of a line.
@@ -158,10 +147,11 @@ pub struct Update {
     to: u32,
 }
 
-/// Tell me what your table says new after this version (§4.6.10).
+/// Tell me what your table says new from version `after` to version `to` (§4.6.10).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Missing {
     after: u32,
+    to: u32,
 }
 
 /// I need a way to `destination` by a sequence number as new as that (§4.6.11).
@@ -205,21 +195,12 @@ pub struct Babel {
     flush_news: News,
     flushed_at: Instant,
     flush_pause: Duration,
+    /// No lines are sent before, whatever the news.
     silent_until: Instant,
-    /// Who asked for lines after which version.
-    askers: Vec<(NodeId, u32)>,
+    /// Who asked for lines after which version, and up to which.
+    askers: Vec<(NodeId, Missing)>,
     chase_at: Option<Instant>,
     wants: BTreeMap<NodeId, Wanted>,
-}
-
-/// A sequence number that is waited for.
-#[derive(Clone, Copy, Debug)]
-struct Wanted {
-    seqno: Seqno,
-    /// Asked for by this node, and not just passed on.
-    is_own: bool,
-    tries: u8,
-    at: Instant,
 }
 
 tenure_mesh::protocol! {
@@ -285,11 +266,6 @@ impl Babel {
     /// A pause, the longer the more neighbours share the air.
     fn shared(&self, pause: Duration) -> Duration {
         pause * (self.links.len() as u32).max(NEIGHBOURS_AT_EASE) / NEIGHBOURS_AT_EASE
-    }
-
-    /// A pause, the longer the more sequence numbers are waited for.
-    fn patient(&self, pause: Duration) -> Duration {
-        pause * (1 + self.wants.len() / WANTS_AT_EASE) as u32
     }
 
     fn link(&mut self, neighbour: NodeId) -> Option<&mut Link> {
@@ -470,7 +446,7 @@ impl Handles<Hello> for Babel {
         }
         self.renew_cost(reception.from, context);
         let Some(link) = self.link(reception.from) else { return };
-        if link.cost < INFINITE && link.known < link.version {
+        if link.cost < INFINITE && link.gap().is_some() {
             self.chase(context);
         }
     }
@@ -495,11 +471,11 @@ impl Babel {
             context.tell(&RouteChanged { destination: to, next_hop }, &[]);
         }
         let mut news = selection.news;
-        if let Some((_, distance)) = route {
-            if self.wants.get(&to).is_some_and(|wanted| distance.seqno >= wanted.seqno) {
-                self.wants.remove(&to);
-                news = News::AtOnce;
-            }
+        if let Some((_, distance)) = route
+            && self.wants.get(&to).is_some_and(|wanted| distance.seqno >= wanted.seqno)
+        {
+            self.wants.remove(&to);
+            news = News::AtOnce;
         }
         if news > News::None {
             self.table.tell(to, context.now());
@@ -538,33 +514,36 @@ impl Babel {
     fn send_updates(&mut self, context: &mut Context<'_, Self>) -> usize {
         let mut sent_bytes = 0;
         let askers = core::mem::take(&mut self.askers);
-        if askers.len() >= ASKERS_FOR_ALL {
-            let oldest = askers.iter().map(|(_, after)| *after).min();
-            self.flushed = self.flushed.min(oldest.unwrap_or(u32::MAX));
+        let gaps = askers.iter().map(|(_, Missing { after, to })| (*after, *to));
+        if askers.len() >= ASKERS_FOR_ALL
+            && let Some(gap) = gaps.reduce(|one, other| (one.0.min(other.0), one.1.max(other.1)))
+        {
+            sent_bytes += self.send_lines(mesh::Destination::All, gap, context).1;
         } else {
-            for (neighbour, after) in askers {
-                let to = mesh::Destination::One(neighbour);
-                sent_bytes += self.send_lines(to, after, context).1;
+            for (neighbour, Missing { after, to }) in askers {
+                let receiver = mesh::Destination::One(neighbour);
+                sent_bytes += self.send_lines(receiver, (after, to), context).1;
             }
         }
         if self.flushed < self.table.version() {
-            let (flushed, bytes) = self.send_lines(mesh::Destination::All, self.flushed, context);
+            let new = (self.flushed, self.table.version());
+            let (flushed, bytes) = self.send_lines(mesh::Destination::All, new, context);
             self.flushed = flushed;
             sent_bytes += bytes;
         }
         sent_bytes
     }
 
-    /// Sends the lines told after version `after`, as many as fit into a few frames; gives the
-    /// version up to which they were sent, and how many bytes they took.
+    /// Sends the lines told after one version and up to another, as many as fit into a few frames;
+    /// gives the version up to which they were sent, and how many bytes they took.
     fn send_lines(
         &self,
         to: mesh::Destination,
-        mut after: u32,
+        (mut after, last): (u32, u32),
         context: &mut Context<'_, Self>,
     ) -> (u32, usize) {
         let room = context.payload_bytes_max().saturating_sub(24);
-        let mut lines = self.table.told_since(after).peekable();
+        let mut lines = self.table.told_between(after, last).peekable();
         let mut sent_bytes = 0;
         for _ in 0..UPDATES_AT_ONCE {
             let (mut body, mut until) = (Vec::new(), after);
@@ -576,7 +555,7 @@ impl Babel {
                 until = version;
             }
             if lines.peek().is_none() {
-                until = self.table.version();
+                until = last.min(self.table.version());
             }
             let update = Update { boot: self.boot, after, to: until };
             context.transmit(&update, Outgoing { to, body: &body, ..Outgoing::default() });
@@ -628,11 +607,8 @@ impl Handles<Update> for Babel {
         if update.to <= link.known {
             return self.renew_cost(reception.from, context);
         }
-        link.version = link.version.max(update.to);
-        if update.after <= link.known {
-            link.known = update.to;
-        }
-        let is_incomplete = link.known < link.version && link.cost < INFINITE;
+        link.learn(update.after, update.to);
+        let is_incomplete = link.gap().is_some() && link.cost < INFINITE;
         let mut lines = reception.body;
         let mut urgency = News::None;
         while let Ok((entry, rest)) = postcard::take_from_bytes::<Entry>(lines) {
@@ -660,111 +636,10 @@ impl Handles<Missing> for Babel {
             // Who has all lines is told so: it may ask for a sign of life.
             self.askers.retain(|(asker, _)| *asker != reception.from);
             if self.askers.len() < self.config.neighbours_max {
-                self.askers.push((reception.from, missing.after));
+                self.askers.push((reception.from, missing));
             }
             self.flush(News::Soon, context);
         }
-    }
-}
-
-/// Requests for newer sequence numbers (§3.8).
-impl Babel {
-    /// Asks for a way to `destination`, and keeps asking a few times.
-    fn want(
-        &mut self,
-        destination: NodeId,
-        seqno: Seqno,
-        is_urgent: bool,
-        context: &mut Context<'_, Self>,
-    ) {
-        // Where there is a way, if a long one, there is no haste, and no second try.
-        let tries = if is_urgent { 0 } else { WANT_TRIES - 1 };
-        let wanted = Wanted { seqno, is_own: true, tries, at: context.now() };
-        let is_full = self.wants.len() >= self.config.destinations_max;
-        match self.wants.get(&destination) {
-            Some(known) if known.is_own && known.seqno >= seqno && known.tries <= tries => return,
-            None if is_full => return,
-            _ => drop(self.wants.insert(destination, wanted)),
-        }
-        let within = if is_urgent { Duration::from_millis(5) } else { IMPROVE_WITHIN };
-        let after = context.random().below_span(within);
-        self.chase_in(after, context);
-    }
-
-    /// Sends what is wanted and due; forgets what was asked for often enough.
-    fn send_wants(&mut self, context: &mut Context<'_, Self>) {
-        let now = context.now();
-        let mut next: Option<Instant> = None;
-        let mut due = Vec::new();
-        let want_pause = self.patient(self.shared(WANT_PAUSE));
-        let table = &self.table;
-        self.wants.retain(|destination, wanted| {
-            if wanted.at <= now && due.len() < WANTS_AT_EASE {
-                let is_reachable = table.route(*destination).is_some();
-                if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
-                    return false;
-                }
-                due.push((*destination, wanted.seqno));
-                wanted.tries = (wanted.tries + 1).min(WANT_TRIES);
-                let is_offered = table.any_way(*destination, None).is_some();
-                wanted.at = now
-                    + match wanted.tries {
-                        WANT_TRIES => IMPROVE_PAUSE,
-                        tries => want_pause * u32::from(tries),
-                    };
-                if wanted.tries == WANT_TRIES && !is_offered && !is_reachable {
-                    return false;
-                }
-            }
-            next = Some(next.map_or(wanted.at, |next| next.min(wanted.at)));
-            true
-        });
-        let due_count = due.len();
-        for (destination, seqno) in due {
-            let want = Want { destination, seqno, hops: HOPS_MAX };
-            context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
-        }
-        if let Some(at) = next {
-            let is_full = due_count == WANTS_AT_EASE;
-            let least = if is_full { want_pause } else { Duration::from_millis(1) };
-            self.chase_in(at.since(now).max(least), context);
-        }
-    }
-
-    /// Passes a request on towards its destination (§3.8.1.2), and remembers that it was.
-    fn pass_on(&mut self, want: Want, from: NodeId, context: &mut Context<'_, Self>) {
-        let now = context.now();
-        let Want { destination, seqno, hops } = want;
-        let is_full = self.wants.len() >= self.config.destinations_max;
-        let pause = self.patient(PASS_ON_PAUSE);
-        match self.wants.get_mut(&destination) {
-            // All neighbours were asked already, and will be again.
-            Some(Wanted { is_own: true, seqno: known, tries: 1..WANT_TRIES, .. })
-                if *known >= seqno =>
-            {
-                return;
-            }
-            Some(wanted) if wanted.is_own => {}
-            Some(wanted) if wanted.seqno >= seqno && wanted.at > now + pause * 2 => return,
-            Some(wanted) => {
-                wanted.seqno = wanted.seqno.max(seqno);
-                wanted.at = now + pause * 3;
-            }
-            None if is_full => return,
-            None => {
-                let wanted = Wanted { seqno, is_own: false, tries: 0, at: now + pause * 3 };
-                self.wants.insert(destination, wanted);
-            }
-        }
-        let Some(hops) = hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
-        let route = self.table.route(destination).map(|(neighbour, _)| neighbour);
-        let next = route.filter(|next| *next != from);
-        if let Some(next) = next.or_else(|| self.table.any_way(destination, Some(from))) {
-            let to = mesh::Destination::One(next);
-            let want = Want { destination, seqno, hops };
-            context.transmit(&want, Outgoing { to, patience: WANT_PATIENCE, body: &[] });
-        }
-        self.chase_in(pause * 3, context);
     }
 }
 
@@ -773,15 +648,16 @@ impl Expires<Chase> for Babel {
         self.chase_at = None;
         let (mut doubts, mut incomplete) = (Vec::new(), false);
         for (neighbour, link) in &mut self.links {
-            let is_incomplete = link.cost < INFINITE && link.known < link.version;
-            if link.is_doubted() || is_incomplete {
-                context.send(*neighbour, &Missing { after: link.known });
+            let gap = link.gap().filter(|_| link.cost < INFINITE);
+            if link.is_doubted() || gap.is_some() {
+                let (after, to) = gap.unwrap_or((link.version, link.version));
+                context.send(*neighbour, &Missing { after, to });
             }
             if link.is_doubted() {
                 link.doubt();
                 doubts.push(*neighbour);
             }
-            incomplete |= is_incomplete;
+            incomplete |= gap.is_some();
         }
         for neighbour in &doubts {
             self.renew_cost(*neighbour, context);
@@ -793,27 +669,6 @@ impl Expires<Chase> for Babel {
             self.chase_in(after, context);
         }
         self.send_wants(context);
-    }
-}
-
-impl Handles<Want> for Babel {
-    fn handle(&mut self, want: Want, reception: Reception<'_>, context: &mut Context<'_, Self>) {
-        if self.link(reception.from).is_none() {
-            return;
-        }
-        if want.destination == context.node() {
-            if self.table.raise_own_seqno(want.seqno) || self.table.own_seqno() >= want.seqno {
-                self.flush(News::AtOnce, context);
-            }
-            return;
-        }
-        match self.table.route(want.destination) {
-            Some((next, distance)) if distance.seqno >= want.seqno && next != reception.from => {
-                self.table.tell(want.destination, context.now());
-                self.flush(News::AtOnce, context);
-            }
-            _ => self.pass_on(want, reception.from, context),
-        }
     }
 }
 

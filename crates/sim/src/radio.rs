@@ -146,12 +146,12 @@ impl Medium {
     /// Whether anything that `from` sends reaches `to`.
     pub(crate) fn reaches(&self, from: Station, to: Station) -> bool {
         let parts = [from, to].map(|station| self.stations[station as usize].part);
-        parts[0] == parts[1] && self.ground.loss(from, to).is_some()
+        parts[0] == parts[1] && self.ground.link(from, to).is_some()
     }
 
-    /// The strength in dBm with which `to` hears `from`.
+    /// The strength in dBm with which `to` hears `from`; the least there is if it doesn't.
     pub(crate) fn signal(&self, from: Station, to: Station) -> i8 {
-        self.ground.signal(from, to)
+        self.ground.link(from, to).map_or(i8::MIN, |link| link.signal_dbm)
     }
 
     /// Puts a station into a part of the world; parts don't hear each other.
@@ -299,7 +299,7 @@ impl Medium {
         to: Station,
         heard: &mut Vec<Station>,
     ) -> bool {
-        let Some(loss) = self.ground.loss(from, to) else { return false };
+        let Some(loss) = self.ground.link(from, to).map(|link| link.loss) else { return false };
         let state = &self.stations[to as usize];
         if state.is_off || state.part != self.stations[from as usize].part {
             return false;
@@ -317,8 +317,8 @@ impl Medium {
             heard.push(to);
         }
         // Without answers the sender learns nothing, and with them they can be lost as well.
-        let back = self.ground.loss(to, from);
-        self.plan.unicast_retries > 0 && back.is_some_and(|loss| !self.random.loses(loss))
+        let back = self.ground.link(to, from);
+        self.plan.unicast_retries > 0 && back.is_some_and(|link| !self.random.loses(link.loss))
     }
 }
 

@@ -38,6 +38,8 @@ pub(super) struct Link {
     pub known: u32,
     /// The version of its table that it spoke of.
     pub version: u32,
+    /// After which version its table is known again, behind a gap, and up to which.
+    ahead: (u32, u32),
     /// One bit for each hello that was due, the latest lowest.
     history: u32,
     remembered: u32,
@@ -60,6 +62,7 @@ impl Link {
             boot,
             known: 0,
             version: 0,
+            ahead: (0, 0),
             history: 0,
             remembered: 0,
             expected: sequence,
@@ -88,6 +91,34 @@ impl Link {
         self.interval = interval.max(Duration::from_millis(1));
         self.due_at = now + self.interval * 3 / 2;
         self.doubts = 0;
+    }
+
+    /// The lines of the neighbour's table came that it told after version `after`, up to version `to`.
+    pub(super) fn learn(&mut self, after: u32, to: u32) {
+        if to < after {
+            return;
+        }
+        self.version = self.version.max(to);
+        let (from, until) = self.ahead;
+        if after <= self.known {
+            self.known = self.known.max(to);
+        } else if after > until || from == until {
+            // Of two gaps, what lies between them counts as missing as well.
+            self.ahead = (after, to);
+        } else if to >= from {
+            self.ahead = (from.min(after), until.max(to));
+        }
+        if self.known >= self.ahead.0 {
+            self.known = self.known.max(self.ahead.1);
+            self.ahead = (0, 0);
+        }
+    }
+
+    /// After which version lines are missing, and up to which.
+    pub(super) fn gap(&self) -> Option<(u32, u32)> {
+        let (from, until) = self.ahead;
+        let to = if from == until { self.version } else { from };
+        (self.known < to).then_some((self.known, to))
     }
 
     /// The neighbour says which share of our hellos it hears (§3.4.2).

@@ -270,10 +270,12 @@ impl Table {
         }
     }
 
-    /// What was told after version `since`, with the version of each line, oldest first.
-    pub fn told_since(&self, since: u32) -> impl Iterator<Item = (u32, Entry)> + '_ {
-        let after = (Bound::Excluded(since), Bound::Unbounded);
-        self.told.range(after).filter_map(|(version, destination)| {
+    /// What was told after version `after` and up to version `last`, with the version of each line,
+    /// oldest first.
+    pub fn told_between(&self, after: u32, last: u32) -> impl Iterator<Item = (u32, Entry)> + '_ {
+        // A range that ends before it begins panics.
+        let versions = (Bound::Excluded(after), Bound::Included(last.max(after)));
+        self.told.range(versions).filter_map(|(version, destination)| {
             let distance = if *destination == self.own {
                 Distance { seqno: self.own_seqno, metric: 0 }
             } else {

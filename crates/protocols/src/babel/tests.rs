@@ -6,6 +6,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_mesh::{NodeId, Stack};
 
+use super::link::Link;
 use super::table::{Distance, Entry, News, Seqno, Table};
 use super::{Babel, Config, INFINITE};
 use crate::testing::{Network, id};
@@ -95,7 +96,29 @@ fn a_number_is_raised_by_one_and_no_further() {
     assert!(!table.raise_own_seqno(next.next()), "nobody was told of such a number");
     assert!(table.raise_own_seqno(next));
     assert!(!table.raise_own_seqno(next));
-    assert_eq!(table.told_since(0).count(), 1);
+    assert_eq!(table.told_between(0, u32::MAX).count(), 1);
+    assert_eq!(table.told_between(2, 2).count(), 0);
+    assert_eq!(table.told_between(u32::MAX, 0).count(), 0);
+}
+
+#[test]
+fn a_gap_between_lines_is_closed_by_those_in_it() {
+    let mut link = Link::new(1, 0);
+    link.learn(0, 4);
+    assert_eq!(link.gap(), None);
+    link.learn(6, 8);
+    link.learn(8, 9);
+    assert_eq!(link.gap(), Some((4, 6)));
+    link.learn(4, 5);
+    assert_eq!(link.gap(), Some((5, 6)));
+    link.learn(5, 6);
+    assert_eq!(link.gap(), None);
+    // Of two gaps, what lies between them is asked for as well.
+    link.learn(10, 11);
+    link.learn(12, 13);
+    assert_eq!(link.gap(), Some((9, 12)));
+    link.learn(20, 19);
+    assert_eq!(link.gap(), Some((9, 12)), "an update that ends before it begins says nothing");
 }
 
 fn set_up(stack: &mut Stack, index: usize) {

@@ -199,7 +199,8 @@ pub struct Second {
 /// Datagrams under way, and how they fared.
 #[derive(Debug, Default)]
 pub(super) struct Datagrams {
-    sent_us: Vec<u64>,
+    /// When each was sent, and in the count of which second.
+    sent: Vec<(u64, usize)>,
     /// In which of its lives the receiver got it.
     arrived: Vec<Option<u32>>,
     latencies_us: Vec<u64>,
@@ -208,30 +209,30 @@ pub(super) struct Datagrams {
 }
 
 impl Datagrams {
-    /// Counts one that is sent, and gives it its number.
-    pub(super) fn send(&mut self, now_us: u64) -> u64 {
-        self.sent_us.push(now_us);
+    /// Counts one that is sent in the second of that number, and gives it its own.
+    pub(super) fn send(&mut self, now_us: u64, second: usize) -> u64 {
+        self.sent.push((now_us, second));
         self.arrived.push(None);
-        self.sent_us.len() as u64 - 1
+        self.sent.len() as u64 - 1
     }
 
-    /// Counts one that arrived in the receiver's life `life`; gives when it was sent if it came for
-    /// the first time. Who restarted can't know what it got before.
-    pub(super) fn arrive(&mut self, now_us: u64, number: u64, life: u32) -> Option<u64> {
+    /// Counts one that arrived in the receiver's life `life`; gives when it was sent, and in which
+    /// second, if it came for the first time. Who restarted can't know what it got before.
+    pub(super) fn arrive(&mut self, now_us: u64, number: u64, life: u32) -> Option<(u64, usize)> {
         let arrived = self.arrived.get_mut(number as usize)?;
         if let Some(before) = arrived.replace(life) {
             self.duplicates += u64::from(before == life);
             return None;
         }
-        let sent_us = self.sent_us[number as usize];
+        let (sent_us, second) = self.sent[number as usize];
         self.delivered += 1;
         self.latencies_us.push(now_us - sent_us);
-        Some(sent_us)
+        Some((sent_us, second))
     }
 
     /// How many were sent.
     pub(super) fn sent(&self) -> u64 {
-        self.sent_us.len() as u64
+        self.sent.len() as u64
     }
 
     /// The latency in milliseconds that the share `share` of those that arrived had at most.

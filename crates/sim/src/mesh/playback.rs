@@ -56,7 +56,7 @@ impl Playback {
 
     pub(super) fn fault(&mut self, now_us: u64, what: &What) {
         if self.records {
-            self.faults.push((seconds(now_us), format!("{what:?}")));
+            self.faults.push((seconds(now_us), what.to_string()));
         }
     }
 

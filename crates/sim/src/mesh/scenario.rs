@@ -4,6 +4,8 @@
 //! Nodes are counted from 0. Everything that a file leaves out has a default, and a field that
 //! nothing knows is an error.
 
+use std::fmt;
+
 use serde::{Deserialize, Serialize};
 
 use crate::peripherals::PeripheralPlan;
@@ -355,6 +357,24 @@ pub enum What {
     Part(Vec<u32>),
     /// All hear all again.
     Unite(bool),
+}
+
+impl fmt::Display for What {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let list = |nodes: &[u32]| {
+            let nodes: Vec<String> = nodes.iter().map(u32::to_string).collect();
+            nodes.join(", ")
+        };
+        match self {
+            Self::Crash(nodes) => write!(f, "power lost: {}", list(nodes)),
+            Self::Restart(nodes) => write!(f, "switched on again: {}", list(nodes)),
+            Self::Cut([one, other]) => write!(f, "link from {one} to {other} cut"),
+            Self::CutWay([from, to]) => write!(f, "way from {from} to {to} cut in its middle"),
+            Self::Mend([one, other]) => write!(f, "link from {one} to {other} mended"),
+            Self::Part(nodes) => write!(f, "parted from the others: {}", list(nodes)),
+            Self::Unite(_) => f.write_str("united again"),
+        }
+    }
 }
 
 /// Something that must come of it; what is not met fails the run.

@@ -545,8 +545,9 @@ impl World {
     /// A datagram from `from` is at `to`, or a call from `from` to `to` is answered; `by` was told.
     fn arrive(&mut self, by: u32, from: u32, to: u32, datagram: u64) {
         let life = self.seats[by as usize].boots;
-        let Some(sent_us) = self.datagrams.arrive(self.now_us, datagram, life) else { return };
-        if let Some(second) = self.seconds.get_mut((sent_us / 1_000_000) as usize) {
+        let arrived = self.datagrams.arrive(self.now_us, datagram, life);
+        let Some((sent_us, second)) = arrived else { return };
+        if let Some(second) = self.seconds.get_mut(second) {
             second.delivered += 1;
         }
         for (fault_us, again_us) in &mut self.faults_us {
@@ -562,7 +563,7 @@ impl World {
         if let Some(second) = self.seconds.last_mut() {
             second.sent += 1;
         }
-        self.datagrams.send(self.now_us)
+        self.datagrams.send(self.now_us, self.seconds.len().saturating_sub(1))
     }
 
     fn take_broadcast(&mut self, at: u32, payload: &[u8]) {

@@ -35,6 +35,8 @@ pub(super) struct Neighbour {
     pub station: Station,
     /// How many of 2^32 frames are lost on the way there.
     pub loss: u32,
+    /// The strength with which it hears the other, in dBm.
+    pub signal_dbm: i8,
 }
 
 /// 2^32, less what a `f32` can't tell from it.
@@ -108,11 +110,11 @@ impl Ground {
         &self.neighbours[station as usize]
     }
 
-    /// The chance in 2^32 that a frame is lost, or `None` if `to` is out of range.
-    pub(super) fn loss(&self, from: Station, to: Station) -> Option<u32> {
+    /// How `to` hears `from`, or `None` if it is out of range.
+    pub(super) fn link(&self, from: Station, to: Station) -> Option<&Neighbour> {
         let neighbours = self.neighbours(from);
         let at = neighbours.binary_search_by_key(&to, |neighbour| neighbour.station).ok()?;
-        Some(neighbours[at].loss)
+        Some(&neighbours[at])
     }
 
     /// Sets a link's loss, or lets the distance decide again.
@@ -125,7 +127,7 @@ impl Ground {
     }
 
     /// The strength with which `to` hears `from`, in dBm.
-    pub(super) fn signal(&self, from: Station, to: Station) -> i8 {
+    fn signal(&self, from: Station, to: Station) -> i8 {
         if self.set.contains_key(&(from, to)) {
             return SIGNAL_SET_DBM;
         }
@@ -158,9 +160,11 @@ impl Ground {
     fn connect(&mut self, from: Station, to: Station) {
         remove(&mut self.neighbours[from as usize], to);
         let Some(loss) = self.share(from, to) else { return };
+        let signal_dbm = self.signal(from, to);
         let neighbours = &mut self.neighbours[from as usize];
         let at = neighbours.partition_point(|neighbour| neighbour.station < to);
-        neighbours.insert(at, Neighbour { station: to, loss: (loss * THRESHOLDS) as u32 });
+        let loss = (loss * THRESHOLDS) as u32;
+        neighbours.insert(at, Neighbour { station: to, loss, signal_dbm });
     }
 
     /// The share that is lost from one to the other, or `None` if nothing arrives.

@@ -1,0 +1,162 @@
+//! Requests for newer sequence numbers (RFC 8966 §3.8): made, passed on, and answered.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_mesh::{self as mesh, Context, Handles, NodeId, Outgoing, Reception};
+
+use super::table::{News, Seqno};
+use super::{Babel, Want};
+
+/// Requests for sequence numbers wait so long for others to share a frame with.
+const WANT_PATIENCE: Duration = Duration::from_millis(10);
+/// A destination's request is passed on once in this time.
+const PASS_ON_PAUSE: Duration = Duration::from_millis(100);
+/// How often a newer sequence number is asked for, and how long after the first time again.
+const WANT_TRIES: u8 = 8;
+const WANT_PAUSE: Duration = Duration::from_millis(120);
+/// How long a better way, where there is a way, is not asked for again.
+const IMPROVE_PAUSE: Duration = Duration::from_secs(30);
+/// How far a request goes.
+const HOPS_MAX: u8 = 255;
+/// A request for a better way, where there is one, comes within this.
+const IMPROVE_WITHIN: Duration = Duration::from_millis(60);
+/// So many sequence numbers may be waited for at ease. Where more are, all have more patience: the
+/// answers share the air as well.
+const WANTS_AT_EASE: usize = 16;
+
+/// A sequence number that is waited for.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Wanted {
+    pub(super) seqno: Seqno,
+    /// Asked for by this node, and not just passed on.
+    is_own: bool,
+    tries: u8,
+    at: Instant,
+}
+
+impl Babel {
+    /// A pause, the longer the more sequence numbers are waited for.
+    fn patient(&self, pause: Duration) -> Duration {
+        pause * (1 + self.wants.len() / WANTS_AT_EASE) as u32
+    }
+
+    /// Asks for a way to `destination`, and keeps asking a few times.
+    pub(super) fn want(
+        &mut self,
+        destination: NodeId,
+        seqno: Seqno,
+        is_urgent: bool,
+        context: &mut Context<'_, Self>,
+    ) {
+        // Where there is a way, if a long one, there is no haste, and no second try.
+        let tries = if is_urgent { 0 } else { WANT_TRIES - 1 };
+        let wanted = Wanted { seqno, is_own: true, tries, at: context.now() };
+        let is_full = self.wants.len() >= self.config.destinations_max;
+        match self.wants.get(&destination) {
+            Some(known) if known.is_own && known.seqno >= seqno && known.tries <= tries => return,
+            None if is_full => return,
+            _ => drop(self.wants.insert(destination, wanted)),
+        }
+        let within = if is_urgent { Duration::from_millis(5) } else { IMPROVE_WITHIN };
+        let after = context.random().below_span(within);
+        self.chase_in(after, context);
+    }
+
+    /// Sends what is wanted and due; forgets what was asked for often enough.
+    pub(super) fn send_wants(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let mut next: Option<Instant> = None;
+        let mut due = Vec::new();
+        let want_pause = self.patient(self.shared(WANT_PAUSE));
+        let table = &self.table;
+        self.wants.retain(|destination, wanted| {
+            if wanted.at <= now && due.len() < WANTS_AT_EASE {
+                let is_reachable = table.route(*destination).is_some();
+                if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
+                    return false;
+                }
+                due.push((*destination, wanted.seqno));
+                wanted.tries = (wanted.tries + 1).min(WANT_TRIES);
+                let is_offered = table.any_way(*destination, None).is_some();
+                wanted.at = now
+                    + match wanted.tries {
+                        WANT_TRIES => IMPROVE_PAUSE,
+                        tries => want_pause * u32::from(tries),
+                    };
+                if wanted.tries == WANT_TRIES && !is_offered && !is_reachable {
+                    return false;
+                }
+            }
+            next = Some(next.map_or(wanted.at, |next| next.min(wanted.at)));
+            true
+        });
+        let is_full = due.len() == WANTS_AT_EASE;
+        for (destination, seqno) in due {
+            let want = Want { destination, seqno, hops: HOPS_MAX };
+            context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
+        }
+        if let Some(at) = next {
+            let least = if is_full { want_pause } else { Duration::from_millis(1) };
+            self.chase_in(at.since(now).max(least), context);
+        }
+    }
+
+    /// Passes a request on towards its destination (§3.8.1.2), and remembers that it was.
+    fn pass_on(&mut self, want: Want, from: NodeId, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let Want { destination, seqno, hops } = want;
+        let is_full = self.wants.len() >= self.config.destinations_max;
+        let pause = self.patient(PASS_ON_PAUSE);
+        match self.wants.get_mut(&destination) {
+            // All neighbours were asked already, and will be again.
+            Some(Wanted { is_own: true, seqno: known, tries: 1..WANT_TRIES, .. })
+                if *known >= seqno =>
+            {
+                return;
+            }
+            Some(wanted) if wanted.is_own => {}
+            Some(wanted) if wanted.seqno >= seqno && wanted.at > now + pause * 2 => return,
+            Some(wanted) => {
+                wanted.seqno = wanted.seqno.max(seqno);
+                wanted.at = now + pause * 3;
+            }
+            None if is_full => return,
+            None => {
+                let wanted = Wanted { seqno, is_own: false, tries: 0, at: now + pause * 3 };
+                self.wants.insert(destination, wanted);
+            }
+        }
+        let Some(hops) = hops.checked_sub(1).filter(|hops| *hops > 0) else { return };
+        let route = self.table.route(destination).map(|(neighbour, _)| neighbour);
+        let next = route.filter(|next| *next != from);
+        if let Some(next) = next.or_else(|| self.table.any_way(destination, Some(from))) {
+            let to = mesh::Destination::One(next);
+            let want = Want { destination, seqno, hops };
+            context.transmit(&want, Outgoing { to, patience: WANT_PATIENCE, body: &[] });
+        }
+        self.chase_in(pause * 3, context);
+    }
+}
+
+impl Handles<Want> for Babel {
+    fn handle(&mut self, want: Want, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        if self.link(reception.from).is_none() {
+            return;
+        }
+        if want.destination == context.node() {
+            if self.table.raise_own_seqno(want.seqno) || self.table.own_seqno() >= want.seqno {
+                self.flush(News::AtOnce, context);
+            }
+            return;
+        }
+        match self.table.route(want.destination) {
+            Some((next, distance)) if distance.seqno >= want.seqno && next != reception.from => {
+                self.table.tell(want.destination, context.now());
+                self.flush(News::AtOnce, context);
+            }
+            _ => self.pass_on(want, reception.from, context),
+        }
+    }
+}
