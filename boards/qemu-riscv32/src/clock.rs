@@ -3,6 +3,7 @@
 
 use core::time::Duration;
 
+use riscv::register::mie;
 use tenure_hal::{Clock, Instant, UnixTime};
 
 const TIME_LOW: *const u32 = 0x0200_BFF8 as *const u32;
@@ -53,16 +54,34 @@ fn microseconds(ticks: u64) -> u64 {
 pub(crate) fn wait(nap: Duration) {
     let span = u64::try_from(nap.as_micros()).unwrap_or(u64::MAX);
     alarm_at(ticks().saturating_add(span.saturating_mul(TICKS_PER_MICROSECOND)));
-    // With interrupts off but enabled one by one, `wfi` ends when one is pending.
+    // With interrupts off but enabled one by one, `wfi` ends when one is pending. Those of devices are
+    // enabled for that alone: they don't disturb user mode, where they would be taken.
+    // SAFETY: interrupts stay off as a whole.
+    unsafe { mie::set_mext() };
     riscv::asm::wfi();
+    // SAFETY: as above.
+    unsafe { mie::clear_mext() };
 }
 
-/// Lets the timer's interrupt be pending after so long.
+/// Lets the timer's interrupt be pending after so long, a few minutes at most.
+#[inline]
 pub(crate) fn alarm_in(microseconds: u32) {
-    alarm_at(ticks().wrapping_add(u64::from(microseconds) * TICKS_PER_MICROSECOND));
+    let now = ticks();
+    let span = microseconds.saturating_mul(TICKS_PER_MICROSECOND as u32);
+    let (low, carry) = (now as u32).overflowing_add(span);
+    let high = (now >> 32) as u32 + u32::from(carry);
+    // SAFETY: the CLINT's compare register. Where its high half stays, no value in between is due.
+    unsafe {
+        if COMPARE_HIGH.read_volatile() == high {
+            COMPARE_LOW.write_volatile(low);
+        } else {
+            alarm_at(u64::from(high) << 32 | u64::from(low));
+        }
+    }
 }
 
 /// Lets the timer's interrupt be pending from `ticks` on.
+#[inline(never)]
 fn alarm_at(ticks: u64) {
     // SAFETY: the CLINT's compare register; the high half first set to never (privileged
     // specification, 3.2.1), so that no value in between is due.

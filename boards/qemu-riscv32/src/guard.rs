@@ -9,7 +9,7 @@ use core::alloc::Layout;
 use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 
-use riscv::register::{mcause, mepc, mie, mstatus, mtval};
+use riscv::register::{mcause, mepc, mstatus, mtval};
 use tenure_board_common::Block;
 use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
@@ -48,12 +48,17 @@ const A7: usize = 17;
 
 /// What PMP was told last, so that it isn't told again.
 struct Protection {
-    /// The ranges of those who ran last: first address, end, rule.
+    /// Where code and memory of the native machine begin and end that ran last, if one did.
+    native: (usize, usize, usize, usize),
+    /// Else the ranges of who ran last: first address, end, rule.
     ranges: [(usize, usize, u8); RANGES],
+    /// How many they are, or [`NO_RANGES`].
     count: usize,
     addresses: [usize; ENTRIES],
     rules: [u8; 16],
 }
+
+const NO_RANGES: usize = RANGES + 1;
 
 struct OneHart(UnsafeCell<Protection>);
 
@@ -61,8 +66,9 @@ struct OneHart(UnsafeCell<Protection>);
 unsafe impl Sync for OneHart {}
 
 static TOLD: OneHart = OneHart(UnsafeCell::new(Protection {
+    native: (0, 0, 0, 0),
     ranges: [(0, 0, 0); RANGES],
-    count: 0,
+    count: NO_RANGES,
     addresses: [0; ENTRIES],
     rules: [0; 16],
 }));
@@ -82,6 +88,9 @@ impl Pmp {
             // User mode neither waits for interrupts nor reads counters.
             asm!("csrs mstatus, {0}", "csrw mcounteren, zero", in(reg) TIMEOUT_WAIT);
         }
+        // A trap of user mode leaves the way back to it as it is, and so does that way.
+        // SAFETY: nothing returns from a trap but to user mode.
+        unsafe { mstatus::set_mpp(mstatus::MPP::User) };
         told().tell();
         Self(())
     }
@@ -89,6 +98,18 @@ impl Pmp {
     /// Lets programs reach `regions`, and nothing else; `false` if the hardware has too few entries.
     fn allow(&self, regions: &[Region<'_>]) -> bool {
         let told = told();
+        // The shortest way for what runs most often: a native machine, the same as before.
+        if let [Region::Code(code), Region::Own(own)] = regions {
+            let (code, own) = (code.as_ptr_range(), own.as_ptr_range());
+            let (from, to) = (code.start.expose_provenance(), code.end.expose_provenance());
+            let (own_from, own_to) = (own.start.expose_provenance(), own.end.expose_provenance());
+            let last = told.native;
+            if last.0 != from || last.1 != to || last.2 != own_from || last.3 != own_to {
+                (told.native, told.count) = ((from, to, own_from, own_to), NO_RANGES);
+                tell_native(&told.native);
+            }
+            return true;
+        }
         if regions.len() > RANGES {
             return false;
         }
@@ -101,14 +122,8 @@ impl Pmp {
         for (region, last) in regions.iter().zip(&mut told.ranges) {
             *last = range_of(region);
         }
-        told.count = regions.len();
-        match told.ranges[..told.count] {
-            [code, own] if code.2 != own.2 && code.2 != FIRMWARE && own.2 != FIRMWARE => {
-                tell_two(code, own);
-                true
-            }
-            _ => told.update(),
-        }
+        (told.native, told.count) = ((0, 0, 0, 0), regions.len());
+        told.update()
     }
 }
 
@@ -147,7 +162,7 @@ impl Protection {
                 continue;
             }
             if entry == ENTRIES {
-                (self.rules, self.count) = ([0; 16], 0);
+                (self.rules, self.count) = ([0; 16], NO_RANGES);
                 self.tell();
                 return false;
             }
@@ -192,10 +207,11 @@ impl Protection {
     }
 }
 
-/// Tells PMP two ranges that aren't alike, as those of a native machine: the shortest way, since this is
-/// what a switch between two of them takes.
-fn tell_two(first: (usize, usize, u8), second: (usize, usize, u8)) {
-    let rules = usize::from(first.2) << 8 | usize::from(second.2) << 24;
+/// Tells PMP a native machine's code and memory: the shortest way, since this is what a switch between
+/// two of them takes.
+fn tell_native(&(from, to, own_from, own_to): &(usize, usize, usize, usize)) {
+    const CODE: usize = (TOP_OF_RANGE | READ | EXECUTE) as usize;
+    const OWN: usize = (TOP_OF_RANGE | READ | WRITE) as usize;
     let fixed = usize::from(NAPOT) << 16 | usize::from(NAPOT | READ | EXECUTE | LOCKED) << 24;
     // SAFETY: as in `tell`.
     unsafe {
@@ -209,11 +225,11 @@ fn tell_two(first: (usize, usize, u8), second: (usize, usize, u8)) {
             "csrw pmpcfg2, zero",
             "csrw pmpcfg3, {5}",
             ".word 0x0000100f",
-            in(reg) first.0 / GRAIN,
-            in(reg) first.1.div_ceil(GRAIN),
-            in(reg) second.0 / GRAIN,
-            in(reg) second.1.div_ceil(GRAIN),
-            in(reg) rules,
+            in(reg) from / GRAIN,
+            in(reg) to.div_ceil(GRAIN),
+            in(reg) own_from / GRAIN,
+            in(reg) own_to.div_ceil(GRAIN),
+            in(reg) CODE << 8 | OWN << 24,
             in(reg) fixed,
         );
     }
@@ -230,7 +246,8 @@ const fn napot(base: usize, bytes: usize) -> usize {
 }
 
 unsafe extern "C" {
-    /// Runs user mode from the context in a0 on until it traps; keeps sp, gp, tp, s0 and s1 alone.
+    /// Runs user mode from the context in a0 on until it traps; keeps sp, gp, s0 and s1 alone. The firmware
+    /// has no use for tp.
     fn enter_user();
     /// Where functions that user mode calls return to.
     fn user_return();
@@ -242,12 +259,11 @@ global_asm!(
     // be changed, on the stack, whose pointer is behind the registers in the context.
     ".global enter_user",
     "enter_user:",
-    "addi sp, sp, -32",
+    "addi sp, sp, -16",
     "sw ra, 0(sp)",
     "sw gp, 4(sp)",
-    "sw tp, 8(sp)",
-    "sw s0, 12(sp)",
-    "sw s1, 16(sp)",
+    "sw s0, 8(sp)",
+    "sw s1, 12(sp)",
     "sw sp, 128(a0)",
     "csrw mscratch, a0",
     "lw t0, 0(a0)",
@@ -277,10 +293,9 @@ global_asm!(
     "lw sp, 128(a0)",
     "lw ra, 0(sp)",
     "lw gp, 4(sp)",
-    "lw tp, 8(sp)",
-    "lw s0, 12(sp)",
-    "lw s1, 16(sp)",
-    "addi sp, sp, 32",
+    "lw s0, 8(sp)",
+    "lw s1, 12(sp)",
+    "addi sp, sp, 16",
     "ret",
     // The stack may be what is broken: begin a new one.
     "1: la sp, stack_top",
@@ -298,6 +313,8 @@ impl Guard for Pmp {
         if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) {
             return None;
         }
+        // It may be where another was, with other code.
+        told().native = (0, 0, 0, 0);
         Block::new(bytes, Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?)
     }
 
@@ -324,10 +341,8 @@ impl Guard for Pmp {
         clock::alarm_in(microseconds);
         let context = &raw mut *context;
         // SAFETY: user mode can't touch what the firmware relies on; its own memory is borrowed in
-        // `regions`. Interrupts other than the timer's wait, as they do in machine mode.
+        // `regions`. No interrupt but the timer's is enabled while nobody waits for one.
         unsafe {
-            mie::clear_mext();
-            mstatus::set_mpp(mstatus::MPP::User);
             asm!(
                 "call {enter}",
                 enter = sym enter_user,
@@ -336,7 +351,6 @@ impl Guard for Pmp {
                 out("s8") _, out("s9") _, out("s10") _, out("s11") _,
                 clobber_abi("C"),
             );
-            mie::set_mext();
         }
         // SAFETY: as it was lent; user mode is left.
         self.exit(unsafe { &mut *context })

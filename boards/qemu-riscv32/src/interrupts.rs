@@ -6,13 +6,12 @@ const PRIORITY: *mut u32 = 0x0C00_0000 as *mut u32;
 const ENABLE: *mut u32 = 0x0C00_2000 as *mut u32;
 const CLAIM: *mut u32 = 0x0C20_0004 as *mut u32;
 
-/// Lets the interrupts `number` (below 32) and the timer's end a `wfi`.
+/// Lets the interrupt `number` (below 32) and the timer's end a wait.
 pub(crate) fn enable(number: u32) {
     // SAFETY: registers of the PLIC for hart 0 in machine mode; interrupts stay off as a whole.
     unsafe {
         PRIORITY.add(number as usize).write_volatile(1);
         ENABLE.write_volatile(1 << number);
-        mie::set_mext();
         mie::set_mtimer();
     }
 }
