@@ -147,8 +147,13 @@ impl Bench {
     /// Simulated seconds per second, with discovery and routing, from the boot of all nodes on; how
     /// fast the slowest two-hundredth of the run was; and the most memory that it took.
     fn speed(&self) {
-        let sizes =
-            [(24, 20_000, 10_000), (100, 5_000, 3_000), (1_000, 3_000, 300), (10_000, 60, 15)];
+        let sizes = [
+            (24, 20_000, 10_000),
+            (100, 5_000, 3_000),
+            (300, 200, 1),
+            (1_000, 3_000, 300),
+            (10_000, 60, 15),
+        ];
         for (nodes, seconds, goal) in sizes {
             let seconds = self.seconds.unwrap_or(seconds);
             if self.nodes.is_some_and(|only| only != nodes) {
