@@ -13,8 +13,7 @@ use tenure_boot::{HEADER_BYTES, Header};
 /// What the loader, and whoever brings an update, look at.
 #[used]
 #[unsafe(link_section = ".header")]
-static HEADER: [u8; HEADER_BYTES] =
-    Header::new(BOARD, WINDOW as u32, MACHINE_FORMAT).to_bytes();
+static HEADER: [u8; HEADER_BYTES] = Header::new(BOARD, WINDOW as u32, MACHINE_FORMAT).to_bytes();
 
 global_asm!(
     ".section .text.start, \"ax\"",
