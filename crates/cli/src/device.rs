@@ -40,8 +40,9 @@ const STAGING_SECTORS: u32 = 512;
 /// What the watchdog leaves when it bites, and how long the loop may stand still.
 const WATCHDOG: &str = "watchdog.bin";
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
-/// The longest that the loop sleeps, so that Ctrl-C is heard.
-const NAP: Duration = Duration::from_millis(200);
+/// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
+/// at it and the wait.
+const NAP: Duration = Duration::from_secs(2);
 
 /// Run a device.
 ///

@@ -16,8 +16,9 @@ use crate::stop::Stop;
 const FLASH: &str = "hub.flash";
 /// How large it is: room for some ten thousand devices.
 const FLASH_BYTES: u32 = 32 * 1024 * 1024;
-/// The longest that the loop sleeps, so that Ctrl-C is heard.
-const NAP: std::time::Duration = std::time::Duration::from_millis(200);
+/// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
+/// at it and the wait.
+const NAP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Run a hub: the directory in which devices register and find one another.
 ///
