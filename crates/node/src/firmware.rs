@@ -79,12 +79,20 @@ impl<F: Flash> Firmware<F> {
         self.restart_at
     }
 
-    fn begin(&mut self, release: Release) -> Result<(), ControlError> {
+    fn begin(&mut self, release: Release, has_machines: bool) -> Result<(), ControlError> {
         if release.board != self.board {
             return Err(ControlError::Refused(alloc::format!(
                 "the firmware is for `{}`, the device is a `{}`",
                 release.board,
                 self.board
+            )));
+        }
+        if release.machine_format != MACHINE_FORMAT && has_machines {
+            return Err(ControlError::Refused(alloc::format!(
+                "the firmware runs machines of format {}, those on the device have {}: remove them \
+                 first, and install them again after",
+                release.machine_format,
+                MACHINE_FORMAT
             )));
         }
         self.arriving = None;
@@ -200,15 +208,7 @@ impl<F: Flash> Node<F> {
             [self.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
         let release = Release::verify(&begin.release, &signers)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
-        if release.machine_format != MACHINE_FORMAT && self.kernel.machines().next().is_some() {
-            return Err(ControlError::Refused(alloc::format!(
-                "the firmware runs machines of format {}, those on the device have {}: remove them \
-                 first, and install them again after",
-                release.machine_format,
-                MACHINE_FORMAT
-            )));
-        }
-        firmware.begin(release)
+        firmware.begin(release, self.kernel.machines().next().is_some())
     }
 
     pub(crate) fn take_firmware_chunk(&mut self, chunk: &InstallChunk<'_>) -> Answer<()> {

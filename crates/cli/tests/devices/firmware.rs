@@ -78,12 +78,17 @@ fn check_update(board: Board) {
     assert!(error.contains("signed by neither the device's owner nor the maker"), "{error}");
     let error = update_error(&user, &device, &signed(&user, &image, 1));
     assert!(error.contains("number 1 runs, and only a greater one may follow"), "{error}");
-    let other = Release::new("esp32c3", 2, 2, &image);
+    let runs = status(&user, &device)["board"].as_str().unwrap().to_string();
+    let unfit = [("esp32c3", "the firmware is for `esp32c3`"), (&runs, "machines of format 2")];
     let keys = Client::new(&Home::at(user.home())).unwrap();
-    let path = user.path("other.firmware");
-    std::fs::write(&path, other.to_file(&image, &keys.keys().signing_key).unwrap()).unwrap();
-    let error = update_error(&user, &device, path.to_str().unwrap());
-    assert!(error.contains("the firmware is for `esp32c3`"), "{error}");
+    let path = user.path("unfit.firmware");
+    for (made_for, why) in unfit {
+        let release = Release::new(made_for, 2, 2, &image);
+        let file = release.to_file(&image, &keys.keys().signing_key).unwrap();
+        std::fs::write(&path, file).unwrap();
+        let error = update_error(&user, &device, path.to_str().unwrap());
+        assert!(error.contains(why), "{error}");
+    }
 
     update(&user, &device, &signed(&user, &image, 2));
     device.wait_for_words("firmware 2 in slot B, on trial");
