@@ -3,7 +3,7 @@
 //! The owner renews a lease, at times too late, and fetches receipts; each tenant sets, rotates and
 //! removes a secret of the same name; a machine of each reads its own again and again. All of them are
 //! parties on a network that loses, doubles and flips; the device's power goes at random flash
-//! operations, and it sleeps in between. What must hold is in [`books`].
+//! operations, and it sleeps in between. What must hold is in `books`.
 
 mod books;
 mod party;
