@@ -190,9 +190,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     device.node().use_retained(Box::new(watchdog.retained()));
     while !stop.is_requested() {
         watchdog.feed();
-        device.turn(output)?;
-        if let Some(bedtime) = device.bedtime() {
-            device = device.sleep(bedtime, &config, &stop, output)?;
+        let wake = device.turn(output)?;
+        match device.bedtime() {
+            Some(bedtime) => device = device.sleep(bedtime, &config, &stop, output)?,
+            None => device.rest(wake)?,
         }
     }
     device.with_moment(|node, moment| node.checkpoint(moment));
@@ -365,8 +366,8 @@ impl Running {
         act(&mut self.node, &mut moment)
     }
 
-    /// One turn of the loop: what has arrived, one poll, what is to be sent and shown; then sleep
-    /// until there is more to do, or for a nap. Gives whether the node had nothing to do.
+    /// One turn of the loop: what has arrived, one poll, what is to be sent and shown. Gives until when
+    /// the node has nothing to do.
     ///
     /// # Errors
     /// The link is broken.
@@ -386,12 +387,24 @@ impl Running {
         while let Some(notice) = self.node.notice() {
             show(&notice, &self.symbols, output);
         }
-        match wake {
-            Wake::Now => {}
-            Wake::At(at) => self.nap(at.since(self.clock.now()))?,
-            Wake::Never => self.nap(NAP)?,
-        }
         Ok(wake)
+    }
+
+    /// Waits until there is more to do, but not for longer than a nap.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn rest(&self, wake: Wake) -> anyhow::Result<()> {
+        let span = match wake {
+            Wake::Now => return Ok(()),
+            Wake::At(at) => at.since(self.clock.now()).min(NAP),
+            Wake::Never => NAP,
+        };
+        match &self.mesh {
+            Some(mesh) => mesh.wait(&self.link, span)?,
+            None => drop(self.link.wait(span)?),
+        }
+        Ok(())
     }
 
     /// Sends all that the node has to send.
@@ -404,14 +417,6 @@ impl Running {
             if let Address::Udp(to) = to {
                 let _ = self.link.send(&to, &datagram);
             }
-        }
-        Ok(())
-    }
-
-    fn nap(&self, span: Duration) -> anyhow::Result<()> {
-        match &self.mesh {
-            Some(mesh) => mesh.wait(&self.link, span.min(NAP))?,
-            None => drop(self.link.wait(span.min(NAP))?),
         }
         Ok(())
     }

@@ -77,6 +77,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         if wake == Wake::Never && !arguments.keep {
             return Ok(());
         }
+        device.rest(wake)?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())

@@ -214,7 +214,12 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
         version: Version { major: 0, minor: 1, patch: 0 },
         description: String::new(),
         exports: exports.iter().map(ToString::to_string).collect(),
-        budget: Budget { stored_bytes: 256 * 1024, ..Budget::default() },
+        // Counters write as often as they are called, and what a budget refuses isn't a write that is lost.
+        budget: Budget {
+            stored_bytes: 256 * 1024,
+            flash_bytes_per_day: 64 << 20,
+            ..Budget::default()
+        },
         capabilities: Capabilities {
             calls: vec!["*@*".parse().expect("a pattern")],
             callers: vec!["*@*".parse().expect("a pattern")],
