@@ -8,6 +8,8 @@ use tenure_vm::{
 };
 
 pub(crate) const MEMORY_BYTES: usize = 1 << 20;
+/// How often a call is suspended: each time copies all memory, and a long call would never end.
+const SUSPENSIONS_MAX: u32 = 500;
 
 /// Another engine with an instance of the module.
 pub(crate) trait Peer {
@@ -127,6 +129,7 @@ fn config() -> InstanceConfig {
 
 impl Ours<'_> {
     fn finish(&mut self) -> End {
+        let mut suspensions = 0;
         loop {
             match self.instance.run(&self.image, &mut { self.slice }) {
                 Outcome::Done => {
@@ -136,7 +139,8 @@ impl Ours<'_> {
                 Outcome::OutOfFuel => {}
                 other => panic!("{other:?}"),
             }
-            if self.suspend {
+            if self.suspend && suspensions < SUSPENSIONS_MAX {
+                suspensions += 1;
                 let mut bytes = Vec::new();
                 self.instance.suspend(&self.image, &mut bytes);
                 self.instance =
