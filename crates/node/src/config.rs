@@ -6,6 +6,7 @@ use core::time::Duration;
 use tenure_hal::ResetCause;
 use tenure_kernel::Breadcrumb;
 use tenure_vm::Limits;
+use tenure_wire::control::HeapStatus;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
 use crate::sleep::SleepPolicy;
@@ -83,6 +84,19 @@ pub struct HeapUse {
     pub peak_bytes: usize,
     /// In all.
     pub total_bytes: usize,
+}
+
+impl HeapUse {
+    /// What is told of it, where `board_bytes` were the board's before, and `answers_bytes` are kept.
+    pub(crate) fn status(&self, board_bytes: usize, answers_bytes: usize) -> HeapStatus {
+        HeapStatus {
+            used_bytes: self.used_bytes as u32,
+            peak_bytes: self.peak_bytes as u32,
+            total_bytes: self.total_bytes as u32,
+            board_bytes: board_bytes as u32,
+            answers_bytes: answers_bytes as u32,
+        }
+    }
 }
 
 /// The keys of whoever holds a device.

@@ -127,13 +127,7 @@ impl<F: Flash> Node<F> {
 
     fn heap_status(&self) -> Option<HeapStatus> {
         let usage = self.config.heap?();
-        Some(HeapStatus {
-            used_bytes: usage.used_bytes as u32,
-            peak_bytes: usage.peak_bytes as u32,
-            total_bytes: usage.total_bytes as u32,
-            board_bytes: self.heap_bytes_before as u32,
-            answers_bytes: self.endpoint.answers_bytes() as u32,
-        })
+        Some(usage.status(self.heap_bytes_before, self.endpoint.answers_bytes()))
     }
 
     fn list(&self, query: &ListMachines) -> MachineList {

@@ -4,8 +4,8 @@
 //! [`crate::line`].
 
 use tenure_crypto::SigningKey;
-use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Version};
-use tenure_wire::{Budget, Capabilities};
+use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder, Placement, Version};
+use tenure_wire::{Budget, Capabilities, Share, Term, VerifyingKey};
 
 use crate::scenario::{Calling, Role};
 
@@ -197,6 +197,25 @@ pub(crate) const TICK_MS: u32 = 500;
 
 /// The functions of a crasher.
 pub(crate) const CRASHES: [&str; 3] = ["trap", "stop", "stray"];
+
+/// What places a package's machine on a device and grants it all that it asks for.
+pub(crate) fn placement(
+    package: &Package<'_>,
+    device: VerifyingKey,
+    term: Term,
+    sequence: u64,
+) -> Placement {
+    Placement {
+        package: package.digest(),
+        device,
+        machine: package.manifest().name.clone(),
+        budget: package.manifest().budget,
+        share: Share::default(),
+        grants: package.manifest().capabilities.clone(),
+        term,
+        sequence,
+    }
+}
 
 /// A signed package of a machine of this role.
 ///

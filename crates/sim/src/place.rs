@@ -6,10 +6,10 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::Hub;
 use tenure_node::{Config, MeshStack, Moment, Node, Notice, Owner, Parts, Wake};
-use tenure_package::{Package, Placement};
+use tenure_package::Package;
 use tenure_protocols::network_key::{NetworkKey, invite};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, MachineId, PublicKey, Share, Term, VerifyingKey};
+use tenure_wire::{Address, MachineId, PublicKey, Term, VerifyingKey};
 
 use crate::clock::Clock;
 use crate::flash::{Device, Partition};
@@ -234,16 +234,7 @@ impl Place {
             self.running = running;
             return Err("the device is off".to_string());
         };
-        let placement = Placement {
-            package: package.digest(),
-            device: node.device_key(),
-            machine: package.manifest().name.clone(),
-            budget: package.manifest().budget,
-            share: Share::default(),
-            grants: package.manifest().capabilities.clone(),
-            term: Term::default(),
-            sequence,
-        };
+        let placement = guests::placement(&package, node.device_key(), Term::default(), sequence);
         let placement = placement.sign(&keys.owner).map_err(|error| error.to_string())?;
         let mut moment = self.moment(now_us, plan.has_clock);
         let installed = node.install(&mut moment, &bytes, &placement);

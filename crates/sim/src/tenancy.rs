@@ -13,9 +13,9 @@ use std::time::Duration;
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_node::{Config, Moment, Node, Notice, Parts, Wake};
-use tenure_package::{Package, Placement, Renewal, SecretChange};
+use tenure_package::{Package, Renewal, SecretChange};
 use tenure_wire::control::{Answer, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, function};
-use tenure_wire::{Address, PublicKey, Share, Term, VerifyingKey};
+use tenure_wire::{Address, PublicKey, Term, VerifyingKey};
 
 use crate::agenda::Agenda;
 use crate::clock::Clock;
@@ -310,16 +310,7 @@ impl World {
             let package = Package::parse(&bytes).expect("a package");
             let mut node = self.node.take().expect("it is on");
             let term = self.term();
-            let placement = Placement {
-                package: package.digest(),
-                device: node.device_key(),
-                machine: package.manifest().name.clone(),
-                budget: package.manifest().budget,
-                share: Share::default(),
-                grants: package.manifest().capabilities.clone(),
-                term,
-                sequence: 1,
-            };
+            let placement = guests::placement(&package, node.device_key(), term, 1);
             let placement = placement.sign(&self.keys.owner).expect("well formed");
             node.install(&mut self.moment(), &bytes, &placement).expect("room for it");
             // Only the first one's lease is renewed; the other one's ends once, early on.

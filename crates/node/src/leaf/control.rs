@@ -6,8 +6,8 @@ use alloc::vec::Vec;
 use tenure_hal::Flash;
 use tenure_store::ValueKind;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, Enrol, HeapStatus, Join, ListMachines, MachineList,
-    MachineStatus, TreeNode, TreeQuery, TreeValue, function,
+    Answer, ControlError, DeviceStatus, Enrol, Join, ListMachines, MachineList, MachineStatus,
+    TreeNode, TreeQuery, TreeValue, function,
 };
 use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
 
@@ -65,16 +65,7 @@ impl<F: Flash> Leaf<F> {
     }
 
     fn status(&mut self, moment: &Moment<'_>) -> DeviceStatus {
-        let heap = self.config.heap.map(|usage| {
-            let usage = usage();
-            HeapStatus {
-                used_bytes: usage.used_bytes as u32,
-                peak_bytes: usage.peak_bytes as u32,
-                total_bytes: usage.total_bytes as u32,
-                board_bytes: 0,
-                answers_bytes: self.endpoint.answers_bytes() as u32,
-            }
-        });
+        let heap = self.config.heap.map(|usage| usage().status(0, self.endpoint.answers_bytes()));
         DeviceStatus {
             name: self.config.name.clone(),
             key: self.identity.verifying_key(),
