@@ -20,7 +20,7 @@ use tenure_wire::limits::EVENT_BYTES_MAX;
 use tenure_wire::{Topic, TopicPattern};
 
 use crate::cost;
-use crate::host::{Status, Stop, function_name, text};
+use crate::host::{Status, Stop, function_name, text, write_from};
 use crate::kernel::Kernel;
 use crate::lifecycle::{Event, State};
 use crate::machine::{Wait, Woken};
@@ -334,8 +334,7 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         let payload = self.event_payload(slot).ok_or(HostError::NotFound)?;
-        let rest = payload.get(offset as usize..).unwrap_or_default();
-        Ok(into.write(instance.memory_mut(), rest)?)
+        write_from(instance, into, payload, offset)
     }
 
     pub(crate) fn host_event_dropped(&self, slot: usize) -> Status {

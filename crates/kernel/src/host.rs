@@ -280,8 +280,7 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         let parameter = self.parameter(slot).ok_or(HostError::NotFound)?;
-        let rest = parameter.get(offset as usize..).unwrap_or_default();
-        Ok(into.write(instance.memory_mut(), rest)?)
+        write_from(instance, into, parameter, offset)
     }
 
     fn host_reply(&mut self, slot: usize, instance: &Program, value: Option<GuestBytes>) -> Status {
@@ -450,9 +449,7 @@ impl<F: Flash> Kernel<F> {
             return Err(HostError::Denied.into());
         }
         self.check_call(slot, now, &request)?;
-        self.admit_call(slot, now, &request)?;
-        let deadline = self.deadline(now, deadline_ms);
-        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        let id = self.insert_blocking(slot, now, deadline_ms, request)?;
         Err(Stop::Wait(Wait::Call(id)))
     }
 
@@ -490,9 +487,7 @@ impl<F: Flash> Kernel<F> {
         into.write(instance.memory_mut(), &[])?;
         let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
         let request = Request::Resolve { target };
-        self.admit_call(slot, now, &request)?;
-        let deadline = self.deadline(now, 0);
-        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        let id = self.insert_blocking(slot, now, 0, request)?;
         Err(Stop::Wait(Wait::Keys(id, into)))
     }
 
@@ -509,9 +504,7 @@ impl<F: Flash> Kernel<F> {
         self.ask(now, slot, |grants| grants.read_secret(name.as_str()))
             .map_err(|_| HostError::NotGranted)?;
         let request = Request::Secret { name };
-        self.admit_call(slot, now, &request)?;
-        let deadline = self.deadline(now, 0);
-        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        let id = self.insert_blocking(slot, now, 0, request)?;
         Err(Stop::Wait(Wait::Secret(id, into)))
     }
 
@@ -523,8 +516,7 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         let machine = self.machine(slot).ok_or(HostError::NotFound)?;
-        let rest = machine.call_result.get(offset as usize..).unwrap_or_default();
-        Ok(into.write(instance.memory_mut(), rest)?)
+        write_from(instance, into, &machine.call_result, offset)
     }
 
     fn host_peers(
@@ -537,9 +529,7 @@ impl<F: Flash> Kernel<F> {
     ) -> Status {
         into.write(instance.memory_mut(), &[])?;
         let request = Request::Peers { own: which & 1 != 0, others: which & 2 != 0 };
-        self.admit_call(slot, now, &request)?;
-        let deadline = self.deadline(now, 0);
-        let id = self.calls.insert(slot, request, Completion::Blocking, deadline, 0);
+        let id = self.insert_blocking(slot, now, 0, request)?;
         Err(Stop::Wait(Wait::Keys(id, into)))
     }
 
@@ -611,6 +601,19 @@ impl<F: Flash> Kernel<F> {
         if task.is_event { self.event_payload(slot) } else { task.parameter.as_deref() }
     }
 
+    /// Makes a call that its machine waits for.
+    fn insert_blocking(
+        &mut self,
+        slot: usize,
+        now: Instant,
+        deadline_ms: u32,
+        request: Request,
+    ) -> Result<CallId, Stop> {
+        self.admit_call(slot, now, &request)?;
+        let deadline = self.deadline(now, deadline_ms);
+        Ok(self.calls.insert(slot, request, Completion::Blocking, deadline, 0))
+    }
+
     /// Takes the room and the message that a call needs.
     ///
     /// A machine's tasks and calls share one limit, so that each call's callback has its room.
@@ -680,6 +683,17 @@ fn write_whole(instance: &mut Program, into: GuestBuffer, bytes: &[u8]) -> Statu
         return Err(HostError::TooLong.into());
     }
     Ok(into.write(instance.memory_mut(), bytes)?)
+}
+
+/// Writes what of `bytes` comes after `offset`, as far as there is room; gives how much that would be.
+pub(crate) fn write_from(
+    instance: &mut Program,
+    into: GuestBuffer,
+    bytes: &[u8],
+    offset: u32,
+) -> Status {
+    let rest = bytes.get(offset as usize..).unwrap_or_default();
+    Ok(into.write(instance.memory_mut(), rest)?)
 }
 
 pub(crate) fn text(instance: &Program, text: GuestText) -> Result<&str, Stop> {
