@@ -6,8 +6,6 @@ use core::fmt;
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, FlashError};
 
-use crate::record::MachineRecord;
-
 /// A range of code flash: from the start of a sector, `bytes` long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Extent {
@@ -153,13 +151,13 @@ impl<F: Flash> CodeRegion<F> {
     }
 
     /// Marks the room of a machine's code as in use.
-    pub(crate) fn claim_all(&mut self, record: &MachineRecord) {
-        record.extents().for_each(|extent| self.claim(extent));
+    pub(crate) fn claim_all(&mut self, extents: impl Iterator<Item = Extent>) {
+        extents.for_each(|extent| self.claim(extent));
     }
 
     /// Gives back the room of a machine's code.
-    pub fn release_all(&mut self, record: &MachineRecord) {
-        record.extents().for_each(|extent| self.release(extent));
+    pub fn release_all(&mut self, extents: impl Iterator<Item = Extent>) {
+        extents.for_each(|extent| self.release(extent));
     }
 
     fn shrink(&mut self, extent: Extent, bytes: u32) -> Extent {

@@ -113,7 +113,7 @@ impl<F: Flash> Kernel<F> {
         }
         self.store.batch(&changes)?;
         self.vacate(slot, now);
-        self.code.claim_all(&record);
+        self.code.claim_all(record.extents());
         self.occupy(slot, Machine { hidden, ..Machine::new(record, id, tree, now) });
         self.check_image(slot, now);
         self.log(now, name.clone(), LogLevel::Info, "its tree was restored".to_string());
@@ -230,7 +230,7 @@ impl<F: Flash> Kernel<F> {
     fn vacate(&mut self, slot: usize, now: Instant) {
         self.forget_events(slot);
         let Some(machine) = self.machines[slot].take().map(|machine| *machine) else { return };
-        self.code.release_all(&machine.record);
+        self.code.release_all(machine.record.extents());
         if let Some(extent) = machine.suspended {
             self.code.release(extent);
         }

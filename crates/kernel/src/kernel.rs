@@ -129,7 +129,7 @@ impl<F: Flash> Kernel<F> {
                 kernel.log_unreadable(slot, now);
                 continue;
             };
-            kernel.code.claim_all(&record);
+            kernel.code.claim_all(record.extents());
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
             let machine = Machine::new(record, id, tree_of(slot), now);

@@ -77,7 +77,7 @@ impl MachineRecord {
     }
 
     /// All of code flash that is the machine's.
-    pub(crate) fn extents(&self) -> impl Iterator<Item = Extent> {
+    pub fn extents(&self) -> impl Iterator<Item = Extent> {
         [Some(self.image), self.wasm, self.base].into_iter().flatten()
     }
 }

@@ -192,7 +192,7 @@ impl<F: Flash> Node<F> {
             self.end_lease(moment, id);
         }
         if let Err(error) = self.kernel.install(moment.now, installation) {
-            self.kernel.code().release_all(&record);
+            self.kernel.code().release_all(record.extents());
             return Err(install::not_installed(error));
         }
         if !replaces {

@@ -151,7 +151,7 @@ pub(crate) fn prepare<F: Flash>(
         base: None,
     };
     let base = base_to_flash(kernel.code(), &package).inspect_err(|_| {
-        kernel.code().release_all(&record);
+        kernel.code().release_all(record.extents());
     })?;
     Ok(Installation { id: machine_id(&public_key), record: MachineRecord { base, ..record } })
 }

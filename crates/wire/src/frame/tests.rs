@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use proptest::prelude::*;
 
 use super::*;
+use crate::limits::FUNCTION_BYTES_MAX;
 
 fn check(frame: Frame<'_>) {
     let mut finished = Finished::below(CallNumber(u64::MAX - 100));
