@@ -27,7 +27,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::Wasm, Need::Clang])?;
     title("Building the command `tenure`");
     process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]))?;
-    let mut cast = Cast::new(&tenure(root)?)?;
+    let mut cast = Cast::new(&tenure(root, Profile::Debug)?)?;
     title("Building the example machines");
     for app in ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"]
     {
@@ -151,13 +151,24 @@ fn closing(cast: &Cast) {
     println!("  docs/                    how it works; apps/ what machines look like\n");
 }
 
+/// How much the compiler does for speed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    Debug,
+    Release,
+}
+
 /// Where cargo puts the command `tenure`.
-pub(crate) fn tenure(root: &Path) -> Result<std::path::PathBuf> {
+pub(crate) fn tenure(root: &Path, profile: Profile) -> Result<std::path::PathBuf> {
     let mut metadata = process::cargo(root);
     metadata.args(["metadata", "--format-version=1", "--no-deps"]);
     let metadata: serde_json::Value = serde_json::from_str(&process::capture(&mut metadata)?)?;
     let folder = metadata["target_directory"].as_str().context("cargo names no target folder")?;
-    Ok(Path::new(folder).join("debug/tenure"))
+    let folder = Path::new(folder).join(match profile {
+        Profile::Debug => "debug",
+        Profile::Release => "release",
+    });
+    Ok(folder.join("tenure"))
 }
 
 fn title(text: &str) {

@@ -12,14 +12,16 @@ mod namespaces;
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::thread;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
 
+use crate::demo::{self, Profile};
+use crate::process;
 use crate::report::Verdict;
 use crate::setup::{self, Need};
-use crate::{demo, process};
 use daemons::{Daemon, Footprint, Peer};
 use medium::{Medium, Weather};
 use namespaces::Namespace;
@@ -58,6 +60,9 @@ pub(crate) struct Arguments {
     /// datagram there and back then, sent once.
     #[arg(long, value_enum)]
     peer: Option<Peer>,
+    /// Run an unoptimised build of the devices, which is built sooner.
+    #[arg(long, conflicts_with = "peer")]
+    debug: bool,
     /// Print one line of JSON at the end, and progress to standard error.
     #[arg(long)]
     json: bool,
@@ -77,8 +82,14 @@ enum Topology {
 /// How long it may take until everybody has a way to everybody, and the machines of all have called
 /// those of all.
 const PATIENCE: Duration = Duration::from_secs(240);
-/// In a mesh of more devices not every pair calls before the calls that count, but each device a few.
-const ALL_PAIRS_MAX: usize = 10;
+/// How long one device may take to call all others.
+const SURVEY_PATIENCE_S: &str = "120";
+
+impl Arguments {
+    fn profile(&self) -> Profile {
+        if self.debug { Profile::Debug } else { Profile::Release }
+    }
+}
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     namespaces::check_allowed()?;
@@ -86,7 +97,10 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         setup::ensure(&[Need::Routers])?;
     } else {
         setup::ensure(&[Need::Wasm, Need::Clang])?;
-        process::run(process::cargo(root).args(["build", "--quiet", "--package", "tenure-cli"]))?;
+        let mut build = process::cargo(root);
+        build.args(["build", "--quiet", "--package", "tenure-cli"]);
+        build.args((arguments.profile() == Profile::Release).then_some("--release"));
+        process::run(&mut build)?;
     }
     let report = Mesh::set_up(arguments, root)?.measure(arguments)?;
     if arguments.json {
@@ -144,7 +158,7 @@ impl Mesh {
         };
         mesh.nodes = match arguments.peer {
             None => {
-                mesh.tenure = demo::tenure(root)?;
+                mesh.tenure = demo::tenure(root, arguments.profile())?;
                 Nodes::Devices(mesh.start_devices(root)?)
             }
             Some(peer) => {
@@ -197,12 +211,13 @@ impl Mesh {
         let (air_before, began) = (self.medium.air_bytes(), Instant::now());
         let (mut asked, mut answered) = (0, 0);
         let count = self.namespaces.len();
+        let mut turn = 0;
         while began.elapsed() < Duration::from_secs(arguments.seconds) {
             // Every pair in turn, far ones as often as near ones.
-            let from = asked % count;
-            let to = (from + 1 + asked / count % (count - 1)) % count;
-            answered += usize::from(self.is_answered(from, to, asked as u64));
-            asked += 1;
+            let (more_asked, more_answered) = self.ask(turn, count);
+            asked += more_asked;
+            answered += more_answered;
+            turn += 1;
         }
         let air_bytes = self.medium.air_bytes() - air_before;
         match &mut self.nodes {
@@ -249,22 +264,25 @@ impl Mesh {
         }
     }
 
-    /// Lets the machines of all devices call those of all others, or of some if there are many, until
-    /// each was answered once; gives when that was.
+    /// Lets the machines of all devices call those of all others, until each was answered once; gives
+    /// when that was.
     fn call_all(&self, devices: &[Device], begun: Instant) -> Result<Duration> {
-        let count = devices.len();
-        let further = |by: &usize| count <= ALL_PAIRS_MAX || by.is_power_of_two();
-        let pairs = (1..count).filter(further);
-        let pairs = pairs.flat_map(|by| (0..count).map(move |from| (from, (from + by) % count)));
-        let mut missing: Vec<_> = pairs.collect();
-        let all = missing.len();
+        let others = devices.len() - 1;
+        let mut missing: Vec<usize> = (0..devices.len()).collect();
         loop {
-            missing.retain(|(from, to)| !self.reaches(devices, *from, *to));
-            eprintln!("{} of {all} pairs have called each other", all - missing.len());
+            let surveys = missing.iter().map(|from| self.survey(devices, *from));
+            // All at the same time, each from within its device.
+            let surveys: Vec<_> =
+                surveys.map(|survey| thread::spawn(move || answers(survey))).collect();
+            let answers = surveys.into_iter().map(|survey| survey.join().unwrap_or(0));
+            let answers: Vec<usize> = answers.collect();
+            let mut each = answers.iter();
+            missing.retain(|_| each.next().is_none_or(|answered| *answered < others));
+            eprintln!("{} devices have called all others", devices.len() - missing.len());
             if missing.is_empty() {
                 return Ok(begun.elapsed());
             }
-            ensure!(begun.elapsed() < PATIENCE, "{} pairs never did", missing.len());
+            ensure!(begun.elapsed() < PATIENCE, "{} devices never did", missing.len());
         }
     }
 
@@ -278,7 +296,7 @@ impl Mesh {
         let footprints = || ids.iter().filter_map(|id| Footprint::of(*id));
         let busy = || footprints().map(|footprint| footprint.busy).sum::<Duration>();
         let (air_before, busy_before, began) = (self.medium.air_bytes(), busy(), Instant::now());
-        std::thread::sleep(span);
+        thread::sleep(span);
         let seconds = began.elapsed().as_secs_f64();
         let air_bytes = self.medium.air_bytes() - air_before;
         let memory: u64 = footprints().map(|footprint| footprint.memory_bytes).sum();
@@ -289,21 +307,28 @@ impl Mesh {
         }
     }
 
-    /// Whether one node gets an answer from another.
-    fn is_answered(&self, from: usize, to: usize, question: u64) -> bool {
+    /// Asks questions one after the other, and says how many were asked and answered: those of one device
+    /// to all others, or of one daemon to one.
+    fn ask(&self, turn: usize, count: usize) -> (usize, usize) {
         match &self.nodes {
-            Nodes::Devices(devices) => self.reaches(devices, from, to),
-            Nodes::Daemons(daemons) => daemons[from].asks(&daemons[to], question),
+            Nodes::Devices(devices) => (count - 1, answers(self.survey(devices, turn % count))),
+            Nodes::Daemons(daemons) => {
+                let from = turn % count;
+                let to = (from + 1 + turn / count % (count - 1)) % count;
+                (1, usize::from(daemons[from].asks(&daemons[to], turn as u64)))
+            }
         }
     }
 
-    /// Whether the machine `probe` on one device is answered by the thermostat on another, which it
-    /// calls by name.
-    fn reaches(&self, devices: &[Device], from: usize, to: usize) -> bool {
-        let mut command = self.command(Some(from), &["call", "probe", "call"]);
-        command.arg(format!("thermostat@{} read", device_name(to)));
-        command.args(["--device", &devices[from].address]);
-        process::quiet_capture(&mut command).is_some_and(|answer| answer.trim() == "21.0")
+    /// The command that has the machine `probe` on one device call the thermostats on all others by name,
+    /// and print a letter for each: a `y` for an answer.
+    fn survey(&self, devices: &[Device], from: usize) -> Command {
+        let others = (1..devices.len()).map(|by| (from + by) % devices.len());
+        let targets = others.map(|to| format!(" thermostat@{}", device_name(to)));
+        let mut command = self.command(Some(from), &["call", "probe", "survey"]);
+        command.arg(format!("read{}", targets.collect::<String>()));
+        command.args(["--timeout", SURVEY_PATIENCE_S, "--device", &devices[from].address]);
+        command
     }
 
     /// A command `tenure` with keys of its own, in a device's namespace if one is given.
@@ -323,6 +348,12 @@ impl Mesh {
         let name = project.rsplit('/').next().unwrap_or(project);
         self.folder.path().join(format!("{name}.tenure"))
     }
+}
+
+/// How many calls of a survey were answered.
+fn answers(mut survey: Command) -> usize {
+    let letters = process::quiet_capture(&mut survey).unwrap_or_default();
+    letters.chars().filter(|letter| *letter == 'y').count()
 }
 
 fn device_name(node: usize) -> String {
@@ -397,6 +428,7 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
         seconds: 3,
         seed: 1,
         peer: None,
+        debug: true,
         json: false,
     };
     let measured = Mesh::set_up(&arguments, root)?.measure(&arguments)?;

@@ -28,6 +28,21 @@ TENURE_EXPORT(call) {
     tenure_reply_text(result.error ? tenure_error_text(result.error) : result.value);
 }
 
+/* "FUNCTION TARGET TARGET …": calls that function of each in turn, and replies with a letter for each: `y` if
+ * it answered. */
+TENURE_EXPORT(survey) {
+    char *rest = tenure_parameter(NULL);
+    char *function = next_word(&rest);
+    char answers[64];
+    size_t count = 0;
+    while (rest && count < sizeof answers) {
+        struct tenure_result result = tenure_call_text(next_word(&rest), function, NULL);
+        answers[count++] = result.error ? 'n' : 'y';
+        free(result.value);
+    }
+    tenure_reply(answers, count);
+}
+
 /* "TARGET FUNCTION DEADLINE RETRIES": queues a call and replies at once; what comes is logged. */
 TENURE_EXPORT(queue) {
     char *rest = tenure_parameter(NULL);
