@@ -117,6 +117,7 @@ where
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
         node.use_retained(retained);
+        node.knock(&mut moment);
         // A board that is started by its chip's own loader has none of ours, nor slots.
         if flash.slots[0].geometry().sector_count > 0 {
             node.use_firmware(FirmwareParts {
@@ -269,6 +270,7 @@ fn show(console: &mut impl Write, notice: &Notice) {
         Notice::FirmwareConfirmed { number } => {
             writeln!(console, "firmware {number} is well, and stays")
         }
+        Notice::InMesh { node } => writeln!(console, "in the mesh as {node}"),
         Notice::HubSilent => writeln!(console, "the hub doesn't answer; trying on"),
     };
 }

@@ -271,16 +271,19 @@ impl Running {
     ) -> anyhow::Result<()> {
         let keys = OwnerKeys::of(home)?;
         let now = self.clock.now();
-        if self.node.mesh().is_none() && self.node.owner() == keys.owner() {
+        if self.node.mesh_stack().is_none() && self.node.owner() == keys.owner() {
             mesh::join(&mut self.node, now, home, &keys.signing_key)?;
         }
-        let joined = self.node.mesh().map(|stack| stack.node().to_string());
+        let joined = self.node.mesh_stack().map(|stack| stack.node().to_string());
+        if joined.is_none() {
+            self.with_moment(|node, moment| node.knock(moment));
+        }
         let address = link.address();
         let text = match &joined {
             Some(node) => format!("in the mesh as {node}, at {address}"),
             None => format!(
-                "at {address} waits to be let into the mesh: where its owner's keys are, \
-                 `tenure invite` does that"
+                "at {address} asks to be let into the mesh: where its owner's keys are, \
+                 `tenure invite` does that, over UDP or via a member that hears this device"
             ),
         };
         let object = serde_json::json!({ "event": "mesh", "node": joined, "address": address });
@@ -468,6 +471,10 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
         Notice::FirmwareConfirmed { number } => output.line(
             &format!("firmware {number} is well, and stays"),
             &serde_json::json!({ "event": "firmware-confirmed", "number": number }),
+        ),
+        Notice::InMesh { node } => output.line(
+            &format!("in the mesh as {node}: a member passed the owner's invitation on"),
+            &serde_json::json!({ "event": "mesh-joined", "node": node.to_string() }),
         ),
         Notice::HubSilent => output.line(
             "the hub doesn't answer; trying on",

@@ -3,6 +3,7 @@
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
+use tenure_wire::PublicKey;
 use tenure_wire::control::{Join, MeshStatus, function};
 
 use crate::client::{Client, Route};
@@ -11,20 +12,32 @@ use crate::mesh::invitation;
 use crate::network::{DEVICE_PORT, address_of};
 use crate::output::Output;
 
+mod strangers;
+
 /// Let a device into your mesh that runs where your keys aren't.
 ///
 /// It gets the network's key, encrypted to the device's own machine and signed by you; it remembers it,
 /// and takes it from nobody else. Beforehand it waits, started with a link such as `--mesh-interface`.
 /// To be sure that the device which answers is the one in your hand, give the key that it shows.
 ///
-/// Example: tenure invite 192.168.1.20:7370
+/// A device that only its neighbours in the mesh can hear asks them to be let in. Name it by its key, or by
+/// its name, and a member of the mesh by its address: `--via`. Then it is enrolled too.
+///
+/// Examples: tenure invite 192.168.1.20:7370
+/// tenure invite attic --via 192.168.1.20:7370
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where the device is: HOST:PORT.
-    address: String,
+    /// Where the device is: HOST:PORT; with --via, its key or its name.
+    device: String,
     /// The key that the device shows on its console.
     #[arg(long, value_name = "KEY")]
-    key: Option<tenure_wire::PublicKey>,
+    key: Option<PublicKey>,
+    /// A member of the mesh, whoever of them hears the device: HOST:PORT.
+    #[arg(long, value_name = "ADDR")]
+    via: Option<String>,
+    /// With --via, how long to wait until the device is heard, and again until it is in, in seconds.
+    #[arg(long, value_name = "SECONDS", default_value_t = 90, requires = "via")]
+    wait: u64,
 }
 
 /// Show what a device knows of its mesh: its neighbours, and the ways to others.
@@ -34,6 +47,9 @@ pub struct Arguments {
 pub struct MeshArguments {
     /// Where the device is: HOST:PORT.
     address: String,
+    /// Show who asks to be let in instead, as far as members have heard: those that are yours.
+    #[arg(long)]
+    strangers: bool,
 }
 
 /// Runs `tenure invite`.
@@ -43,13 +59,13 @@ pub struct MeshArguments {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let mut client = Client::new(&home)?;
-    let route = route_to(&mut client, &arguments.address)?;
+    if let Some(member) = &arguments.via {
+        return strangers::invite(&mut client, &home, arguments, member, output);
+    }
+    let address = &arguments.device;
+    let route = route_to(&mut client, address)?;
     if arguments.key.is_some_and(|expected| expected != route.key) {
-        bail!(
-            "the device at {} has the key {}: it is another one than you mean",
-            arguments.address,
-            route.key
-        );
+        bail!("the device at {address} has the key {}: it is another one than you mean", route.key);
     }
     let invitation = invitation(&home, &client.keys().signing_key, &route.key)?;
     client
@@ -57,7 +73,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         .context("the device doesn't join; an older `tenure` there doesn't know how to")?;
     let status: MeshStatus = client.control(&route, function::MESH, &())?;
     output.line(
-        &format!("{} is in the mesh as {}", arguments.address, status.node),
+        &format!("{address} is in the mesh as {}", status.node),
         &json!({ "event": "invited", "node": status.node, "key": route.key.to_string() }),
     );
     Ok(())
@@ -70,6 +86,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 pub fn show(arguments: &MeshArguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let route = route_to(&mut client, &arguments.address)?;
+    if arguments.strangers {
+        return strangers::list(&mut client, &route, output);
+    }
     let status: MeshStatus = client.control(&route, function::MESH, &())?;
     if output.is_json() {
         output.line("", &serde_json::to_value(&status)?);

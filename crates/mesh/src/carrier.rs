@@ -8,6 +8,7 @@ use tenure_hal::{Instant, Link, LinkError};
 use crate::dispatcher::{Dispatcher, Rejected};
 use crate::event::Destination;
 use crate::frame::Header;
+use crate::plain::is_plain;
 use crate::queue::Queues;
 use crate::timers::Timers;
 use crate::{NodeId, Stack};
@@ -16,7 +17,7 @@ use crate::{NodeId, Stack};
 ///
 /// Only a frame that a member made teaches an address, so nobody without the network's key can
 /// draw a neighbour's frames to himself but by sending on a frame that wasn't heard before; and what
-/// he has then is sealed.
+/// he has then is sealed. Plain frames, which are for strangers, go to the last one that was heard too.
 #[derive(Debug)]
 pub struct Carrier<L: Link> {
     link: L,
@@ -24,6 +25,8 @@ pub struct Carrier<L: Link> {
     /// By id.
     neighbours: Vec<(NodeId, L::Address, Instant)>,
     neighbours_max: usize,
+    /// Where the last plain frame came from, whoever sent it.
+    stranger: Option<L::Address>,
     frame: Vec<u8>,
 }
 
@@ -52,7 +55,7 @@ impl<L: Link> Carrier<L> {
     /// A carrier over `link`, which reaches everybody as `reach` says.
     pub fn new(link: L, reach: Reach<L::Address>, neighbours_max: usize) -> Self {
         let frame = vec![0; link.datagram_bytes_max()];
-        Self { link, reach, neighbours: Vec::new(), neighbours_max, frame }
+        Self { link, reach, neighbours: Vec::new(), neighbours_max, stranger: None, frame }
     }
 
     /// The link itself.
@@ -90,6 +93,7 @@ impl<L: Link> Carrier<L> {
                                 self.learn(now, header.number.sender, from);
                             }
                         }
+                        Err(Rejected::Plain) => self.stranger = Some(from),
                         Err(_) => {}
                     }
                 }
@@ -126,7 +130,8 @@ impl<L: Link> Carrier<L> {
             Destination::One(neighbour) => self.address(neighbour).cloned(),
             Destination::All => None,
         };
-        let Self { link, reach, neighbours, .. } = self;
+        let Self { link, reach, neighbours, stranger, .. } = self;
+        let stranger = stranger.as_ref().filter(|_| is_plain(frame));
         let mut outcome = Ok(());
         let mut send = |address: &L::Address| {
             if link.send(address, frame) == Err(LinkError::Hardware) {
@@ -137,8 +142,11 @@ impl<L: Link> Carrier<L> {
             (Some(one), _) | (None, Reach::ByOne(one)) => send(one),
             (None, Reach::ByEach(each)) => {
                 each.iter().for_each(&mut send);
-                let heard = neighbours.iter().map(|(_, address, _)| address);
-                heard.filter(|address| !each.contains(address)).for_each(send);
+                let heard = || neighbours.iter().map(|(_, address, _)| address);
+                heard().filter(|address| !each.contains(address)).for_each(&mut send);
+                let is_known =
+                    |one: &&L::Address| each.contains(one) || heard().any(|it| it == *one);
+                stranger.filter(|one| !is_known(one)).into_iter().for_each(send);
             }
         }
         outcome

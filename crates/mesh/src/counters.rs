@@ -21,6 +21,8 @@ pub struct Counters {
     pub unproven: u64,
     /// Frames of other versions, for other nodes, and this node's own.
     pub foreign: u64,
+    /// Plain frames that were kept for the host.
+    pub plain_frames: u64,
     /// Events whose bytes aren't what their protocol declares.
     pub malformed_events: u64,
     /// Messages and answers for protocols that don't run.
@@ -50,6 +52,7 @@ impl Counters {
             Rejected::Forged => &mut self.forged,
             Rejected::Replayed => &mut self.replayed,
             Rejected::Unproven => &mut self.unproven,
+            Rejected::Plain => &mut self.plain_frames,
             Rejected::Version | Rejected::Own | Rejected::NotForUs => &mut self.foreign,
         } += 1;
     }

@@ -81,4 +81,6 @@ pub enum Rejected {
     Replayed,
     /// Its sender hasn't proved yet that it is alive.
     Unproven,
+    /// It is plain, and kept for the host: see [`crate::Stack::plain_frame`].
+    Plain,
 }

@@ -10,7 +10,8 @@
 //! - A handler never runs within another: what it wants done is done after it returned.
 //! - Every queue has a limit, and what overflows is counted in [`Counters`].
 //! - A frame is taken whole or not at all; with a [`Seal`], only if a holder of the network's key
-//!   made it, since this node first heard of that holder, and for the first time.
+//!   made it, since this node first heard of that holder, and for the first time. What strangers say
+//!   in [plain frames](Stack::plain_frame) reaches the host alone, and only one that asks for it.
 //!
 //! The heap is used for: protocols (their number is the host's choice), queues ([`StackConfig`]),
 //! timers (`timers_max`), neighbours and messages that wait to be sent ([`FramerConfig`]).
@@ -30,6 +31,7 @@ mod framer;
 mod host;
 mod interception;
 mod node_id;
+mod plain;
 mod protocol;
 mod queue;
 mod random;
@@ -52,6 +54,7 @@ pub use framer::{Framer, FramerConfig};
 pub use host::{HostEvent, Restarted, Undelivered};
 pub use interception::{Covers, Interceptor, Intercepts, Passage, Verdict, Way};
 pub use node_id::NodeId;
+pub use plain::PLAIN_BYTES_MAX;
 pub use protocol::{
     Asks, Awaits, Declared, Description, Expires, Handler, Handles, Hears, Protocol, Question,
     Reception, Sends, Serves, Sets, Tells,

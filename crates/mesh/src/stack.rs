@@ -7,12 +7,13 @@ use tenure_hal::Instant;
 
 use crate::context::{Action, Context, ReplyRoute};
 use crate::counters::Counters;
-use crate::dispatcher::{Dispatcher, Rejected};
+use crate::dispatcher::{Dispatcher, Rejected, SendError};
 use crate::event::{Destination, Envelope, Event, Notification, ProtocolNumber, Request, encode};
 use crate::executor::{Executor, Step, is_for_another};
 use crate::frame::split_record;
 use crate::host::{HostEvent, Restarted, Undelivered};
 use crate::interception::{Covers, Interception, Passage, Verdict, Way, way_of};
+use crate::plain::{PlainFrames, is_plain};
 use crate::protocol::{Description, Protocol};
 use crate::queue::{ByteQueue, PriorityQueues, QueueLimits, Queues};
 use crate::satellite::{Outbox, Parcel, SatelliteNumber};
@@ -63,6 +64,7 @@ pub struct Stack<D = Framer<Unsealed>, Q = PriorityQueues, T = TimerList> {
     remote: Vec<Remote>,
     host_inbox: ByteQueue,
     host_hears: Vec<u16>,
+    plain: PlainFrames,
     events_per_poll: usize,
     incarnations: u16,
     counters: Counters,
@@ -99,6 +101,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             remote: Vec::new(),
             host_inbox: ByteQueue::new(config.host_bytes_max),
             host_hears: Vec::new(),
+            plain: PlainFrames::default(),
             events_per_poll: config.events_per_poll.max(1),
             incarnations: 0,
             counters: Counters::default(),
@@ -246,6 +249,12 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         frame: &[u8],
         signal_dbm: Option<i8>,
     ) -> Result<NodeId, Rejected> {
+        if is_plain(frame) && self.plain.is_open() {
+            let taken = self.plain.receive(frame);
+            let rejected = if taken { Rejected::Plain } else { Rejected::Malformed };
+            self.counters.rejected(rejected);
+            return Err(rejected);
+        }
         let Self { executor, dispatcher, counters, .. } = self;
         let received =
             dispatcher.receive(now, frame).inspect_err(|error| counters.rejected(*error))?;
@@ -266,6 +275,24 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         Ok(from)
     }
 
+    /// Keeps plain frames for the host from now on: see [`Self::plain_frame`].
+    pub fn hear_plain_frames(&mut self) {
+        self.plain.open();
+    }
+
+    /// What the next plain frame said, which anybody may have sent: no protocol has seen it.
+    pub fn plain_frame(&mut self) -> Option<Vec<u8>> {
+        self.plain.take()
+    }
+
+    /// Sends a plain frame to everybody in reach, who can all read it, and can't know who sent it.
+    ///
+    /// # Errors
+    /// [`SendError`] if `body` is empty or longer than [`crate::PLAIN_BYTES_MAX`], or too many wait.
+    pub fn send_plain(&mut self, body: &[u8]) -> Result<(), SendError> {
+        self.plain.send(body)
+    }
+
     /// Takes word from a link that a frame for `neighbour` wasn't acknowledged.
     pub fn undelivered(&mut self, neighbour: NodeId) {
         self.tell(&Undelivered { neighbour }, &[]);
@@ -283,7 +310,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
 
     /// When [`Self::poll`] or [`Self::transmit`] has something to do: `now` if at once.
     pub fn poll_at(&self, now: Instant) -> Option<Instant> {
-        if !self.executor.queues.is_empty() {
+        if !self.executor.queues.is_empty() || self.plain.wants_to_send() {
             return Some(now);
         }
         let timer = self.executor.timers.next_at();
@@ -292,7 +319,8 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
 
     /// Writes the next frame that is due into `frame`, and says whom it is for.
     pub fn transmit(&mut self, now: Instant, frame: &mut Vec<u8>) -> Option<Destination> {
-        let to = self.dispatcher.transmit(now, frame)?;
+        let to = self.dispatcher.transmit(now, frame);
+        let to = to.or_else(|| self.plain.transmit(frame).then_some(Destination::All))?;
         self.counters.frames_sent += 1;
         self.counters.bytes_sent += frame.len() as u64;
         Some(to)

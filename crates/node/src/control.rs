@@ -86,6 +86,14 @@ impl<F: Flash> Node<F> {
             }
             #[cfg(feature = "mesh")]
             function::MESH => encode(self.mesh_status()),
+            #[cfg(feature = "mesh")]
+            function::MESH_STRANGERS => {
+                encode(decode(parameter).and_then(|query| self.strangers(moment.now, &query)))
+            }
+            #[cfg(feature = "mesh")]
+            function::MESH_ADMIT => {
+                encode(decode(parameter).and_then(|admission| self.admit(moment.now, admission)))
+            }
             function::SNAPSHOT_BEGIN => {
                 encode(decode(parameter).and_then(|begin| self.freeze(moment, &begin)))
             }

@@ -19,6 +19,8 @@ mod calibration;
 mod config;
 mod control;
 mod directory;
+#[cfg(feature = "mesh")]
+mod doorstep;
 mod firmware;
 mod identity;
 mod install;

@@ -19,6 +19,7 @@ use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{Found, Query};
 use tenure_wire::{Address, PublicKey};
 
+use crate::doorstep::Doorstep;
 use crate::membership::{
     JoinError, MeshLimits, MeshStack, RECORD_LIFETIME, RecordsTime, Replica, accept_invitation,
     answers, introduce, key_of, node_of, start_stack, status_of,
@@ -33,13 +34,14 @@ const EVENTS_PER_POLL: usize = 64;
 
 /// The mesh of a device that has joined one.
 pub(crate) struct Mesh {
-    stack: MeshStack,
+    pub(crate) stack: MeshStack,
     publish_at: Instant,
     /// The sessions' epoch in the record that was published last.
     published: Option<Epoch>,
     /// What is waited for that some device's record tells, and until when.
     wanted: Vec<(Query, Instant)>,
     records_time: RecordsTime,
+    pub(crate) doorstep: Doorstep,
 }
 
 impl<F: Flash> Node<F> {
@@ -68,12 +70,16 @@ impl<F: Flash> Node<F> {
         status_of(self.mesh_stack())
     }
 
-    /// The mesh's stack, if the device has joined one.
+    /// The stack that the board's link carries frames for: that of the mesh, if the device has joined one,
+    /// or the one by which it [knocks](Self::knock).
     pub fn mesh(&mut self) -> Option<&mut MeshStack> {
-        self.mesh.as_mut().map(|mesh| &mut mesh.stack)
+        match (&mut self.mesh, &mut self.outside) {
+            (Some(mesh), _) => Some(&mut mesh.stack),
+            (None, outside) => outside.as_mut().map(|outside| outside.stack()),
+        }
     }
 
-    /// The same, to look at.
+    /// The mesh's stack, to look at, if the device has joined one.
     pub fn mesh_stack(&self) -> Option<&MeshStack> {
         self.mesh.as_ref().map(|mesh| &mesh.stack)
     }
@@ -91,14 +97,23 @@ impl<F: Flash> Node<F> {
         let node = NodeId::from(&self.identity.machine);
         let limits = MeshLimits::new(node, self.config.records_max);
         let owner = self.config.owner.verifying_key;
-        let stack = start_stack(now, &self.identity, owner, key, limits);
-        let (wanted, records_time) = (Vec::new(), RecordsTime::new(now));
-        self.mesh =
-            Some(Mesh { stack, publish_at: now, published: None, wanted, records_time }.into());
+        let mut stack = start_stack(now, &self.identity, owner, key, limits);
+        stack.hear_plain_frames();
+        let mesh = Mesh {
+            stack,
+            publish_at: now,
+            published: None,
+            wanted: Vec::new(),
+            records_time: RecordsTime::new(now),
+            doorstep: Doorstep::default(),
+        };
+        self.mesh = Some(mesh.into());
+        self.outside = None;
     }
 
     /// Lets protocols run, takes what came for this device, and announces it when that is due.
     pub(crate) fn attend_to_mesh(&mut self, moment: &mut Moment<'_>) {
+        self.attend_to_doorstep(moment);
         self.publish_in_mesh(moment);
         let (unix_s, is_known) = self.time_for_records(moment);
         let Some(mesh) = &mut self.mesh else { return };
@@ -122,6 +137,7 @@ impl<F: Flash> Node<F> {
                             introduce(&mut mesh.stack, &device, arrived.from);
                         }
                     }
+                    Port::JOINING => self.take_note(moment.now, arrived.from, datagram),
                     _ => {}
                 }
             } else if let Some((arrived, _)) = event.notification::<RecordArrived>() {

@@ -80,6 +80,12 @@ pub enum Notice {
         /// Its number.
         number: u32,
     },
+    /// The device was let into its owner's mesh, over the mesh.
+    #[cfg(feature = "mesh")]
+    InMesh {
+        /// What it is called there.
+        node: tenure_mesh::NodeId,
+    },
 }
 
 /// The shortest wait for an answer, however fast the last ones came: a device that is busy for a
@@ -125,6 +131,9 @@ pub struct Node<F> {
     pub(crate) heap_bytes_before: usize,
     #[cfg(feature = "mesh")]
     pub(crate) mesh: Option<Box<crate::mesh::Mesh>>,
+    /// A device that waits to be let into a mesh.
+    #[cfg(feature = "mesh")]
+    pub(crate) outside: Option<Box<crate::doorstep::Outside>>,
     /// Datagrams that the mesh doesn't carry, for the board.
     #[cfg(feature = "mesh")]
     pub(crate) outbox: VecDeque<(Address, Vec<u8>)>,
@@ -176,6 +185,8 @@ impl<F: Flash> Node<F> {
             heap_bytes_before,
             #[cfg(feature = "mesh")]
             mesh: None,
+            #[cfg(feature = "mesh")]
+            outside: None,
             #[cfg(feature = "mesh")]
             outbox: VecDeque::new(),
             config,
@@ -296,7 +307,9 @@ impl<F: Flash> Node<F> {
                 let own = own.into_iter().chain([restart, self.meter_wakes_at()]);
                 let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
                 #[cfg(feature = "mesh")]
-                let timers = timers.chain([self.mesh_wakes_at(moment.now)]);
+                let mesh = [self.mesh_wakes_at(moment.now), self.doorstep_wakes_at(moment.now)];
+                #[cfg(feature = "mesh")]
+                let timers = timers.chain(mesh);
                 match timers.flatten().min() {
                     Some(at) if at <= moment.now => Wake::Now,
                     Some(at) => Wake::At(at),

@@ -185,6 +185,8 @@ impl Port {
     pub const VIEWS: Self = Self(8);
     /// Nothing: whoever gets it is to send its own record to [`Port::RECORDS`].
     pub const RECORD_WANTED: Self = Self(9);
+    /// What members say of strangers that knock.
+    pub const JOINING: Self = Self(10);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
 }

@@ -34,6 +34,7 @@ pub mod gap;
 pub mod gossip;
 pub mod hyparview;
 pub mod interface;
+pub mod joining;
 pub mod limosense;
 pub mod mass;
 pub mod membership;

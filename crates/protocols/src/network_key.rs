@@ -171,11 +171,8 @@ pub fn accept(
 ) -> Result<(NetworkKey, u64), InvitationError> {
     let invitation: &[u8; INVITATION_BYTES] =
         invitation.try_into().map_err(|_| InvitationError::Form)?;
-    let (signed, signature) = invitation.split_at(SIGNED_BYTES);
-    let signature = signature.first_chunk().ok_or(InvitationError::Form)?;
-    verify(owner, INVITATION, signed, &Signature::from_bytes(signature))
-        .map_err(|_| InvitationError::Signature)?;
-    let (bound, sealed) = signed.split_at(80);
+    check_signature(invitation, owner)?;
+    let (bound, sealed) = invitation[..SIGNED_BYTES].split_at(80);
     let fields = || {
         let (magic, rest) = bound.split_first_chunk::<8>()?;
         let (meant, rest) = rest.split_first_chunk::<32>()?;
@@ -198,6 +195,24 @@ pub fn accept(
         .map_err(|_| InvitationError::Form)?;
     let secret = secret.first_chunk().ok_or(InvitationError::Form)?;
     Ok((NetworkKey::from_bytes(secret), number))
+}
+
+/// The device that an invitation is for, whoever signed it; `None` if it is too short to be one.
+pub fn addressee(invitation: &[u8]) -> Option<PublicKey> {
+    let rest = invitation.strip_prefix(&MAGIC)?;
+    rest.first_chunk().map(|key| PublicKey(*key))
+}
+
+/// Checks that `owner` made an invitation, whomever it is for.
+///
+/// # Errors
+/// [`InvitationError`].
+pub fn check_signature(invitation: &[u8], owner: &VerifyingKey) -> Result<(), InvitationError> {
+    let (signed, signature) =
+        invitation.split_at_checked(SIGNED_BYTES).ok_or(InvitationError::Form)?;
+    let signature = signature.try_into().map_err(|_| InvitationError::Form)?;
+    verify(owner, INVITATION, signed, &Signature::from_bytes(signature))
+        .map_err(|_| InvitationError::Signature)
 }
 
 /// What `own` and `peer` agree on for an invitation with the key `ephemeral` to `device`.

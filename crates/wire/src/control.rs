@@ -59,6 +59,12 @@ pub mod function {
     pub const JOIN: &str = "join";
     /// Takes nothing, gives a [`super::MeshStatus`].
     pub const MESH: &str = "mesh";
+    /// Takes a [`super::StrangersQuery`], gives a list of [`super::MeshStranger`]. Those that others have
+    /// heard come with the next answer.
+    pub const MESH_STRANGERS: &str = "mesh_strangers";
+    /// Takes an [`super::Admission`], gives nothing: the stranger that it is for is told, as soon as it
+    /// knocks again.
+    pub const MESH_ADMIT: &str = "mesh_admit";
     /// Takes a [`super::SnapshotBegin`], gives a [`super::SnapshotInfo`]. What was transferred before
     /// is dropped.
     pub const SNAPSHOT_BEGIN: &str = "snapshot_begin";
@@ -149,6 +155,34 @@ pub struct Enrol {
 pub struct Join {
     /// As the owner signed it, for this device alone.
     pub invitation: Vec<u8>,
+}
+
+/// The owner's word that a device is a member of the mesh, and what its name is. Who carries it to the
+/// device can't change it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admission {
+    /// As in [`Join`].
+    pub invitation: Vec<u8>,
+    /// Which name the device carries.
+    pub enrol: Enrol,
+}
+
+/// Who has knocked?
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StrangersQuery {
+    /// The device's own machine that the owner waits for, if for one.
+    pub awaited: Option<PublicKey>,
+}
+
+/// A device that isn't in the mesh, and asks to be let in.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MeshStranger {
+    /// What it said, with its proof to its owner.
+    pub knock: Vec<u8>,
+    /// The member that heard it.
+    pub by: String,
+    /// How long ago.
+    pub age_s: u32,
 }
 
 /// What a device knows of its mesh.

@@ -134,3 +134,29 @@ fn a_device_away_from_its_owners_keys_waits_until_it_is_invited() {
     let status = owner.json(&["mesh", &cellar.address]);
     assert_eq!(status["ways"][0]["device"], "attic", "{status}");
 }
+
+#[test]
+fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
+    let (owner, elsewhere) = (User::new(), User::new());
+    let keys = owner.json(&["key", "--own"]);
+    let key = |which: &str| keys[which].as_str().unwrap().to_string();
+    let keys = key("owner_signing_key") + "/" + &key("owner_machine_key");
+    let (_stairs, relay) = device(&owner, "stairs", &[]);
+    let (attic, _) = device(&owner, "attic", &[&relay]);
+    let more = ["--owner", &keys, "--mesh", "127.0.0.1:0", "--mesh-peer", &relay];
+    let (mut cellar, entered) = enter(&elsewhere, "cellar", &more);
+    assert!(entered["node"].is_null(), "{entered}");
+    // Whoever isn't the owner sees no strangers, and lets nobody in.
+    let refused = elsewhere.error(&["invite", "cellar", "--via", &attic.address]);
+    assert!(refused.contains("another owner"), "{refused}");
+    let refused = owner.error(&["invite", "cellar:7370", "--via", &attic.address]);
+    assert!(refused.contains("by its key or its name"), "{refused}");
+    let unheard = owner.error(&["invite", "shed", "--via", &attic.address, "--wait", "0"]);
+    assert!(unheard.contains("no member of the mesh has heard"), "{unheard}");
+    let invited = owner.json(&["invite", "cellar", "--via", &attic.address]);
+    assert_eq!(invited["device"], "cellar", "{invited}");
+    assert_eq!(cellar.wait_for_event("mesh-joined")["node"], invited["node"]);
+    let strangers = owner.json(&["mesh", "--strangers", &attic.address]);
+    assert_eq!(strangers["strangers"][0]["key"], invited["key"], "it knocked: {strangers}");
+    check_reach(&owner, &attic, &cellar);
+}

@@ -320,6 +320,40 @@ fn timers_come_before_notifications_messages_and_requests() {
 }
 
 #[test]
+fn a_plain_frame_reaches_the_host_alone_and_only_one_that_wants_it() {
+    let (mut member, mut stranger) = (stack(1), stack(2));
+    member.start(at(0), Greeter::default());
+    settle(&mut member, at(0));
+    let mut frame = Vec::new();
+    stranger.send_plain(b"let me in, please").unwrap();
+    assert_eq!(stranger.poll_at(at(0)), Some(at(0)));
+    assert_eq!(stranger.transmit(at(0), &mut frame), Some(Destination::All));
+    assert_eq!(member.receive(at(0), &frame, None), Err(Rejected::Version));
+    assert_eq!(member.plain_frame(), None);
+    member.hear_plain_frames();
+    assert_eq!(member.receive(at(0), &frame, None), Err(Rejected::Plain));
+    assert_eq!(member.plain_frame().as_deref(), Some(&b"let me in, please"[..]));
+    assert!(member.protocol::<Greeter>().unwrap().heard.is_empty());
+}
+
+#[test]
+fn plain_frames_that_wait_are_few_and_short() {
+    let mut stack = stack(1);
+    stack.hear_plain_frames();
+    let mut frame = Vec::new();
+    assert_eq!(stack.send_plain(&[0; crate::PLAIN_BYTES_MAX + 1]), Err(SendError::TooLong));
+    assert_eq!(stack.send_plain(&[]), Err(SendError::TooLong));
+    assert_eq!((0..100).filter(|_| stack.send_plain(&[7; 512]).is_ok()).count(), 4);
+    assert!(stack.transmit(at(0), &mut frame).is_some());
+    let taken = (0..100).filter(|_| stack.receive(at(0), &frame, None) == Err(Rejected::Plain));
+    assert_eq!(taken.count(), 4);
+    frame.push(0);
+    stack.plain_frame();
+    assert_eq!(stack.receive(at(0), &frame, None), Err(Rejected::Malformed), "too long");
+    assert_eq!(stack.receive(at(0), &frame[..1], None), Err(Rejected::Malformed), "empty");
+}
+
+#[test]
 fn interceptors_wrap_and_unwrap_in_opposite_order() {
     let (mut one, mut two) = (stack(1), stack(2));
     for stack in [&mut one, &mut two] {

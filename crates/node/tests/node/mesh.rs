@@ -42,14 +42,18 @@ const THERMOSTAT: &str = r#"(module
   (data (i32.const 16) "21.0")
   (func (export "read") (drop (call $reply (i32.const 16) (i32.const 4)))))"#;
 
+mod joining;
+
 struct World {
     now: Instant,
     entropy: Sequence,
     owner: SigningKey,
     network: NetworkKey,
     devices: Vec<Node<RamFlash>>,
-    /// Frames, opened: all that is ever on the air.
+    /// Frames, opened: all that members ever say on the air.
     heard: Vec<Vec<u8>>,
+    /// And what was never sealed.
+    plain: Vec<Vec<u8>>,
     notices: Vec<(usize, Notice)>,
 }
 
@@ -77,9 +81,9 @@ impl World {
         let mut entropy = Sequence(1);
         let network = NetworkKey::generate(&mut entropy).unwrap();
         let owner = SigningKey::from_bytes(&[7; 32]);
-        let (devices, heard, notices) = (Vec::new(), Vec::new(), Vec::new());
+        let (devices, heard, plain, notices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let now = Instant::BOOT;
-        let mut world = Self { now, entropy, owner, network, devices, heard, notices };
+        let mut world = Self { now, entropy, owner, network, devices, heard, plain, notices };
         for name in names {
             let config = world.config(name);
             let moment = &mut moment(now, &mut world.entropy);
@@ -144,6 +148,9 @@ impl World {
 
     /// Opens a frame as a member can, and keeps what is in it.
     fn overhear(&mut self, frame: &[u8]) {
+        if frame[0] & 8 != 0 {
+            return self.plain.push(frame.to_vec());
+        }
         let (header, bytes) = tenure_mesh::frame::Header::parse(frame).unwrap();
         let number: FrameNumber = header.number;
         let mut sealed = frame[bytes..].to_vec();
