@@ -8,7 +8,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 
 use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Clock, Context, Entropy, EntropyError, FlashGeometry, Guard, Instant, Region};
+use tenure_hal::{Clock, Context, Entropy, EntropyError, FlashGeometry, Guard, Instant};
 use tenure_kernel::{
     Code, Config, Draft, Engine as _, Extent, IncomingCall, Installation, Kernel, MachineRecord,
     NativeBinary, NativeParts, Ran, Standing, Ticket, World, host_functions,
@@ -123,13 +123,11 @@ where
     fn wall_turn(&self, machines: usize) -> u32 {
         let mut guard = self.guard.clone();
         let mut machines: Vec<_> = (0..machines).map(|_| self.loaded()).collect();
-        let (code_bytes, mut next) = (self.program.0.len(), 0);
+        let mut next = 0;
         self.per_turn(|| {
             next = if next + 1 < machines.len() { next + 1 } else { 0 };
             let (memory, context) = &mut machines[next];
-            let (code, own) = memory.split_at_mut(code_bytes);
-            let _ =
-                guard.run(context, &mut [Region::Code(code), Region::Own(own)], LONG_MICROSECONDS);
+            let _ = guard.run(context, memory, LONG_MICROSECONDS);
         })
     }
 

@@ -32,6 +32,8 @@ mod native;
 mod pmsa;
 mod settings;
 mod tap;
+mod ticks;
+mod told;
 mod udp_link;
 mod wall;
 
@@ -51,5 +53,7 @@ pub use pmsa::{STEP_BYTES, Window, is_store};
 pub use settings::{LeafSettings, Settings, SettingsError};
 pub use tenure_kernel::MACHINE_FORMAT;
 pub use tenure_node::HeapUse;
+pub use ticks::microseconds;
+pub use told::{Range, Told};
 pub use udp_link::UdpLink;
 pub use wall::GuardedVm;

@@ -12,7 +12,7 @@ use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tenure_hal::{ARGUMENTS, Cause, Clock, Context, Exit, Guard, RETURNED, Region, Violation};
+use tenure_hal::{ARGUMENTS, Cause, Clock, Context, Exit, Guard, RETURNED, Violation};
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance, NativeBinary};
 use tenure_vm::{Breach, InstanceConfig, Outcome, Trap, TrapKind, Value};
 use tenure_wire::host_call::{HostCallInfo, ParameterKind, TABLE};
@@ -73,7 +73,8 @@ where
             base,
             layout: Layout::of(&binary),
             functions: binary.exports().map(|(name, at)| (name.to_string(), at)).collect(),
-            under_way: None,
+            context: Context::default(),
+            is_under_way: false,
             waits: false,
             arguments: [0; WORDS_MAX],
             count: 0,
@@ -108,8 +109,9 @@ struct NativeMachine<G: Guard, C> {
     base: usize,
     layout: Layout,
     functions: Vec<(String, u32)>,
-    /// Its registers, if a call is under way.
-    under_way: Option<Context>,
+    /// Its registers, where a call is under way.
+    context: Context,
+    is_under_way: bool,
     /// Whether a host call is.
     waits: bool,
     arguments: [u64; WORDS_MAX],
@@ -127,10 +129,11 @@ where
 {
     fn prepare(&mut self, function: &str) -> bool {
         let found = self.functions.iter().find(|(name, _)| name == function);
-        let Some((_, offset)) = found.filter(|_| self.under_way.is_none()) else { return false };
+        let Some((_, offset)) = found.filter(|_| !self.is_under_way) else { return false };
         let entry = self.base + *offset as usize;
         let stack_top = self.base + self.layout.stack_top;
-        self.under_way = Some(self.guard.enter(entry, 0, stack_top));
+        self.context = self.guard.enter(entry, 0, stack_top);
+        self.is_under_way = true;
         true
     }
 
@@ -141,23 +144,24 @@ where
         if *fuel == 0 {
             return Outcome::OutOfFuel;
         }
-        let Some(mut context) = self.under_way.take() else { return Outcome::Done };
+        if !self.is_under_way {
+            return Outcome::Done;
+        }
         let began = self.clock.now();
-        let exit = self.stay(&mut context, microseconds_of(*fuel, fuel_per_ms));
+        let microseconds = microseconds_of(*fuel, fuel_per_ms);
+        let exit = self.guard.run(&mut self.context, &mut self.memory, microseconds);
         let used = fuel_of(self.clock.now().as_micros() - began.as_micros(), fuel_per_ms);
         let paid = used.min(*fuel);
         *fuel -= paid;
         self.overspent += used - paid;
         let outcome = match exit {
-            Exit::Time => Outcome::OutOfFuel,
-            Exit::Violation(violation) => return self.stop(violation),
-            Exit::Call => match self.take_call(&context) {
-                Ok(outcome) => outcome,
-                Err(violation) => return self.stop(violation),
-            },
+            Exit::Time => Ok(Outcome::OutOfFuel),
+            Exit::Call => self.take_call(),
+            Exit::Violation(violation) => Err(violation),
         };
-        if outcome != Outcome::Done {
-            self.under_way = Some(context);
+        let outcome = outcome.unwrap_or_else(|violation| self.stop(violation));
+        if matches!(outcome, Outcome::Done | Outcome::Trap(_)) {
+            self.is_under_way = false;
         }
         outcome
     }
@@ -167,13 +171,15 @@ where
     }
 
     fn finish_host_call(&mut self, results: &[Value]) -> bool {
-        let Some(context) = self.under_way.as_mut().filter(|_| self.waits) else { return false };
+        if !self.is_under_way || !self.waits {
+            return false;
+        }
         let results = match results.first() {
             Some(Value::I32(value)) => [*value as usize, 0],
             Some(Value::I64(value)) => [*value as usize, (*value >> 32) as usize],
             _ => [0, 0],
         };
-        self.guard.finish_call(context, results);
+        self.guard.finish_call(&mut self.context, results);
         self.waits = false;
         true
     }
@@ -192,19 +198,13 @@ where
 }
 
 impl<G: Guard, C> NativeMachine<G, C> {
-    /// Lets the machine run.
-    fn stay(&mut self, context: &mut Context, microseconds: u32) -> Exit {
-        let (code, own) = self.memory.split_at_mut(self.layout.code_bytes);
-        self.guard.run(context, &mut [Region::Code(code), Region::Own(own)], microseconds)
-    }
-
     /// What the call is that the machine has made.
-    fn take_call(&mut self, context: &Context) -> Result<Outcome, Violation> {
-        let call = self.guard.call(context);
+    fn take_call(&mut self) -> Result<Outcome, Violation> {
+        let call = self.guard.call(&self.context);
         if call.number == RETURNED {
             return Ok(Outcome::Done);
         }
-        let at = self.guard.position(context);
+        let at = self.guard.position(&self.context);
         let none = Violation { cause: Cause::Instruction, address: call.number, at };
         let info = u16::try_from(call.number).ok().and_then(info_of).ok_or(none)?;
         let count: usize = info.parameters.iter().map(|parameter| parameter.kind.slots()).sum();

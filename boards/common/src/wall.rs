@@ -48,7 +48,6 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
         let top = argument & !(ALIGNMENT - 1);
         let mut context = self.guard.enter(enter as usize, argument, top);
         let mut regions = [
-            Region::Firmware,
             Region::Readable(image),
             Region::Readable(table),
             Region::Readable(apart),
@@ -57,7 +56,7 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
             Region::Own(memory),
             Region::Own(&mut self.stack),
         ];
-        let exit = self.guard.run(&mut context, &mut regions, STAY_MICROSECONDS);
+        let exit = self.guard.run_firmware(&mut context, &mut regions, STAY_MICROSECONDS);
         let (left, _) = self.stack[place..].as_chunks();
         words.iter_mut().zip(left).for_each(|(word, bytes)| *word = usize::from_ne_bytes(*bytes));
         match exit {

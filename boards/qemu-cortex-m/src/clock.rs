@@ -4,6 +4,7 @@
 use core::sync::atomic::{AtomicU32, Ordering};
 use core::time::Duration;
 
+use tenure_board_common::microseconds;
 use tenure_hal::{Clock, Instant, UnixTime};
 
 use crate::interrupts;
@@ -21,7 +22,7 @@ const INTERRUPT: usize = 0xC;
 const ENABLE: u32 = 1;
 const INTERRUPT_ENABLE: u32 = 1 << 3;
 
-const TICKS_PER_MICROSECOND: u64 = 25;
+const TICKS_PER_MICROSECOND: u32 = 25;
 /// The longest nap, so that the clock is read at least once while its 32 bits run through.
 const NAP_MAX: Duration = Duration::from_secs(100);
 
@@ -61,7 +62,7 @@ impl Clock for Timer {
         }
         LAST.store(low, Ordering::Relaxed);
         let ticks = u64::from(rounds) << 32 | u64::from(low);
-        Instant::from_micros(self.reset_us + ticks / TICKS_PER_MICROSECOND)
+        Instant::from_micros(self.reset_us + microseconds::<TICKS_PER_MICROSECOND>(ticks))
     }
 
     fn unix_time(&self) -> Option<UnixTime> {
@@ -86,7 +87,7 @@ pub(crate) fn wait(nap: Duration) {
 /// Lets the alarm's interrupt be pending after so long, at most [`NAP_MAX`].
 pub(crate) fn ring_in(microseconds: u32) {
     // A timer of no ticks would never ring.
-    let ticks = microseconds.saturating_mul(TICKS_PER_MICROSECOND as u32).max(1);
+    let ticks = microseconds.saturating_mul(TICKS_PER_MICROSECOND).max(1);
     ALARM.write(RELOAD, ticks);
     ALARM.write(VALUE, ticks);
     ALARM.write(CONTROL, ENABLE | INTERRUPT_ENABLE);

@@ -6,13 +6,14 @@
 
 use core::alloc::Layout;
 use core::arch::global_asm;
+use core::ops::RangeInclusive;
 
 use tenure_board_common::{Block, STEP_BYTES, is_store};
 use tenure_board_qemu_cortex_m::registers::Registers;
 use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
 use crate::clock;
-use crate::mpu;
+use crate::mpu::{self, Windows};
 
 // SAFETY: the system control block (manual, B3.2.2).
 const SYSTEM: Registers = unsafe { Registers::at(0xE000_ED00) };
@@ -24,8 +25,8 @@ const BUS_FAULT_ADDRESS: usize = 0x38;
 /// Faults of memory, bus and usage have handlers of their own, and nothing waits for one (B3.2.13).
 const FAULTS_ENABLED: u32 = 0b111 << 16;
 
-/// Places in a context: eight registers as an exception stacks them (B1.5.6), eight more, where the
-/// stacked ones are, the exception, and the number of the call.
+/// Places in a context: eight registers as an exception stacks them (B1.5.6), eight more, the
+/// exception, where the stacked ones are, and the number of the call.
 const R0: usize = 0;
 const R1: usize = 1;
 const R3: usize = 3;
@@ -34,8 +35,8 @@ const PC: usize = 6;
 const STATUS: usize = 7;
 const R4: usize = 8;
 const R5: usize = 9;
-const FRAME: usize = 16;
-const EXCEPTION: usize = 17;
+const EXCEPTION: usize = 16;
+const FRAME: usize = 17;
 const NUMBER: usize = 18;
 const FRAME_WORDS: usize = 8;
 const WORD_BYTES: usize = 4;
@@ -59,6 +60,13 @@ const STACKING: u32 = 1 << 3 | 1 << 4 | 1 << 11 | 1 << 12;
 const MEMORY_ADDRESS_VALID: u32 = 1 << 7;
 const BUS_ADDRESS_VALID: u32 = 1 << 15;
 
+/// What the board remembers of a program's memory.
+pub(crate) struct Program {
+    /// Where an exception may stack registers.
+    frames: RangeInclusive<usize>,
+    windows: Windows,
+}
+
 /// A handle of the core's memory protection, for each of those who run programs behind it.
 #[derive(Clone)]
 pub(crate) struct Mpu(());
@@ -73,7 +81,7 @@ impl Mpu {
 }
 
 unsafe extern "C" {
-    /// Runs a program from `context` on until an exception; its stacked registers are in place.
+    /// Runs a program from `context` on until an exception.
     fn enter_user(context: *mut Context);
     /// Where functions that a program calls return to.
     fn user_return();
@@ -82,8 +90,8 @@ unsafe extern "C" {
 global_asm!(
     ".section .bss.user, \"aw\", %nobits",
     ".balign 4",
-    "user_context: .space 4",
-    "firmware_frame: .space 4",
+    // The context of the program that runs, and where the firmware's stack is meanwhile.
+    "user_context: .space 8",
     ".section .text.user, \"ax\"",
     ".global enter_user",
     ".type enter_user, %function",
@@ -103,18 +111,18 @@ global_asm!(
     ".type SVCall, %function",
     ".thumb_func",
     "SVCall:",
+    "ldr r2, =user_context",
     "mrs r1, control",
     "lsls r1, r1, #31",
-    "bne user_trap",
-    // From the firmware.
-    "ldr r0, =user_context",
-    "ldr r0, [r0]",
+    "bne user_stopped",
+    // From the firmware. What the program's exception stacked goes back to its stack.
+    "ldr r0, [r2]",
     "mrs r1, psp",
-    "ldr r2, =firmware_frame",
-    "str r1, [r2]",
-    "ldr r1, [r0, #64]",
+    "str r1, [r2, #4]",
+    "ldr r1, [r0, #68]",
     "msr psp, r1",
-    "adds r0, #32",
+    "ldmia r0!, {{r4-r11}}",
+    "stmia r1, {{r4-r11}}",
     "ldmia r0, {{r4-r11}}",
     // Without privileges, and with the alarm's interrupt alone.
     "movs r1, #3",
@@ -145,28 +153,44 @@ global_asm!(
     "DebugMonitor:",
     ".thumb_func",
     "HardFault:",
-    ".thumb_func",
-    "DefaultHandler:",
+    "ldr r2, =user_context",
     "mrs r1, control",
     "lsls r1, r1, #31",
-    "bne user_trap",
+    "bne user_faulted",
     "b firmware_faulted",
     ".thumb_func",
-    "user_trap:",
-    "ldr r0, =user_context",
-    "ldr r0, [r0]",
-    "adds r0, #32",
-    "stmia r0!, {{r4-r11}}",
+    "DefaultHandler:",
+    "ldr r2, =user_context",
+    "mrs r1, control",
+    "lsls r1, r1, #31",
+    "bne user_stopped",
+    "b firmware_faulted",
+    // By a call or an interrupt: what it stacked is there, and is taken along.
+    ".thumb_func",
+    "user_stopped:",
+    "ldr r0, [r2]",
+    "adds r3, r0, #32",
+    "stmia r3!, {{r4-r11}}",
     "mrs r1, psp",
-    "mrs r2, ipsr",
-    "stmia r0!, {{r1, r2}}",
+    "ldmia r1, {{r4-r11}}",
+    "stmia r0!, {{r4-r11}}",
+    "b user_left",
+    // By a fault, which may be that stacking failed.
+    ".thumb_func",
+    "user_faulted:",
+    "ldr r3, [r2]",
+    "adds r3, #32",
+    "stmia r3!, {{r4-r11}}",
+    "mrs r1, psp",
+    "user_left:",
+    "mrs r0, ipsr",
+    "stmia r3!, {{r0, r1}}",
     "cpsid i",
     "movs r1, #2",
     "msr control, r1",
     "movs r1, #0",
     "msr basepri, r1",
-    "ldr r1, =firmware_frame",
-    "ldr r1, [r1]",
+    "ldr r1, [r2, #4]",
     "msr psp, r1",
     "isb",
     "bx lr",
@@ -187,14 +211,21 @@ global_asm!(
 );
 
 impl Guard for Mpu {
-    type Memory = Block;
+    type Memory = Block<Program>;
 
-    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Block> {
+    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory> {
         if !code_bytes.is_multiple_of(STEP_BYTES) {
             return None;
         }
+        // It may be where another was, with other code.
+        mpu::forget();
         let (alignment, taken) = mpu::room(bytes, code_bytes)?;
-        Block::new(bytes, Layout::from_size_align(taken, alignment).ok()?)
+        let layout = Layout::from_size_align(taken, alignment).ok()?;
+        Block::new(bytes, layout, |start| {
+            let windows = mpu::windows_of(start, taken, code_bytes)?;
+            let last_frame = (start + bytes).checked_sub(FRAME_BYTES)?;
+            Some(Program { frames: start + code_bytes..=last_frame, windows })
+        })
     }
 
     fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context {
@@ -207,29 +238,35 @@ impl Guard for Mpu {
         context
     }
 
-    fn run(
+    fn run(&mut self, context: &mut Context, memory: &mut Self::Memory, microseconds: u32) -> Exit {
+        let program = memory.rules();
+        let frame = context.words[FRAME];
+        if !program.frames.contains(&frame) {
+            return no_stack(context);
+        }
+        mpu::allow_program(memory.as_ptr().expose_provenance(), &program.windows);
+        clock::ring_in(microseconds);
+        // SAFETY: the frame lies in the program's memory, which is lent.
+        let exit = unsafe { stay(context) };
+        clock::silence();
+        exit
+    }
+
+    fn run_firmware(
         &mut self,
         context: &mut Context,
         regions: &mut [Region<'_>],
         microseconds: u32,
     ) -> Exit {
-        let (at, frame) = (context.words[PC], context.words[FRAME]);
-        // An exception's return takes registers from the program's stack.
+        let frame = context.words[FRAME];
         if !is_own(regions, frame) || !mpu::allow(regions, frame) {
-            return Exit::Violation(Violation { cause: Cause::Write, address: frame, at });
+            return no_stack(context);
         }
         clock::ring_in(microseconds);
         let exit = loop {
-            // SAFETY: the frame lies in the program's own memory, which `regions` borrows. The program
-            // can't touch what the firmware relies on.
-            unsafe {
-                let frame = core::ptr::with_exposed_provenance_mut::<[usize; FRAME_WORDS]>(
-                    context.words[FRAME],
-                );
-                frame.write(*context.words.first_chunk().unwrap_unchecked());
-                enter_user(context);
-            }
-            match exit(context) {
+            // SAFETY: the frame lies in a region of its own: where it was in the beginning, or where the
+            // processor has put one by its rights.
+            match unsafe { stay(context) } {
                 // What it reaches by right, and the MPU wasn't told of yet.
                 Exit::Violation(violation) if mpu::admit(regions, &violation) => {}
                 exit => break exit,
@@ -256,49 +293,65 @@ impl Guard for Mpu {
     }
 }
 
-/// Whether the registers that are stacked at `frame` lie in memory that the program may write to.
+/// An exception's return takes registers from a stack which isn't the program's: nothing runs so.
+#[cold]
+fn no_stack(context: &Context) -> Exit {
+    let (address, at) = (context.words[FRAME], context.words[PC]);
+    Exit::Violation(Violation { cause: Cause::Write, address, at })
+}
+
+/// Whether the registers that are stacked at `frame` lie in memory that is written to.
 fn is_own(regions: &[Region<'_>], frame: usize) -> bool {
-    regions.iter().any(|region| match region {
-        Region::Own(bytes) => {
-            let offset = frame.wrapping_sub(bytes.as_ptr().addr());
-            offset < bytes.len() && bytes.len() - offset >= FRAME_BYTES
-        }
-        _ => false,
+    regions.iter().filter(|region| region.is_own()).any(|region| {
+        let range = region.addresses();
+        frame >= range.start && range.end.checked_sub(FRAME_BYTES).is_some_and(|last| frame <= last)
     })
 }
 
-/// Why the program stopped, by the exception that stopped it.
-fn exit(context: &mut Context) -> Exit {
-    let frame = context.words[FRAME];
-    let exception = context.words[EXCEPTION];
-    let mut status = 0;
-    if exception <= DEBUG_MONITOR && exception != SUPERVISOR_CALL {
-        status = SYSTEM.read(FAULT_STATUS);
-        // Each bit is cleared by writing it.
-        SYSTEM.write(FAULT_STATUS, status);
-        // What else came meanwhile isn't the next program's.
-        SYSTEM.write(HANDLERS, FAULTS_ENABLED);
-        if status & STACKING != 0 {
-            let at = context.words[PC];
-            return Exit::Violation(Violation { cause: Cause::Write, address: frame, at });
+/// Runs a program from `context` on until it stops; the MPU has been told what it reaches.
+///
+/// # Safety
+/// Its frame lies in memory that it may write to.
+unsafe fn stay(context: &mut Context) -> Exit {
+    // SAFETY: the caller's promise. The program can't touch what the firmware relies on.
+    unsafe { enter_user(context) };
+    match context.words[EXCEPTION] {
+        SUPERVISOR_CALL => {
+            let call_at = context.words[PC].wrapping_sub(2);
+            let returned = call_at == return_at();
+            // SAFETY: it has just been executed.
+            let call = unsafe { instruction_at(call_at) };
+            context.words[NUMBER] = if returned { RETURNED } else { usize::from(call & 0xFF) };
+            Exit::Call
         }
+        exception if exception > DEBUG_MONITOR => Exit::Time,
+        exception => fault(context, exception),
+    }
+}
+
+/// The address that functions which a program calls return to.
+fn return_at() -> usize {
+    user_return as *const () as usize & !1
+}
+
+/// What the program did that is a fault.
+fn fault(context: &mut Context, exception: usize) -> Exit {
+    let frame = context.words[FRAME];
+    let status = SYSTEM.read(FAULT_STATUS);
+    // Each bit is cleared by writing it.
+    SYSTEM.write(FAULT_STATUS, status);
+    // What else came meanwhile isn't the next program's.
+    SYSTEM.write(HANDLERS, FAULTS_ENABLED);
+    if status & STACKING != 0 {
+        let at = context.words[PC];
+        return Exit::Violation(Violation { cause: Cause::Write, address: frame, at });
     }
     // SAFETY: the processor has just written the registers there, by the program's rights.
     let stacked =
         unsafe { core::ptr::with_exposed_provenance::<[usize; FRAME_WORDS]>(frame).read() };
     context.words[..FRAME_WORDS].copy_from_slice(&stacked);
-    let (at, return_at) = (context.words[PC], user_return as *const () as usize & !1);
-    if exception == SUPERVISOR_CALL {
-        // SAFETY: the instruction before has just been executed.
-        let call = unsafe { instruction_at(at.wrapping_sub(2)) };
-        let returned = at.wrapping_sub(2) == return_at;
-        context.words[NUMBER] = if returned { RETURNED } else { usize::from(call & 0xFF) };
-        return Exit::Call;
-    }
-    if exception > DEBUG_MONITOR {
-        return Exit::Time;
-    }
-    if status & NO_FETCH != 0 && at == return_at {
+    let at = context.words[PC];
+    if status & NO_FETCH != 0 && at == return_at() {
         // To those who don't reach the firmware a return is a jump out of their code.
         context.words[NUMBER] = RETURNED;
         return Exit::Call;
@@ -332,5 +385,6 @@ unsafe fn instruction_at(at: usize) -> u16 {
 }
 
 // The assembler counts on it.
-const _: () = assert!(R4 * WORD_BYTES == 32 && FRAME * WORD_BYTES == 64 && EXCEPTION == FRAME + 1);
+const _: () =
+    assert!(R4 * WORD_BYTES == 32 && EXCEPTION * WORD_BYTES == 64 && FRAME * WORD_BYTES == 68);
 const _: () = assert!(size_of::<Context>() > WORD_BYTES * NUMBER);

@@ -1,14 +1,16 @@
 //! What the MPU is told: the windows of whoever runs unprivileged (ARMv7-M manual, B3.5).
 //!
-//! It has eight. What must be there at once (code, and the stack that exceptions write to) gets its
-//! windows for good; the others are shared by what else the program reaches, which may take more than
-//! there are: where an access fails that is the program's right, [`admit`] gives it a window, and it is
-//! tried again.
+//! It has eight. A program's memory is made so that they hold all of it: they are worked out once, when it
+//! gets it, and written in one go when another ran before. Of what a function of the firmware reaches, the
+//! stack, which exceptions write to, gets a window for good; the others are shared by the rest, which may
+//! take more than there are: where an access fails that is its right, [`admit`] gives it a window, and it
+//! is tried again.
 
+use core::arch::global_asm;
 use core::cell::UnsafeCell;
 use core::ops::Range;
 
-use tenure_board_common::Window;
+use tenure_board_common::{Told, Window};
 use tenure_board_qemu_cortex_m::registers::Registers;
 use tenure_hal::{Cause, Region, Violation};
 
@@ -22,6 +24,8 @@ const RULE: usize = 0x10;
 const ON: u32 = 0b101;
 /// A base that names its window.
 const NAMED: u32 = 1 << 4;
+/// No window.
+const OFF: [u32; 2] = [0, 0];
 const ENABLED: u32 = 1;
 /// Normal memory, written back (B3.5.9).
 const NORMAL: u32 = 0b001_011 << 16;
@@ -34,19 +38,18 @@ const FIRMWARE_READ_ONLY: u32 = 0b101 << 24;
 
 /// How many windows there are; where several cover a place, the last counts.
 const WINDOWS: usize = 8;
-/// Regions of one program at most.
-const REGIONS: usize = 8;
 /// The window of the firmware, told for good: from address 0, where the loader is, to behind the slot's
 /// window, in eighths of a megabyte.
 const FIRMWARE_WINDOW: (u32, u32) = (0, 0b1000_0000 << 8 | 19 << 1);
 /// The windows that the code of one program takes at most.
 const CODE_WINDOWS: usize = 4;
 
-/// What the MPU was told last, so that it isn't told again.
-struct Told {
-    /// The ranges of those who ran last, with their rules.
-    ranges: [(usize, usize, u32); REGIONS],
-    count: usize,
+/// What all windows of a program are told: base and rule of each (MPU_RBAR and MPU_RASR).
+pub(crate) type Windows = [[u32; 2]; WINDOWS];
+
+/// What the MPU was told last.
+struct Protection {
+    told: Told,
     /// What the windows cover, from the second on.
     windows: [Range<usize>; WINDOWS],
     /// How many windows are in use; how many of them stay.
@@ -56,31 +59,30 @@ struct Told {
     next: usize,
 }
 
-struct OneCore(UnsafeCell<Told>);
+struct OneCore(UnsafeCell<Protection>);
 
 // SAFETY: one core, and no handler looks at this.
 unsafe impl Sync for OneCore {}
 
-static TOLD: OneCore = OneCore(UnsafeCell::new(Told {
-    ranges: [(0, 0, 0); REGIONS],
-    count: 0,
+static PROTECTION: OneCore = OneCore(UnsafeCell::new(Protection {
+    told: Told::nothing(),
     windows: [const { 0..0 }; WINDOWS],
     used: 1,
     fixed: 1,
     next: 1,
 }));
 
-fn told() -> &'static mut Told {
+fn protection() -> &'static mut Protection {
     // SAFETY: whoever calls this lets go of it before anybody else can.
-    unsafe { &mut *TOLD.0.get() }
+    unsafe { &mut *PROTECTION.0.get() }
 }
 
 /// Turns memory protection on: nobody writes to the firmware, and nobody else reaches anything.
 pub(crate) fn start() {
     for number in 1..WINDOWS {
-        tell(number, (0, 0), 0);
+        tell(number, OFF);
     }
-    tell(0, FIRMWARE_WINDOW, FIRMWARE_READ_ONLY | NORMAL | ENABLED);
+    tell(0, [FIRMWARE_WINDOW.0, FIRMWARE_WINDOW.1 | FIRMWARE_READ_ONLY | NORMAL | ENABLED]);
     MPU.write(CONTROL, ON);
     synchronise();
 }
@@ -97,57 +99,107 @@ pub(crate) fn room(bytes: usize, code_bytes: usize) -> Option<(usize, usize)> {
     Some((whole, bytes.next_multiple_of(whole / PARTS)))
 }
 
-/// Lets programs reach `regions`, and nothing else, though not all at once; `false` if the hardware has
-/// too few windows. Exceptions write to `frame`.
+/// The windows of a program whose memory begins at `start` and is `taken` bytes long, as [`room`] says, the
+/// first `code_bytes` of it code.
+pub(crate) fn windows_of(start: usize, taken: usize, code_bytes: usize) -> Option<Windows> {
+    let all = start..start + taken;
+    let own = Window::around(start, &all).filter(|window| window.addresses() == all)?;
+    // Where several cover a place, the last counts.
+    let code = Window::covering(start..start + code_bytes).map(|window| (window, ALL_READ));
+    let firmware = [FIRMWARE_WINDOW.0, FIRMWARE_WINDOW.1 | FIRMWARE_READ_ONLY | NORMAL | ENABLED];
+    let mut windows = [OFF; WINDOWS];
+    windows[0] = firmware;
+    let each = core::iter::once((own, rule(true))).chain(code);
+    for (number, (window, rule)) in each.enumerate() {
+        *windows.get_mut(number + 1)? = registers(&window, rule);
+    }
+    for (number, [base, _]) in windows.iter_mut().enumerate() {
+        *base |= NAMED | number as u32;
+    }
+    Some(windows)
+}
+
+/// Lets the program whose memory is at `start` reach it, and nothing else.
+#[inline(always)]
+pub(crate) fn allow_program(start: usize, windows: &Windows) {
+    if protection().told.is_news(start) {
+        // SAFETY: it reads that many words and no more, and what they say holds for whoever is
+        // unprivileged; nobody runs so meanwhile.
+        unsafe { tell_all(windows) };
+    }
+}
+
+unsafe extern "C" {
+    /// Tells the MPU all windows, which counts from the next instruction on.
+    fn tell_all(windows: *const Windows);
+}
+
+// Four windows at a time, by the registers that are there for it (B3.5.4).
+global_asm!(
+    ".section .text.tell_all, \"ax\"",
+    ".global tell_all",
+    ".type tell_all, %function",
+    ".thumb_func",
+    "tell_all:",
+    "push {{r4-r9, lr}}",
+    "ldr r1, =0xE000ED9C",
+    "ldmia r0!, {{r2-r9}}",
+    "stmia r1, {{r2-r9}}",
+    "ldmia r0!, {{r2-r9}}",
+    "stmia r1, {{r2-r9}}",
+    "dsb",
+    "isb",
+    "pop {{r4-r9, pc}}",
+    ".ltorg",
+);
+
+/// What was told may not be so any more: memory is given to somebody.
+pub(crate) fn forget() {
+    protection().told.forget();
+}
+
+/// Lets a function of the firmware reach that and `regions`, and nothing else, though not all at once;
+/// `false` if the hardware has too few windows. Exceptions write to `frame`.
 pub(crate) fn allow(regions: &[Region<'_>], frame: usize) -> bool {
-    let told = told();
-    if regions.len() > REGIONS {
-        return false;
+    let protection = protection();
+    match protection.told.are_news(regions) {
+        None => return false,
+        Some(false) => return true,
+        Some(true) => {}
     }
-    let mut regions_and_ranges = regions.iter().zip(&told.ranges);
-    if told.count == regions.len()
-        && regions_and_ranges.all(|(region, last)| range_of(region) == *last)
-    {
-        return true;
-    }
-    for (region, last) in regions.iter().zip(&mut told.ranges) {
-        *last = range_of(region);
-    }
-    told.count = regions.len();
-    let before = told.used;
-    let allowed = told.begin(frame);
+    let allowed = protection.begin(frame);
     if !allowed {
-        told.count = 0;
+        protection.told.forget();
     }
-    for number in told.used..before {
-        tell(number, (0, 0), 0);
+    for number in protection.used..WINDOWS {
+        tell(number, OFF);
     }
     synchronise();
     allowed
 }
 
-/// Gives what a program reached for a window, if it is its right and has none.
+/// Gives what a function of the firmware reached for a window, if it is its right and has none.
 pub(crate) fn admit(regions: &[Region<'_>], violation: &Violation) -> bool {
     let Violation { cause, address, .. } = *violation;
-    let told = told();
+    let protection = protection();
     let is_allowed = |region: &&Region<'_>| match region {
         Region::Own(_) => matches!(cause, Cause::Read | Cause::Write),
         Region::Readable(_) => cause == Cause::Read,
-        Region::Firmware | Region::Code(_) => false,
     };
     let window = regions.iter().filter(is_allowed).find_map(|region| {
-        let (start, end, rule) = range_of(region);
-        Some((Window::around(address, &(start..end))?, rule))
+        let window = Window::around(address, &region.addresses())?;
+        Some((window, rule(region.is_own())))
     });
     let Some((window, rule)) = window else { return false };
-    if told.windows[1..told.used].iter().any(|covered| covered.contains(&address)) {
+    if protection.windows[1..protection.used].iter().any(|covered| covered.contains(&address)) {
         return false;
     }
-    if told.used < WINDOWS {
-        told.add(&window, rule);
-    } else if told.fixed < WINDOWS {
-        told.put(told.next, &window, rule);
-        told.next = if told.next + 1 < WINDOWS { told.next + 1 } else { told.fixed };
+    if protection.used < WINDOWS {
+        protection.add(&window, rule);
+    } else if protection.fixed < WINDOWS {
+        protection.put(protection.next, &window, rule);
+        let next = protection.next + 1;
+        protection.next = if next < WINDOWS { next } else { protection.fixed };
     } else {
         return false;
     }
@@ -155,58 +207,31 @@ pub(crate) fn admit(regions: &[Region<'_>], violation: &Violation) -> bool {
     true
 }
 
-/// Where a region begins and ends, and the rule; of the firmware, which has a window of its own, the rule
-/// alone.
-#[inline(always)]
-fn range_of(region: &Region<'_>) -> (usize, usize, u32) {
-    let range = region.addresses().unwrap_or_default();
-    let rule = match region {
-        Region::Firmware => READ_ONLY,
-        Region::Readable(_) => ALL_READ | EXECUTE_NEVER,
-        Region::Code(_) => ALL_READ,
-        Region::Own(_) => ALL_WRITE | EXECUTE_NEVER,
-    };
-    (range.start, range.end, rule)
-}
-
-impl Told {
+impl Protection {
     /// Tells the windows that must be there from the beginning, and as many of the others as there are.
     fn begin(&mut self, frame: usize) -> bool {
         self.used = 1;
-        let ranges = self.ranges;
-        let ranges = &ranges[..self.count];
-        let firmware = match ranges.iter().any(|(.., rule)| *rule == READ_ONLY) {
-            true => READ_ONLY,
-            false => FIRMWARE_READ_ONLY,
-        };
-        tell(0, FIRMWARE_WINDOW, firmware | NORMAL | ENABLED);
-        let code = ranges.iter().find(|(.., rule)| *rule == ALL_READ);
-        let stack = ranges.iter().find(|(start, end, rule)| {
-            *rule == ALL_WRITE | EXECUTE_NEVER && (*start..*end).contains(&frame)
-        });
-        if let Some(&(start, end, rule)) = stack {
-            // Memory right behind code begins with the code, whose own windows count there.
-            let start = code.filter(|code| code.1 == start).map_or(start, |code| code.0);
-            let Some(window) = Window::around(frame, &(start..end)) else { return false };
-            self.add(&window, rule);
-        }
-        if let Some(&(start, end, rule)) = code {
-            for window in Window::covering(start..end) {
-                if self.used == WINDOWS {
-                    return false;
-                }
-                self.add(&window, rule);
-            }
+        tell(0, [FIRMWARE_WINDOW.0, FIRMWARE_WINDOW.1 | READ_ONLY | NORMAL | ENABLED]);
+        let stack = self
+            .told
+            .ranges()
+            .iter()
+            .position(|range| range.is_own && (range.start..range.end).contains(&frame));
+        if let Some(stack) = stack {
+            let range = self.told.ranges()[stack];
+            let Some(window) = Window::around(frame, &(range.start..range.end)) else {
+                return false;
+            };
+            self.add(&window, rule(true));
         }
         (self.fixed, self.next) = (self.used, self.used);
-        for range in ranges {
-            let is_fixed = Some(range) == code || Some(range) == stack;
-            let (start, end, rule) = *range;
+        for number in 0..self.told.ranges().len() {
+            let range = self.told.ranges()[number];
             if self.used < WINDOWS
-                && !is_fixed
-                && let Some(window) = Window::around(start, &(start..end))
+                && Some(number) != stack
+                && let Some(window) = Window::around(range.start, &(range.start..range.end))
             {
-                self.add(&window, rule);
+                self.add(&window, rule(range.is_own));
             }
         }
         true
@@ -219,14 +244,25 @@ impl Told {
 
     fn put(&mut self, number: usize, window: &Window, rule: u32) {
         self.windows[number] = window.addresses();
-        tell(number, window.registers(), rule | NORMAL | ENABLED);
+        tell(number, registers(window, rule));
     }
 }
 
+/// What may be done where somebody reads, or writes too.
+fn rule(is_own: bool) -> u32 {
+    EXECUTE_NEVER | if is_own { ALL_WRITE } else { ALL_READ }
+}
+
+/// Base and rule of a window.
+fn registers(window: &Window, rule: u32) -> [u32; 2] {
+    let (base, covered) = window.registers();
+    [base, covered | rule | NORMAL | ENABLED]
+}
+
 /// Tells the MPU a window.
-fn tell(number: usize, (base, covered): (u32, u32), rule: u32) {
+fn tell(number: usize, [base, rule]: [u32; 2]) {
     MPU.write(BASE, base | NAMED | number as u32);
-    MPU.write(RULE, covered | rule);
+    MPU.write(RULE, rule);
 }
 
 /// What was told counts from the next instruction on.

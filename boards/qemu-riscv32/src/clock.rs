@@ -4,6 +4,7 @@
 use core::time::Duration;
 
 use riscv::register::mie;
+use tenure_board_common::microseconds;
 use tenure_hal::{Clock, Instant, UnixTime};
 
 const TIME_LOW: *const u32 = 0x0200_BFF8 as *const u32;
@@ -11,7 +12,7 @@ const TIME_HIGH: *const u32 = 0x0200_BFFC as *const u32;
 const COMPARE_LOW: *mut u32 = 0x0200_4000 as *mut u32;
 const COMPARE_HIGH: *mut u32 = 0x0200_4004 as *mut u32;
 
-const TICKS_PER_MICROSECOND: u64 = 10;
+const TICKS_PER_MICROSECOND: u32 = 10;
 
 /// The clock of the machine; it has no wall clock, as the chips that it stands for.
 #[derive(Clone, Copy, Debug)]
@@ -29,7 +30,7 @@ impl MachineTimer {
 
 impl Clock for MachineTimer {
     fn now(&self) -> Instant {
-        Instant::from_micros(self.reset_us + microseconds(ticks()))
+        Instant::from_micros(self.reset_us + microseconds::<TICKS_PER_MICROSECOND>(ticks()))
     }
 
     fn unix_time(&self) -> Option<UnixTime> {
@@ -37,23 +38,10 @@ impl Clock for MachineTimer {
     }
 }
 
-/// `ticks / 10`, in halves: the clock is read at each call of a native machine, and the processor
-/// divides 32 bits at a time.
-fn microseconds(ticks: u64) -> u64 {
-    const TICKS: u32 = TICKS_PER_MICROSECOND as u32;
-    // 2^32 is so many times ten, and a rest.
-    const HIGH: u32 = u32::MAX / TICKS;
-    const REST: u32 = u32::MAX % TICKS + 1;
-    let (high, low) = ((ticks >> 32) as u32, ticks as u32);
-    let carried = high % TICKS;
-    let low = carried * HIGH + low / TICKS + (carried * REST + low % TICKS) / TICKS;
-    u64::from(high / TICKS) << 32 | u64::from(low)
-}
-
 /// Sleeps until an interrupt is pending or `nap` is over.
 pub(crate) fn wait(nap: Duration) {
     let span = u64::try_from(nap.as_micros()).unwrap_or(u64::MAX);
-    alarm_at(ticks().saturating_add(span.saturating_mul(TICKS_PER_MICROSECOND)));
+    alarm_at(ticks().saturating_add(span.saturating_mul(TICKS_PER_MICROSECOND.into())));
     // With interrupts off but enabled one by one, `wfi` ends when one is pending. Those of devices are
     // enabled for that alone: they don't disturb user mode, where they would be taken.
     // SAFETY: interrupts stay off as a whole.
@@ -67,7 +55,7 @@ pub(crate) fn wait(nap: Duration) {
 #[inline]
 pub(crate) fn alarm_in(microseconds: u32) {
     let now = ticks();
-    let span = microseconds.saturating_mul(TICKS_PER_MICROSECOND as u32);
+    let span = microseconds.saturating_mul(TICKS_PER_MICROSECOND);
     let (low, carry) = (now as u32).overflowing_add(span);
     let high = (now >> 32) as u32 + u32::from(carry);
     // SAFETY: the CLINT's compare register. Where its high half stays, no value in between is due.

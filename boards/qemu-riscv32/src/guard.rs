@@ -10,7 +10,7 @@ use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 
 use riscv::register::{mcause, mepc, mstatus, mtval};
-use tenure_board_common::Block;
+use tenure_board_common::{Block, Told};
 use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
 use crate::clock;
@@ -21,8 +21,6 @@ const GRAIN: usize = 4;
 const BLOCK_ALIGNMENT: usize = 4096;
 /// Entries for regions: two each, the first for where it begins.
 const ENTRIES: usize = 14;
-/// Regions of one program at most; those that touch share entries.
-const RANGES: usize = 8;
 const IMAGE_BASE: usize = 0x8000_0000;
 const IMAGE_BYTES: usize = 4 << 20;
 
@@ -32,8 +30,6 @@ const EXECUTE: u8 = 4;
 const TOP_OF_RANGE: u8 = 1 << 3;
 const NAPOT: u8 = 3 << 3;
 const LOCKED: u8 = 1 << 7;
-/// No rule of PMP's: the range is the firmware.
-const FIRMWARE: u8 = 0xFF;
 
 /// The bit of `mstatus` that makes `wfi` in user mode a mistake (TW).
 const TIMEOUT_WAIT: usize = 1 << 21;
@@ -48,17 +44,14 @@ const A7: usize = 17;
 
 /// What PMP was told last, so that it isn't told again.
 struct Protection {
-    /// Where code and memory of the native machine begin and end that ran last, if one did.
-    native: (usize, usize, usize, usize),
-    /// Else the ranges of who ran last: first address, end, rule.
-    ranges: [(usize, usize, u8); RANGES],
-    /// How many they are, or [`NO_RANGES`].
-    count: usize,
+    told: Told,
     addresses: [usize; ENTRIES],
     rules: [u8; 16],
 }
 
-const NO_RANGES: usize = RANGES + 1;
+/// What PMP's address registers are for a program: where its code begins, where its own memory does, and
+/// where that ends.
+type Bounds = [usize; 3];
 
 struct OneHart(UnsafeCell<Protection>);
 
@@ -66,9 +59,7 @@ struct OneHart(UnsafeCell<Protection>);
 unsafe impl Sync for OneHart {}
 
 static TOLD: OneHart = OneHart(UnsafeCell::new(Protection {
-    native: (0, 0, 0, 0),
-    ranges: [(0, 0, 0); RANGES],
-    count: NO_RANGES,
+    told: Told::nothing(),
     addresses: [0; ENTRIES],
     rules: [0; 16],
 }));
@@ -94,75 +85,34 @@ impl Pmp {
         told().tell();
         Self(())
     }
-
-    /// Lets programs reach `regions`, and nothing else; `false` if the hardware has too few entries.
-    fn allow(&self, regions: &[Region<'_>]) -> bool {
-        let told = told();
-        // The shortest way for what runs most often: a native machine, the same as before.
-        if let [Region::Code(code), Region::Own(own)] = regions {
-            let (code, own) = (code.as_ptr_range(), own.as_ptr_range());
-            let (from, to) = (code.start.expose_provenance(), code.end.expose_provenance());
-            let (own_from, own_to) = (own.start.expose_provenance(), own.end.expose_provenance());
-            let last = told.native;
-            if last.0 != from || last.1 != to || last.2 != own_from || last.3 != own_to {
-                (told.native, told.count) = ((from, to, own_from, own_to), NO_RANGES);
-                tell_native(&told.native);
-            }
-            return true;
-        }
-        if regions.len() > RANGES {
-            return false;
-        }
-        let mut regions_and_ranges = regions.iter().zip(&told.ranges);
-        if told.count == regions.len()
-            && regions_and_ranges.all(|(region, last)| range_of(region) == *last)
-        {
-            return true;
-        }
-        for (region, last) in regions.iter().zip(&mut told.ranges) {
-            *last = range_of(region);
-        }
-        (told.native, told.count) = ((0, 0, 0, 0), regions.len());
-        told.update()
-    }
-}
-
-/// What a region is to PMP: where it begins and ends, and the rule; the firmware has an entry of its
-/// own.
-#[inline(always)]
-fn range_of(region: &Region<'_>) -> (usize, usize, u8) {
-    let range = region.addresses().unwrap_or_default();
-    let rule = match region {
-        Region::Firmware => FIRMWARE,
-        Region::Readable(_) => TOP_OF_RANGE | READ,
-        Region::Code(_) => TOP_OF_RANGE | READ | EXECUTE,
-        Region::Own(_) => TOP_OF_RANGE | READ | WRITE,
-    };
-    (range.start, range.end, rule)
 }
 
 impl Protection {
-    /// Tells PMP the ranges; `false` if it has too few entries, and then it lets nobody reach anything.
-    fn update(&mut self) -> bool {
+    /// Lets a function of the firmware reach that and `regions`, and nothing else; `false` if the hardware
+    /// has too few entries, and then nobody reaches anything.
+    fn allow(&mut self, regions: &[Region<'_>]) -> bool {
+        match self.told.are_news(regions) {
+            None => return false,
+            Some(false) => return true,
+            Some(true) => {}
+        }
         self.rules = [0; 16];
-        self.rules[14] = NAPOT;
+        self.rules[14] = NAPOT | READ | EXECUTE;
         let mut entry = 0;
-        for &(start, end, rule) in &self.ranges[..self.count] {
-            if rule == FIRMWARE {
-                self.rules[14] = NAPOT | READ | EXECUTE;
+        for range in self.told.ranges() {
+            if range.start == range.end {
                 continue;
             }
-            if start == end {
-                continue;
-            }
-            let (start, end) = (start / GRAIN, end.div_ceil(GRAIN));
+            let rule = TOP_OF_RANGE | READ | if range.is_own { WRITE } else { 0 };
+            let (start, end) = (range.start / GRAIN, range.end.div_ceil(GRAIN));
             // Ranges that touch and are alike are one.
             if entry > 0 && self.addresses[entry - 1] == start && self.rules[entry - 1] == rule {
                 self.addresses[entry - 1] = end;
                 continue;
             }
             if entry == ENTRIES {
-                (self.rules, self.count) = ([0; 16], NO_RANGES);
+                self.rules = [0; 16];
+                self.told.forget();
                 self.tell();
                 return false;
             }
@@ -207,9 +157,9 @@ impl Protection {
     }
 }
 
-/// Tells PMP a native machine's code and memory: the shortest way, since this is what a switch between
-/// two of them takes.
-fn tell_native(&(from, to, own_from, own_to): &(usize, usize, usize, usize)) {
+/// Lets a program reach its memory, and nothing else: the shortest way, since this is what a switch
+/// between two of them takes.
+fn tell_program(&[start, own, end]: &Bounds) {
     const CODE: usize = (TOP_OF_RANGE | READ | EXECUTE) as usize;
     const OWN: usize = (TOP_OF_RANGE | READ | WRITE) as usize;
     let fixed = usize::from(NAPOT) << 16 | usize::from(NAPOT | READ | EXECUTE | LOCKED) << 24;
@@ -219,17 +169,15 @@ fn tell_native(&(from, to, own_from, own_to): &(usize, usize, usize, usize)) {
             "csrw pmpaddr0, {0}",
             "csrw pmpaddr1, {1}",
             "csrw pmpaddr2, {2}",
-            "csrw pmpaddr3, {3}",
-            "csrw pmpcfg0, {4}",
+            "csrw pmpcfg0, {3}",
             "csrw pmpcfg1, zero",
             "csrw pmpcfg2, zero",
-            "csrw pmpcfg3, {5}",
+            "csrw pmpcfg3, {4}",
             ".word 0x0000100f",
-            in(reg) from / GRAIN,
-            in(reg) to.div_ceil(GRAIN),
-            in(reg) own_from / GRAIN,
-            in(reg) own_to.div_ceil(GRAIN),
-            in(reg) CODE << 8 | OWN << 24,
+            in(reg) start,
+            in(reg) own,
+            in(reg) end,
+            in(reg) CODE << 8 | OWN << 16,
             in(reg) fixed,
         );
     }
@@ -307,15 +255,18 @@ global_asm!(
 );
 
 impl Guard for Pmp {
-    type Memory = Block;
+    type Memory = Block<Bounds>;
 
-    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Block> {
-        if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) {
+    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory> {
+        if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) || code_bytes > bytes {
             return None;
         }
         // It may be where another was, with other code.
-        told().native = (0, 0, 0, 0);
-        Block::new(bytes, Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?)
+        told().told.forget();
+        let layout = Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?;
+        Block::new(bytes, layout, |start| {
+            Some([start, start + code_bytes, start + bytes].map(|address| address / GRAIN))
+        })
     }
 
     fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context {
@@ -327,33 +278,25 @@ impl Guard for Pmp {
         context
     }
 
-    fn run(
+    fn run(&mut self, context: &mut Context, memory: &mut Self::Memory, microseconds: u32) -> Exit {
+        if told().told.is_news(memory.as_ptr().expose_provenance()) {
+            tell_program(memory.rules());
+        }
+        stay(context, microseconds)
+    }
+
+    fn run_firmware(
         &mut self,
         context: &mut Context,
         regions: &mut [Region<'_>],
         microseconds: u32,
     ) -> Exit {
-        if !self.allow(regions) {
+        if !told().allow(regions) {
             // More regions than the hardware has: nothing runs unprotected.
             let at = context.words[PC];
             return Exit::Violation(Violation { cause: Cause::Execute, address: at, at });
         }
-        clock::alarm_in(microseconds);
-        let context = &raw mut *context;
-        // SAFETY: user mode can't touch what the firmware relies on; its own memory is borrowed in
-        // `regions`. No interrupt but the timer's is enabled while nobody waits for one.
-        unsafe {
-            asm!(
-                "call {enter}",
-                enter = sym enter_user,
-                inout("a0") context => _,
-                out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _, out("s7") _,
-                out("s8") _, out("s9") _, out("s10") _, out("s11") _,
-                clobber_abi("C"),
-            );
-        }
-        // SAFETY: as it was lent; user mode is left.
-        self.exit(unsafe { &mut *context })
+        stay(context, microseconds)
     }
 
     fn call(&self, context: &Context) -> Call {
@@ -372,32 +315,51 @@ impl Guard for Pmp {
     }
 }
 
-impl Pmp {
-    fn exit(&self, context: &mut Context) -> Exit {
-        const ECALL_BYTES: usize = 4;
-        const CALLED: usize = 8;
-        let cause = mcause::read();
-        if cause.bits() == CALLED {
-            context.words[PC] += ECALL_BYTES;
-            return Exit::Call;
-        }
-        if cause.is_interrupt() {
-            return Exit::Time;
-        }
-        let (at, address) = (mepc::read(), mtval::read());
-        if at == user_return as *const () as usize && cause.code() <= 1 {
-            // To those who don't reach the firmware a return is a jump out of their code.
-            context.words[A7] = RETURNED;
-            return Exit::Call;
-        }
-        let cause = match cause.code() {
-            0 | 1 => Cause::Execute,
-            4 | 5 => Cause::Read,
-            6 | 7 => Cause::Write,
-            _ => Cause::Instruction,
-        };
-        Exit::Violation(Violation { cause, address, at })
+/// Runs user mode from `context` on; PMP has been told what it reaches.
+fn stay(context: &mut Context, microseconds: u32) -> Exit {
+    clock::alarm_in(microseconds);
+    let context = &raw mut *context;
+    // SAFETY: user mode can't touch what the firmware relies on; its own memory is borrowed by whoever
+    // calls this. No interrupt but the timer's is enabled while nobody waits for one.
+    unsafe {
+        asm!(
+            "call {enter}",
+            enter = sym enter_user,
+            inout("a0") context => _,
+            out("s2") _, out("s3") _, out("s4") _, out("s5") _, out("s6") _, out("s7") _,
+            out("s8") _, out("s9") _, out("s10") _, out("s11") _,
+            clobber_abi("C"),
+        );
     }
+    // SAFETY: as it was lent; user mode is left.
+    exit(unsafe { &mut *context })
+}
+
+/// Why user mode was left.
+fn exit(context: &mut Context) -> Exit {
+    const ECALL_BYTES: usize = 4;
+    const CALLED: usize = 8;
+    let cause = mcause::read();
+    if cause.bits() == CALLED {
+        context.words[PC] += ECALL_BYTES;
+        return Exit::Call;
+    }
+    if cause.is_interrupt() {
+        return Exit::Time;
+    }
+    let (at, address) = (mepc::read(), mtval::read());
+    if at == user_return as *const () as usize && cause.code() <= 1 {
+        // To those who don't reach the firmware a return is a jump out of their code.
+        context.words[A7] = RETURNED;
+        return Exit::Call;
+    }
+    let cause = match cause.code() {
+        0 | 1 => Cause::Execute,
+        4 | 5 => Cause::Read,
+        6 | 7 => Cause::Write,
+        _ => Cause::Instruction,
+    };
+    Exit::Violation(Violation { cause, address, at })
 }
 
 // The stack pointer of the firmware lies behind 32 words.

@@ -15,9 +15,9 @@ pub trait Guard {
     /// Memory that programs can be given, in the steps in which the hardware protects.
     type Memory: DerefMut<Target = [u8]> + Send;
 
-    /// Memory of `bytes` bytes, all zero, for a program whose first `code_bytes` of it are
-    /// [`Region::Code`] and the others [`Region::Own`]; it is wiped when it is dropped. `None` if there
-    /// is no such room, or the hardware can't divide it there.
+    /// Memory of `bytes` bytes, all zero, for a program that reads and executes its first `code_bytes`
+    /// bytes, and reads and writes the others; it is wiped when it is dropped. `None` if there is no such
+    /// room, or the hardware can't divide it there.
     fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory>;
 
     /// The registers of a program that calls the function at `entry` with `argument`; its stack grows
@@ -25,9 +25,18 @@ pub trait Guard {
     /// number [`RETURNED`].
     fn enter(&self, entry: usize, argument: usize, stack_top: usize) -> Context;
 
-    /// Runs a program from `context` on, for at most `microseconds`.
-    fn run(&mut self, context: &mut Context, regions: &mut [Region<'_>], microseconds: u32)
-    -> Exit;
+    /// Runs a program that reaches `memory` and nothing else, from `context` on, for at most
+    /// `microseconds`.
+    fn run(&mut self, context: &mut Context, memory: &mut Self::Memory, microseconds: u32) -> Exit;
+
+    /// As [`Guard::run`], for a function of the firmware, which reads the firmware's constants, executes
+    /// its code, and beside that reaches `regions`.
+    fn run_firmware(
+        &mut self,
+        context: &mut Context,
+        regions: &mut [Region<'_>],
+        microseconds: u32,
+    ) -> Exit;
 
     /// The call that the program stopped for.
     fn call(&self, context: &Context) -> Call;
@@ -68,29 +77,28 @@ impl Default for Context {
     }
 }
 
-/// A range of memory that a program reaches.
+/// A range of memory that a function of the firmware reaches.
 #[derive(Debug)]
 pub enum Region<'a> {
-    /// It reads the firmware's constants and executes its code.
-    Firmware,
     /// It reads.
     Readable(&'a [u8]),
-    /// It reads and executes.
-    Code(&'a [u8]),
     /// It reads and writes.
     Own(&'a mut [u8]),
 }
 
 impl Region<'_> {
-    /// The addresses from its first to behind its last byte; `None` for the firmware, which the
-    /// board knows.
-    pub fn addresses(&self) -> Option<core::ops::Range<usize>> {
+    /// The addresses from its first to behind its last byte.
+    pub fn addresses(&self) -> core::ops::Range<usize> {
         let range = match self {
-            Self::Firmware => return None,
-            Self::Readable(bytes) | Self::Code(bytes) => bytes.as_ptr_range(),
+            Self::Readable(bytes) => bytes.as_ptr_range(),
             Self::Own(bytes) => bytes.as_ptr_range(),
         };
-        Some(range.start.expose_provenance()..range.end.expose_provenance())
+        range.start.expose_provenance()..range.end.expose_provenance()
+    }
+
+    /// Whether it is written to.
+    pub fn is_own(&self) -> bool {
+        matches!(self, Self::Own(_))
     }
 }
 
