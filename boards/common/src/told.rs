@@ -77,6 +77,8 @@ fn range_of(region: &Region<'_>) -> Range {
 
 #[cfg(test)]
 mod tests {
+    use alloc::vec::Vec;
+
     use super::*;
 
     #[test]
