@@ -2,21 +2,21 @@
 
 mod flash;
 mod image;
-mod lines;
 mod supply;
 
+use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::{Context, Result, bail};
+use tenure_board_linux::NullModem;
 use tenure_boot::Image;
 
 use crate::setup::{self, Need};
 use crate::{process, toolchain};
 
 use self::flash::{Flash, Place};
-use self::lines::Lines;
 use self::supply::Memory;
 
 /// Build a board's firmware and run it as a device in the emulator.
@@ -62,6 +62,10 @@ pub(crate) struct Arguments {
     /// that leads to this computer.
     #[arg(long, value_name = "ADDR", conflicts_with = "listen")]
     link: Option<SocketAddr>,
+    /// Plug a leaf's line of the mesh in here, such as into another leaf's service line, instead of
+    /// laying one that begins in its folder.
+    #[arg(long, value_name = "TTY")]
+    mesh_line: Option<PathBuf>,
 }
 
 /// What is written into the device's flash; a device that has settings keeps those not named.
@@ -266,6 +270,9 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     if board == Board::QemuLeaf {
         return run_leaf(data, &firmware, arguments);
     }
+    if arguments.mesh_line.is_some() {
+        bail!("only a leaf has a line of the mesh; others are plugged into a link by --link");
+    }
     let flash = prepare_flash(board, data, &firmware, arguments)?;
     let loader = std::path::absolute(board.product("loader", root)).context("no current folder")?;
     let ram = std::path::absolute(data.join("ram.img")).context("no current folder")?;
@@ -282,10 +289,27 @@ fn run_leaf(data: &Path, firmware: &Path, arguments: &Arguments) -> Result<()> {
     if let Some(text) = settings_text(data, &arguments.settings, &flash)? {
         flash.write_settings(&text)?;
     }
-    let (mesh, service) = (Lines::lay(&data.join("mesh"))?, Lines::lay(&data.join("service"))?);
+    let service = lay_line(&data.join("service"))?;
+    let mesh = match &arguments.mesh_line {
+        Some(line) => line.canonicalize().with_context(|| line.display().to_string())?,
+        None => lay_line(&data.join("mesh"))?,
+    };
     let firmware = std::path::absolute(firmware).context("no current folder")?;
-    let emulator = || leaf(&firmware, data, [mesh.chip_end(), service.chip_end()]);
+    let emulator = || leaf(&firmware, data, [&mesh, &service]);
     supply::power(emulator, Board::QemuLeaf.memory(), &data.join("ram.img"))
+}
+
+/// Lays a line whose outer end is called `name`; gives the terminal device that is the chip's UART.
+fn lay_line(name: &Path) -> Result<PathBuf> {
+    let what = || format!("can't lay the line {}", name.display());
+    let line = NullModem::lay().with_context(what)?;
+    let [chip_end, end] = line.ends();
+    match std::fs::remove_file(name) {
+        Err(error) if error.kind() != ErrorKind::NotFound => return Err(error).with_context(what),
+        _ => {}
+    }
+    std::os::unix::fs::symlink(end, name).with_context(what)?;
+    Ok(chip_end.to_owned())
 }
 
 fn leaf(firmware: &Path, data: &Path, lines: [&Path; 2]) -> Command {

@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use core::fmt::Write;
 use core::time::Duration;
 
-use tenure_hal::{Clock, Entropy, Flash, Link as _};
+use tenure_hal::{Clock, Entropy, Flash, Instant, Link, LinkError};
 use tenure_mesh::{Carrier, Port, Reach, SerialLine};
 use tenure_node::{HeapUse, Leaf, LeafConfig, LeafNotice, Moment, Service, Wake};
 use tenure_wire::Name;
@@ -14,12 +14,22 @@ use tenure_wire::Name;
 use crate::StartError;
 use crate::settings::LeafSettings;
 
+#[cfg(test)]
+mod tests;
+
 /// The longest frame, as the mesh's.
 const FRAME_BYTES_MAX: usize = 1232;
-/// The most frames that wait for a line.
-const FRAMES_WAITING_MAX: usize = 2;
+/// The most frames that wait for the mesh's line, and for the service line.
+const FRAMES_WAITING_MAX: [usize; 2] = [2, 1];
 /// The most frames that are taken in before the leaf has its turn again.
 const FRAMES_PER_TURN: usize = 4;
+/// The most neighbours in the mesh of which it is remembered at which line they are.
+const NEIGHBOURS_MAX: usize = 4;
+/// How much of the heap must be free for another arrival to be taken: what becomes of one was seen to take 3 KiB. So
+/// the heap is shared by all that is limited by itself, and isn't used up though the sum of the limits is more.
+const ROOM_BYTES: usize = 4 * 1024;
+/// For how long there may be no room.
+const STARVED_MAX: Duration = Duration::from_secs(60);
 /// How often the loop comes round at least: the watchdog is to be fed.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
@@ -31,7 +41,7 @@ pub struct LeafBoard<F, P, C, E, W> {
     pub store: F,
     /// The line to the next device of the mesh.
     pub mesh: P,
-    /// The line at which its owner sits.
+    /// The line at which its owner sits, or another device of the mesh.
     pub service: P,
     /// The clock.
     pub clock: C,
@@ -43,14 +53,50 @@ pub struct LeafBoard<F, P, C, E, W> {
     pub heap: fn() -> HeapUse,
 }
 
+/// The chip's two lines.
+struct Lines<P> {
+    mesh: SerialLine<P>,
+    service: SerialLine<P>,
+}
+
+/// One of them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Line {
+    Mesh,
+    Service,
+}
+
+/// Both lines as a link of the mesh. What comes over the service line may be for others than the mesh, so
+/// that only the other is asked for frames here.
+impl<P: Port> Link for Lines<P> {
+    type Address = Line;
+
+    fn datagram_bytes_max(&self) -> usize {
+        FRAME_BYTES_MAX
+    }
+
+    fn send(&mut self, to: &Line, frame: &[u8]) -> Result<(), LinkError> {
+        match to {
+            Line::Mesh => self.mesh.send(&(), frame),
+            Line::Service => self.service.send(&(), frame),
+        }
+    }
+
+    fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, Line)>, LinkError> {
+        Ok(self.mesh.receive(into)?.map(|(length, ())| (length, Line::Mesh)))
+    }
+}
+
 /// A leaf on a board.
 pub struct LeafDevice<F, P: Port, C, E, W> {
     leaf: Leaf<F>,
-    mesh: Carrier<SerialLine<P>>,
-    service: SerialLine<P>,
+    mesh: Carrier<Lines<P>>,
     clock: C,
     entropy: E,
     console: W,
+    heap: fn() -> HeapUse,
+    /// Since when there is no room for arrivals, if there is none.
+    starved_since: Option<Instant>,
     datagram: Vec<u8>,
 }
 
@@ -67,15 +113,18 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let leaf = Leaf::boot(config, store, &mut moment).map_err(StartError::Boot)?;
-        let line = |port| SerialLine::new(port, FRAME_BYTES_MAX, FRAMES_WAITING_MAX);
+        let line = |port, frames| SerialLine::new(port, FRAME_BYTES_MAX, frames);
+        let [to_mesh, to_owner] = FRAMES_WAITING_MAX;
+        let lines = Lines { mesh: line(mesh, to_mesh), service: line(service, to_owner) };
         Ok(Self {
             leaf,
-            // There is one at the other end, whoever may be behind it.
-            mesh: Carrier::new(line(mesh), Reach::ByOne(()), 1),
-            service: line(service),
+            // At the service line there is a device of the mesh once one was heard.
+            mesh: Carrier::new(lines, Reach::ByEach(vec![Line::Mesh]), NEIGHBOURS_MAX),
             clock,
             entropy,
             console,
+            heap,
+            starved_since: None,
             datagram: vec![0; FRAME_BYTES_MAX],
         })
     }
@@ -110,25 +159,31 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
     /// One turn: takes in what has come, polls the leaf once, sends and shows what it gives; says how
     /// long the board may sleep unless something comes.
     pub fn turn(&mut self) -> Duration {
-        let now = self.clock.now();
-        if let Some(stack) = self.leaf.mesh() {
-            // A line never breaks for good: what it can't do now it is asked again.
-            let _ = self.mesh.receive(now, stack, FRAMES_PER_TURN);
+        for _ in 0..FRAMES_PER_TURN {
+            let now = self.clock.now();
+            if let Some(stack) = self.leaf.mesh().filter(|_| has_room(self.heap)) {
+                // A line never breaks for good: what it can't do now it is asked again.
+                let _ = self.mesh.receive(now, stack, 1);
+            }
         }
         for _ in 0..FRAMES_PER_TURN {
-            let Ok(Some((length, ()))) = self.service.receive(&mut self.datagram) else { break };
-            let mut moment = moment(&self.clock, &mut self.entropy);
-            self.leaf.receive(&mut moment, &self.datagram[..length]);
+            if !has_room(self.heap) {
+                break;
+            }
+            let line = &mut self.mesh.link_mut().service;
+            let Ok(Some((length, ()))) = line.receive(&mut self.datagram) else { break };
+            self.take_from_service(length);
         }
         let wake = self.leaf.poll(&mut moment(&self.clock, &mut self.entropy));
         let now = self.clock.now();
+        self.look_at_heap(now);
         if let Some(stack) = self.leaf.mesh() {
             // As above.
             let _ = self.mesh.transmit(now, stack);
         }
         while let Some(datagram) = self.leaf.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
-            let _ = self.service.send(&(), &datagram);
+            let _ = self.mesh.link_mut().send(&Line::Service, &datagram);
         }
         while let Some(notice) = self.leaf.notice() {
             // As in `announce`.
@@ -137,7 +192,8 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
                 LeafNotice::Joined => writeln!(self.console, "in its owner's mesh"),
             };
         }
-        if self.service.is_sending() || self.mesh.link().is_sending() {
+        let Lines { mesh, service } = self.mesh.link();
+        if mesh.is_sending() || service.is_sending() {
             return Duration::ZERO;
         }
         match wake {
@@ -146,6 +202,44 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
             Wake::Never => NAP_MAX,
         }
     }
+
+    fn look_at_heap(&mut self, now: Instant) {
+        if has_room(self.heap) {
+            self.starved_since = None;
+        } else if self.starved_since.is_none() {
+            self.starved_since = Some(now);
+            let HeapUse { used_bytes, total_bytes, .. } = (self.heap)();
+            // As in `announce`.
+            let _ = writeln!(
+                self.console,
+                "no room for what arrives: {used_bytes} of {total_bytes} bytes are used"
+            );
+        }
+    }
+
+    /// Whether it has had no room for arrivals for so long that it had better start anew, which loses
+    /// nothing that it keeps: then the board doesn't feed its watchdog.
+    pub fn is_starved(&self) -> bool {
+        self.starved_since.is_some_and(|since| self.clock.now().since(since) >= STARVED_MAX)
+    }
+
+    /// Takes what came over the service line: a frame of the mesh, as its seal shows, or else a datagram of
+    /// whoever sits there.
+    fn take_from_service(&mut self, length: usize) {
+        let (now, bytes) = (self.clock.now(), &self.datagram[..length]);
+        let mesh = &mut self.mesh;
+        let taken = self.leaf.mesh().map(|stack| mesh.take(now, stack, bytes, Line::Service));
+        if taken.is_none_or(|taken| taken.is_err()) {
+            self.leaf.receive(&mut moment(&self.clock, &mut self.entropy), bytes);
+        }
+    }
+}
+
+/// Whether the heap has room for what becomes of an arrival. What there is none for stays in its line's queue,
+/// and what finds no room there is lost, as on any line.
+fn has_room(heap: fn() -> HeapUse) -> bool {
+    let HeapUse { used_bytes, total_bytes, .. } = heap();
+    total_bytes.saturating_sub(used_bytes) >= ROOM_BYTES
 }
 
 fn moment<'a>(clock: &impl Clock, entropy: &'a mut dyn Entropy) -> Moment<'a> {

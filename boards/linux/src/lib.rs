@@ -11,6 +11,7 @@ mod file_flash;
 mod multicast_link;
 #[cfg(feature = "native-speed")]
 mod native_speed;
+mod null_modem;
 #[allow(unsafe_code)] // addresses of packet sockets, which nobody wraps
 mod packet_link;
 mod satellite_thread;
@@ -25,6 +26,7 @@ pub use file_flash::{Durability, FileFlash, OpenError, OpenProblem, SECTOR_BYTES
 pub use multicast_link::{JoinGroupError, MulticastLink, any_interface};
 #[cfg(feature = "native-speed")]
 pub use native_speed::NativeSpeed;
+pub use null_modem::NullModem;
 pub use packet_link::{EthernetPort, InterfaceError, PacketLink};
 pub use satellite_thread::SatelliteThread;
 pub use serial_link::{SERIAL_FRAME_BYTES_MAX, SerialLink, SerialOpenError};

@@ -64,7 +64,9 @@ fn run() -> Result<Infallible, StartError> {
     device.offer(1, "thermostat", Box::new(Thermostat))?;
     device.announce();
     loop {
-        watchdog::feed();
+        if !device.is_starved() {
+            watchdog::feed();
+        }
         if !device.turn().is_zero() {
             clock::wait();
         }

@@ -116,7 +116,7 @@ pub(crate) struct Line {
 impl Line {
     /// The line to the next device, which frames of the mesh cross.
     pub(crate) const MESH: Self = Self { uart: MESH, inbox: &FROM_MESH };
-    /// The line at which its owner sits.
+    /// The line at which its owner sits, or another device.
     pub(crate) const SERVICE: Self = Self { uart: SERVICE, inbox: &FROM_SERVICE };
 }
 

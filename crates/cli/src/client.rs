@@ -10,7 +10,7 @@ use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, Identity, OutgoingCall};
-use tenure_wire::control::{Answer, ControlError, DeviceStatus, function};
+use tenure_wire::control::{Answer, ControlError, DeviceStatus, TellTime, function};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::SignedRecord;
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
@@ -26,6 +26,8 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
 const TIMEOUT_MAX: Duration = Duration::from_secs(2);
 /// How often something is sent without an answer before the peer counts as unreachable.
 const ATTEMPTS: u8 = 5;
+/// How far a device's clock may be behind this computer's before it is told the time, in seconds.
+const BEHIND_S_MAX: u64 = 60;
 
 /// The keys of the user who runs the command.
 pub struct OwnerKeys {
@@ -158,7 +160,21 @@ impl Client {
         if proven.owner != self.keys.signing_key.verifying_key() || proven.device_machine != key {
             bail!("what answers at {address} is not a device of yours");
         }
+        self.tell_time(&route, &status)?;
         Ok(Device { route, status })
+    }
+
+    /// Tells a device of this user's the time, if it doesn't know it.
+    ///
+    /// # Errors
+    /// The device can't be reached any more.
+    pub fn tell_time(&mut self, route: &Route, status: &DeviceStatus) -> anyhow::Result<()> {
+        let unix_s = self.unix_s();
+        let is_behind = |known: u64| known.saturating_add(BEHIND_S_MAX) < unix_s;
+        if status.unix_s.is_none_or(is_behind) {
+            self.control::<_, ()>(route, function::TIME, &TellTime { unix_s })?;
+        }
+        Ok(())
     }
 
     /// Opens a session with the device at `address`, which `owner` leases to this user, and lets it

@@ -40,6 +40,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
     let status: DeviceStatus = client.control(&route, function::STATUS, &())?;
+    client.tell_time(&route, &status)?;
     let (device, device_key): (_, VerifyingKey) = (status.name, status.key);
     let enrolment = Enrolment { device: device.clone(), device_key, number: now_in_milliseconds() };
     let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);

@@ -14,7 +14,6 @@ pub mod deep_sleep;
 pub mod device;
 pub mod enrol;
 pub mod events;
-pub mod experiment;
 pub mod firmware;
 pub mod grant;
 pub mod home;

@@ -63,6 +63,11 @@ impl<L: Link> Carrier<L> {
         &self.link
     }
 
+    /// The link itself, to be asked for what isn't the stack's.
+    pub fn link_mut(&mut self) -> &mut L {
+        &mut self.link
+    }
+
     /// Where `neighbour` was heard last on this link.
     pub fn address(&self, neighbour: NodeId) -> Option<&L::Address> {
         let at = self.neighbours.binary_search_by_key(&neighbour, |known| known.0).ok()?;
@@ -84,24 +89,42 @@ impl<L: Link> Carrier<L> {
             self.frame.resize(self.link.datagram_bytes_max(), 0);
             match self.link.receive(&mut self.frame) {
                 Ok(Some((length, from))) => {
-                    let signal = self.link.signal_dbm();
-                    match stack.receive(now, &self.frame[..length], signal) {
-                        Ok(neighbour) => self.learn(now, neighbour, from),
-                        // A member, but perhaps long ago: it proves that it lives if it can be asked.
-                        Err(Rejected::Unproven) => {
-                            if let Ok((header, _)) = Header::parse(&self.frame[..length]) {
-                                self.learn(now, header.number.sender, from);
-                            }
-                        }
-                        Err(Rejected::Plain) => self.stranger = Some(from),
-                        Err(_) => {}
+                    let frame = core::mem::take(&mut self.frame);
+                    if self.take(now, stack, &frame[..length], from.clone()) == Err(Rejected::Plain)
+                    {
+                        self.stranger = Some(from);
                     }
+                    self.frame = frame;
                 }
                 Ok(None) => return Ok(count),
                 Err(_) => return Err(CarrierError),
             }
         }
         Ok(frames_max)
+    }
+
+    /// Hands the stack one frame that came from `from`.
+    ///
+    /// # Errors
+    /// [`Rejected`]: what came is no frame that a member made for this node.
+    pub fn take<D: Dispatcher, Q: Queues, T: Timers>(
+        &mut self,
+        now: Instant,
+        stack: &mut Stack<D, Q, T>,
+        frame: &[u8],
+        from: L::Address,
+    ) -> Result<(), Rejected> {
+        match stack.receive(now, frame, self.link.signal_dbm()) {
+            Ok(neighbour) => self.learn(now, neighbour, from),
+            // A member, but perhaps long ago: it proves that it lives if it can be asked.
+            Err(Rejected::Unproven) => {
+                if let Ok((header, _)) = Header::parse(frame) {
+                    self.learn(now, header.number.sender, from);
+                }
+            }
+            Err(rejected) => return Err(rejected),
+        }
+        Ok(())
     }
 
     /// Sends the frames that are due. One that the link doesn't take is lost, as it may be on the
@@ -142,8 +165,14 @@ impl<L: Link> Carrier<L> {
             (Some(one), _) | (None, Reach::ByOne(one)) => send(one),
             (None, Reach::ByEach(each)) => {
                 each.iter().for_each(&mut send);
+                // Several may have been heard at one address, as on a line.
+                for (at, (_, address, _)) in neighbours.iter().enumerate() {
+                    let mut before = neighbours[..at].iter().map(|(_, address, _)| address);
+                    if !each.contains(address) && !before.any(|other| other == address) {
+                        send(address);
+                    }
+                }
                 let heard = || neighbours.iter().map(|(_, address, _)| address);
-                heard().filter(|address| !each.contains(address)).for_each(&mut send);
                 let is_known =
                     |one: &&L::Address| each.contains(one) || heard().any(|it| it == *one);
                 stranger.filter(|one| !is_known(one)).into_iter().for_each(send);

@@ -29,6 +29,9 @@ impl Default for QueueLimits {
     }
 }
 
+/// How much memory an empty queue keeps: enough for one message of the usual kind.
+const KEPT_BYTES_MAX: usize = 1024;
+
 /// Where events wait, and which of them is next: what an executor runs by. Timers that are due
 /// come before anything that waits here.
 pub trait Queues: Send {
@@ -147,6 +150,7 @@ impl ByteQueue {
         }
         if self.entries.is_empty() {
             self.bytes.clear();
+            self.bytes.shrink_to(KEPT_BYTES_MAX);
             self.start = 0;
         }
     }

@@ -54,13 +54,15 @@ impl<P: Port> SerialLine<P> {
     /// A line for frames of at most `frame_bytes_max`, of which `frames_waiting_max` of the longest kind
     /// wait to be sent.
     pub fn new(port: P, frame_bytes_max: usize, frames_waiting_max: usize) -> Self {
+        let waiting_bytes_max = frames_waiting_max * line_bytes_max(frame_bytes_max);
         Self {
             port,
             frame_bytes_max,
-            waiting_bytes_max: frames_waiting_max * line_bytes_max(frame_bytes_max),
+            waiting_bytes_max,
             deframer: Deframer::new(frame_bytes_max),
             arrived: VecDeque::new(),
-            waiting: VecDeque::new(),
+            // As much as it may hold, and no more: it would grow by doubling.
+            waiting: VecDeque::with_capacity(waiting_bytes_max),
             damaged: 0,
         }
     }

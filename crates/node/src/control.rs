@@ -11,7 +11,7 @@ use tenure_store::ValueKind;
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, HeapStatus, InstallBegin,
     InstallChunk, InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus,
-    Remove, TreeNode, TreeQuery, TreeValue, Unban, function,
+    Remove, TellTime, TreeNode, TreeQuery, TreeValue, Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Name, PublicKey};
@@ -80,6 +80,10 @@ impl<F: Flash> Node<F> {
             function::ENROL => {
                 encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
             }
+            function::TIME => {
+                let told = decode(parameter);
+                encode(told.map(|TellTime { unix_s }| self.owner_told_time(moment, unix_s)))
+            }
             #[cfg(feature = "mesh")]
             function::JOIN => {
                 encode(decode(parameter).and_then(|join| self.take_invitation(moment, &join)))
@@ -94,10 +98,6 @@ impl<F: Flash> Node<F> {
             function::MESH_ADMIT => {
                 encode(decode(parameter).and_then(|admission| self.admit(moment.now, admission)))
             }
-            #[cfg(feature = "experiments")]
-            function::EXPERIMENT_DIRECT => encode(self.direct_experiment(moment.now, parameter)),
-            #[cfg(feature = "experiments")]
-            function::EXPERIMENT_LOGS => encode(self.experiment_logs()),
             function::SNAPSHOT_BEGIN => {
                 encode(decode(parameter).and_then(|begin| self.freeze(moment, &begin)))
             }
@@ -126,6 +126,7 @@ impl<F: Flash> Node<F> {
             owner: self.config.owner.verifying_key,
             version: env!("CARGO_PKG_VERSION").to_string(),
             uptime_ms: moment.now.as_millis(),
+            unix_s: self.unix_time(moment).map(|time| time.seconds),
             boots: self.identity.boots,
             hub: self.config.hub.as_ref().map(|hub| (hub.address.clone(), self.is_registered())),
             machines: self.kernel.machines().count() as u32,

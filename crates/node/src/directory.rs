@@ -43,8 +43,6 @@ pub(crate) struct Directory {
     records: u32,
     queries: Vec<(Query, Vec<Waiter>)>,
     listing: Option<Gathering>,
-    /// The wall clock as the directory told it, and when.
-    told_time: Option<(Instant, UnixTime)>,
 }
 
 #[derive(Clone, Debug)]
@@ -93,7 +91,6 @@ impl Directory {
             records: 0,
             queries: Vec::new(),
             listing: None,
-            told_time: None,
         }
     }
 
@@ -111,22 +108,6 @@ impl Directory {
     pub(crate) fn callers_waiting(&self) -> usize {
         let waiters = self.queries.iter().flat_map(|(_, waiters)| waiters);
         waiters.filter(|waiter| matches!(waiter, Waiter::Caller(..))).count()
-    }
-
-    /// The wall clock as the directory told it.
-    pub(crate) fn unix_time(&self, now: Instant) -> Option<UnixTime> {
-        let (then, told) = self.told_time?;
-        Some(UnixTime { seconds: told.seconds.saturating_add(now.since(then).as_secs()) })
-    }
-
-    /// The wall clock as the directory told it, and when.
-    pub(crate) fn told_time(&self) -> Option<(Instant, UnixTime)> {
-        self.told_time
-    }
-
-    /// Takes up what the directory told before a sleep.
-    pub(crate) fn tell_time(&mut self, at: Instant, told: UnixTime) {
-        self.told_time = Some((at, told));
     }
 
     /// Forgets the record of the device that holds the machine with `key`.
@@ -221,7 +202,7 @@ impl<F: Flash> Node<F> {
             return self.hub_silent(moment.now);
         };
         let knew_the_time = self.unix_time(moment).is_some();
-        self.directory.told_time = Some((moment.now, UnixTime { seconds: unix_s }));
+        self.hub_told_time(moment, UnixTime { seconds: unix_s });
         let changed = self.directory.published != Some(self.endpoint.epoch());
         let wait = match refusal {
             None if changed => Duration::ZERO,

@@ -21,8 +21,6 @@ mod control;
 mod directory;
 #[cfg(feature = "mesh")]
 mod doorstep;
-#[cfg(feature = "experiments")]
-pub mod experiment;
 mod firmware;
 mod identity;
 mod install;
@@ -42,6 +40,7 @@ mod sealing;
 mod secrets;
 mod sleep;
 mod snapshot;
+mod time;
 
 pub use config::{Config, HeapUse, Hub, Owner};
 pub use firmware::FirmwareParts;

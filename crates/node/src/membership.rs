@@ -1,6 +1,7 @@
 //! A device's membership in a mesh, whatever else the device is: the invitation that it takes, the
 //! protocols that it runs, the records that it holds, and the time that they tell.
 
+use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -18,9 +19,9 @@ use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived, RecordKe
 use tenure_protocols::network_key::{InvitationError, NetworkKey, accept};
 use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
 use tenure_store::Store;
+use tenure_wire::VerifyingKey;
 use tenure_wire::control::{Answer, ControlError, MeshStatus, MeshWay};
 use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
-use tenure_wire::{Name, VerifyingKey};
 
 use crate::identity::Identity;
 use crate::node::BootError;
@@ -81,8 +82,9 @@ pub(crate) fn accept_invitation<F: Flash>(
 /// How much a device spends on its mesh.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MeshLimits {
-    /// The most devices whose records are held.
+    /// The most devices whose records are held, and the most bytes that the records take.
     pub(crate) records_max: usize,
+    pub(crate) records_bytes_max: usize,
     /// The frames' part: neighbours, and bytes that wait.
     pub(crate) neighbours_max: usize,
     pub(crate) waiting_bytes_max: usize,
@@ -98,6 +100,7 @@ impl MeshLimits {
         let FramerConfig { neighbours_max, waiting_bytes_max, .. } = FramerConfig::new(node, 0);
         Self {
             records_max,
+            records_bytes_max: usize::MAX,
             neighbours_max,
             waiting_bytes_max,
             stack: StackConfig::default(),
@@ -124,7 +127,7 @@ pub(crate) fn start_stack(
     // What chance begins with: for spreading messages in time, not for keys.
     let seed = node.number() ^ u64::from(boots) << 32;
     let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));
-    let records = MeshRecords::new(owner, limits.records_max);
+    let records = MeshRecords::new(owner, limits.records_max, limits.records_bytes_max);
     stack.start(now, Babel::new(node, boots, limits.router));
     stack.start(now, Forwarding::new(forwarding::Config { life: boots, ..limits.forwarding }));
     stack.start(now, Fragmentation::new(limits.fragmentation));
@@ -153,11 +156,17 @@ pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
     let Some(router) = stack.protocol::<Babel>() else {
         return Err(ControlError::Device("no router runs".to_string()));
     };
+    let replica = stack.protocol::<Replica>();
+    let held = || replica.iter().flat_map(|replica| replica.records().held.values());
+    let name = |node: NodeId| {
+        let found = held().map(|held| &held.record).find(|record| node_of(record) == node);
+        found.map(|record| record.enrolment.device.clone())
+    };
     let way = |to: NodeId| {
         let (next_hop, distance) = router.table().route(to)?;
         Some(MeshWay {
             to: to.to_string(),
-            device: name_of(stack, to),
+            device: name(to),
             next_hop: next_hop.to_string(),
             metric: distance.metric,
         })
@@ -169,13 +178,6 @@ pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
         neighbours: router.neighbours().count() as u32,
         ways: destinations.filter_map(way).take(WAYS_MAX).collect(),
     })
-}
-
-/// The name of the device that is `node` in the mesh, if its record has come.
-pub(crate) fn name_of(stack: &MeshStack, node: NodeId) -> Option<Name> {
-    let held = &stack.protocol::<Replica>()?.records().held;
-    let found = held.values().map(|held| &held.record).find(|record| node_of(record) == node);
-    found.map(|record| record.enrolment.device.clone())
 }
 
 /// Where in the mesh the device of a record is.
@@ -220,10 +222,14 @@ impl RecordsTime {
     /// Learns that this record was made; whether it was so far ahead that a record which was made by
     /// the time known so far is over, or nearly.
     pub(crate) fn learn(&mut self, now: Instant, record: &DeviceRecord) -> bool {
-        let made_s = record.expires_unix_s.saturating_sub(RECORD_LIFETIME.as_secs());
-        let ahead_s = made_s.saturating_sub(self.at(now).seconds);
+        self.tell(now, record.expires_unix_s.saturating_sub(RECORD_LIFETIME.as_secs()))
+    }
+
+    /// As [`Self::learn`], of a time that somebody told.
+    pub(crate) fn tell(&mut self, now: Instant, unix_s: u64) -> bool {
+        let ahead_s = unix_s.saturating_sub(self.at(now).seconds);
         if ahead_s > 0 {
-            *self = Self { learnt_at: now, unix_s: made_s };
+            *self = Self { learnt_at: now, unix_s };
         }
         ahead_s > RECORD_LIFETIME.as_secs() / 3
     }
@@ -233,21 +239,34 @@ impl RecordsTime {
 pub(crate) struct MeshRecords {
     owner: VerifyingKey,
     records_max: usize,
+    bytes_max: usize,
     unix_s: Option<u64>,
     /// Whether a clock told the time, and not others' records, which may be behind.
     is_known: bool,
-    pub(crate) held: BTreeMap<RecordKey, Held>,
+    /// Boxed: the map keeps room for more than there are.
+    pub(crate) held: BTreeMap<RecordKey, Box<Held>>,
 }
 
 /// A record, and the same as it was signed.
 pub(crate) struct Held {
     pub(crate) record: DeviceRecord,
     pub(crate) signed: SignedRecord,
+    /// How long it was on the wire: it is held twice, as it came and as it reads.
+    bytes: usize,
 }
 
 impl MeshRecords {
-    fn new(owner: VerifyingKey, records_max: usize) -> Self {
-        Self { owner, records_max, unix_s: None, is_known: false, held: BTreeMap::new() }
+    fn new(owner: VerifyingKey, records_max: usize, bytes_max: usize) -> Self {
+        let held = BTreeMap::new();
+        Self { owner, records_max, bytes_max, unix_s: None, is_known: false, held }
+    }
+
+    /// Whether there is room for a record of that length, in the place of an older one if there is one.
+    fn has_room(&self, key: RecordKey, bytes: usize) -> bool {
+        let others = self.held.iter().filter(|(held, _)| **held != key);
+        let (count, taken) =
+            others.fold((0, 0), |(count, taken), (_, held)| (count + 1, taken + 2 * held.bytes));
+        count < self.records_max && taken + 2 * bytes <= self.bytes_max
     }
 
     /// Tells the time by which records expire.
@@ -282,12 +301,12 @@ impl Records for MeshRecords {
         };
         let Ok(record) = opened else { return false };
         let newer = self.version(key).is_none_or(|version| version < record.sequence);
-        let room = self.held.len() < self.records_max || self.held.contains_key(&key);
+        let room = self.has_room(key, bytes.len());
         let genuine = record.owner == self.owner && key == key_of(&record.enrolment.device_key);
         if !(genuine && newer && room) {
             return false;
         }
-        self.held.insert(key, Held { record, signed });
+        self.held.insert(key, Box::new(Held { record, signed, bytes: bytes.len() }));
         true
     }
 }

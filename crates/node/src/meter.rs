@@ -43,6 +43,9 @@ pub(crate) struct Meter {
     ledgers: BTreeMap<MachineId, Box<Ledger>>,
     /// When the ledgers are written to flash next.
     checkpoint_at: Instant,
+    /// The latest time that any lease went by, in milliseconds since 1970 UTC, and when that was: all of
+    /// them go by it, so that what one learnt counts for the others, over restarts too.
+    latest: (u64, Instant),
     /// When a lease or its grace ends next, if one does.
     lease_ends_at: Option<Instant>,
     /// When a period ends next, if that is before the checkpoint.
@@ -107,9 +110,21 @@ impl Meter {
         Self {
             ledgers: BTreeMap::new(),
             checkpoint_at: now,
+            latest: (0, now),
             lease_ends_at: None,
             period_ends_at: now,
         }
+    }
+
+    /// What time it is at least, in milliseconds since 1970 UTC.
+    fn latest_ms(&self, now: Instant) -> u64 {
+        let (latest_ms, at) = self.latest;
+        latest_ms.saturating_add(now.since(at).as_millis() as u64)
+    }
+
+    /// Learns that it is at least so late.
+    fn learn_latest(&mut self, now: Instant, ms: u64) {
+        self.latest = (self.latest_ms(now).max(ms), now);
     }
 }
 
@@ -137,6 +152,7 @@ impl<F: Flash> Node<F> {
                 Ledger { number, previous, ..Ledger::first(moment.now, unix_s) }
             }
         };
+        self.meter.learn_latest(moment.now, ledger.lease_ms);
         self.meter.ledgers.insert(id, Box::new(ledger));
     }
 
@@ -337,14 +353,18 @@ impl<F: Flash> Node<F> {
         let term = self.kernel.machines().find(|info| info.id == id)?.record.term;
         let unix_ms = self.unix_time(moment).map_or(0, |time| time.seconds.saturating_mul(1000));
         let air_bytes = self.endpoint.take_sent_bytes(&id);
+        let latest_ms = self.meter.latest_ms(moment.now);
         let ledger = self.meter.ledgers.get_mut(&id)?;
         ledger.usage = ledger.usage.and(Usage { air_bytes, ..used });
         let until = core::mem::replace(&mut ledger.until, moment.now);
         let on_ms = moment.now.as_millis().saturating_sub(until.as_millis());
         ledger.counted_ms += on_ms;
         let signed_ms = term.signed_unix_s.saturating_mul(1000);
-        ledger.lease_ms = ledger.lease_ms.max(signed_ms).saturating_add(on_ms).max(unix_ms);
-        Some(ledger.counted_ms)
+        let own_ms = ledger.lease_ms.max(signed_ms).saturating_add(on_ms);
+        ledger.lease_ms = own_ms.max(unix_ms).max(latest_ms);
+        let (counted_ms, lease_ms) = (ledger.counted_ms, ledger.lease_ms);
+        self.meter.learn_latest(moment.now, lease_ms);
+        Some(counted_ms)
     }
 
     /// Writes the receipt of the period under way and begins the next one; `false` if there is no

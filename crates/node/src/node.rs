@@ -32,6 +32,7 @@ use crate::peers::Peers;
 use crate::peripherals::Peripherals;
 use crate::sealing::seal_store;
 use crate::sleep::{Rhythm, take_asleep};
+use crate::time::ToldTime;
 
 /// The flash that a board gives its node, in three parts of any size.
 pub struct Parts<F> {
@@ -113,6 +114,7 @@ pub struct Node<F> {
     pub(crate) transfer: Transfer<F>,
     pub(crate) peers: Peers,
     pub(crate) directory: Directory,
+    pub(crate) told_time: Option<ToldTime>,
     pub(crate) outbound: Outbound,
     pub(crate) log: Log,
     pub(crate) meter: Meter,
@@ -170,6 +172,7 @@ impl<F: Flash> Node<F> {
             transfer: Transfer::new(parts.staging),
             peers: Peers::new(config.peers_max),
             directory: Directory::new(&config, moment.now),
+            told_time: None,
             outbound: Outbound::default(),
             log: Log::new(config.log_lines_max),
             meter: Meter::new(moment.now),
@@ -372,11 +375,6 @@ impl<F: Flash> Node<F> {
     /// The next thing to show, if anybody watches.
     pub fn notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()
-    }
-
-    /// The wall clock: the board's, or what the directory told.
-    pub(crate) fn unix_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
-        moment.unix_time.or_else(|| self.directory.unix_time(moment.now))
     }
 
     pub(crate) fn notify(&mut self, notice: Notice) {

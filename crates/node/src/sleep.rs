@@ -22,6 +22,7 @@ use crate::firmware::Firmware;
 use crate::node::{Moment, Node, Wake};
 use crate::outbound::Purpose;
 use crate::sealing::SEALED_TREE;
+use crate::time::ToldTime;
 
 /// Where it stands in the tree of sealed things that the device sleeps.
 const ASLEEP_PATH: &str = "asleep";
@@ -130,7 +131,7 @@ struct Luggage {
     /// Calls of machines that the sessions carry.
     outbound: Vec<(CallHandle, CallId, MachineId, PublicKey)>,
     peers: Vec<(PublicKey, Address, Option<Epoch>)>,
-    /// The wall clock as the directory told it, in seconds, and when, in microseconds.
+    /// The wall clock as it was told, in seconds, and when, in microseconds.
     told_time: Option<(u64, u64)>,
     tickets: u64,
     /// The calls from outside that machines serve.
@@ -268,7 +269,7 @@ impl<F: Flash> Node<F> {
         let luggage = Luggage {
             sessions: self.endpoint.rest(carried),
             peers: self.peers.list(),
-            told_time: self.directory.told_time().map(|(at, told)| (at.as_micros(), told.seconds)),
+            told_time: self.told_time.map(|told| (told.at.as_micros(), told.unix.seconds)),
             tickets: self.tickets(),
             served: self.served().collect(),
             log_lines: self.log.lines(),
@@ -295,7 +296,8 @@ impl<F: Flash> Node<F> {
             self.peers.heard(moment.now, key, address, epoch);
         }
         if let Some((at, seconds)) = luggage.told_time {
-            self.directory.tell_time(Instant::from_micros(at), UnixTime { seconds });
+            let (at, unix) = (Instant::from_micros(at), UnixTime { seconds });
+            self.told_time = Some(ToldTime { at, unix });
         }
         self.serve_again(moment.now, luggage.tickets, luggage.served);
         self.log.go_on_from(luggage.log_lines);

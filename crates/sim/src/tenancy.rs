@@ -1,6 +1,6 @@
 //! Leases and secrets of two tenants on one device, over a network and through losses of power.
 //!
-//! The owner renews a lease, at times too late, and fetches receipts; each tenant sets, rotates and
+//! The owner renews a lease, at times too late, tells the time and fetches receipts; each tenant sets, rotates and
 //! removes a secret of the same name; a machine of each reads its own again and again. All of them are
 //! parties on a network that loses, doubles and flips; the device's power goes at random flash
 //! operations, and it sleeps in between. What must hold is in `books`.
@@ -14,7 +14,9 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_node::{Config, Moment, Node, Notice, Parts, Wake};
 use tenure_package::{Package, Renewal, SecretChange};
-use tenure_wire::control::{Answer, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, function};
+use tenure_wire::control::{
+    Answer, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, TellTime, function,
+};
 use tenure_wire::{Address, PublicKey, Term, VerifyingKey};
 
 use crate::agenda::Agenda;
@@ -64,6 +66,11 @@ enum Errand {
     },
     Change {
         version: u64,
+    },
+    /// Tells the time, which was this when it was sent, after so many losses of power.
+    Tell {
+        sent_us: u64,
+        cuts: u64,
     },
 }
 
@@ -367,7 +374,7 @@ impl World {
             return (Errand::Forget, function::RECEIPTS_FORGET, encode::<ReceiptForget>(&forget));
         }
         let is_due = self.is_quiet && !self.books.is_leased_until(TROUBLE_US + QUIET_US);
-        match self.random.between(0..=3) {
+        match self.random.between(0..=4) {
             what if what == 0 || is_due => {
                 let number = self.books.next_lease();
                 let term = self.term();
@@ -380,6 +387,11 @@ impl World {
             1..=2 if self.is_quiet => {
                 let (begun, on_us) = (self.books.begun(), self.books.on_us(self.now_us));
                 (Errand::Close { begun, on_us }, function::RECEIPTS_CLOSE, Vec::new())
+            }
+            3 => {
+                let (sent_us, cuts) = (self.now_us, self.books.cuts);
+                let time = TellTime { unix_s: self.unix_s() };
+                (Errand::Tell { sent_us, cuts }, function::TIME, encode(&time))
             }
             _ => (Errand::Fetch, function::RECEIPTS, encode(&ReceiptQuery { skip: 0 })),
         }
@@ -418,6 +430,10 @@ impl World {
             }
             Errand::Change { version } if is_yes(&reply) => {
                 self.books.changed(place - OWNER - 1, version);
+            }
+            // What was heard before the last loss of power is forgotten.
+            Errand::Tell { sent_us, cuts } if is_yes(&reply) && cuts == self.books.cuts => {
+                self.books.told(sent_us, self.now_us);
             }
             Errand::Close { begun, on_us } if is_yes(&reply) => self.books.closed(begun, on_us),
             Errand::Fetch => {

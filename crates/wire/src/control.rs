@@ -55,6 +55,8 @@ pub mod function {
     pub const LOG: &str = "log";
     /// Takes an [`super::Enrol`], gives nothing: the device carries its name from then on.
     pub const ENROL: &str = "enrol";
+    /// Takes a [`super::TellTime`], gives nothing: a device without a clock knows the time from then on.
+    pub const TIME: &str = "time";
     /// Takes a [`super::Join`], gives nothing: the device is in the owner's mesh from then on.
     pub const JOIN: &str = "join";
     /// Takes nothing, gives a [`super::MeshStatus`].
@@ -65,12 +67,6 @@ pub mod function {
     /// Takes an [`super::Admission`], gives nothing: the stranger that it is for is told, as soon as it
     /// knocks again.
     pub const MESH_ADMIT: &str = "mesh_admit";
-    /// Takes an order for an experiment that the owner signed, gives nothing: it is under way to the whole
-    /// deployment.
-    pub const EXPERIMENT_DIRECT: &str = "experiment_direct";
-    /// Takes nothing, gives a list of [`super::ExperimentLog`]: those that came since the last order to
-    /// collect them, as many as fit.
-    pub const EXPERIMENT_LOGS: &str = "experiment_logs";
     /// Takes a [`super::SnapshotBegin`], gives a [`super::SnapshotInfo`]. What was transferred before
     /// is dropped.
     pub const SNAPSHOT_BEGIN: &str = "snapshot_begin";
@@ -112,6 +108,9 @@ pub struct DeviceStatus {
     pub version: String,
     /// Milliseconds since it booted.
     pub uptime_ms: u64,
+    /// What time it is by its clock, its hub or its owner, in seconds since 1970 UTC; `None` if none has told
+    /// it since it booted.
+    pub unix_s: Option<u64>,
     /// How often it has booted.
     pub boots: u32,
     /// The directory it registers with, and whether it has answered.
@@ -156,6 +155,13 @@ pub struct Enrol {
     pub signature: Signature,
 }
 
+/// The owner's word for what time it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TellTime {
+    /// Seconds since 1970 UTC, by the owner's clock.
+    pub unix_s: u64,
+}
+
 /// The owner's invitation to a mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Join {
@@ -189,17 +195,6 @@ pub struct MeshStranger {
     pub by: String,
     /// How long ago.
     pub age_s: u32,
-}
-
-/// What a device noted while it took part in an experiment.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct ExperimentLog {
-    /// What the device is called in the mesh.
-    pub node: String,
-    /// Its name, if its record has come.
-    pub device: Option<Name>,
-    /// Its last lines.
-    pub text: String,
 }
 
 /// What a device knows of its mesh.

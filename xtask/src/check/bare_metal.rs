@@ -13,7 +13,7 @@ use crate::{process, size, toolchain};
 const FORBIDDEN: [&str; 8] =
     ["libc", "mio", "nix", "rustix", "socket2", "tokio", "windows-sys", "wasi"];
 
-/// Builds each such crate alone, so that no other crate lends it a feature; then the firmware of the
+/// Checks each such crate alone, so that no other crate lends it a feature; then builds the firmware of the
 /// boards, which are made of them, and held to their budgets.
 pub(super) fn build(root: &Path) -> Result<Verdict> {
     let packages = workspace::bare_metal_packages(root)?;
@@ -22,7 +22,7 @@ pub(super) fn build(root: &Path) -> Result<Verdict> {
         let toolchain = toolchain::for_target(target)
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         for package in &packages {
-            let mut command = toolchain.cargo(root, "build", target);
+            let mut command = toolchain.cargo(root, "check", target);
             command.args(["--quiet", "--lib", "--package", &package.name]);
             commands.push(command);
         }

@@ -59,7 +59,7 @@ fn clippy_in(root: &Path, folder: &Path, arguments: &[&str]) -> Command {
 pub(super) fn rustdoc(root: &Path) -> Result<Verdict> {
     process::run(
         process::cargo(root)
-            .args(["doc", "--workspace", "--no-deps", "--keep-going"])
+            .args(["doc", "--workspace", "--lib", "--no-deps", "--keep-going"])
             .env("RUSTDOCFLAGS", "-D warnings"),
     )?;
     Ok(Verdict::Passed)

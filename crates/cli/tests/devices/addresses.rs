@@ -1,6 +1,6 @@
 //! Addresses that are taken, wrong, or where nobody listens.
 
-use crate::harness::User;
+use crate::harness::{User, free_address};
 
 #[test]
 fn busy_port_is_refused_with_the_way_out() {
@@ -28,9 +28,7 @@ fn address_that_is_none_is_refused() {
 #[test]
 fn silence_says_how_to_start_what_is_missing() {
     let user = User::new();
-    let gone = user.device("attic", None);
-    let address = gone.address.clone();
-    gone.kill();
+    let address = free_address();
     let device = user.error(&["list", "--device", &address]);
     assert_eq!(
         device,

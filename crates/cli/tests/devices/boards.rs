@@ -1,16 +1,14 @@
 //! Emulated boards without an operating system, beside Linux devices.
 
 use std::collections::BTreeMap;
-use std::net::UdpSocket;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Duration;
 
 use crate::guests::renegade;
-use crate::harness::{Chance, Process, User, by, finish, on, signal};
-use crate::kill::{identity, write_until_killed};
+use crate::harness::{Chance, Process, User, by, finish, free_address, on, signal};
+use crate::kill::{Writer, Written, identity};
 
 /// A board, by the name that the developer's command knows, and features of its firmware.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -93,11 +91,6 @@ pub(crate) fn again(board: Board, user: &User, name: &str, address: &str) -> Pro
     device
 }
 
-/// An address that nobody listens at.
-pub(crate) fn free_address() -> String {
-    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
-}
-
 #[test]
 fn riscv32_runs_machines_and_keeps_what_they_store_when_its_power_is_cut() {
     check_power_cuts(RISCV32, 3);
@@ -130,18 +123,10 @@ fn check_power_cuts(board: Board, cuts: u32) -> (User, Process) {
     device.wait_for_words("out of bounds");
     let before = identity(&user, &device);
     for _ in 0..cuts {
-        let (acknowledged, writer) = write_until_killed(&user, &device);
-        for _ in 0..1 + chance.below(30) {
-            acknowledged.recv_timeout(Duration::from_secs(60)).unwrap();
-        }
-        device.kill();
-        writer.join().unwrap();
-        let last = acknowledged.try_iter().last();
+        let writer = Writer::start(&user, &device);
+        let written = writer.kill_after(1 + chance.below(30), || device.kill());
         device = again(board, &user, "attic", &address);
-        let kept: u32 = user.call(on(&device), &["counter", "value"]).parse().unwrap();
-        if let Some(last) = last {
-            assert!(kept == last || kept == last + 1, "acknowledged {last}, kept {kept}");
-        }
+        written.check(user.call(on(&device), &["counter", "value"]).parse().unwrap());
         assert_eq!(identity(&user, &device), before);
         assert_eq!(user.call(on(&device), &["thermostat", "read"]), "18.0");
         // A cut finds the spinner at work more often than not, and is nobody's fault.
@@ -242,9 +227,8 @@ impl House {
     }
 }
 
-/// Lets a machine on the device at `from` count on `to` until `enough` says so; gives the last count that
-/// was acknowledged, and how many were not.
-fn count_across(user: &User, from: &str, to: &str, enough: &AtomicBool) -> (u32, u32) {
+/// Lets a machine on the device at `from` count on `to` until `enough` says so.
+fn count_across(user: &User, from: &str, to: &str, enough: &AtomicBool) -> Written {
     let asked = format!("counter@{to} add");
     let (mut last, mut unanswered) = (0, 0);
     while !enough.load(Ordering::Relaxed) {
@@ -257,7 +241,7 @@ fn count_across(user: &User, from: &str, to: &str, enough: &AtomicBool) -> (u32,
             None => unanswered += 1,
         }
     }
-    (last, unanswered)
+    Written { last, unanswered }
 }
 
 #[test]
@@ -274,28 +258,18 @@ fn two_boards_and_a_linux_device_lose_no_acknowledged_write_when_killed_on_a_bad
         let enough = AtomicBool::new(false);
         let (user, device) = (&house.user, &house.devices[victim]);
         let from = house.devices[from].address.as_str();
-        let (acknowledged, unanswered) = std::thread::scope(|scope| {
+        let written = std::thread::scope(|scope| {
             let across = scope.spawn(|| count_across(user, from, victim, &enough));
-            let (told, writer) = write_until_killed(user, device);
-            let patience = Duration::from_secs(60);
-            let mut told_first = None;
-            for _ in 0..writes {
-                told_first = Some(told.recv_timeout(patience).unwrap());
-            }
-            signal("KILL", device.id());
-            writer.join().unwrap();
+            let writer = Writer::start(user, device);
+            let here = writer.kill_after(writes, || signal("KILL", device.id()));
             enough.store(true, Ordering::Relaxed);
-            let here = told.try_iter().last().or(told_first).unwrap();
-            let (there, unanswered) = across.join().unwrap();
-            (here.max(there), unanswered + 1)
+            let there = across.join().unwrap();
+            let unanswered = here.unanswered + there.unanswered;
+            Written { last: here.last.max(there.last), unanswered }
         });
         house.cut(victim);
         let kept = house.user.call(on(&house.devices[victim]), &["counter", "value"]);
-        let kept: u32 = kept.parse().unwrap();
-        assert!(
-            (acknowledged..=acknowledged + unanswered).contains(&kept),
-            "{victim} acknowledged {acknowledged}, kept {kept}, {unanswered} were not answered"
-        );
+        written.check(kept.parse().unwrap());
     }
     house.check_calls_in_all_directions();
     assert_eq!(house.user.call(by(&house.hub), &["thermostat@attic", "read"]), "10.0");
@@ -367,10 +341,7 @@ fn boards_and_a_linux_device_reach_each_other_by_raw_frames_alone() {
         for (degrees, (to, _)) in devices.iter().enumerate() {
             let asked = format!("thermostat@{to} read");
             // The records of what was just installed take a moment to cross the mesh.
-            let wanted = format!("1{degrees}.0");
-            let answered =
-                (0..100).any(|_| user.call(on(from), &["probe", "call", &asked]) == wanted);
-            assert!(answered, "{asked}");
+            user.call_until(from, &["probe", "call", &asked], &format!("1{degrees}.0"));
         }
     }
 }

@@ -1,5 +1,7 @@
 //! Peripherals that follow a script, machines that hear and command them, and what the owner sees.
 
+use serde_json::Value;
+
 use crate::harness::{Process, User, on};
 
 const PERIPHERALS: &str = r#"
@@ -26,6 +28,13 @@ fn device_with_peripherals(user: &User) -> Process {
     Process::start(command)
 }
 
+/// How often something was published under a topic.
+fn published(events: &Value, topic: &str) -> u64 {
+    let mut topics = events["topics"].as_array().unwrap().iter();
+    let found = topics.find(|one| one["topic"] == topic);
+    found.map_or(0, |one| one["published"].as_u64().unwrap())
+}
+
 #[test]
 fn a_machine_hears_a_sensor_and_commands_a_peripheral() {
     let user = User::new();
@@ -34,15 +43,14 @@ fn a_machine_hears_a_sensor_and_commands_a_peripheral() {
     device.wait_for_log("climate", "15.0 degrees: heater on");
     let shown = user.call(on(&device), &["climate", "show"]);
     assert!(shown.starts_with("15.0 degrees after "), "{shown}");
-    let events = user.json(&["events", "--device", &device.address]);
-    let published = |topic: &str| {
-        let topics = events["topics"].as_array().unwrap();
-        let found = topics.iter().find(|one| one["topic"] == topic);
-        found.map_or(0, |one| one["published"].as_u64().unwrap())
-    };
-    assert_eq!(published("command.heater"), 1);
-    assert_eq!(published("device.heater"), 2, "off at first, then on");
-    assert!(published("device.temperature") > 0 && published("device.camera.frame") > 3);
+    let mut events = user.json(&["events", "--device", &device.address]);
+    // One each 50 ms.
+    while published(&events, "device.camera.frame") <= 3 {
+        events = user.json(&["events", "--device", &device.address]);
+    }
+    assert_eq!(published(&events, "command.heater"), 1);
+    assert_eq!(published(&events, "device.heater"), 2, "off at first, then on");
+    assert!(published(&events, "device.temperature") > 0);
     let subscriptions = events["subscriptions"].as_array().unwrap();
     let climate = subscriptions.iter().find(|one| one["subscriber"] == "climate").unwrap();
     assert_eq!(climate["policy"], "latest-only");

@@ -10,8 +10,8 @@ use tenure_cli::home::Home;
 use tenure_package::Release;
 use tenure_wire::control::{CHUNK_BYTES_MAX, FirmwareBegin, InstallChunk, function};
 
-use crate::boards::{Board, CORTEX_M, RISCV32, boot, device_at, firmware, free_address};
-use crate::harness::{Chance, Process, User, on};
+use crate::boards::{Board, CORTEX_M, RISCV32, boot, device_at, firmware};
+use crate::harness::{Chance, Process, User, free_address, on};
 use crate::kill::identity;
 
 /// The board's firmware with its first instruction replaced by one that goes nowhere.
@@ -137,8 +137,14 @@ fn riscv32_takes_what_its_maker_signed_from_its_owner_and_from_nobody_else() {
     assert_eq!(status(&user, &device)["number"], 2);
 }
 
-/// Brings a firmware to a device, in another thread; tells each part that was taken, and the end.
-fn bring(user: &User, device: &Process, file: &str) -> (Receiver<usize>, JoinHandle<()>) {
+/// Brings a firmware to a device, in another thread; tells each part that was taken, and the end, if it is to
+/// come to one.
+fn bring(
+    user: &User,
+    device: &Process,
+    file: &str,
+    to_the_end: bool,
+) -> (Receiver<usize>, JoinHandle<()>) {
     let (home, address) = (Home::at(user.home()), device.socket_address());
     let file = std::fs::read(PathBuf::from(file)).unwrap();
     let (sender, taken) = channel();
@@ -155,7 +161,7 @@ fn bring(user: &User, device: &Process, file: &str) -> (Receiver<usize>, JoinHan
             }
             let _ = sender.send(index);
         }
-        if client.control::<_, ()>(&route, function::FIRMWARE_COMMIT, &()).is_ok() {
+        if to_the_end && client.control::<_, ()>(&route, function::FIRMWARE_COMMIT, &()).is_ok() {
             let _ = sender.send(usize::MAX);
         }
     });
@@ -164,47 +170,66 @@ fn bring(user: &User, device: &Process, file: &str) -> (Receiver<usize>, JoinHan
 
 #[test]
 fn riscv32_whose_power_is_cut_during_an_update_starts_the_old_or_the_new_firmware() {
+    check_cuts(RISCV32, &[Moment::Transfer, Moment::Transfer, Moment::End, Moment::Trial]);
+}
+
+#[test]
+fn cortex_m_whose_power_is_cut_during_an_update_starts_the_old_or_the_new_firmware() {
+    check_cuts(CORTEX_M, &[Moment::Transfer, Moment::End, Moment::Trial]);
+}
+
+/// When the power goes.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Moment {
+    /// In the middle of the transfer.
+    Transfer,
+    /// Once all of it has come.
+    End,
+    /// In the first moments of the trial.
+    Trial,
+}
+
+fn check_cuts(board: Board, moments: &[Moment]) {
     let user = User::new();
     let mut chance = Chance::new();
-    let image = std::fs::read(firmware(RISCV32)).unwrap();
+    let image = std::fs::read(firmware(board)).unwrap();
     let parts = image.len().div_ceil(CHUNK_BYTES_MAX);
     let address = free_address();
-    let mut device = device_at(RISCV32, &user, "attic", &address);
+    let mut device = device_at(board, &user, "attic", &address);
     user.install(&device, &["counter"]);
     let mut number = 1;
-    for round in 0..5 {
-        assert_eq!(user.call(on(&device), &["counter", "add"]), (round + 1).to_string());
+    for (moment, count) in moments.iter().zip(1..) {
+        assert_eq!(user.call(on(&device), &["counter", "add"]), format!("{count}"));
         let file = signed(&user, &image, number + 1);
-        let (taken, bringer) = bring(&user, &device, &file);
-        // In the middle of the transfer, at its end, and in the first moments of the trial.
-        let last = match round {
-            0..3 => Some(chance.below(parts)),
-            3 => None,
-            _ => {
-                assert!(taken.iter().any(|part| part == usize::MAX));
-                device.wait_for_words("on trial");
-                None
-            }
+        let to_the_end = *moment != Moment::Transfer;
+        let (taken, bringer) = bring(&user, &device, &file, to_the_end);
+        let wanted = match moment {
+            Moment::Transfer => chance.below(parts),
+            Moment::End | Moment::Trial => usize::MAX,
         };
-        if round < 4 {
-            let wanted = last.unwrap_or(usize::MAX);
-            assert!(taken.iter().any(|part| part == wanted), "round {round}");
+        assert!(taken.iter().any(|part| part == wanted), "part {wanted} was taken");
+        if *moment == Moment::Trial {
+            device.wait_for_words("on trial");
+        } else if *moment == Moment::Transfer {
+            // What runs goes on meanwhile.
+            assert_eq!(user.call(on(&device), &["counter", "value"]), format!("{count}"));
         }
         device.kill();
         bringer.join().unwrap();
-        device = boot(RISCV32, &user, "attic", None, &["--listen", &address]);
+        device = boot(board, &user, "attic", None, &["--listen", &address]);
         device.address = address.clone();
         let now = status(&user, &device);
         let runs = now["number"].as_u64().unwrap() as u32;
-        if last.is_some() {
+        if *moment == Moment::Transfer {
             assert_eq!(runs, number, "what hasn't come whole isn't started");
         }
         assert!(runs == number || runs == number + 1, "{now}");
         assert_eq!(status(&user, &device)["on_trial"], false, "it has heard from us");
         number = runs;
     }
-    assert_eq!(user.call(on(&device), &["counter", "value"]), "5");
+    let counted = moments.len().to_string();
+    assert_eq!(user.call(on(&device), &["counter", "value"]), counted);
     update(&user, &device, &signed(&user, &image, number + 1));
     assert_eq!(status(&user, &device)["number"], number + 1);
-    assert_eq!(user.call(on(&device), &["counter", "value"]), "5");
+    assert_eq!(user.call(on(&device), &["counter", "value"]), counted);
 }

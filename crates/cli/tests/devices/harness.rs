@@ -6,6 +6,7 @@ use std::io::{BufRead as _, BufReader, Read as _};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -16,7 +17,7 @@ use tempfile::TempDir;
 use crate::guests::package;
 
 /// When a test gives up waiting: far beyond what anything takes on a busy computer.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A user with keys, and a folder in which their devices' folders stand.
 pub(crate) struct User {
@@ -54,6 +55,19 @@ impl User {
         let error = String::from_utf8_lossy(&output.stderr);
         assert!(output.status.success(), "tenure {arguments:?}: {error}");
         String::from_utf8(output.stdout).unwrap()
+    }
+
+    /// As [`Self::ok`], of a command that may find its device asleep: it is given again until it goes well.
+    pub(crate) fn ok_once_awake(&self, arguments: &[&str]) -> String {
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let output = finish(self.command(arguments));
+            if output.status.success() {
+                return String::from_utf8(output.stdout).unwrap();
+            }
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(Instant::now() < deadline, "tenure {arguments:?}: {error}");
+        }
     }
 
     /// As [`Self::ok`] with `--json`, which must give one object.
@@ -109,6 +123,23 @@ impl User {
         let (by, process) = place;
         let result = self.json(&[&["call", by, &process.address], call].concat());
         result["result"].as_str().unwrap_or_else(|| panic!("{call:?}: {result}")).to_string()
+    }
+
+    /// Calls a machine on `device` again and again, while ways and records are on their way, until its
+    /// result is the one expected.
+    #[track_caller]
+    pub(crate) fn call_until(&self, device: &Process, call: &[&str], expected: &str) {
+        let deadline = Instant::now() + PATIENCE;
+        let arguments = [&["call", "--json", "--device", &device.address], call].concat();
+        loop {
+            let output = finish(self.command(&arguments));
+            let answer = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
+            if answer["result"] == expected {
+                return;
+            }
+            let error = String::from_utf8_lossy(&output.stderr);
+            assert!(Instant::now() < deadline, "{call:?} gives {answer}{error}, not {expected}");
+        }
     }
 
     pub(crate) fn call_error(&self, place: (&str, &Process), call: &[&str]) -> String {
@@ -266,6 +297,15 @@ impl Drop for Process {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// An address on this computer that is given to nobody else: each has a loopback address of its own, and a
+/// port that no system gives to who asks for any.
+pub(crate) fn free_address() -> String {
+    static GIVEN: AtomicU32 = AtomicU32::new(1);
+    let number = GIVEN.fetch_add(1, Ordering::Relaxed);
+    let [_, a, b, c] = (std::process::id() << 8 | number & 0xFF).to_be_bytes();
+    format!("127.{a}.{b}.{c}:7370")
 }
 
 /// Sends a signal to a process.

@@ -1,5 +1,7 @@
 //! Processes are killed at random moments: what was acknowledged stays, and so does who they are.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -10,26 +12,71 @@ use tenure_cli::home::Home;
 use tenure_cli::whom::machines;
 use tenure_wire::PublicKey;
 
-use crate::harness::{Chance, Process, User, by, on};
+use crate::harness::{Chance, PATIENCE, Process, User, by, free_address, on};
 
-/// The longest wait for an answer of a device that is then dead.
+/// The longest wait for an answer of a device that may be dead by then.
 const NO_ANSWER: Duration = Duration::from_secs(2);
 
-/// Calls `counter add` on a device again and again until one call isn't answered; tells the count
-/// after each that is.
-pub(crate) fn write_until_killed(user: &User, device: &Process) -> (Receiver<u32>, JoinHandle<()>) {
-    let (home, address) = (Home::at(user.home()), device.socket_address());
-    let (sender, acknowledged) = channel();
-    let writer = std::thread::spawn(move || {
-        let mut client = Client::new(&home).unwrap();
-        let Device { mut route, .. } = client.device(address).unwrap();
-        route.key = key_of_counter(&mut client, address);
-        while let Ok(Some(count)) = client.call(&route, "add", None, NO_ANSWER) {
-            let count = String::from_utf8(count).unwrap().parse().unwrap();
-            let _ = sender.send(count);
-        }
-    });
-    (acknowledged, writer)
+/// Calls `counter add` on a device again and again, in a thread of its own.
+pub(crate) struct Writer {
+    /// The count after each call that was answered.
+    acknowledged: Receiver<u32>,
+    enough: Arc<AtomicBool>,
+    thread: JoinHandle<u32>,
+}
+
+/// What a writer has of a device that is dead.
+pub(crate) struct Written {
+    /// The last count that was acknowledged.
+    pub(crate) last: u32,
+    /// How many calls weren't answered: each may have counted.
+    pub(crate) unanswered: u32,
+}
+
+impl Writer {
+    pub(crate) fn start(user: &User, device: &Process) -> Self {
+        let (home, address) = (Home::at(user.home()), device.socket_address());
+        let (sender, acknowledged) = channel();
+        let enough = Arc::new(AtomicBool::new(false));
+        let is_enough = enough.clone();
+        let thread = std::thread::spawn(move || {
+            let mut client = Client::new(&home).unwrap();
+            let Device { mut route, .. } = client.device(address).unwrap();
+            route.key = key_of_counter(&mut client, address);
+            let mut unanswered = 0;
+            while !is_enough.load(Ordering::Relaxed) {
+                match client.call(&route, "add", None, NO_ANSWER) {
+                    Ok(Some(count)) => {
+                        let count = String::from_utf8(count).unwrap().parse().unwrap();
+                        let _ = sender.send(count);
+                    }
+                    _ => unanswered += 1,
+                }
+            }
+            unanswered
+        });
+        Self { acknowledged, enough, thread }
+    }
+
+    /// Lets `count` more calls be answered, and kills the device in the middle of the next.
+    pub(crate) fn kill_after(self, count: usize, kill: impl FnOnce()) -> Written {
+        let answer = || self.acknowledged.recv_timeout(PATIENCE).unwrap();
+        let last = (0..count).fold(0, |_, _| answer());
+        kill();
+        self.enough.store(true, Ordering::Relaxed);
+        let unanswered = self.thread.join().unwrap();
+        Written { last: self.acknowledged.try_iter().last().unwrap_or(last), unanswered }
+    }
+}
+
+impl Written {
+    /// Whether a device that has this count has lost nothing and made nothing up.
+    #[track_caller]
+    pub(crate) fn check(&self, kept: u32) {
+        let Self { last, unanswered } = self;
+        let is_right = (*last..=last + unanswered).contains(&kept);
+        assert!(is_right, "acknowledged {last}, kept {kept}, {unanswered} were not answered");
+    }
 }
 
 fn key_of_counter(client: &mut Client, address: std::net::SocketAddr) -> PublicKey {
@@ -54,28 +101,20 @@ fn device_killed_during_writes_keeps_what_it_acknowledged_and_who_it_is() {
     let user = User::new();
     let mut chance = Chance::new();
     let mut hub = user.hub();
-    let mut device = user.device("attic", Some(&hub));
+    let mut device = user.device_at("attic", &free_address(), Some(&hub.address));
     let caller = user.device("cellar", Some(&hub));
     user.install(&caller, &["probe"]);
     user.install(&device, &["counter", "thermostat"]);
     hub.wait_until_listed("attic", 2);
     let before = identity(&user, &device);
     for round in 0..5 {
-        let (acknowledged, writer) = write_until_killed(&user, &device);
-        for _ in 0..1 + chance.below(60) {
-            acknowledged.recv_timeout(Duration::from_secs(60)).unwrap();
-        }
+        let writer = Writer::start(&user, &device);
         // On the same port, and on another.
         let moves = round == 3;
-        let listen = if moves { "127.0.0.1:0".into() } else { device.address.clone() };
-        device.kill();
-        writer.join().unwrap();
-        let last = acknowledged.try_iter().last();
+        let listen = if moves { free_address() } else { device.address.clone() };
+        let written = writer.kill_after(1 + chance.below(60), || device.kill());
         device = user.device_at("attic", &listen, Some(&hub.address));
-        let kept: u32 = user.call(on(&device), &["counter", "value"]).parse().unwrap();
-        if let Some(last) = last {
-            assert!(kept == last || kept == last + 1, "acknowledged {last}, kept {kept}");
-        }
+        written.check(user.call(on(&device), &["counter", "value"]).parse().unwrap());
         assert_eq!(identity(&user, &device), before);
         assert_eq!(user.call(by(&hub), &["thermostat@attic", "read"]), "21.0");
         let across = || user.call(on(&caller), &["probe", "call", "thermostat@attic read"]);
@@ -89,7 +128,7 @@ fn device_killed_during_writes_keeps_what_it_acknowledged_and_who_it_is() {
 #[test]
 fn killed_hub_comes_back_as_the_same_hub() {
     let user = User::new();
-    let mut hub = user.hub();
+    let mut hub = user.hub_at(&free_address());
     let device = user.device("attic", Some(&hub));
     user.install(&device, &["thermostat"]);
     hub.wait_until_listed("attic", 1);
@@ -107,9 +146,7 @@ fn killed_hub_comes_back_as_the_same_hub() {
 #[test]
 fn devices_go_on_while_the_hub_is_down_and_register_when_it_comes() {
     let user = User::new();
-    let hub = user.hub();
-    let address = hub.address.clone();
-    hub.kill();
+    let address = free_address();
     let mut device = Process::start(user.command(&[
         "device",
         "--data",

@@ -1,9 +1,13 @@
-//! A leaf with 64 KB of RAM on serial lines: its owner sits at one, a Linux device at the other.
+//! Leaves with 64 KB of RAM on serial lines: a Linux device is at one line, at the other sits the owner, or
+//! another device.
+
+use std::io::{Read as _, Seek as _, SeekFrom};
+use std::time::Instant;
 
 use crate::boards::{LEAF, boot};
-use crate::harness::{Process, User, on};
+use crate::harness::{PATIENCE, Process, User, on};
 
-/// The leaf, enrolled and in its owner's mesh, and what reaches it by its service line.
+/// A leaf, enrolled and in its owner's mesh, and what reaches it by its service line.
 struct Wired {
     user: User,
     leaf: Process,
@@ -13,24 +17,13 @@ struct Wired {
 impl Wired {
     fn new() -> Self {
         let user = User::new();
-        let leaf = boot(LEAF, &user, "leaf", None, &[]);
-        let service = sit_at_line(&user);
-        let mut wired = Self { user, leaf, service };
-        let address = wired.service.address.clone();
-        wired.user.ok(&["enrol", &address]);
-        wired.leaf.wait_for_words("enrolled");
-        wired.user.ok(&["invite", &address]);
-        wired.leaf.wait_for_words("in its owner's mesh");
-        wired
+        let (leaf, service) = leaf_in_mesh(&user, "leaf", &[]);
+        Self { user, leaf, service }
     }
 
     /// A Linux device at the other end of the leaf's other line.
     fn attic(&self) -> Process {
-        let line = self.user.path("leaf/mesh");
-        let fixed = ["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"];
-        let mut command = self.user.command(&fixed);
-        command.args(["--survives", "kill", "--mesh-serial"]).arg(line);
-        Process::start(command)
+        device_at_line(&self.user, "attic", "leaf/mesh")
     }
 
     /// What the owner gets of the leaf's thermostat at the service line.
@@ -39,8 +32,27 @@ impl Wired {
     }
 }
 
-fn sit_at_line(user: &User) -> Process {
-    let line = user.path("leaf/service");
+/// A leaf that its owner enrols and invites; and what reaches it by its service line.
+fn leaf_in_mesh(user: &User, name: &str, place: &[&str]) -> (Process, Process) {
+    let mut leaf = boot(LEAF, user, name, None, place);
+    let service = sit_at_line(user, name);
+    user.ok(&["enrol", &service.address]);
+    leaf.wait_for_words("enrolled");
+    user.ok(&["invite", &service.address]);
+    leaf.wait_for_words("in its owner's mesh");
+    (leaf, service)
+}
+
+/// A Linux device in the mesh, at the end of a line.
+fn device_at_line(user: &User, name: &str, line: &str) -> Process {
+    let fixed = ["device", "--data", name, "--listen", "127.0.0.1:0", "--json"];
+    let mut command = user.command(&fixed);
+    command.args(["--survives", "kill", "--mesh-serial"]).arg(user.path(line));
+    Process::start(command)
+}
+
+fn sit_at_line(user: &User, leaf: &str) -> Process {
+    let line = user.path(&format!("{leaf}/service"));
     let arguments = ["serial", line.to_str().unwrap(), "--listen", "127.0.0.1:0", "--json"];
     Process::start(user.command(&arguments))
 }
@@ -48,9 +60,33 @@ fn sit_at_line(user: &User) -> Process {
 /// Asks a machine on `from` to call, again and again while ways and records are on their way.
 #[track_caller]
 fn check_call(user: &User, from: &Process, call: &str, expected: &str) {
-    let ask = ["probe", "call", call];
-    let answered = (0..100).any(|_| user.call(on(from), &ask) == expected);
-    assert!(answered, "{call} gives {expected}");
+    user.call_until(from, &["probe", "call", call], expected);
+}
+
+/// Whether the memory of a leaf's emulator, and the chip's RAM with it, holds `text`.
+fn memory_holds(user: &User, leaf: &str, text: &str) -> bool {
+    const REGION_BYTES_MAX: u64 = 64 << 20;
+    let process = std::fs::read_to_string(user.path(&format!("{leaf}/ram.pid"))).unwrap();
+    let place = format!("/proc/{}", process.trim());
+    let maps = std::fs::read_to_string(format!("{place}/maps")).unwrap();
+    let mut memory = std::fs::File::open(format!("{place}/mem")).unwrap();
+    let regions = maps.lines().filter_map(|line| {
+        let (range, rights) = line.split_once(' ')?;
+        let (start, end) = range.split_once('-')?;
+        let bound = |text| u64::from_str_radix(text, 16).ok();
+        // What was translated to the host's code is none of the chip's memory, and large.
+        rights.starts_with("rw-").then_some((bound(start)?, bound(end)?))
+    });
+    let regions = regions.filter(|(start, end)| end - start <= REGION_BYTES_MAX);
+    let mut found = false;
+    for (start, end) in regions {
+        let mut bytes = vec![0; (end - start) as usize];
+        memory.seek(SeekFrom::Start(start)).unwrap();
+        // Pages that nobody has are no memory.
+        let is_read = memory.read_exact(&mut bytes).is_ok();
+        found |= is_read && bytes.windows(text.len()).any(|part| part == text.as_bytes());
+    }
+    found
 }
 
 #[test]
@@ -81,11 +117,48 @@ fn a_leaf_keeps_who_it_is_and_what_it_was_told_when_its_power_is_cut() {
     service.interrupt();
     let mut leaf = boot(LEAF, &user, "leaf", None, &[]);
     leaf.wait_for_words("in its owner's mesh");
-    let service = sit_at_line(&user);
+    let service = sit_at_line(&user, "leaf");
     assert_eq!(user.json(&["key", "--device", &service.address]), before);
     assert_eq!(user.call(on(&service), &["thermostat", "read"]), "16.5");
     let tree = user.json(&["tree", "thermostat", "--device", &service.address]);
     assert!(tree.to_string().contains("16.5"), "{tree}");
+}
+
+#[test]
+fn leaves_in_a_line_carry_calls_that_they_cant_read() {
+    let Wired { user, leaf: _leaf, service } = Wired::new();
+    let attic = device_at_line(&user, "attic", "leaf/mesh");
+    // The owner leaves the first leaf's line to the second one.
+    service.interrupt();
+    let line = user.path("leaf/service");
+    let place = ["--mesh-line", line.to_str().unwrap()];
+    let (_porch, service) = leaf_in_mesh(&user, "porch", &place);
+    user.install(&attic, &["thermostat", "probe"]);
+    check_call(&user, &attic, "thermostat@porch read", "21.0");
+    assert_eq!(user.call(on(&service), &["thermostat", "follow", "thermostat@attic"]), "21.0");
+    // And the second one's to a Linux device, two leaves away from the other.
+    service.interrupt();
+    let cellar = device_at_line(&user, "cellar", "porch/service");
+    user.install(&cellar, &["probe"]);
+    check_call(&user, &cellar, "thermostat@attic read", "21.0");
+    let words = "17.2468013579086";
+    let middle = &words[4..14];
+    for _ in 0..3 {
+        check_call(&user, &cellar, &format!("probe@attic echo {words}"), words);
+        for leaf in ["leaf", "porch"] {
+            assert!(!memory_holds(&user, leaf, middle), "{leaf} has seen what it carried");
+        }
+    }
+    // Whom it is for has it, until the caller has acknowledged that it came.
+    let deadline = Instant::now() + PATIENCE;
+    loop {
+        check_call(&user, &cellar, &format!("thermostat@leaf set {words}"), words);
+        if memory_holds(&user, "leaf", middle) {
+            break;
+        }
+        assert!(Instant::now() < deadline, "it is never found where it must be");
+    }
+    assert!(!memory_holds(&user, "porch", middle));
 }
 
 #[test]

@@ -1,12 +1,8 @@
 //! Devices that reach each other by mesh alone, over a device that relays.
 
-use std::ffi::OsString;
-use std::io::{Read as _, Write as _};
-use std::os::unix::ffi::OsStringExt as _;
+use tenure_board_linux::NullModem;
 
-use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
-
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User};
 
 /// Starts a device that knows no hub, and meshes as the flags in `meshing` say; gives the address of
 /// its link too.
@@ -38,38 +34,7 @@ fn device(user: &User, name: &str, peers: &[&str]) -> (Process, String) {
 fn check_reach(user: &User, attic: &Process, cellar: &Process) {
     user.install(attic, &["thermostat"]);
     user.install(cellar, &["probe"]);
-    // Ways take a moment to be found.
-    let ask = ["probe", "call", "thermostat@attic read"];
-    let answered = (0..50).any(|_| user.call(on(cellar), &ask) == "21.0");
-    assert!(answered, "cellar reaches attic");
-}
-
-/// The names of two terminal devices that are the ends of one line.
-fn line() -> [String; 2] {
-    let ends = [(); 2].map(|()| {
-        let end = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-        grantpt(&end).unwrap();
-        unlockpt(&end).unwrap();
-        std::fs::File::from(end)
-    });
-    let names = [0, 1].map(|at| {
-        let name = ptsname(&ends[at], Vec::new()).unwrap();
-        OsString::from_vec(name.into_bytes()).into_string().unwrap()
-    });
-    for (from, to) in [(0, 1), (1, 0)] {
-        let (mut from, mut to) = (ends[from].try_clone().unwrap(), ends[to].try_clone().unwrap());
-        // The other end stays open here, so that the line is there before and after the devices.
-        let held = std::fs::OpenOptions::new().read(true).write(true).open(&names[0]).unwrap();
-        std::thread::spawn(move || {
-            let (_held, mut bytes) = (held, [0; 1024]);
-            while let Ok(length @ 1..) = from.read(&mut bytes) {
-                if to.write_all(&bytes[..length]).is_err() {
-                    break;
-                }
-            }
-        });
-    }
-    names
+    user.call_until(cellar, &["probe", "call", "thermostat@attic read"], "21.0");
 }
 
 #[test]
@@ -92,11 +57,12 @@ fn a_mesh_peer_without_a_mesh_is_a_mistake() {
 #[test]
 fn a_serial_line_and_a_multicast_group_are_links_too_and_a_device_remembers_its_own() {
     let user = User::new();
-    let [one, other] = line();
+    let line = NullModem::lay().unwrap();
+    let [one, other] = line.ends().map(|end| end.to_str().unwrap());
     let port = std::net::UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let group = format!("239.73.71.2:{port}");
     let by_group = ["--mesh-multicast", &group, "--mesh-multicast-on", "127.0.0.1"];
-    let by_line = [["--mesh-serial", &one], ["--mesh-serial", &other]];
+    let by_line = [["--mesh-serial", one], ["--mesh-serial", other]];
     for links in [[&by_line[0][..], &by_line[1][..]], [&by_group[..], &by_group[..]]] {
         let user_of_these = User::new();
         let (attic, _) = device_by(&user_of_these, "attic", links[0]);
@@ -159,70 +125,4 @@ fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
     let strangers = owner.json(&["mesh", "--strangers", &attic.address]);
     assert_eq!(strangers["strangers"][0]["key"], invited["key"], "it knocked: {strangers}");
     check_reach(&owner, &attic, &cellar);
-}
-
-#[test]
-fn an_experiment_is_directed_from_one_device_and_its_logs_come_back_to_it() {
-    let user = User::new();
-    let enter = |name: &str, peers: &[&str]| {
-        let mut meshing = vec!["--mesh", "127.0.0.1:0", "--experiments"];
-        meshing.extend(peers.iter().flat_map(|peer| ["--mesh-peer", peer]));
-        device_by(&user, name, &meshing)
-    };
-    let (stairs, relay) = enter("stairs", &[]);
-    let (attic, _) = enter("attic", &[&relay]);
-    let (_cellar, _) = enter("cellar", &[&relay]);
-    let at = |device: &Process, words: &[&str]| -> Vec<serde_json::Value> {
-        let mut all = vec!["experiment"];
-        all.extend(words);
-        all.extend(["--device", &device.address]);
-        all.push("--json");
-        let lines = user.ok(&all);
-        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
-    };
-    let knows_all = || user.json(&["mesh", &attic.address])["ways"].as_array().unwrap().len() == 2;
-    wait_until("each knows a way to each", knows_all);
-    let ordered = at(&attic, &["start", "gap", "--value", "machines", "--interval", "100ms"]);
-    assert_eq!(ordered[0]["event"], "ordered", "{ordered:?}");
-    let logs = || {
-        let words = ["experiment", "logs", "--json", "--device", &attic.address];
-        let output = user.command(&words).output().unwrap();
-        let text = String::from_utf8(output.stdout).unwrap();
-        // A device that is slow is waited for by looking again.
-        if !output.status.success() {
-            return false;
-        }
-        let logs: Vec<serde_json::Value> =
-            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-        let said = |log: &serde_json::Value, text: &str| {
-            let lines = log["lines"].as_array().unwrap();
-            lines.iter().any(|line| line.as_str().unwrap().contains(text))
-        };
-        assert_eq!(logs.len(), 3, "{logs:?}");
-        logs.iter().all(|log| said(log, "start gap with 0") && said(log, "count 3.000"))
-    };
-    wait_until("all have counted three", logs);
-    at(&attic, &["stop", "gap"]);
-    // The link between attic and stairs is cut at both ends, by an order that attic gives.
-    let links = |device: &Process| user.json(&["mesh", &device.address])["neighbours"].clone();
-    assert_eq!((links(&attic), links(&stairs)), (1.into(), 2.into()));
-    at(&attic, &["shape", "attic", "stairs"]);
-    wait_until("the link is down", || (links(&attic), links(&stairs)) == (0.into(), 1.into()));
-    let output = user.command(&["experiment", "start", "babel"]).output();
-    let error = String::from_utf8(output.unwrap().stderr).unwrap();
-    assert!(error.contains("there is gap, flow-updating"), "{error}");
-    let (shed, _) = device(&user, "shed", &[]);
-    let refused = user.error(&["experiment", "stop", "gap", "--device", &shed.address]);
-    assert!(refused.contains("--experiments"), "{refused}");
-}
-
-/// Looks again until it is so.
-#[track_caller]
-fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = std::time::Duration::from_secs(120);
-    let until = std::time::Instant::now() + patience;
-    while !is_so() {
-        assert!(std::time::Instant::now() < until, "not in time: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
 }

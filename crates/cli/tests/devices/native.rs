@@ -2,9 +2,9 @@
 
 use tenure_wire::host_call::TABLE;
 
-use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at, free_address};
+use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at};
 use crate::guests::{probe_with, renegade};
-use crate::harness::{Process, User, on};
+use crate::harness::{Process, User, free_address, on};
 use crate::secrets::{tell, tenant_of};
 
 /// What of a board isn't a machine's; addresses in hexadecimal.

@@ -3,7 +3,7 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use tenure_cli::home::Home;
@@ -11,9 +11,9 @@ use tenure_cli::module::Module;
 use tenure_cli::pack::{CompiledCode, pack};
 use tenure_cli::project_file::ProjectFile;
 
-use crate::boards::{RISCV32, device_at, free_address};
+use crate::boards::{RISCV32, device_at};
 use crate::guests::build_own;
-use crate::harness::{Process, User, finish};
+use crate::harness::{PATIENCE, Process, User, finish, free_address};
 
 /// The most that a machine may take beyond its linear memory: its stack, which is 1 KiB here, instance,
 /// queue, record and subscription.
@@ -91,9 +91,6 @@ fn name(number: usize) -> String {
 
 /// How often something is asked for whose outcome the device doesn't know.
 const ATTEMPTS: usize = 5;
-
-/// When the test gives up waiting.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 const COUNT: usize = 16;
 /// Those that go wrong; both in C.

@@ -7,7 +7,7 @@ use tenure_hal::Flash;
 use tenure_store::ValueKind;
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Enrol, Join, ListMachines, MachineList, MachineStatus,
-    TreeNode, TreeQuery, TreeValue, function,
+    TellTime, TreeNode, TreeQuery, TreeValue, function,
 };
 use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
 
@@ -45,6 +45,11 @@ impl<F: Flash> Leaf<F> {
                 self.join_mesh(moment.now, &join.invitation)
                     .map_err(|error| ControlError::Refused(error.to_string()))
             })),
+            function::TIME => encode(decode(parameter).map(|TellTime { unix_s }| {
+                if self.records_time.tell(moment.now, unix_s) {
+                    self.publish_at = moment.now;
+                }
+            })),
             function::MESH => encode(status_of(self.mesh.as_ref())),
             _ => encode::<()>(Err(ControlError::NoSuchFunction)),
         }
@@ -73,6 +78,7 @@ impl<F: Flash> Leaf<F> {
             owner: self.config.owner.verifying_key,
             version: env!("CARGO_PKG_VERSION").to_string(),
             uptime_ms: moment.now.as_millis(),
+            unix_s: Some(self.records_time.at(moment.now).seconds),
             boots: self.identity.boots,
             hub: None,
             machines: self.services.len() as u32,

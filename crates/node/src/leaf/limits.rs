@@ -1,7 +1,7 @@
 //! How much a leaf spends: everything that others can fill has its limit here, for 64 KB of RAM.
 //!
-//! A leaf that is busy takes 30 KB of heap. All limits at once would be more: to fill them all takes members
-//! of its owner's mesh, and a heap that is used up is a new start, which loses nothing that was kept.
+//! All limits at once would be more than the heap, which is shared: what isn't used by one is there for another.
+//! So that it isn't used up, a board takes in no arrival while there isn't room for what becomes of one.
 
 use core::time::Duration;
 
@@ -49,6 +49,8 @@ pub(super) fn sessions() -> tenure_rpc::Config {
 pub(super) fn mesh() -> MeshLimits {
     MeshLimits {
         records_max: 8,
+        // Of eight devices with a few machines each, or of two with as many as there may be.
+        records_bytes_max: 8 * 1024,
         neighbours_max: 6,
         waiting_bytes_max: 4 * 1024,
         stack: StackConfig {

@@ -7,7 +7,7 @@ use tenure_rpc::Failure;
 use tenure_store::{TreeId, ValueKind};
 use tenure_wire::control::{
     Answer, ControlError, ListMachines, MachineList, MachineStatus, ReceiptPage, ReceiptQuery,
-    function,
+    TellTime, function,
 };
 use tenure_wire::{PublicKey, Term};
 
@@ -100,6 +100,59 @@ fn device_time_counts_over_restarts_and_a_machine_goes_with_its_grace() {
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));
     assert!(keeper(&mut world).is_none());
+}
+
+/// The owner tells that it is so many seconds after the leases were signed.
+fn tell(world: &mut World, seconds: u64) {
+    let told = TellTime { unix_s: SIGNED + seconds };
+    ask::<()>(world, function::TIME, &told).unwrap();
+}
+
+#[test]
+fn a_lease_ends_on_time_on_a_device_that_was_off_once_its_owner_tells_the_time() {
+    let mut world = World::new(|_| {});
+    let key = install(&mut world, term(500));
+    world.call(0, &key, "keep", None).unwrap();
+    let mut world = world.off_for(Duration::from_secs(400));
+    world.pass(Duration::from_secs(1));
+    tell(&mut world, 410);
+    // An earlier word changes nothing: it may be one that was held back.
+    tell(&mut world, 20);
+    assert_eq!(keeper(&mut world).unwrap().lease_unix_s, SIGNED + 410);
+    world.skip(Duration::from_secs(80));
+    assert_ne!(keeper(&mut world).unwrap().state, "lease over");
+    world.skip(Duration::from_secs(20));
+    assert_eq!(keeper(&mut world).unwrap().state, "lease over");
+    tell(&mut world, 2_000);
+    assert!(keeper(&mut world).is_none(), "its grace is over too");
+}
+
+#[test]
+fn nobody_but_the_owner_tells_a_device_the_time() {
+    let mut world = World::new(|_| {});
+    install(&mut world, term(500));
+    let (stranger, device) = (world.stranger(), world.node.device_machine());
+    let told = postcard::to_allocvec(&TellTime { unix_s: SIGNED + 9_999 }).unwrap();
+    let answer = world.call(stranger, &device, function::TIME, Some(&told)).unwrap().unwrap();
+    let answer: Answer<()> = postcard::from_bytes(&answer).unwrap();
+    assert_eq!(answer, Err(ControlError::NotOwner));
+    assert_ne!(keeper(&mut world).unwrap().state, "lease over");
+}
+
+#[test]
+fn what_time_one_lease_went_by_counts_for_another_after_a_restart() {
+    let mut world = World::new(|_| {});
+    install(&mut world, term(5_000));
+    tell(&mut world, 450);
+    let mut world = world.off_for(Duration::from_secs(5));
+    world.pass(Duration::from_secs(1));
+    let mut lease = Lease::of("late", KEEPER, anybody());
+    lease.term = term(500);
+    world.install_lease(lease);
+    world.skip(Duration::from_secs(60));
+    let list: MachineList = ask(&mut world, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let late = list.machines.into_iter().find(|machine| machine.name.as_str() == "late");
+    assert_eq!(late.unwrap().state, "lease over");
 }
 
 #[test]

@@ -10,7 +10,6 @@ use super::{Outcome, run};
 use crate::panics;
 use crate::radio::{Loss, RadioPlan};
 use crate::random::Random;
-use crate::trouble::Trouble;
 
 /// Trouble ends so long before the end, in seconds: time for sums to come right again.
 const QUIET_S: f64 = 150.0;
@@ -28,38 +27,40 @@ pub struct Finding {
     pub defect: Option<Defect>,
     /// What didn't hold, in words; `None` if all did.
     pub failure: Option<String>,
-    /// What devices logged before that.
-    pub last_events: Vec<String>,
     /// Events of the run.
     pub events: u64,
-    /// What it was put through.
-    pub trouble: Trouble,
+    /// Datagrams and broadcasts of the run.
+    pub sent: u64,
 }
 
-/// Runs a scenario, and says what didn't hold; prints what devices log if `printed`.
-pub fn try_scenario(scenario: Scenario, printed: bool) -> Finding {
-    try_as(scenario, Options { prints: printed, ..Options::default() })
+/// Runs the mesh that belongs to `seed`.
+pub fn try_seed(seed: u64) -> Finding {
+    try_scenario(draw(seed))
+}
+
+/// Runs the mesh of whole devices that belongs to `seed`.
+pub fn try_devices(seed: u64) -> Finding {
+    try_scenario(draw_devices(seed))
+}
+
+/// Runs a scenario, and says what didn't hold.
+pub fn try_scenario(scenario: Scenario) -> Finding {
+    try_with(scenario, None)
 }
 
 /// Runs a scenario whose nodes have a defect.
 pub fn try_with(scenario: Scenario, defect: Option<Defect>) -> Finding {
-    try_as(scenario, Options { defect, ..Options::default() })
-}
-
-fn try_as(scenario: Scenario, options: Options) -> Finding {
-    let options = Options { watches_loops: true, watches_ways: true, ..options };
-    let defect = options.defect;
+    let options = Options { watches_loops: true, watches_ways: true, records: false, defect };
     let mut outcome = None;
     let caught = panics::catch(|| outcome = run(&scenario, options, |_| {}).ok());
-    let (events, trouble) = outcome.as_ref().map_or_else(Default::default, |outcome: &Outcome| {
-        (outcome.metrics.events, outcome.metrics.trouble)
+    let (events, sent) = outcome.as_ref().map_or((0, 0), |outcome: &Outcome| {
+        (outcome.metrics.events, outcome.metrics.sent + outcome.metrics.broadcasts)
     });
-    let verdicts = outcome.as_ref().map(|outcome| outcome.verdicts(&scenario));
-    let unmet = verdicts.into_iter().flatten().find(|verdict| !verdict.is_met);
-    let unmet = unmet.map(|verdict| format!("{}: {}", verdict.expected, verdict.was));
+    let unmet = outcome.into_iter().flat_map(|outcome| outcome.verdicts(&scenario));
+    let unmet = unmet.filter(|verdict| !verdict.is_met);
+    let unmet = unmet.map(|verdict| format!("{}: {}", verdict.expected, verdict.was)).next();
     let failure = caught.err().map(|panic| format!("nothing panics: {panic}")).or(unmet);
-    let last_events = outcome.map_or_else(Vec::new, |outcome| outcome.last_events);
-    Finding { scenario, defect, failure, last_events, events, trouble }
+    Finding { scenario, defect, failure, events, sent }
 }
 
 /// The smallest scenario found that fails as `finding` does.

@@ -5,7 +5,7 @@
 //!   in flash as it is.
 //! - A lease ends at its time and not before, and what runs under it with it; a device that knows no time
 //!   is late by the time it was off, by how long the owner's word took, and by what a loss of power made
-//!   it forget.
+//!   it forget. One whose owner told it the time since it started is late by how long that took alone.
 //! - A renewal that was acknowledged counts, whatever the device goes through.
 //! - Receipts form one chain; a number never stands for two; their sums are what was used, less what each
 //!   loss of power cost, and never more.
@@ -22,7 +22,6 @@ use tenure_wire::{Digest, MachineId, PublicKey, VerifyingKey};
 use super::{CHECKPOINT, TENANTS};
 use crate::flash::Partition;
 use crate::line;
-use crate::trouble::Trouble;
 
 /// What every value of a secret holds, to be looked for where it must not be.
 const MARK: &str = "correct-horse";
@@ -54,11 +53,6 @@ pub struct Tally {
 }
 
 impl Tally {
-    /// The same as other worlds count it.
-    pub fn trouble(&self) -> Trouble {
-        Trouble { power_cuts: self.cuts, sleeps: self.sleeps, ..Trouble::default() }
-    }
-
     /// What there was in two worlds.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
@@ -122,6 +116,9 @@ pub(super) struct Books {
     /// Since when the device is on, if it is, and for how long it was before.
     on_since_us: Option<u64>,
     was_on_us: u64,
+    /// What time the owner told since the device started, and when it was known to have heard: the pair by
+    /// which it is latest now.
+    told: Option<(u64, u64)>,
     accounts: [Account; 2],
     chains: BTreeMap<MachineId, ReceiptChain>,
     digests: BTreeMap<(MachineId, u64), Digest>,
@@ -149,6 +146,7 @@ impl Books {
     pub(super) fn switched_on(&mut self, now_us: u64, was_asleep: bool) {
         self.on_since_us = Some(now_us);
         if !was_asleep {
+            self.told = None;
             self.accounts.iter_mut().for_each(|account| account.reading = None);
         }
     }
@@ -232,6 +230,14 @@ impl Books {
         self.accounts.iter().map(|account| account.begun).sum()
     }
 
+    /// The owner told a time, and the device has heard it since, in this life.
+    pub(super) fn told(&mut self, time_us: u64, now_us: u64) {
+        let is_later = self.told.is_none_or(|(time, at)| time + (now_us - at) < time_us);
+        if is_later {
+            self.told = Some((time_us, now_us));
+        }
+    }
+
     /// All periods were ended, some time after so many reads had begun.
     pub(super) fn closed(&mut self, begun: u64, on_us: u64) {
         self.closing = Some((begun, on_us));
@@ -280,6 +286,10 @@ impl Books {
         let is_over = |offer: &Offer| {
             if has_clock {
                 return now_us > offer.end_us + SLACK_US;
+            }
+            let told_us = self.told.map_or(0, |(time_us, at_us)| time_us + (now_us - at_us));
+            if told_us > offer.end_us + SLACK_US {
+                return true;
             }
             // It counts from when it has the term, and what it doesn't say it has may have come just now.
             let Some((on_us, cuts)) = offer.had else { return false };
