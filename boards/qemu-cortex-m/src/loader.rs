@@ -12,9 +12,9 @@ use cortex_m_rt::entry;
 use tenure_board_qemu_cortex_m::console::{self, Uart};
 use tenure_board_qemu_cortex_m::flash::Chip;
 use tenure_board_qemu_cortex_m::{BOARD, VECTORS, WINDOW, exit, reset_cause, watchdog};
-use tenure_boot::always_on::{STATUS_FAULT, STATUS_RESET};
-use tenure_boot::{BootLog, Choice, Header, choose, map};
-use tenure_hal::{FlashError, NorFlash, Partition};
+use tenure_boot::always_on::STATUS_FAULT;
+use tenure_boot::{load, map};
+use tenure_hal::NorFlash;
 
 #[entry]
 fn main() -> ! {
@@ -23,43 +23,15 @@ fn main() -> ! {
     let Some(chip) = Chip::load() else {
         stop(format_args!("there is no flash.img of 4 MiB in the folder of the emulator"))
     };
-    let (choice, image) = match find(chip) {
-        Ok(found) => found,
-        Err(Stop::Flash(error)) => stop(format_args!("the flash: {error}")),
-        Err(Stop::Log(error)) => stop(format_args!("{error}")),
-        Err(Stop::NoImage(error)) => stop(format_args!("{error}")),
+    let open = || NorFlash::new(chip.clone());
+    let choice = match load(open, reset_cause(), BOARD, WINDOW as u32) {
+        Ok(choice) => choice,
+        Err(error) => end(format_args!("{error}"), error.status()),
     };
-    let (number, slot) = (choice.image.number, choice.image.slot.as_str());
-    let header = Header::from_bytes(image);
-    if !header.is_some_and(|header| header.board() == BOARD && header.load_at == WINDOW as u32) {
-        // A console that takes nothing has nobody who reads it.
-        let _ = writeln!(Uart, "loader: the image in slot {slot} isn't for this board");
-        // On trial it is given up by the next start; else it was flashed by mistake.
-        exit(if choice.on_trial { STATUS_RESET } else { STATUS_FAULT });
-    }
-    let trial = if choice.on_trial { ", on trial" } else { "" };
-    // As above.
-    let _ = writeln!(Uart, "loader: firmware {number} in slot {slot}{trial}");
-    enter(image)
-}
-
-/// Why there is nothing to start.
-enum Stop {
-    Flash(FlashError),
-    Log(tenure_boot::LogError),
-    NoImage(tenure_boot::NoImage),
-}
-
-fn find(chip: Chip) -> Result<(Choice, &'static [u8]), Stop> {
-    let part = |run: map::Run| {
-        Partition::new(NorFlash::new(chip.clone()), run.first, run.count).map_err(Stop::Flash)
-    };
-    let [a, b] = map::SLOTS;
-    let mut slots = [part(a)?, part(b)?];
-    let mut log = BootLog::open(part(map::LOG)?).map_err(Stop::Log)?;
-    let choice = choose(&mut log, &mut slots, reset_cause()).map_err(Stop::NoImage)?;
+    // A console that takes nothing has nobody who reads it.
+    let _ = writeln!(Uart, "loader: {choice}");
     let slot = map::SLOTS[choice.image.slot.index()];
-    Ok((choice, Chip::contents(slot.offset() as usize, choice.image.bytes as usize)))
+    enter(Chip::contents(slot.offset() as usize, choice.image.bytes as usize))
 }
 
 /// Copies the image to its window and runs it.
@@ -80,7 +52,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 }
 
 fn stop(why: core::fmt::Arguments<'_>) -> ! {
+    end(why, STATUS_FAULT)
+}
+
+fn end(why: core::fmt::Arguments<'_>, status: i32) -> ! {
     // As above.
     let _ = writeln!(Uart, "loader: {why}");
-    exit(STATUS_FAULT)
+    exit(status)
 }

@@ -12,9 +12,8 @@ use core::fmt::Write as _;
 use tenure_board_qemu_riscv32::console::Uart;
 use tenure_board_qemu_riscv32::flash::{Bank, open_flash};
 use tenure_board_qemu_riscv32::{BOARD, WINDOW, emulator, reset_cause, watchdog};
-use tenure_boot::always_on::{STATUS_FAULT, STATUS_RESET};
-use tenure_boot::{BootLog, Choice, HEADER_BYTES, Header, choose, map};
-use tenure_hal::{FlashError, NorFlash, Partition};
+use tenure_boot::always_on::STATUS_FAULT;
+use tenure_boot::{HEADER_BYTES, load, map};
 
 global_asm!(
     ".section .text.start, \"ax\"",
@@ -40,45 +39,14 @@ extern "C" fn main() -> ! {
     if !watchdog::start() {
         stop(format_args!("there is no watchdog (-device i6300esb,addr=1)"));
     }
-    let (choice, image) = match find() {
-        Ok(found) => found,
-        Err(Stop::Flash(error)) => stop(format_args!("the flash: {error}")),
-        Err(Stop::Log(error)) => stop(format_args!("{error}")),
-        Err(Stop::NoImage(error)) => stop(format_args!("{error}")),
+    let choice = match load(open_flash, reset_cause(), BOARD, WINDOW as u32) {
+        Ok(choice) => choice,
+        Err(error) => end(format_args!("{error}"), error.status()),
     };
-    let header = Header::from_bytes(image);
-    if !header.is_some_and(|header| header.board() == BOARD && header.load_at == WINDOW as u32) {
-        let _ = writeln!(
-            Uart,
-            "loader: the image in slot {} isn't for this board",
-            choice.image.slot.as_str()
-        );
-        // On trial it is given up by the next start; else it was flashed by mistake.
-        emulator::exit(if choice.on_trial { STATUS_RESET } else { STATUS_FAULT });
-    }
-    let trial = if choice.on_trial { ", on trial" } else { "" };
-    let (number, slot) = (choice.image.number, choice.image.slot.as_str());
     // A console that takes nothing has nobody who reads it.
-    let _ = writeln!(Uart, "loader: firmware {number} in slot {slot}{trial}");
-    enter(image)
-}
-
-/// Why there is nothing to start.
-enum Stop {
-    Flash(FlashError),
-    Log(tenure_boot::LogError),
-    NoImage(tenure_boot::NoImage),
-}
-
-fn find() -> Result<(Choice, &'static [u8]), Stop> {
-    let part = |run: map::Run| Partition::new(open_flash(), run.first, run.count);
-    let [a, b] = map::SLOTS;
-    let mut slots: [Partition<NorFlash<Bank>>; 2] =
-        [part(a).map_err(Stop::Flash)?, part(b).map_err(Stop::Flash)?];
-    let mut log = BootLog::open(part(map::LOG).map_err(Stop::Flash)?).map_err(Stop::Log)?;
-    let choice = choose(&mut log, &mut slots, reset_cause()).map_err(Stop::NoImage)?;
+    let _ = writeln!(Uart, "loader: {choice}");
     let slot = map::SLOTS[choice.image.slot.index()];
-    Ok((choice, Bank::contents(slot.offset() as usize, choice.image.bytes as usize)))
+    enter(Bank::contents(slot.offset() as usize, choice.image.bytes as usize))
 }
 
 /// Copies the image to its window and runs it.
@@ -102,7 +70,11 @@ fn panic(_: &core::panic::PanicInfo<'_>) -> ! {
 }
 
 fn stop(why: core::fmt::Arguments<'_>) -> ! {
+    end(why, STATUS_FAULT)
+}
+
+fn end(why: core::fmt::Arguments<'_>, status: i32) -> ! {
     // As above.
     let _ = writeln!(Uart, "loader: {why}");
-    emulator::exit(STATUS_FAULT)
+    emulator::exit(status)
 }

@@ -14,11 +14,13 @@
 pub mod always_on;
 mod choice;
 mod image;
+mod load;
 mod log;
 pub mod map;
 mod update;
 
 pub use choice::{Choice, NoImage, choose};
 pub use image::{BOARD_BYTES_MAX, HEADER_BYTES, Header, Image, Slot};
+pub use load::{LoadError, load};
 pub use log::{BootLog, Failure, LogError, State, Trial};
 pub use update::{ALIGNMENT, Update, UpdateError, confirm};

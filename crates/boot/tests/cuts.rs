@@ -3,8 +3,11 @@
 
 use std::cell::RefCell;
 
-use tenure_boot::{BootLog, Choice, Failure, HEADER_BYTES, Header, Image, NoImage, Slot, State};
-use tenure_boot::{Trial, Update, UpdateError, choose, confirm};
+use tenure_boot::always_on::{STATUS_FAULT, STATUS_RESET};
+use tenure_boot::{
+    BootLog, Choice, Failure, HEADER_BYTES, Header, Image, LoadError, NoImage, Slot,
+};
+use tenure_boot::{State, Trial, Update, UpdateError, choose, confirm, load, map};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Flash, FlashError, FlashGeometry, Partition, ResetCause};
 
@@ -223,4 +226,31 @@ fn a_device_that_was_never_flashed_says_so() {
     let none = choose(&mut log(&flash), &mut slots(&flash), ResetCause::PowerOn);
     assert_eq!(none, Err(NoImage::Blank));
     assert_eq!(update(&flash, 2), Err(UpdateError::NoLoader));
+}
+
+#[test]
+fn an_image_for_another_board_or_place_is_not_started() {
+    let geometry = FlashGeometry {
+        sector_bytes: map::SECTOR_BYTES,
+        sector_count: map::REST,
+        program_bytes: 4,
+    };
+    let flash = RefCell::new(RamFlash::new(geometry));
+    let part = |run: map::Run| Partition::new(&flash, run.first, run.count).unwrap();
+    let bytes = contents(1);
+    let mut padded = bytes.clone();
+    padded.resize(bytes.len().next_multiple_of(4), 0xFF);
+    part(map::SLOTS[0]).program(0, &padded).unwrap();
+    let good = Image::new(Slot::A, 1, &bytes);
+    BootLog::open(part(map::LOG)).unwrap().append(State { good, other: None }).unwrap();
+    let choice = load(|| &flash, ResetCause::PowerOn, "test", 1).unwrap();
+    assert_eq!(choice.to_string(), "firmware 1 in slot A");
+    for (board, window) in [("another", 1), ("test", 2)] {
+        let error = load(|| &flash, ResetCause::PowerOn, board, window).unwrap_err();
+        assert_eq!(error.to_string(), "the image in slot A isn't for this board");
+        assert_eq!(error.status(), STATUS_FAULT);
+    }
+    let on_trial = Choice { on_trial: true, ..choice };
+    assert_eq!(on_trial.to_string(), "firmware 1 in slot A, on trial");
+    assert_eq!(LoadError::Foreign(on_trial).status(), STATUS_RESET, "it is given up");
 }
