@@ -1,5 +1,6 @@
 //! How good the link to a neighbour is (RFC 8966 §3.4 and appendix A: hellos, IHU, ETX).
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
@@ -19,6 +20,8 @@ const LOST_FOR_ONE_MORE: u32 = 4;
 const GONE_AFTER: u32 = 4;
 /// How often a neighbour that took no packet is asked for a sign of life.
 const DOUBTS_MAX: u8 = 4;
+/// So many gaps in a neighbour's table are known apart.
+pub(super) const GAPS_MAX: usize = 4;
 /// What is assumed of a link before it is known: so many hellos, of which so many came. A little worse
 /// than it may be, because a way that turns out shorter can always be used, and one that turns out
 /// longer takes a newer sequence number.
@@ -38,8 +41,11 @@ pub(super) struct Link {
     pub known: u32,
     /// The version of its table that it spoke of.
     pub version: u32,
-    /// After which version its table is known again, behind a gap, and up to which.
-    ahead: (u32, u32),
+    /// Behind gaps, after which versions its table is known again, and up to which; in order.
+    ahead: Vec<(u32, u32)>,
+    /// When what is missing is asked for, and how often it was since the last that came of it.
+    pub ask_at: Option<Instant>,
+    pub asks: u8,
     /// One bit for each hello that was due, the latest lowest.
     history: u32,
     remembered: u32,
@@ -62,7 +68,9 @@ impl Link {
             boot,
             known: 0,
             version: 0,
-            ahead: (0, 0),
+            ahead: Vec::new(),
+            ask_at: None,
+            asks: 0,
             history: 0,
             remembered: 0,
             expected: sequence,
@@ -99,26 +107,33 @@ impl Link {
             return;
         }
         self.version = self.version.max(to);
-        let (from, until) = self.ahead;
-        if after <= self.known {
-            self.known = self.known.max(to);
-        } else if after > until || from == until {
-            // Of two gaps, what lies between them counts as missing as well.
-            self.ahead = (after, to);
-        } else if to >= from {
-            self.ahead = (from.min(after), until.max(to));
+        let first = self.ahead.partition_point(|(_, until)| *until < after);
+        let count = self.ahead[first..].iter().take_while(|(from, _)| *from <= to).count();
+        let (mut from, mut until) = (after, to);
+        for (known_from, known_until) in self.ahead.drain(first..first + count) {
+            (from, until) = (from.min(known_from), until.max(known_until));
         }
-        if self.known >= self.ahead.0 {
-            self.known = self.known.max(self.ahead.1);
-            self.ahead = (0, 0);
+        self.ahead.insert(first, (from, until));
+        while let Some((from, until)) = self.ahead.first().copied()
+            && from <= self.known
+        {
+            self.known = self.known.max(until);
+            self.ahead.remove(0);
         }
+        // What is furthest behind gaps is asked for once more.
+        self.ahead.truncate(GAPS_MAX);
     }
 
-    /// After which version lines are missing, and up to which.
-    pub(super) fn gap(&self) -> Option<(u32, u32)> {
-        let (from, until) = self.ahead;
-        let to = if from == until { self.version } else { from };
-        (self.known < to).then_some((self.known, to))
+    /// After which versions lines are missing, and up to which; at most [`GAPS_MAX`] times.
+    pub(super) fn gaps(&self) -> impl Iterator<Item = (u32, u32)> + '_ {
+        let after = core::iter::once(self.known).chain(self.ahead.iter().map(|(_, until)| *until));
+        let to = self.ahead.iter().map(|(from, _)| *from).chain(core::iter::once(self.version));
+        after.zip(to).filter(|(after, to)| after < to).take(GAPS_MAX)
+    }
+
+    /// Whether lines are missing that may be asked for.
+    pub(super) fn is_incomplete(&self) -> bool {
+        self.cost < INFINITE && self.gaps().next().is_some()
     }
 
     /// The neighbour says which share of our hellos it hears (§3.4.2).

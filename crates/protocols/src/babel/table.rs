@@ -10,10 +10,7 @@
 //! begins without feasibility distances and without having told any, and an earlier one leads nowhere:
 //! [forwarding](crate::forwarding) takes nothing that is meant for it.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
-use core::cmp::Ordering;
-use core::ops::Bound;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -21,10 +18,13 @@ use tenure_hal::Instant;
 use tenure_mesh::NodeId;
 
 use super::INFINITE;
+use super::log::{Line, Log};
 
 /// How long a feasibility distance is kept of a destination that nobody knows a way to (§3.7.3:
 /// the source table's garbage-collection time).
 const FORGET_AFTER: Duration = Duration::from_secs(180);
+/// The most destinations that places can tell apart.
+const DESTINATIONS_MAX: usize = u16::MAX as usize;
 
 /// A destination's sequence number: which of its boots, and a number within it (§2.5).
 ///
@@ -49,6 +49,9 @@ pub struct Distance {
 }
 
 impl Distance {
+    /// No way.
+    const NOWHERE: Self = Self { seqno: Seqno { boot: 0, number: 0 }, metric: INFINITE };
+
     /// Whether a route at this distance can be used by a node whose feasibility distance is `other`
     /// (§3.5.1).
     pub fn is_better_than(self, other: Self) -> bool {
@@ -65,9 +68,17 @@ pub struct Entry {
     pub distance: Distance,
 }
 
+/// Where a destination stands in a table.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place(u16);
+
 /// What selecting anew came to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
+    /// For which destination.
+    pub destination: NodeId,
+    /// The neighbour over which it is reached now, and how far it is.
+    pub route: Option<(NodeId, Distance)>,
     /// Whether the next hop is another one.
     pub is_changed: bool,
     /// Whether neighbours must hear of it.
@@ -90,6 +101,10 @@ pub enum News {
 }
 
 /// Everything known about ways to destinations.
+///
+/// What neighbours say stands in columns, one for each neighbour, in the order in which destinations
+/// were first heard of: a neighbour heard of them in about the same order, so that its lines are
+/// written one beside the other.
 #[derive(Debug)]
 pub struct Table {
     own: NodeId,
@@ -97,18 +112,32 @@ pub struct Table {
     own_version: u32,
     /// Counts what was told; each line told has the number at which that was.
     version: u32,
-    destinations: BTreeMap<NodeId, Destination>,
-    /// Which line was told at which number.
-    told: BTreeMap<u32, NodeId>,
-    costs: Vec<(NodeId, u16)>,
+    destinations: Vec<Destination>,
+    /// Known destinations by id, and where in `destinations` each stands.
+    ids: Vec<NodeId>,
+    places: Vec<Place>,
+    columns: Vec<Column>,
+    /// Where the next line that is learnt probably belongs: behind the one before.
+    expected: usize,
+    log: Log,
     destinations_max: usize,
 }
 
-#[derive(Debug, Default)]
+/// What a neighbour says; of nobody, if the neighbour was forgotten.
+#[derive(Debug)]
+struct Column {
+    neighbour: Option<NodeId>,
+    /// Of the link to it.
+    cost: u16,
+    /// By place; a metric that is infinite, or none at all, offers nothing.
+    offers: Vec<Distance>,
+}
+
+#[derive(Debug)]
 struct Destination {
-    /// What each neighbour says.
-    offers: Vec<(NodeId, Distance)>,
-    selected: Option<NodeId>,
+    id: NodeId,
+    /// The column of the next hop.
+    selected: Option<u16>,
     feasibility: Option<Distance>,
     told: Option<Distance>,
     told_at: Instant,
@@ -119,15 +148,22 @@ impl Table {
     /// The table of node `own` in its boot number `boot`; others hear of the way to it if
     /// `is_destination`.
     pub fn new(own: NodeId, boot: u32, is_destination: bool, destinations_max: usize) -> Self {
+        let mut log = Log::default();
+        if is_destination {
+            log.push(1, Line::Own);
+        }
         Self {
             own,
             own_seqno: Seqno { boot, number: 0 },
             own_version: is_destination.into(),
             version: is_destination.into(),
-            destinations: BTreeMap::new(),
-            told: is_destination.then_some((1, own)).into_iter().collect(),
-            costs: Vec::new(),
-            destinations_max,
+            destinations: Vec::new(),
+            ids: Vec::new(),
+            places: Vec::new(),
+            columns: Vec::new(),
+            expected: 0,
+            log,
+            destinations_max: destinations_max.min(DESTINATIONS_MAX),
         }
     }
 
@@ -143,127 +179,144 @@ impl Table {
 
     /// The destinations in the table.
     pub fn destinations(&self) -> impl Iterator<Item = NodeId> + '_ {
-        self.destinations.keys().copied()
+        self.ids.iter().copied()
     }
 
     /// The neighbour over which a destination is reached, and how far it is.
     pub fn route(&self, to: NodeId) -> Option<(NodeId, Distance)> {
-        self.destinations.get(&to)?.selected_route(&self.costs)
+        let (column, distance) = self.route_at(self.place(to)?)?;
+        Some((self.columns[column].neighbour?, distance))
     }
 
     /// The feasibility distance to a destination.
     pub fn feasibility(&self, to: NodeId) -> Option<Distance> {
-        self.destinations.get(&to)?.feasibility
+        self.destinations[self.place(to)?.index()].feasibility
     }
 
     /// A neighbour other than `not` that says it knows a way, whether or not that way may be used;
     /// to pass a request on to.
     pub fn any_way(&self, to: NodeId, not: Option<NodeId>) -> Option<NodeId> {
-        let known = self.destinations.get(&to)?;
-        let ways = known.offers.iter().filter(|(neighbour, _)| Some(*neighbour) != not);
-        let ways = ways.filter(|(neighbour, _)| cost_of(&self.costs, *neighbour) < INFINITE);
-        ways.min_by_key(|(_, distance)| distance.metric).map(|(neighbour, _)| *neighbour)
+        let place = self.place(to)?;
+        let columns = self.columns.iter().filter(|it| it.neighbour.is_some() && it.cost < INFINITE);
+        let others = columns.filter(|column| column.neighbour != not);
+        let ways = others.filter_map(|column| Some((column.offer(place)?, column.neighbour?)));
+        ways.min_by_key(|(offer, _)| offer.metric).map(|(_, neighbour)| neighbour)
     }
 
     /// The cost of the link to a neighbour.
     pub fn cost(&self, neighbour: NodeId) -> u16 {
-        cost_of(&self.costs, neighbour)
+        self.column(neighbour).map_or(INFINITE, |at| self.columns[at].cost)
     }
 
     /// Sets the cost of a link; gives the destinations that have to be selected anew.
-    pub fn set_cost(&mut self, neighbour: NodeId, cost: u16) -> Vec<NodeId> {
-        let before = self.cost(neighbour);
-        match self.costs.binary_search_by_key(&neighbour, |(known, _)| *known) {
-            Ok(at) => self.costs[at].1 = cost,
-            Err(at) => self.costs.insert(at, (neighbour, cost)),
-        }
-        match cost.cmp(&before) {
-            Ordering::Less => self.offered_by(neighbour),
-            Ordering::Equal => Vec::new(),
+    pub fn set_cost(&mut self, neighbour: NodeId, cost: u16) -> Vec<Place> {
+        let at = self.column_of(neighbour);
+        let before = core::mem::replace(&mut self.columns[at].cost, cost);
+        let is_affected = |(place, known): &(Place, &Destination)| {
+            if known.selected == Some(at as u16) {
+                let present = self.route_at(*place).map(|(_, distance)| distance);
+                return cost > before || known.news(present) > News::None;
+            }
             // What wasn't chosen isn't for being worse.
-            Ordering::Greater => self.reached_over(neighbour),
-        }
+            let offer = self.columns[at].offer(*place).filter(|_| cost < before);
+            offer.is_some_and(|offer| self.may_win(*place, offer.metric.saturating_add(cost)))
+        };
+        let known = Place::all().zip(&self.destinations);
+        known.filter(is_affected).map(|(place, _)| place).collect()
     }
 
     /// Forgets a neighbour and what it said; gives the destinations that have to be selected anew.
-    pub fn forget(&mut self, neighbour: NodeId) -> Vec<NodeId> {
-        self.costs.retain(|(known, _)| *known != neighbour);
-        let affected = self.offered_by(neighbour);
-        for destination in &affected {
-            if let Some(known) = self.destinations.get_mut(destination) {
-                known.offers.retain(|(from, _)| *from != neighbour);
-            }
-        }
+    pub fn forget(&mut self, neighbour: NodeId) -> Vec<Place> {
+        let Some(at) = self.column(neighbour) else { return Vec::new() };
+        let offers = Place::all().zip(&self.columns[at].offers);
+        let affected = offers.filter(|(_, offer)| offer.metric < INFINITE);
+        let affected = affected.map(|(place, _)| place).collect();
+        self.columns[at] = Column { neighbour: None, cost: INFINITE, offers: Vec::new() };
         affected
     }
 
-    /// Writes down what a neighbour says; `false` if the choice of a route is the same with it
-    /// (§3.5.3).
-    pub fn learn(&mut self, from: NodeId, entry: Entry, now: Instant) -> bool {
+    /// Writes down what a neighbour says; gives the destination if it has to be selected anew, and
+    /// `None` if the choice of a route is the same with it (§3.5.3).
+    pub fn learn(&mut self, from: NodeId, entry: Entry, now: Instant) -> Option<Place> {
         let Entry { destination, distance } = entry;
         if destination == self.own {
-            return false;
+            return None;
         }
-        let known = match self.destinations.get_mut(&destination) {
-            Some(known) => known,
-            None => {
-                let is_full = self.destinations.len() >= self.destinations_max;
-                if distance.metric == INFINITE || (is_full && !self.make_room(now)) {
-                    return false;
-                }
-                self.destinations.entry(destination).or_default()
-            }
+        let expected = self.destinations.get(self.expected);
+        let place = match expected.filter(|known| known.id == destination) {
+            Some(_) => Some(Place(self.expected as u16)),
+            None => self.place(destination),
         };
-        let at = known.offers.iter().position(|(neighbour, _)| *neighbour == from);
-        match at {
-            Some(at) if distance.metric == INFINITE => drop(known.offers.swap_remove(at)),
-            Some(at) if known.offers[at].1 == distance => return false,
-            Some(at) => known.offers[at].1 = distance,
-            None if distance.metric == INFINITE => return false,
-            None => known.offers.push((from, distance)),
+        let place = match place {
+            Some(place) => place,
+            None if distance.metric == INFINITE => return None,
+            None => self.add(destination, now)?,
+        };
+        self.expected = place.index() + 1;
+        let at = self.column_of(from);
+        let column = &mut self.columns[at];
+        if column.offers.len() <= place.index() {
+            column.offers.resize(place.index() + 1, Distance::NOWHERE);
         }
-        let metric = distance.metric.saturating_add(cost_of(&self.costs, from));
-        let present = known.selected_route(&self.costs);
-        present.is_none_or(|(neighbour, present)| neighbour == from || metric < present.metric)
+        let before = core::mem::replace(&mut column.offers[place.index()], distance);
+        if before == distance || before.metric.min(distance.metric) == INFINITE {
+            return None;
+        }
+        let metric = distance.metric.saturating_add(column.cost);
+        let is_selected = self.destinations[place.index()].selected == Some(at as u16);
+        (is_selected || self.may_win(place, metric)).then_some(place)
     }
 
     /// Chooses the best of the routes that may be used (§3.6).
     ///
     /// The present one stays unless another is better by an eighth: a link's cost is an estimate,
     /// and routes that flap with it cost more than they gain.
-    pub fn select(&mut self, to: NodeId) -> Selection {
-        let Some(known) = self.destinations.get_mut(&to) else {
-            return Selection { is_changed: false, news: News::None, wanted: None };
-        };
-        let before = known.selected;
-        let best = known.usable(&self.costs).min_by_key(|(neighbour, distance)| {
-            let is_present = before == Some(*neighbour);
-            let metric = u32::from(distance.metric);
-            let handicap = if is_present { 0 } else { metric / 8 + 16 };
-            (metric + handicap, *neighbour)
-        });
-        known.selected = best.map(|(neighbour, _)| neighbour);
-        let is_changed = before != known.selected;
-        let news = known.news(best.map(|(_, distance)| distance));
-        let wanted = known.wanted(best.map(|(_, distance)| distance), &self.costs);
-        Selection { is_changed, news, wanted }
+    pub fn select(&mut self, place: Place) -> Selection {
+        let known = &self.destinations[place.index()];
+        let (before, feasibility) = (known.selected, known.feasibility);
+        let mut shortest = INFINITE;
+        let mut best: Option<((u32, NodeId), usize, Distance)> = None;
+        for (at, column) in self.columns.iter().enumerate() {
+            let (Some(neighbour), Some(offer)) = (column.neighbour, column.offer(place)) else {
+                continue;
+            };
+            let metric = offer.metric.saturating_add(column.cost);
+            shortest = shortest.min(metric);
+            let is_feasible = feasibility.is_none_or(|own| offer.is_better_than(own));
+            if metric == INFINITE || !is_feasible {
+                continue;
+            }
+            let is_present = before == Some(at as u16);
+            let rank = if is_present { metric.into() } else { with_handicap(metric) };
+            if best.is_none_or(|(least, ..)| (rank, neighbour) < least) {
+                best = Some(((rank, neighbour), at, Distance { seqno: offer.seqno, metric }));
+            }
+        }
+        let known = &mut self.destinations[place.index()];
+        known.selected = best.map(|(_, at, _)| at as u16);
+        let distance = best.map(|(_, _, distance)| distance);
+        Selection {
+            destination: known.id,
+            route: best.map(|((_, neighbour), _, distance)| (neighbour, distance)),
+            is_changed: before != known.selected,
+            news: known.news(distance),
+            wanted: known.wanted(distance, shortest),
+        }
     }
 
     /// Writes down that neighbours are told the present distance to a destination, which thereby
     /// becomes its feasibility distance if it is better (§3.7.3).
-    pub fn tell(&mut self, to: NodeId, now: Instant) {
-        let Some(known) = self.destinations.get_mut(&to) else { return };
-        let (seqno, told) = match known.selected_route(&self.costs) {
-            Some((_, distance)) => (distance.seqno, Some(distance)),
-            None => (known.told.map_or(Seqno::default(), |told| told.seqno), None),
-        };
+    pub fn tell(&mut self, place: Place, now: Instant) {
+        let present = self.route_at(place).map(|(_, distance)| distance);
+        let known = &mut self.destinations[place.index()];
+        let seqno = known.told.map_or(Seqno::default(), |told| told.seqno);
         self.version += 1;
-        self.told.remove(&known.version);
-        self.told.insert(self.version, to);
+        self.log.remove(known.version);
+        self.log.push(self.version, Line::To(place));
         known.version = self.version;
         known.told_at = now;
-        known.told = Some(told.unwrap_or(Distance { seqno, metric: INFINITE }));
-        if let Some(distance) = told
+        known.told = Some(present.unwrap_or(Distance { seqno, metric: INFINITE }));
+        if let Some(distance) = present
             && known.feasibility.is_none_or(|feasibility| distance.is_better_than(feasibility))
         {
             known.feasibility = Some(distance);
@@ -273,15 +326,15 @@ impl Table {
     /// What was told after version `after` and up to version `last`, with the version of each line,
     /// oldest first.
     pub fn told_between(&self, after: u32, last: u32) -> impl Iterator<Item = (u32, Entry)> + '_ {
-        // A range that ends before it begins panics.
-        let versions = (Bound::Excluded(after), Bound::Included(last.max(after)));
-        self.told.range(versions).filter_map(|(version, destination)| {
-            let distance = if *destination == self.own {
-                Distance { seqno: self.own_seqno, metric: 0 }
-            } else {
-                self.destinations.get(destination)?.told?
+        self.log.between(after, last).filter_map(|(version, line)| {
+            let (destination, distance) = match line {
+                Line::Own => (self.own, Distance { seqno: self.own_seqno, metric: 0 }),
+                Line::To(place) => {
+                    let known = &self.destinations[place.index()];
+                    (known.id, known.told?)
+                }
             };
-            Some((*version, Entry { destination: *destination, distance }))
+            Some((version, Entry { destination, distance }))
         })
     }
 
@@ -298,74 +351,119 @@ impl Table {
         if is_due {
             self.own_seqno = next;
             self.version += 1;
-            self.told.remove(&self.own_version);
-            self.told.insert(self.version, self.own);
+            self.log.remove(self.own_version);
+            self.log.push(self.version, Line::Own);
             self.own_version = self.version;
         }
         is_due
     }
 
-    fn offered_by(&self, neighbour: NodeId) -> Vec<NodeId> {
-        let offered = self
-            .destinations
-            .iter()
-            .filter(|(_, known)| known.offers.iter().any(|(from, _)| *from == neighbour));
-        offered.map(|(destination, _)| *destination).collect()
+    /// Where a destination stands.
+    pub fn place(&self, destination: NodeId) -> Option<Place> {
+        self.ids.binary_search(&destination).ok().map(|at| self.places[at])
     }
 
-    fn reached_over(&self, neighbour: NodeId) -> Vec<NodeId> {
-        let reached = self.destinations.iter();
-        let reached = reached.filter(|(_, known)| known.selected == Some(neighbour));
-        reached.map(|(destination, _)| *destination).collect()
+    fn column(&self, neighbour: NodeId) -> Option<usize> {
+        self.columns.iter().position(|column| column.neighbour == Some(neighbour))
     }
 
-    /// Drops a destination that nobody offers, and that neighbours know to be out of reach.
-    fn make_room(&mut self, now: Instant) -> bool {
-        let dead = self
-            .destinations
-            .iter()
-            .find(|(_, known)| known.offers.is_empty() && now.since(known.told_at) > FORGET_AFTER);
-        let Some(destination) = dead.map(|(destination, _)| *destination) else { return false };
-        if let Some(removed) = self.destinations.remove(&destination) {
-            self.told.remove(&removed.version);
+    /// The column of a neighbour, which may be new.
+    fn column_of(&mut self, neighbour: NodeId) -> usize {
+        let known = self.column(neighbour);
+        let free = || self.columns.iter().position(|column| column.neighbour.is_none());
+        let at = known.or_else(free).unwrap_or(self.columns.len());
+        if at == self.columns.len() {
+            self.columns.push(Column { neighbour: None, cost: INFINITE, offers: Vec::new() });
         }
-        true
+        self.columns[at].neighbour = Some(neighbour);
+        at
+    }
+
+    /// The selected column, and how far it is by it.
+    fn route_at(&self, place: Place) -> Option<(usize, Distance)> {
+        let selected = usize::from(self.destinations[place.index()].selected?);
+        let column = &self.columns[selected];
+        let offer = column.offer(place)?;
+        let metric = offer.metric.saturating_add(column.cost);
+        (metric < INFINITE).then_some((selected, Distance { seqno: offer.seqno, metric }))
+    }
+
+    /// Whether a way of that metric, if it may be used, would take the place of the present one.
+    fn may_win(&self, place: Place, metric: u16) -> bool {
+        let present = self.route_at(place);
+        present.is_none_or(|(_, present)| with_handicap(metric) <= u32::from(present.metric))
+    }
+
+    /// A place for a destination that isn't in the table, if there is one left.
+    fn add(&mut self, id: NodeId, now: Instant) -> Option<Place> {
+        let fresh = Destination {
+            id,
+            selected: None,
+            feasibility: None,
+            told: None,
+            told_at: Instant::BOOT,
+            version: 0,
+        };
+        let place = if self.destinations.len() < self.destinations_max {
+            self.destinations.push(fresh);
+            // There are no more than `DESTINATIONS_MAX`.
+            Place(self.destinations.len() as u16 - 1)
+        } else {
+            let place = self.dead(now)?;
+            let dead = core::mem::replace(&mut self.destinations[place.index()], fresh);
+            self.log.remove(dead.version);
+            if let Ok(at) = self.ids.binary_search(&dead.id) {
+                self.ids.remove(at);
+                self.places.remove(at);
+            }
+            place
+        };
+        let at = self.ids.partition_point(|known| *known < id);
+        self.ids.insert(at, id);
+        self.places.insert(at, place);
+        Some(place)
+    }
+
+    /// A destination that nobody offers, and that neighbours know to be out of reach.
+    fn dead(&self, now: Instant) -> Option<Place> {
+        let mut known = Place::all().zip(&self.destinations);
+        let dead = known.find(|(place, known)| {
+            let is_offered = self.columns.iter().any(|column| column.offer(*place).is_some());
+            !is_offered && now.since(known.told_at) > FORGET_AFTER
+        });
+        dead.map(|(place, _)| place)
+    }
+}
+
+impl Place {
+    fn all() -> impl Iterator<Item = Self> {
+        (0..=u16::MAX).map(Self)
+    }
+
+    fn index(self) -> usize {
+        self.0.into()
+    }
+}
+
+/// What a route counts that would take the place of the present one.
+fn with_handicap(metric: u16) -> u32 {
+    u32::from(metric) + u32::from(metric / 8) + 16
+}
+
+impl Column {
+    /// What the neighbour says of the destination at `place`, if it knows a way.
+    fn offer(&self, place: Place) -> Option<Distance> {
+        self.offers.get(place.index()).copied().filter(|offer| offer.metric < INFINITE)
     }
 }
 
 impl Destination {
-    /// Routes that may be used: whose neighbour is nearer than ever was told from here. With the
-    /// distance from here.
-    fn usable<'a>(
-        &'a self,
-        costs: &'a [(NodeId, u16)],
-    ) -> impl Iterator<Item = (NodeId, Distance)> + 'a {
-        self.offers.iter().filter_map(move |(neighbour, offered)| {
-            let feasible = self.feasibility.is_none_or(|own| offered.is_better_than(own));
-            let metric = offered.metric.saturating_add(cost_of(costs, *neighbour));
-            let usable = feasible && metric < INFINITE;
-            usable.then_some((*neighbour, Distance { seqno: offered.seqno, metric }))
-        })
-    }
-
-    fn selected_route(&self, costs: &[(NodeId, u16)]) -> Option<(NodeId, Distance)> {
-        let selected = self.selected?;
-        let (_, offered) = self.offers.iter().find(|(neighbour, _)| *neighbour == selected)?;
-        let metric = offered.metric.saturating_add(cost_of(costs, selected));
-        (metric < INFINITE).then_some((selected, Distance { seqno: offered.seqno, metric }))
-    }
-
-    /// The sequence number to ask for if `best` is the best route that may be used. What was told
-    /// with an older number binds nobody any more once the destination has a newer one (§3.8.2.1).
-    fn wanted(&self, best: Option<Distance>, costs: &[(NodeId, u16)]) -> Option<Seqno> {
-        let feasibility = self.feasibility?;
-        let Some(best) = best else { return Some(feasibility.seqno.next()) };
-        let shortest = self
-            .offers
-            .iter()
-            .map(|(neighbour, offered)| offered.metric.saturating_add(cost_of(costs, *neighbour)));
-        let is_much_longer = shortest.min().is_some_and(|metric| metric < best.metric / 2);
-        is_much_longer.then(|| feasibility.seqno.next())
+    /// The sequence number to ask for if `best` is the best route that may be used, and `shortest` the
+    /// shortest of all. What was told with an older number binds nobody any more once the destination
+    /// has a newer one (§3.8.2.1).
+    fn wanted(&self, best: Option<Distance>, shortest: u16) -> Option<Seqno> {
+        let next = self.feasibility?.seqno.next();
+        best.is_none_or(|best| shortest < best.metric / 2).then_some(next)
     }
 
     /// How much neighbours need to hear that the distance is `now`.
@@ -392,9 +490,4 @@ impl Seqno {
     pub fn next(self) -> Self {
         Self { number: self.number.saturating_add(1), ..self }
     }
-}
-
-fn cost_of(costs: &[(NodeId, u16)], neighbour: NodeId) -> u16 {
-    let at = costs.binary_search_by_key(&neighbour, |(known, _)| *known);
-    at.map_or(INFINITE, |at| costs[at].1)
 }

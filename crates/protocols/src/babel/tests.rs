@@ -7,7 +7,7 @@ use tenure_hal::Instant;
 use tenure_mesh::{NodeId, Stack};
 
 use super::link::Link;
-use super::table::{Distance, Entry, News, Seqno, Table};
+use super::table::{Distance, Entry, News, Selection, Seqno, Table};
 use super::{Babel, Config, INFINITE};
 use crate::testing::{Network, id};
 
@@ -29,6 +29,16 @@ fn table() -> Table {
     table
 }
 
+fn select(table: &mut Table, to: NodeId) -> Selection {
+    let place = table.place(to).expect("it was heard of");
+    table.select(place)
+}
+
+fn tell(table: &mut Table, to: NodeId) {
+    let place = table.place(to).expect("it was heard of");
+    table.tell(place, NOW);
+}
+
 #[test]
 fn a_distance_is_better_by_number_first() {
     // RFC 8966 §3.5.1.
@@ -41,21 +51,21 @@ fn a_distance_is_better_by_number_first() {
 #[test]
 fn what_is_no_nearer_than_was_told_is_not_used() {
     let mut table = table();
-    assert!(table.learn(id(1), entry(id(9), 0, 64), NOW));
-    assert_eq!(table.select(id(9)).news, News::Soon);
-    table.tell(id(9), NOW);
+    assert!(table.learn(id(1), entry(id(9), 0, 64), NOW).is_some());
+    assert_eq!(select(&mut table, id(9)).news, News::Soon);
+    tell(&mut table, id(9));
     assert_eq!(table.feasibility(id(9)), Some(distance(0, 128)));
     // The way by 2 may lead through this node.
     table.learn(id(2), entry(id(9), 0, 128), NOW);
-    for destination in table.forget(id(1)) {
-        let selection = table.select(destination);
+    for place in table.forget(id(1)) {
+        let selection = table.select(place);
         assert_eq!(selection.news, News::AtOnce);
         assert_eq!(selection.wanted, Some(Seqno { boot: 1, number: 1 }));
     }
     assert_eq!(table.route(id(9)), None);
     // A newer number can't be the echo of what was told from here.
     table.learn(id(2), entry(id(9), 1, 500), NOW);
-    table.select(id(9));
+    select(&mut table, id(9));
     assert_eq!(table.route(id(9)), Some((id(2), distance(1, 564))));
 }
 
@@ -63,11 +73,11 @@ fn what_is_no_nearer_than_was_told_is_not_used() {
 fn the_present_route_stays_unless_another_is_clearly_better() {
     let mut table = table();
     table.learn(id(1), entry(id(9), 0, 100), NOW);
-    table.select(id(9));
+    select(&mut table, id(9));
     table.learn(id(2), entry(id(9), 0, 90), NOW);
-    assert!(!table.select(id(9)).is_changed);
+    assert!(!select(&mut table, id(9)).is_changed);
     table.learn(id(2), entry(id(9), 0, 10), NOW);
-    assert!(table.select(id(9)).is_changed);
+    assert!(select(&mut table, id(9)).is_changed);
     assert_eq!(table.route(id(9)).map(|(next, _)| next), Some(id(2)));
 }
 
@@ -75,18 +85,18 @@ fn the_present_route_stays_unless_another_is_clearly_better() {
 fn a_full_table_takes_nobody_new_and_forgets_no_feasibility_distance_early() {
     let mut table = table();
     for number in 10..26 {
-        assert!(table.learn(id(1), entry(id(number), 0, 64), NOW));
-        table.select(id(number));
-        table.tell(id(number), NOW);
+        assert!(table.learn(id(1), entry(id(number), 0, 64), NOW).is_some());
+        select(&mut table, id(number));
+        tell(&mut table, id(number));
     }
-    assert!(!table.learn(id(1), entry(id(30), 0, 64), NOW));
+    assert!(table.learn(id(1), entry(id(30), 0, 64), NOW).is_none());
     table.learn(id(1), entry(id(10), 0, INFINITE), NOW);
-    table.select(id(10));
-    table.tell(id(10), NOW);
+    select(&mut table, id(10));
+    tell(&mut table, id(10));
     let soon = NOW + Duration::from_secs(60);
-    assert!(!table.learn(id(1), entry(id(30), 0, 64), soon));
+    assert!(table.learn(id(1), entry(id(30), 0, 64), soon).is_none());
     let later = NOW + Duration::from_secs(200);
-    assert!(table.learn(id(1), entry(id(30), 0, 64), later));
+    assert!(table.learn(id(1), entry(id(30), 0, 64), later).is_some());
 }
 
 #[test]
@@ -104,21 +114,36 @@ fn a_number_is_raised_by_one_and_no_further() {
 #[test]
 fn a_gap_between_lines_is_closed_by_those_in_it() {
     let mut link = Link::new(1, 0);
+    let gaps = |link: &Link| link.gaps().collect::<Vec<_>>();
     link.learn(0, 4);
-    assert_eq!(link.gap(), None);
+    assert_eq!(gaps(&link), []);
     link.learn(6, 8);
     link.learn(8, 9);
-    assert_eq!(link.gap(), Some((4, 6)));
+    assert_eq!(gaps(&link), [(4, 6)]);
     link.learn(4, 5);
-    assert_eq!(link.gap(), Some((5, 6)));
+    assert_eq!(gaps(&link), [(5, 6)]);
     link.learn(5, 6);
-    assert_eq!(link.gap(), None);
-    // Of two gaps, what lies between them is asked for as well.
+    assert_eq!(gaps(&link), []);
+    // Several are known apart, and closed in any order.
     link.learn(10, 11);
     link.learn(12, 13);
-    assert_eq!(link.gap(), Some((9, 12)));
+    assert_eq!(gaps(&link), [(9, 10), (11, 12)]);
+    link.learn(11, 12);
+    assert_eq!(gaps(&link), [(9, 10)]);
     link.learn(20, 19);
-    assert_eq!(link.gap(), Some((9, 12)), "an update that ends before it begins says nothing");
+    assert_eq!(gaps(&link), [(9, 10)], "an update that ends before it begins says nothing");
+    link.learn(8, 14);
+    assert_eq!(gaps(&link), []);
+}
+
+#[test]
+fn gaps_without_number_are_asked_for_a_few_at_a_time() {
+    let mut link = Link::new(1, 0);
+    (1..1000).for_each(|at| link.learn(2 * at, 2 * at + 1));
+    assert_eq!(link.gaps().collect::<Vec<_>>(), [(0, 2), (3, 4), (5, 6), (7, 8)]);
+    (0..1000).for_each(|at| link.learn(2 * at + 1, 2 * at + 2));
+    link.learn(0, 1);
+    assert_eq!(link.gaps().next(), Some((10, 11)), "what was too much to remember is missing");
 }
 
 fn set_up(stack: &mut Stack, index: usize) {
@@ -180,7 +205,7 @@ fn a_way_counts_on_the_life_that_told_it() {
     network.links.remove(&(1, 2));
     network.link(1, 3, 0);
     network.restart(1, |stack, index| set_up_in_life(stack, index, 2));
-    network.run(Duration::from_secs(2));
+    network.run(Duration::from_secs(3));
     let over = |network: &Network, from: usize| {
         network.stacks[from].protocol::<Babel>().and_then(|babel| babel.next_hop(id(0)))
     };

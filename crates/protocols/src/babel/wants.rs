@@ -98,7 +98,7 @@ impl Babel {
             context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
         }
         if let Some(at) = next {
-            let least = if is_full { want_pause } else { Duration::from_millis(1) };
+            let least = if is_full { want_pause } else { WANT_PATIENCE };
             self.chase_in(at.since(now).max(least), context);
         }
     }
@@ -153,7 +153,9 @@ impl Handles<Want> for Babel {
         }
         match self.table.route(want.destination) {
             Some((next, distance)) if distance.seqno >= want.seqno && next != reception.from => {
-                self.table.tell(want.destination, context.now());
+                if let Some(place) = self.table.place(want.destination) {
+                    self.table.tell(place, context.now());
+                }
                 self.flush(News::AtOnce, context);
             }
             _ => self.pass_on(want, reception.from, context),

@@ -1,0 +1,167 @@
+//! Hellos, and what links are worth (RFC 8966 §3.4).
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_mesh::{Context, Expires, Handles, NodeId, Outgoing, Reception};
+
+use super::link::Link;
+use super::{Babel, Beat, Hello, INFINITE};
+use crate::interface::{LinkChanged, LinkDown, LinkUp};
+
+/// Hellos after boot: the pause grows by two fifths from the first until it is the steady one.
+pub(super) const FIRST_PAUSE: Duration = Duration::from_millis(150);
+/// Everybody boots at once after a power cut; the first words are spread over this.
+pub(super) const FIRST_WITHIN: Duration = Duration::from_millis(40);
+/// An extra hello, for somebody new, comes within this, and not sooner than that after the last.
+const GREET_WITHIN: Duration = Duration::from_millis(25);
+const GREET_PAUSE: Duration = Duration::from_millis(80);
+/// Every so many hellos say whom this node hears; all do while neighbours are new.
+const LIST_EVERY: u16 = 4;
+const YOUNG_HELLOS: u16 = 16;
+/// What a hello says of one neighbour.
+const HEARD_BYTES: usize = NodeId::BYTES + 2;
+
+impl Babel {
+    pub(super) fn beat_in(&mut self, after: Duration, context: &mut Context<'_, Self>) {
+        self.beat_at = context.now() + after;
+        context.after(after, &Beat);
+    }
+
+    /// Lets a hello come soon, for a neighbour that needs it.
+    fn greet(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let ready_at = self.greeted_at.map_or(now, |at| (at + self.shared(GREET_PAUSE)).max(now));
+        let at = ready_at + context.random().below_span(GREET_WITHIN);
+        self.lists_next = true;
+        if at < self.beat_at {
+            self.beat_in(at.since(now), context);
+        }
+    }
+
+    fn say_hello(&mut self, context: &mut Context<'_, Self>) {
+        let pause = context.random().around(self.pause);
+        self.pause = (self.pause * 7 / 5).min(self.config.hello_interval);
+        self.greeted_at = Some(context.now());
+        self.beat_in(pause, context);
+        let is_young = self.sequence < YOUNG_HELLOS;
+        let is_unheard = self.links.iter().any(|(_, link)| link.cost == INFINITE);
+        let is_due = self.sequence.is_multiple_of(LIST_EVERY);
+        let lists = self.lists_next || is_young || is_unheard || is_due;
+        self.lists_next = false;
+        let mut body = Vec::new();
+        if lists {
+            let room = context.payload_bytes_max().saturating_sub(32) / HEARD_BYTES;
+            for (neighbour, link) in self.links.iter().take(room) {
+                body.extend_from_slice(&neighbour.to_bytes());
+                body.extend_from_slice(&[link.boot as u8, link.heard_here()]);
+            }
+        }
+        let hello = Hello {
+            boot: self.boot,
+            sequence: self.sequence,
+            interval_ms: (pause.as_millis() as u16).max(1),
+            // Lines that were told and not yet sent are none that anybody misses.
+            version: self.flushed,
+            lists,
+        };
+        self.sequence = self.sequence.wrapping_add(1);
+        context.transmit(&hello, Outgoing { body: &body, ..Outgoing::default() });
+    }
+
+    /// Counts hellos that didn't come, and drops who is gone.
+    fn expire_links(&mut self, context: &mut Context<'_, Self>) {
+        let now = context.now();
+        let mut at = 0;
+        while at < self.links.len() {
+            let (neighbour, link) = &mut self.links[at];
+            let neighbour = *neighbour;
+            link.expire(now);
+            if link.is_gone() {
+                self.links.remove(at);
+                self.asked.retain(|asked| asked.by != neighbour);
+                let affected = self.table.forget(neighbour);
+                self.select(&affected, context);
+                continue;
+            }
+            self.renew_cost(neighbour, context);
+            at += 1;
+        }
+    }
+
+    pub(super) fn renew_cost(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        let Some(link) = self.link(neighbour) else { return };
+        let was_up = link.cost < INFINITE;
+        if link.renew_cost() {
+            let (cost, quality) = (link.cost, link.quality());
+            match (was_up, cost < INFINITE) {
+                (false, _) => context.tell(&LinkUp { neighbour, quality }, &[]),
+                (true, true) => context.tell(&LinkChanged { neighbour, quality }, &[]),
+                (true, false) => context.tell(&LinkDown { neighbour }, &[]),
+            }
+            let affected = self.table.set_cost(neighbour, cost);
+            self.select(&affected, context);
+        }
+    }
+
+    /// The link to a neighbour, which may be new or have begun a new life.
+    fn meet(
+        &mut self,
+        from: NodeId,
+        hello: &Hello,
+        context: &mut Context<'_, Self>,
+    ) -> Option<usize> {
+        let fresh = Link::new(hello.boot, hello.sequence);
+        match self.links.binary_search_by_key(&from, |(known, _)| *known) {
+            Ok(at) if self.links[at].1.boot == hello.boot => Some(at),
+            // What is left of an earlier life says nothing of this one.
+            Ok(at) if self.links[at].1.boot > hello.boot => None,
+            Ok(at) => {
+                let earlier = core::mem::replace(&mut self.links[at].1, fresh);
+                if earlier.cost < INFINITE {
+                    context.tell(&LinkDown { neighbour: from }, &[]);
+                }
+                let affected = self.table.forget(from);
+                self.select(&affected, context);
+                self.greet(context);
+                Some(at)
+            }
+            Err(_) if self.links.len() >= self.config.neighbours_max => None,
+            Err(at) => {
+                self.links.insert(at, (from, fresh));
+                self.greet(context);
+                Some(at)
+            }
+        }
+    }
+}
+
+impl Expires<Beat> for Babel {
+    fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
+        self.expire_links(context);
+        self.say_hello(context);
+    }
+}
+
+impl Handles<Hello> for Babel {
+    fn handle(&mut self, hello: Hello, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        let Some(at) = self.meet(reception.from, &hello, context) else { return };
+        let link = &mut self.links[at].1;
+        let interval = Duration::from_millis(hello.interval_ms.into());
+        link.hello(hello.sequence, interval, context.now());
+        link.version = link.version.max(hello.version);
+        if hello.lists {
+            let own = context.node().to_bytes();
+            let (heard, _) = reception.body.as_chunks::<HEARD_BYTES>();
+            let share = heard.iter().find_map(|[id @ .., boot, share]| {
+                (*id == own && *boot == self.boot as u8).then_some(*share)
+            });
+            self.links[at].1.heard_there(share.unwrap_or(0));
+            if share.is_none() {
+                self.greet(context);
+            }
+        }
+        self.renew_cost(reception.from, context);
+        self.chase(reception.from, context);
+    }
+}

@@ -1,0 +1,208 @@
+//! Lines that didn't arrive, and signs of life: asked for, and given.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_mesh::{self as mesh, Context, Expires, Handles, Hears, NodeId, Outgoing, Reception};
+
+use super::link::{GAPS_MAX, Link};
+use super::table::News;
+use super::{Babel, Chase, Missing, Update};
+use crate::interface::{LinkDoubted, LinkFailing};
+
+/// How long lines may be missing before they are asked for; twice that until they are again, longer if
+/// many are missing, because the answer takes time as well, and twice as long each time nothing comes.
+const MISSING_PAUSE: Duration = Duration::from_millis(100);
+const PAUSES_UNTIL_AGAIN: u32 = 2;
+const LINES_A_PAUSE: u32 = 32;
+const PAUSES_FOR_LINES_MAX: u32 = 6;
+const DOUBLINGS_MAX: u8 = 4;
+/// How long a neighbour has for a sign of life.
+const DOUBT_PAUSE: Duration = Duration::from_millis(60);
+/// Frames of lines sent again one after the other; more wait a moment.
+const REPAIRS_AT_ONCE: usize = 4;
+/// If so many neighbours miss lines, they are told to everybody.
+const ASKERS_FOR_ALL: usize = 3;
+
+/// Lines that a neighbour asked for: those told after one version and up to another; or none, for a
+/// sign of life.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Asked {
+    pub(super) by: NodeId,
+    after: u32,
+    to: u32,
+}
+
+impl Babel {
+    /// Asks a neighbour for the lines of its table that are missing here, in a moment. Who was asked
+    /// already goes on by itself.
+    pub(super) fn chase(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        let after = context.random().around(self.shared(MISSING_PAUSE));
+        let at = context.now() + after;
+        if let Some(link) = self.link(neighbour)
+            && link.is_incomplete()
+            && link.ask_at.is_none()
+        {
+            link.ask_at = Some(at);
+            self.chase_in(after, context);
+        }
+    }
+
+    /// Notes that lines came of a neighbour that were missing: it isn't asked again as long as they do.
+    pub(super) fn missing_came(&mut self, neighbour: NodeId, now: Instant) {
+        let pause = self.shared(MISSING_PAUSE);
+        if let Some(link) = self.link(neighbour) {
+            if !link.is_incomplete() {
+                (link.asks, link.ask_at) = (0, None);
+            } else if link.asks > 0 {
+                (link.asks, link.ask_at) = (1, Some(now + pause * pauses_until_again(link)));
+            }
+        }
+    }
+
+    /// Asks a neighbour for a sign of life.
+    fn doubt(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        if let Some(link) = self.link(neighbour)
+            && !link.is_doubted()
+        {
+            link.doubt();
+            self.chase_in(Duration::ZERO, context);
+        }
+    }
+
+    pub(super) fn chase_in(&mut self, after: Duration, context: &mut Context<'_, Self>) {
+        let at = context.now() + after;
+        if self.chase_at.is_none_or(|planned| at < planned) {
+            self.chase_at = Some(at);
+            context.after(after, &Chase);
+        }
+    }
+
+    /// Sends what neighbours missed to them, and to everybody if several missed the same; gives how
+    /// many bytes that were.
+    pub(super) fn send_repairs(&mut self, context: &mut Context<'_, Self>) -> usize {
+        let mut sent_bytes = 0;
+        for _ in 0..REPAIRS_AT_ONCE {
+            let first = self.asked.iter().min_by_key(|asked| (asked.after, asked.to)).copied();
+            let Some(Asked { by, after, to }) = first else { break };
+            let (body, until) = self.lines(after, to, context);
+            let others = self.asked.iter().filter(|asked| asked.after < until);
+            let receiver = match others.count() {
+                ASKERS_FOR_ALL.. => mesh::Destination::All,
+                _ => mesh::Destination::One(by),
+            };
+            let update = Update { boot: self.boot, after, to: until };
+            context
+                .transmit(&update, Outgoing { to: receiver, body: &body, ..Outgoing::default() });
+            sent_bytes += body.len();
+            self.asked.retain_mut(|asked| {
+                if asked.by != by && receiver != mesh::Destination::All {
+                    return true;
+                }
+                asked.after = asked.after.max(until);
+                asked.after < asked.to
+            });
+        }
+        sent_bytes
+    }
+}
+
+/// How many pauses a neighbour has to send what is missing.
+fn pauses_until_again(link: &Link) -> u32 {
+    let missing: u32 = link.gaps().map(|(after, to)| to - after).sum();
+    PAUSES_UNTIL_AGAIN + (missing / LINES_A_PAUSE).min(PAUSES_FOR_LINES_MAX)
+}
+
+fn ask(neighbour: NodeId, link: &Link, context: &mut Context<'_, Babel>) {
+    let mut gaps = link.gaps();
+    let (after, to) = gaps.next().unwrap_or((link.version, link.version));
+    let mut body = Vec::new();
+    for gap in gaps {
+        // Serialising two numbers into memory doesn't fail.
+        body = postcard::to_extend(&gap, body).unwrap_or_default();
+    }
+    let to_one = mesh::Destination::One(neighbour);
+    context.transmit(
+        &Missing { after, to },
+        Outgoing { to: to_one, body: &body, ..Outgoing::default() },
+    );
+}
+
+impl Expires<Chase> for Babel {
+    fn expire(&mut self, _: Chase, context: &mut Context<'_, Self>) {
+        self.chase_at = None;
+        let now = context.now();
+        let pause = self.shared(MISSING_PAUSE);
+        let (mut doubts, mut next) = (Vec::new(), None::<Instant>);
+        for (neighbour, link) in &mut self.links {
+            if !link.is_incomplete() {
+                (link.asks, link.ask_at) = (0, None);
+            }
+            let is_due = link.ask_at.is_some_and(|at| at <= now);
+            if is_due || link.is_doubted() {
+                ask(*neighbour, link, context);
+            }
+            if is_due {
+                let pauses = pauses_until_again(link) << link.asks;
+                let pause = context.random().around(pause * pauses);
+                link.asks = (link.asks + 1).min(DOUBLINGS_MAX);
+                link.ask_at = Some(now + pause);
+            }
+            if link.is_doubted() {
+                link.doubt();
+                doubts.push(*neighbour);
+            }
+            next = next.into_iter().chain(link.ask_at).min();
+        }
+        for neighbour in &doubts {
+            self.renew_cost(*neighbour, context);
+        }
+        if !doubts.is_empty() {
+            self.chase_in(DOUBT_PAUSE, context);
+        }
+        if let Some(at) = next {
+            self.chase_in(at.since(now), context);
+        }
+        self.send_wants(context);
+    }
+}
+
+impl Handles<Missing> for Babel {
+    fn handle(
+        &mut self,
+        missing: Missing,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let (by, version) = (reception.from, self.table.version());
+        let Some(link) = self.link(by) else { return };
+        link.trust();
+        self.asked.retain(|asked| asked.by != by);
+        let mut gap = Some((missing.after, missing.to));
+        let mut rest = reception.body;
+        for _ in 0..GAPS_MAX {
+            let Some((after, to)) = gap.take() else { break };
+            // Who has all lines is told so: it may ask for a sign of life.
+            if after <= to && self.asked.len() < self.config.neighbours_max {
+                self.asked.push(Asked { by, after: after.min(version), to: to.min(version) });
+            }
+            if let Ok((more, after_it)) = postcard::take_from_bytes(rest) {
+                (gap, rest) = (Some(more), after_it);
+            }
+        }
+        self.flush(News::Soon, context);
+    }
+}
+
+impl Hears<LinkFailing> for Babel {
+    fn hear(&mut self, failing: LinkFailing, _: &[u8], context: &mut Context<'_, Self>) {
+        self.doubt(failing.neighbour, context);
+    }
+}
+
+impl Hears<LinkDoubted> for Babel {
+    fn hear(&mut self, doubted: LinkDoubted, _: &[u8], context: &mut Context<'_, Self>) {
+        self.doubt(doubted.neighbour, context);
+    }
+}
