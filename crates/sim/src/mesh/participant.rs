@@ -1,5 +1,7 @@
 //! A node of a mesh scenario: a stack with the protocols that the scenario names.
 
+use std::hint::black_box;
+
 use tenure_hal::Instant;
 use tenure_mesh::{
     Destination, Framer, FramerConfig, HostEvent, NodeId, Stack, StackConfig, Unsealed,
@@ -113,6 +115,13 @@ impl Participant {
     /// A frame came; whether it was taken.
     pub(super) fn receive(&mut self, now: Instant, frame: &[u8], signal_dbm: i8) -> bool {
         self.stack.receive(now, frame, Some(signal_dbm)).is_ok()
+    }
+
+    /// Looks at what taking a frame of `neighbour` looks at, and changes nothing.
+    pub(super) fn approach(&self, now: Instant, neighbour: NodeId) {
+        let believes = self.stack.dispatcher().believes(neighbour);
+        let cost = self.stack.protocol::<Babel>().map(|babel| babel.cost(neighbour));
+        black_box((self.stack.poll_at(now), believes, cost));
     }
 
     /// A frame for `neighbour` was not answered.
