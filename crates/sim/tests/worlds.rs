@@ -135,7 +135,8 @@ fn nodes_that_forget_datagrams_are_found_by_what_arrives_twice() {
 #[test]
 fn sums_that_lose_what_links_lose_are_found() {
     let mut scenario = hunt::draw(3);
-    scenario.topology = Topology::Line { nodes: 5, spacing_m: None };
+    // In a shorter one what is left of the sums may be right by chance.
+    scenario.topology = Topology::Line { nodes: 7, spacing_m: None };
     scenario.radio.loss = Loss::even(0.3);
     scenario.radio.unicast_retries = 0;
     scenario.protocols.aggregation = Some(Aggregation::PushSum);
