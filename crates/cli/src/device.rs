@@ -91,6 +91,10 @@ pub struct Arguments {
     sleep: deep_sleep::Sleeping,
     #[command(flatten)]
     meshing: mesh::Meshing,
+    /// Take part in experiments with the owner's mesh (`tenure experiment`), or no more; by default as the
+    /// last time, at first not.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    experiments: Option<bool>,
 }
 
 /// What acknowledged writes survive.
@@ -126,6 +130,8 @@ struct Settings {
     swap_bytes: Option<u32>,
     #[serde(default)]
     receipts_every_s: Option<u64>,
+    #[serde(default)]
+    experiments: bool,
     #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
     mesh: mesh::Meshing,
 }
@@ -153,6 +159,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         config.receipt_period = Duration::from_secs(seconds);
     }
     config.rpc = tenure_rpc::Config::large();
+    config.experiments = settings.experiments;
     config.log_lines_max = 4096;
     config.sleep = arguments.sleep.policy();
     config.hub = arguments
@@ -532,6 +539,10 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
         mesh: match &known {
             Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
             _ => arguments.meshing.clone(),
+        },
+        experiments: match (arguments.experiments, &known) {
+            (Some(experiments), _) => experiments,
+            (None, known) => known.as_ref().is_some_and(|known| known.experiments),
         },
         memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
         swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),

@@ -14,6 +14,7 @@ pub mod deep_sleep;
 pub mod device;
 pub mod enrol;
 pub mod events;
+pub mod experiment;
 pub mod firmware;
 pub mod grant;
 pub mod home;

@@ -7,8 +7,8 @@ use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::Output;
 use tenure_cli::{
-    build, call, completions, device, enrol, events, firmware, hub, inspect, install, invite,
-    lease, list, project, receipts, run, secret, serial, sim, snapshot, test,
+    build, call, completions, device, enrol, events, experiment, firmware, hub, inspect, install,
+    invite, lease, list, project, receipts, run, secret, serial, sim, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -33,6 +33,7 @@ enum Command {
     Enrol(enrol::Arguments),
     Invite(invite::Arguments),
     Mesh(invite::MeshArguments),
+    Experiment(experiment::Arguments),
     Hub(hub::Arguments),
     Serial(serial::Arguments),
     Install(install::Arguments),
@@ -95,6 +96,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Events(arguments) => events::run(arguments, &output),
         Command::Firmware(arguments) => firmware::run(arguments, &output),
         Command::Snapshot(arguments) => snapshot::run(arguments, &output),
+        Command::Experiment(arguments) => experiment::run(arguments, &output),
         Command::Restore(arguments) => snapshot::restore(arguments, &output),
         Command::Key(arguments) => list::key(arguments, &output),
         Command::Receipts(arguments) => receipts::run(arguments, &output),

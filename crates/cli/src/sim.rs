@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
+use tenure_sim::Trouble;
 use tenure_sim::mesh::{Metrics, Options, Outcome, Scenario, run as run_scenario};
 use tenure_wire::host_call::HostError;
 
@@ -52,7 +53,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         watches_loops: scenario.topology.nodes() <= WATCHED_NODES_MAX,
         watches_ways: true,
         records: arguments.html.is_some(),
-        defect: None,
+        ..Options::default()
     };
     let outcome = run_scenario(&scenario, options, progress())
         .with_context(|| format!("in {}", path.display()))?;
@@ -143,12 +144,12 @@ fn figures(metrics: &Metrics) -> Vec<(&'static str, String)> {
                 .map_or_else(|| format!("with {status}"), |error| error.to_string());
             figures.push(("calls that failed", format!("{count}: {why}")));
         }
-        let (cuts, torn, sleeps) = (devices.power_cuts, devices.torn_writes, devices.sleeps);
+        let Trouble { power_cuts: cuts, torn_writes: torn, sleeps, replays, .. } = metrics.trouble;
         figures.push(("power cuts, of those in a write", format!("{cuts}, {torn}")));
         figures.push(("deep sleeps", sleeps.to_string()));
-        if devices.replays > 0 {
-            let (sent, taken) = (devices.replays, devices.replays_taken);
-            figures.push(("frames replayed", format!("{sent}; {taken} were taken")));
+        if replays > 0 {
+            let taken = devices.replays_taken;
+            figures.push(("frames replayed", format!("{replays}; {taken} were taken")));
         }
     }
     if let Some(error) = metrics.aggregate_error {

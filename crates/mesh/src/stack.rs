@@ -223,6 +223,16 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         self.spread(N::NUMBER, &bytes);
     }
 
+    /// Tells the protocol `to` alone: one that started late, say, what others were told before.
+    pub fn tell_one<N: Notification>(&mut self, to: ProtocolNumber, notification: &N, body: &[u8]) {
+        let mut bytes = Vec::new();
+        encode(notification, &mut bytes);
+        bytes.extend_from_slice(body);
+        let event = Event::Notification { number: N::NUMBER };
+        let taken = self.executor.queues.push(Envelope { to, event }, &bytes, &[]);
+        self.counters.notifications_lost += u64::from(!taken);
+    }
+
     /// Lets the host have every `N` that is told from now on, by [`Self::host_event`].
     pub fn subscribe<N: Notification>(&mut self) {
         if !self.host_hears.contains(&N::NUMBER) {

@@ -36,6 +36,9 @@ pub struct Config {
     pub log_lines_max: usize,
     /// Asks how much of the heap is used, where the board knows.
     pub heap: Option<fn() -> HeapUse>,
+    /// Whether the owner may make experiments with the device's mesh: it runs the protocols for that then.
+    #[cfg(feature = "experiments")]
+    pub experiments: bool,
     /// When the device turns itself off, if its board can.
     pub sleep: SleepPolicy,
     /// How often the ledgers are written to flash: what a loss of power can cost the owner.
@@ -65,6 +68,8 @@ impl Config {
             records_max: 32,
             log_lines_max: 128,
             heap: None,
+            #[cfg(feature = "experiments")]
+            experiments: false,
             sleep: SleepPolicy::Never,
             checkpoint: Duration::from_secs(300),
             receipt_period: Duration::from_secs(24 * 60 * 60),

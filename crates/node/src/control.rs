@@ -98,6 +98,10 @@ impl<F: Flash> Node<F> {
             function::MESH_ADMIT => {
                 encode(decode(parameter).and_then(|admission| self.admit(moment.now, admission)))
             }
+            #[cfg(feature = "experiments")]
+            function::EXPERIMENT_DIRECT => encode(self.direct_experiment(moment.now, parameter)),
+            #[cfg(feature = "experiments")]
+            function::EXPERIMENT_LOGS => encode(self.experiment_logs()),
             function::SNAPSHOT_BEGIN => {
                 encode(decode(parameter).and_then(|begin| self.freeze(moment, &begin)))
             }

@@ -21,6 +21,8 @@ mod control;
 mod directory;
 #[cfg(feature = "mesh")]
 mod doorstep;
+#[cfg(feature = "experiments")]
+pub mod experiment;
 mod firmware;
 mod identity;
 mod install;

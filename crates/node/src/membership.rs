@@ -19,9 +19,9 @@ use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived, RecordKe
 use tenure_protocols::network_key::{InvitationError, NetworkKey, accept};
 use tenure_protocols::replicated_records::{self, Records, ReplicatedRecords};
 use tenure_store::Store;
-use tenure_wire::VerifyingKey;
 use tenure_wire::control::{Answer, ControlError, MeshStatus, MeshWay};
 use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
+use tenure_wire::{Name, VerifyingKey};
 
 use crate::identity::Identity;
 use crate::node::BootError;
@@ -156,17 +156,11 @@ pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
     let Some(router) = stack.protocol::<Babel>() else {
         return Err(ControlError::Device("no router runs".to_string()));
     };
-    let replica = stack.protocol::<Replica>();
-    let held = || replica.iter().flat_map(|replica| replica.records().held.values());
-    let name = |node: NodeId| {
-        let found = held().map(|held| &held.record).find(|record| node_of(record) == node);
-        found.map(|record| record.enrolment.device.clone())
-    };
     let way = |to: NodeId| {
         let (next_hop, distance) = router.table().route(to)?;
         Some(MeshWay {
             to: to.to_string(),
-            device: name(to),
+            device: name_of(stack, to),
             next_hop: next_hop.to_string(),
             metric: distance.metric,
         })
@@ -178,6 +172,13 @@ pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
         neighbours: router.neighbours().count() as u32,
         ways: destinations.filter_map(way).take(WAYS_MAX).collect(),
     })
+}
+
+/// The name of the device that is `node` in the mesh, if its record has come.
+pub(crate) fn name_of(stack: &MeshStack, node: NodeId) -> Option<Name> {
+    let held = &stack.protocol::<Replica>()?.records().held;
+    let found = held.values().map(|held| &held.record).find(|record| node_of(record) == node);
+    found.map(|record| record.enrolment.device.clone())
 }
 
 /// Where in the mesh the device of a record is.

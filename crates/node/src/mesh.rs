@@ -20,6 +20,8 @@ use tenure_wire::directory::{Found, Query};
 use tenure_wire::{Address, PublicKey};
 
 use crate::doorstep::Doorstep;
+#[cfg(feature = "experiments")]
+use crate::experiment::Experimenting;
 use crate::membership::{
     JoinError, MeshLimits, MeshStack, RECORD_LIFETIME, RecordsTime, Replica, accept_invitation,
     answers, introduce, key_of, node_of, start_stack, status_of,
@@ -42,6 +44,9 @@ pub(crate) struct Mesh {
     wanted: Vec<(Query, Instant)>,
     records_time: RecordsTime,
     pub(crate) doorstep: Doorstep,
+    /// What the device does for experiments, if it takes part.
+    #[cfg(feature = "experiments")]
+    pub(crate) experimenting: Option<Experimenting>,
 }
 
 impl<F: Flash> Node<F> {
@@ -99,8 +104,13 @@ impl<F: Flash> Node<F> {
         let owner = self.config.owner.verifying_key;
         let mut stack = start_stack(now, &self.identity, owner, key, limits);
         stack.hear_plain_frames();
+        #[cfg(feature = "experiments")]
+        let experimenting =
+            self.config.experiments.then(|| Experimenting::start(now, owner, &mut stack));
         let mesh = Mesh {
             stack,
+            #[cfg(feature = "experiments")]
+            experimenting,
             publish_at: now,
             published: None,
             wanted: Vec::new(),
@@ -142,8 +152,13 @@ impl<F: Flash> Node<F> {
                 }
             } else if let Some((arrived, _)) = event.notification::<RecordArrived>() {
                 self.learn_from_mesh(moment, arrived.key);
+            } else {
+                #[cfg(feature = "experiments")]
+                self.take_part(moment.now, &event);
             }
         }
+        #[cfg(feature = "experiments")]
+        self.note_progress(moment.now);
         self.give_up_waiting(moment);
     }
 
@@ -208,7 +223,12 @@ impl<F: Flash> Node<F> {
     pub(crate) fn mesh_wakes_at(&self, now: Instant) -> Option<Instant> {
         let mesh = self.mesh.as_ref()?;
         let wanted = mesh.wanted.iter().map(|(_, until)| *until);
-        mesh.stack.poll_at(now).into_iter().chain([mesh.publish_at]).chain(wanted).min()
+        let own = mesh.stack.poll_at(now).into_iter().chain([mesh.publish_at]);
+        #[cfg(feature = "experiments")]
+        let notes = mesh.experimenting.as_ref().and_then(Experimenting::wakes_at);
+        #[cfg(feature = "experiments")]
+        let own = own.chain(notes);
+        own.chain(wanted).min()
     }
 
     /// Announces the device in the mesh soon, because something changed.

@@ -6,7 +6,7 @@
 //! ```text
 //!   every round:   the method lets something flow, and says what neighbours are told of it
 //!   told so:       the method takes it; the extremes are merged
-//!   link down:     its flows are forgotten, unless it is up again within the method's time
+//!   link down:     its flows are forgotten, unless it is up again soon
 //! ```
 
 use alloc::vec::Vec;
@@ -16,8 +16,7 @@ use core::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Context, Destination, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Question, Random,
-    Reception, Serves,
+    Context, Destination, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Random, Reception,
 };
 
 use crate::extremes::Extremes;
@@ -26,6 +25,11 @@ use crate::mass::Mass;
 
 #[cfg(test)]
 pub(crate) mod tests;
+
+/// How long a link must be down until its flows are forgotten. What is forgotten is all that ever went
+/// over it, and much more than what went one way on balance: were links forgotten that lose much and are
+/// down for a moment now and then, sums would never come to rest.
+const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
 
 /// How a node takes part.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -57,8 +61,6 @@ pub trait Method: Debug + Default + Send + 'static {
     const NUMBER: u8;
     /// What it is called.
     const NAME: &'static str;
-    /// How long a link must be down until its flows are forgotten.
-    const FORGOTTEN_AFTER: Duration;
     /// What is kept of each link.
     type Flow: Debug + Default + Send;
 
@@ -97,6 +99,57 @@ pub struct Told {
     /// What is told beside it.
     pub parts: Vec<u8>,
 }
+
+/// A protocol that adds the node's own value to what all nodes' values come to.
+pub(crate) trait Contributes: Protocol {
+    /// What all values come to, as far as that is known.
+    fn summary(&self) -> Option<Summary>;
+
+    /// The node's own value.
+    fn value(&mut self) -> &mut f64;
+
+    /// The node's own value is another one now.
+    fn value_changed(&mut self, _: &mut Context<'_, Self>)
+    where
+        Self: Sized,
+    {
+    }
+}
+
+/// Lets a protocol that [`Contributes`] answer what aggregations are asked.
+macro_rules! answer {
+    ([$($parameters:tt)*] $protocol:ty) => {
+        impl<$($parameters)*> tenure_mesh::Serves<$crate::interface::Summarise> for $protocol {
+            fn serve(
+                &mut self,
+                _: $crate::interface::Summarise,
+                _: &tenure_mesh::Question<'_, $crate::interface::Summarise>,
+                _: &mut tenure_mesh::Context<'_, Self>,
+            ) -> Option<Option<$crate::interface::Summary>> {
+                Some($crate::aggregation::Contributes::summary(self))
+            }
+        }
+
+        impl<$($parameters)*> tenure_mesh::Serves<$crate::interface::Contribute> for $protocol {
+            fn serve(
+                &mut self,
+                contribute: $crate::interface::Contribute,
+                _: &tenure_mesh::Question<'_, $crate::interface::Contribute>,
+                context: &mut tenure_mesh::Context<'_, Self>,
+            ) -> Option<bool> {
+                use $crate::aggregation::Contributes;
+                let taken = contribute.accepted();
+                if let Some(value) = taken {
+                    *self.value() = value;
+                    self.value_changed(context);
+                }
+                Some(taken.is_some())
+            }
+        }
+    };
+}
+
+pub(crate) use answer;
 
 /// An aggregation by the method `M`.
 #[derive(Debug)]
@@ -143,7 +196,7 @@ impl<M: Method> Aggregation<M> {
     }
 
     fn forget_links(&mut self, now: Instant) {
-        let is_gone = |since: Instant| now.since(since) >= M::FORGOTTEN_AFTER;
+        let is_gone = |since: Instant| now.since(since) >= FORGOTTEN_AFTER;
         self.links.retain(|link| !link.down_since.is_some_and(is_gone));
     }
 }
@@ -217,26 +270,14 @@ impl<M: Method> Hears<LinkDown> for Aggregation<M> {
     }
 }
 
-impl<M: Method> Serves<Summarise> for Aggregation<M> {
-    fn serve(
-        &mut self,
-        _: Summarise,
-        _: &Question<'_, Summarise>,
-        _: &mut Context<'_, Self>,
-    ) -> Option<Option<Summary>> {
-        Some(self.summary())
+impl<M: Method> Contributes for Aggregation<M> {
+    fn summary(&self) -> Option<Summary> {
+        self.summary()
+    }
+
+    fn value(&mut self) -> &mut f64 {
+        &mut self.config.value
     }
 }
 
-impl<M: Method> Serves<Contribute> for Aggregation<M> {
-    fn serve(
-        &mut self,
-        contribute: Contribute,
-        _: &Question<'_, Contribute>,
-        _: &mut Context<'_, Self>,
-    ) -> Option<bool> {
-        let taken = contribute.accepted();
-        self.config.value = taken.unwrap_or(self.config.value);
-        Some(taken.is_some())
-    }
-}
+answer! { [M: Method] Aggregation<M> }

@@ -233,6 +233,12 @@ impl Babel {
         at.map_or(INFINITE, |at| self.links[at].1.cost)
     }
 
+    /// The links that can be used, and how good they are.
+    pub fn links(&self) -> impl Iterator<Item = LinkUp> + '_ {
+        let usable = self.links.iter().filter(|(_, link)| link.cost < INFINITE);
+        usable.map(|(neighbour, link)| LinkUp { neighbour: *neighbour, quality: link.quality() })
+    }
+
     /// The next hop on the way to `to`, and in which of its lives.
     pub fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
         let (neighbour, _) = self.table.route(to)?;

@@ -100,6 +100,15 @@ impl Experiment {
         Self { owner, number, log: VecDeque::new() }
     }
 
+    /// Gives the whole deployment a signed order.
+    pub fn direct(&mut self, signed: &[u8], context: &mut Context<'_, Self>) -> Directed {
+        if !self.take(signed, context) {
+            return Directed::Refused;
+        }
+        context.ask(&PublishReliably { port: Port::EXPERIMENT }, signed);
+        Directed::UnderWay
+    }
+
     /// Takes an order if it counts; says whether it does.
     fn take(&mut self, signed: &[u8], context: &mut Context<'_, Self>) -> bool {
         let Some((bytes, signature)) = signed.split_last_chunk::<SIGNATURE_BYTES>() else {
@@ -137,11 +146,7 @@ impl Serves<Direct> for Experiment {
         question: &Question<'_, Direct>,
         context: &mut Context<'_, Self>,
     ) -> Option<Directed> {
-        if !self.take(question.body, context) {
-            return Some(Directed::Refused);
-        }
-        context.ask(&PublishReliably { port: Port::EXPERIMENT }, question.body);
-        Some(Directed::UnderWay)
+        Some(self.direct(question.body, context))
     }
 }
 

@@ -7,14 +7,13 @@
 //!   every round:  average the own estimate with those that neighbours had last;
 //!                 let as much more flow to each as it lacks of the average; tell it flow and average
 //!   told so:      the flow from here is the opposite of that there
-//!   link down:    its flow is forgotten
+//!   link down:    its flow is forgotten, unless it is up again soon
 //! ```
 //!
 //! Each message says the whole flow of its link, so loss and repetition do no harm, and all nodes come
 //! to the average of those that are there now.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use tenure_mesh::{Destination, NodeId, Random};
 
@@ -44,7 +43,6 @@ pub struct Flow {
 impl Method for Averages {
     const NUMBER: u8 = 0x2B;
     const NAME: &'static str = "flow-updating";
-    const FORGOTTEN_AFTER: Duration = Duration::ZERO;
     type Flow = Flow;
 
     fn mass(&self, own: Mass, links: &[Link<Flow>]) -> Mass {

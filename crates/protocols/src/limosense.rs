@@ -10,15 +10,11 @@
 //!   link down:    what came and went over it is forgotten, unless it is up again soon
 //! ```
 //!
-//! What is forgotten is all that ever went over a link, and much more than what went one way on
-//! balance. So links that fail for a moment must not be forgotten, or sums never come to rest.
-//!
 //! Because a message says all that ever went over its link, the next one makes good for one that was
 //! lost, and one that comes twice does no harm. A node that leaves takes only its own value along,
 //! once its neighbours notice.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use tenure_mesh::{Destination, NodeId, Random};
 
@@ -45,7 +41,6 @@ pub struct Flow {
 impl Method for Totals {
     const NUMBER: u8 = 0x2A;
     const NAME: &'static str = "limosense";
-    const FORGOTTEN_AFTER: Duration = Duration::from_secs(15);
     type Flow = Flow;
 
     fn mass(&self, own: Mass, links: &[Link<Flow>]) -> Mass {

@@ -11,7 +11,6 @@
 //! they are acknowledged, and to compare with.
 
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use tenure_mesh::{Destination, NodeId, Random};
 
@@ -35,7 +34,6 @@ pub struct Halves {
 impl Method for Halves {
     const NUMBER: u8 = 0x29;
     const NAME: &'static str = "push-sum";
-    const FORGOTTEN_AFTER: Duration = Duration::ZERO;
     type Flow = ();
 
     fn mass(&self, own: Mass, _: &[Link<()>]) -> Mass {

@@ -10,8 +10,13 @@ use tenure_sim::mesh::{
     Aggregation, Broadcasting, Metrics, Options, Outcome, Router, Scenario, run,
 };
 
-const WATCHED: Options =
-    Options { watches_loops: true, watches_ways: true, records: false, defect: None };
+const WATCHED: Options = Options {
+    watches_loops: true,
+    watches_ways: true,
+    records: false,
+    prints: false,
+    defect: None,
+};
 
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();

@@ -122,6 +122,10 @@ struct Run {
 #[derive(Debug, Default)]
 struct Watched {
     is_on: bool,
+    /// Since when it sleeps.
+    asleep_us: Option<u64>,
+    /// From when until when it slept since it lost its power last.
+    naps: Vec<(u64, u64)>,
     identity: Option<Identity>,
     machines: BTreeMap<String, Machine>,
     /// The highest number that its counter said it stored.
@@ -184,6 +188,7 @@ impl Checker {
     pub(crate) fn stopped(&mut self, at_us: u64, place: usize, store: RamFlash) {
         let watched = &mut self.places[place];
         watched.is_on = false;
+        (watched.asleep_us, watched.naps) = (None, Vec::new());
         for machine in watched.machines.values_mut() {
             machine.forget_what_it_did();
         }
@@ -193,14 +198,17 @@ impl Checker {
     }
 
     /// A place sleeps: nothing is due while it does.
-    pub(crate) fn sleeps(&mut self, place: usize) {
+    pub(crate) fn sleeps(&mut self, at_us: u64, place: usize) {
         self.places[place].is_on = false;
+        self.places[place].asleep_us = Some(at_us);
     }
 
     /// A place has woken; nobody had a turn meanwhile.
-    pub(crate) fn slept(&mut self, place: usize) {
-        self.places[place].is_on = true;
-        for machine in self.places[place].machines.values_mut() {
+    pub(crate) fn slept(&mut self, at_us: u64, place: usize) {
+        let watched = &mut self.places[place];
+        watched.is_on = true;
+        watched.naps.extend(watched.asleep_us.take().map(|since| (since, at_us)));
+        for machine in watched.machines.values_mut() {
             machine.ticked_us = None;
         }
     }
@@ -416,21 +424,25 @@ impl Checker {
     fn check_open(&mut self, at_us: u64, place: usize, machine: &str) {
         let Some(plan) = self.scenario.machine(place, machine) else { return };
         let allowance = 1_000_000 + 20 * self.round_us(place);
-        let bound = match &plan.role {
-            Role::Straight(calling) => u64::from(calling.deadline_ms) * 1000 + allowance,
+        let (calling, bound) = match &plan.role {
+            Role::Straight(calling) => (calling, allowance),
             Role::Queueing { calling, width, .. } => {
                 let rest = u64::from(calling.pause_ms) * 1000 + allowance;
-                u64::from(calling.deadline_ms) * 1000 + u64::from(width + 1) * rest
+                (calling, u64::from(width + 1) * rest)
             }
             _ => return,
         };
-        let known = self.machine(place, machine);
-        let overdue = known.open.iter().filter(|(_, since)| since + bound < at_us).count();
+        let deadline_us = u64::from(calling.deadline_ms) * 1000;
+        let watched = &self.places[place];
+        let Some(known) = watched.machines.get(machine) else { return };
+        // Whoever sleeps hears nothing, and of a call whose deadline came meanwhile when it has woken.
+        let is_overdue = |since: u64| watched.awake_us(since + deadline_us, at_us) > bound;
+        let overdue = known.open.iter().filter(|(_, since)| is_overdue(*since)).count();
         if overdue > known.failures {
             let (id, since) = known.open[0];
             let what = format!(
-                "{machine}@{} has heard nothing of call {id:016x}, made at {since} us; \
-                 allowed are {bound} us",
+                "{machine}@{} has heard nothing of call {id:016x}, made at {since} us; awake it may \
+                 take {bound} us beyond its deadline of {deadline_us} us",
                 self.name(place)
             );
             self.violated(at_us, Invariant::EveryCallEnds, what);
@@ -480,6 +492,15 @@ impl Checker {
                 self.violated(at_us, Invariant::WritesAreKept, what);
             }
         }
+    }
+}
+
+impl Watched {
+    /// How much of the time between two moments it was awake, in microseconds.
+    fn awake_us(&self, from_us: u64, to_us: u64) -> u64 {
+        let asleep =
+            |(since, until): &(u64, u64)| (*until.min(&to_us)).saturating_sub(*since.max(&from_us));
+        to_us.saturating_sub(from_us).saturating_sub(self.naps.iter().map(asleep).sum())
     }
 }
 

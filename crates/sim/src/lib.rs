@@ -27,6 +27,7 @@ mod random;
 mod scenario;
 pub mod tenancy;
 mod trace;
+mod trouble;
 pub mod waiting;
 mod world;
 
@@ -36,6 +37,7 @@ pub use scenario::{
     Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario, SessionsPlan,
     SleepPlan,
 };
+pub use trouble::Trouble;
 
 use checker::Checker;
 use trace::Trace;
@@ -52,6 +54,8 @@ pub struct Report {
     pub events: u64,
     /// What became of calls.
     pub outcomes: Outcomes,
+    /// What it was put through.
+    pub trouble: Trouble,
     /// The invariant that didn't hold, if any, and the last events before.
     pub failure: Option<(Violation, Vec<String>)>,
 }
@@ -66,7 +70,8 @@ pub fn run_scenario(scenario: Scenario, printed: bool) -> Report {
     let seed = scenario.seed;
     let mut checker = Checker::new(scenario.clone());
     let mut trace = Trace::new(printed);
-    let outcome = panics::catch(|| World::new(scenario, &mut checker, &mut trace).run());
+    let mut trouble = Trouble::default();
+    let outcome = panics::catch(|| trouble = World::new(scenario, &mut checker, &mut trace).run());
     if let Err(what) = outcome {
         checker.violated(0, Invariant::NoPanic, what);
     }
@@ -76,6 +81,7 @@ pub fn run_scenario(scenario: Scenario, printed: bool) -> Report {
         trace_hash: trace.hash(),
         events: trace.events(),
         outcomes: checker.outcomes().clone(),
+        trouble,
         failure: failure.map(|violation| (violation, trace.tail().map(String::from).collect())),
     }
 }

@@ -9,7 +9,7 @@ use clap::Parser;
 use serde_json::json;
 use tenure_sim::mesh::hunt::{self, Finding};
 use tenure_sim::tenancy::{self, Tally};
-use tenure_sim::{Outcomes, Report, run};
+use tenure_sim::{Outcomes, Report, Trouble, run};
 
 /// Prints a line. Whoever closes the pipe has read enough.
 macro_rules! say {
@@ -46,6 +46,9 @@ struct Arguments {
     /// tenants with leases and secrets on one device.
     #[arg(long, value_enum)]
     only: Option<Kind>,
+    /// Print a mesh that fails as it was drawn, without looking for the least of it that still does.
+    #[arg(long)]
+    as_drawn: bool,
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
@@ -74,44 +77,48 @@ fn main() -> ExitCode {
         None => arguments.from..arguments.from.saturating_add(arguments.seeds),
     };
     let started = Instant::now();
-    let (mut runs, mut failures, mut total) = (0_u64, 0_u64, Outcomes::default());
+    let mut sum = Sum::default();
     for seed in seeds {
-        runs += 1;
+        sum.seeds += 1;
         let mut failed = false;
         let runs_kind = |kind| arguments.only.is_none_or(|only| only == kind);
         if runs_kind(Kind::Nodes) {
             let report = run(seed, arguments.trace);
-            add(&mut total, &report.outcomes);
+            sum.add(report.trouble);
+            add(&mut sum.outcomes, &report.outcomes);
             failed |= report.failure.is_some();
             show(&report, &arguments);
         }
         for kind in [Kind::Meshes, Kind::Devices].into_iter().filter(|kind| runs_kind(*kind)) {
-            let finding = match kind {
-                Kind::Devices => hunt::try_devices(seed),
-                _ => hunt::try_seed(seed),
+            let scenario = match kind {
+                Kind::Devices => hunt::draw_devices(seed),
+                _ => hunt::draw(seed),
             };
+            let finding = hunt::try_scenario(scenario, arguments.trace);
+            sum.add(finding.trouble);
             failed |= finding.failure.is_some();
             show_mesh(finding, kind, &arguments);
         }
         if runs_kind(Kind::Tenants) {
             let outcome = tenancy::run(seed);
             failed |= outcome.is_err();
+            sum.add(outcome.as_ref().map_or_else(|_| Trouble::default(), Tally::trouble));
             show_tenants(seed, &outcome, &arguments);
         }
-        failures += u64::from(failed);
+        sum.failures += u64::from(failed);
         if failed && !arguments.keep_going {
             break;
         }
-        if runs.is_multiple_of(100) && !arguments.json {
-            eprintln!("{runs} seeds, {failures} failures, {:.1?}", started.elapsed());
+        if sum.seeds.is_multiple_of(100) && !arguments.json {
+            eprintln!("{} seeds, {} failures, {:.1?}", sum.seeds, sum.failures, started.elapsed());
         }
     }
-    summarise(runs, failures, &total, &arguments);
-    if failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+    sum.show(&arguments);
+    if sum.failures == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
 fn show(report: &Report, arguments: &Arguments) {
-    let Report { seed, trace_hash, events, outcomes, failure } = report;
+    let Report { seed, trace_hash, events, outcomes, failure, trouble } = report;
     if arguments.json {
         let violation = failure.as_ref().map(|(violation, tail)| {
             json!({
@@ -126,6 +133,7 @@ fn show(report: &Report, arguments: &Arguments) {
             "trace_hash": format!("{trace_hash:016x}"),
             "events": events,
             "calls": outcomes.calls,
+            "trouble": trouble,
             "violation": violation,
         });
         say!("{line}");
@@ -139,33 +147,39 @@ fn show(report: &Report, arguments: &Arguments) {
         say!("at {:.6} s: {}", violation.at_us as f64 / 1e6, violation.what);
         say!("repeat with: cargo xtask sim --seed {seed} --trace");
     } else if arguments.seed.is_some() {
-        say!("seed {seed}: {events} events, trace {trace_hash:016x}");
+        say!("seed {seed}: {events} events, trace {trace_hash:016x}; {trouble}");
     }
 }
 
 fn show_mesh(finding: Finding, kind: Kind, arguments: &Arguments) {
     let name = if kind == Kind::Devices { "devices" } else { "mesh" };
     let (seed, is_failed) = (finding.scenario.seed, finding.failure.is_some());
-    let least = if is_failed { hunt::minimise(finding.clone()) } else { finding.clone() };
+    let is_wanted = is_failed && !arguments.as_drawn;
+    let least = if is_wanted { hunt::minimise(finding.clone()) } else { finding.clone() };
     let scenario = least.scenario.to_toml();
     if arguments.json {
         let violation = finding.failure.map(|what| json!({ "what": what, "scenario": scenario }));
         let line = json!({
             name: seed,
             "events": finding.events,
-            "sent": finding.sent,
+            "trouble": finding.trouble,
             "violation": violation,
         });
         say!("{line}");
     } else if let Some(what) = finding.failure {
+        if !arguments.trace {
+            finding.last_events.iter().for_each(|event| say!("{event}"));
+        }
         say!("{name} {seed} breaks: {what}");
-        say!("the least that was found to do so: {}", least.failure.unwrap_or_default());
+        if is_wanted {
+            say!("the least that was found to do so: {}", least.failure.unwrap_or_default());
+        }
         say!("# run by: tenure sim FILE");
         say!("{scenario}");
         let only = if kind == Kind::Devices { "devices" } else { "meshes" };
         say!("repeat the whole with: cargo xtask sim --only {only} --seed {seed}");
     } else if arguments.seed.is_some() {
-        say!("{name} {seed}: {} events, {} sent", finding.events, finding.sent);
+        say!("{name} {seed}: {} events; {}", finding.events, finding.trouble);
     }
 }
 
@@ -184,25 +198,47 @@ fn show_tenants(seed: u64, outcome: &Result<Tally, String>, arguments: &Argument
     }
 }
 
-fn summarise(runs: u64, failures: u64, total: &Outcomes, arguments: &Arguments) {
-    let Outcomes { calls, runs: executions, successes, failures: failed, failed_callbacks, ticks } =
-        total;
-    if arguments.json {
-        let line = json!({
-            "seeds": runs,
-            "failures": failures,
-            "calls": calls,
-            "executions": executions,
-            "successes": successes,
-            "failed_calls": failed,
-            "failed_callbacks": failed_callbacks,
-        });
-        say!("{line}");
-        return;
+/// What a hunt came to.
+#[derive(Default)]
+struct Sum {
+    seeds: u64,
+    worlds: u64,
+    failures: u64,
+    trouble: Trouble,
+    /// What became of calls, where nodes reach each other by a hub.
+    outcomes: Outcomes,
+}
+
+impl Sum {
+    fn add(&mut self, trouble: Trouble) {
+        self.worlds += 1;
+        self.trouble += trouble;
     }
-    say!("{runs} seeds, {failures} broke an invariant");
-    say!("{calls} calls, {executions} executions, {successes} successes, {ticks} ticks");
-    say!("failures by status: {failed:?}, by callback: {failed_callbacks}");
+
+    fn show(&self, arguments: &Arguments) {
+        let Self { seeds, worlds, failures, trouble, outcomes } = self;
+        let Outcomes { runs, successes, failures: failed, failed_callbacks, ticks, .. } = outcomes;
+        if arguments.json {
+            let line = json!({
+                "seeds": seeds,
+                "worlds": worlds,
+                "failures": failures,
+                "trouble": trouble,
+                "executions": runs,
+                "successes": successes,
+                "failed_calls": failed,
+                "failed_callbacks": failed_callbacks,
+            });
+            say!("{line}");
+            return;
+        }
+        say!("{seeds} seeds, {worlds} worlds, {failures} seeds broke an invariant");
+        say!("{trouble}");
+        if outcomes.calls > 0 {
+            say!("by a hub: {runs} executions, {successes} successes, {ticks} ticks");
+            say!("failures by status: {failed:?}, by callback: {failed_callbacks}");
+        }
+    }
 }
 
 fn add(total: &mut Outcomes, one: &Outcomes) {

@@ -67,6 +67,11 @@ impl Network {
         (format!("parted: {:?}", self.parts), span)
     }
 
+    /// Whether it is parted.
+    pub(crate) fn is_parted(&self) -> bool {
+        self.is_parted
+    }
+
     /// Ends all trouble; what is under way still arrives.
     pub(crate) fn calm(&mut self) {
         self.parts.fill(0);

@@ -9,6 +9,7 @@ use crate::place::{HUB, Keys, Place, Polled, Shown};
 use crate::random::Random;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
+use crate::trouble::Trouble;
 
 /// How often the checker looks for what is overdue.
 const WATCH_US: u64 = 500_000;
@@ -49,7 +50,9 @@ pub(crate) struct World<'a> {
     to_come: Agenda<Occurrence>,
     places: Vec<Place>,
     network: Network,
-    trouble: Random,
+    random: Random,
+    trouble: Trouble,
+    has_been_on: Vec<bool>,
     is_quiet: bool,
     hot: (u64, u64),
     checker: &'a mut Checker,
@@ -65,6 +68,7 @@ impl<'a> World<'a> {
         for (index, plan) in scenario.devices.iter().enumerate() {
             places.push(Place::new(index + 1, Some(plan), random.branch()));
         }
+        let count = places.len();
         let network = Network::new(scenario.network.clone(), places.len(), random.branch());
         let mut world = Self {
             keys,
@@ -72,7 +76,9 @@ impl<'a> World<'a> {
             to_come: Agenda::default(),
             places,
             network,
-            trouble: random.branch(),
+            random: random.branch(),
+            trouble: Trouble::default(),
+            has_been_on: vec![false; count],
             is_quiet: false,
             hot: (0, 0),
             checker,
@@ -83,8 +89,8 @@ impl<'a> World<'a> {
         world
     }
 
-    /// Runs to the end, or until an invariant doesn't hold.
-    pub(crate) fn run(&mut self) {
+    /// Runs to the end, or until an invariant doesn't hold; gives what it was put through.
+    pub(crate) fn run(&mut self) -> Trouble {
         let end_us = self.scenario.end().as_micros() as u64;
         while let Some((at_us, occurrence)) = self.to_come.next() {
             if at_us > end_us || self.checker.violation().is_some() {
@@ -95,6 +101,7 @@ impl<'a> World<'a> {
             self.occur(occurrence);
         }
         self.checker.finish(end_us);
+        Trouble { calls: self.checker.outcomes().calls, ..self.trouble }
     }
 
     fn begin(&mut self) {
@@ -130,6 +137,7 @@ impl<'a> World<'a> {
             Occurrence::Partition if self.is_quiet => {}
             Occurrence::Partition => {
                 let (what, span) = self.network.part();
+                self.trouble.partitions += u64::from(self.network.is_parted());
                 self.trace.note(self.now_us, format_args!("network {what}"));
                 self.plan(self.now_us + span, Occurrence::Partition);
             }
@@ -246,9 +254,9 @@ impl<'a> World<'a> {
         let flash = self.places[place].flash.clone();
         flash.restore_power();
         let may_fail = !self.is_quiet && (place != HUB || crashes.hub);
-        if may_fail && self.trouble.chance(crashes.during_boot) {
-            let operations = self.trouble.between(0..=OPERATIONS_BEFORE_CUT);
-            flash.cut_power_after(operations, self.trouble.number());
+        if may_fail && self.random.chance(crashes.during_boot) {
+            let operations = self.random.between(0..=OPERATIONS_BEFORE_CUT);
+            flash.cut_power_after(operations, self.random.number());
         }
         self.trace.note(self.now_us, format_args!("place {place} is switched on"));
         let booted = self.places[place].boot(self.now_us, &self.scenario, &self.keys);
@@ -258,7 +266,11 @@ impl<'a> World<'a> {
                 let what = format!("place {place} doesn't start: {error}");
                 return self.checker.violated(self.now_us, Invariant::PlacesStart, what);
             }
-            Ok(identity) => self.checker.started(self.now_us, place, identity),
+            Ok(identity) => {
+                self.trouble.restarts += u64::from(self.has_been_on[place]);
+                self.has_been_on[place] = true;
+                self.checker.started(self.now_us, place, identity);
+            }
         }
         if place != HUB {
             self.install_missing(place);
@@ -270,7 +282,7 @@ impl<'a> World<'a> {
         self.plan_poll(place, self.now_us);
         self.plan_sleep(place);
         if let Some(up_ms) = crashes.up_ms.filter(|_| may_fail) {
-            let up_us = self.trouble.millis(up_ms).as_micros() as u64;
+            let up_us = self.random.millis(up_ms).as_micros() as u64;
             let crash = Occurrence::Crash { place, booted_us: self.now_us };
             self.plan(self.now_us + up_us, crash);
         }
@@ -279,7 +291,7 @@ impl<'a> World<'a> {
     fn plan_sleep(&mut self, place: usize) {
         let sleeps = self.scenario.sleeps.as_ref().filter(|_| place != HUB && !self.is_quiet);
         if let Some(awake_ms) = sleeps.map(|plan| plan.awake_ms.clone()) {
-            let awake_us = self.trouble.millis(awake_ms).as_micros() as u64;
+            let awake_us = self.random.millis(awake_ms).as_micros() as u64;
             let booted_us = self.places[place].clock.booted_us;
             self.plan(self.now_us + awake_us, Occurrence::Sleep { place, booted_us });
         }
@@ -297,7 +309,7 @@ impl<'a> World<'a> {
             return;
         }
         let has_clock = self.has_clock(place);
-        let asleep_us = self.trouble.millis(asleep_ms).as_micros() as u64;
+        let asleep_us = self.random.millis(asleep_ms).as_micros() as u64;
         if !self.places[place].fall_asleep(self.now_us, has_clock, Some(asleep_us)) {
             self.after(place);
             return self.plan_sleep(place);
@@ -307,7 +319,8 @@ impl<'a> World<'a> {
         }
         self.places[place].running = None;
         self.trace.note(self.now_us, format_args!("d{place} sleeps"));
-        self.checker.sleeps(place);
+        self.trouble.sleeps += 1;
+        self.checker.sleeps(self.now_us, place);
         let known = &mut self.places[place];
         known.plan += 1;
         known.poll_us = None;
@@ -335,7 +348,7 @@ impl<'a> World<'a> {
             return self.checker.violated(self.now_us, Invariant::PlacesStart, what);
         }
         self.trace.note(self.now_us, format_args!("d{place} wakes"));
-        self.checker.slept(place);
+        self.checker.slept(self.now_us, place);
         self.after(place);
         self.plan_poll(place, self.now_us);
         self.plan_sleep(place);
@@ -382,7 +395,7 @@ impl<'a> World<'a> {
             return;
         }
         let count = self.places[place].installed.len() as u64;
-        let index = self.trouble.between(0..=count - 1) as usize;
+        let index = self.random.between(0..=count - 1) as usize;
         if self.install(place, index) {
             self.after(place);
             self.plan_poll(place, self.now_us);
@@ -391,7 +404,7 @@ impl<'a> World<'a> {
 
     fn plan_update(&mut self, place: usize) {
         if let Some(span) = self.scenario.crashes.update_ms.clone() {
-            let span_us = self.trouble.millis(span).as_micros() as u64;
+            let span_us = self.random.millis(span).as_micros() as u64;
             self.plan(self.now_us + span_us, Occurrence::Update { place });
         }
     }
@@ -401,9 +414,9 @@ impl<'a> World<'a> {
         if self.is_quiet || known.running.is_none() || known.clock.booted_us != booted_us {
             return;
         }
-        if self.trouble.chance(self.scenario.crashes.torn) {
-            let operations = self.trouble.between(0..=OPERATIONS_BEFORE_CUT);
-            known.flash.cut_power_after(operations, self.trouble.number());
+        if self.random.chance(self.scenario.crashes.torn) {
+            let operations = self.random.between(0..=OPERATIONS_BEFORE_CUT);
+            known.flash.cut_power_after(operations, self.random.number());
         } else {
             self.switch_off(place, "power fails");
         }
@@ -411,7 +424,9 @@ impl<'a> World<'a> {
 
     fn switch_off(&mut self, place: usize, why: &str) {
         self.trace.note(self.now_us, format_args!("place {place}: {why}"));
+        self.trouble.power_cuts += 1;
         let known = &mut self.places[place];
+        self.trouble.torn_writes += u64::from(known.flash.is_off());
         known.flash.cut_power();
         known.running = None;
         known.plan += 1;
@@ -420,7 +435,7 @@ impl<'a> World<'a> {
             self.scenario.devices.get(place.wrapping_sub(1)).map_or(0, |plan| plan.store_sectors);
         let store = known.flash.copy(0, store_sectors);
         self.checker.stopped(self.now_us, place, store);
-        let off_us = self.trouble.millis(self.scenario.crashes.off_ms.clone()).as_micros() as u64;
+        let off_us = self.random.millis(self.scenario.crashes.off_ms.clone()).as_micros() as u64;
         self.plan(self.now_us + off_us, Occurrence::Boot { place });
     }
 

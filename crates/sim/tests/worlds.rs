@@ -87,7 +87,7 @@ fn a_handful_of_meshes_keep_every_invariant() {
         let mut scenario = hunt::draw(seed);
         scenario.seconds = scenario.seconds.min(150.0);
         scenario.expectations.clear();
-        let finding = hunt::try_scenario(scenario);
+        let finding = hunt::try_scenario(scenario, false);
         assert_eq!(finding.failure, None, "mesh {seed}");
     }
 }
@@ -95,14 +95,14 @@ fn a_handful_of_meshes_keep_every_invariant() {
 #[test]
 fn a_handful_of_meshes_of_devices_keep_every_invariant() {
     for seed in [1, 2, 3, 5] {
-        let finding = hunt::try_devices(seed);
+        let finding = hunt::try_scenario(hunt::draw_devices(seed), false);
         assert_eq!(finding.failure, None, "devices {seed}");
     }
 }
 
 #[test]
 fn a_node_that_forgot_its_distances_forms_no_loop() {
-    assert_eq!(hunt::try_devices(4).failure, None);
+    assert_eq!(hunt::try_scenario(hunt::draw_devices(4), false).failure, None);
 }
 
 /// The least that was found to show a defect that is planted in the mesh of that seed.
@@ -114,7 +114,11 @@ fn least_with(defect: Defect, seed: u64, seconds: f64) -> hunt::Finding {
     let finding = hunt::try_with(scenario, Some(defect));
     let least = hunt::minimise(finding.clone());
     assert_ne!(least.scenario, finding.scenario, "it is made smaller");
-    assert_eq!(hunt::try_scenario(least.scenario.clone()).failure, None, "it was the defect");
+    assert_eq!(
+        hunt::try_scenario(least.scenario.clone(), false).failure,
+        None,
+        "it was the defect"
+    );
     least
 }
 
@@ -142,12 +146,12 @@ fn sums_that_lose_what_links_lose_are_found() {
     scenario.protocols.aggregation = Some(Aggregation::PushSum);
     scenario.expectations = vec![Expectation::AggregateWithin(0.1)];
     (scenario.seconds, scenario.faults, scenario.movement) = (60.0, Vec::new(), None);
-    let least = hunt::minimise(hunt::try_scenario(scenario));
+    let least = hunt::minimise(hunt::try_scenario(scenario, false));
     assert!(least.failure.is_some_and(|failure| failure.starts_with("averages right")));
     assert_eq!(least.scenario.protocols.aggregation, Some(Aggregation::PushSum));
     let mut repaired = least.scenario;
     repaired.protocols.aggregation = Some(Aggregation::LimoSense);
-    assert_eq!(hunt::try_scenario(repaired).failure, None, "the protocol was to blame");
+    assert_eq!(hunt::try_scenario(repaired, false).failure, None, "the protocol was to blame");
 }
 
 #[test]
@@ -155,7 +159,7 @@ fn a_failing_mesh_is_made_smaller_and_written_down() {
     let mut scenario = hunt::draw(3);
     scenario.seconds = 40.0;
     scenario.expectations = vec![Expectation::ConvergedWithinS(0.0)];
-    let finding = hunt::minimise(hunt::try_scenario(scenario.clone()));
+    let finding = hunt::minimise(hunt::try_scenario(scenario.clone(), false));
     assert!(finding.failure.is_some_and(|failure| failure.starts_with("every way")));
     assert!(finding.scenario.seconds < scenario.seconds);
     assert!(finding.scenario.faults.is_empty());

@@ -67,6 +67,12 @@ pub mod function {
     /// Takes an [`super::Admission`], gives nothing: the stranger that it is for is told, as soon as it
     /// knocks again.
     pub const MESH_ADMIT: &str = "mesh_admit";
+    /// Takes an order for an experiment that the owner signed, gives nothing: it is under way to the whole
+    /// deployment.
+    pub const EXPERIMENT_DIRECT: &str = "experiment_direct";
+    /// Takes nothing, gives a list of [`super::ExperimentLog`]: those that came since the last order to
+    /// collect them, as many as fit.
+    pub const EXPERIMENT_LOGS: &str = "experiment_logs";
     /// Takes a [`super::SnapshotBegin`], gives a [`super::SnapshotInfo`]. What was transferred before
     /// is dropped.
     pub const SNAPSHOT_BEGIN: &str = "snapshot_begin";
@@ -195,6 +201,17 @@ pub struct MeshStranger {
     pub by: String,
     /// How long ago.
     pub age_s: u32,
+}
+
+/// What a device noted while it took part in an experiment.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ExperimentLog {
+    /// What the device is called in the mesh.
+    pub node: String,
+    /// Its name, if its record has come.
+    pub device: Option<Name>,
+    /// Its last lines.
+    pub text: String,
 }
 
 /// What a device knows of its mesh.

@@ -126,3 +126,69 @@ fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
     assert_eq!(strangers["strangers"][0]["key"], invited["key"], "it knocked: {strangers}");
     check_reach(&owner, &attic, &cellar);
 }
+
+#[test]
+fn an_experiment_is_directed_from_one_device_and_its_logs_come_back_to_it() {
+    let user = User::new();
+    let enter = |name: &str, peers: &[&str]| {
+        let mut meshing = vec!["--mesh", "127.0.0.1:0", "--experiments"];
+        meshing.extend(peers.iter().flat_map(|peer| ["--mesh-peer", peer]));
+        device_by(&user, name, &meshing)
+    };
+    let (stairs, relay) = enter("stairs", &[]);
+    let (attic, _) = enter("attic", &[&relay]);
+    let (_cellar, _) = enter("cellar", &[&relay]);
+    let at = |device: &Process, words: &[&str]| -> Vec<serde_json::Value> {
+        let mut all = vec!["experiment"];
+        all.extend(words);
+        all.extend(["--device", &device.address]);
+        all.push("--json");
+        let lines = user.ok(&all);
+        lines.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let knows_all = || user.json(&["mesh", &attic.address])["ways"].as_array().unwrap().len() == 2;
+    wait_until("each knows a way to each", knows_all);
+    let ordered = at(&attic, &["start", "gap", "--value", "machines", "--interval", "100ms"]);
+    assert_eq!(ordered[0]["event"], "ordered", "{ordered:?}");
+    let logs = || {
+        let words = ["experiment", "logs", "--json", "--device", &attic.address];
+        let output = user.command(&words).output().unwrap();
+        let text = String::from_utf8(output.stdout).unwrap();
+        // A device that is slow is waited for by looking again.
+        if !output.status.success() {
+            return false;
+        }
+        let logs: Vec<serde_json::Value> =
+            text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let said = |log: &serde_json::Value, text: &str| {
+            let lines = log["lines"].as_array().unwrap();
+            lines.iter().any(|line| line.as_str().unwrap().contains(text))
+        };
+        assert_eq!(logs.len(), 3, "{logs:?}");
+        logs.iter().all(|log| said(log, "start gap with 0") && said(log, "count 3.000"))
+    };
+    wait_until("all have counted three", logs);
+    at(&attic, &["stop", "gap"]);
+    // The link between attic and stairs is cut at both ends, by an order that attic gives.
+    let links = |device: &Process| user.json(&["mesh", &device.address])["neighbours"].clone();
+    assert_eq!((links(&attic), links(&stairs)), (1.into(), 2.into()));
+    at(&attic, &["shape", "attic", "stairs"]);
+    wait_until("the link is down", || (links(&attic), links(&stairs)) == (0.into(), 1.into()));
+    let output = user.command(&["experiment", "start", "babel"]).output();
+    let error = String::from_utf8(output.unwrap().stderr).unwrap();
+    assert!(error.contains("there is gap, flow-updating"), "{error}");
+    let (shed, _) = device(&user, "shed", &[]);
+    let refused = user.error(&["experiment", "stop", "gap", "--device", &shed.address]);
+    assert!(refused.contains("--experiments"), "{refused}");
+}
+
+/// Looks again until it is so.
+#[track_caller]
+fn wait_until(what: &str, is_so: impl Fn() -> bool) {
+    let patience = std::time::Duration::from_secs(120);
+    let until = std::time::Instant::now() + patience;
+    while !is_so() {
+        assert!(std::time::Instant::now() < until, "not in time: {what}");
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
+}

@@ -98,6 +98,24 @@ fn logs_are_collected_at_the_director() {
 }
 
 #[test]
+fn a_log_longer_than_a_frame_is_collected_too() {
+    let mut network = Network::new(4, set_up).line(0);
+    network.run(Duration::from_secs(3));
+    for _ in 0..80 {
+        network.stacks[3].request(&Note, &[b'x'; 49]);
+        network.run(Duration::from_millis(10));
+    }
+    network.stacks[0].request(&Direct, &sign(&owner(), 1, id(0), &Order::Collect));
+    network.run(Duration::from_secs(30));
+    let events = core::iter::from_fn(|| network.stacks[0].host_event());
+    let mut logs = events.filter_map(|event| {
+        let (arrived, log) = event.notification::<LogArrived>()?;
+        Some((arrived.from, log.len()))
+    });
+    assert!(logs.any(|log| log == (id(3), 4000)));
+}
+
+#[test]
 fn a_link_is_cut_by_an_order_at_both_ends() {
     let mut network = Network::new(4, set_up).line(0);
     network.run(Duration::from_secs(3));

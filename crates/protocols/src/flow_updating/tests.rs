@@ -1,17 +1,22 @@
-use super::Averages;
-use crate::aggregation::tests::{check_contributing, check_leaving, check_sum};
+use super::FlowUpdating;
+use crate::aggregation::tests::{check_churn, check_contributing, check_flapping, check_sum};
 
 #[test]
 fn all_come_to_the_sum_although_messages_are_lost() {
-    check_sum::<Averages>(200);
+    check_sum::<FlowUpdating>(200);
 }
 
 #[test]
-fn a_node_that_leaves_takes_its_own_value_along_and_no_more() {
-    check_leaving::<Averages>();
+fn who_joins_crashes_and_leaves_is_counted_while_it_is_there() {
+    check_churn::<FlowUpdating>();
+}
+
+#[test]
+fn a_link_that_is_down_for_a_moment_unsettles_nothing() {
+    check_flapping::<FlowUpdating>();
 }
 
 #[test]
 fn a_value_that_changes_is_counted() {
-    check_contributing::<Averages>();
+    check_contributing::<FlowUpdating>();
 }

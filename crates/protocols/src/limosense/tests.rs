@@ -1,17 +1,22 @@
-use super::Totals;
-use crate::aggregation::tests::{check_contributing, check_leaving, check_sum};
+use super::LimoSense;
+use crate::aggregation::tests::{check_churn, check_contributing, check_flapping, check_sum};
 
 #[test]
 fn all_come_to_the_sum_although_messages_are_lost() {
-    check_sum::<Totals>(200);
+    check_sum::<LimoSense>(200);
 }
 
 #[test]
-fn a_node_that_leaves_takes_its_own_value_along_and_no_more() {
-    check_leaving::<Totals>();
+fn who_joins_crashes_and_leaves_is_counted_while_it_is_there() {
+    check_churn::<LimoSense>();
+}
+
+#[test]
+fn a_link_that_is_down_for_a_moment_unsettles_nothing() {
+    check_flapping::<LimoSense>();
 }
 
 #[test]
 fn a_value_that_changes_is_counted() {
-    check_contributing::<Totals>();
+    check_contributing::<LimoSense>();
 }

@@ -192,6 +192,21 @@ fn a_call_without_an_end_is_found() {
 }
 
 #[test]
+fn a_sleeper_hears_of_its_call_when_it_has_woken_and_no_later() {
+    let mut checker = checker();
+    checker.logged(0, 1, "caller", &called(CALL));
+    checker.sleeps(500_000, 1);
+    checker.slept(60_000_000, 1);
+    checker.watch(60_900_000);
+    assert_eq!(checker.violation(), None);
+    checker.sleeps(60_900_000, 1);
+    checker.slept(90_000_000, 1);
+    checker.watch(91_900_000);
+    let found = checker.violation().map(|violation| violation.invariant);
+    assert_eq!(found, Some(Invariant::EveryCallEnds), "awake for 2.8 s since it was due");
+}
+
+#[test]
 fn a_machine_without_a_turn_is_found() {
     let mut checker = checker();
     checker.logged(0, 1, "ticker", "tick");

@@ -18,15 +18,15 @@ fn check_all(text: &str) -> (Scenario, Metrics) {
 fn devices_call_one_another_over_the_radio_and_survive_power_cuts() {
     let (_, metrics) = check_all(include_str!("../../../../scenarios/devices.toml"));
     let devices = metrics.devices.expect("there are devices");
-    assert_eq!(devices.power_cuts, 2);
+    assert_eq!(metrics.trouble.power_cuts, 2);
     assert!(devices.executions > 200, "{devices:?}");
 }
 
 #[test]
 fn who_sleeps_deeply_is_in_the_mesh_again_when_it_wakes_and_takes_no_frame_twice() {
     let (_, metrics) = check_all(include_str!("../../../../scenarios/sleepers.toml"));
-    let devices = metrics.devices.expect("there are devices");
-    assert!(devices.sleeps >= 15 && devices.replays > 1_000, "{devices:?}");
+    let trouble = metrics.trouble;
+    assert!(trouble.sleeps >= 15 && trouble.replays > 1_000, "{trouble:?}");
 }
 
 #[test]

@@ -36,14 +36,6 @@ pub struct DeviceFigures {
     pub executions: u64,
     /// Calls that failed, by what their callers were told.
     pub failed_calls: BTreeMap<i32, u64>,
-    /// How often a device lost its power.
-    pub power_cuts: u64,
-    /// Of those, in the middle of a flash operation.
-    pub torn_writes: u64,
-    /// How often a device fell into deep sleep.
-    pub sleeps: u64,
-    /// Frames that were recorded and sent again by somebody without the network's key.
-    pub replays: u64,
     /// Frames that a device took a second time.
     pub replays_taken: u64,
     /// What machines heard of peripherals, by device and topic: `node0 device.door`.
@@ -78,14 +70,19 @@ pub(super) enum CallEvent {
 }
 
 impl Fleet {
-    /// The devices of a scenario.
-    pub(super) fn new(scenario: &Scenario, devices: &Devices, random: &mut Random) -> Self {
+    /// The devices of a scenario, whose events are printed if `prints`.
+    pub(super) fn new(
+        scenario: &Scenario,
+        devices: &Devices,
+        prints: bool,
+        random: &mut Random,
+    ) -> Self {
         let count = scenario.topology.nodes();
         let world = world_of(scenario, devices, count as u32);
         Self {
             checker: Checker::new(world.clone()),
             keys: Keys::draw(random).with_network(random),
-            trace: Trace::new(false),
+            trace: Trace::new(prints),
             torn: devices.torn,
             ids: vec![None; count],
             stations: BTreeMap::new(),
@@ -107,12 +104,15 @@ impl Fleet {
     /// power fails meanwhile.
     pub(super) fn boot(&mut self, now_us: u64, clock: Clock, mut place: Box<Place>) -> Device {
         let slept = place.asleep;
+        let name = &self.world.devices[place.number - 1].name;
+        let what = if slept { "wakes" } else { "is switched on" };
+        self.trace.note(now_us, format_args!("{name} {what}"));
         place.flash.restore_power();
         place.clock.drift_ppm = clock.drift_ppm;
         let number = place.number;
         match place.boot(now_us, &self.world, &self.keys) {
             Ok(identity) if !slept => self.checker.started(now_us, number, identity),
-            Ok(_) if place.has_slept() => self.checker.slept(number),
+            Ok(_) if place.has_slept() => self.checker.slept(now_us, number),
             Ok(_) => self.broken(now_us, number, "has lost what it did in its sleep"),
             Err(error) => self.broken(now_us, number, &format!("doesn't start: {error}")),
         }
@@ -164,7 +164,6 @@ impl Fleet {
     /// A device has lost its power: what its flash holds is looked at.
     pub(super) fn stopped(&mut self, now_us: u64, place: Option<&Place>) {
         let Some(place) = place else { return };
-        self.figures.power_cuts += 1;
         let store = place.flash.copy(0, STORE_SECTORS);
         self.checker.stopped(now_us, place.number, store);
         let name = &self.world.devices[place.number - 1].name;
@@ -172,9 +171,10 @@ impl Fleet {
     }
 
     /// A device has fallen asleep.
-    pub(super) fn sleeps(&mut self, number: u32) {
-        self.figures.sleeps += 1;
-        self.checker.sleeps(number as usize + 1);
+    pub(super) fn sleeps(&mut self, now_us: u64, number: u32) {
+        let name = &self.world.devices[number as usize].name;
+        self.trace.note(now_us, format_args!("{name} sleeps"));
+        self.checker.sleeps(now_us, number as usize + 1);
     }
 
     /// Takes what a device shows.
@@ -235,7 +235,6 @@ impl Fleet {
     /// A frame that the attacker sends again.
     pub(super) fn replay(&mut self, random: &mut Random) -> Option<Vec<u8>> {
         let last = self.recorded.len().checked_sub(1)?;
-        self.figures.replays += 1;
         Some(self.recorded[random.between(0..=last as u64) as usize].clone())
     }
 

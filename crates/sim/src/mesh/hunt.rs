@@ -10,6 +10,7 @@ use super::{Outcome, run};
 use crate::panics;
 use crate::radio::{Loss, RadioPlan};
 use crate::random::Random;
+use crate::trouble::Trouble;
 
 /// Trouble ends so long before the end, in seconds: time for sums to come right again.
 const QUIET_S: f64 = 150.0;
@@ -27,40 +28,38 @@ pub struct Finding {
     pub defect: Option<Defect>,
     /// What didn't hold, in words; `None` if all did.
     pub failure: Option<String>,
+    /// What devices logged before that.
+    pub last_events: Vec<String>,
     /// Events of the run.
     pub events: u64,
-    /// Datagrams and broadcasts of the run.
-    pub sent: u64,
+    /// What it was put through.
+    pub trouble: Trouble,
 }
 
-/// Runs the mesh that belongs to `seed`.
-pub fn try_seed(seed: u64) -> Finding {
-    try_scenario(draw(seed))
-}
-
-/// Runs the mesh of whole devices that belongs to `seed`.
-pub fn try_devices(seed: u64) -> Finding {
-    try_scenario(draw_devices(seed))
-}
-
-/// Runs a scenario, and says what didn't hold.
-pub fn try_scenario(scenario: Scenario) -> Finding {
-    try_with(scenario, None)
+/// Runs a scenario, and says what didn't hold; prints what devices log if `printed`.
+pub fn try_scenario(scenario: Scenario, printed: bool) -> Finding {
+    try_as(scenario, Options { prints: printed, ..Options::default() })
 }
 
 /// Runs a scenario whose nodes have a defect.
 pub fn try_with(scenario: Scenario, defect: Option<Defect>) -> Finding {
-    let options = Options { watches_loops: true, watches_ways: true, records: false, defect };
+    try_as(scenario, Options { defect, ..Options::default() })
+}
+
+fn try_as(scenario: Scenario, options: Options) -> Finding {
+    let options = Options { watches_loops: true, watches_ways: true, ..options };
+    let defect = options.defect;
     let mut outcome = None;
     let caught = panics::catch(|| outcome = run(&scenario, options, |_| {}).ok());
-    let (events, sent) = outcome.as_ref().map_or((0, 0), |outcome: &Outcome| {
-        (outcome.metrics.events, outcome.metrics.sent + outcome.metrics.broadcasts)
+    let (events, trouble) = outcome.as_ref().map_or_else(Default::default, |outcome: &Outcome| {
+        (outcome.metrics.events, outcome.metrics.trouble)
     });
-    let unmet = outcome.into_iter().flat_map(|outcome| outcome.verdicts(&scenario));
-    let unmet = unmet.filter(|verdict| !verdict.is_met);
-    let unmet = unmet.map(|verdict| format!("{}: {}", verdict.expected, verdict.was)).next();
+    let verdicts = outcome.as_ref().map(|outcome| outcome.verdicts(&scenario));
+    let unmet = verdicts.into_iter().flatten().find(|verdict| !verdict.is_met);
+    let unmet = unmet.map(|verdict| format!("{}: {}", verdict.expected, verdict.was));
     let failure = caught.err().map(|panic| format!("nothing panics: {panic}")).or(unmet);
-    Finding { scenario, defect, failure, events, sent }
+    let last_events = outcome.map_or_else(Vec::new, |outcome| outcome.last_events);
+    Finding { scenario, defect, failure, last_events, events, trouble }
 }
 
 /// The smallest scenario found that fails as `finding` does.

@@ -26,6 +26,7 @@ use tenure_protocols::reliable_broadcast::ReliableBroadcast;
 use tenure_protocols::replicated_records::ReplicatedRecords;
 
 use super::fleet::DeviceFigures;
+use crate::trouble::Trouble;
 
 /// What a link adds to each frame: destination, source and EtherType of Ethernet.
 pub(super) const LINK_HEADER_BYTES: usize = 14;
@@ -168,6 +169,8 @@ pub struct Metrics {
     pub broadcasts_complete: u64,
     /// Messages of the broadcasting protocol, for each broadcast.
     pub transmissions_per_broadcast: f64,
+    /// What it was put through.
+    pub trouble: Trouble,
     /// What came of whole devices; what was sent and delivered are their calls then.
     pub devices: Option<DeviceFigures>,
 }
@@ -194,6 +197,9 @@ pub struct Second {
     pub collisions: u64,
     /// The share of ordered pairs of nodes that are on between which next hops lead.
     pub reachable: Option<f64>,
+    /// The furthest that the average which a node knows is off; `None` without aggregation, or if a
+    /// node knows none yet.
+    pub aggregate_error: Option<f64>,
 }
 
 /// Datagrams under way, and how they fared.

@@ -97,7 +97,7 @@ impl Participant {
         if scenario.protocols.router == Router::Batman {
             stack.start(now, Discovery::new(discovery::Config::default()));
         }
-        start_aggregation(&mut stack, number, scenario);
+        start_aggregation(&mut stack, number, boot, scenario);
         start_broadcast(&mut stack, scenario);
         let repair = match scenario.hop_repair() {
             HopRepair::Acknowledged => Repair::Acknowledged,
@@ -188,7 +188,12 @@ impl Participant {
     }
 }
 
-fn start_aggregation(stack: &mut Stack<Framer<Unsealed>>, number: u32, scenario: &Scenario) {
+fn start_aggregation(
+    stack: &mut Stack<Framer<Unsealed>>,
+    number: u32,
+    boot: u32,
+    scenario: &Scenario,
+) {
     let (now, value) = (Instant::BOOT, value_of(number));
     let config = aggregation::Config {
         value,
@@ -198,7 +203,7 @@ fn start_aggregation(stack: &mut Stack<Framer<Unsealed>>, number: u32, scenario:
     match scenario.protocols.aggregation {
         None => {}
         Some(Aggregation::Gap) => {
-            stack.start(now, Gap::new(gap::Config { value, ..gap::Config::default() }));
+            stack.start(now, Gap::new(gap::Config { value, life: boot, ..gap::Config::default() }));
         }
         Some(Aggregation::PushSum) => stack.start(now, PushSum::new(config)),
         Some(Aggregation::FlowUpdating) => stack.start(now, FlowUpdating::new(config)),

@@ -32,14 +32,15 @@ impl Outcome {
     /// A line for each second.
     pub fn to_csv(&self) -> String {
         let mut csv = String::from(
-            "second,sent,delivered,control_bytes,payload_bytes,collisions,reachable\n",
+            "second,sent,delivered,control_bytes,payload_bytes,collisions,reachable,aggregate_error\n",
         );
         for (number, second) in self.seconds.iter().enumerate() {
-            let reachable = second.reachable.map_or(String::new(), |share| format!("{share:.4}"));
+            let figure = |value: Option<f64>| value.map_or(String::new(), |it| format!("{it:.4}"));
+            let (reachable, error) = (figure(second.reachable), figure(second.aggregate_error));
             // Writing to a String doesn't fail.
             let _ = writeln!(
                 csv,
-                "{number},{},{},{},{},{},{reachable}",
+                "{number},{},{},{},{},{},{reachable},{error}",
                 second.sent,
                 second.delivered,
                 second.control_bytes,

@@ -3,7 +3,7 @@
 use super::{Options, Outcome, Router, Scenario, ScenarioError, run};
 
 const WATCHED: Options =
-    Options { watches_loops: true, watches_ways: true, records: true, defect: None };
+    Options { watches_loops: true, watches_ways: true, records: true, prints: false, defect: None };
 
 #[track_caller]
 pub(super) fn scenario(text: &str) -> Scenario {

@@ -103,6 +103,8 @@ pub struct Options {
     pub watches_ways: bool,
     /// Keep what a page needs to play the run back.
     pub records: bool,
+    /// Print what devices log.
+    pub prints: bool,
     /// A defect that every node of bare protocols has, to see whether it is found.
     pub defect: Option<Defect>,
 }
@@ -194,7 +196,7 @@ impl World {
         }
         let playback = Playback::new(options.records, scenario.radio.range_m);
         let fleet = scenario.devices.as_ref().map(|devices| {
-            let fleet = Fleet::new(&scenario, devices, &mut random);
+            let fleet = Fleet::new(&scenario, devices, options.prints, &mut random);
             for (seat, number) in seats.iter_mut().zip(0..) {
                 seat.place = Some(fleet.place(number, &mut random));
                 seat.hops = vec![None; spots.len()];
@@ -293,6 +295,10 @@ impl World {
         metrics.aggregate_error = aggregate.map(|(average, _)| average);
         metrics.aggregate_count_error = aggregate.map(|(_, count)| count);
         metrics.broadcasts = self.broadcasts.len() as u64;
+        let is_of_calls = self.fleet.is_some();
+        metrics.trouble.calls = if is_of_calls { metrics.sent } else { 0 };
+        metrics.trouble.datagrams = if is_of_calls { 0 } else { metrics.sent };
+        metrics.trouble.broadcasts = metrics.broadcasts;
         let complete = self.broadcasts.iter().filter(|it| it.missing.is_empty());
         metrics.broadcasts_complete = complete.count() as u64;
         metrics.transmissions_per_broadcast =
@@ -508,7 +514,8 @@ impl World {
         if let (Some(fleet), Some(Occupant::Device(device))) =
             (&mut self.fleet, seat.occupant.take())
         {
-            fleet.sleeps(number);
+            self.metrics.trouble.sleeps += 1;
+            fleet.sleeps(self.now_us, number);
             seat.place = Some(device.into_place());
             self.lie_dormant(number);
             self.agenda.plan(until_us, Event::Rouse(number));
@@ -530,6 +537,7 @@ impl World {
         self.agenda.plan(self.now_us + replayer.every_ms * 1000, Event::Replay);
         let station = self.seats.len() as u32;
         if let Some(bytes) = fleet.replay(&mut self.random) {
+            self.metrics.trouble.replays += 1;
             let planned = self.medium.send(self.now_us, station, Frame { to: None, bytes });
             self.plan_air(planned);
         }
@@ -651,11 +659,13 @@ impl World {
             }
             return;
         }
+        let slept = seat.place.as_ref().is_some_and(|place| place.asleep);
+        self.metrics.trouble.restarts += u64::from(seat.boots > 0 && !slept);
         seat.boots += 1;
         let occupant = match (&mut self.fleet, seat.place.take()) {
             (Some(fleet), Some(place)) => {
                 // A clock that runs on through a sleep counts from the start before it.
-                let booted_us = if place.asleep { seat.clock.booted_us } else { self.now_us };
+                let booted_us = if slept { seat.clock.booted_us } else { self.now_us };
                 seat.clock.booted_us = booted_us;
                 Occupant::Device(fleet.boot(self.now_us, seat.clock, place))
             }
@@ -695,6 +705,7 @@ impl World {
                 self.medium.set_link(other, one, None);
             }
             What::Part(nodes) => {
+                self.metrics.trouble.partitions += 1;
                 nodes.iter().for_each(|number| self.medium.set_part(*number, index as u32 + 1));
             }
             What::Unite(_) => {
@@ -723,12 +734,14 @@ impl World {
     /// A node is off from now on.
     fn switch_off(&mut self, number: u32) {
         let seat = &mut self.seats[number as usize];
+        let slept = seat.place.as_ref().is_some_and(|place| place.asleep);
+        self.metrics.trouble.power_cuts += u64::from(seat.occupant.is_some() || slept);
         if let Some(fleet) = &mut self.fleet {
             if let Some(Occupant::Device(device)) = seat.occupant.take() {
-                fleet.figures.torn_writes += u64::from(device.has_failed());
+                self.metrics.trouble.torn_writes += u64::from(device.has_failed());
                 seat.place = Some(device.switch_off());
                 fleet.stopped(self.now_us, seat.place.as_deref());
-            } else if let Some(place) = seat.place.as_mut().filter(|place| place.asleep) {
+            } else if let Some(place) = seat.place.as_mut().filter(|_| slept) {
                 // Whoever loses its power while it sleeps starts like any other.
                 place.asleep = false;
                 fleet.stopped(self.now_us, seat.place.as_deref());
@@ -749,6 +762,7 @@ impl World {
     }
 
     fn cut(&mut self, one: u32, other: u32) {
+        self.metrics.trouble.cut_links += 1;
         self.medium.set_link(one, other, Some(1.0));
         self.medium.set_link(other, one, Some(1.0));
         self.playback.cut(self.now_us, one, other);
@@ -830,6 +844,8 @@ impl World {
         let air = self.medium.counts();
         let is_watched = self.options.watches_ways && self.seats.len() <= WATCHED_NODES_MAX;
         let reachable = is_watched.then(|| self.reachable());
+        let aggregate = is_watched.then(|| self.aggregate_errors()).flatten();
+        let aggregate_error = aggregate.map(|(average, _)| average).filter(|it| it.is_finite());
         if self.options.watches_loops && self.seats.len() <= WATCHED_NODES_MAX {
             self.look_for_loops();
         }
@@ -839,6 +855,7 @@ impl World {
             second.payload_bytes = self.traffic.payload - bytes_before.payload;
             second.collisions = air.collisions - air_before.collisions;
             second.reachable = reachable;
+            second.aggregate_error = aggregate_error;
         }
         self.before = (self.traffic.clone(), air);
         if self.now_us < self.end_us {

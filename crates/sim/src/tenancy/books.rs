@@ -22,6 +22,7 @@ use tenure_wire::{Digest, MachineId, PublicKey, VerifyingKey};
 use super::{CHECKPOINT, TENANTS};
 use crate::flash::Partition;
 use crate::line;
+use crate::trouble::Trouble;
 
 /// What every value of a secret holds, to be looked for where it must not be.
 const MARK: &str = "correct-horse";
@@ -53,6 +54,11 @@ pub struct Tally {
 }
 
 impl Tally {
+    /// The same as other worlds count it.
+    pub fn trouble(&self) -> Trouble {
+        Trouble { power_cuts: self.cuts, sleeps: self.sleeps, ..Trouble::default() }
+    }
+
     /// What there was in two worlds.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {

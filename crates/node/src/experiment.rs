@@ -1,0 +1,289 @@
+//! Experiments with a deployment's mesh: what an order of the owner starts, stops and shapes here, and
+//! what is noted of it.
+//!
+//! A device takes part if it was started so. It runs a broadcast that repairs what is lost, end-to-end
+//! acknowledgements, topology control and the experiment manager then; everything else is started by
+//! orders, which reach all devices from whichever the owner gives them to.
+
+use alloc::format;
+use alloc::string::{String, ToString};
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::{Flash, Instant};
+use tenure_mesh::{
+    Declared, Framer, HostEvent, NodeId, PriorityQueues, ProtocolNumber, TimerList, decode, encode,
+};
+use tenure_protocols::aggregation;
+use tenure_protocols::babel::Babel;
+use tenure_protocols::broadcast::{Broadcast, Limits};
+use tenure_protocols::experiment::{Catalogue, Experiment, Order, Starter};
+use tenure_protocols::flooding::Everything;
+use tenure_protocols::flow_updating::FlowUpdating;
+use tenure_protocols::gap::{self, Gap};
+use tenure_protocols::interface::{
+    Contribute, Directed, LinkUp, LogArrived, Members, Note, Ordered, Summarise,
+};
+use tenure_protocols::limosense::LimoSense;
+use tenure_protocols::membership::Membership;
+use tenure_protocols::network_key::NetworkKey;
+use tenure_protocols::push_sum::PushSum;
+use tenure_protocols::reliable::{self, Reliable};
+use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
+use tenure_protocols::topology_control;
+use tenure_wire::VerifyingKey;
+use tenure_wire::control::{Answer, ControlError, ExperimentLog};
+
+use crate::membership::{MeshStack, name_of};
+use crate::node::Node;
+
+/// How often what the protocols have come to is noted.
+const NOTE_EVERY: Duration = Duration::from_secs(2);
+/// The most logs that are kept for the owner, and how many bytes of theirs one answer carries.
+const LOGS_MAX: usize = 64;
+const ANSWER_BYTES_MAX: usize = 48 * 1024;
+/// The shortest time between two rounds of a protocol.
+const INTERVAL_MIN: Duration = Duration::from_millis(50);
+
+/// How an order starts a protocol: the settings in [`Order::Start`].
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Settings {
+    /// The time between rounds, in milliseconds.
+    pub interval_ms: u32,
+    /// What each node brings along.
+    pub value: Value,
+}
+
+/// What a node brings along to an aggregate.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Value {
+    /// The same on each.
+    Number(f64),
+    /// How many machines it has.
+    Machines,
+    /// For how many seconds it is up.
+    Uptime,
+}
+
+/// Settings as they come to on one node.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+struct Start {
+    interval: Duration,
+    value: f64,
+    /// Whether it is the one by which those aggregations count that need one.
+    has_unit: bool,
+}
+
+type HowToStart = Starter<Framer<NetworkKey>, PriorityQueues, TimerList>;
+
+/// The protocols that orders start and stop, by their names.
+pub fn protocols() -> impl Iterator<Item = (&'static str, ProtocolNumber)> {
+    listed().into_iter().map(|(name, number, _)| (name, number))
+}
+
+fn listed() -> [(&'static str, ProtocolNumber, HowToStart); 5] {
+    fn with(bytes: &[u8], start: impl FnOnce(Start)) -> bool {
+        decode(bytes).map(|(settings, _)| start(settings)).is_some()
+    }
+    fn aggregation(settings: Start) -> aggregation::Config {
+        let Start { interval, value, has_unit } = settings;
+        aggregation::Config { value, has_unit, interval, ..aggregation::Config::default() }
+    }
+    [
+        ("gap", Gap::DESCRIPTION.number, |stack, now, bytes| {
+            with(bytes, |Start { interval, value, .. }| {
+                stack.start(
+                    now,
+                    Gap::new(gap::Config { value, interval, ..gap::Config::default() }),
+                );
+            })
+        }),
+        ("flow-updating", FlowUpdating::DESCRIPTION.number, |stack, now, bytes| {
+            with(bytes, |start| stack.start(now, FlowUpdating::new(aggregation(start))))
+        }),
+        ("limosense", LimoSense::DESCRIPTION.number, |stack, now, bytes| {
+            with(bytes, |start| stack.start(now, LimoSense::new(aggregation(start))))
+        }),
+        ("push-sum", PushSum::DESCRIPTION.number, |stack, now, bytes| {
+            with(bytes, |start| stack.start(now, PushSum::new(aggregation(start))))
+        }),
+        ("membership", Membership::DESCRIPTION.number, |stack, now, bytes| {
+            with(bytes, |start| stack.start(now, Membership::new(start.interval)))
+        }),
+    ]
+}
+
+/// A device's part in experiments.
+pub(crate) struct Experimenting {
+    /// What the nodes have noted, this one too, as they were collected last.
+    logs: Vec<(NodeId, Vec<u8>)>,
+    /// What was started last and not stopped, and the value that it was given.
+    running: Vec<(ProtocolNumber, Value)>,
+    note_at: Option<Instant>,
+}
+
+impl Experimenting {
+    /// Starts what every experiment needs.
+    pub(crate) fn start(now: Instant, owner: VerifyingKey, stack: &mut MeshStack) -> Self {
+        stack.start(now, Reliable::new(reliable::Config::default()));
+        stack.start(now, Broadcast::new(Everything::default(), Limits::default()));
+        stack.start(now, ReliableBroadcast::new(reliable_broadcast::Config::default()));
+        stack.start(now, Experiment::new(owner, 0));
+        // It was started in the line before, and can intercept.
+        let _ = topology_control::put_in_place(stack, now);
+        stack.subscribe::<Ordered>();
+        stack.subscribe::<LogArrived>();
+        Self { logs: Vec::new(), running: Vec::new(), note_at: None }
+    }
+
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        self.note_at
+    }
+}
+
+impl<F: Flash> Node<F> {
+    /// Gives the deployment an order that the owner signed.
+    pub(crate) fn direct_experiment(&mut self, now: Instant, signed: &[u8]) -> Answer<()> {
+        let mesh = self.mesh.as_mut().filter(|mesh| mesh.experimenting.is_some());
+        let Some(mesh) = mesh else { return Err(takes_no_part()) };
+        let directed = mesh
+            .stack
+            .act::<Experiment, _>(now, |experiment, context| experiment.direct(signed, context));
+        match directed {
+            Some(Directed::UnderWay) => Ok(()),
+            Some(Directed::Refused) => Err(ControlError::Refused(
+                "the order isn't signed by the owner, or a later one was given".to_string(),
+            )),
+            None => Err(takes_no_part()),
+        }
+    }
+
+    /// The logs that have come.
+    pub(crate) fn experiment_logs(&self) -> Answer<Vec<ExperimentLog>> {
+        let mesh = self.mesh.as_ref().ok_or_else(takes_no_part)?;
+        let experimenting = mesh.experimenting.as_ref().ok_or_else(takes_no_part)?;
+        let mut room = ANSWER_BYTES_MAX;
+        let fitting = experimenting.logs.iter().take_while(|(_, log)| {
+            let fits = log.len() <= room;
+            room = room.saturating_sub(log.len());
+            fits
+        });
+        let told = fitting.map(|(node, log)| ExperimentLog {
+            node: node.to_string(),
+            device: name_of(&mesh.stack, *node),
+            text: String::from_utf8_lossy(log).into_owned(),
+        });
+        Ok(told.collect())
+    }
+
+    /// Takes an event that has to do with experiments.
+    pub(crate) fn take_part(&mut self, now: Instant, event: &HostEvent) {
+        let own = NodeId::from(&self.identity.machine);
+        if let Some((ordered, order)) = event.notification::<Ordered>() {
+            self.obey(now, &ordered, order);
+        } else if let Some((LogArrived { from }, log)) = event.notification::<LogArrived>() {
+            let experimenting = self.mesh.as_mut().and_then(|mesh| mesh.experimenting.as_mut());
+            let Some(logs) = experimenting.map(|it| &mut it.logs) else { return };
+            if from == own {
+                // The director's own is the first of a collection; those before are of an earlier one.
+                logs.clear();
+            }
+            if logs.len() < LOGS_MAX && logs.iter().all(|(node, _)| *node != from) {
+                logs.push((from, log.to_vec()));
+            }
+        } else if let Some((_, Some(Some(summary)))) = event.reply::<Summarise>() {
+            let (average, min, max) = (summary.average(), summary.min, summary.max);
+            let count = summary.count;
+            let text = format!("count {count:.3} average {average:.3} min {min} max {max}");
+            self.note(now, &text);
+        } else if let Some((_, Some(members))) = event.reply::<Members>() {
+            self.note(now, &format!("members {}", members.len()));
+        }
+    }
+
+    /// Asks the protocols that run what they have come to, when that is due.
+    pub(crate) fn note_progress(&mut self, now: Instant) {
+        let uptime = now.as_millis() as f64 / 1000.0;
+        let Some(mesh) = &mut self.mesh else { return };
+        let Some(experimenting) = &mut mesh.experimenting else { return };
+        if experimenting.note_at.is_none_or(|at| now < at) {
+            return;
+        }
+        experimenting.note_at = (!experimenting.running.is_empty()).then_some(now + NOTE_EVERY);
+        for (protocol, value) in &experimenting.running {
+            if *protocol == Membership::DESCRIPTION.number {
+                mesh.stack.request(&Members, &[]);
+                continue;
+            }
+            if *value == Value::Uptime {
+                mesh.stack.request(&Contribute { value: uptime }, &[]);
+            }
+            mesh.stack.request(&Summarise, &[]);
+        }
+    }
+
+    /// Carries out an order, and notes how that went.
+    fn obey(&mut self, now: Instant, ordered: &Ordered, bytes: &[u8]) {
+        let Some((order, [])) = decode::<Order>(bytes) else { return };
+        let name = |number: ProtocolNumber| {
+            let found = listed().into_iter().find(|(_, listed, _)| *listed == number);
+            found.map_or_else(|| format!("protocol {}", number.0), |(name, ..)| name.to_string())
+        };
+        let machines = self.kernel.machines().count();
+        let Some(mesh) = &mut self.mesh else { return };
+        let Some(experimenting) = &mut mesh.experimenting else { return };
+        let has_unit = ordered.director == mesh.stack.node();
+        let (order, text) = match order {
+            Order::Start { protocol, settings } => {
+                let Some((settings, [])) = decode::<Settings>(&settings) else { return };
+                let value = match settings.value {
+                    Value::Number(value) => value,
+                    Value::Machines => machines as f64,
+                    Value::Uptime => now.as_millis() as f64 / 1000.0,
+                };
+                let interval = Duration::from_millis(settings.interval_ms.into()).max(INTERVAL_MIN);
+                let mut resolved = Vec::new();
+                encode(&Start { interval, value, has_unit }, &mut resolved);
+                experimenting.running.retain(|(running, _)| *running != protocol);
+                experimenting.running.push((protocol, settings.value));
+                experimenting.note_at = Some(now + NOTE_EVERY);
+                let text = format!("start {} with {value}, every {interval:?}", name(protocol));
+                (Order::Start { protocol, settings: resolved }, text)
+            }
+            Order::Stop { protocol } => {
+                experimenting.running.retain(|(running, _)| *running != protocol);
+                (Order::Stop { protocol }, format!("stop {}", name(protocol)))
+            }
+            Order::Shape { one, other, lost_permille } => {
+                let text = format!("lose {lost_permille} of 1000 between {one} and {other}");
+                (Order::Shape { one, other, lost_permille }, text)
+            }
+            Order::Collect => return,
+        };
+        let catalogue = Catalogue(listed().map(|(_, number, start)| (number, start)).into());
+        let mut order_bytes = Vec::new();
+        encode(&order, &mut order_bytes);
+        let done = catalogue.carry_out(&mut mesh.stack, now, &order_bytes);
+        if let Order::Start { protocol, .. } = order {
+            // It wasn't there when the links came up.
+            let router = mesh.stack.protocol::<Babel>();
+            let links: Vec<LinkUp> = router.iter().flat_map(|router| router.links()).collect();
+            for link in links {
+                mesh.stack.tell_one(protocol, &link, &[]);
+            }
+        }
+        self.note(now, &if done { text } else { format!("{text}: not done") });
+    }
+
+    fn note(&mut self, now: Instant, text: &str) {
+        let Some(mesh) = &mut self.mesh else { return };
+        let line = format!("{:.1} {text}", now.as_millis() as f64 / 1000.0);
+        mesh.stack.request(&Note, line.as_bytes());
+    }
+}
+
+fn takes_no_part() -> ControlError {
+    let text = "the device takes no part in experiments: start it with --experiments";
+    ControlError::Refused(text.to_string())
+}
