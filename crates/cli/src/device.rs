@@ -91,6 +91,10 @@ pub struct Arguments {
     sleep: deep_sleep::Sleeping,
     #[command(flatten)]
     meshing: mesh::Meshing,
+    /// Carry the mesh's datagrams, others' too, on a thread of their own, or no more; by default as the last
+    /// time, at first not.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    mesh_own_thread: Option<bool>,
     /// Take part in experiments with the owner's mesh (`tenure experiment`), or no more; by default as the
     /// last time, at first not.
     #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
@@ -132,6 +136,8 @@ struct Settings {
     receipts_every_s: Option<u64>,
     #[serde(default)]
     experiments: bool,
+    #[serde(default)]
+    mesh_own_thread: bool,
     #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
     mesh: mesh::Meshing,
 }
@@ -185,7 +191,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             _ => error.context(path.display().to_string()),
         }
     })?;
-    if let Some(link) = settings.mesh.open()? {
+    if let Some(mut link) = settings.mesh.open()? {
+        link.use_thread(settings.mesh_own_thread);
         device.enter_mesh(link, &home, output)?;
     }
     if let Some(path) = &arguments.peripherals {
@@ -329,6 +336,7 @@ impl Running {
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let node = Node::boot(config.clone(), parts, &mut moment)?;
         deep_sleep::announce_wake(node.slept(), output);
+        let mesh = mesh.map(mesh::MeshLink::awake);
         let mut awake = Self { node, link, clock, entropy, symbols, datagram, mesh };
         awake.attach(peripherals)?;
         Ok(awake)
@@ -392,7 +400,12 @@ impl Running {
         if let Some(mesh) = &mut self.mesh {
             mesh.receive(now, &mut self.node)?;
         }
-        let wake = self.with_moment(|node, moment| node.poll(moment));
+        let mut wake = self.with_moment(|node, moment| node.poll(moment));
+        if let Some(mesh) = &mut self.mesh
+            && mesh.exchange(self.clock, &mut self.node)?
+        {
+            wake = Wake::Now;
+        }
         self.transmit()?;
         while let Some(notice) = self.node.notice() {
             show(&notice, &self.symbols, output);
@@ -540,10 +553,12 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
             Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
             _ => arguments.meshing.clone(),
         },
-        experiments: match (arguments.experiments, &known) {
-            (Some(experiments), _) => experiments,
-            (None, known) => known.as_ref().is_some_and(|known| known.experiments),
-        },
+        experiments: arguments
+            .experiments
+            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.experiments)),
+        mesh_own_thread: arguments
+            .mesh_own_thread
+            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.mesh_own_thread)),
         memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
         swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
         receipts_every_s: arguments

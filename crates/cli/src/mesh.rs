@@ -9,12 +9,12 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{
-    FileFlash, LinuxEntropy, MulticastLink, PacketLink, SerialLink, UdpLink, any_interface,
-    wait_any,
+    FileFlash, LinuxClock, LinuxEntropy, MulticastLink, PacketLink, SatelliteThread, SerialLink,
+    UdpLink, any_interface, wait_any,
 };
 use tenure_crypto::SigningKey;
 use tenure_hal::ethernet::MacAddress;
-use tenure_hal::{Instant, Link, LinkError};
+use tenure_hal::{Clock as _, Instant, Link, LinkError};
 use tenure_mesh::{Carrier, CarrierError, Reach};
 use tenure_node::{MeshStack, Node};
 use tenure_protocols::network_key::{NetworkKey, invite};
@@ -71,7 +71,12 @@ pub struct Meshing {
 }
 
 /// A device's link into its mesh.
-pub struct MeshLink(Box<dyn Carries + Send>);
+pub struct MeshLink {
+    carrier: Box<dyn Carries + Send>,
+    has_thread: bool,
+    /// Carries datagrams, once the device is in the mesh.
+    thread: Option<SatelliteThread>,
+}
 
 impl Meshing {
     /// Whether anything was said at all.
@@ -88,7 +93,8 @@ impl Meshing {
         where
             L: Link<Address: Send> + Described + Send + 'static,
         {
-            MeshLink(Box::new(Carrier::new(link, reach, NEIGHBOURS_MAX)))
+            let carrier = Box::new(Carrier::new(link, reach, NEIGHBOURS_MAX));
+            MeshLink { carrier, has_thread: false, thread: None }
         }
         if let Some(interface) = &self.interface {
             let reach = Reach::ByOne(MacAddress::BROADCAST);
@@ -186,7 +192,43 @@ impl Described for SerialLink {
 impl MeshLink {
     /// Where it listens.
     pub fn address(&self) -> String {
-        self.0.address()
+        self.carrier.address()
+    }
+
+    /// Lets the mesh's datagrams be carried on a thread of their own, or not.
+    pub fn use_thread(&mut self, has_thread: bool) {
+        self.has_thread = has_thread;
+    }
+
+    /// The same link, of a device that has slept: what its thread knew is gone.
+    pub fn awake(self) -> Self {
+        Self { thread: None, ..self }
+    }
+
+    /// Hands events to the thread and takes what it wants done, where there is one; starts it once the
+    /// device is in the mesh. To be called whenever the node was polled; says whether it is to be again.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn exchange(
+        &mut self,
+        clock: LinuxClock,
+        node: &mut Node<FileFlash>,
+    ) -> anyhow::Result<bool> {
+        if !self.has_thread || node.mesh_stack().is_none() {
+            return Ok(false);
+        }
+        if self.thread.is_none()
+            && let Some(satellite) = node.mesh_satellite(clock.now())
+            && let Some(stack) = node.mesh()
+        {
+            let thread = SatelliteThread::start(stack, satellite, clock);
+            self.thread = Some(thread.context("a thread for the mesh")?);
+        }
+        let (Some(thread), Some(stack)) = (&mut self.thread, node.mesh()) else { return Ok(false) };
+        thread.exchange(clock, stack);
+        let now = clock.now();
+        Ok(stack.poll_at(now).is_some_and(|at| at <= now))
     }
 
     /// Takes in the frames that have come.
@@ -194,8 +236,8 @@ impl MeshLink {
     /// # Errors
     /// The link is broken.
     pub fn receive(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
-        let received = node.mesh().map(|stack| self.0.receive(now, stack));
-        received.transpose().map(drop).with_context(|| self.0.address())
+        let received = node.mesh().map(|stack| self.carrier.receive(now, stack));
+        received.transpose().map(drop).with_context(|| self.carrier.address())
     }
 
     /// Sends the frames that are due.
@@ -203,8 +245,8 @@ impl MeshLink {
     /// # Errors
     /// The link is broken.
     pub fn transmit(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
-        let sent = node.mesh().map(|stack| self.0.transmit(now, stack));
-        sent.transpose().map(drop).with_context(|| self.0.address())
+        let sent = node.mesh().map(|stack| self.carrier.transmit(now, stack));
+        sent.transpose().map(drop).with_context(|| self.carrier.address())
     }
 
     /// Sleeps until a datagram comes to the mesh or to `link`, or `timeout` is over.
@@ -212,8 +254,9 @@ impl MeshLink {
     /// # Errors
     /// The system refuses.
     pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
-        let mut sockets = self.0.sockets();
+        let mut sockets = self.carrier.sockets();
         sockets.push(link);
+        sockets.extend(self.thread.iter().map(|thread| thread as &dyn AsFd));
         wait_any(&sockets, timeout).map(drop)
     }
 }

@@ -105,6 +105,16 @@ impl<'a, P: Protocol> Context<'a, P> {
         self.command(Action::SetTimer { kind: T::KIND, at, period: None, bytes });
     }
 
+    /// Lets `timer` go off once, `span` from now or up to a quarter sooner or later, so that nodes don't
+    /// fall into step.
+    pub fn after_about<T: Timer>(&mut self, span: Duration, timer: &T)
+    where
+        P: Sets<T>,
+    {
+        let after = self.random().around(span);
+        self.after(after, timer);
+    }
+
     /// Lets `timer` go off every `period` from now on.
     pub fn every<T: Timer>(&mut self, period: Duration, timer: &T)
     where

@@ -91,6 +91,8 @@ pub struct Framer<S> {
     /// When a frame is due for the sake of its introductions.
     greet_at: Option<Instant>,
     opened: Vec<u8>,
+    /// Memory for what is gathered next, which was used before.
+    spare: Vec<u8>,
     random: Random,
 }
 
@@ -132,6 +134,7 @@ impl<S: Seal> Framer<S> {
             waiting_bytes: 0,
             greet_at: None,
             opened: Vec::new(),
+            spare: Vec::new(),
             random: Random::new(config.seed),
         }
     }
@@ -173,6 +176,12 @@ impl<S: Seal> Framer<S> {
     fn complete(&mut self, at: usize) {
         let Gathered { to, records, .. } = self.gathered.swap_remove(at);
         self.complete.push_back((to, records));
+    }
+
+    /// Keeps the memory of what was sent for whoever is written to next.
+    fn spare_again(&mut self, mut records: Vec<u8>) {
+        records.clear();
+        self.spare = records;
     }
 
     /// Where the sender's frame `number` stands, before its seal is looked at.
@@ -362,7 +371,8 @@ impl<S: Seal> Dispatcher for Framer<S> {
             if self.gathered.len() >= GATHERED_MAX {
                 self.complete(0);
             }
-            self.gathered.push(Gathered { to, records: Vec::new(), due: now + patience });
+            let records = core::mem::take(&mut self.spare);
+            self.gathered.push(Gathered { to, records, due: now + patience });
             self.gathered.len() - 1
         });
         let gathered = &mut self.gathered[at];
@@ -424,8 +434,8 @@ impl<S: Seal> Dispatcher for Framer<S> {
             let (to, records) = (gathered.to, core::mem::take(&mut gathered.records));
             self.waiting_bytes -= records.len();
             self.build(now, to, &records, frame);
-            // The memory is used again for whoever is written to next.
             self.gathered.swap_remove(at);
+            self.spare_again(records);
             if to == Destination::All {
                 self.greet_at = None;
             }
@@ -434,6 +444,7 @@ impl<S: Seal> Dispatcher for Framer<S> {
         if let Some((to, records)) = self.complete.pop_front() {
             self.waiting_bytes -= records.len();
             self.build(now, to, &records, frame);
+            self.spare_again(records);
             return Some(to);
         }
         if self.greet_at.is_some_and(|at| at <= now) {

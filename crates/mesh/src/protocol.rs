@@ -84,8 +84,11 @@ pub trait Serves<R: Request>: Protocol {
 
 /// Makes the request `R`, and takes what comes back.
 pub trait Awaits<R: Request>: Protocol {
-    /// The answer to `request`; `None` if nobody answers it on this node, or there was no room.
-    fn answered(&mut self, request: R, reply: Option<R::Reply>, context: &mut Context<'_, Self>);
+    /// The answer to `request`; `None` if nobody answers it on this node, or there was no room. Unless a
+    /// protocol says otherwise, what isn't taken is as good as lost.
+    fn answered(&mut self, request: R, reply: Option<R::Reply>, context: &mut Context<'_, Self>) {
+        let _ = (request, reply, context);
+    }
 }
 
 /// Takes the notification `N`.

@@ -11,7 +11,9 @@ use core::time::Duration;
 use tenure_crypto::{machine_id, sha256};
 use tenure_directory::{open, open_whenever};
 use tenure_hal::{Flash, Instant, UnixTime};
-use tenure_mesh::{Framer, FramerConfig, NodeId, Stack, StackConfig};
+use tenure_mesh::{
+    Declared, Dispatcher as _, Framer, FramerConfig, NodeId, Satellite, Stack, StackConfig,
+};
 use tenure_protocols::babel::{self, Babel};
 use tenure_protocols::forwarding::{self, Forwarding};
 use tenure_protocols::fragmentation::{self, Fragmentation};
@@ -129,12 +131,34 @@ pub(crate) fn start_stack(
     let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));
     let records = MeshRecords::new(owner, limits.records_max, limits.records_bytes_max);
     stack.start(now, Babel::new(node, boots, limits.router));
-    stack.start(now, Forwarding::new(forwarding::Config { life: boots, ..limits.forwarding }));
+    stack.start(now, forwarding_of(identity, limits));
     stack.start(now, Fragmentation::new(limits.fragmentation));
     stack.start(now, Replica::new(replicated_records::Config::default(), records));
     stack.subscribe::<DatagramArrived>();
     stack.subscribe::<RecordArrived>();
     stack
+}
+
+fn forwarding_of(identity: &Identity, limits: MeshLimits) -> Forwarding {
+    Forwarding::new(forwarding::Config { life: identity.boots, ..limits.forwarding })
+}
+
+/// Takes the protocols out of the stack that carry datagrams, and gives them an executor of their own.
+pub(crate) fn satellite_of(
+    now: Instant,
+    identity: &Identity,
+    stack: &mut MeshStack,
+    limits: MeshLimits,
+) -> Satellite {
+    let seed = stack.node().number() ^ u64::from(identity.boots) << 24;
+    let config = StackConfig { seed, ..limits.stack };
+    let mut satellite =
+        Satellite::new(config, stack.node(), stack.dispatcher().message_bytes_max());
+    stack.stop(now, Forwarding::DESCRIPTION.number);
+    stack.stop(now, Fragmentation::DESCRIPTION.number);
+    satellite.start(now, forwarding_of(identity, limits));
+    satellite.start(now, Fragmentation::new(limits.fragmentation));
+    satellite
 }
 
 /// Tells another device, whatever it missed, who this one, `device`, is.

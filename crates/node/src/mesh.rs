@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::{Flash, Instant, UnixTime};
-use tenure_mesh::NodeId;
+use tenure_mesh::{NodeId, Satellite};
 use tenure_protocols::interface::{
     DatagramArrived, Port, RecordArrived, RecordKey, SendDatagram, SendLarge,
 };
@@ -24,7 +24,7 @@ use crate::doorstep::Doorstep;
 use crate::experiment::Experimenting;
 use crate::membership::{
     JoinError, MeshLimits, MeshStack, RECORD_LIFETIME, RecordsTime, Replica, accept_invitation,
-    answers, introduce, key_of, node_of, start_stack, status_of,
+    answers, introduce, key_of, node_of, satellite_of, start_stack, status_of,
 };
 use crate::node::{BootError, Moment, Node};
 use crate::outbound::Waiter;
@@ -87,6 +87,15 @@ impl<F: Flash> Node<F> {
     /// The mesh's stack, to look at, if the device has joined one.
     pub fn mesh_stack(&self) -> Option<&MeshStack> {
         self.mesh.as_ref().map(|mesh| &mesh.stack)
+    }
+
+    /// Takes the protocols that carry datagrams out of the mesh's stack, for a board that runs them on an
+    /// executor of their own from now on, and attaches them to the stack again; `None` if the device is in no
+    /// mesh. A mesh that is joined anew has them in its stack again.
+    pub fn mesh_satellite(&mut self, now: Instant) -> Option<Satellite> {
+        let mesh = self.mesh.as_mut()?;
+        let limits = MeshLimits::new(mesh.stack.node(), self.config.records_max);
+        Some(satellite_of(now, &self.identity, &mut mesh.stack, limits))
     }
 
     /// Joins again the mesh that was joined before.

@@ -217,15 +217,13 @@ pub fn any_link<'a, F>(links: &'a mut [Link<F>], random: &mut Random) -> Option<
 
 impl<M: Method> Protocol for Aggregation<M> {
     fn start(&mut self, context: &mut Context<'_, Self>) {
-        let first = context.random().around(self.config.interval);
-        context.after(first, &Round);
+        context.after_about(self.config.interval, &Round);
     }
 }
 
 impl<M: Method> Expires<Round> for Aggregation<M> {
     fn expire(&mut self, _: Round, context: &mut Context<'_, Self>) {
-        let pause = context.random().around(self.config.interval);
-        context.after(pause, &Round);
+        context.after_about(self.config.interval, &Round);
         self.extremes.round(self.config.value);
         self.forget_links(context.now());
         let own = self.own();

@@ -2,12 +2,13 @@
 //! protocols, shape links, collect logs.
 //!
 //! Source: the experiment manager of Yggdrasil (SAC 2020) §5; there anybody in reach directs, here an
-//! order counts if the deployment's owner signed it and it is newer than the last. An order spreads
-//! by [`PublishReliably`]; what it says is the host's business, which alone can make protocols:
+//! order counts if the deployment's owner signed it and it is newer than the last about the same
+//! protocol or link: one that comes late, because it had to be repaired, isn't lost by those that
+//! overtook it. An order spreads by [`PublishReliably`]; what it says is the host's business, which alone can make protocols:
 //! [`Order`] is the usual form, [`Catalogue`] carries it out.
 //!
 //! ```text
-//!           signed, and newer: Ordered
+//!      signed, and newer of its kind: Ordered
 //!  order n ────────────────────────────► order m ──► …
 //!                                          │  Collect
 //!                                          ▼
@@ -27,8 +28,8 @@ use tenure_mesh::{
 use tenure_wire::{Signature, VerifyingKey};
 
 use crate::interface::{
-    Acknowledged, DatagramArrived, Direct, Directed, LogArrived, Note, Ordered, Port,
-    PublishReliably, PublishedReliably, SendReliably, Shape, Taken,
+    DatagramArrived, Direct, Directed, LogArrived, Note, Ordered, Port, PublishReliably,
+    PublishedReliably, SendReliably, Shape,
 };
 
 #[cfg(test)]
@@ -38,13 +39,17 @@ const ORDER: Purpose = Purpose::new("mesh experiment");
 /// How long a log is at most; what is older makes room.
 const LOG_BYTES_MAX: usize = 8 * 1024;
 const SIGNATURE_BYTES: usize = 64;
+/// The most protocols and links of which it is remembered which order was the last.
+const SUBJECTS_MAX: usize = 128;
 
 /// Experiments on a whole deployment.
 #[derive(Debug)]
 pub struct Experiment {
     owner: VerifyingKey,
-    /// The last order's number.
-    number: u64,
+    /// Orders up to this number don't count.
+    floor: u64,
+    /// The last order's number about each subject.
+    last: Vec<(Subject, u64)>,
     log: VecDeque<u8>,
 }
 
@@ -84,6 +89,24 @@ pub enum Order {
     Collect,
 }
 
+/// What an order is about: of two with the same, the later counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Subject {
+    Protocol(ProtocolNumber),
+    Link(NodeId, NodeId),
+    Logs,
+}
+
+impl Order {
+    fn subject(&self) -> Subject {
+        match *self {
+            Self::Start { protocol, .. } | Self::Stop { protocol } => Subject::Protocol(protocol),
+            Self::Shape { one, other, .. } => Subject::Link(one.min(other), one.max(other)),
+            Self::Collect => Subject::Logs,
+        }
+    }
+}
+
 /// An order with its number, signed by the owner: the body of a [`Direct`].
 pub fn sign(owner: &SigningKey, number: u64, director: NodeId, order: &Order) -> Vec<u8> {
     let mut bytes = Vec::new();
@@ -97,7 +120,7 @@ pub fn sign(owner: &SigningKey, number: u64, director: NodeId, order: &Order) ->
 impl Experiment {
     /// Takes orders that `owner` signed, with numbers above `number`.
     pub fn new(owner: VerifyingKey, number: u64) -> Self {
-        Self { owner, number, log: VecDeque::new() }
+        Self { owner, floor: number, last: Vec::new(), log: VecDeque::new() }
     }
 
     /// Gives the whole deployment a signed order.
@@ -109,6 +132,21 @@ impl Experiment {
         Directed::UnderWay
     }
 
+    fn is_newer(&self, subject: Subject, number: u64) -> bool {
+        let mut last = self.last.iter().filter(|(known, _)| *known == subject);
+        number > self.floor && last.all(|(_, last)| number > *last)
+    }
+
+    fn note_number(&mut self, subject: Subject, number: u64) {
+        self.last.retain(|(known, _)| *known != subject);
+        if self.last.len() >= SUBJECTS_MAX {
+            // What is forgotten mustn't count again.
+            let (_, forgotten) = self.last.remove(0);
+            self.floor = self.floor.max(forgotten);
+        }
+        self.last.push((subject, number));
+    }
+
     /// Takes an order if it counts; says whether it does.
     fn take(&mut self, signed: &[u8], context: &mut Context<'_, Self>) -> bool {
         let Some((bytes, signature)) = signed.split_last_chunk::<SIGNATURE_BYTES>() else {
@@ -117,14 +155,16 @@ impl Experiment {
         let Some(((number, director), order)) = decode::<(u64, NodeId)>(bytes) else {
             return false;
         };
+        let Some((meant, [])) = decode::<Order>(order) else { return false };
         // The number first: it costs less than a signature.
-        if number <= self.number
+        let subject = meant.subject();
+        if !self.is_newer(subject, number)
             || verify(&self.owner, ORDER, bytes, &Signature::from_bytes(signature)).is_err()
         {
             return false;
         }
-        self.number = number;
-        if let Some((Order::Collect, _)) = decode(order) {
+        self.note_number(subject, number);
+        if meant == Order::Collect {
             let log: Vec<u8> = self.log.iter().copied().collect();
             if director == context.node() {
                 context.tell(&LogArrived { from: director }, &log);
@@ -182,13 +222,9 @@ impl Hears<DatagramArrived> for Experiment {
     }
 }
 
-impl Awaits<PublishReliably> for Experiment {
-    fn answered(&mut self, _: PublishReliably, _: Option<Taken>, _: &mut Context<'_, Self>) {}
-}
+impl Awaits<PublishReliably> for Experiment {}
 
-impl Awaits<SendReliably> for Experiment {
-    fn answered(&mut self, _: SendReliably, _: Option<Acknowledged>, _: &mut Context<'_, Self>) {}
-}
+impl Awaits<SendReliably> for Experiment {}
 
 /// A function that starts a protocol with settings; `false` if they mean nothing to it.
 pub type Starter<D, Q, T> = fn(&mut Stack<D, Q, T>, Instant, &[u8]) -> bool;

@@ -117,8 +117,7 @@ impl<J: Judgement> Protocol for Detector<J> {
 impl<J: Judgement> Expires<Beat> for Detector<J> {
     fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
         context.broadcast(&Heartbeat);
-        let wait = context.random().around(self.judgement.period());
-        context.after(wait, &Beat);
+        context.after_about(self.judgement.period(), &Beat);
     }
 }
 

@@ -236,8 +236,7 @@ impl Protocol for Gap {
 
 impl Expires<Beat> for Gap {
     fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
-        let pause = context.random().around(self.config.interval);
-        context.after(pause, &Beat);
+        context.after_about(self.config.interval, &Beat);
         self.beat.number = self.beat.number.saturating_add(1);
         let (now, remembered) = (context.now(), self.config.interval * SILENT_INTERVALS * 8);
         self.roots.retain(|_, (_, at)| now.since(*at) < remembered);

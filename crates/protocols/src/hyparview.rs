@@ -315,8 +315,7 @@ impl Expires<Beat> for HyParView {
             let word = Word::Shuffle { origin: context.node(), walk: self.config.active_walk };
             self.say(to, word, &nodes, context);
         }
-        let wait = context.random().around(self.config.period);
-        context.after(wait, &Beat);
+        context.after_about(self.config.period, &Beat);
     }
 }
 

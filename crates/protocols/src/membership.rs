@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{Awaits, Context, Expires, Hears, NodeId, Protocol, Question, Serves};
 
-use crate::interface::{MemberDown, MemberUp, Members, Port, Publish, Published, Taken};
+use crate::interface::{MemberDown, MemberUp, Members, Port, Publish, Published};
 
 #[cfg(test)]
 mod tests;
@@ -66,25 +66,19 @@ impl Expires<Beat> for Membership {
     fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
         context.ask(&Publish { port: Port::MEMBERS }, &[]);
         let (now, patience) = (context.now(), self.period * 3);
-        self.members.retain(|member, heard| {
-            let stays = now.since(*heard) < patience;
-            if !stays {
-                context.tell(&MemberDown { member: *member }, &[]);
-            }
-            stays
-        });
-        let wait = context.random().around(self.period);
-        context.after(wait, &Beat);
+        let is_silent = |_: &NodeId, heard: &mut Instant| now.since(*heard) >= patience;
+        for (member, _) in self.members.extract_if(.., is_silent) {
+            context.tell(&MemberDown { member }, &[]);
+        }
+        context.after_about(self.period, &Beat);
     }
 }
 
 impl Hears<Published> for Membership {
     fn hear(&mut self, published: Published, _: &[u8], context: &mut Context<'_, Self>) {
         let Published { from: member, port } = published;
-        if port != Port::MEMBERS || self.members.len() >= MEMBERS_MAX {
-            return;
-        }
-        if self.members.insert(member, context.now()).is_none() {
+        let room = self.members.len() < MEMBERS_MAX || self.members.contains_key(&member);
+        if port == Port::MEMBERS && room && self.members.insert(member, context.now()).is_none() {
             context.tell(&MemberUp { member }, &[]);
         }
     }
@@ -101,7 +95,5 @@ impl Serves<Members> for Membership {
     }
 }
 
-impl Awaits<Publish> for Membership {
-    /// An announcement that isn't taken is one that is lost.
-    fn answered(&mut self, _: Publish, _: Option<Taken>, _: &mut Context<'_, Self>) {}
-}
+/// An announcement that isn't taken is one that is lost.
+impl Awaits<Publish> for Membership {}

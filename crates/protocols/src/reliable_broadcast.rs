@@ -392,10 +392,8 @@ impl Serves<PublishReliably> for ReliableBroadcast {
     }
 }
 
-impl Awaits<Publish> for ReliableBroadcast {
-    /// What the broadcast doesn't take is repaired like what it loses.
-    fn answered(&mut self, _: Publish, _: Option<Taken>, _: &mut Context<'_, Self>) {}
-}
+/// What the broadcast doesn't take is repaired like what it loses.
+impl Awaits<Publish> for ReliableBroadcast {}
 
 impl Hears<Published> for ReliableBroadcast {
     fn hear(
@@ -446,8 +444,7 @@ impl Handles<Digest> for ReliableBroadcast {
         if let (Some(key), None) = (lacking, self.missing) {
             // It may be on its way.
             self.missing = Some(Missing { key, neighbour: reception.from, asked: 0 });
-            let after = context.random().around(self.config.settling);
-            context.after(after, &Ask);
+            context.after_about(self.config.settling, &Ask);
         }
         if they_lack {
             self.expect_digests(context);
@@ -473,8 +470,7 @@ impl Expires<Ask> for ReliableBroadcast {
         if asked + 1 < ASKED_MAX {
             // The question may be lost, or the answer.
             self.missing = Some(Missing { key, neighbour, asked: asked + 1 });
-            let after = context.random().around(self.config.settling * (1 + u32::from(asked)));
-            context.after(after, &Ask);
+            context.after_about(self.config.settling * (1 + u32::from(asked)), &Ask);
         }
     }
 }

@@ -25,7 +25,7 @@ use tenure_mesh::{
     Awaits, Context, Destination, Expires, Handles, Hears, NodeId, Outgoing, Protocol, Reception,
 };
 
-use crate::interface::{DatagramArrived, LinkUp, Port, RecordArrived, RecordKey, SendLarge, Taken};
+use crate::interface::{DatagramArrived, LinkUp, Port, RecordArrived, RecordKey, SendLarge};
 use crate::trickle::Trickle;
 
 #[cfg(test)]
@@ -339,7 +339,5 @@ impl<R: Records> Hears<LinkUp> for ReplicatedRecords<R> {
     }
 }
 
-impl<R: Records> Awaits<SendLarge> for ReplicatedRecords<R> {
-    /// A record that isn't taken is asked for again.
-    fn answered(&mut self, _: SendLarge, _: Option<Taken>, _: &mut Context<'_, Self>) {}
-}
+/// A record that isn't taken is asked for again.
+impl<R: Records> Awaits<SendLarge> for ReplicatedRecords<R> {}

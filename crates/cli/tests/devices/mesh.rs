@@ -47,6 +47,27 @@ fn a_call_by_name_needs_no_hub_and_no_common_link() {
 }
 
 #[test]
+fn datagrams_are_carried_on_a_thread_of_their_own_where_the_owner_wants_that() {
+    let user = User::new();
+    let threads = |device: &Process| {
+        let tasks = std::fs::read_dir(format!("/proc/{}/task", device.id())).unwrap();
+        let names =
+            tasks.map(|it| std::fs::read_to_string(it.unwrap().path().join("comm")).unwrap());
+        names.filter(|name| name.trim() == "mesh satellite").count()
+    };
+    let own_thread = ["--mesh", "127.0.0.1:0", "--mesh-own-thread"];
+    let (stairs, relay) = device_by(&user, "stairs", &own_thread);
+    let (attic, _) = device(&user, "attic", &[&relay]);
+    let at_relay = [&own_thread[..], &["--mesh-peer", &relay]].concat();
+    let (cellar, _) = device_by(&user, "cellar", &at_relay);
+    check_reach(&user, &attic, &cellar);
+    assert_eq!([&stairs, &cellar, &attic].map(threads), [1, 1, 0]);
+    cellar.interrupt();
+    let (cellar, _) = device_by(&user, "cellar", &[]);
+    wait_until("it is remembered", || threads(&cellar) == 1);
+}
+
+#[test]
 fn a_mesh_peer_without_a_mesh_is_a_mistake() {
     let user = User::new();
     let output = user.command(&["device", "--data", "x", "--mesh-peer", "127.0.0.1:1"]).output();

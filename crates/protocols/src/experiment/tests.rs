@@ -127,6 +127,23 @@ fn a_link_is_cut_by_an_order_at_both_ends() {
 }
 
 #[test]
+fn an_order_that_was_overtaken_counts_unless_a_later_one_is_about_the_same() {
+    let mut experiment = Experiment::new(owner().verifying_key(), 10);
+    let protocol = Subject::Protocol(ProtocolNumber(12));
+    experiment.note_number(Subject::Logs, 30);
+    assert!(experiment.is_newer(protocol, 20), "it came late");
+    experiment.note_number(protocol, 20);
+    assert!(!experiment.is_newer(protocol, 20) && !experiment.is_newer(protocol, 15));
+    assert!(!experiment.is_newer(Subject::Logs, 29) && !experiment.is_newer(Subject::Logs, 10));
+    for other in 0..1000 {
+        let link = Subject::Link(id(0), NodeId::from_number(other));
+        experiment.note_number(link, 100 + other);
+    }
+    assert_eq!(experiment.last.len(), SUBJECTS_MAX);
+    assert!(!experiment.is_newer(protocol, 20), "forgotten, and still not taken twice");
+}
+
+#[test]
 fn an_order_that_is_old_changed_or_not_the_owners_is_refused() {
     let mut network = Network::new(1, set_up);
     let good = sign(&owner(), 5, id(0), &Order::Collect);
