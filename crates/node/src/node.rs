@@ -65,6 +65,27 @@ pub enum Wake {
     Never,
 }
 
+impl Wake {
+    /// When the first of these timers is due.
+    fn for_first(timers: impl Iterator<Item = Option<Instant>>, now: Instant) -> Self {
+        match timers.flatten().min() {
+            Some(at) if at <= now => Self::Now,
+            Some(at) => Self::At(at),
+            None => Self::Never,
+        }
+    }
+
+    /// At `at`, or when it is said, whichever comes first.
+    #[cfg(feature = "mesh")]
+    fn or_at(self, at: Option<Instant>, now: Instant) -> Self {
+        match self {
+            Self::Now => Self::Now,
+            Self::At(first) => Self::for_first([Some(first), at].into_iter(), now),
+            Self::Never => Self::for_first([at].into_iter(), now),
+        }
+    }
+}
+
 /// Something that whoever watches the device may want to see.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Notice {
@@ -310,17 +331,15 @@ impl<F: Flash> Node<F> {
                 let own = own.into_iter().chain([restart, self.meter_wakes_at()]);
                 let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
                 #[cfg(feature = "mesh")]
-                let mesh = [self.mesh_wakes_at(moment.now), self.doorstep_wakes_at(moment.now)];
-                #[cfg(feature = "mesh")]
-                let timers = timers.chain(mesh);
-                match timers.flatten().min() {
-                    Some(at) if at <= moment.now => Wake::Now,
-                    Some(at) => Wake::At(at),
-                    None => Wake::Never,
-                }
+                let timers = timers.chain([self.mesh_wakes_at(moment.now)]);
+                Wake::for_first(timers, moment.now)
             }
         };
-        self.next_wake
+        // Who asks to be let in does so while it is awake, and doesn't wake from deep sleep for that.
+        let wake = self.next_wake;
+        #[cfg(feature = "mesh")]
+        let wake = wake.or_at(self.doorstep_wakes_at(moment.now), moment.now);
+        wake
     }
 
     /// The next datagram to send, and where to.
