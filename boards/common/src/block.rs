@@ -1,9 +1,10 @@
 //! Memory that a native machine is given: a piece of the heap, wiped when it goes.
 
-use alloc::alloc::{alloc_zeroed, dealloc};
 use core::alloc::Layout;
 use core::ops::{Deref, DerefMut};
 use core::ptr::NonNull;
+
+use crate::heap::Heap;
 
 /// A piece of the heap, with the rules of memory protection for whoever runs in it.
 pub struct Block<R> {
@@ -11,6 +12,7 @@ pub struct Block<R> {
     /// How much of it is given.
     bytes: usize,
     layout: Layout,
+    heap: &'static Heap,
     rules: R,
 }
 
@@ -19,24 +21,24 @@ unsafe impl<R: Send> Send for Block<R> {}
 
 impl<R> Block<R> {
     /// A piece as `layout` says, all zero, of which the first `bytes` are given; the others, if there are
-    /// any, are nobody's. `rules` are those of a piece at that address. `None` if there is no room, or no
-    /// such rules.
+    /// any, are nobody's. It begins at `at`, if that is said; `rules` are those of a piece at that address.
+    /// `None` if there is no room, or no such rules.
     pub fn new(
-        bytes: usize,
-        layout: Layout,
+        heap: &'static Heap,
+        (bytes, layout): (usize, Layout),
+        at: Option<usize>,
         rules: impl FnOnce(usize) -> Option<R>,
     ) -> Option<Self> {
         if layout.size() == 0 || bytes > layout.size() {
             return None;
         }
-        // SAFETY: the layout isn't empty.
-        let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+        let start = heap.take_piece(layout, at)?;
         let Some(rules) = rules(start.as_ptr().expose_provenance()) else {
-            // SAFETY: it was just allocated so.
-            unsafe { dealloc(start.as_ptr(), layout) };
+            // SAFETY: it was just taken so.
+            unsafe { heap.give_back(start, layout) };
             return None;
         };
-        Some(Self { start, bytes, layout, rules })
+        Some(Self { start, bytes, layout, heap, rules })
     }
 
     /// Its rules.
@@ -69,7 +71,7 @@ impl<R> Drop for Block<R> {
             // SAFETY: inside the piece; volatile, so that it is written though nobody reads it.
             unsafe { self.start.add(offset).write_volatile(0) };
         }
-        // SAFETY: it was allocated so.
-        unsafe { dealloc(self.start.as_ptr(), self.layout) };
+        // SAFETY: it was taken so.
+        unsafe { self.heap.give_back(self.start, self.layout) };
     }
 }

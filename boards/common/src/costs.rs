@@ -148,7 +148,7 @@ where
 
     fn loaded(&self) -> (G::Memory, Context) {
         let bytes = self.binary();
-        let memory = self.guard.memory(MEMORY_BYTES as usize, self.program.0.len());
+        let memory = self.guard.memory(MEMORY_BYTES as usize, self.program.0.len(), None);
         let (Ok(binary), Some(mut memory)) = (NativeBinary::parse(&bytes), memory) else {
             panic!("no memory")
         };

@@ -15,6 +15,7 @@ extern crate alloc;
 #[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 mod always_on;
+#[cfg(target_os = "none")]
 #[allow(unsafe_code)]
 mod block;
 #[cfg(test)]
@@ -28,6 +29,8 @@ mod heap;
 mod layout;
 mod leaf_device;
 mod native;
+#[cfg(any(test, target_os = "none"))]
+mod pieces;
 #[cfg(any(test, target_arch = "arm"))]
 mod pmsa;
 mod settings;
@@ -39,6 +42,7 @@ mod wall;
 
 #[cfg(target_os = "none")]
 pub use always_on::{AlwaysOn, RetainedMemory};
+#[cfg(target_os = "none")]
 pub use block::Block;
 #[cfg(any(test, feature = "costs"))]
 pub use costs::Costs;

@@ -7,17 +7,23 @@
 //! counted from its start, so that both kinds of machine are checked by the same code.
 //!
 //! It is metered by time, which the device's calibration turns into fuel.
+//!
+//! Where it stands can be written down at any time ([`state`]). Its registers and its memory hold addresses, so
+//! that it goes on at the same place in memory and by the same firmware, or not at all.
+
+mod state;
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use tenure_hal::{ARGUMENTS, Cause, Clock, Context, Exit, Guard, RETURNED, Violation};
+use tenure_hal::{ARGUMENTS, Cause, Clock, Exit, Guard, RETURNED, Violation};
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance, NativeBinary};
 use tenure_vm::{Breach, InstanceConfig, Outcome, Trap, TrapKind, Value};
 use tenure_wire::host_call::{HostCallInfo, ParameterKind, TABLE};
 use tenure_wire::{CodeKind, Digest};
 
+use self::state::{Place, Stand};
 use crate::wall::breach;
 
 /// The most words of arguments that a host call has.
@@ -59,28 +65,73 @@ where
     ) -> Result<Box<dyn EngineInstance>, EngineError> {
         let Code::Native(binary) = code else { return Err(EngineError::Module) };
         let bytes = limits.memory_bytes_max;
+        let memory = self.load(&binary, bytes, None)?;
+        Ok(Box::new(self.machine(&binary, memory, Stand::default())))
+    }
+
+    fn resume(
+        &mut self,
+        code: Code<'_>,
+        limits: &InstanceConfig,
+        state: &[u8],
+    ) -> Result<Box<dyn EngineInstance>, EngineError> {
+        let Code::Native(binary) = code else { return Err(EngineError::Module) };
+        let written = state::read(state).ok_or(EngineError::State)?;
+        let Place { base, bytes, code_bytes, firmware } = written.place;
+        if code_bytes != binary.code_bytes() as usize || firmware != self.guard.firmware() {
+            return Err(EngineError::State);
+        }
+        if bytes > limits.memory_bytes_max {
+            return Err(EngineError::Memory);
+        }
+        let mut memory = self.load(&binary, bytes, Some(base))?;
+        let stand = written.stand.clone();
+        if !written.restore(&mut memory[code_bytes..]) {
+            return Err(EngineError::State);
+        }
+        Ok(Box::new(self.machine(&binary, memory, stand)))
+    }
+}
+
+impl<G, C> NativeMachines<G, C>
+where
+    G: Guard + Clone,
+    C: Clone,
+{
+    /// Memory with a binary in it, at that address if it must be there.
+    fn load(
+        &self,
+        binary: &NativeBinary<'_>,
+        bytes: usize,
+        at: Option<usize>,
+    ) -> Result<G::Memory, EngineError> {
         if bytes < binary.memory_bytes() as usize {
             return Err(EngineError::Memory);
         }
-        let memory = self.guard.memory(bytes, binary.code_bytes() as usize);
-        let mut memory = memory.ok_or(EngineError::Memory)?;
+        let memory = self.guard.memory(bytes, binary.code_bytes() as usize, at);
+        let none = if at.is_some() { EngineError::Place } else { EngineError::Memory };
+        let mut memory = memory.ok_or(none)?;
         let base = memory.as_ptr().expose_provenance();
         binary.load(&mut memory, base as u32).map_err(|_| EngineError::Memory)?;
-        Ok(Box::new(NativeMachine {
+        Ok(memory)
+    }
+
+    fn machine(
+        &self,
+        binary: &NativeBinary<'_>,
+        memory: G::Memory,
+        stand: Stand,
+    ) -> NativeMachine<G, C> {
+        NativeMachine {
             guard: self.guard.clone(),
             clock: self.clock.clone(),
+            base: memory.as_ptr().expose_provenance(),
             memory,
-            base,
-            layout: Layout::of(&binary),
+            layout: Layout::of(binary),
             functions: binary.exports().map(|(name, at)| (name.to_string(), at)).collect(),
-            context: Context::default(),
-            is_under_way: false,
-            waits: false,
-            arguments: [0; WORDS_MAX],
-            count: 0,
+            stand,
             breach: None,
-            overspent: 0,
-        }))
+        }
     }
 }
 
@@ -109,17 +160,16 @@ struct NativeMachine<G: Guard, C> {
     base: usize,
     layout: Layout,
     functions: Vec<(String, u32)>,
-    /// Its registers, where a call is under way.
-    context: Context,
-    is_under_way: bool,
-    /// Whether a host call is.
-    waits: bool,
-    arguments: [u64; WORDS_MAX],
-    /// How many arguments that host call has.
-    count: usize,
+    stand: Stand,
     breach: Option<Breach>,
-    /// The fuel that was used beyond what was given.
-    overspent: u64,
+}
+
+/// A host call that a machine makes.
+#[derive(Clone, Debug, Default)]
+struct Call {
+    arguments: [u64; WORDS_MAX],
+    /// How many of them it has.
+    count: usize,
 }
 
 impl<G, C> EngineInstance for NativeMachine<G, C>
@@ -129,31 +179,31 @@ where
 {
     fn prepare(&mut self, function: &str) -> bool {
         let found = self.functions.iter().find(|(name, _)| name == function);
-        let Some((_, offset)) = found.filter(|_| !self.is_under_way) else { return false };
+        let Some((_, offset)) = found.filter(|_| !self.stand.is_under_way) else { return false };
         let entry = self.base + *offset as usize;
         let stack_top = self.base + self.layout.stack_top;
-        self.context = self.guard.enter(entry, 0, stack_top);
-        self.is_under_way = true;
+        self.stand.context = self.guard.enter(entry, 0, stack_top);
+        self.stand.is_under_way = true;
         true
     }
 
     fn run(&mut self, fuel: &mut u64, fuel_per_ms: u32) -> Outcome {
-        let paid = self.overspent.min(*fuel);
-        self.overspent -= paid;
+        let paid = self.stand.overspent.min(*fuel);
+        self.stand.overspent -= paid;
         *fuel -= paid;
         if *fuel == 0 {
             return Outcome::OutOfFuel;
         }
-        if !self.is_under_way {
+        if !self.stand.is_under_way {
             return Outcome::Done;
         }
         let began = self.clock.now();
         let microseconds = microseconds_of(*fuel, fuel_per_ms);
-        let exit = self.guard.run(&mut self.context, &mut self.memory, microseconds);
+        let exit = self.guard.run(&mut self.stand.context, &mut self.memory, microseconds);
         let used = fuel_of(self.clock.now().as_micros() - began.as_micros(), fuel_per_ms);
         let paid = used.min(*fuel);
         *fuel -= paid;
-        self.overspent += used - paid;
+        self.stand.overspent += used - paid;
         let outcome = match exit {
             Exit::Time => Ok(Outcome::OutOfFuel),
             Exit::Call => self.take_call(),
@@ -161,17 +211,17 @@ where
         };
         let outcome = outcome.unwrap_or_else(|violation| self.stop(violation));
         if matches!(outcome, Outcome::Done | Outcome::Trap(_)) {
-            self.is_under_way = false;
+            self.stand.is_under_way = false;
         }
         outcome
     }
 
     fn host_arguments(&self) -> &[u64] {
-        &self.arguments[..self.count]
+        &self.stand.call.arguments[..self.stand.call.count]
     }
 
     fn finish_host_call(&mut self, results: &[Value]) -> bool {
-        if !self.is_under_way || !self.waits {
+        if !self.stand.is_under_way || !self.stand.waits {
             return false;
         }
         let results = match results.first() {
@@ -179,9 +229,16 @@ where
             Some(Value::I64(value)) => [*value as usize, (*value >> 32) as usize],
             _ => [0, 0],
         };
-        self.guard.finish_call(&mut self.context, results);
-        self.waits = false;
+        self.guard.finish_call(&mut self.stand.context, results);
+        self.stand.waits = false;
         true
+    }
+
+    fn suspend(&self, spare: usize) -> Result<Option<Vec<u8>>, EngineError> {
+        let (bytes, code_bytes) = (self.memory.len(), self.layout.code_bytes);
+        let place = Place { base: self.base, bytes, code_bytes, firmware: self.guard.firmware() };
+        let state = state::write(&place, &self.stand, &self.memory[code_bytes..], spare);
+        state.map(Some).ok_or(EngineError::Memory)
     }
 
     fn breach(&self) -> Option<Breach> {
@@ -200,33 +257,35 @@ where
 impl<G: Guard, C> NativeMachine<G, C> {
     /// What the call is that the machine has made.
     fn take_call(&mut self) -> Result<Outcome, Violation> {
-        let call = self.guard.call(&self.context);
+        let call = self.guard.call(&self.stand.context);
         if call.number == RETURNED {
             return Ok(Outcome::Done);
         }
-        let at = self.guard.position(&self.context);
+        let at = self.guard.position(&self.stand.context);
         let none = Violation { cause: Cause::Instruction, address: call.number, at };
         let info = u16::try_from(call.number).ok().and_then(info_of).ok_or(none)?;
         let count: usize = info.parameters.iter().map(|parameter| parameter.kind.slots()).sum();
-        self.count = count.min(WORDS_MAX);
+        self.stand.call.count = count.min(WORDS_MAX);
         let in_registers = if count > ARGUMENTS { ARGUMENTS - 1 } else { count };
-        for (word, argument) in self.arguments.iter_mut().zip(&call.arguments[..in_registers]) {
+        for (word, argument) in
+            self.stand.call.arguments.iter_mut().zip(&call.arguments[..in_registers])
+        {
             *word = *argument as u64;
         }
         if count > ARGUMENTS {
             let address = call.arguments[ARGUMENTS - 1];
             let mut rest = [0; WORD_BYTES * WORDS_MAX];
-            let rest = &mut rest[..WORD_BYTES * (self.count - in_registers)];
+            let rest = &mut rest[..WORD_BYTES * (self.stand.call.count - in_registers)];
             let there = address.checked_sub(self.base).and_then(|offset| self.memory.get(offset..));
             let bytes = there.and_then(|memory| memory.get(..rest.len()));
             rest.copy_from_slice(bytes.ok_or(Violation { cause: Cause::Read, address, at })?);
             let (words, _) = rest.as_chunks::<WORD_BYTES>();
-            for (word, bytes) in self.arguments[in_registers..].iter_mut().zip(words) {
+            for (word, bytes) in self.stand.call.arguments[in_registers..].iter_mut().zip(words) {
                 *word = u64::from(u32::from_le_bytes(*bytes));
             }
         }
         self.translate(info);
-        self.waits = true;
+        self.stand.waits = true;
         Ok(Outcome::HostCall { function: info.number })
     }
 
@@ -244,7 +303,7 @@ impl<G: Guard, C> NativeMachine<G, C> {
                 ParameterKind::Buffer => (Some(self.layout.code_bytes), false),
             };
             if let (Some(least), Some([pointer, length])) =
-                (least, self.arguments.get_mut(next..next + 2))
+                (least, self.stand.call.arguments.get_mut(next..next + 2))
                 && !(nullable && *pointer == 0)
             {
                 let offset = (*pointer as usize).checked_sub(base);
@@ -293,3 +352,6 @@ fn microseconds_of(fuel: u64, fuel_per_ms: u32) -> u32 {
     };
     micros.clamp(1, SLICE_MICROSECONDS_MAX)
 }
+
+#[cfg(test)]
+mod tests;

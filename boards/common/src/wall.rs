@@ -25,7 +25,7 @@ pub struct GuardedVm<G: Guard> {
 impl<G: Guard> GuardedVm<G> {
     /// A wall that `guard` stands for; `None` if there is no memory for a stack.
     pub fn new(guard: G) -> Option<Self> {
-        let stack = guard.memory(STACK_BYTES, 0)?;
+        let stack = guard.memory(STACK_BYTES, 0, None)?;
         Some(Self { guard, stack, last: 0 })
     }
 }

@@ -53,7 +53,7 @@ pub(crate) fn print() {
     // SAFETY: the range of constants between the two labels.
     let code = unsafe { core::slice::from_raw_parts(start, end.addr() - start.addr()) };
     let costs = Costs {
-        guard: Mpu::take(),
+        guard: Mpu::take(&crate::start::HEAP),
         clock: Timer::started_at(0),
         kind: CodeKind::Thumb,
         program: (code, FUNCTIONS),

@@ -8,7 +8,7 @@ use core::alloc::Layout;
 use core::arch::global_asm;
 use core::ops::RangeInclusive;
 
-use tenure_board_common::{Block, STEP_BYTES, is_store};
+use tenure_board_common::{Block, Heap, STEP_BYTES, is_store};
 use tenure_board_qemu_cortex_m::registers::Registers;
 use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
@@ -69,14 +69,17 @@ pub(crate) struct Program {
 
 /// A handle of the core's memory protection, for each of those who run programs behind it.
 #[derive(Clone)]
-pub(crate) struct Mpu(());
+pub(crate) struct Mpu {
+    /// Where programs' memory comes from.
+    heap: &'static Heap,
+}
 
 impl Mpu {
     /// Takes the hardware: the image can't be written from now on, by the firmware either.
-    pub(crate) fn take() -> Self {
+    pub(crate) fn take(heap: &'static Heap) -> Self {
         SYSTEM.write(HANDLERS, FAULTS_ENABLED);
         mpu::start();
-        Self(())
+        Self { heap }
     }
 }
 
@@ -213,7 +216,7 @@ global_asm!(
 impl Guard for Mpu {
     type Memory = Block<Program>;
 
-    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory> {
+    fn memory(&self, bytes: usize, code_bytes: usize, at: Option<usize>) -> Option<Self::Memory> {
         if !code_bytes.is_multiple_of(STEP_BYTES) {
             return None;
         }
@@ -221,7 +224,7 @@ impl Guard for Mpu {
         mpu::forget();
         let (alignment, taken) = mpu::room(bytes, code_bytes)?;
         let layout = Layout::from_size_align(taken, alignment).ok()?;
-        Block::new(bytes, layout, |start| {
+        Block::new(self.heap, (bytes, layout), at, |start| {
             let windows = mpu::windows_of(start, taken, code_bytes)?;
             let last_frame = (start + bytes).checked_sub(FRAME_BYTES)?;
             Some(Program { frames: start + code_bytes..=last_frame, windows })

@@ -88,7 +88,7 @@ fn run() -> Result<Infallible, StartError> {
     let mut device = Device::start(board, small_class)?;
     #[cfg(memory_protection)]
     {
-        let guard = Mpu::take();
+        let guard = Mpu::take(&start::HEAP);
         let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
         device.node().use_wall(Box::new(wall));
         let native = NativeMachines::new(CodeKind::Thumb, guard, clock);

@@ -16,8 +16,9 @@ use tenure_boot::{HEADER_BYTES, Header};
 #[unsafe(link_section = ".header")]
 static HEADER: [u8; HEADER_BYTES] = Header::new(BOARD, WINDOW as u32, MACHINE_FORMAT).to_bytes();
 
+/// The heap of the firmware and of those who run behind its walls.
 #[global_allocator]
-static HEAP: Heap = Heap::new();
+pub(crate) static HEAP: Heap = Heap::new();
 
 unsafe extern "C" {
     static mut __sheap: u8;

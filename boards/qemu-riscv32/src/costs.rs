@@ -56,7 +56,7 @@ pub(crate) fn print() {
     // SAFETY: the range of constants between the two labels.
     let code = unsafe { core::slice::from_raw_parts(start, end.addr() - start.addr()) };
     let costs = Costs {
-        guard: Pmp::take(),
+        guard: Pmp::take(&crate::start::HEAP),
         clock: MachineTimer::started_at(0),
         kind: CodeKind::Rv32,
         program: (code, FUNCTIONS),

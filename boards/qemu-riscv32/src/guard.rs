@@ -10,7 +10,7 @@ use core::arch::{asm, global_asm};
 use core::cell::UnsafeCell;
 
 use riscv::register::{mcause, mepc, mstatus, mtval};
-use tenure_board_common::{Block, Told};
+use tenure_board_common::{Block, Heap, Told};
 use tenure_hal::{ARGUMENTS, Call, Cause, Context, Exit, Guard, RETURNED, Region, Violation};
 
 use crate::clock;
@@ -66,11 +66,14 @@ static TOLD: OneHart = OneHart(UnsafeCell::new(Protection {
 
 /// A handle of the hart's memory protection, for each of those who run programs behind it.
 #[derive(Clone)]
-pub(crate) struct Pmp(());
+pub(crate) struct Pmp {
+    /// Where programs' memory comes from.
+    heap: &'static Heap,
+}
 
 impl Pmp {
     /// Takes the hardware: the image can't be written from now on, by the firmware either.
-    pub(crate) fn take() -> Self {
+    pub(crate) fn take(heap: &'static Heap) -> Self {
         let image = napot(IMAGE_BASE, IMAGE_BYTES);
         // SAFETY: machine mode reaches everything but for the image's write protection, and nothing
         // writes there.
@@ -83,7 +86,7 @@ impl Pmp {
         // SAFETY: nothing returns from a trap but to user mode.
         unsafe { mstatus::set_mpp(mstatus::MPP::User) };
         told().tell();
-        Self(())
+        Self { heap }
     }
 }
 
@@ -257,14 +260,14 @@ global_asm!(
 impl Guard for Pmp {
     type Memory = Block<Bounds>;
 
-    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory> {
+    fn memory(&self, bytes: usize, code_bytes: usize, at: Option<usize>) -> Option<Self::Memory> {
         if !bytes.is_multiple_of(GRAIN) || !code_bytes.is_multiple_of(GRAIN) || code_bytes > bytes {
             return None;
         }
         // It may be where another was, with other code.
         told().told.forget();
         let layout = Layout::from_size_align(bytes, BLOCK_ALIGNMENT).ok()?;
-        Block::new(bytes, layout, |start| {
+        Block::new(self.heap, (bytes, layout), at, |start| {
             Some([start, start + code_bytes, start + bytes].map(|address| address / GRAIN))
         })
     }

@@ -80,7 +80,7 @@ fn run() -> Result<Infallible, StartError> {
         heap: start::heap_usage,
     };
     let mut device = Device::start(board, small_class)?;
-    let guard = Pmp::take();
+    let guard = Pmp::take(&start::HEAP);
     let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
     #[cfg(feature = "unchecked-memory")]
     let wall = stuck::Stuck(wall);

@@ -42,8 +42,9 @@ global_asm!(
     start = sym start,
 );
 
+/// The heap of the firmware and of those who run behind its walls.
 #[global_allocator]
-static HEAP: Heap = Heap::new();
+pub(crate) static HEAP: Heap = Heap::new();
 
 unsafe extern "C" {
     static mut heap_start: u8;

@@ -16,9 +16,10 @@ pub trait Guard {
     type Memory: DerefMut<Target = [u8]> + Send;
 
     /// Memory of `bytes` bytes, all zero, for a program that reads and executes its first `code_bytes`
-    /// bytes, and reads and writes the others; it is wiped when it is dropped. `None` if there is no such
+    /// bytes, and reads and writes the others; it is wiped when it is dropped. It begins at `at`, if that
+    /// is said: where memory of that kind was before the device was off. `None` if there is no such
     /// room, or the hardware can't divide it there.
-    fn memory(&self, bytes: usize, code_bytes: usize) -> Option<Self::Memory>;
+    fn memory(&self, bytes: usize, code_bytes: usize, at: Option<usize>) -> Option<Self::Memory>;
 
     /// The registers of a program that calls the function at `entry` with `argument`; its stack grows
     /// down from `stack_top`, a multiple of 16. When the function returns, that is a call with the
@@ -37,6 +38,13 @@ pub trait Guard {
         regions: &mut [Region<'_>],
         microseconds: u32,
     ) -> Exit;
+
+    /// What stands for the firmware in what programs have in their registers and on their stacks, such as
+    /// where functions return to: a context is good for firmware of which this is the same.
+    fn firmware(&self) -> usize {
+        let fresh = self.enter(0, 0, 0);
+        fresh.words.iter().fold(0, |sum, word| sum.wrapping_add(*word))
+    }
 
     /// The call that the program stopped for.
     fn call(&self, context: &Context) -> Call;

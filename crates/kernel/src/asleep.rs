@@ -66,16 +66,14 @@ struct AsleepMachine {
 }
 
 impl<F: Flash> Kernel<F> {
-    /// Suspends all machines and gives everything that is to be kept beside them. Until the device
+    /// Suspends all machines, or writes down where they stand, and gives everything that is to be kept beside them. Until the device
     /// is off, the kernel can go on as if nothing had been.
     ///
     /// # Errors
     /// As [`SleepError`] says; nothing is lost.
     pub fn fall_asleep(&mut self) -> Result<Vec<u8>, SleepError> {
+        self.write_down()?;
         self.suspend_all().map_err(SleepError::Code)?;
-        if let Some(machine) = self.machines.iter().flatten().find(|one| one.instance.is_some()) {
-            return Err(SleepError::Engine { machine: machine.record.name.clone() });
-        }
         let occupied = self.machines.iter_mut().enumerate();
         let machines = occupied
             .filter_map(|(slot, machine)| Some(AsleepMachine::of(slot, machine.as_mut()?)))

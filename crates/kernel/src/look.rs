@@ -29,7 +29,7 @@ impl<F: Flash> Kernel<F> {
             waited_max: machine.waited_max,
             wait_fuel_max: self.wait_fuel_max(slot),
             is_throttled: machine.meters.is_throttled,
-            is_swapped: machine.suspended.is_some(),
+            is_swapped: machine.suspended.is_some() && machine.instance.is_none(),
             tasks_done: machine.tasks_done,
             faults: machine.conduct.score(),
             repute: machine.conduct.repute(),

@@ -375,8 +375,10 @@ pub enum FaultKind {
     Memory,
     /// Its image is damaged.
     Image,
-    /// What was written to flash of its running state is damaged.
+    /// What was written to flash of its running state is damaged, or is good for other firmware alone.
     Suspended,
+    /// It slept, and where it was in memory is another's now.
+    Place,
     /// It isn't a callable function.
     Function,
     /// The watchdog bit while it ran.
@@ -393,7 +395,10 @@ impl fmt::Display for Fault {
             FaultKind::TaskFuel => f.write_str("one task used more fuel than its budget has")?,
             FaultKind::Memory => f.write_str("needs more memory than its budget or the device")?,
             FaultKind::Image => f.write_str("its image in flash is damaged")?,
-            FaultKind::Suspended => f.write_str("its running state in flash is damaged")?,
+            FaultKind::Suspended => {
+                f.write_str("its running state in flash is damaged, or of other firmware")?
+            }
+            FaultKind::Place => f.write_str("its place in memory was taken while it slept")?,
             FaultKind::Function => f.write_str("has no such function")?,
             FaultKind::Watchdog => f.write_str("the watchdog reset the device while it ran")?,
         }

@@ -2,10 +2,11 @@
 //!
 //! The kernel drives both alike: prepare a call, run it with fuel, serve the host calls that it stops
 //! for. An engine is what a board has beyond the vm: a compiler on a computer, or a processor with
-//! memory protection for native binaries. What an engine runs can't be written down in the middle of a
-//! call; it stays in RAM until it ends.
+//! memory protection for native binaries. What an engine runs stays in RAM until it ends; if the engine can
+//! write it down in the middle of a call, it outlasts a deep sleep.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 use core::fmt;
 
 use tenure_vm::{Breach, Image, Instance, InstanceConfig, Outcome, Value, Wall};
@@ -30,6 +31,20 @@ pub trait Engine: Send {
         code: Code<'_>,
         limits: &InstanceConfig,
     ) -> Result<Box<dyn EngineInstance>, EngineError>;
+
+    /// Goes on with what [`EngineInstance::suspend`] gave of an instance of that code.
+    ///
+    /// # Errors
+    /// As [`EngineError`] says.
+    fn resume(
+        &mut self,
+        code: Code<'_>,
+        limits: &InstanceConfig,
+        state: &[u8],
+    ) -> Result<Box<dyn EngineInstance>, EngineError> {
+        let _ = (code, limits, state);
+        Err(EngineError::State)
+    }
 }
 
 /// What changes while an engine runs a machine.
@@ -51,6 +66,16 @@ pub trait EngineInstance: Send {
     /// How it tried to leave its memory, if that is what it trapped for.
     fn breach(&self) -> Option<Breach> {
         None
+    }
+
+    /// Where it stands, in a form that outlasts the power, with room behind it for `spare` bytes; `None`
+    /// if its engine can't write it down.
+    ///
+    /// # Errors
+    /// [`EngineError::Memory`] if there is no memory to do so.
+    fn suspend(&self, spare: usize) -> Result<Option<Vec<u8>>, EngineError> {
+        let _ = spare;
+        Ok(None)
     }
 
     /// Linear memory, of which only the ranges that the waiting host call names need be up to date.
@@ -76,6 +101,10 @@ pub enum EngineError {
     Memory,
     /// The engine refuses the code.
     Module,
+    /// What was kept of it isn't of this code and this firmware.
+    State,
+    /// It can go on only where it was in memory, and that place is taken.
+    Place,
 }
 
 impl fmt::Display for EngineError {
@@ -85,11 +114,24 @@ impl fmt::Display for EngineError {
                 "there is too little memory for it, in the steps in which the engine has it"
             }
             Self::Module => "the engine refuses the code",
+            Self::State => "what was kept of it isn't of this code and this firmware",
+            Self::Place => "the place in memory where it was is taken",
         })
     }
 }
 
 impl core::error::Error for EngineError {}
+
+impl From<EngineError> for FaultKind {
+    fn from(error: EngineError) -> Self {
+        match error {
+            EngineError::Memory => Self::Memory,
+            EngineError::Module => Self::Image,
+            EngineError::State => Self::Suspended,
+            EngineError::Place => Self::Place,
+        }
+    }
+}
 
 /// A machine's running program.
 pub(crate) enum Program {

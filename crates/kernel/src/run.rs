@@ -296,14 +296,18 @@ impl<F: Flash> Kernel<F> {
     fn take_instance(&mut self, slot: usize, now: Instant) -> Result<Program, Fault> {
         let kept = self.machine_mut(slot).and_then(|machine| machine.instance.take());
         let mut instance = match kept {
-            Some(instance) => instance,
+            Some(instance) => {
+                // It didn't sleep after all.
+                self.discard_state(slot);
+                instance
+            }
             None => {
-                let resumed = self.resume(slot)?;
+                let resumed = self.bring_back(slot)?;
                 if let Some(machine) = self.machine_mut(slot) {
                     machine.resident_since = now;
                 }
                 match resumed {
-                    Some(instance) => Program::Image(Box::new(instance)),
+                    Some(program) => program,
                     None => self.new_program(slot, now)?,
                 }
             }
@@ -374,10 +378,7 @@ impl<F: Flash> Kernel<F> {
             _ => Err(EngineError::Module),
         };
         self.engine = engine;
-        started.map_err(|error| match error {
-            EngineError::Memory => FaultKind::Memory,
-            EngineError::Module => FaultKind::Image,
-        })
+        started.map_err(FaultKind::from)
     }
 
     /// The device's speed, as engines want it.

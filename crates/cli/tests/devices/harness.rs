@@ -247,8 +247,14 @@ impl Process {
 
     /// Waits until a board's console shows a line that contains `text`; gives the line.
     pub(crate) fn wait_for_words(&mut self, text: &str) -> String {
-        let line = self.wait_for(text, |line| {
-            line["words"].as_str().is_some_and(|words| words.contains(text))
+        self.wait_for_any(&[text])
+    }
+
+    /// As above, of any of these texts.
+    pub(crate) fn wait_for_any(&mut self, texts: &[&str]) -> String {
+        let line = self.wait_for(&texts.join(" or "), |line| {
+            let words = line["words"].as_str();
+            words.is_some_and(|words| texts.iter().any(|text| words.contains(text)))
         });
         line["words"].as_str().unwrap().to_string()
     }

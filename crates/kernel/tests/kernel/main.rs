@@ -8,6 +8,7 @@ mod events;
 mod faults;
 mod hostile;
 mod keeping;
+mod native;
 mod starting;
 mod suspending;
 mod swapping;

@@ -7,7 +7,7 @@ use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
 use tenure_kernel::{
     CallId, Config, DeliverError, Draft, Effect, Extent, IncomingCall, InstallError, Installation,
-    Kernel, MachineRecord, Ran, Standing, Ticket, World, host_functions,
+    Kernel, MachineRecord, NativeParts, Ran, Standing, Ticket, World, host_functions,
 };
 use tenure_store::{BaseValue, Store, ValueKind, base_bytes, write_base};
 use tenure_vm::{Limits, translate_bound};
@@ -219,29 +219,49 @@ impl Device {
         let mut image = Vec::new();
         let functions = host_functions();
         translate_bound(&wasm, &functions, &Limits::default(), &digest.0, &mut image).unwrap();
+        let exports = body.split("(export \"").skip(1).map(|rest| rest.split('"').next().unwrap());
+        let exports: Vec<&str> = exports.collect();
+        let code = (CodeKind::WebAssembly, &image[..], &exports[..]);
+        self.install_code(machine, code, placement, (budget, share), grants)
+    }
+
+    /// Installs a machine that is a native binary.
+    pub(crate) fn install_native(&mut self, machine: &str, binary: &NativeParts) -> MachineId {
+        let exports: Vec<&str> = binary.exports.iter().map(|(name, _)| &**name).collect();
+        let image = [&[1; 32], &binary.to_bytes().unwrap()[..]].concat();
+        let lease = (Budget::default(), Share::default());
+        let code = (binary.kind, &image[..], &exports[..]);
+        self.install_code(machine, code, 1, lease, &open_grants()).unwrap()
+    }
+
+    fn install_code(
+        &mut self,
+        machine: &str,
+        (code, image, exports): (CodeKind, &[u8], &[&str]),
+        placement: u64,
+        (budget, share): (Budget, Share),
+        grants: &Capabilities,
+    ) -> Result<MachineId, InstallError> {
         let extent = self.kernel.code().reserve(image.len() as u32).unwrap();
         let mut draft = Draft::new(extent);
-        self.kernel.code().append(&mut draft, &image).unwrap();
+        self.kernel.code().append(&mut draft, image).unwrap();
         let image = self.kernel.code().finish(draft).unwrap();
         let public_key = key(machine.as_bytes()[0]);
-        let exports = body
-            .split("(export \"")
-            .skip(1)
-            .map(|rest| rest.split('"').next().unwrap().to_string());
+        let exports = exports.iter().filter(|export| !export.starts_with("on_"));
         let record = MachineRecord {
             name: name(machine),
             public_key,
             salt: [0; 16],
-            package: digest,
+            package: Digest([placement as u8; 32]),
             package_name: name(machine),
             tenant: VerifyingKey([1; 32]),
-            exports: exports.filter(|export| !export.starts_with("on_")).collect(),
+            exports: exports.map(ToString::to_string).collect(),
             budget,
             share,
             grants: grants.clone(),
             term: Term::default(),
             placement,
-            code: CodeKind::WebAssembly,
+            code,
             image,
             wasm: None,
             base: Some(self.write_base()),

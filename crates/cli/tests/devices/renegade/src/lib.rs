@@ -42,6 +42,9 @@ static DOORS: AtomicU32 = AtomicU32::new(0);
 
 fn entry() {
     log!("renegade is up");
+    if tree::text("kept") == Ok(Some("labour".into())) {
+        labour();
+    }
 }
 
 /// Where one of its variables is.
@@ -98,6 +101,25 @@ fn sleep(milliseconds: &str) -> Result<String, core::num::ParseIntError> {
     let before = tenure::uptime();
     tenure::sleep(Duration::from_millis(milliseconds.parse()?));
     Ok((tenure::uptime() - before).as_millis().to_string())
+}
+
+/// Works for three seconds without a pause, and then rests; says how often time went on without it, and what
+/// its heap held meanwhile. Once.
+fn labour() {
+    let _ = tree::delete("kept");
+    let held: alloc::vec::Vec<_> = (0..32_u32).map(alloc::boxed::Box::new).collect();
+    let began = tenure::uptime();
+    let (mut last, mut sleeps) = (began, 0);
+    while last - began < Duration::from_secs(3) {
+        (0..10_000).for_each(|round| _ = black_box(round));
+        let now = tenure::uptime();
+        sleeps += u32::from(now - last > Duration::from_secs(1));
+        last = now;
+    }
+    tenure::sleep(Duration::from_millis(2500));
+    let rested = (tenure::uptime() - last).as_millis();
+    let sum: u32 = held.iter().map(|number| **number).sum();
+    log!("laboured through {sleeps} sleeps, holds {sum}, rested {rested} ms");
 }
 
 fn address(text: &str) -> Result<usize, core::num::ParseIntError> {
