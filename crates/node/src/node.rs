@@ -391,6 +391,13 @@ impl<F: Flash> Node<F> {
         }
     }
 
+    /// Forgets calls that ended: a deliberate mistake, by which they run again if their callers repeat
+    /// them.
+    #[cfg(feature = "forgetful")]
+    pub fn forget_ended_calls(&mut self) {
+        self.endpoint.forget_ended_calls();
+    }
+
     /// The next thing to show, if anybody watches.
     pub fn notice(&mut self) -> Option<Notice> {
         self.notices.pop_front()

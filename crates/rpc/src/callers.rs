@@ -229,6 +229,14 @@ impl Callers {
         calls * size_of::<RememberedCall>() + self.bytes_taken()
     }
 
+    /// Forgets calls that ended, as if nobody could ask for their results again.
+    #[cfg(feature = "forgetful")]
+    pub(crate) fn forget_ended(&mut self) {
+        for caller in &mut self.table {
+            caller.calls.retain(|call| !matches!(call.state, State::Done(_)));
+        }
+    }
+
     /// Names every call that runs, and the session by which its caller last asked for it.
     pub(crate) fn all_running(&self) -> Vec<(IncomingCallHandle, SessionIndex)> {
         let calls =

@@ -147,6 +147,13 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         self.callers.heap_bytes()
     }
 
+    /// Forgets calls that ended: a deliberate mistake, by which they run again if their callers repeat
+    /// them.
+    #[cfg(feature = "forgetful")]
+    pub fn forget_ended_calls(&mut self) {
+        self.callers.forget_ended();
+    }
+
     /// Tells those whose calls run here that this end sleeps now, and until when. It is sent once, by
     /// the datagrams that are to be transmitted next; who doesn't hear of it finds nobody for a while.
     pub fn announce_sleep(&mut self, wakes_in: Duration) {

@@ -8,47 +8,65 @@ use tenure_hal::{Flash, FlashError, FlashGeometry};
 
 /// A flash device that outlives the node that runs on it.
 #[derive(Clone, Debug)]
-pub(crate) struct Device(Rc<RefCell<RamFlash>>);
+pub(crate) struct Device {
+    flash: Rc<RefCell<RamFlash>>,
+    /// What the last program overwrote, and where, if programs are kept back.
+    kept_back: Option<Rc<RefCell<KeptBack>>>,
+}
+
+/// A program that was acknowledged and isn't durable.
+type KeptBack = Option<(usize, Vec<u8>)>;
 
 impl Device {
     /// An erased device.
     pub(crate) fn new(geometry: FlashGeometry) -> Self {
-        Self(Rc::new(RefCell::new(RamFlash::new(geometry))))
+        Self { flash: Rc::new(RefCell::new(RamFlash::new(geometry))), kept_back: None }
+    }
+
+    /// Acknowledges each program from now on before it is durable: it is once the next one comes. A
+    /// deliberate mistake.
+    pub(crate) fn acknowledge_early(&mut self) {
+        self.kept_back = Some(Rc::default());
     }
 
     /// Lets `operations` more programs and erases succeed and tears the one after.
     pub(crate) fn cut_power_after(&self, operations: u64, seed: u64) {
-        self.0.borrow_mut().cut_power_after(operations, seed);
+        self.flash.borrow_mut().cut_power_after(operations, seed);
     }
 
     /// Takes the power away at once.
     pub(crate) fn cut_power(&self) {
-        self.0.borrow_mut().cut_power();
+        self.flash.borrow_mut().cut_power();
+        let kept_back = self.kept_back.as_ref().and_then(|it| it.borrow_mut().take());
+        if let Some((start, before)) = kept_back {
+            self.flash.borrow_mut().bytes_mut()[start..][..before.len()].copy_from_slice(&before);
+        }
     }
 
     /// Gives the power back.
     pub(crate) fn restore_power(&self) {
-        self.0.borrow_mut().restore_power();
+        self.flash.borrow_mut().restore_power();
     }
 
     /// Whether the power is gone.
     pub(crate) fn is_off(&self) -> bool {
-        self.0.borrow().is_off()
+        self.flash.borrow().is_off()
     }
 
     /// The partition of `sector_count` sectors from `first_sector` on.
     pub(crate) fn partition(&self, first_sector: u32, sector_count: u32) -> Partition {
-        let device = self.0.borrow();
+        let device = self.flash.borrow();
         let geometry = FlashGeometry { sector_count, ..device.geometry() };
         let start = first_sector * geometry.sector_bytes;
         let range = start as usize..(start + geometry.bytes()) as usize;
         let mirror = device.bytes()[range].to_vec();
-        Partition { device: self.0.clone(), first_sector, geometry, mirror }
+        let (device, kept_back) = (self.flash.clone(), self.kept_back.clone());
+        Partition { device, kept_back, first_sector, geometry, mirror }
     }
 
     /// Looks at all that it holds.
     pub(crate) fn with_bytes(&self, look: impl FnOnce(&[u8])) {
-        look(self.0.borrow().bytes());
+        look(self.flash.borrow().bytes());
     }
 
     /// A copy of a partition as it is now, for looking into it.
@@ -63,6 +81,7 @@ impl Device {
 #[derive(Debug)]
 pub(crate) struct Partition {
     device: Rc<RefCell<RamFlash>>,
+    kept_back: Option<Rc<RefCell<KeptBack>>>,
     first_sector: u32,
     geometry: FlashGeometry,
     mirror: Vec<u8>,
@@ -98,6 +117,10 @@ impl Flash for Partition {
 
     fn program(&mut self, offset: u32, bytes: &[u8]) -> Result<(), FlashError> {
         let on_device = self.on_device(offset, bytes.len())?;
+        if let Some(kept_back) = &self.kept_back {
+            let before = self.mirror[offset as usize..][..bytes.len()].to_vec();
+            *kept_back.borrow_mut() = Some((on_device as usize, before));
+        }
         let programmed = self.device.borrow_mut().program(on_device, bytes);
         self.follow(offset, bytes.len());
         programmed
@@ -106,6 +129,9 @@ impl Flash for Partition {
     fn erase(&mut self, sector: u32) -> Result<(), FlashError> {
         if sector >= self.geometry.sector_count {
             return Err(FlashError::OutOfRange);
+        }
+        if let Some(kept_back) = &self.kept_back {
+            kept_back.borrow_mut().take();
         }
         let erased = self.device.borrow_mut().erase(self.first_sector + sector);
         let sector_bytes = self.geometry.sector_bytes;

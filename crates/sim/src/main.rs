@@ -8,6 +8,7 @@ use std::time::Instant;
 use clap::Parser;
 use serde_json::json;
 use tenure_sim::mesh::hunt::{self, Finding};
+use tenure_sim::mesh::{Defect, Options};
 use tenure_sim::tenancy::{self, Tally};
 use tenure_sim::{Outcomes, Report, Trouble, run};
 
@@ -49,6 +50,9 @@ struct Arguments {
     /// Print a mesh that fails as it was drawn, without looking for the least of it that still does.
     #[arg(long)]
     as_drawn: bool,
+    /// Plant a defect in every node of a mesh, to see that the hunt finds it.
+    #[arg(long, value_enum, requires = "only")]
+    plant: Option<Defect>,
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
@@ -90,11 +94,13 @@ fn main() -> ExitCode {
             show(&report, &arguments);
         }
         for kind in [Kind::Meshes, Kind::Devices].into_iter().filter(|kind| runs_kind(*kind)) {
+            let options =
+                Options { prints: arguments.trace, defect: arguments.plant, ..Options::default() };
             let scenario = match kind {
                 Kind::Devices => hunt::draw_devices(seed),
                 _ => hunt::draw(seed),
             };
-            let finding = hunt::try_scenario(scenario, arguments.trace);
+            let finding = hunt::try_as(scenario, options);
             sum.add(finding.trouble);
             failed |= finding.failure.is_some();
             show_mesh(finding, kind, &arguments);

@@ -87,7 +87,7 @@ fn a_handful_of_meshes_keep_every_invariant() {
         let mut scenario = hunt::draw(seed);
         scenario.seconds = scenario.seconds.min(150.0);
         scenario.expectations.clear();
-        let finding = hunt::try_scenario(scenario, false);
+        let finding = hunt::try_scenario(scenario);
         assert_eq!(finding.failure, None, "mesh {seed}");
     }
 }
@@ -95,14 +95,16 @@ fn a_handful_of_meshes_keep_every_invariant() {
 #[test]
 fn a_handful_of_meshes_of_devices_keep_every_invariant() {
     for seed in [1, 2, 3, 5] {
-        let finding = hunt::try_scenario(hunt::draw_devices(seed), false);
+        let finding = hunt::try_scenario(hunt::draw_devices(seed));
         assert_eq!(finding.failure, None, "devices {seed}");
     }
 }
 
 #[test]
 fn a_node_that_forgot_its_distances_forms_no_loop() {
-    assert_eq!(hunt::try_scenario(hunt::draw_devices(4), false).failure, None);
+    let text = include_str!("scenarios/forgotten-distances.toml");
+    let scenario = tenure_sim::mesh::Scenario::parse(text).expect("a scenario");
+    assert_eq!(hunt::try_scenario(scenario).failure, None);
 }
 
 /// The least that was found to show a defect that is planted in the mesh of that seed.
@@ -114,11 +116,7 @@ fn least_with(defect: Defect, seed: u64, seconds: f64) -> hunt::Finding {
     let finding = hunt::try_with(scenario, Some(defect));
     let least = hunt::minimise(finding.clone());
     assert_ne!(least.scenario, finding.scenario, "it is made smaller");
-    assert_eq!(
-        hunt::try_scenario(least.scenario.clone(), false).failure,
-        None,
-        "it was the defect"
-    );
+    assert_eq!(hunt::try_scenario(least.scenario.clone()).failure, None, "it was the defect");
     least
 }
 
@@ -136,6 +134,27 @@ fn nodes_that_forget_datagrams_are_found_by_what_arrives_twice() {
     assert!(least.failure.is_some_and(|failure| failure.starts_with("nothing arrives twice")));
 }
 
+/// The first of a few meshes of devices that breaks anything with a defect breaks this, and nothing
+/// without.
+#[track_caller]
+fn check_found_in_devices(defect: Defect, broken: Invariant) {
+    let mut findings = (1..=10).map(|seed| hunt::try_with(hunt::draw_devices(seed), Some(defect)));
+    let found = findings.find(|finding| finding.failure.is_some()).expect("it is found");
+    let broken = format!("devices keep what they promise: {broken}");
+    assert!(found.failure.is_some_and(|failure| failure.starts_with(&broken)));
+    assert_eq!(hunt::try_scenario(found.scenario).failure, None, "it was the defect");
+}
+
+#[test]
+fn devices_that_forget_what_they_ran_are_found_by_a_call_that_runs_twice() {
+    check_found_in_devices(Defect::ForgetsCalls, Invariant::AtMostOnce);
+}
+
+#[test]
+fn devices_that_acknowledge_what_is_not_durable_are_found_by_a_power_cut() {
+    check_found_in_devices(Defect::AcknowledgesEarly, Invariant::WritesAreKept);
+}
+
 #[test]
 fn sums_that_lose_what_links_lose_are_found() {
     let mut scenario = hunt::draw(3);
@@ -146,12 +165,12 @@ fn sums_that_lose_what_links_lose_are_found() {
     scenario.protocols.aggregation = Some(Aggregation::PushSum);
     scenario.expectations = vec![Expectation::AggregateWithin(0.1)];
     (scenario.seconds, scenario.faults, scenario.movement) = (60.0, Vec::new(), None);
-    let least = hunt::minimise(hunt::try_scenario(scenario, false));
+    let least = hunt::minimise(hunt::try_scenario(scenario));
     assert!(least.failure.is_some_and(|failure| failure.starts_with("averages right")));
     assert_eq!(least.scenario.protocols.aggregation, Some(Aggregation::PushSum));
     let mut repaired = least.scenario;
     repaired.protocols.aggregation = Some(Aggregation::LimoSense);
-    assert_eq!(hunt::try_scenario(repaired, false).failure, None, "the protocol was to blame");
+    assert_eq!(hunt::try_scenario(repaired).failure, None, "the protocol was to blame");
 }
 
 #[test]
@@ -159,7 +178,7 @@ fn a_failing_mesh_is_made_smaller_and_written_down() {
     let mut scenario = hunt::draw(3);
     scenario.seconds = 40.0;
     scenario.expectations = vec![Expectation::ConvergedWithinS(0.0)];
-    let finding = hunt::minimise(hunt::try_scenario(scenario.clone(), false));
+    let finding = hunt::minimise(hunt::try_scenario(scenario.clone()));
     assert!(finding.failure.is_some_and(|failure| failure.starts_with("every way")));
     assert!(finding.scenario.seconds < scenario.seconds);
     assert!(finding.scenario.faults.is_empty());

@@ -19,18 +19,26 @@ pub(super) struct Device {
     busy_until: Instant,
     /// Whether it was polled since it was last asked whether it means to sleep.
     has_polled: bool,
+    /// A planted defect.
+    forgets_calls: bool,
     frame: Vec<u8>,
 }
 
 impl Device {
     /// The device on `place`, which has booted.
-    pub(super) fn new(place: Box<Place>, has_clock: bool, slice: Duration) -> Self {
+    pub(super) fn new(
+        place: Box<Place>,
+        has_clock: bool,
+        slice: Duration,
+        forgets_calls: bool,
+    ) -> Self {
         Self {
             place,
             has_clock,
             slice,
             busy_until: Instant::BOOT,
             has_polled: false,
+            forgets_calls,
             frame: Vec::new(),
         }
     }
@@ -93,7 +101,11 @@ impl Device {
             return Some(self.busy_until);
         }
         self.has_polled = true;
-        match self.place.poll(now_us, self.has_clock) {
+        let polled = self.place.poll(now_us, self.has_clock);
+        if let Some(node) = self.place.node().filter(|_| self.forgets_calls) {
+            node.forget_ended_calls();
+        }
+        match polled {
             Polled::Slice => {
                 self.busy_until = now + self.slice;
                 Some(self.busy_until)

@@ -12,6 +12,7 @@ use tenure_node::SleepPolicy;
 
 use super::device::Device;
 use super::scenario::{CallPlan, Devices, Scenario};
+use super::world::{Defect, Options};
 use crate::checker::{Checker, Invariant};
 use crate::clock::Clock;
 use crate::line::{CallId, Line, heard};
@@ -27,7 +28,7 @@ const PROGRAM_BYTES: u32 = 4;
 /// The fuel of a slice.
 const SLICE_FUEL: u64 = 4_000;
 /// The most flash operations that a torn failure lets succeed before.
-pub(super) const OPERATIONS_BEFORE_CUT: u64 = 60;
+pub(super) const OPERATIONS_BEFORE_CUT: u64 = 8;
 
 /// What came of the devices of a run, beside what their calls came to.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -50,6 +51,7 @@ pub(super) struct Fleet {
     checker: Checker,
     trace: Trace,
     torn: f32,
+    defect: Option<Defect>,
     ids: Vec<Option<NodeId>>,
     stations: BTreeMap<NodeId, u32>,
     /// Calls under way, by their numbers as datagrams.
@@ -70,11 +72,11 @@ pub(super) enum CallEvent {
 }
 
 impl Fleet {
-    /// The devices of a scenario, whose events are printed if `prints`.
+    /// The devices of a scenario.
     pub(super) fn new(
         scenario: &Scenario,
         devices: &Devices,
-        prints: bool,
+        options: Options,
         random: &mut Random,
     ) -> Self {
         let count = scenario.topology.nodes();
@@ -82,8 +84,9 @@ impl Fleet {
         Self {
             checker: Checker::new(world.clone()),
             keys: Keys::draw(random).with_network(random),
-            trace: Trace::new(prints),
+            trace: Trace::new(options.prints),
             torn: devices.torn,
+            defect: options.defect,
             ids: vec![None; count],
             stations: BTreeMap::new(),
             calls: BTreeMap::new(),
@@ -97,7 +100,11 @@ impl Fleet {
     /// A device that was never switched on.
     pub(super) fn place(&self, number: u32, random: &mut Random) -> Box<Place> {
         let plan = &self.world.devices[number as usize];
-        Box::new(Place::new(number as usize + 1, Some(plan), random.branch()))
+        let mut place = Place::new(number as usize + 1, Some(plan), random.branch());
+        if self.defect == Some(Defect::AcknowledgesEarly) {
+            place.flash.acknowledge_early();
+        }
+        Box::new(place)
     }
 
     /// Switches a device on, and puts its machines on it that aren't yet. It is off again if its
@@ -138,7 +145,8 @@ impl Fleet {
             self.stations.insert(id, number as u32 - 1);
         }
         let has_clock = plan.has_clock;
-        Device::new(place, has_clock, self.world.slice)
+        let forgets_calls = self.defect == Some(Defect::ForgetsCalls);
+        Device::new(place, has_clock, self.world.slice, forgets_calls)
     }
 
     fn broken(&mut self, now_us: u64, number: usize, what: &str) {

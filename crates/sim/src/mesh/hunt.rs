@@ -16,6 +16,8 @@ use crate::trouble::Trouble;
 const QUIET_S: f64 = 150.0;
 /// The same of whole devices, whose calls come right sooner than sums do.
 const DEVICES_QUIET_S: f64 = 60.0;
+/// How long a device is off at most that loses its power alone, in seconds.
+const CUT_FOR_S: f64 = 5.0;
 /// The most runs that a failing scenario is made smaller by.
 const TRIALS_MAX: usize = 60;
 
@@ -36,9 +38,9 @@ pub struct Finding {
     pub trouble: Trouble,
 }
 
-/// Runs a scenario, and says what didn't hold; prints what devices log if `printed`.
-pub fn try_scenario(scenario: Scenario, printed: bool) -> Finding {
-    try_as(scenario, Options { prints: printed, ..Options::default() })
+/// Runs a scenario, and says what didn't hold.
+pub fn try_scenario(scenario: Scenario) -> Finding {
+    try_as(scenario, Options::default())
 }
 
 /// Runs a scenario whose nodes have a defect.
@@ -46,7 +48,8 @@ pub fn try_with(scenario: Scenario, defect: Option<Defect>) -> Finding {
     try_as(scenario, Options { defect, ..Options::default() })
 }
 
-fn try_as(scenario: Scenario, options: Options) -> Finding {
+/// Runs a scenario with these options, and looks for all that must hold.
+pub fn try_as(scenario: Scenario, options: Options) -> Finding {
     let options = Options { watches_loops: true, watches_ways: true, ..options };
     let defect = options.defect;
     let mut outcome = None;
@@ -219,6 +222,7 @@ pub fn draw_devices(seed: u64) -> Scenario {
     let radio = draw_radio(&mut random);
     let calls = (0..random.between(1..=3)).map(|_| draw_call(&mut random, nodes)).collect();
     let mut faults = draw_faults(&mut random, nodes, trouble_s);
+    faults.extend(draw_power_cuts(&mut random, nodes, trouble_s));
     faults.retain(|fault| fault.at_s < trouble_s);
     // A relay that sleeps parts the mesh, and a sleeper can't be called.
     let may_expect = sleeps.is_empty();
@@ -329,6 +333,18 @@ fn draw_traffic(random: &mut Random, broadcast: bool) -> Traffic {
         from_s: random.share() * 10.0,
         until_s: None,
     }
+}
+
+/// Devices, one at a time, that lose their power for a moment: what they stored must be there after it.
+fn draw_power_cuts(random: &mut Random, nodes: u64, trouble_s: f64) -> Vec<Fault> {
+    let cuts = (0..random.between(0..=6)).flat_map(|_| {
+        let device = vec![random.between(0..=nodes - 1) as u32];
+        let at_s = random.share() * trouble_s;
+        let over_s = (at_s + random.share() * CUT_FOR_S).min(trouble_s - 0.1);
+        let restart = Fault { at_s: over_s.max(at_s), what: What::Restart(device.clone()) };
+        [Fault { at_s, what: What::Crash(device) }, restart]
+    });
+    cuts.collect()
 }
 
 /// Faults, each of which is over when the trouble is.

@@ -33,7 +33,7 @@ const NUMBER_BYTES: usize = 8;
 /// Datagrams are sent up to so long before the end, so that the last can arrive.
 const LAST_BEFORE_END_S: f64 = 3.0;
 /// How long the power lasts at most that is about to fail in the middle of a flash operation.
-const TORN_WITHIN_US: u64 = 1_000_000;
+const TORN_WITHIN_US: u64 = 5_000_000;
 /// How often a node may want to run again at the same instant.
 const TURNS_MAX: u32 = 1_000;
 const NEVER: u64 = u64::MAX;
@@ -105,17 +105,21 @@ pub struct Options {
     pub records: bool,
     /// Print what devices log.
     pub prints: bool,
-    /// A defect that every node of bare protocols has, to see whether it is found.
+    /// A defect that every node has, to see whether it is found.
     pub defect: Option<Defect>,
 }
 
 /// A defect that is planted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Defect {
-    /// A node that restarts takes its life for the one before.
+    /// Of bare protocols: a node that restarts takes its life for the one before.
     LivesOnce,
-    /// Forwarding remembers only the last datagram that came, to know copies by.
+    /// Of bare protocols: forwarding remembers only the last datagram that came, to know copies by.
     ForgetsDatagrams,
+    /// Of whole devices: a node forgets calls that ended, and runs them again if they are repeated.
+    ForgetsCalls,
+    /// Of whole devices: what the store wrote last is acknowledged, and lost with the power.
+    AcknowledgesEarly,
 }
 
 /// A mesh under way.
@@ -196,7 +200,7 @@ impl World {
         }
         let playback = Playback::new(options.records, scenario.radio.range_m);
         let fleet = scenario.devices.as_ref().map(|devices| {
-            let fleet = Fleet::new(&scenario, devices, options.prints, &mut random);
+            let fleet = Fleet::new(&scenario, devices, options, &mut random);
             for (seat, number) in seats.iter_mut().zip(0..) {
                 seat.place = Some(fleet.place(number, &mut random));
                 seat.hops = vec![None; spots.len()];
