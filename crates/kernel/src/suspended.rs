@@ -74,15 +74,15 @@ impl<F: Flash> Kernel<F> {
     /// machines that slept do, while the places are free where they were; one that can't is told why when
     /// its own turn comes.
     pub(crate) fn bring_back(&mut self, slot: usize) -> Result<Option<Program>, Fault> {
-        let count = self.machines.len();
+        let others = self.machines.len();
         // Its own turn is the last one.
-        for (turn, one) in (0..count).chain([slot]).enumerate() {
-            let is_own = turn == count;
-            if !is_own && (one == slot || !self.is_native_asleep(one)) {
+        for turn in 0..=others {
+            let one = if turn < others { turn } else { slot };
+            if turn < others && (one == slot || !self.is_native_asleep(one)) {
                 continue;
             }
             let resumed = self.resume(one);
-            if is_own {
+            if turn == others {
                 return resumed;
             }
             if let (Ok(program), Some(machine)) = (resumed, self.machine_mut(one)) {
@@ -99,7 +99,8 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// The instance of `slot` as it was suspended, if it was; its room in flash is free afterwards.
-    pub(crate) fn resume(&mut self, slot: usize) -> Result<Option<Program>, Fault> {
+    #[inline(always)]
+    fn resume(&mut self, slot: usize) -> Result<Option<Program>, Fault> {
         let Some(extent) = self.machine(slot).and_then(|machine| machine.suspended) else {
             return Ok(None);
         };
