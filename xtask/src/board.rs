@@ -1,5 +1,6 @@
 //! `board`: builds the firmware of a board and runs it as a device in the emulator.
 
+mod costs;
 mod flash;
 mod image;
 mod supply;
@@ -16,6 +17,7 @@ use tenure_boot::Image;
 use crate::setup::{self, Need};
 use crate::{process, toolchain};
 
+pub(crate) use self::costs::Cost;
 use self::flash::{Flash, Place};
 use self::supply::Memory;
 
@@ -96,9 +98,6 @@ struct Settings {
     #[arg(long, value_name = "RUN/SLEEP")]
     duty_cycle: Option<String>,
 }
-
-/// The feature of a firmware that counts instead of being a device.
-const COSTS: &str = "costs";
 
 /// A board without an operating system.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
@@ -219,7 +218,7 @@ impl Board {
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
-        if features == COSTS {
+        if features == costs::FEATURE {
             // The loader has no heap, and what is counted needs one.
             command.args(["--bin", &format!("tenure-board-{}", self.firmware())]);
         }
@@ -329,45 +328,12 @@ fn leaf(firmware: &Path, data: &Path, lines: [&Path; 2]) -> Command {
     command
 }
 
-/// Lets a firmware count; the emulator makes an instruction take a nanosecond, so that what it counts
-/// is the same each time.
 fn print_costs(board: Board, root: &Path) -> Result<()> {
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
-    match board {
-        Board::QemuRiscv32 => {}
-        Board::QemuCortexM => return print_costs_of_cortex_m(root),
-        _ => bail!("only qemu-riscv32 and qemu-cortex-m count instructions"),
+    for Cost { what, instructions } in board.costs(root)? {
+        println!("{instructions:>6} instructions  {what}");
     }
-    let firmware = board.build_with(COSTS, root)?;
-    let mut command = Command::new("qemu-system-riscv32");
-    command
-        .args(["-M", "virt", "-m", "8M", "-display", "none", "-monitor", "none"])
-        .args(["-cpu", "rv32,s=false,h=false,f=false,d=false", "-serial", "stdio"])
-        .args(["-icount", "shift=0,sleep=off", "-bios", "none", "-device"])
-        .arg(format!("loader,file={},cpu-num=0", escaped(&firmware)));
-    process::run(&mut command)
-}
-
-/// As above: a core of this kind starts with its loader, which finds the firmware in flash.
-fn print_costs_of_cortex_m(root: &Path) -> Result<()> {
-    let board = Board::QemuCortexM;
-    board.build(root)?;
-    let firmware = image::write(&board.build_with(COSTS, root)?)?;
-    let image = std::fs::read(&firmware).context("cannot read the firmware")?;
-    let folder = board.products(root).join("costs");
-    if folder.exists() {
-        std::fs::remove_dir_all(&folder).context("cannot remove what was counted last")?;
-    }
-    Flash::open(&folder, board.flash_bytes(), Place::NODE)?.flash_firmware(&image, 1)?;
-    let loader = std::path::absolute(board.product("loader", root)).context("no current folder")?;
-    let mut command = Command::new("qemu-system-arm");
-    command
-        .args(["-M", "mps2-an385", "-display", "none", "-monitor", "none", "-serial", "stdio"])
-        .args(["-icount", "shift=0,sleep=off", "-nic", "none"])
-        .args(["-semihosting-config", "enable=on,target=native", "-kernel"])
-        .arg(loader)
-        .current_dir(folder);
-    process::run(&mut command)
+    Ok(())
 }
 
 fn riscv32(loader: &Path, flash: &Path, ram: &Path, arguments: &Arguments) -> Command {

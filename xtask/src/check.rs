@@ -34,7 +34,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut report = Report::default();
     quick_steps(&mut report, root, arguments.fix);
     if !arguments.quick {
-        setup::ensure(&[Need::Wasm, Need::BareMetal])?;
+        setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators])?;
         slow_steps(&mut report, root, arguments.fix);
     }
     report.finish()

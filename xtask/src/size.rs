@@ -84,11 +84,14 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a board takes more than its `board.toml` allows.
+/// Fails if a board takes more than its `board.toml` allows, in memory or in instructions.
 pub(crate) fn check_budgets(root: &Path) -> Result<()> {
     let mut over = Vec::new();
     for board in Board::ALL {
         over.extend(board::measure(board, root)?.1);
+        if board.counts() {
+            over.extend(board::exceeded_costs(board, root)?);
+        }
     }
     if !over.is_empty() {
         bail!("over budget:\n  {}", over.join("\n  "));

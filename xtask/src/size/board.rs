@@ -3,6 +3,8 @@
 //! Each symbol of the linked program counts for the crate in whose path it stands: a function of
 //! `store` that the optimiser merged into one of `node` counts for `node`. What has no name
 //! (strings, tables) is the rest.
+//!
+//! What walls and calls cost there is held to the same file, where the board's emulator counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -12,7 +14,7 @@ use object::read::elf::{FileHeader, SectionHeader, Sym};
 use object::{Endianness, elf};
 use serde::Deserialize;
 
-use crate::board::Board;
+use crate::board::{Board, Cost};
 use crate::files;
 use crate::measurement::Measurement;
 
@@ -22,6 +24,17 @@ use crate::measurement::Measurement;
 struct Manifest {
     /// Limits on the sum of some crates, or of all.
     budget: Vec<Budget>,
+    /// Limits on what walls and calls cost; a board that counts has one for each figure.
+    #[serde(default)]
+    cost: Vec<CostBudget>,
+}
+
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct CostBudget {
+    /// What it is, as the firmware calls it.
+    name: String,
+    instructions_max: u32,
 }
 
 #[derive(Debug, Deserialize)]
@@ -53,9 +66,7 @@ struct Sizes {
 
 /// The figures of a board, and which budgets it exceeds.
 pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Vec<String>)> {
-    let path = board.folder(root).join("board.toml");
-    let manifest: Manifest = toml::from_str(&files::read(&path)?)
-        .with_context(|| format!("{} is damaged", path.display()))?;
+    let manifest = manifest(board, root)?;
     let file = board.build(root)?;
     let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let sizes = sizes(&bytes)?;
@@ -82,6 +93,39 @@ pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Ve
         over.extend(budget.exceeded(&sizes).map(|what| format!("{}: {what}", board.name())));
     }
     Ok((measurements, over))
+}
+
+/// What walls and calls cost more than the board's `board.toml` allows.
+pub(super) fn exceeded_costs(board: Board, root: &Path) -> Result<Vec<String>> {
+    let over = manifest(board, root)?.exceeded_costs(&board.costs(root)?);
+    Ok(over.into_iter().map(|what| format!("{}: {what}", board.name())).collect())
+}
+
+fn manifest(board: Board, root: &Path) -> Result<Manifest> {
+    let path = board.folder(root).join("board.toml");
+    toml::from_str(&files::read(&path)?).with_context(|| format!("{} is damaged", path.display()))
+}
+
+impl Manifest {
+    /// What of these costs is over its limit, or has none, and which limits are on nothing, in words.
+    fn exceeded_costs(&self, costs: &[Cost]) -> Vec<String> {
+        let mut faults = Vec::new();
+        for Cost { what, instructions } in costs {
+            match self.cost.iter().find(|limit| limit.name == *what) {
+                None => faults.push(format!("{what}: {instructions} instructions, and no limit")),
+                Some(CostBudget { instructions_max, .. }) if instructions > instructions_max => {
+                    faults.push(format!(
+                        "{what}: {instructions} instructions, {instructions_max} at most"
+                    ));
+                }
+                Some(_) => {}
+            }
+        }
+        let is_counted = |limit: &&CostBudget| costs.iter().any(|cost| cost.what == limit.name);
+        let idle = self.cost.iter().filter(|limit| !is_counted(limit));
+        faults.extend(idle.map(|limit| format!("{}: a limit, and nothing counts it", limit.name)));
+        faults
+    }
 }
 
 impl Budget {
@@ -183,6 +227,26 @@ mod tests {
         assert_eq!(with(20, 4), [""; 0]);
         assert_eq!(with(21, 4), ["core takes 31 bytes of flash, 30 at most"]);
         assert_eq!(with(20, 5), ["core takes 8 bytes of RAM, 7 at most"]);
+    }
+
+    #[test]
+    fn an_instruction_too_much_exceeds_a_limit_and_each_figure_has_one() {
+        let manifest = "budget = []\n[[cost]]\nname = \"call\"\ninstructions_max = 30\n\
+                        [[cost]]\nname = \"switch\"\ninstructions_max = 40";
+        let manifest: Manifest = toml::from_str(manifest).unwrap();
+        let faults = |costs: &[(&str, u32)]| {
+            let cost = |(what, instructions): &(&str, u32)| Cost {
+                what: (*what).into(),
+                instructions: *instructions,
+            };
+            manifest.exceeded_costs(&costs.iter().map(cost).collect::<Vec<_>>())
+        };
+        assert_eq!(faults(&[("call", 30), ("switch", 1)]), [""; 0]);
+        assert_eq!(faults(&[("call", 31), ("switch", 1)]), ["call: 31 instructions, 30 at most"]);
+        assert_eq!(
+            faults(&[("call", 30), ("turn", 9)]),
+            ["turn: 9 instructions, and no limit", "switch: a limit, and nothing counts it"]
+        );
     }
 
     #[test]
