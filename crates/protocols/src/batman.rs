@@ -11,13 +11,18 @@
 //!        ▼
 //!   quality so far × link, averaged over the last OGMs of that originator by that neighbour
 //!        │
-//!        ├──best neighbour for the originator──▶ next hop; repeat the OGM
+//!        ├──best feasible neighbour for the originator──▶ next hop; repeat the OGM
 //!        └──another──▶ remember only
 //! ```
 //!
-//! No node knows a path, only for each originator the neighbour by which its messages come best. So
-//! while links change, next hops can form a circle for a few intervals, as they do in the original;
-//! datagrams don't go round in it, because forwarding takes no packet twice.
+//! No node knows a path, only for each originator the neighbour by which its messages come best. In the
+//! original, next hops form circles while links change. Here a neighbour is feasible as a next hop only if
+//! the last OGM that it said is better than each that this node has repeated: newer, or as new and of
+//! better quality (the feasibility condition of RFC 8966 §3.5.1, with an OGM's number as sequence number).
+//! So along next hops what was repeated gets strictly better, and no way comes back. What a neighbour said
+//! counts for the life in which it did, as with [`babel`](crate::babel). A neighbour that isn't the best
+//! one to its own originator is answered by an echo alone, of quality 0, which says nothing of ways
+//! (batman-adv: NOT_BEST_NEXT_HOP).
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -106,6 +111,8 @@ struct Link {
     heard: Window,
     /// Own OGMs that the neighbour repeated.
     echoed: Window,
+    /// Which of the neighbour's lives that is, by its own OGMs.
+    life: Option<u32>,
 }
 
 #[derive(Debug)]
@@ -116,17 +123,27 @@ struct Originator {
     /// By neighbour.
     ways: Vec<Way>,
     next: Option<NodeId>,
+    /// The best that this node has said of it.
+    told: Option<Said>,
 }
 
 /// What is known of an originator by one neighbour.
 #[derive(Debug)]
 struct Way {
     neighbour: NodeId,
-    /// The last OGM that came this way.
-    sequence: u32,
+    /// The last OGM that came this way, and in which of the neighbour's lives.
+    said: Said,
+    life: u32,
     qualities: [u8; AVERAGED],
     at: usize,
     heard_at: Instant,
+}
+
+/// What an OGM says of the way to its originator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Said {
+    sequence: u32,
+    quality: u8,
 }
 
 /// The last numbers that came, as bits.
@@ -151,9 +168,12 @@ impl Batman {
         Self { config, boot, sequence: 0, links: BTreeMap::new(), originators: BTreeMap::new() }
     }
 
-    /// The next hop to a node.
-    pub fn next_hop(&self, to: NodeId) -> Option<NodeId> {
-        self.originators.get(&to)?.next
+    /// The next hop to a node, and in which of its lives.
+    pub fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
+        let originator = self.originators.get(&to)?;
+        let next = originator.next?;
+        let way = originator.ways.iter().find(|way| way.neighbour == next)?;
+        Some((next, way.life))
     }
 
     /// How well the link to `neighbour` carries there, of 255: of own frames, as many arrive as echoes
@@ -179,15 +199,23 @@ impl Batman {
             return;
         }
         let link = self.links.entry(from).or_default();
+        if ogm.originator == from && link.life.is_none_or(|life| ogm.boot > life) {
+            // Echoes may have come before.
+            if link.life.is_some() {
+                *link = Link::default();
+            }
+            link.life = Some(ogm.boot);
+        }
         if ogm.originator == own && ogm.boot == self.boot && ogm.is_direct {
             link.echoed.note(ogm.sequence);
-        } else if ogm.originator == from {
+        } else if ogm.originator == from && link.life == Some(ogm.boot) {
             link.heard.note(ogm.sequence);
         }
     }
 
     /// Writes down a way to an originator; whether the OGM is new, and comes by the best way.
     fn learn(&mut self, ogm: &Ogm, from: NodeId, quality: u8, now: Instant) -> Option<bool> {
+        let life = self.links.get(&from)?.life?;
         let is_known = self.originators.contains_key(&ogm.originator);
         if !is_known && self.originators.len() >= self.config.originators_max {
             return None;
@@ -198,6 +226,7 @@ impl Batman {
             heard_at: now,
             ways: Vec::new(),
             next: None,
+            told: None,
         };
         let originator = self.originators.entry(ogm.originator).or_insert_with(fresh);
         if ogm.boot < originator.boot {
@@ -224,23 +253,19 @@ impl Batman {
             Some(at) => at,
             None if originator.ways.len() >= neighbours_max => return None,
             None => {
-                let sequence = ogm.sequence.wrapping_sub(1);
+                let said = Said { sequence: ogm.sequence.wrapping_sub(1), quality: 0 };
                 let qualities = [0; AVERAGED];
-                originator.ways.push(Way {
-                    neighbour: from,
-                    sequence,
-                    qualities,
-                    at: 0,
-                    heard_at: now,
-                });
+                let way = Way { neighbour: from, said, life, qualities, at: 0, heard_at: now };
+                originator.ways.push(way);
                 originator.ways.len() - 1
             }
         };
         let way = &mut originator.ways[at];
-        if way.sequence == ogm.sequence {
+        if way.said.sequence == ogm.sequence {
             return None;
         }
-        way.sequence = ogm.sequence;
+        way.said = Said { sequence: ogm.sequence, quality: ogm.quality };
+        way.life = life;
         way.heard_at = now;
         if is_new {
             way.push(quality);
@@ -250,13 +275,16 @@ impl Batman {
         Some(is_new)
     }
 
-    /// Chooses the neighbour by which an originator's messages come best.
+    /// Chooses the feasible neighbour by which an originator's messages come best.
     fn choose(&mut self, to: NodeId, context: &mut Context<'_, Self>) {
         let stale_after = self.config.interval * STALE_AFTER;
         let Some(originator) = self.originators.get_mut(&to) else { return };
         let now = context.now();
         originator.ways.retain(|way| now.since(way.heard_at) < stale_after);
-        let best = originator.ways.iter().filter(|way| way.quality() > 0).max_by_key(|way| {
+        let told = originator.told;
+        let feasible = |way: &&Way| told.is_none_or(|told| way.said.is_better_than(told));
+        let usable = originator.ways.iter().filter(feasible).filter(|way| way.quality() > 0);
+        let best = usable.max_by_key(|way| {
             let is_present = originator.next == Some(way.neighbour);
             (way.quality(), is_present, way.neighbour)
         });
@@ -278,9 +306,17 @@ impl Batman {
         }
     }
 
-    fn repeat(&self, ogm: &Ogm, from: NodeId, quality: u8, context: &mut Context<'_, Self>) {
+    /// Says an OGM again; one of quality 0 is an echo that neighbours sense their links by, and no more.
+    fn repeat(&mut self, ogm: &Ogm, from: NodeId, quality: u8, context: &mut Context<'_, Self>) {
         if ogm.hops >= HOPS_MAX {
             return;
+        }
+        let said = Said { sequence: ogm.sequence, quality };
+        if quality > 0
+            && let Some(originator) = self.originators.get_mut(&ogm.originator)
+            && originator.told.is_none_or(|told| said.is_better_than(told))
+        {
+            originator.told = Some(said);
         }
         let repeated = Ogm {
             previous: from,
@@ -333,6 +369,9 @@ impl Handles<Ogm> for Batman {
             return;
         }
         let link = self.link_quality(from);
+        if ogm.quality == 0 {
+            return;
+        }
         if link == 0 {
             // Heard one way so far. The neighbour learns by the echo that it is heard.
             if ogm.originator == from {
@@ -344,11 +383,13 @@ impl Handles<Ogm> for Batman {
         let quality = (quality * (QUALITY_MAX - HOP_PENALTY) / QUALITY_MAX) as u8;
         let learnt = self.learn(&ogm, from, quality, context.now());
         self.choose(ogm.originator, context);
-        let comes_by_best = self.next_hop(ogm.originator) == Some(from);
+        let next = self.next_hop(ogm.originator).map(|(next, _)| next);
+        let comes_by_best = next == Some(from);
         let is_first = learnt == Some(true) || (learnt.is_some() && comes_by_best);
-        // A neighbour's own is always repeated, as the echo by which it senses the link.
-        if ogm.originator == from || (is_first && comes_by_best) {
+        if is_first && comes_by_best {
             self.repeat(&ogm, from, quality, context);
+        } else if ogm.originator == from {
+            self.repeat(&ogm, from, 0, context);
         }
     }
 }
@@ -373,7 +414,16 @@ impl Serves<Route> for Batman {
         _: &Question<'_, Route>,
         _: &mut Context<'_, Self>,
     ) -> Option<Routed> {
-        Some(Routed { next_hop: self.next_hop(request.destination), life: ANY_LIFE })
+        let next = self.next_hop(request.destination);
+        let next_hop = next.map(|(next, _)| next);
+        Some(Routed { next_hop, life: next.map_or(ANY_LIFE, |(_, life)| life) })
+    }
+}
+
+impl Said {
+    fn is_better_than(self, other: Self) -> bool {
+        let ahead = self.sequence.wrapping_sub(other.sequence) as i32;
+        ahead > 0 || (ahead == 0 && self.quality > other.quality)
     }
 }
 

@@ -13,7 +13,7 @@ fn set_up(stack: &mut Stack, _: usize) {
 }
 
 fn next_hop(network: &Network, from: usize, to: usize) -> Option<tenure_mesh::NodeId> {
-    network.stacks[from].protocol::<Batman>()?.next_hop(id(to))
+    network.stacks[from].protocol::<Batman>()?.next_hop(id(to)).map(|(next, _)| next)
 }
 
 #[test]

@@ -87,7 +87,7 @@ impl Participant {
                 let originators_max =
                     scenario.topology.nodes().max(batman::Config::default().originators_max);
                 let config = batman::Config { originators_max, ..batman::Config::default() };
-                stack.start(now, Batman::new(boot, config));
+                stack.start(now, Batman::new(life, config));
             }
             Router::Aodv => {
                 stack.start(now, Discovery::new(discovery::Config::default()));
@@ -174,11 +174,12 @@ impl Participant {
 
     /// The next hop on the way to `to`, as the router knows it now, and in which of its lives.
     pub(super) fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
-        let in_any_life = |next| (next, ANY_LIFE);
         match self.router {
             Router::Babel => self.stack.protocol::<Babel>()?.next_hop(to),
-            Router::Batman => self.stack.protocol::<Batman>()?.next_hop(to).map(in_any_life),
-            Router::Aodv => self.stack.protocol::<Aodv>()?.next_hop(to).map(in_any_life),
+            Router::Batman => self.stack.protocol::<Batman>()?.next_hop(to),
+            Router::Aodv => {
+                self.stack.protocol::<Aodv>()?.next_hop(to).map(|next| (next, ANY_LIFE))
+            }
         }
     }
 

@@ -632,7 +632,7 @@ impl Scenario {
 impl Router {
     /// Whether it promises that next hops never form a loop.
     pub fn is_loop_free(self) -> bool {
-        self == Self::Babel
+        self != Self::Aodv
     }
 }
 

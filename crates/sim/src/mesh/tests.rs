@@ -52,10 +52,13 @@ fn nodes_that_crash_move_and_drift_form_no_loop() {
         ]
         "#,
     );
-    for seed in 1..=3 {
+    for (router, seed) in
+        [Router::Babel, Router::Batman].into_iter().flat_map(|it| [(it, 1), (it, 2), (it, 3)])
+    {
+        scenario.protocols.router = router;
         scenario.seed = seed;
         let outcome = check(&scenario);
-        assert!(outcome.metrics.delivery() > 0.5, "{:?}", outcome.metrics);
+        assert!(outcome.metrics.delivery() > 0.5, "{router:?}: {:?}", outcome.metrics);
         assert_eq!(outcome.playback.places.len(), outcome.seconds.len() + 1);
     }
 }
