@@ -1,18 +1,7 @@
 //! Whole devices on the radio: the handed-out scenarios, and that what must fail does.
 
-use super::tests::{check, scenario};
-use super::{Metrics, Scenario, ScenarioError};
-
-/// Runs a scenario, all of whose expectations must be met.
-#[track_caller]
-fn check_all(text: &str) -> (Scenario, Metrics) {
-    let scenario = scenario(text);
-    let outcome = check(&scenario);
-    let verdicts = outcome.verdicts(&scenario);
-    let unmet: Vec<_> = verdicts.into_iter().filter(|verdict| !verdict.is_met).collect();
-    assert_eq!(unmet, [], "{:#?}\n{}", outcome.metrics, outcome.last_events.join("\n"));
-    (scenario, outcome.metrics)
-}
+use super::tests::{check, check_all, scenario};
+use super::{Scenario, ScenarioError};
 
 #[test]
 fn devices_call_one_another_over_the_radio_and_survive_power_cuts() {

@@ -1,6 +1,6 @@
 //! Scenarios as files say them, and whole runs of the small ones.
 
-use super::{Options, Outcome, Router, Scenario, ScenarioError, run};
+use super::{Metrics, Options, Outcome, Router, Scenario, ScenarioError, run};
 
 const WATCHED: Options =
     Options { watches_loops: true, watches_ways: true, records: true, prints: false, defect: None };
@@ -16,6 +16,17 @@ pub(super) fn check(scenario: &Scenario) -> Outcome {
     assert_eq!(outcome.metrics.loops, 0, "{:?}", outcome.first_loop);
     assert_eq!(outcome.metrics.duplicates, 0);
     outcome
+}
+
+/// Runs a scenario, which must come to all that it expects.
+#[track_caller]
+pub(super) fn check_all(text: &str) -> (Scenario, Metrics) {
+    let scenario = scenario(text);
+    let outcome = check(&scenario);
+    let verdicts = outcome.verdicts(&scenario);
+    let unmet: Vec<_> = verdicts.into_iter().filter(|verdict| !verdict.is_met).collect();
+    assert_eq!(unmet, [], "{:#?}\n{}", outcome.metrics, outcome.last_events.join("\n"));
+    (scenario, outcome.metrics)
 }
 
 #[test]
@@ -113,19 +124,24 @@ fn what_is_wrong_with_a_scenario_is_said() {
 }
 
 #[test]
-fn the_scenarios_that_are_handed_out_and_the_one_in_the_docs_can_be_read() {
+fn the_scenario_in_the_docs_can_be_read() {
     let docs = include_str!("../../../../docs/simulator.md");
     let example = docs.split("```toml").nth(1).and_then(|rest| rest.split("```").next());
     scenario(example.expect("an example"));
+}
+
+#[test]
+fn the_scenarios_that_are_handed_out_come_to_what_they_expect() {
     for text in [
         include_str!("../../../../scenarios/aggregation.toml"),
         include_str!("../../../../scenarios/broadcast.toml"),
+        include_str!("../../../../scenarios/cut.toml"),
         include_str!("../../../../scenarios/grid.toml"),
         include_str!("../../../../scenarios/lossy-aggregation.toml"),
         include_str!("../../../../scenarios/lossy-line.toml"),
         include_str!("../../../../scenarios/village.toml"),
     ] {
-        scenario(text);
+        check_all(text);
     }
 }
 
