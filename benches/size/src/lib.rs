@@ -14,6 +14,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 
 #[cfg(feature = "hal")]
 use tenure_hal::{Entropy, EntropyError, Flash, FlashError, FlashGeometry};
+#[cfg(feature = "package")]
+use tenure_package::{Package, Placement};
+#[cfg(feature = "package")]
+use tenure_wire::VerifyingKey;
 
 /// Names what a probe does: becomes the entry point of its program.
 #[macro_export]
@@ -45,6 +49,17 @@ pub fn unknown<const N: usize>() -> [u8; N] {
 /// Says that `value` matters, so that what made it stays.
 pub fn keep<T>(value: T) {
     core::hint::black_box(value);
+}
+
+/// Parses and verifies bytes as a package and as a placement.
+#[cfg(feature = "package")]
+pub fn take_package(bytes: &[u8]) {
+    if let Ok(package) = Package::parse(bytes) {
+        keep(package.verify());
+        keep(package.tree().entries().count());
+        keep(package.manifest());
+    }
+    keep(Placement::verify(bytes, &VerifyingKey(unknown())));
 }
 
 /// A flash of which nothing is known.

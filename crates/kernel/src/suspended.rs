@@ -74,15 +74,13 @@ impl<F: Flash> Kernel<F> {
     /// machines that slept do, while the places are free where they were; one that can't is told why when
     /// its own turn comes.
     pub(crate) fn bring_back(&mut self, slot: usize) -> Result<Option<Program>, Fault> {
-        let others = self.machines.len();
-        // Its own turn is the last one.
-        for turn in 0..=others {
-            let one = if turn < others { turn } else { slot };
-            if turn < others && (one == slot || !self.is_native_asleep(one)) {
+        let others = (0..self.machines.len()).filter(|other| *other != slot);
+        for one in others.chain([slot]) {
+            if one != slot && !self.is_native_asleep(one) {
                 continue;
             }
             let resumed = self.resume(one);
-            if turn == others {
+            if one == slot {
                 return resumed;
             }
             if let (Ok(program), Some(machine)) = (resumed, self.machine_mut(one)) {

@@ -193,7 +193,7 @@ pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
     let destinations = router.table().destinations().filter(|to| *to != own);
     Ok(MeshStatus {
         node: own.to_string(),
-        neighbours: router.neighbours().count() as u32,
+        neighbours: router.links().count() as u32,
         ways: destinations.filter_map(way).take(WAYS_MAX).collect(),
     })
 }

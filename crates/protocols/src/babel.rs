@@ -221,16 +221,9 @@ impl Babel {
         &self.table
     }
 
-    /// The neighbours that can be used, and what their links cost.
-    pub fn neighbours(&self) -> impl Iterator<Item = (NodeId, u16)> + '_ {
-        let usable = self.links.iter().filter(|(_, link)| link.cost < INFINITE);
-        usable.map(|(neighbour, link)| (*neighbour, link.cost))
-    }
-
     /// What the link to a neighbour costs; [`INFINITE`] if it can't be used.
     pub fn cost(&self, neighbour: NodeId) -> u16 {
-        let at = self.links.binary_search_by_key(&neighbour, |(known, _)| *known);
-        at.map_or(INFINITE, |at| self.links[at].1.cost)
+        self.place(neighbour).map_or(INFINITE, |at| self.links[at].1.cost)
     }
 
     /// The links that can be used, and how good they are.
@@ -242,8 +235,7 @@ impl Babel {
     /// The next hop on the way to `to`, and in which of its lives.
     pub fn next_hop(&self, to: NodeId) -> Option<(NodeId, u32)> {
         let (neighbour, _) = self.table.route(to)?;
-        let at = self.links.binary_search_by_key(&neighbour, |(known, _)| *known).ok()?;
-        Some((neighbour, self.links[at].1.boot))
+        Some((neighbour, self.links[self.place(neighbour)?].1.boot))
     }
 
     /// A pause, the longer the more neighbours share the air.
@@ -252,8 +244,13 @@ impl Babel {
     }
 
     fn link(&mut self, neighbour: NodeId) -> Option<&mut Link> {
-        let at = self.links.binary_search_by_key(&neighbour, |(known, _)| *known).ok()?;
+        let at = self.place(neighbour)?;
         Some(&mut self.links[at].1)
+    }
+
+    /// Where a neighbour's link stands.
+    fn place(&self, neighbour: NodeId) -> Option<usize> {
+        self.links.binary_search_by_key(&neighbour, |(known, _)| *known).ok()
     }
 }
 

@@ -6,21 +6,17 @@
 use tenure_crypto::StaticSecret;
 use tenure_hal::Instant;
 use tenure_kernel::{Config, Kernel, World};
-use tenure_package::{Package, Placement};
 use tenure_rpc::{Endpoint, Event};
-use tenure_size::{UnknownEntropy, UnknownFlash, keep, probe, unknown, unknown_bytes};
+use tenure_size::{
+    UnknownEntropy, UnknownFlash, keep, probe, take_package, unknown, unknown_bytes,
+};
 use tenure_store::Store;
-use tenure_wire::{MachineId, PublicKey, VerifyingKey};
+use tenure_wire::{MachineId, PublicKey};
 
 probe!({
     let now = Instant::from_micros(unknown_bytes().len() as u64);
     let bytes = unknown_bytes();
-    if let Ok(package) = Package::parse(bytes) {
-        keep(package.verify());
-        keep(package.tree().entries().count());
-        keep(package.manifest());
-    }
-    keep(Placement::verify(bytes, &VerifyingKey(unknown())));
+    take_package(bytes);
     let config = tenure_rpc::Config::default();
     let endpoint = Endpoint::<u32>::new(config, now, &mut UnknownEntropy);
     if let Ok((store, _)) = Store::mount(UnknownFlash)
