@@ -36,6 +36,11 @@ impl StaticSecret {
         Ok(Self::from_bytes(&bytes))
     }
 
+    /// The secret itself.
+    pub(crate) fn to_bytes(&self) -> zeroize::Zeroizing<[u8; 32]> {
+        zeroize::Zeroizing::new(self.0.to_bytes())
+    }
+
     /// The public key that belongs to this secret: one multiplication on the curve.
     pub fn public_key(&self) -> PublicKey {
         PublicKey(x25519_dalek::PublicKey::from(&self.0).to_bytes())

@@ -5,6 +5,7 @@
 //! - Nothing here draws randomness by itself: it comes in through [`tenure_hal::Entropy`].
 //! - What a signature or a derived key is for is part of what is signed or derived, so that one
 //!   made for one purpose can't serve another.
+//! - [`Security`] is what a protocol asks of a backend; [`Software`] does it in plain code.
 //! - A failed decryption or verification says that it failed and nothing more.
 //!
 //! Sources: X25519 is RFC 7748, Ed25519 RFC 8032, ChaCha20-Poly1305 RFC 8439, SHA-256 FIPS 180-4,
@@ -14,14 +15,23 @@
 
 mod aead;
 mod agreement;
+mod digest;
 mod hash;
 mod hpke;
+mod security;
 mod seed;
 mod signature;
+mod software;
 
 pub use aead::{AeadKey, Nonce, TAG_BYTES, Undecryptable};
 pub use agreement::{NonContributory, SharedSecret, StaticSecret, machine_id};
+pub use digest::{DIGEST_BYTES_MAX, Hash, HashAlgorithm, HashValue};
 pub use hash::{Hmac, Sha256, equal, hkdf_sha256, hmac_sha256, sha256};
 pub use hpke::{Encapsulated, SealToError, open_sealed, seal_to};
+pub use security::{
+    AEAD_TAG_BYTES, AGREED_BYTES_MAX, AeadAlgorithm, AgreedSecret, EphemeralKey, Group, PrivateKey,
+    PublicKeyRef, SIGNATURE_BYTES_MAX, Security, SecurityError, SignatureAlgorithm, Signed,
+};
 pub use seed::{MACHINE_SALT_BYTES, Seed};
 pub use signature::{BadSignature, Context, SigningKey, verify, verify_digest};
+pub use software::{Software, verify as verify_in_software};
