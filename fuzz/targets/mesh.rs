@@ -27,7 +27,7 @@ fuzz_target!(|bytes: &[u8]| {
     sealed.hear_plain_frames();
     let mut doorway = Doorway::default();
     let mut peers: Vec<_> = (2..6)
-        .map(|id| Framer::new(FramerConfig::new(NodeId::from_number(id), 1), Unsealed))
+        .map(|id| Framer::new(FramerConfig::new(NodeId::from_number(id), 1, [0; 8]), Unsealed))
         .collect();
     let mut now = Instant::BOOT;
     let mut frame = Vec::new();

@@ -1,8 +1,9 @@
-//! Authenticated encryption with ChaCha20-Poly1305 (RFC 8439).
+//! Authenticated encryption with ChaCha20-Poly1305 (RFC 8439) and, where a part of the nonce is drawn at
+//! random, XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03).
 
 use core::fmt;
 
-use tenure_cipher::ChaCha20Poly1305;
+use tenure_cipher::{ChaCha20Poly1305, XChaCha20Poly1305};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 /// How many bytes sealing adds.
@@ -54,6 +55,55 @@ impl AeadKey {
         ChaCha20Poly1305::with_key(&self.0)
             .open(&nonce.0, associated, message, tag)
             .map_err(|_| Undecryptable)
+    }
+}
+
+/// A key of XChaCha20-Poly1305, whose nonces are long enough to be random in part or as a whole.
+#[derive(Clone, Zeroize, ZeroizeOnDrop)]
+pub struct ExtendedKey([u8; 32]);
+
+/// How long a nonce of XChaCha20-Poly1305 is.
+pub const EXTENDED_NONCE_BYTES: usize = 24;
+
+impl ExtendedKey {
+    /// The key in `bytes`, which the caller wipes.
+    pub fn from_bytes(bytes: &[u8; 32]) -> Self {
+        Self(*bytes)
+    }
+
+    /// Encrypts `message` where it stands and returns its tag, which also covers `associated`.
+    pub fn seal(
+        &self,
+        nonce: &[u8; EXTENDED_NONCE_BYTES],
+        associated: &[u8],
+        message: &mut [u8],
+    ) -> [u8; TAG_BYTES] {
+        XChaCha20Poly1305::with_key(&self.0)
+            .seal(nonce, associated, message)
+            .expect("a message in memory is shorter than the 256 GiB that one nonce covers")
+    }
+
+    /// Decrypts `sealed`, a message followed by its tag, where it stands, and returns the message.
+    ///
+    /// # Errors
+    /// [`Undecryptable`] if anything at all is wrong; what `sealed` holds then is not plaintext.
+    pub fn open<'a>(
+        &self,
+        nonce: &[u8; EXTENDED_NONCE_BYTES],
+        associated: &[u8],
+        sealed: &'a mut [u8],
+    ) -> Result<&'a mut [u8], Undecryptable> {
+        let (message, tag) = sealed.split_last_chunk_mut::<TAG_BYTES>().ok_or(Undecryptable)?;
+        XChaCha20Poly1305::with_key(&self.0)
+            .open(nonce, associated, message, tag)
+            .map_err(|_| Undecryptable)?;
+        Ok(message)
+    }
+}
+
+impl fmt::Debug for ExtendedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("ExtendedKey(secret)")
     }
 }
 

@@ -23,7 +23,7 @@ mod seed;
 mod signature;
 mod software;
 
-pub use aead::{AeadKey, Nonce, TAG_BYTES, Undecryptable};
+pub use aead::{AeadKey, EXTENDED_NONCE_BYTES, ExtendedKey, Nonce, TAG_BYTES, Undecryptable};
 pub use agreement::{NonContributory, SharedSecret, StaticSecret, machine_id};
 pub use digest::{DIGEST_BYTES_MAX, Hash, HashAlgorithm, HashValue};
 pub use hash::{Hmac, Sha256, equal, hkdf_sha256, hmac_sha256, sha256};

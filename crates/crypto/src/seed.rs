@@ -6,7 +6,7 @@ use tenure_hal::{Entropy, EntropyError};
 use tenure_wire::VerifyingKey;
 use zeroize::{Zeroize, ZeroizeOnDrop, Zeroizing};
 
-use crate::{AeadKey, SigningKey, StaticSecret, hkdf_sha256};
+use crate::{AeadKey, ExtendedKey, SigningKey, StaticSecret, hkdf_sha256};
 
 /// How long the salt is that tells one machine of a device from another, in bytes.
 pub const MACHINE_SALT_BYTES: usize = 16;
@@ -15,7 +15,7 @@ const DEVICE_AGREEMENT: &[u8] = b"tenure 1 device agreement";
 const DEVICE_SIGNING: &[u8] = b"tenure 1 device signing";
 const MACHINE_AGREEMENT: &[u8] = b"tenure 1 machine agreement";
 const MACHINE_TREE: &[u8] = b"tenure 1 machine tree";
-const MACHINE_STATE: &[u8] = b"tenure 1 machine state";
+const MACHINE_STATE: &[u8] = b"tenure 2 machine state";
 const DEVICE_TREE: &[u8] = b"tenure 1 device tree";
 const TENANT_SECRET: &[u8] = b"tenure 1 tenant secret";
 
@@ -66,8 +66,8 @@ impl Seed {
     }
 
     /// The key that seals that machine's running state where it leaves the memory.
-    pub fn machine_state_key(&self, salt: &[u8; MACHINE_SALT_BYTES]) -> AeadKey {
-        AeadKey::from_bytes(&self.derive(salt, MACHINE_STATE))
+    pub fn machine_state_key(&self, salt: &[u8; MACHINE_SALT_BYTES]) -> ExtendedKey {
+        ExtendedKey::from_bytes(&self.derive(salt, MACHINE_STATE))
     }
 
     /// The key that seals a tree of the device's own, by the tree's number.

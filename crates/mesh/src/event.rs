@@ -6,10 +6,14 @@
 use alloc::vec::Vec;
 
 use postcard::ser_flavors::Flavor;
+use postcard::{Deserializer, de_flavors};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::NodeId;
+
+#[cfg(test)]
+mod tests;
 
 /// What can stand at the head of an event. Its encoding is postcard's: the same on every CPU.
 pub trait Head: Serialize + DeserializeOwned {}
@@ -129,9 +133,44 @@ pub fn encode<T: Serialize>(head: &T, bytes: &mut Vec<u8>) {
     debug_assert!(encoded.is_ok(), "an event's type has an encoding");
 }
 
-/// The head in front of `bytes`, and what follows it.
+/// The head in front of `bytes`, and what follows it. A list in it takes memory as its items are read,
+/// and none for the length that it claims: a neighbour wrote that length.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<(T, &[u8])> {
-    postcard::take_from_bytes(bytes).ok()
+    let mut deserializer = Deserializer::from_flavor(Remaining(bytes));
+    let head = T::deserialize(&mut deserializer).ok()?;
+    Some((head, deserializer.finalize().ok()?))
+}
+
+/// Bytes that are read, and that promise no list its length.
+struct Remaining<'de>(&'de [u8]);
+
+impl<'de> de_flavors::Flavor<'de> for Remaining<'de> {
+    type Remainder = &'de [u8];
+    type Source = &'de [u8];
+
+    fn pop(&mut self) -> postcard::Result<u8> {
+        let (first, rest) =
+            self.0.split_first().ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
+        self.0 = rest;
+        Ok(*first)
+    }
+
+    /// serde reserves room for as many items as this lets a list claim, and an item may take a hundred
+    /// times as much memory as it took on the way.
+    fn size_hint(&self) -> Option<usize> {
+        Some(0)
+    }
+
+    fn try_take_n(&mut self, count: usize) -> postcard::Result<&'de [u8]> {
+        let split = self.0.split_at_checked(count);
+        let (taken, rest) = split.ok_or(postcard::Error::DeserializeUnexpectedEnd)?;
+        self.0 = rest;
+        Ok(taken)
+    }
+
+    fn finalize(self) -> postcard::Result<&'de [u8]> {
+        Ok(self.0)
+    }
 }
 
 struct Appending<'a>(&'a mut Vec<u8>);

@@ -6,8 +6,9 @@
 //! | 1 | 6 | the sender |
 //! | 7 | 4 | the sender's epoch, which grows with each of its lives |
 //! | 11 | 4 | how many frames it sent in this one before |
-//! | 15 | 6 | the neighbour that it is for, if it is for one |
-//! | | | introductions, if it says so: their number in one byte, and so many times 15 bytes |
+//! | 15 | 8 | the salt of that life, if it is sealed |
+//! | | 6 | the neighbour that it is for, if it is for one |
+//! | | | introductions, if it says so: their number in one byte, and so many times 23 bytes |
 //! | | | records to the end: protocol (1 byte), length (1 byte below 128, else 2), a message |
 //! | | 16 | the seal of all that stands before, if it is sealed |
 //!
@@ -17,12 +18,12 @@ use alloc::vec::Vec;
 
 use crate::NodeId;
 use crate::event::{Destination, ProtocolNumber};
-use crate::seal::FrameNumber;
+use crate::seal::{FrameNumber, Salt};
 
 /// The version of this format.
-pub const VERSION: u8 = 1;
+pub const VERSION: u8 = 2;
 /// The longest header.
-pub const HEADER_BYTES_MAX: usize = 21;
+pub const HEADER_BYTES_MAX: usize = 29;
 /// The longest message that a record can carry.
 pub const RECORD_BYTES_MAX: usize = 0x7FFF;
 
@@ -30,7 +31,7 @@ const TO_ONE: u8 = 1;
 const SEALED: u8 = 2;
 const INTRODUCES: u8 = 4;
 const SHORT_HEADER_BYTES: usize = 15;
-pub(crate) const INTRODUCTION_BYTES: usize = 15;
+pub(crate) const INTRODUCTION_BYTES: usize = 23;
 
 /// The header of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,6 +62,7 @@ pub(crate) struct Introduction {
     pub(crate) of: NodeId,
     /// Which of its lives is meant.
     pub(crate) epoch: u32,
+    pub(crate) salt: Salt,
     /// The highest number of its frames in it that was heard.
     pub(crate) heard: u32,
     /// Whether the neighbour is asked for the same.
@@ -77,6 +79,9 @@ impl Header {
         frame.extend_from_slice(&self.number.sender.to_bytes());
         frame.extend_from_slice(&self.number.epoch.to_le_bytes());
         frame.extend_from_slice(&self.number.sequence.to_le_bytes());
+        if self.sealed {
+            frame.extend_from_slice(&self.number.salt);
+        }
         if let Destination::One(to) = self.to {
             frame.extend_from_slice(&to.to_bytes());
         }
@@ -93,18 +98,27 @@ impl Header {
         if first >> 4 != VERSION || first & 0x08 != 0 {
             return Err(FrameError::Version);
         }
-        let (to, bytes) = if first & TO_ONE == 0 {
-            (Destination::All, SHORT_HEADER_BYTES)
+        let (sealed, introduces) = (first & SEALED != 0, first & INTRODUCES != 0);
+        let mut bytes = SHORT_HEADER_BYTES;
+        let (salt, rest) = match rest.split_first_chunk() {
+            _ if !sealed => (Salt::default(), rest),
+            Some((salt, rest)) => (*salt, rest),
+            None => return Err(FrameError::Length),
+        };
+        bytes += if sealed { salt.len() } else { 0 };
+        let to = if first & TO_ONE == 0 {
+            Destination::All
         } else {
             let (to, _) = rest.split_first_chunk().ok_or(FrameError::Length)?;
-            (Destination::One(NodeId::from_bytes(*to)), HEADER_BYTES_MAX)
+            bytes += to.len();
+            Destination::One(NodeId::from_bytes(*to))
         };
         let number = FrameNumber {
             sender: NodeId::from_bytes([s0, s1, s2, s3, s4, s5]),
             epoch: u32::from_le_bytes([e0, e1, e2, e3]),
+            salt,
             sequence: u32::from_le_bytes([n0, n1, n2, n3]),
         };
-        let (sealed, introduces) = (first & SEALED != 0, first & INTRODUCES != 0);
         Ok((Self { number, to, sealed, introduces }, bytes))
     }
 }
@@ -148,15 +162,18 @@ impl Introduction {
     pub(crate) fn emit(&self, frame: &mut Vec<u8>) {
         frame.extend_from_slice(&self.of.to_bytes());
         frame.extend_from_slice(&self.epoch.to_le_bytes());
+        frame.extend_from_slice(&self.salt);
         frame.extend_from_slice(&self.heard.to_le_bytes());
         frame.push(u8::from(self.asks));
     }
 
     fn parse(bytes: &[u8; INTRODUCTION_BYTES]) -> Self {
-        let [o0, o1, o2, o3, o4, o5, e0, e1, e2, e3, h0, h1, h2, h3, asks] = *bytes;
+        let [o0, o1, o2, o3, o4, o5, life @ .., h0, h1, h2, h3, asks] = *bytes;
+        let [e0, e1, e2, e3, salt @ ..] = life;
         Self {
             of: NodeId::from_bytes([o0, o1, o2, o3, o4, o5]),
             epoch: u32::from_le_bytes([e0, e1, e2, e3]),
+            salt,
             heard: u32::from_le_bytes([h0, h1, h2, h3]),
             asks: asks != 0,
         }

@@ -6,15 +6,21 @@
 //!                                          │
 //!                                          ▼
 //!             ┌──────────── unproven: what it says is dropped, it is introduced ◄──┐
-//!             │                                                                    │
-//!             │ it names a frame of ours that was sent after we first heard it     │ higher epoch,
-//!             ▼                                                                    │ or forgotten
+//!             │                                                                    │ another life, or
+//!             │ it names a frame of ours that was sent after we first heard it     │ forgotten
+//!             ▼                                                                    │
 //!           proven: its frames count, each once, within a window of 64 ────────────┘
 //! ```
 //!
 //! A recorded frame can name only frames that were sent before it was recorded, so none proves
 //! anything to a node that hears it for the first time, has restarted, or has forgotten; and once the
-//! neighbour has proved that it lives, no frame older than the latest counts. Without a seal everybody is believed at once, and a neighbour with another epoch lives anew.
+//! neighbour has proved that it lives, no frame older than the latest counts.
+//!
+//! A neighbour's life is its epoch and salt. The proven one counts until another one of the same
+//! neighbour has proved itself. A later epoch may do that at once; any other life only when the proven
+//! one has been silent for [`SILENCE`], so that a recording displaces nobody, and so that neither flash
+//! that was put back nor a member that lied about a high epoch shuts a node out for longer.
+//! Without a seal everybody is believed at once, and a neighbour with another epoch lives anew.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -28,7 +34,7 @@ use crate::frame::{
     FrameError, HEADER_BYTES_MAX, Header, INTRODUCTION_BYTES, Introduction, RECORD_BYTES_MAX,
     emit_record, record_bytes, split_introductions, split_record,
 };
-use crate::seal::{FrameNumber, Seal};
+use crate::seal::{FrameNumber, Salt, Seal};
 use crate::{NodeId, Random};
 
 #[cfg(test)]
@@ -41,6 +47,10 @@ const GREETING_SPREAD: Duration = Duration::from_millis(10);
 /// How long a node waits for proof before it asks again; it doubles each time.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 const ASK_AGAIN_MAX: Duration = Duration::from_secs(16);
+/// How long a proven life must have been silent before one that isn't later may take its place.
+const SILENCE: Duration = Duration::from_secs(10);
+/// How long an unproven life must have been silent before one that isn't later may take its place.
+const NEWCOMER_SILENCE: Duration = Duration::from_secs(1);
 /// The most neighbours for which messages are gathered at the same time.
 const GATHERED_MAX: usize = 16;
 
@@ -49,8 +59,11 @@ const GATHERED_MAX: usize = 16;
 pub struct FramerConfig {
     /// The node that it speaks for.
     pub node: NodeId,
-    /// Which of the node's lives this is: greater than in any life before, under the same key.
+    /// Which of the node's lives this is: greater than in any life before, so that neighbours know
+    /// at once which is the later.
     pub epoch: u32,
+    /// Drawn at random for this life: what keeps a frame's number from being used twice.
+    pub salt: Salt,
     /// The longest frame that every link carries.
     pub frame_bytes_max: usize,
     /// The most neighbours that are remembered.
@@ -62,11 +75,13 @@ pub struct FramerConfig {
 }
 
 impl FramerConfig {
-    /// For `node` in its life `epoch`, with the limits of the smallest class of device.
-    pub const fn new(node: NodeId, epoch: u32) -> Self {
+    /// For `node` in its life `epoch` with the random `salt`, with the limits of the smallest class of
+    /// device.
+    pub const fn new(node: NodeId, epoch: u32, salt: Salt) -> Self {
         Self {
             node,
             epoch,
+            salt,
             frame_bytes_max: 1232,
             neighbours_max: 64,
             waiting_bytes_max: 16 * 1024,
@@ -81,7 +96,7 @@ pub struct Framer<S> {
     config: FramerConfig,
     seal: S,
     sequence: u32,
-    /// By id.
+    /// By id; of each at most one life that is proven, and before it one that isn't.
     neighbours: Vec<Neighbour>,
     /// Messages that wait for a frame of their own or with others.
     gathered: Vec<Gathered>,
@@ -108,6 +123,7 @@ struct Gathered {
 struct Neighbour {
     id: NodeId,
     epoch: u32,
+    salt: Salt,
     /// The highest frame number that was heard.
     highest: u32,
     /// Which of the 64 below it and itself were; bit 0 is itself.
@@ -141,14 +157,15 @@ impl<S: Seal> Framer<S> {
 
     /// Whether `neighbour` is believed.
     pub fn believes(&self, neighbour: NodeId) -> bool {
-        self.find(neighbour).is_ok_and(|at| self.neighbours[at].proof_from.is_none())
+        self.find(neighbour, true).is_ok()
     }
 
-    /// Starts another life, with a number that no life had before, when the frames of this one are
-    /// used up: see [`Self::is_exhausted`].
-    pub fn renew(&mut self, epoch: u32) {
+    /// Starts another life, with a number that no life had before and a random salt, when the frames of
+    /// this one are used up: see [`Self::is_exhausted`].
+    pub fn renew(&mut self, epoch: u32, salt: Salt) {
         if epoch > self.config.epoch {
             self.config.epoch = epoch;
+            self.config.salt = salt;
             self.sequence = 0;
             self.neighbours.clear();
         }
@@ -168,8 +185,10 @@ impl<S: Seal> Framer<S> {
         self.config.frame_bytes_max.saturating_sub(Self::overhead_bytes())
     }
 
-    fn find(&self, id: NodeId) -> Result<usize, usize> {
-        self.neighbours.binary_search_by_key(&id, |neighbour| neighbour.id)
+    /// Where `id`'s life stands that is proven, or that isn't; or where it would.
+    fn find(&self, id: NodeId, is_proven: bool) -> Result<usize, usize> {
+        let key = |neighbour: &Neighbour| (neighbour.id, neighbour.proof_from.is_none());
+        self.neighbours.binary_search_by_key(&(id, is_proven), key)
     }
 
     /// Gives up `at`'s place in the gathering: its content is complete.
@@ -184,21 +203,37 @@ impl<S: Seal> Framer<S> {
         self.spare = records;
     }
 
-    /// Where the sender's frame `number` stands, before its seal is looked at.
-    fn is_replayed(&self, number: &FrameNumber) -> bool {
-        let Ok(at) = self.find(number.sender) else { return false };
-        let neighbour = &self.neighbours[at];
-        if S::SEALS && number.epoch < neighbour.epoch {
-            return true;
+    /// Whether the frame `number` counts for nothing, before its seal is looked at: it came before, or is of
+    /// a life that mustn't displace the one that is known.
+    fn is_replayed(&self, now: Instant, number: &FrameNumber) -> bool {
+        let lives = [(true, SILENCE), (false, NEWCOMER_SILENCE)];
+        let lives = lives.into_iter().filter_map(|(is_proven, silence)| {
+            let at = self.find(number.sender, is_proven).ok()?;
+            Some((&self.neighbours[at], silence))
+        });
+        if let Some((known, _)) = lives.clone().find(|(known, _)| known.is_life_of(number)) {
+            return known.has_heard(number.sequence);
         }
-        number.epoch == neighbour.epoch && neighbour.has_heard(number.sequence)
+        let keeps_out = |(known, silence): (&Neighbour, Duration)| {
+            number.epoch <= known.epoch && now.since(known.heard) < silence
+        };
+        S::SEALS && lives.into_iter().any(keeps_out)
     }
 
-    /// Notes that an authentic frame came; gives where its sender stands, and whether it lives anew.
+    /// Notes that an authentic frame came which isn't [replayed](Self::is_replayed); returns where the life
+    /// of its sender stands, and whether that took another's place.
     fn note(&mut self, now: Instant, number: &FrameNumber) -> (usize, bool) {
+        let places = [true, false].map(|is_proven| self.find(number.sender, is_proven));
+        for at in places.into_iter().flatten() {
+            if self.neighbours[at].is_life_of(number) {
+                self.neighbours[at].hear(now, number.sequence);
+                return (at, false);
+            }
+        }
         let fresh = Neighbour {
             id: number.sender,
             epoch: number.epoch,
+            salt: number.salt,
             highest: number.sequence,
             window: 1,
             heard: now,
@@ -207,26 +242,35 @@ impl<S: Seal> Framer<S> {
             ask_at: now,
             ask_again: ASK_AGAIN,
         };
-        match self.find(number.sender) {
-            Ok(at) if self.neighbours[at].epoch == number.epoch => {
-                self.neighbours[at].hear(now, number.sequence);
-                (at, false)
-            }
+        match places[usize::from(S::SEALS)] {
             Ok(at) => {
                 self.neighbours[at] = fresh;
-                (at, true)
-            }
-            Err(at) if self.neighbours.len() < self.config.neighbours_max => {
-                self.neighbours.insert(at, fresh);
-                (at, false)
+                (at, !S::SEALS)
             }
             Err(_) => {
-                self.forget_one();
-                let at = self.find(number.sender).unwrap_or_else(|at| at);
+                if self.neighbours.len() >= self.config.neighbours_max {
+                    self.forget_one();
+                }
+                let at = self.find(number.sender, !S::SEALS).unwrap_or_else(|at| at);
                 self.neighbours.insert(at, fresh);
                 (at, false)
             }
         }
+    }
+
+    /// Believes the life at `at`, which has proved itself, and forgets the one that was believed before;
+    /// returns where it stands now, and whether there was one.
+    fn believe(&mut self, at: usize) -> (usize, bool) {
+        let id = self.neighbours[at].id;
+        let earlier = self.find(id, true);
+        let newcomer = &mut self.neighbours[at];
+        newcomer.proof_from = None;
+        // What this node took in an earlier life, or before it forgot, may be recorded.
+        newcomer.window = u64::MAX;
+        if let Ok(earlier) = earlier {
+            self.neighbours.remove(earlier);
+        }
+        (self.find(id, true).unwrap_or(at), earlier.is_ok())
     }
 
     /// Forgets the neighbour not heard for longest, one that isn't believed first.
@@ -239,25 +283,33 @@ impl<S: Seal> Framer<S> {
         }
     }
 
-    /// Takes what `at` says of this node, and sees to it that it is answered.
-    fn be_introduced(&mut self, now: Instant, at: usize, introduction: Option<Introduction>) {
-        let neighbour = &mut self.neighbours[at];
+    /// Takes what the life at `at` says of this node, and sees to it that it is answered; returns where it
+    /// stands, and whether it took a believed one's place.
+    fn be_introduced(
+        &mut self,
+        now: Instant,
+        at: usize,
+        introduction: Option<Introduction>,
+    ) -> (usize, bool) {
+        let (mut at, mut restarted) = (at, false);
         if let Some(introduction) = introduction {
-            let this_life = introduction.epoch == self.config.epoch;
-            if this_life && neighbour.proof_from.is_some_and(|from| introduction.heard >= from) {
-                neighbour.proof_from = None;
-                // What this node took in an earlier life, or before it forgot, may be recorded.
-                neighbour.window = u64::MAX;
+            let FramerConfig { epoch, salt, .. } = self.config;
+            let this_life = (introduction.epoch, introduction.salt) == (epoch, salt);
+            let proves = |from| introduction.heard >= from;
+            if this_life && self.neighbours[at].proof_from.is_some_and(proves) {
+                (at, restarted) = self.believe(at);
             }
-            neighbour.asks |= introduction.asks;
+            self.neighbours[at].asks |= introduction.asks;
         }
+        let neighbour = &self.neighbours[at];
         let due = match (neighbour.asks, neighbour.proof_from) {
             (true, _) => now,
             (false, Some(_)) => now.max(neighbour.ask_at),
-            (false, None) => return,
+            (false, None) => return (at, restarted),
         };
         let due = due + self.random.below_span(GREETING_SPREAD);
         self.greet_at = Some(self.greet_at.map_or(due, |at| at.min(due)));
+        (at, restarted)
     }
 
     /// The introductions that the next frame to everybody carries.
@@ -276,6 +328,7 @@ impl<S: Seal> Framer<S> {
             introductions.push(Introduction {
                 of: neighbour.id,
                 epoch: neighbour.epoch,
+                salt: neighbour.salt,
                 heard: neighbour.highest,
                 asks: neighbour.proof_from.is_some(),
             });
@@ -292,6 +345,7 @@ impl<S: Seal> Framer<S> {
         let number = FrameNumber {
             sender: self.config.node,
             epoch: self.config.epoch,
+            salt: if S::SEALS { self.config.salt } else { Salt::default() },
             sequence: self.sequence,
         };
         self.sequence += 1;
@@ -311,6 +365,10 @@ impl<S: Seal> Framer<S> {
 }
 
 impl Neighbour {
+    fn is_life_of(&self, number: &FrameNumber) -> bool {
+        (self.epoch, self.salt) == (number.epoch, number.salt)
+    }
+
     fn has_heard(&self, sequence: u32) -> bool {
         let Some(behind) = self.highest.checked_sub(sequence) else { return false };
         behind >= u64::BITS || self.window & 1 << behind != 0
@@ -398,7 +456,7 @@ impl<S: Seal> Dispatcher for Framer<S> {
         if header.sealed != S::SEALS || (!S::SEALS && header.introduces) {
             return Err(Rejected::Forged);
         }
-        if self.is_replayed(&number) {
+        if self.is_replayed(now, &number) {
             return Err(Rejected::Replayed);
         }
         let (header_part, rest) = frame.split_at(header_bytes);
@@ -411,10 +469,10 @@ impl<S: Seal> Dispatcher for Framer<S> {
             rest.len()
         };
         let payload = if S::SEALS { &self.opened[..length] } else { rest };
-        let (introduction, records_at) = check(node, header.introduces, payload)?;
-        let (at, restarted) = self.note(now, &number);
+        let (introduction, records_at) = check(&self.config, header.introduces, payload)?;
+        let (mut at, mut restarted) = self.note(now, &number);
         if S::SEALS {
-            self.be_introduced(now, at, introduction);
+            (at, restarted) = self.be_introduced(now, at, introduction);
         }
         if self.neighbours[at].proof_from.is_some() {
             return Err(Rejected::Unproven);
@@ -467,17 +525,19 @@ impl<S: Seal> Dispatcher for Framer<S> {
     }
 }
 
-/// Checks that `payload` is well formed to its end; gives what it says of `node`, and where its
-/// records begin.
+/// Checks that `payload` is well formed to its end; returns what it says of the node of `config`, of its
+/// present life if that is among it, and where its records begin.
 fn check(
-    node: NodeId,
+    config: &FramerConfig,
     introduces: bool,
     payload: &[u8],
 ) -> Result<(Option<Introduction>, usize), Rejected> {
     let (introduction, records) = if introduces {
-        let (mut introductions, records) =
+        let (introductions, records) =
             split_introductions(payload).map_err(|_| Rejected::Malformed)?;
-        (introductions.find(|introduction| introduction.of == node), records)
+        let own = introductions.filter(|introduction| introduction.of == config.node);
+        let present = (config.epoch, config.salt);
+        (own.max_by_key(|it| (it.epoch, it.salt) == present), records)
     } else {
         (None, payload)
     };

@@ -62,7 +62,7 @@ pub use protocol::{
 pub use queue::{PriorityQueues, QueueLimits, Queues};
 pub use random::Random;
 pub use satellite::{Parcel, Satellite, SatelliteNumber};
-pub use seal::{FrameNumber, Seal, Unsealed};
+pub use seal::{FrameNumber, Salt, Seal, Unsealed};
 pub use serial::{Deframer, SerialError, frame_for_serial, line_bytes_max};
 pub use serial_line::{Port, SerialLine};
 pub use stack::{NotHere, Stack, StackConfig};

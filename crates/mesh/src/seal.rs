@@ -1,16 +1,22 @@
 //! What protects frames: a trait, because the cryptography is a layer above.
 
 /// A frame's number, never the same twice under one key: who sends, in which of its lives, and how
-/// many frames it sent before.
+/// many frames it sent before. The salt keeps it so where the epoch doesn't: after flash was put back,
+/// on a cloned device, or where a node starts twice in one boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameNumber {
     /// Who sends.
     pub sender: crate::NodeId,
     /// Which of the sender's lives.
     pub epoch: u32,
+    /// Drawn at random for this life; zeros where frames aren't sealed.
+    pub salt: Salt,
     /// How many frames it sent in it before.
     pub sequence: u32,
 }
+
+/// What is drawn at random for each life of a node.
+pub type Salt = [u8; 8];
 
 /// Seals the frames that a node sends, and opens those it gets.
 pub trait Seal: Send {

@@ -76,7 +76,10 @@ impl<F: Flash> Node<F> {
         let Some(knock) = knock else { return };
         let Ok(alone) = NetworkKey::generate(moment.entropy) else { return };
         let node = knock.node();
-        let framer = Framer::new(FramerConfig::new(node, self.identity.boots), alone);
+        let framer = Framer::new(
+            FramerConfig::new(node, self.identity.boots, self.identity.next_mesh_salt()),
+            alone,
+        );
         let mut stack = Stack::new(StackConfig::default(), framer);
         stack.hear_plain_frames();
         let mut random = Random::new(node.number() ^ u64::from(self.identity.boots) << 32);

@@ -124,12 +124,17 @@ pub(crate) struct Experimenting {
 }
 
 impl Experimenting {
-    /// Starts what every experiment needs.
-    pub(crate) fn start(now: Instant, owner: VerifyingKey, stack: &mut MeshStack) -> Self {
+    /// Starts what every experiment needs, for orders of `owner` with numbers above `floor`.
+    pub(crate) fn start(
+        now: Instant,
+        owner: VerifyingKey,
+        floor: u64,
+        stack: &mut MeshStack,
+    ) -> Self {
         stack.start(now, Reliable::new(reliable::Config::default()));
         stack.start(now, Broadcast::new(Everything::default(), Limits::default()));
         stack.start(now, ReliableBroadcast::new(reliable_broadcast::Config::default()));
-        stack.start(now, Experiment::new(owner, 0));
+        stack.start(now, Experiment::new(owner, floor));
         // It was started in the line before, and can intercept.
         let _ = topology_control::put_in_place(stack, now);
         stack.subscribe::<Ordered>();
@@ -181,7 +186,11 @@ impl<F: Flash> Node<F> {
     pub(crate) fn take_part(&mut self, now: Instant, event: &HostEvent) {
         let own = NodeId::from(&self.identity.machine);
         if let Some((ordered, order)) = event.notification::<Ordered>() {
-            self.obey(now, &ordered, order);
+            // The number first: an order whose number can't be kept would count again after a boot.
+            match self.identity.keep_order(self.kernel.store(), ordered.number) {
+                Ok(()) => self.obey(now, &ordered, order),
+                Err(_) => self.note(now, "an order isn't carried out: its number can't be kept"),
+            }
         } else if let Some((LogArrived { from }, log)) = event.notification::<LogArrived>() {
             let experimenting = self.mesh.as_mut().and_then(|mesh| mesh.experimenting.as_mut());
             let Some(logs) = experimenting.map(|it| &mut it.logs) else { return };

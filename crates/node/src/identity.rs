@@ -3,9 +3,13 @@
 use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
+#[cfg(feature = "mesh")]
+use tenure_crypto::sha256;
 use tenure_crypto::{AeadKey, Seed, SigningKey, StaticSecret, machine_id};
 use tenure_directory::{check_enrolment, seal};
 use tenure_hal::{Entropy, Flash};
+#[cfg(feature = "mesh")]
+use tenure_mesh::Salt;
 use tenure_store::{Store, TreeId, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
@@ -22,6 +26,10 @@ const BOOTS_PATH: &str = "boots";
 const ENROLMENT_PATH: &str = "enrolment";
 #[cfg(feature = "mesh")]
 const NETWORK_PATH: &str = "network";
+#[cfg(feature = "experiments")]
+const ORDERS_PATH: &str = "experiment orders";
+#[cfg(feature = "mesh")]
+const MESH_START_LABEL: &[u8] = b"tenure mesh start";
 
 /// A device's identity.
 pub(crate) struct Identity {
@@ -33,6 +41,12 @@ pub(crate) struct Identity {
     pub(crate) machine_key: PublicKey,
     /// How often the device has booted, this time included.
     pub(crate) boots: u32,
+    /// Drawn at random for this boot, so that nothing that must never repeat rests on the count of boots,
+    /// which is put back with the flash.
+    boot_salt: [u8; 16],
+    /// How often the device has started in a mesh in this boot.
+    #[cfg(feature = "mesh")]
+    mesh_starts: u32,
     /// The owner's word that the device carries its name.
     pub(crate) enrolled: Option<Enrolled>,
 }
@@ -73,6 +87,8 @@ impl Identity {
             .unwrap_or(0)
             .saturating_add(1);
         write(store, BOOTS_PATH, &boots.to_le_bytes())?;
+        let mut boot_salt = [0; 16];
+        entropy.fill(&mut boot_salt).map_err(|_| BootError::Entropy)?;
         let enrolled = read(store, ENROLMENT_PATH)?
             .and_then(|bytes| postcard::from_bytes::<Enrolled>(&bytes).ok());
         let machine_key = seed.device_secret().public_key();
@@ -82,6 +98,9 @@ impl Identity {
             machine_key,
             seed,
             boots,
+            boot_salt,
+            #[cfg(feature = "mesh")]
+            mesh_starts: 0,
             enrolled,
         })
     }
@@ -117,7 +136,7 @@ impl Identity {
 
     /// The keys that seal what this device keeps, as of this boot.
     pub(crate) fn sealing_keys(&self) -> Keys {
-        Keys::new(self.seed.clone(), self.boots)
+        Keys::new(self.seed.clone(), self.boot_salt)
     }
 
     /// The key that seals one version of a tenant's secret.
@@ -136,6 +155,35 @@ impl Identity {
             Some((u64::from_le_bytes(*number), key.try_into().ok()?))
         });
         kept.map(|kept| kept.ok_or(BootError::Identity)).transpose()
+    }
+
+    /// The highest number of an experiment's order that was carried out: up to it, none counts again.
+    #[cfg(feature = "experiments")]
+    pub(crate) fn orders<F: Flash>(&self, store: &mut Store<F>) -> Result<u64, BootError> {
+        let kept = read(store, ORDERS_PATH)?.map(|bytes| bytes.try_into().map(u64::from_le_bytes));
+        kept.transpose().map(Option::unwrap_or_default).map_err(|_| BootError::Identity)
+    }
+
+    /// Keeps the number of an order that is to be carried out.
+    #[cfg(feature = "experiments")]
+    pub(crate) fn keep_order<F: Flash>(
+        &self,
+        store: &mut Store<F>,
+        number: u64,
+    ) -> Result<(), BootError> {
+        if number > self.orders(store)? {
+            write(store, ORDERS_PATH, &number.to_le_bytes())?;
+        }
+        Ok(())
+    }
+
+    /// The salt of the frames of another start in a mesh, which no start had before.
+    #[cfg(feature = "mesh")]
+    pub(crate) fn next_mesh_salt(&mut self) -> Salt {
+        self.mesh_starts += 1;
+        let start = self.mesh_starts.to_le_bytes();
+        let [a, b, c, d, e, f, g, h, ..] = sha256(&[MESH_START_LABEL, &self.boot_salt, &start]).0;
+        [a, b, c, d, e, f, g, h]
     }
 
     /// Keeps the key of a mesh.

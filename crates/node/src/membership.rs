@@ -99,7 +99,8 @@ pub(crate) struct MeshLimits {
 impl MeshLimits {
     /// Those of a device that holds `records_max` records and relays for others.
     pub(crate) fn new(node: NodeId, records_max: usize) -> Self {
-        let FramerConfig { neighbours_max, waiting_bytes_max, .. } = FramerConfig::new(node, 0);
+        let FramerConfig { neighbours_max, waiting_bytes_max, .. } =
+            FramerConfig::new(node, 0, [0; 8]);
         Self {
             records_max,
             records_bytes_max: usize::MAX,
@@ -113,19 +114,20 @@ impl MeshLimits {
     }
 }
 
-/// Starts the protocols. A life of the device has one key at most, and one start under it: frame
-/// numbers count from 0, and none may occur twice under one key.
+/// Starts the protocols. Frame numbers count from 0 in each start, and the salt that is drawn for it keeps
+/// each from occurring twice under one key.
 pub(crate) fn start_stack(
     now: Instant,
-    identity: &Identity,
+    identity: &mut Identity,
     owner: VerifyingKey,
     key: NetworkKey,
     limits: MeshLimits,
 ) -> MeshStack {
     let (node, boots) = (NodeId::from(&identity.machine), identity.boots);
     let MeshLimits { neighbours_max, waiting_bytes_max, .. } = limits;
+    let salt = identity.next_mesh_salt();
     let framer =
-        FramerConfig { neighbours_max, waiting_bytes_max, ..FramerConfig::new(node, boots) };
+        FramerConfig { neighbours_max, waiting_bytes_max, ..FramerConfig::new(node, boots, salt) };
     // What chance begins with: for spreading messages in time, not for keys.
     let seed = node.number() ^ u64::from(boots) << 32;
     let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));

@@ -111,11 +111,14 @@ impl<F: Flash> Node<F> {
         let node = NodeId::from(&self.identity.machine);
         let limits = MeshLimits::new(node, self.config.records_max);
         let owner = self.config.owner.verifying_key;
-        let mut stack = start_stack(now, &self.identity, owner, key, limits);
+        let mut stack = start_stack(now, &mut self.identity, owner, key, limits);
         stack.hear_plain_frames();
         #[cfg(feature = "experiments")]
-        let experimenting =
-            self.config.experiments.then(|| Experimenting::start(now, owner, &mut stack));
+        let experimenting = self.config.experiments.then(|| {
+            // Where the numbers can't be read, no order counts.
+            let floor = self.identity.orders(self.kernel.store()).unwrap_or(u64::MAX);
+            Experimenting::start(now, owner, floor, &mut stack)
+        });
         let mesh = Mesh {
             stack,
             #[cfg(feature = "experiments")]

@@ -7,7 +7,7 @@
 use alloc::boxed::Box;
 use alloc::vec::Vec;
 
-use tenure_crypto::{AeadKey, Nonce, Seed};
+use tenure_crypto::{AeadKey, EXTENDED_NONCE_BYTES, Nonce, Seed};
 use tenure_hal::Flash;
 use tenure_kernel::{MachineRecord, Sealer, seal_trees};
 use tenure_store::{ReadError, Seal, Store, TAG_BYTES, TreeId, Unsealable};
@@ -19,9 +19,6 @@ pub(crate) const SEALED_TREE: TreeId = TreeId(NODE_TREE.0 - 1);
 
 const _: () = assert!(TAG_BYTES == tenure_crypto::TAG_BYTES);
 
-/// How many bytes count the states that were sealed.
-const NUMBER_BYTES: usize = 8;
-
 /// Gives every tree in a device's store its seal, so that it can be read: what a node does when it
 /// boots, and what a tool does that looks into the flash of a device.
 ///
@@ -30,7 +27,7 @@ const NUMBER_BYTES: usize = 8;
 pub fn unseal_store<F: Flash>(store: &mut Store<F>) -> Result<(), ReadError> {
     let seed = store.get(NODE_TREE, SEED_PATH)?;
     let Some(seed) = seed.and_then(|value| value.bytes.try_into().ok()) else { return Ok(()) };
-    seal_store(store, &Keys::new(Seed::from_bytes(&seed), 0))
+    seal_store(store, &Keys::new(Seed::from_bytes(&seed), [0; 16]))
 }
 
 /// Gives every tree in the store its seal.
@@ -43,14 +40,17 @@ pub(crate) fn seal_store<F: Flash>(store: &mut Store<F>, keys: &Keys) -> Result<
 /// The keys of a device.
 pub(crate) struct Keys {
     seed: Seed,
-    /// The number of the next state that is sealed; never one of an earlier boot.
-    next_state: u64,
+    /// Drawn at random for this boot, so that no state's nonce is one of another boot, even if the flash
+    /// was put back in between.
+    boot_salt: [u8; 16],
+    /// How many states were sealed in this boot.
+    states: u64,
 }
 
 impl Keys {
-    /// The keys that follow from `seed`, in the device's boot number `boots`.
-    pub(crate) fn new(seed: Seed, boots: u32) -> Self {
-        Self { seed, next_state: u64::from(boots) << 32 }
+    /// The keys that follow from `seed`, in a boot for which `boot_salt` was drawn.
+    pub(crate) fn new(seed: Seed, boot_salt: [u8; 16]) -> Self {
+        Self { seed, boot_salt, states: 0 }
     }
 }
 
@@ -72,19 +72,21 @@ impl Sealer for Keys {
     }
 
     fn seal_state(&mut self, record: &MachineRecord, state: &mut Vec<u8>) {
-        let number = self.next_state;
-        self.next_state += 1;
+        let mut nonce = [0; EXTENDED_NONCE_BYTES];
+        nonce[..16].copy_from_slice(&self.boot_salt);
+        nonce[16..].copy_from_slice(&self.states.to_le_bytes());
+        self.states += 1;
         let key = self.seed.machine_state_key(&record.salt);
-        let tag = key.seal(&Nonce::from_counter(number), &record.public_key.0, state);
+        let tag = key.seal(&nonce, &record.public_key.0, state);
         state.extend(tag);
-        state.extend(number.to_le_bytes());
+        state.extend(nonce);
     }
 
     fn open_state(&self, record: &MachineRecord, state: &mut Vec<u8>) -> Result<(), Unsealable> {
-        let (sealed, number) = state.split_last_chunk_mut::<NUMBER_BYTES>().ok_or(Unsealable)?;
-        let nonce = Nonce::from_counter(u64::from_le_bytes(*number));
+        let (sealed, nonce) =
+            state.split_last_chunk_mut::<EXTENDED_NONCE_BYTES>().ok_or(Unsealable)?;
         let key = self.seed.machine_state_key(&record.salt);
-        let length = key.open(&nonce, &record.public_key.0, sealed).map_err(|_| Unsealable)?.len();
+        let length = key.open(nonce, &record.public_key.0, sealed).map_err(|_| Unsealable)?.len();
         state.truncate(length);
         Ok(())
     }

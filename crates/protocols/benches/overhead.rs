@@ -90,7 +90,7 @@ struct Through<S: Seal>(Stack<Framer<S>, PriorityQueues, TimerList>);
 
 impl<S: Seal> Through<S> {
     fn new(seal: S) -> Self {
-        let framer = Framer::new(FramerConfig::new(NodeId::from_number(1), 1), seal);
+        let framer = Framer::new(FramerConfig::new(NodeId::from_number(1), 1, [0; 8]), seal);
         let mut stack = Stack::new(StackConfig::default(), framer);
         stack.start(Instant::BOOT, Speaker);
         Self(stack)
@@ -233,7 +233,7 @@ fn memory() -> f64 {
         pages.unwrap_or(0) * 4096
     };
     let node = |id: u64| {
-        let framer = Framer::new(FramerConfig::new(NodeId::from_number(id), 1), Unsealed);
+        let framer = Framer::new(FramerConfig::new(NodeId::from_number(id), 1, [0; 8]), Unsealed);
         let mut stack: Stack = Stack::new(StackConfig { seed: id, ..Default::default() }, framer);
         stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
         stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));

@@ -15,7 +15,7 @@
 
 use alloc::vec::Vec;
 
-use tenure_mesh::{Destination, NodeId, Random};
+use tenure_mesh::{Destination, NodeId, Random, decode};
 
 use crate::aggregation::{Aggregation, Link, Method, Told};
 use crate::mass::Mass;
@@ -68,7 +68,7 @@ impl Method for Averages {
     }
 
     fn take(&mut self, share: Mass, flow: &mut Flow, mut parts: &[u8], node: NodeId) {
-        while let Ok(((to, out), rest)) = postcard::take_from_bytes::<(NodeId, Mass)>(parts) {
+        while let Some(((to, out), rest)) = decode::<(NodeId, Mass)>(parts) {
             parts = rest;
             if to == node && out.is_finite() {
                 *flow = Flow { out: -out, estimate: Some(share) };

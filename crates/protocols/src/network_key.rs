@@ -1,9 +1,9 @@
 //! The network's key: what makes a node a member, and how the owner hands it to a device.
 //!
-//! Frames are sealed with ChaCha20-Poly1305 (RFC 8439) under a key derived from the network's. The
-//! nonce is sender, sequence and the lower 16 bits of the epoch; the upper 16 choose the key, of
-//! which a node needs another every 65,536 lives. So none is used twice under one key as long as a
-//! node's epoch grows with each of its lives. Whoever holds the key is a member, and could speak in
+//! Frames are sealed with XChaCha20-Poly1305 (draft-irtf-cfrg-xchacha-03) under a key derived from the
+//! network's. The nonce is sender, epoch, salt and sequence. Sequences count up within a life, and lives
+//! differ in their salts, 64 bits that are drawn at random when a node starts: so no nonce is used twice,
+//! whatever becomes of the boot counter in flash, and however often a network is left and joined. Whoever holds the key is a member, and could speak in
 //! another member's name on the air; what machines say to each other is protected from end to end
 //! by their own sessions.
 //!
@@ -23,7 +23,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use tenure_crypto::{
-    AeadKey, Context, Nonce, SigningKey, StaticSecret, TAG_BYTES, hkdf_sha256, verify,
+    AeadKey, Context, EXTENDED_NONCE_BYTES, ExtendedKey, Nonce, SigningKey, StaticSecret,
+    TAG_BYTES, hkdf_sha256, verify,
 };
 use tenure_hal::{Entropy, EntropyError};
 use tenure_mesh::{FrameNumber, Seal};
@@ -36,7 +37,7 @@ mod tests;
 const MAGIC: [u8; 8] = *b"tenurnk\x01";
 const INVITATION: Context = Context::new("mesh invitation");
 const KEY_LABEL: &[u8] = b"tenure 1 mesh invitation";
-const FRAME_LABEL: &[u8] = b"tenure 1 mesh frame";
+const FRAME_LABEL: &[u8] = b"tenure 2 mesh frame";
 
 /// How long an invitation is, in bytes.
 pub const INVITATION_BYTES: usize = SIGNED_BYTES + 64;
@@ -46,8 +47,7 @@ const SIGNED_BYTES: usize = 8 + 32 + 8 + 32 + 32 + TAG_BYTES;
 #[derive(Clone)]
 pub struct NetworkKey {
     secret: [u8; 32],
-    /// For frames of the first 65,536 epochs, which are those that occur.
-    frames: AeadKey,
+    frames: ExtendedKey,
 }
 
 impl Drop for NetworkKey {
@@ -59,7 +59,9 @@ impl Drop for NetworkKey {
 impl NetworkKey {
     /// The key in `secret`, which the caller wipes.
     pub fn from_bytes(secret: &[u8; 32]) -> Self {
-        Self { secret: *secret, frames: frame_key(secret, 0) }
+        let mut frames = Zeroizing::new([0; 32]);
+        hkdf_sha256(&[], secret, &[FRAME_LABEL], &mut *frames);
+        Self { secret: *secret, frames: ExtendedKey::from_bytes(&frames) }
     }
 
     /// A new network's key.
@@ -78,23 +80,6 @@ impl NetworkKey {
     }
 }
 
-/// The key for frames of epochs whose upper half is `era`.
-fn frame_key(secret: &[u8; 32], era: u16) -> AeadKey {
-    let mut key = Zeroizing::new([0; 32]);
-    hkdf_sha256(&[], secret, &[FRAME_LABEL, &era.to_le_bytes()], &mut *key);
-    AeadKey::from_bytes(&key)
-}
-
-impl NetworkKey {
-    /// Runs `act` with the key for frames of `epoch`.
-    fn with_key<R>(&self, epoch: u32, act: impl FnOnce(&AeadKey) -> R) -> R {
-        match (epoch >> 16) as u16 {
-            0 => act(&self.frames),
-            era => act(&frame_key(&self.secret, era)),
-        }
-    }
-}
-
 impl fmt::Debug for NetworkKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("NetworkKey(secret)")
@@ -107,7 +92,7 @@ impl Seal for NetworkKey {
 
     fn seal(&self, number: &FrameNumber, header_bytes: usize, frame: &mut Vec<u8>) {
         let (header, payload) = frame.split_at_mut(header_bytes);
-        let tag = self.with_key(number.epoch, |key| key.seal(&nonce(number), header, payload));
+        let tag = self.frames.seal(&nonce(number), header, payload);
         frame.extend_from_slice(&tag);
     }
 
@@ -117,17 +102,18 @@ impl Seal for NetworkKey {
         header: &[u8],
         sealed: &'a mut [u8],
     ) -> Option<&'a [u8]> {
-        let opened = self.with_key(number.epoch, |key| key.open(&nonce(number), header, sealed));
+        let opened = self.frames.open(&nonce(number), header, sealed);
         opened.ok().map(|payload| &*payload)
     }
 }
 
-fn nonce(number: &FrameNumber) -> Nonce {
-    let mut bytes = [0; 12];
-    bytes[..6].copy_from_slice(&number.sender.to_bytes());
-    bytes[6..8].copy_from_slice(&(number.epoch as u16).to_le_bytes());
-    bytes[8..].copy_from_slice(&number.sequence.to_le_bytes());
-    Nonce::from_bytes(bytes)
+fn nonce(number: &FrameNumber) -> [u8; EXTENDED_NONCE_BYTES] {
+    let mut bytes = [0; EXTENDED_NONCE_BYTES];
+    bytes[..8].copy_from_slice(&number.salt);
+    bytes[8..14].copy_from_slice(&number.sender.to_bytes());
+    bytes[14..18].copy_from_slice(&number.epoch.to_le_bytes());
+    bytes[20..].copy_from_slice(&number.sequence.to_le_bytes());
+    bytes
 }
 
 /// An owner's invitation to a network, made for one device.

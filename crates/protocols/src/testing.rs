@@ -55,7 +55,7 @@ impl Network {
 
     fn stack(&self, index: usize) -> Stack {
         let seed = (index as u64 + 1) * 1000 + u64::from(self.lives);
-        let framer = FramerConfig::new(id(index), self.lives);
+        let framer = FramerConfig::new(id(index), self.lives, [0; 8]);
         let config = StackConfig { seed, ..StackConfig::default() };
         Stack::new(config, Framer::new(framer, Unsealed))
     }

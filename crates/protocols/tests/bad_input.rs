@@ -33,7 +33,7 @@ fn random_messages_to_every_protocol_do_no_harm() {
     let mut stack = node(Unsealed);
     let mut now = Instant::BOOT;
     let mut peers: Vec<_> = (2..12)
-        .map(|id| Framer::new(FramerConfig::new(NodeId::from_number(id), 1), Unsealed))
+        .map(|id| Framer::new(FramerConfig::new(NodeId::from_number(id), 1, [0; 8]), Unsealed))
         .collect();
     let mut frame = Vec::new();
     for round in 0..20_000_u64 {
@@ -68,7 +68,7 @@ fn cut_stretched_and_changed_frames_do_no_harm() {
     let mut random = Random::new(2);
     let mut stack = node(Unsealed);
     let mut peer = {
-        let framer = Framer::new(FramerConfig::new(NodeId::from_number(2), 1), Unsealed);
+        let framer = Framer::new(FramerConfig::new(NodeId::from_number(2), 1, [0; 8]), Unsealed);
         let mut stack = Stack::<_, PriorityQueues, TimerList>::new(StackConfig::default(), framer);
         stack.start(Instant::BOOT, Discovery::new(discovery::Config::default()));
         stack.start(Instant::BOOT, Forwarding::new(forwarding::Config::default()));
@@ -105,7 +105,7 @@ fn cut_stretched_and_changed_frames_do_no_harm() {
 fn a_stranger_is_never_believed_whatever_it_sends() {
     let mut random = Random::new(3);
     let mut stack = node(NetworkKey::from_bytes(&[7; 32]));
-    let framer = |epoch| FramerConfig::new(NodeId::from_number(2), epoch);
+    let framer = |epoch| FramerConfig::new(NodeId::from_number(2), epoch, [0; 8]);
     let mut plain = Framer::new(framer(1), Unsealed);
     let mut other_key = Framer::new(framer(1), NetworkKey::from_bytes(&[8; 32]));
     // A member's frames, recorded before this node ever lived: genuine, and proving nothing.

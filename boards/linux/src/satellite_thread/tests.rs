@@ -67,7 +67,7 @@ impl Serves<Measure> for Slow {
 #[test]
 fn its_protocols_serve_and_tell_from_a_thread_of_their_own() {
     let clock = LinuxClock::start();
-    let config = FramerConfig::new(NodeId::from_number(1), 1);
+    let config = FramerConfig::new(NodeId::from_number(1), 1, [0; 8]);
     let framer = Framer::new(config, Unsealed);
     let mut stack = Stack::<Framer<Unsealed>>::new(StackConfig::default(), framer);
     stack.subscribe::<Ticked>();

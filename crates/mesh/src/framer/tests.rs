@@ -10,7 +10,7 @@ fn at(millis: u64) -> Instant {
 }
 
 fn framer(node: u64, epoch: u32) -> Framer<Unsealed> {
-    Framer::new(FramerConfig::new(NodeId::from_number(node), epoch), Unsealed)
+    Framer::new(FramerConfig::new(NodeId::from_number(node), epoch, [0; 8]), Unsealed)
 }
 
 fn frame_of(framer: &mut Framer<Unsealed>, text: &[u8]) -> Vec<u8> {
@@ -128,9 +128,9 @@ fn when_all_numbers_are_used_nothing_is_sent_until_another_life() {
     assert!(framer.is_exhausted());
     let mut frame = vec![];
     assert_eq!((framer.transmit(at(0), &mut frame), framer.transmit_at()), (None, None));
-    framer.renew(1);
+    framer.renew(1, [1; 8]);
     assert!(framer.is_exhausted(), "the same life is no other");
-    framer.renew(2);
+    framer.renew(2, [2; 8]);
     assert!(framer.transmit(at(0), &mut frame).is_some());
 }
 

@@ -181,7 +181,7 @@ impl Intercepts for SecondMarker {
 }
 
 fn stack(node: u64) -> Stack {
-    let framer = FramerConfig::new(NodeId::from_number(node), 1);
+    let framer = FramerConfig::new(NodeId::from_number(node), 1, [0; 8]);
     Stack::new(StackConfig::default(), Framer::new(framer, Unsealed))
 }
 
@@ -479,7 +479,7 @@ fn a_protocol_is_told_that_a_neighbour_lives_anew() {
     two.start(at(0), Adder::default());
     two.start(at(0), Greeter::default());
     for epoch in [5, 6] {
-        let config = FramerConfig::new(NodeId::from_number(1), epoch);
+        let config = FramerConfig::new(NodeId::from_number(1), epoch, [0; 8]);
         let mut one =
             Stack::<Framer<Unsealed>>::new(StackConfig::default(), Framer::new(config, Unsealed));
         one.start(at(0), Greeter::default());
@@ -545,7 +545,7 @@ fn interceptors_that_cause_one_another_end() {
 fn malformed_bytes_of_a_declared_message_are_counted() {
     let mut two = stack(2);
     two.start(at(0), Greeter::default());
-    let mut framer = Framer::new(FramerConfig::new(NodeId::from_number(1), 1), Unsealed);
+    let mut framer = Framer::new(FramerConfig::new(NodeId::from_number(1), 1, [0; 8]), Unsealed);
     for message in [&[1][..], &[2, 0], &[1, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF, 0xFF]] {
         let greeter = Greeter::DESCRIPTION.number;
         framer.send(at(0), greeter, Destination::All, Duration::ZERO, message).unwrap();

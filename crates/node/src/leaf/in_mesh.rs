@@ -39,7 +39,7 @@ impl<F: Flash> Leaf<F> {
 
     pub(super) fn start_mesh(&mut self, now: Instant, key: NetworkKey) {
         let owner = self.config.owner.verifying_key;
-        self.mesh = Some(start_stack(now, &self.identity, owner, key, limits::mesh()));
+        self.mesh = Some(start_stack(now, &mut self.identity, owner, key, limits::mesh()));
         self.publish_at = now;
         self.notices.push_back(LeafNotice::Joined);
     }

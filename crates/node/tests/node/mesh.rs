@@ -224,6 +224,91 @@ fn a_caller_whose_record_has_not_come_yet_is_asked_who_it_is_and_let_in() {
     }
 }
 
+/// Each frame's number, which no other frame may have under the same key, though its content may differ.
+fn check_numbers(frames: &[(u8, Vec<u8>)]) {
+    let mut seen = std::collections::BTreeMap::new();
+    for (key, frame) in frames {
+        let (header, bytes) = tenure_mesh::frame::Header::parse(frame).unwrap();
+        let FrameNumber { sender, epoch, salt, sequence } = header.number;
+        let before = seen.insert((*key, sender, epoch, salt, sequence), frame[bytes..].to_vec());
+        assert!(before.is_none_or(|it| it == frame[bytes..]), "{:?} comes twice", header.number);
+    }
+    assert!(frames.len() > 4, "there are frames to compare");
+}
+
+/// What a device sends in ten seconds in which nobody answers.
+fn frames_of(world: &mut World, key: u8, frames: &mut Vec<(u8, Vec<u8>)>) {
+    let end = world.now + Duration::from_secs(10);
+    while world.now < end {
+        world.now = world.now + STEP;
+        world.devices[0].poll(&mut moment(world.now, &mut world.entropy));
+        let mut frame = Vec::new();
+        while world.devices[0].mesh().unwrap().transmit(world.now, &mut frame).is_some() {
+            frames.push((key, frame.clone()));
+        }
+    }
+}
+
+#[test]
+fn a_detour_to_another_network_numbers_no_frame_twice() {
+    let mut world = World::new(&["attic"]);
+    let (device, first) = (world.devices[0].device_machine(), world.network.clone());
+    let other = NetworkKey::generate(&mut world.entropy).unwrap();
+    let mut frames = Vec::new();
+    frames_of(&mut world, 0, &mut frames);
+    for (number, key, network) in [(2, 1, other), (3, 0, first)] {
+        world.network = network;
+        let invitation = world.invitation(device, number);
+        world.devices[0].join_mesh(world.now, &invitation).unwrap();
+        frames_of(&mut world, key, &mut frames);
+    }
+    check_numbers(&frames);
+}
+
+#[test]
+fn flash_that_was_put_back_numbers_no_frame_twice() {
+    let mut world = World::new(&["attic"]);
+    let mut frames = Vec::new();
+    let backup = world.devices.pop().unwrap().into_parts();
+    let copy = || Parts {
+        store: backup.store.clone(),
+        code: backup.code.clone(),
+        staging: backup.staging.clone(),
+    };
+    for parts in [copy(), copy()] {
+        let config = world.config("attic");
+        let moment = &mut moment(world.now, &mut world.entropy);
+        world.devices = vec![Node::boot(config, parts, moment).unwrap()];
+        frames_of(&mut world, 0, &mut frames);
+    }
+    check_numbers(&frames);
+}
+
+#[cfg(feature = "experiments")]
+#[test]
+fn an_order_that_was_carried_out_before_a_boot_does_not_count_after_it() {
+    use tenure_mesh::ProtocolNumber;
+    use tenure_protocols::experiment::{Experiment, Order, sign};
+    use tenure_protocols::interface::Directed;
+
+    let mut world = World::new(&["attic"]);
+    for expected in [Directed::UnderWay, Directed::Refused] {
+        let parts = world.devices.pop().unwrap().into_parts();
+        let config = Config { experiments: true, ..world.config("attic") };
+        let moment = &mut moment(world.now, &mut world.entropy);
+        let mut node = Node::boot(config, parts, moment).unwrap();
+        let director = node.mesh().unwrap().node();
+        let order = sign(&world.owner, 7, director, &Order::Stop { protocol: ProtocolNumber(13) });
+        let directed =
+            node.mesh().unwrap().act::<Experiment, _>(world.now, |experiment, context| {
+                experiment.direct(&order, context)
+            });
+        assert_eq!(directed, Some(expected));
+        node.poll(moment);
+        world.devices.push(node);
+    }
+}
+
 #[test]
 fn an_invitation_that_is_taken_twice_numbers_no_frame_twice() {
     let mut world = World::new(&["attic", "cellar"]);

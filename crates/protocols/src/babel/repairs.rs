@@ -4,7 +4,9 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_mesh::{self as mesh, Context, Expires, Handles, Hears, NodeId, Outgoing, Reception};
+use tenure_mesh::{
+    self as mesh, Context, Expires, Handles, Hears, NodeId, Outgoing, Reception, decode,
+};
 
 use super::link::{GAPS_MAX, Link};
 use super::table::News;
@@ -187,7 +189,7 @@ impl Handles<Missing> for Babel {
             if after <= to && self.asked.len() < self.config.neighbours_max {
                 self.asked.push(Asked { by, after: after.min(version), to: to.min(version) });
             }
-            if let Ok((more, after_it)) = postcard::take_from_bytes(rest) {
+            if let Some((more, after_it)) = decode(rest) {
                 (gap, rest) = (Some(more), after_it);
             }
         }

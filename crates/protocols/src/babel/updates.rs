@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tenure_mesh::{Context, Expires, Handles, NodeId, Outgoing, Reception};
+use tenure_mesh::{Context, Expires, Handles, NodeId, Outgoing, Reception, decode};
 
 use super::table::{Entry, News, Place, Selection};
 use super::{Babel, Flush, Update};
@@ -163,7 +163,7 @@ impl Handles<Update> for Babel {
         }
         let mut lines = reception.body;
         let mut urgency = News::None;
-        while let Ok((entry, rest)) = postcard::take_from_bytes::<Entry>(lines) {
+        while let Some((entry, rest)) = decode::<Entry>(lines) {
             lines = rest;
             if let Some(place) = self.table.learn(reception.from, entry, now) {
                 urgency = urgency.max(self.select_one(place, context));

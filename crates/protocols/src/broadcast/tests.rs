@@ -140,7 +140,7 @@ fn a_lie_about_who_is_reached_is_cut_off_with_the_body() {
     message.extend([0; 399]);
     let now = network.now;
     let number = ProtocolNumber(Coverage::NUMBER);
-    let mut framer = Framer::new(FramerConfig::new(id(1), 9), Unsealed);
+    let mut framer = Framer::new(FramerConfig::new(id(1), 9, [0; 8]), Unsealed);
     framer.send(now, number, Destination::All, Duration::ZERO, &message).unwrap();
     let mut frame = Vec::new();
     framer.transmit(now, &mut frame);

@@ -20,7 +20,12 @@ fn at(millis: u64) -> Instant {
 }
 
 fn framer(node: u64, epoch: u32, key: u8) -> Framer<NetworkKey> {
-    let config = FramerConfig::new(NodeId::from_number(node), epoch);
+    start(node, epoch, 0, key)
+}
+
+/// A start of its own, though the epoch may be one that was.
+fn start(node: u64, epoch: u32, salt: u8, key: u8) -> Framer<NetworkKey> {
+    let config = FramerConfig::new(NodeId::from_number(node), epoch, [salt; 8]);
     Framer::new(config, NetworkKey::from_bytes(&[key; 32]))
 }
 
@@ -80,7 +85,7 @@ fn without_the_key_a_frame_can_neither_be_read_nor_made_nor_changed() {
     let mut stranger = framer(1, 2, 8);
     let forged = say(&mut stranger, at(500), b"hello");
     assert_eq!(two.receive(at(500), &forged), Err(Rejected::Forged));
-    let config = FramerConfig::new(NodeId::from_number(3), 2);
+    let config = FramerConfig::new(NodeId::from_number(3), 2, [0; 8]);
     let mut unsealed = Framer::new(config, tenure_mesh::Unsealed);
     let protocol = ProtocolNumber(9);
     unsealed.send(at(500), protocol, Destination::All, Duration::ZERO, b"x").unwrap();
@@ -150,20 +155,106 @@ fn what_was_recorded_before_a_restart_proves_nothing_after_it() {
 }
 
 #[test]
-fn an_earlier_life_is_a_replay_and_a_later_one_is_proved_first() {
+fn a_later_life_is_proved_first_and_makes_the_earlier_one_a_replay() {
     let (mut one, mut two) = acquainted();
-    let old = say(&mut one, at(500), b"x");
+    let old = [say(&mut one, at(500), b"x"), say(&mut one, at(500), b"y")];
     let mut again = framer(1, 2, 7);
     let frame = say(&mut again, at(600), b"x");
     assert_eq!(two.receive(at(600), &frame), Err(Rejected::Unproven));
-    assert_eq!(two.receive(at(601), &old), Err(Rejected::Replayed));
+    // Nobody has proved yet that the earlier life is over.
+    assert!(two.receive(at(601), &old[0]).is_ok());
     meet(&mut again, &mut two, 700);
-    assert!(two.believes(again.node()));
+    assert_eq!(two.receive(at(900), &old[1]), Err(Rejected::Replayed));
+    let frame = say(&mut again, at(900), b"x");
+    assert!(two.receive(at(900), &frame).is_ok());
+}
+
+#[test]
+fn a_neighbour_that_proves_another_life_is_told_as_restarted_once() {
+    let (_, mut two) = acquainted();
+    let mut again = framer(1, 2, 7);
+    let mut frame = say(&mut again, at(600), b"x");
+    let _ = two.receive(at(600), &frame);
+    let mut restarts = 0;
+    for now in (601..900).map(at) {
+        while again.transmit(now, &mut frame).is_some() {
+            restarts += two.receive(now, &frame).map_or(0, |it| u32::from(it.restarted));
+        }
+        while two.transmit(now, &mut frame).is_some() {
+            let _ = again.receive(now, &frame);
+        }
+        again.send(now, ProtocolNumber(9), Destination::All, Duration::ZERO, b"x").unwrap();
+    }
+    assert_eq!(restarts, 1);
+}
+
+#[test]
+fn a_life_with_a_high_epoch_that_is_over_keeps_the_node_out_for_ten_seconds() {
+    let (mut one, mut two) = acquainted();
+    // A member speaks in another's name, in the last life that there can be, and leaves.
+    let mut liar = start(1, u32::MAX, 9, 7);
+    let frame = say(&mut liar, at(500), b"x");
+    let _ = two.receive(at(500), &frame);
+    meet(&mut liar, &mut two, 501);
+    let frame = say(&mut liar, at(1000), b"lie");
+    assert!(two.receive(at(1000), &frame).is_ok(), "it holds the network's key");
+    let frame = say(&mut one, at(10_999), b"x");
+    assert_eq!(two.receive(at(10_999), &frame), Err(Rejected::Replayed));
+    let frame = say(&mut one, at(11_000), b"x");
+    assert_eq!(two.receive(at(11_000), &frame), Err(Rejected::Unproven));
+    meet(&mut one, &mut two, 11_001);
+    let frame = say(&mut one, at(11_200), b"x");
+    assert!(two.receive(at(11_200), &frame).is_ok());
+    // What the liar said is a recording now, and its epoch no reason to believe it.
+    let frame = say(&mut liar, at(11_300), b"lie");
+    assert_eq!(two.receive(at(11_300), &frame), Err(Rejected::Unproven));
+    assert!(two.receive(at(11_301), &say(&mut one, at(11_301), b"x")).is_ok());
+}
+
+#[test]
+fn a_device_whose_flash_was_put_back_is_believed_again_after_a_silence() {
+    for (epoch, salt) in [(1, 1), (2, 1)] {
+        let (mut one, mut two) = (start(1, 2, 0, 7), framer(2, 1, 7));
+        let _ = two.receive(at(0), &say(&mut one, at(0), b"hello"));
+        meet(&mut one, &mut two, 1);
+        assert!(two.believes(one.node()));
+        let mut again = start(1, epoch, salt, 7);
+        let frame = say(&mut again, at(1000), b"x");
+        assert_eq!(two.receive(at(1000), &frame), Err(Rejected::Replayed));
+        let _ = two.receive(at(12_000), &say(&mut again, at(12_000), b"x"));
+        meet(&mut again, &mut two, 12_001);
+        let frame = say(&mut again, at(12_200), b"x");
+        assert!(two.receive(at(12_200), &frame).is_ok(), "epoch {epoch}, salt {salt}");
+    }
+}
+
+#[test]
+fn recordings_of_earlier_lives_dont_keep_a_new_life_from_proving_itself() {
+    let mut recorded: Vec<Vec<u8>> =
+        (1..40).map(|life| say(&mut start(1, life, 3, 7), at(0), b"x")).collect();
+    let mut two = framer(2, 1, 7);
+    let mut again = framer(1, 40, 7);
+    let mut frame = say(&mut again, at(0), b"x");
+    let _ = two.receive(at(0), &frame);
+    for now in (1..200).map(at) {
+        if let Some(recording) = recorded.pop() {
+            assert!(two.receive(now, &recording).is_err());
+        }
+        while again.transmit(now, &mut frame).is_some() {
+            let _ = two.receive(now, &frame);
+        }
+        while two.transmit(now, &mut frame).is_some() {
+            let _ = again.receive(now, &frame);
+        }
+    }
+    let frame = say(&mut again, at(300), b"x");
+    assert!(two.receive(at(300), &frame).is_ok());
 }
 
 #[test]
 fn a_forgotten_neighbour_is_proved_again() {
-    let config = FramerConfig { neighbours_max: 2, ..FramerConfig::new(NodeId::from_number(9), 1) };
+    let config =
+        FramerConfig { neighbours_max: 2, ..FramerConfig::new(NodeId::from_number(9), 1, [0; 8]) };
     let mut small = Framer::new(config, NetworkKey::from_bytes(&[7; 32]));
     let mut recorded = vec![];
     let mut others: Vec<_> = (1..5).map(|node| framer(node, 1, 7)).collect();
@@ -180,16 +271,25 @@ fn a_forgotten_neighbour_is_proved_again() {
 }
 
 #[test]
-fn frames_of_distant_epochs_dont_share_a_key() {
+fn each_part_of_a_frames_number_changes_what_its_content_is_encrypted_with() {
     let key = NetworkKey::from_bytes(&[7; 32]);
-    let number = FrameNumber { sender: NodeId::from_number(1), epoch: 3, sequence: 4 };
-    let later = FrameNumber { epoch: 3 + (1 << 16), ..number };
-    let (mut one, mut two) = (vec![0; 40], vec![0; 40]);
+    let number =
+        FrameNumber { sender: NodeId::from_number(1), epoch: 3, salt: [5; 8], sequence: 4 };
+    let others = [
+        FrameNumber { sender: NodeId::from_number(2), ..number },
+        FrameNumber { epoch: 3 + (1 << 16), ..number },
+        FrameNumber { salt: [5, 5, 5, 5, 5, 5, 5, 6], ..number },
+        FrameNumber { sequence: 4 + (1 << 24), ..number },
+    ];
+    let mut one = vec![0; 40];
     key.seal(&number, 15, &mut one);
-    key.seal(&later, 15, &mut two);
-    assert_ne!(one[15..], two[15..]);
-    let (header, sealed) = two.split_at_mut(15);
-    assert_eq!(key.open(&later, header, sealed), Some(&[0; 25][..]));
+    for other in others {
+        let mut two = vec![0; 40];
+        key.seal(&other, 15, &mut two);
+        assert_ne!(one[15..40], two[15..40], "{other:?}");
+        let (header, sealed) = two.split_at_mut(15);
+        assert_eq!(key.open(&other, header, sealed), Some(&[0; 25][..]));
+    }
 }
 
 #[test]

@@ -39,7 +39,7 @@ pub(crate) type Full<S> = Stack<Framer<S>, PriorityQueues, TimerList>;
 
 /// A node that runs every protocol.
 pub(crate) fn node<S: Seal>(seal: S) -> Full<S> {
-    let framer = Framer::new(FramerConfig::new(NodeId::from_number(1), 1), seal);
+    let framer = Framer::new(FramerConfig::new(NodeId::from_number(1), 1, [0; 8]), seal);
     let mut stack = Stack::new(StackConfig::default(), framer);
     let now = Instant::BOOT;
     stack.start(now, Discovery::new(discovery::Config::default()));

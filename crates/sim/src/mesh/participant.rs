@@ -62,7 +62,7 @@ impl Participant {
         seed: u64,
     ) -> Self {
         let node = id_of(number);
-        let framer = FramerConfig { seed, ..FramerConfig::new(node, boot) };
+        let framer = FramerConfig { seed, ..FramerConfig::new(node, boot, [0; 8]) };
         let config = StackConfig { seed: seed ^ 1, ..StackConfig::default() };
         let mut stack = Stack::new(config, Framer::new(framer, Unsealed));
         let now = Instant::BOOT;
