@@ -66,7 +66,11 @@ struct Bench {
 #[derive(Debug)]
 enum Place {
     /// A `[[bench]]` of this package of the main workspace.
-    Package(String),
+    Package {
+        name: String,
+        /// What its manifest says that it needs.
+        features: Vec<String>,
+    },
     /// A workspace of its own in this folder.
     Folder(PathBuf),
 }
@@ -74,7 +78,7 @@ enum Place {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::Package(name) => write!(f, "in the crate {name}"),
+            Place::Package { name, .. } => write!(f, "in the crate {name}"),
             Place::Folder(folder) => write!(f, "with its peers, in {}", folder.display()),
         }
     }
@@ -87,7 +91,10 @@ fn find(root: &Path) -> Result<Vec<Bench>> {
         let names = package.targets.iter().filter(|target| target.kind == ["bench"]);
         found.extend(names.map(|target| Bench {
             name: target.name.clone(),
-            place: Place::Package(package.name.clone()),
+            place: Place::Package {
+                name: package.name.clone(),
+                features: target.required_features.clone(),
+            },
         }));
     }
     for folder in workspace::other_workspaces(root)? {
@@ -104,9 +111,12 @@ fn find(root: &Path) -> Result<Vec<Bench>> {
 impl Bench {
     fn command(&self, root: &Path) -> Command {
         match &self.place {
-            Place::Package(package) => {
+            Place::Package { name, features } => {
                 let mut command = process::cargo(root);
-                command.args(["bench", "--quiet", "--package", package, "--bench", &self.name]);
+                command.args(["bench", "--quiet", "--package", name, "--bench", &self.name]);
+                if !features.is_empty() {
+                    command.args(["--features", &features.join(",")]);
+                }
                 command
             }
             Place::Folder(folder) => {

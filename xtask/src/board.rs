@@ -46,9 +46,9 @@ pub(crate) struct Arguments {
     /// The folder that holds the device; made if it isn't there.
     #[arg(long, value_name = "DIR", required_unless_present_any = ["build_only", "costs"])]
     data: Option<PathBuf>,
-    /// Features of the firmware, for tests.
-    #[arg(long, value_name = "NAMES", default_value = "", hide = true)]
-    features: String,
+    /// Compile this deliberate mistake (a `--cfg`) into the firmware, for tests of what contains it.
+    #[arg(long, value_name = "NAME", hide = true)]
+    planted: Option<String>,
     /// Print what walls and calls cost in instructions, instead of being a device.
     #[arg(long, conflicts_with = "build_only")]
     costs: bool,
@@ -208,28 +208,35 @@ impl Board {
 
     /// Builds the firmware, and gives its file.
     pub(crate) fn build(self, root: &Path) -> Result<PathBuf> {
-        self.build_with("", root)
+        self.build_variant(Variant::Product, root)
     }
 
-    /// As [`Self::build`], with these of the firmware's features; the loader is built beside it.
-    fn build_with(self, features: &str, root: &Path) -> Result<PathBuf> {
+    /// As [`Self::build`], of a variant of the firmware; the loader is built beside it.
+    fn build_variant(self, variant: Variant<'_>, root: &Path) -> Result<PathBuf> {
         let target = self.target();
         let toolchain = toolchain::for_target(target)
             .with_context(|| format!("no toolchain for {target}; run `cargo xtask setup`"))?;
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
-        if features == costs::FEATURE {
-            // The loader has no heap, and what is counted needs one.
-            command.args(["--bin", &format!("tenure-board-{}", self.firmware())]);
+        command.args(["--features", self.own_features()]);
+        match variant {
+            Variant::Product => {}
+            Variant::Costs => {
+                // The loader has no heap, and what is counted needs one.
+                command.args(["--bin", &format!("tenure-board-{}", self.firmware())]);
+                command.args(["--features", costs::FEATURE]);
+            }
+            Variant::Planted(mistake) => {
+                // Joins the board's own flags; `RUSTFLAGS` would take their place.
+                let flags = format!("target.{target}.rustflags=[\"--cfg\", {mistake:?}]");
+                command.args(["--config", &flags]);
+            }
         }
-        command.args(["--features", self.own_features(), "--features", features]);
         process::run_for_firmware(&mut command)?;
         let built = self.product("board", root);
-        if features.is_empty() {
-            return Ok(built);
-        }
-        // The next build without them would take its place.
-        let copy = built.with_extension(features);
+        let Some(extension) = variant.extension() else { return Ok(built) };
+        // The next build of the product would take its place.
+        let copy = built.with_extension(extension);
         std::fs::copy(&built, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
         Ok(copy)
     }
@@ -245,6 +252,28 @@ impl Board {
     }
 }
 
+/// What a board's firmware is built as.
+#[derive(Clone, Copy)]
+enum Variant<'a> {
+    /// What is shipped.
+    Product,
+    /// A program that counts what walls and calls cost.
+    Costs,
+    /// The product with a deliberate mistake, by the name of its `--cfg`.
+    Planted(&'a str),
+}
+
+impl<'a> Variant<'a> {
+    /// The ending of its file's name; the product has none.
+    fn extension(self) -> Option<&'a str> {
+        match self {
+            Variant::Product => None,
+            Variant::Costs => Some(costs::FEATURE),
+            Variant::Planted(mistake) => Some(mistake),
+        }
+    }
+}
+
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let board = arguments.board;
     if arguments.costs {
@@ -254,7 +283,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
         None => {
-            let built = board.build_with(&arguments.features, root)?;
+            let variant = arguments.planted.as_deref().map_or(Variant::Product, Variant::Planted);
+            let built = board.build_variant(variant, root)?;
             // Others take the program as it is linked.
             if board.has_loader() { image::write(&built)? } else { built }
         }

@@ -27,6 +27,9 @@ pub(crate) struct Arguments {
     /// Only what takes seconds: no lints, no docs, no bare-metal builds.
     #[arg(long)]
     quick: bool,
+    /// Lint the benches beside their peers, too, which takes minutes to compile them.
+    #[arg(long, conflicts_with = "quick")]
+    peers: bool,
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
@@ -35,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     quick_steps(&mut report, root, arguments.fix);
     if !arguments.quick {
         setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators])?;
-        slow_steps(&mut report, root, arguments.fix);
+        slow_steps(&mut report, root, arguments.fix, arguments.peers);
     }
     report.finish()
 }
@@ -53,9 +56,10 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
 }
 
 /// The steps that compile.
-pub(crate) fn slow_steps(report: &mut Report, root: &Path, fix: bool) {
-    report.step("clippy", || lints::clippy(root, fix));
+pub(crate) fn slow_steps(report: &mut Report, root: &Path, fix: bool, with_peers: bool) {
+    report.step("clippy", || lints::clippy(root, fix, with_peers));
     report.step("rustdoc", || lints::rustdoc(root));
     report.step("cargo deny", || deny::check(root));
+    report.step("cargo machete", || deny::machete(root));
     report.step("bare metal", || bare_metal::build(root));
 }

@@ -17,6 +17,7 @@ mod measurement;
 mod mesh;
 mod miri;
 mod paint;
+mod planted;
 mod process;
 mod report;
 mod setup;
@@ -67,7 +68,8 @@ struct GenerateArguments {
 }
 
 fn main() -> ExitCode {
-    if let Some(code) = fuzz::compiler::in_place_of_rustc() {
+    let as_compiler = fuzz::compiler::in_place_of_rustc().or_else(planted::in_place_of_rustc);
+    if let Some(code) = as_compiler {
         return code;
     }
     match dispatch(CommandLine::parse().verb, &repository_root()) {

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
 
@@ -100,6 +101,21 @@ pub(crate) fn each_line(command: &mut Command, mut see: impl FnMut(&str)) -> Res
     Ok(child.wait()?)
 }
 
+/// How long the processors have worked for our children that ended, and for theirs; zero where the system
+/// doesn't say.
+pub(crate) fn children_time() -> Duration {
+    let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
+    let ticks = children_ticks(&stat).unwrap_or_default();
+    Duration::from_secs_f64(ticks as f64 / rustix::param::clock_ticks_per_second() as f64)
+}
+
+/// The sum of `cutime` and `cstime` in a `/proc/PID/stat`, whose second field may contain anything.
+fn children_ticks(stat: &str) -> Option<u64> {
+    let after_name = stat.rsplit_once(") ")?.1;
+    let mut fields = after_name.split_whitespace().skip(13);
+    Some(fields.next()?.parse::<u64>().ok()? + fields.next()?.parse::<u64>().ok()?)
+}
+
 /// Where the shell would find `program`.
 pub(crate) fn find_program(program: &str) -> Option<PathBuf> {
     let path = std::env::var_os("PATH")?;
@@ -138,4 +154,16 @@ fn show(command: &Command) -> String {
         .map(|word| word.to_string_lossy().into_owned())
         .collect::<Vec<_>>()
         .join(" ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::children_ticks;
+
+    #[test]
+    fn times_of_children_are_read_behind_a_name_with_brackets() {
+        let stat = "7 (a) b) S 1 7 7 0 -1 4194560 1 2 3 4 11 12 130 14 20 0 1 0 99 5 6";
+        assert_eq!(children_ticks(stat), Some(144));
+        assert_eq!(children_ticks("7 (a"), None);
+    }
 }

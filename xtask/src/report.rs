@@ -5,31 +5,45 @@ use std::time::{Duration, Instant};
 
 use anyhow::Result;
 
-use crate::paint;
+use crate::{paint, process};
 
-/// How many tests passed and failed.
+/// How many tests passed and failed, and how many weren't run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
+    /// Marked `#[ignore]`: another step or command runs them.
+    pub(crate) ignored: usize,
+    /// A tool or a right is missing on this machine.
+    pub(crate) skipped: usize,
 }
 
 impl Tally {
     /// A step that is no test suite counts as one test.
-    pub(crate) const ONE_PASSED: Tally = Tally { passed: 1, failed: 0 };
-    const ONE_FAILED: Tally = Tally { passed: 0, failed: 1 };
+    pub(crate) const ONE_PASSED: Tally = Tally { passed: 1, ..Tally::NONE };
+    const ONE_FAILED: Tally = Tally { failed: 1, ..Tally::NONE };
+    const ONE_SKIPPED: Tally = Tally { skipped: 1, ..Tally::NONE };
+    const NONE: Tally = Tally { passed: 0, failed: 0, ignored: 0, skipped: 0 };
 }
 
 impl std::ops::AddAssign for Tally {
     fn add_assign(&mut self, other: Tally) {
         self.passed += other.passed;
         self.failed += other.failed;
+        self.ignored += other.ignored;
+        self.skipped += other.skipped;
     }
 }
 
 impl fmt::Display for Tally {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} passed, {} failed", self.passed, self.failed)
+        write!(f, "{} passed, {} failed", self.passed, self.failed)?;
+        for (count, word) in [(self.ignored, "ignored"), (self.skipped, "skipped")] {
+            if count > 0 {
+                write!(f, ", {count} {word}")?;
+            }
+        }
+        Ok(())
     }
 }
 
@@ -46,6 +60,8 @@ pub(crate) enum Verdict {
 struct Step {
     name: String,
     duration: Duration,
+    /// What its processes took of all processors together.
+    processor: Duration,
     result: Result<Verdict>,
 }
 
@@ -60,14 +76,19 @@ impl Report {
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<Verdict>) {
         let paint = paint::stdout();
         println!("{}", paint.strong(format!("== {name}")));
-        let start = Instant::now();
+        let (start, processor_start) = (Instant::now(), process::children_time());
         let result = work();
         match &result {
             Err(error) => println!("{} {error:#}", paint.bad("failed:")),
             Ok(Verdict::Skipped(reason)) => println!("{} {reason}", paint.faint("skipped:")),
             Ok(_) => {}
         }
-        self.steps.push(Step { name: name.to_owned(), duration: start.elapsed(), result });
+        let duration = start.elapsed();
+        let processor = process::children_time().saturating_sub(processor_start);
+        let times =
+            format!("{:.1} s, processor {:.1} s", duration.as_secs_f64(), processor.as_secs_f64());
+        println!("{}", paint.faint(format!("-- {name}: {times}")));
+        self.steps.push(Step { name: name.to_owned(), duration, processor, result });
     }
 
     /// All tests of all steps together.
@@ -81,12 +102,13 @@ impl Report {
 
     /// Prints a line per step, and the sum as the last line; fails if any step failed.
     pub(crate) fn finish(self) -> Result<()> {
-        println!();
+        println!("\n{:<44} {:>9} {:>9}", "", "clock", "processor");
         for step in &self.steps {
             step.print();
         }
         let total: Duration = self.steps.iter().map(|step| step.duration).sum();
-        println!("{:<24} {:>7.1} s", "total", total.as_secs_f64());
+        let processor: Duration = self.steps.iter().map(|step| step.processor).sum();
+        println!("{}", line("total", total, processor));
         let tally = self.tally();
         println!("{tally}");
         if tally.failed > 0 { Err(Reported.into()) } else { Ok(()) }
@@ -110,7 +132,7 @@ impl Step {
         match &self.result {
             Ok(Verdict::Passed) => Tally::ONE_PASSED,
             Ok(Verdict::Tests(tally)) => *tally,
-            Ok(Verdict::Skipped(_)) => Tally::default(),
+            Ok(Verdict::Skipped(_)) => Tally::ONE_SKIPPED,
             Err(_) => Tally::ONE_FAILED,
         }
     }
@@ -127,6 +149,35 @@ impl Step {
                 paint.bad(format!("FAILED: {}", text.lines().next().unwrap_or_default()))
             }
         };
-        println!("{:<24} {:>7.1} s  {outcome}", self.name, self.duration.as_secs_f64());
+        println!("{}  {outcome}", line(&self.name, self.duration, self.processor));
+    }
+}
+
+/// A line of the summary: how long something took, and how much of the processors.
+fn line(name: &str, duration: Duration, processor: Duration) -> String {
+    let (duration, processor) = (duration.as_secs_f64(), processor.as_secs_f64());
+    format!("{name:<44} {duration:>7.1} s {processor:>7.1} s")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_not_run_is_counted_in_the_last_line() {
+        let mut report = Report::default();
+        let tests = Tally { passed: 5, failed: 0, ignored: 2, skipped: 1 };
+        report.step("tests", || Ok(Verdict::Tests(tests)));
+        report.step("licences", || Ok(Verdict::Skipped("no tool".into())));
+        report.step("links", || Ok(Verdict::Passed));
+        assert_eq!(report.tally().to_string(), "6 passed, 0 failed, 2 ignored, 2 skipped");
+    }
+
+    #[test]
+    fn a_failed_step_counts_as_a_failed_test() {
+        let mut report = Report::default();
+        report.step("links", || Err(anyhow::anyhow!("a link leads nowhere")));
+        assert_eq!(report.tally().to_string(), "0 passed, 1 failed");
+        assert!(report.finish().is_err());
     }
 }

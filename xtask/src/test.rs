@@ -1,5 +1,6 @@
 //! `test`: sets up what is missing, builds everything and runs every test.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Command;
 
@@ -7,7 +8,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::{check, mesh, paint, process, toolchain};
+use crate::{check, files, mesh, paint, planted, process, toolchain};
 
 /// Set up this machine, build everything, run every test.
 #[derive(clap::Args)]
@@ -29,6 +30,19 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         process::run(command.args(["test", "--workspace", "--no-run"])).map(|()| Verdict::Passed)
     });
     report.step("tests", || tests(process::cargo(root).args(["test", "--workspace"])));
+    report.step("a planted mistake is found", || {
+        let mut command = process::cargo(root);
+        planted::plant(&mut command, "forgetful")?;
+        command.args([
+            "test",
+            "--package",
+            "tenure-sim",
+            "--test",
+            "worlds",
+            "devices_that_forget",
+        ]);
+        tests(&mut command)
+    });
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
     if !arguments.quick {
@@ -40,7 +54,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
             let mut command = process::cargo(root);
             tests_with(command.args(optimised), &["--ignored", "--nocapture"])
         });
-        check::slow_steps(&mut report, root, false);
+        check::slow_steps(&mut report, root, false, false);
     }
     report.finish()
 }
@@ -52,6 +66,9 @@ fn sdk_tests(root: &Path) -> Result<Verdict> {
     tests(command.arg("test"))
 }
 
+/// Names the file to which `tenure-testbed` adds a line for each test that lacks something on this machine.
+const SKIPPED: &str = "TENURE_SKIPPED";
+
 /// Runs a `cargo test` to its end and counts its tests.
 fn tests(command: &mut Command) -> Result<Verdict> {
     tests_with(command, &[])
@@ -62,6 +79,8 @@ fn tests_with(command: &mut Command, options: &[&str]) -> Result<Verdict> {
     command.arg("--no-fail-fast").arg("--").args(options);
     let mut sum = Tally::default();
     let mut failed = Vec::new();
+    let skipped = tempfile::NamedTempFile::new()?;
+    command.env(SKIPPED, skipped.path());
     let status = process::each_line(command, |line| {
         println!("{line}");
         if let Some(tally) = parse_result(line) {
@@ -73,6 +92,14 @@ fn tests_with(command: &mut Command, options: &[&str]) -> Result<Verdict> {
     for test in failed {
         println!("{} {test}", paint::stdout().bad("failed:"));
     }
+    let skipped = files::read(skipped.path())?;
+    for line in skipped.lines() {
+        println!("{} {line}", paint::stdout().faint("skipped:"));
+    }
+    // The harness counted them as passed.
+    let count = skipped_tests(&skipped);
+    sum.passed = sum.passed.saturating_sub(count);
+    sum.skipped += count;
     if sum.failed == 0 {
         // It did not build, or a test binary died before it could count.
         process::succeeded(command, status)?;
@@ -86,7 +113,18 @@ fn parse_result(line: &str) -> Option<Tally> {
     let count = |word: &str| {
         counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse().ok())
     };
-    Some(Tally { passed: count("passed")?, failed: count("failed")? })
+    Some(Tally {
+        passed: count("passed")?,
+        failed: count("failed")?,
+        ignored: count("ignored")?,
+        skipped: 0,
+    })
+}
+
+/// How many tests said `NAME (missing: …)`, some more than once.
+fn skipped_tests(lines: &str) -> usize {
+    let names = lines.lines().filter_map(|line| line.split_once(" (missing: "));
+    names.map(|(name, _)| name).collect::<BTreeSet<_>>().len()
 }
 
 /// Reads the name in libtest's `test NAME ... FAILED`.
@@ -101,9 +139,17 @@ mod unit_tests {
     #[test]
     fn result_lines_of_libtest_are_counted() {
         let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s";
-        assert_eq!(parse_result(line), Some(Tally { passed: 12, failed: 3 }));
+        let expected = Tally { passed: 12, failed: 3, ignored: 1, skipped: 0 };
+        assert_eq!(parse_result(line), Some(expected));
         assert_eq!(parse_result("test result: ok."), None);
         assert_eq!(parse_result("test wire::name ... ok"), None);
+    }
+
+    #[test]
+    fn a_test_that_lacks_two_things_is_skipped_once() {
+        let lines =
+            "machines (missing: valgrind)\nmachines (missing: QEMU)\nbits (missing: QEMU)\n";
+        assert_eq!(skipped_tests(lines), 2);
     }
 
     #[test]

@@ -84,19 +84,41 @@ fn debian_linker(target: &str) -> Option<PathBuf> {
 impl Toolchain {
     /// `cargo VERB` for `target`, to be run in `folder`.
     pub(crate) fn cargo(&self, folder: &Path, verb: &str, target: &str) -> Command {
+        let mut command = self.cargo_for(folder, target);
+        command.args([verb, "--target", target]).env("CARGO_TARGET_DIR", self.products(folder));
+        command
+    }
+
+    /// `cargo`, set up for `target`; what follows are the verb and its arguments.
+    pub(crate) fn cargo_for(&self, folder: &Path, target: &str) -> Command {
         let mut command = match self {
             Toolchain::Active => process::cargo(folder),
             Toolchain::Debian { .. } => Command::new("/usr/bin/cargo"),
         };
-        command.current_dir(folder).args([verb, "--target", target]);
+        command.current_dir(folder);
         if let Toolchain::Debian { linker } = self {
             debian_environment(&mut command)
                 .arg("-Zbuild-std=core,alloc")
-                .args(["--config", &format!("target.{target}.linker={linker:?}")])
-                // Another compiler's products are of no use here, nor ours to it.
-                .env("CARGO_TARGET_DIR", target_folder(folder).join("debian"));
+                .args(["--config", &format!("target.{target}.linker={linker:?}")]);
         }
         command
+    }
+
+    /// Where its products go of what is built in `folder`: another compiler's are of no use to ours, nor
+    /// ours to it.
+    pub(crate) fn products(&self, folder: &Path) -> PathBuf {
+        match self {
+            Toolchain::Active => target_folder(folder),
+            Toolchain::Debian { .. } => target_folder(folder).join("debian"),
+        }
+    }
+
+    /// Whether it has clippy.
+    pub(crate) fn has_clippy(&self) -> bool {
+        match self {
+            Toolchain::Active => true,
+            Toolchain::Debian { .. } => Path::new("/usr/bin/cargo-clippy").is_file(),
+        }
     }
 }
 

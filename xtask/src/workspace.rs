@@ -17,6 +17,12 @@ pub(crate) struct Package {
     pub(crate) manifest_path: PathBuf,
     pub(crate) dependencies: Vec<Dependency>,
     pub(crate) targets: Vec<Target>,
+    /// The oldest release of Rust that compiles it.
+    #[serde(default)]
+    pub(crate) rust_version: Option<String>,
+    /// The registries that it may go to; `None` is any, an empty list none.
+    #[serde(default)]
+    pub(crate) publish: Option<Vec<String>>,
     #[serde(default)]
     metadata: Option<Metadata>,
 }
@@ -51,12 +57,34 @@ struct Metadata {
 #[derive(Debug, Deserialize)]
 struct TenureMetadata {
     layer: Option<u8>,
+    #[serde(default)]
+    lint: Vec<Lint>,
+}
+
+/// One way in which a workspace of its own is built, and so linted: `[[package.metadata.tenure.lint]]`.
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct Lint {
+    /// The target triple; this machine if there is none.
+    pub(crate) target: Option<String>,
+    /// Features, separated by commas.
+    #[serde(default)]
+    pub(crate) features: String,
+    /// It takes peers that compile for minutes: linted by `check --peers` alone.
+    #[serde(default)]
+    pub(crate) peers: bool,
 }
 
 impl Package {
     /// The layer that the manifest declares in `[package.metadata.tenure]`.
     pub(crate) fn layer(&self) -> Option<u8> {
         self.metadata.as_ref()?.tenure.as_ref()?.layer
+    }
+
+    /// The ways in which it is built, if it says any.
+    pub(crate) fn lints(&self) -> &[Lint] {
+        let tenure = self.metadata.as_ref().and_then(|metadata| metadata.tenure.as_ref());
+        tenure.map_or(&[], |tenure| &tenure.lint)
     }
 
     /// The folder that holds the manifest.
@@ -102,19 +130,29 @@ pub(crate) fn bare_metal_packages(root: &Path) -> Result<Vec<Package>> {
     Ok(chosen)
 }
 
-/// The folders of all other workspaces of the repository: guests, fuzz targets, benches.
+/// The folders of all other workspaces of the repository: guests, firmware, fuzz targets, benches.
 ///
-/// Those under `crates/` are data of a crate (a template, a test's input), and not built here.
+/// Guests under `crates/` are data of a crate (a template, a test's input), and not built here.
 pub(crate) fn other_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
     let mut folders = Vec::new();
     for manifest in files::with_ending(root, &["Cargo.toml"])? {
         let folder = manifest.parent().unwrap_or(root);
-        let is_data = folder.starts_with(root.join("crates"));
-        let is_workspace = files::read(&manifest)?.lines().any(|line| line.trim() == "[workspace]");
+        let text = files::read(&manifest)?;
+        let is_data = folder.starts_with(root.join("crates")) && text.contains(SDK_COPY);
+        let is_workspace = text.lines().any(|line| line.trim() == "[workspace]");
         if folder != root && !is_data && is_workspace {
             folders.push(folder.to_path_buf());
         }
     }
+    Ok(folders)
+}
+
+/// Those of [`other_workspaces`] that aren't guests: what runs on this machine or on a board.
+pub(crate) fn host_workspaces(root: &Path) -> Result<Vec<PathBuf>> {
+    let mut folders = other_workspaces(root)?;
+    folders.retain(|folder| {
+        !folder.starts_with(root.join("apps")) && !folder.starts_with(root.join("sdk"))
+    });
     Ok(folders)
 }
 

@@ -15,7 +15,7 @@ mod guard;
 mod interrupts;
 mod network;
 mod start;
-#[cfg(feature = "unchecked-memory")]
+#[cfg(unchecked_memory)]
 mod stuck;
 mod virtio;
 
@@ -82,7 +82,7 @@ fn run() -> Result<Infallible, StartError> {
     let mut device = Device::start(board, small_class)?;
     let guard = Pmp::take(&start::HEAP);
     let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
-    #[cfg(feature = "unchecked-memory")]
+    #[cfg(unchecked_memory)]
     let wall = stuck::Stuck(wall);
     device.node().use_wall(Box::new(wall));
     let native = NativeMachines::new(CodeKind::Rv32, guard, clock);

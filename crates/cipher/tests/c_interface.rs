@@ -7,7 +7,7 @@ use std::process::Command;
 
 /// The folder of the C interface's crate.
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("c")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/cipher-c")
 }
 
 /// Builds both libraries; where they are.

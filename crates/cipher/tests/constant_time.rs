@@ -7,16 +7,18 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use tenure_testbed::skip_without_tool;
+
 /// Builds the C library, with an additional compiler flag, and the program that hides secrets.
 /// `None` where valgrind or its header is missing.
 fn build(flag: &str) -> Option<PathBuf> {
     let missing = Command::new("valgrind").arg("--version").output().is_err()
         || !Path::new("/usr/include/valgrind/memcheck.h").exists();
     if missing {
-        eprintln!("skipped: valgrind missing (Debian: valgrind)");
+        skip_without_tool("valgrind (Debian: valgrind)");
         return None;
     }
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("c");
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../bindings/cipher-c");
     let name = if flag.is_empty() { "native" } else { "portable" };
     let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("constant-time-{name}"));
     let status = Command::new(env!("CARGO"))

@@ -5,6 +5,9 @@
 //! out.
 #![forbid(unsafe_code)]
 
+#[cfg(any(forgetful, unchecked_memory, unmetered))]
+compile_error!("a deliberate mistake for tests can't be compiled into the command `tenure`");
+
 pub mod build;
 pub mod call;
 pub mod client;

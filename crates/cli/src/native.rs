@@ -109,7 +109,7 @@ fn compile_c(
         }
         objects.push(object);
     }
-    objects.push(builtins(target.rust)?);
+    objects.push(builtins(target.rust, output)?);
     Ok(objects)
 }
 

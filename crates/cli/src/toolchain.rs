@@ -203,15 +203,37 @@ fn native_linker() -> Option<Linker> {
 }
 
 /// The functions that compilers call for what a processor can't, as Rust brings them along.
-pub fn builtins(target: &'static str) -> Result<PathBuf, ToolchainError> {
-    let folder = libraries_for(target).ok_or(ToolchainError::RustTarget { target })?;
-    let files = std::fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+///
+/// Debian's Rust has them as source alone: they are compiled into `folder`.
+///
+/// # Errors
+/// [`ToolchainError`] if no Rust here has them, or they don't compile.
+pub fn builtins(target: &'static str, folder: &Path) -> Result<PathBuf, ToolchainError> {
+    let libraries = match Rust::find(target)? {
+        Rust::Active { .. } => libraries_for(target),
+        debian @ Rust::Debian { .. } => compiled_libraries(&debian, target, folder),
+    };
+    let files = libraries.and_then(|folder| std::fs::read_dir(folder).ok());
     let is_wanted = |path: &PathBuf| {
         let name = path.file_name().unwrap_or_default().to_string_lossy().into_owned();
         name.starts_with("libcompiler_builtins-") && name.ends_with(".rlib")
     };
-    let found = files.map(|file| file.path()).find(is_wanted);
-    found.ok_or(ToolchainError::RustTarget { target })
+    let paths = files.into_iter().flatten().filter_map(Result::ok).map(|file| file.path());
+    paths.into_iter().find(is_wanted).ok_or(ToolchainError::RustTarget { target })
+}
+
+/// Lets a Rust without compiled libraries make them, below an empty crate; where they are.
+fn compiled_libraries(rust: &Rust, target: &str, folder: &Path) -> Option<PathBuf> {
+    let project = folder.join("builtins");
+    std::fs::create_dir_all(project.join("src")).ok()?;
+    let manifest = "[package]\nname = \"builtins\"\nedition = \"2024\"\n\n[workspace]\n";
+    std::fs::write(project.join("Cargo.toml"), manifest).ok()?;
+    std::fs::write(project.join("src/lib.rs"), "#![no_std]\n").ok()?;
+    let products = std::path::absolute(project.join("target")).ok()?;
+    let mut cargo = rust.cargo_rustc(target);
+    cargo.arg("--quiet").current_dir(&project).env("CARGO_TARGET_DIR", &products);
+    let is_built = cargo.status().is_ok_and(|status| status.success());
+    is_built.then(|| products.join(target).join("release/deps"))
 }
 
 /// Where the active Rust keeps what it has compiled for `target`, if it has.

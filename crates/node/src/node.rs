@@ -393,7 +393,7 @@ impl<F: Flash> Node<F> {
 
     /// Forgets calls that ended: a deliberate mistake, by which they run again if their callers repeat
     /// them.
-    #[cfg(feature = "forgetful")]
+    #[cfg(forgetful)]
     pub fn forget_ended_calls(&mut self) {
         self.endpoint.forget_ended_calls();
     }

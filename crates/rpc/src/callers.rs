@@ -230,7 +230,7 @@ impl Callers {
     }
 
     /// Forgets calls that ended, as if nobody could ask for their results again.
-    #[cfg(feature = "forgetful")]
+    #[cfg(forgetful)]
     pub(crate) fn forget_ended(&mut self) {
         for caller in &mut self.table {
             caller.calls.retain(|call| !matches!(call.state, State::Done(_)));

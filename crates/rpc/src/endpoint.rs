@@ -149,7 +149,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// Forgets calls that ended: a deliberate mistake, by which they run again if their callers repeat
     /// them.
-    #[cfg(feature = "forgetful")]
+    #[cfg(forgetful)]
     pub fn forget_ended_calls(&mut self) {
         self.callers.forget_ended();
     }

@@ -15,7 +15,7 @@ fn main() {
     if tail_dispatch() {
         println!("cargo::rustc-cfg=tail_dispatch");
     }
-    println!("cargo::rustc-check-cfg=cfg(unmetered)");
+    println!("cargo::rustc-check-cfg=cfg(unmetered, unchecked_memory)");
     println!("cargo::rustc-check-cfg=cfg(compact)");
     let compact = compact();
     if compact {

@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, bail};
 
 use super::flash::{Flash, Place};
-use super::{Board, escaped, image};
+use super::{Board, Variant, escaped, image};
 use crate::process;
 
 /// The feature of a firmware that counts instead of being a device.
@@ -53,7 +53,7 @@ impl Cost {
 }
 
 fn riscv32(root: &Path) -> Result<Command> {
-    let firmware = Board::QemuRiscv32.build_with(FEATURE, root)?;
+    let firmware = Board::QemuRiscv32.build_variant(Variant::Costs, root)?;
     let mut command = Command::new("qemu-system-riscv32");
     command
         .args(["-M", "virt", "-m", "8M", "-cpu", "rv32,s=false,h=false,f=false,d=false"])
@@ -66,7 +66,7 @@ fn riscv32(root: &Path) -> Result<Command> {
 fn cortex_m(root: &Path) -> Result<Command> {
     let board = Board::QemuCortexM;
     board.build(root)?;
-    let firmware = image::write(&board.build_with(FEATURE, root)?)?;
+    let firmware = image::write(&board.build_variant(Variant::Costs, root)?)?;
     let image = std::fs::read(&firmware).context("cannot read the firmware")?;
     let folder = board.products(root).join("costs");
     if folder.exists() {

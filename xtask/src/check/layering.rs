@@ -12,6 +12,8 @@ use crate::report::Verdict;
 use crate::workspace::{self, Package};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
+/// The crate that only tests use.
+const TESTBED: &str = "crates/testbed";
 /// The highest layer that `xtask` may use, so that it stays quick to build.
 const XTASK_LAYER_MAX: u8 = 0;
 /// What it may use beside: the medium of `xtask mesh` is raw frames on this computer, and `xtask board`
@@ -40,6 +42,8 @@ enum Zone {
     Sdk,
     Apps,
     Xtask,
+    /// `crates/testbed`: tests use it, and no product.
+    Testbed,
     /// Fuzz targets, benches: they use whatever they try, and nothing else uses them.
     Trial,
 }
@@ -87,9 +91,14 @@ fn without_copy(path: &Path, package: &Path, root: &Path) -> PathBuf {
 
 impl Zone {
     /// What declares a layer among the apps is no guest.
+    ///
+    /// What lies within a crate's folder tries that crate on a machine of its own.
     fn of(folder: &str, layer: Option<u8>) -> Self {
+        let depth = folder.split('/').count();
         match folder.split('/').next().unwrap_or_default() {
-            "crates" | "boards" => Zone::Host,
+            "crates" if folder == TESTBED => Zone::Testbed,
+            "crates" if depth > 2 => Zone::Trial,
+            "crates" | "boards" | "bindings" => Zone::Host,
             "sdk" => Zone::Sdk,
             "apps" if layer.is_some() => Zone::Host,
             "apps" => Zone::Apps,
@@ -123,35 +132,76 @@ fn declaration_fault(node: &Node) -> Option<String> {
         .then(|| format!("{} declares no layer ([package.metadata.tenure] layer = N)", node.name))
 }
 
-/// Where the table of the layers, with rows like `` | 2 | `kernel` | … ``, differs from the manifests.
+/// Where the table of the layers, with rows like `` | 2 | `kernel` | its job | `wire hal` | ``, differs from
+/// the manifests.
 fn document_faults(nodes: &[Node], document: &str) -> Vec<String> {
-    let rows: Vec<(u8, &str)> = document.lines().filter_map(table_row).collect();
-    let declared = nodes.iter().filter_map(|node| Some((node.layer?, node)));
+    let rows: Vec<Row> = document.lines().filter_map(Row::parse).collect();
     let mut faults = Vec::new();
-    for (layer, node) in declared {
-        let name = node.name.trim_start_matches("tenure-");
-        if !rows.contains(&(layer, name)) {
-            faults.push(format!("{DOCUMENT} does not show `{name}` on layer {layer}"));
+    for (layer, node) in nodes.iter().filter_map(|node| Some((node.layer?, node))) {
+        let name = node.short_name();
+        match rows.iter().find(|row| (row.layer, row.name) == (layer, name)) {
+            None => faults.push(format!("{DOCUMENT} does not show `{name}` on layer {layer}")),
+            Some(row) => faults.extend(row.uses_fault(&node.uses(nodes))),
         }
     }
-    for (_, name) in rows {
-        if !nodes.iter().any(|node| node.name.trim_start_matches("tenure-") == name) {
+    for Row { name, .. } in rows {
+        if !nodes.iter().any(|node| node.short_name() == name) {
             faults.push(format!("{DOCUMENT} shows `{name}`, which does not exist"));
         }
     }
     faults
 }
 
-fn table_row(line: &str) -> Option<(u8, &str)> {
-    let mut cells = line.strip_prefix("| ")?.split(" | ");
-    let layer = cells.next()?.parse().ok()?;
-    Some((layer, cells.next()?.split('`').nth(1)?))
+impl Node {
+    fn short_name(&self) -> &str {
+        self.name.trim_start_matches("tenure-")
+    }
+
+    /// The crates that its product uses directly, sorted.
+    fn uses<'a>(&self, nodes: &'a [Node]) -> Vec<&'a str> {
+        let folders = self.arrows.iter().filter(|arrow| !arrow.is_dev).map(|arrow| &arrow.folder);
+        let targets = folders.filter_map(|folder| nodes.iter().find(|node| node.folder == *folder));
+        let mut names: Vec<_> =
+            targets.filter(|node| node.layer.is_some()).map(Node::short_name).collect();
+        names.sort_unstable();
+        names.dedup();
+        names
+    }
+}
+
+/// A row of the table of the layers.
+struct Row<'a> {
+    layer: u8,
+    name: &'a str,
+    /// The crates named in its last column.
+    uses: Vec<&'a str>,
+}
+
+impl<'a> Row<'a> {
+    fn parse(line: &'a str) -> Option<Self> {
+        let mut cells = line.strip_prefix("| ")?.strip_suffix(" |")?.split(" | ");
+        let layer = cells.next()?.parse().ok()?;
+        let name = cells.next()?.split('`').nth(1)?;
+        let uses = cells.nth(1)?.split('`').nth(1).unwrap_or_default();
+        Some(Self { layer, name, uses: uses.split_whitespace().collect() })
+    }
+
+    fn uses_fault(&self, uses: &[&str]) -> Option<String> {
+        let mut shown = self.uses.clone();
+        shown.sort_unstable();
+        let (name, all) = (self.name, uses.join(" "));
+        (shown != uses).then(|| format!("{DOCUMENT}: `{name}` uses `{all}`"))
+    }
 }
 
 /// The rule that an arrow from `node` to `target` breaks.
 fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
     match (node.zone, target.zone) {
         (Zone::Trial, Zone::Trial) => None,
+        (Zone::Trial | Zone::Testbed, Zone::Testbed) => None,
+        (_, Zone::Testbed) if is_dev => None,
+        (_, Zone::Testbed) => Some("only tests may use the test bed".into()),
+        (Zone::Testbed, Zone::Host) => None,
         (_, Zone::Xtask | Zone::Trial) => Some("nothing may use the developer's tools".into()),
         (Zone::Trial, _) => None,
         (Zone::Xtask, Zone::Host) => target

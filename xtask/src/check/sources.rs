@@ -1,4 +1,4 @@
-//! What the first lines of each crate must say.
+//! What the first lines of each file, and the manifest of each package, must say.
 
 use std::path::Path;
 
@@ -12,23 +12,27 @@ use crate::workspace::{self, Package};
 const UNSAFE_ALLOWED: [&str; 2] = ["tenure-cipher", "tenure-vm"];
 
 pub(super) fn check(root: &Path) -> Result<Verdict> {
-    let mut faults = Vec::new();
-    for package in workspace::packages(root)? {
+    let members = workspace::packages(root)?;
+    let minimum = members.iter().find_map(|package| package.rust_version.clone());
+    let mut faults = headless_files(root)?;
+    for package in &members {
         let manifest = files::read(&package.manifest_path)?;
+        let path = files::shown(&package.manifest_path, root);
         if !inherits_lints(&manifest) {
-            let path = files::shown(&package.manifest_path, root);
             faults.push(format!("{path}: [lints] workspace = true is missing"));
         }
-        for target in package.targets.iter().filter(|target| is_product(&target.kind)) {
-            let source = files::read(&target.src_path)?;
-            let path = files::shown(&target.src_path, root);
+        faults
+            .extend(manifest_faults(package, minimum.as_deref()).map(|it| format!("{path}: {it}")));
+        faults.extend(attribute_faults(package, root)?);
+    }
+    for folder in workspace::host_workspaces(root)? {
+        for package in workspace::packages(&folder)? {
+            let manifest = files::read(&package.manifest_path)?;
+            let path = files::shown(&package.manifest_path, root);
+            let missing = OWN_LINTS.into_iter().filter(|line| !manifest.contains(line));
+            faults.extend(missing.map(|line| format!("{path}: {line} is missing")));
             faults.extend(
-                missing_lines(
-                    &source,
-                    needs_no_std(&package, &target.kind),
-                    may_be_unsafe(&package, root),
-                )
-                .map(|line| format!("{path}: {line} is missing")),
+                manifest_faults(&package, minimum.as_deref()).map(|it| format!("{path}: {it}")),
             );
         }
     }
@@ -36,6 +40,48 @@ pub(super) fn check(root: &Path) -> Result<Verdict> {
         bail!("missing in the sources:\n  {}", faults.join("\n  "));
     }
     Ok(Verdict::Passed)
+}
+
+/// What the manifest of a workspace of its own, which inherits nothing, says itself.
+const OWN_LINTS: [&str; 3] = [
+    "missing_docs = \"deny\"",
+    "unsafe_op_in_unsafe_fn = \"deny\"",
+    "undocumented_unsafe_blocks = \"deny\"",
+];
+
+/// Files that don't begin by saying their one job; a file of tests is named after what it tests.
+fn headless_files(root: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for file in files::with_ending(root, &[".rs"])? {
+        let is_test = file.ends_with("tests.rs") || file.iter().any(|folder| folder == "tests");
+        if !is_test && !files::read(&file)?.starts_with("//!") {
+            let path = files::shown(&file, root);
+            faults
+                .push(format!("{path}: a first line `//! …` that says the file's job is missing"));
+        }
+    }
+    Ok(faults)
+}
+
+/// One oldest release of Rust for all, and nothing goes to a registry by mistake.
+fn manifest_faults(package: &Package, minimum: Option<&str>) -> impl Iterator<Item = String> {
+    let old = package.rust_version.as_deref() != minimum;
+    let public = package.publish.as_ref().is_none_or(|registries| !registries.is_empty());
+    let release =
+        old.then(|| format!("rust-version = {:?} is missing", minimum.unwrap_or_default()));
+    release.into_iter().chain(public.then(|| "publish = false is missing".to_owned()))
+}
+
+fn attribute_faults(package: &Package, root: &Path) -> Result<Vec<String>> {
+    let mut faults = Vec::new();
+    for target in package.targets.iter().filter(|target| is_product(&target.kind)) {
+        let source = files::read(&target.src_path)?;
+        let path = files::shown(&target.src_path, root);
+        let no_std = needs_no_std(package, &target.kind);
+        let missing = missing_lines(&source, no_std, may_be_unsafe(package, root));
+        faults.extend(missing.map(|line| format!("{path}: {line} is missing")));
+    }
+    Ok(faults)
 }
 
 fn is_product(kind: &[String]) -> bool {

@@ -1,11 +1,12 @@
 //! The backends of small cores: under QEMU, and those that QEMU does not know on a model.
 //!
-//! Each test says `skipped` and why where the cross toolchain or QEMU is missing.
+//! A test is skipped where the cross toolchain or QEMU is missing; with `CI=true` it fails there.
 
 use std::path::{Path, PathBuf};
 
 use tenure_cipher::backend::{Backend, portable::Portable};
 use tenure_cipher::{ChaCha20, Form, Ietf};
+use tenure_testbed::skip_without_tool;
 
 use cortex::{Core, Trace};
 use device::{Machine, Missing};
@@ -28,7 +29,7 @@ fn build(machine: Machine) -> Option<PathBuf> {
     match machine.build(&folder, false) {
         Ok(image) => Some(image),
         Err(Missing::Tool(tool)) => {
-            eprintln!("skipped: {} needs {tool}", machine.name());
+            skip_without_tool(&format!("{tool}, for {}", machine.name()));
             None
         }
         Err(Missing::Build(error)) => panic!("{error}"),
@@ -44,7 +45,7 @@ fn check_under_qemu(machine: Machine, backends: &[&str]) {
                 assert!(output.contains(&format!("check {backend} ok\n")), "{output}");
             }
         }
-        Err(Missing::Tool(tool)) => eprintln!("skipped: {} needs {tool}", machine.name()),
+        Err(Missing::Tool(tool)) => skip_without_tool(&format!("{tool}, for {}", machine.name())),
         Err(Missing::Build(error)) => panic!("{error}"),
     }
 }
@@ -84,13 +85,13 @@ fn rv64_backends_agree_with_the_portable_one_under_qemu() {
 #[test]
 fn gap8_interface_streams_through_the_engine_on_the_model() {
     let Some(clang) = device::newest("clang") else {
-        eprintln!("skipped: the interface to GAP8 needs a clang");
+        skip_without_tool("a clang, for the interface to GAP8");
         return;
     };
     let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("machines");
     let image = match device::build_gap8(&folder, &clang) {
         Ok(image) => Image::parse(&std::fs::read(image).unwrap()).unwrap(),
-        Err(Missing::Tool(tool)) => return eprintln!("skipped: GAP8 needs {tool}"),
+        Err(Missing::Tool(tool)) => return skip_without_tool(&format!("{tool}, for GAP8")),
         Err(Missing::Build(error)) => panic!("{error}"),
     };
     let mut numbers = Numbers::new(3);
@@ -134,7 +135,7 @@ fn cortex_m_cycles_stay_what_the_documents_say() {
         let log = match device::trace(&image) {
             Ok(log) => log,
             Err(Missing::Tool(tool)) => {
-                eprintln!("skipped: the trace needs {tool}");
+                skip_without_tool(&format!("{tool}, for the trace"));
                 continue;
             }
             Err(Missing::Build(error)) => panic!("{error}"),
@@ -184,7 +185,7 @@ fn riscv_harts_work_as_a_cluster_under_qemu() {
         Ok((output, ended_well)) => {
             assert!(ended_well && output.contains("cluster of harts ok"), "{output}");
         }
-        Err(Missing::Tool(tool)) => eprintln!("skipped: the harts need {tool}"),
+        Err(Missing::Tool(tool)) => skip_without_tool(&format!("{tool}, for the harts")),
         Err(Missing::Build(error)) => panic!("{error}"),
     }
 }

@@ -6,25 +6,27 @@ use std::process::Command;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use tenure_testbed::skip_without_right;
+
 use crate::guests::renegade;
 use crate::harness::{Chance, Process, User, by, finish, free_address, on, signal};
 use crate::kill::{Writer, Written, identity};
 
-/// A board, by the name that the developer's command knows, and features of its firmware.
+/// A board, by the name that the developer's command knows, and the deliberate mistake in its firmware.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Board {
     name: &'static str,
-    features: &'static str,
+    planted: Option<&'static str>,
 }
 
-pub(crate) const RISCV32: Board = Board { name: "qemu-riscv32", features: "" };
+pub(crate) const RISCV32: Board = Board { name: "qemu-riscv32", planted: None };
 /// With the deliberate mistake in its vm.
-pub(crate) const UNCHECKED: Board = Board { features: "unchecked-memory", ..RISCV32 };
-pub(crate) const CORTEX_M: Board = Board { name: "qemu-cortex-m", features: "" };
-const UNCHECKED_CORTEX_M: Board = Board { features: "unchecked-memory", ..CORTEX_M };
+pub(crate) const UNCHECKED: Board = Board { planted: Some("unchecked_memory"), ..RISCV32 };
+pub(crate) const CORTEX_M: Board = Board { name: "qemu-cortex-m", planted: None };
+const UNCHECKED_CORTEX_M: Board = Board { planted: Some("unchecked_memory"), ..CORTEX_M };
 /// On serial lines alone.
-pub(crate) const LEAF: Board = Board { name: "qemu-leaf", features: "" };
-const CORTEX_M0: Board = Board { name: "qemu-cortex-m0", features: "" };
+pub(crate) const LEAF: Board = Board { name: "qemu-leaf", planted: None };
+const CORTEX_M0: Board = Board { name: "qemu-cortex-m0", planted: None };
 
 /// The board's firmware, built once.
 pub(crate) fn firmware(board: Board) -> PathBuf {
@@ -32,11 +34,12 @@ pub(crate) fn firmware(board: Board) -> PathBuf {
     BUILT.lock().unwrap().entry(board).or_insert_with(|| build(board)).clone()
 }
 
-fn build(Board { name, features }: Board) -> PathBuf {
+fn build(Board { name, planted }: Board) -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let output = Command::new("cargo")
         .args(["run", "--quiet", "--package", "xtask", "--"])
-        .args(["board", name, "--build-only", "--features", features])
+        .args(["board", name, "--build-only"])
+        .args(planted.iter().flat_map(|mistake| ["--planted", mistake]))
         .current_dir(here.join("../.."))
         .output()
         .unwrap();
@@ -307,8 +310,9 @@ fn boards_and_a_linux_device_reach_each_other_by_raw_frames_alone() {
     // Without the rights to make interfaces, the boards are among themselves.
     let interfaces = InterfacePair::new();
     let mut arguments = vec!["link"];
-    if let Some(InterfacePair([end, _])) = &interfaces {
-        arguments.extend(["--interface", end]);
+    match &interfaces {
+        Some(InterfacePair([end, _])) => arguments.extend(["--interface", end]),
+        None => skip_without_right("make network interfaces"),
     }
     let mut link = Process::spawn(xtask(&user, &arguments));
     let carries = link.wait_for_words("link carries frames at ");

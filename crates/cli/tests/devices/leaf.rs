@@ -4,6 +4,8 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::time::Instant;
 
+use tenure_testbed::skip_without_right;
+
 use crate::boards::{LEAF, boot};
 use crate::harness::{PATIENCE, Process, User, on};
 
@@ -70,7 +72,10 @@ fn memory_holds(user: &User, leaf: &str, text: &str) -> Option<bool> {
     let process = std::fs::read_to_string(user.path(&format!("{leaf}/ram.pid"))).unwrap();
     let place = format!("/proc/{}", process.trim());
     let maps = std::fs::read_to_string(format!("{place}/maps")).unwrap();
-    let mut memory = std::fs::File::open(format!("{place}/mem")).ok()?;
+    let Ok(mut memory) = std::fs::File::open(format!("{place}/mem")) else {
+        skip_without_right("read another process's memory");
+        return None;
+    };
     let regions = maps.lines().filter_map(|line| {
         let (range, rights) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;

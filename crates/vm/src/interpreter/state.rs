@@ -18,10 +18,11 @@ pub(crate) const STRICT_ALIGNMENT: bool = cfg!(any(
 /// False only where a benchmark asks what metering costs: `RUSTFLAGS="--cfg unmetered"`.
 pub(crate) const METERED: bool = cfg!(not(unmetered));
 
-/// A deliberate mistake, for tests of what contains it: addresses from 1 MiB on aren't checked.
+/// A deliberate mistake, for tests of what contains it: addresses from 1 MiB on aren't checked in builds
+/// with `--cfg unchecked_memory`.
 #[inline(always)]
 fn is_unchecked(address: u32) -> bool {
-    cfg!(feature = "unchecked-memory") && address >= 1 << 20
+    cfg!(unchecked_memory) && address >= 1 << 20
 }
 
 /// How an instruction ends.

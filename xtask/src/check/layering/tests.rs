@@ -74,14 +74,20 @@ fn crates_and_boards_declare_their_layer() {
 
 #[test]
 fn document_that_differs_from_the_manifests_is_faulty() {
-    let nodes =
-        [node("crates/a", Some(0), &[]), node("crates/b", Some(1), &[]), node("xtask", None, &[])];
-    let document =
-        "| layer | crate |\n|---|---|\n| 2 | `b` | – |\n| 0 | `a` † | – |\n| 3 | `c` |\n";
+    let nodes = [
+        node("crates/a", Some(0), &[]),
+        node("crates/b", Some(1), &[]),
+        node("crates/d", Some(2), &["crates/b", "crates/a", "dev:crates/d"]),
+        node("crates/e", Some(2), &["crates/b", "crates/a"]),
+        node("xtask", None, &[]),
+    ];
+    let document = "| layer | crate |\n|---|---|\n| 2 | `b` | one | – |\n| 0 | `a` † | two | – |\n\
+                    | 3 | `c` | three | – |\n| 2 | `d` | four | `a b` |\n| 2 | `e` | five | `b` |\n";
     assert_eq!(
         document_faults(&nodes, document),
         [
             "ARCHITECTURE.md does not show `b` on layer 1",
+            "ARCHITECTURE.md: `e` uses `a b`",
             "ARCHITECTURE.md shows `c`, which does not exist"
         ]
     );
@@ -116,5 +122,18 @@ fn developer_tools_are_used_by_nothing_and_use_the_lowest_layer() {
             "xtask uses store: xtask may use layer 0 and tenure-board-linux, tenure-boot only",
             "xtask uses crates/gone, which is in no workspace here",
         ],
+    );
+}
+
+#[test]
+fn only_tests_use_the_test_bed() {
+    check(
+        &[
+            node("crates/a", Some(0), &["dev:crates/testbed"]),
+            node("crates/b", Some(1), &["crates/testbed"]),
+            node("crates/testbed", None, &["crates/a"]),
+            node("fuzz", None, &["crates/testbed"]),
+        ],
+        &["b uses testbed: only tests may use the test bed"],
     );
 }

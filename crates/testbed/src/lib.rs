@@ -1,0 +1,6 @@
+//! What tests of several crates share; no product uses it.
+#![forbid(unsafe_code)]
+
+mod skip;
+
+pub use skip::{skip_without_right, skip_without_tool};

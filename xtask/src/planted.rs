@@ -1,0 +1,25 @@
+//! Builds with a deliberate mistake compiled in, for tests that must find it.
+//!
+//! The mistake is a `--cfg` that this workspace's crates alone are compiled with, by this program in the
+//! compiler's place; their dependencies are shared with all other builds. The command `tenure` refuses to be
+//! compiled with one.
+
+use std::env;
+use std::process::{Command, ExitCode};
+
+/// Names the mistake; set for cargo, and so for us in the compiler's place.
+const MISTAKE: &str = "TENURE_PLANTED";
+
+/// Makes `cargo` call us as the compiler of the workspace's crates, with `mistake` compiled in.
+pub(crate) fn plant(cargo: &mut Command, mistake: &str) -> std::io::Result<()> {
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(MISTAKE, mistake);
+    Ok(())
+}
+
+/// Compiles, if that is what we were started for.
+pub(crate) fn in_place_of_rustc() -> Option<ExitCode> {
+    let mistake = env::var(MISTAKE).ok()?;
+    let mut arguments = env::args_os().skip(1);
+    let status = Command::new(arguments.next()?).args(arguments).args(["--cfg", &mistake]).status();
+    Some(if status.is_ok_and(|it| it.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
+}
