@@ -30,11 +30,14 @@ pub(crate) struct Arguments {
     /// Lint the benches beside their peers, too, which takes minutes to compile them.
     #[arg(long, conflicts_with = "quick")]
     peers: bool,
+    /// Only the steps whose name contains this.
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::Lints])?;
-    let mut report = Report::default();
+    let mut report = Report::only(arguments.only.as_deref());
     quick_steps(&mut report, root, arguments.fix);
     if !arguments.quick {
         setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators])?;

@@ -69,11 +69,21 @@ struct Step {
 #[derive(Default)]
 pub(crate) struct Report {
     steps: Vec<Step>,
+    /// Only steps whose name contains this are run.
+    only: Option<String>,
 }
 
 impl Report {
+    /// A report of the steps whose name contains `words`.
+    pub(crate) fn only(words: Option<&str>) -> Self {
+        Self { only: words.map(str::to_owned), steps: Vec::new() }
+    }
+
     /// Runs one step, says how it went, and keeps it for the summary.
     pub(crate) fn step(&mut self, name: &str, work: impl FnOnce() -> Result<Verdict>) {
+        if self.only.as_deref().is_some_and(|words| !name.contains(words)) {
+            return;
+        }
         let paint = paint::stdout();
         println!("{}", paint.strong(format!("== {name}")));
         let (start, processor_start) = (Instant::now(), process::children_time());

@@ -70,6 +70,10 @@ pub(crate) struct Lint {
     /// Features, separated by commas.
     #[serde(default)]
     pub(crate) features: String,
+    /// Cargo's words for what of the package is built, such as `--lib`; all for this machine if there are
+    /// none, and its library and programs for another.
+    #[serde(default)]
+    pub(crate) select: String,
     /// It takes peers that compile for minutes: linted by `check --peers` alone.
     #[serde(default)]
     pub(crate) peers: bool,

@@ -80,9 +80,10 @@ unsafe impl Send for RtcMemory {}
 
 impl Retained for RtcMemory {
     fn write(&mut self, bytes: &[u8]) {
-        // SAFETY: nobody holds a slice of it while a machine's turn begins or ends. Written byte by byte,
-        // as it is: who reads it comes after a reset, which no compiler knows of.
+        // Written byte by byte, because its reader comes after a reset, which no compiler sees.
         for (index, byte) in bytes.iter().take(RETAINED_BYTES).enumerate() {
+            // SAFETY: `index` is below its length, and nobody holds a slice of it while a machine's turn
+            // begins or ends.
             unsafe { self.0.cast::<u8>().add(index).write_volatile(*byte) };
         }
     }
@@ -94,8 +95,9 @@ impl Power for Rtc {
     }
 
     fn retained(&mut self) -> &mut [u8] {
+        let retained = &raw mut RETAINED;
         // SAFETY: an `RtcMemory` writes there only in a machine's turn, while nobody holds this.
-        unsafe { &mut *(&raw mut RETAINED) }
+        unsafe { &mut *retained }
     }
 
     fn feed_watchdog(&mut self) {

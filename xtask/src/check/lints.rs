@@ -85,10 +85,11 @@ fn clippy_of(root: &Path, folder: &Path, package: &str, lint: &Lint) -> Result<O
     };
     command.args(["clippy", "--quiet", "--keep-going", "--package", package]);
     command.env("CARGO_TARGET_DIR", toolchain.products(root));
-    match &lint.target {
-        None => command.arg("--all-targets"),
-        Some(target) => command.args(["--target", target]),
-    };
+    command.args(lint.target.iter().flat_map(|target| ["--target", target]));
+    command.args(lint.select.split_whitespace());
+    if lint.select.is_empty() && lint.target.is_none() {
+        command.arg("--all-targets");
+    }
     if !lint.features.is_empty() {
         command.args(["--features", &lint.features]);
     }

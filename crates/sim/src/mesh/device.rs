@@ -148,11 +148,11 @@ impl Device {
 
 /// The planted defect is part of builds with `--cfg forgetful` alone.
 #[cfg(forgetful)]
-fn forget_ended_calls(node: &mut tenure_node::Node) {
+fn forget_ended_calls<F: tenure_hal::Flash>(node: &mut tenure_node::Node<F>) {
     node.forget_ended_calls();
 }
 
 #[cfg(not(forgetful))]
-fn forget_ended_calls(_: &mut tenure_node::Node) {
+fn forget_ended_calls<F>(_: &mut tenure_node::Node<F>) {
     debug_assert!(false, "this build can't plant `ForgetsCalls`: it lacks `--cfg forgetful`");
 }

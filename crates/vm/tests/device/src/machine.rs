@@ -143,5 +143,7 @@ pub(crate) fn exit(good: bool) -> ! {
     const RUN_TIME_ERROR: usize = 0x2_0023;
     // SAFETY: the reason is the argument itself.
     unsafe { call(EXIT, if good { APPLICATION_EXIT } else { RUN_TIME_ERROR }) };
-    loop {}
+    loop {
+        core::hint::spin_loop();
+    }
 }
