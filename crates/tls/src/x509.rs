@@ -1,0 +1,16 @@
+//! Certificates (RFC 5280) and whether a chain of them vouches for a server or a client.
+
+mod certificate;
+mod constraints;
+mod der;
+mod error;
+mod name;
+mod path;
+mod time;
+
+pub use certificate::{Certificate, Validity, parse_public_key};
+pub use error::CertificateError;
+pub use name::ServerName;
+pub use path::{Anchor, Purpose, verify_chain};
+pub(crate) use path::{Path, Policy, Verdict};
+pub use time::UnixTime;
