@@ -4,69 +4,93 @@
 //! and waits in each host call; [`EngineInstance::run`] polls it until either, so that the kernel
 //! slices and meters such a machine as any other.
 //!
+//! A yield doesn't say how much was spent, which a bulk instruction can make more than an interval.
+//! So the epoch is advanced at each: where the machine goes on, wasmtime calls back before the
+//! bulk instruction is done, the meter is read, and a machine that has overspent yields again until
+//! it has paid.
+//!
 //! wasmtime lends a machine's memory only to the host call that is being made. So what a host call
 //! names is copied to a *window*, an array as long as the memory, where the kernel reads and writes
 //! it, and copied back when the call goes on. Of the rest of the window nothing is ever read.
 
-use std::collections::BTreeMap;
+mod compiler;
+mod memory;
+mod price;
+
 use std::future::poll_fn;
 use std::ops::Range;
+use std::path::Path;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance};
 use tenure_vm::{InstanceConfig, Outcome, Trap, TrapKind, Value};
 use tenure_wire::host_call::{HostCall, MODULE, TABLE};
+use tenure_wire::limits::BUFFER_BYTES_MAX;
 use tenure_wire::{CodeKind, Digest};
 use wasmtime::{
-    Caller, Config, Extern, ExternType, Instance, Linker, Module, Store, StoreLimits,
-    StoreLimitsBuilder, Val, WasmBacktrace,
+    Caller, Config, Extern, ExternType, Instance, Linker, Module, Store, UpdateDeadline, Val,
+    WasmBacktrace,
 };
 
-/// Fuel between two looks at the meter, one unit a wasm instruction. A slice overspends by less than
-/// this, which the next one pays.
-const INTERVAL_FUEL: u64 = 10_000;
-/// The most compiled modules that are kept for a machine's next start.
-const COMPILED_MAX: usize = 64;
-/// How many elements a table may have for each byte of memory budget.
-const BYTES_PER_ELEMENT: usize = 8;
+use compiler::{Compiled, Compiler};
+use memory::{MemoryBudget, Window, copy_ranges};
+use price::{COPIED_PARTS_PER_BYTE, PARTS_PER_UNIT};
+
+/// Parts of units of fuel between two yields.
+const INTERVAL_PARTS: u64 = 10_000 * PARTS_PER_UNIT;
 
 /// An engine that compiles modules to the processor's own code.
 pub struct NativeSpeed {
     engine: wasmtime::Engine,
-    compiled: BTreeMap<[u8; 32], Module>,
+    compiler: Compiler,
 }
 
 impl NativeSpeed {
-    /// An engine; `None` if wasmtime can't compile for this processor.
-    pub fn new() -> Option<Self> {
+    /// An engine that remembers in `folder` what it compiles, so that a module that ends the process
+    /// that way isn't compiled again; `None` if wasmtime can't compile for this processor, or the
+    /// system has no thread left.
+    pub fn new(folder: Option<&Path>) -> Option<Self> {
         let mut config = Config::new();
         // The vm has validated each module already, and takes less than wasmtime but for these.
         config.wasm_custom_page_sizes(true).wasm_tail_call(true);
         config.wasm_simd(false).wasm_relaxed_simd(false);
         config.wasm_multi_memory(false).wasm_memory64(false);
-        config.consume_fuel(true);
+        config.consume_fuel(true).operator_cost(price::prices());
+        config.epoch_interruption(true);
         let engine = wasmtime::Engine::new(&config).ok()?;
-        Some(Self { engine, compiled: BTreeMap::new() })
+        let compiler = Compiler::start(engine.clone(), folder)?;
+        Some(Self { engine, compiler })
     }
 
-    fn compile(&mut self, package: &Digest, wasm: &[u8]) -> Result<Module, EngineError> {
-        if let Some(module) = self.compiled.get(&package.0) {
-            return Ok(module.clone());
-        }
-        let module = Module::new(&self.engine, wasm).map_err(|_| EngineError::Module)?;
-        if self.compiled.len() >= COMPILED_MAX {
-            self.compiled.pop_first();
-        }
-        self.compiled.insert(package.0, module.clone());
-        Ok(module)
+    /// A store for one machine, whose meter is full.
+    fn store(&self, memory_bytes_max: usize, meter: &Arc<Meter>) -> Option<Store<MemoryBudget>> {
+        let mut store = Store::new(&self.engine, MemoryBudget::new(memory_bytes_max));
+        store.limiter(|budget| budget);
+        let meter = meter.clone();
+        store.epoch_deadline_callback(move |machine| {
+            let overspent = meter.read(machine.get_fuel()?);
+            Ok(if overspent { UpdateDeadline::Yield(1) } else { UpdateDeadline::Continue(1) })
+        });
+        store.set_epoch_deadline(1);
+        store.set_fuel(u64::MAX).ok()?;
+        store.fuel_async_yield_interval(Some(INTERVAL_PARTS)).ok()?;
+        Some(store)
     }
 }
 
 impl Engine for NativeSpeed {
     fn kind(&self) -> CodeKind {
         CodeKind::WebAssembly
+    }
+
+    fn is_prepared(&mut self, package: &Digest, code: Code<'_>) -> bool {
+        match code {
+            Code::WebAssembly(wasm) => self.compiler.is_done(package, wasm),
+            Code::Native(_) => true,
+        }
     }
 
     fn start(
@@ -76,36 +100,26 @@ impl Engine for NativeSpeed {
         limits: &InstanceConfig,
     ) -> Result<Box<dyn EngineInstance>, EngineError> {
         let Code::WebAssembly(wasm) = code else { return Err(EngineError::Module) };
-        let module = self.compile(package, wasm)?;
-        let memory_bytes_max = limits.memory_bytes_max;
+        let Compiled { module, table_bytes } = self.compiler.module(package, wasm)?;
         let (memory_name, memory_bytes) = memory_of(&module)?;
-        if memory_bytes > memory_bytes_max as u64 {
+        if memory_bytes.saturating_add(table_bytes) > limits.memory_bytes_max as u64 {
             return Err(EngineError::Memory);
         }
-        let limits = StoreLimitsBuilder::new()
-            .memory_size(memory_bytes_max)
-            .table_elements(memory_bytes_max / BYTES_PER_ELEMENT)
-            .instances(1)
-            .memories(1)
-            .build();
-        let mut store = Store::new(&self.engine, limits);
-        store.limiter(|limits| limits);
+        let meter = Arc::new(Meter::new());
+        let store = self.store(limits.memory_bytes_max, &meter).ok_or(EngineError::Module)?;
         let exchange = Arc::new(Mutex::new(Exchange::default()));
         let linker = link(&self.engine, &module, &memory_name.into(), &exchange)?;
-        let metered = store
-            .set_fuel(u64::MAX)
-            .and_then(|()| store.fuel_async_yield_interval(Some(INTERVAL_FUEL)));
-        metered.map_err(|_| EngineError::Module)?;
-        Ok(Box::new(Compiled {
+        Ok(Box::new(Machine {
+            engine: self.engine.clone(),
             resting: Some(Resting { store, instance: None }),
             module,
             linker,
             under_way: None,
             exchange,
-            window: Vec::new(),
+            window: Window::default(),
             arguments: None,
-            fuel_left: u64::MAX,
-            overspent: 0,
+            meter,
+            parts_owed: 0,
         }))
     }
 }
@@ -127,7 +141,7 @@ fn link(
     module: &Module,
     memory: &Arc<str>,
     exchange: &Arc<Mutex<Exchange>>,
-) -> Result<Linker<StoreLimits>, EngineError> {
+) -> Result<Linker<MemoryBudget>, EngineError> {
     let mut linker = Linker::new(engine);
     // A module may import one function twice.
     linker.allow_shadowing(true);
@@ -163,14 +177,14 @@ struct Exchange {
     /// What it returns, once the kernel has done it.
     results: Option<Vec<Value>>,
     /// What the kernel sees of the memory, while the machine runs.
-    window: Vec<u8>,
+    window: Window,
 }
 
 /// A host call that was made.
 struct Waiting {
     number: u16,
     arguments: Vec<u64>,
-    fuel_left: u64,
+    parts_left: u64,
 }
 
 /// No code that holds the lock can fail, so a poisoned one is as good as another.
@@ -191,7 +205,7 @@ impl HostFunction {
     /// Leaves a note of the call and waits for the kernel to do it.
     async fn call(
         self,
-        mut caller: Caller<'_, StoreLimits>,
+        mut caller: Caller<'_, MemoryBudget>,
         parameters: &[Val],
         results: &mut [Val],
     ) -> wasmtime::Result<()> {
@@ -199,20 +213,21 @@ impl HostFunction {
         let memory = caller.get_export(&self.memory).and_then(Extern::into_memory);
         let memory = memory.ok_or_else(|| wasmtime::Error::msg("no memory"))?;
         let ranges = ranges_of(self.number, &arguments);
+        // There and back.
+        let copied = 2 * ranges.iter().map(|range| range.len() as u64).sum::<u64>();
+        let parts_left = caller.get_fuel()?.saturating_sub(copied * COPIED_PARTS_PER_BYTE);
+        caller.set_fuel(parts_left)?;
         {
-            let fuel_left = caller.get_fuel()?;
             let mut exchange = lock(&self.exchange);
-            let bytes = memory.data(&caller);
-            exchange.window.resize(bytes.len(), 0);
-            copy_ranges(&ranges, bytes, &mut exchange.window);
-            exchange.waiting = Some(Waiting { number: self.number, arguments, fuel_left });
+            exchange.window.show(&ranges, memory.data(&caller));
+            exchange.waiting = Some(Waiting { number: self.number, arguments, parts_left });
         }
         let values = poll_fn(|_| match lock(&self.exchange).results.take() {
             Some(values) => Poll::Ready(values),
             None => Poll::Pending,
         })
         .await;
-        copy_ranges(&ranges, &lock(&self.exchange).window, memory.data_mut(&mut caller));
+        copy_ranges(&ranges, &lock(&self.exchange).window.bytes, memory.data_mut(&mut caller));
         for (result, value) in results.iter_mut().zip(values) {
             *result = val_of(value);
         }
@@ -220,25 +235,16 @@ impl HostFunction {
     }
 }
 
-/// The ranges of memory that a call's arguments name.
+/// The ranges of memory that a call's arguments name, as far as the kernel looks at them.
 fn ranges_of(number: u16, arguments: &[u64]) -> Vec<Range<usize>> {
     let mut ranges = Vec::new();
     if let Some(call) = HostCall::decode(number, arguments) {
         call.for_each_range(|range| {
             let start = range.pointer() as usize;
-            ranges.push(start..start.saturating_add(range.length()));
+            ranges.push(start..start.saturating_add(range.length().min(BUFFER_BYTES_MAX)));
         });
     }
     ranges
-}
-
-/// Copies what of `ranges` lies in both.
-fn copy_ranges(ranges: &[Range<usize>], from: &[u8], to: &mut [u8]) {
-    for range in ranges {
-        if let (Some(from), Some(to)) = (from.get(range.clone()), to.get_mut(range.clone())) {
-            to.copy_from_slice(from);
-        }
-    }
 }
 
 fn slot_of(value: &Val) -> u64 {
@@ -259,9 +265,50 @@ fn val_of(value: Value) -> Val {
     }
 }
 
+/// What a machine's store counts, and what of that was put down to the machine; in parts of a unit,
+/// counted down.
+struct Meter {
+    /// What the store showed when it was last read in the middle of a call.
+    seen: AtomicU64,
+    /// What it showed when what was used was last put down to the machine.
+    counted: AtomicU64,
+    /// Whether the machine yields because more is seen than was counted.
+    overspent: AtomicBool,
+}
+
+impl Meter {
+    fn new() -> Self {
+        let (seen, counted) = (AtomicU64::new(u64::MAX), AtomicU64::new(u64::MAX));
+        Self { seen, counted, overspent: AtomicBool::new(false) }
+    }
+
+    /// Notes what the store shows; returns whether the machine has to pay before it goes on.
+    fn read(&self, parts_left: u64) -> bool {
+        self.seen.store(parts_left, Ordering::Relaxed);
+        let uncounted = self.counted.load(Ordering::Relaxed).saturating_sub(parts_left);
+        let overspent = uncounted > INTERVAL_PARTS;
+        self.overspent.store(overspent, Ordering::Relaxed);
+        overspent
+    }
+
+    /// What is left after a yield, as far as it is known.
+    fn left_after_yield(&self) -> u64 {
+        let by_interval = !self.overspent.swap(false, Ordering::Relaxed);
+        let spent = if by_interval { INTERVAL_PARTS } else { 0 };
+        let counted = self.counted.load(Ordering::Relaxed).saturating_sub(spent);
+        counted.min(self.seen.load(Ordering::Relaxed))
+    }
+
+    /// Counts all that was used until the store showed `parts_left`; returns what of it wasn't yet.
+    fn count(&self, parts_left: u64) -> u64 {
+        let before = self.counted.fetch_min(parts_left, Ordering::Relaxed);
+        before.saturating_sub(parts_left)
+    }
+}
+
 /// A machine between two calls.
 struct Resting {
-    store: Store<StoreLimits>,
+    store: Store<MemoryBudget>,
     /// Absent until the first call, which also runs the module's start function.
     instance: Option<Instance>,
 }
@@ -269,35 +316,42 @@ struct Resting {
 type Call = Pin<Box<dyn Future<Output = (Resting, wasmtime::Result<()>)> + Send>>;
 
 /// A machine's module with all that changes while it runs.
-struct Compiled {
+struct Machine {
+    engine: wasmtime::Engine,
     module: Module,
-    linker: Linker<StoreLimits>,
+    linker: Linker<MemoryBudget>,
     resting: Option<Resting>,
     under_way: Option<Call>,
     exchange: Arc<Mutex<Exchange>>,
-    window: Vec<u8>,
+    window: Window,
     /// The arguments of the host call that it waits in.
     arguments: Option<Vec<u64>>,
-    /// What the store's meter shows, as far as it was read.
-    fuel_left: u64,
-    /// What was used beyond the fuel that was given.
-    overspent: u64,
+    meter: Arc<Meter>,
+    /// What was used and isn't paid yet, in parts.
+    parts_owed: u64,
 }
 
-impl Compiled {
-    /// Takes what was overspent before from `fuel`; gives whether that covered it.
+impl Machine {
+    /// Pays from `fuel` what is owed; returns whether that covered it and some is left.
     fn pay(&mut self, fuel: &mut u64) -> bool {
-        let paid = self.overspent.min(*fuel);
-        self.overspent -= paid;
+        let paid = (self.parts_owed / PARTS_PER_UNIT).min(*fuel);
+        self.parts_owed -= paid * PARTS_PER_UNIT;
         *fuel -= paid;
-        self.overspent == 0 && *fuel > 0
+        self.parts_owed < PARTS_PER_UNIT && *fuel > 0
     }
 
-    /// Takes from `fuel` what the meter shows to be used since it was last read.
-    fn read_meter(&mut self, fuel: &mut u64, fuel_left: u64) {
-        self.overspent += self.fuel_left.saturating_sub(fuel_left);
-        self.fuel_left = fuel_left;
+    /// Takes from `fuel` what was used until the store's meter showed `parts_left`.
+    fn charge(&mut self, fuel: &mut u64, parts_left: u64) {
+        self.parts_owed += self.meter.count(parts_left);
         self.pay(fuel);
+    }
+
+    /// Takes from `fuel` what a yield shows to be used: an interval, unless the machine yielded for what
+    /// it saw on the meter.
+    fn charge_for_yield(&mut self, fuel: &mut u64) {
+        let parts_left = self.meter.left_after_yield();
+        self.charge(fuel, parts_left);
+        self.engine.increment_epoch();
     }
 
     /// Lets the call go on until it yields, waits or ends.
@@ -309,7 +363,7 @@ impl Compiled {
     }
 }
 
-impl EngineInstance for Compiled {
+impl EngineInstance for Machine {
     fn prepare(&mut self, function: &str) -> bool {
         let Some(ExternType::Func(signature)) = self.module.get_export(function) else {
             return false;
@@ -328,18 +382,18 @@ impl EngineInstance for Compiled {
         while self.pay(fuel) {
             match self.poll(&mut call) {
                 Poll::Ready((resting, outcome)) => {
-                    let fuel_left = resting.store.get_fuel().unwrap_or(self.fuel_left);
+                    let parts_left = resting.store.get_fuel().unwrap_or(0);
                     self.resting = Some(resting);
-                    self.read_meter(fuel, fuel_left);
+                    self.charge(fuel, parts_left);
                     return outcome
                         .map_or_else(|error| Outcome::Trap(trap_of(&error)), |()| Outcome::Done);
                 }
                 Poll::Pending => {
                     let Some(waiting) = lock(&self.exchange).waiting.take() else {
-                        self.read_meter(fuel, self.fuel_left.saturating_sub(INTERVAL_FUEL));
+                        self.charge_for_yield(fuel);
                         continue;
                     };
-                    self.read_meter(fuel, waiting.fuel_left);
+                    self.charge(fuel, waiting.parts_left);
                     self.under_way = Some(call);
                     let function = waiting.number;
                     self.arguments = Some(waiting.arguments);
@@ -364,11 +418,11 @@ impl EngineInstance for Compiled {
     }
 
     fn memory(&self) -> &[u8] {
-        &self.window
+        &self.window.bytes
     }
 
     fn memory_mut(&mut self) -> &mut [u8] {
-        &mut self.window
+        &mut self.window.bytes
     }
 }
 
@@ -376,7 +430,7 @@ impl EngineInstance for Compiled {
 async fn call(
     mut resting: Resting,
     module: Module,
-    linker: Linker<StoreLimits>,
+    linker: Linker<MemoryBudget>,
     function: String,
 ) -> (Resting, wasmtime::Result<()>) {
     let outcome = async {

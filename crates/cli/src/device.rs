@@ -181,7 +181,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
     let parts = open_flash(&arguments.data, arguments.survives.into())?;
     let link = UdpLink::bind(listen)?;
-    let mut device = Running::start(config.clone(), parts, link, &home).map_err(|error| {
+    let started = Running::start(config.clone(), parts, link, &home, &arguments.data);
+    let mut device = started.map_err(|error| {
         let path = arguments.data.join(FLASH);
         match error.downcast_ref() {
             Some(BootError::Mount(_)) => anyhow!(
@@ -224,6 +225,7 @@ pub fn roomy_kernel() -> tenure_kernel::Config {
         slice_fuel: 200_000,
         fuel_per_second: 300_000_000,
         effects_max: 1024,
+        log_bytes_per_second: 16 * 1024,
         ..tenure_kernel::Config::default()
     }
 }
@@ -237,10 +239,22 @@ pub struct Running {
     symbols: MachineSymbols,
     datagram: Vec<u8>,
     mesh: Option<mesh::MeshLink>,
+    /// Where the device keeps its files.
+    folder: PathBuf,
+}
+
+/// Lends a node the compiler for machines that ask for native speed, if the system has one.
+#[cfg_attr(not(feature = "native-speed"), expect(unused_variables))]
+fn lend_engine(node: &mut Node<FileFlash>, folder: &Path) {
+    #[cfg(feature = "native-speed")]
+    if let Some(engine) = tenure_board_linux::NativeSpeed::new(Some(folder)) {
+        node.use_engine(Box::new(engine));
+    }
 }
 
 impl Running {
-    /// Boots a node, and enrols it if the owner's key is in `home` and it isn't yet.
+    /// Boots a node that keeps its files in `folder`, and enrols it if the owner's key is in `home` and
+    /// it isn't yet.
     ///
     /// # Errors
     /// The node's.
@@ -249,6 +263,7 @@ impl Running {
         parts: Parts<FileFlash>,
         link: UdpLink,
         home: &Home,
+        folder: &Path,
     ) -> anyhow::Result<Self> {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
         let mut moment =
@@ -261,13 +276,11 @@ impl Running {
                 enrol(&mut node, &keys, name)?;
             }
         }
-        #[cfg(feature = "native-speed")]
-        if let Some(engine) = tenure_board_linux::NativeSpeed::new() {
-            node.use_engine(Box::new(engine));
-        }
+        lend_engine(&mut node, folder);
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
-        Ok(Self { node, link, clock, entropy, symbols, datagram, mesh: None })
+        let folder = folder.to_owned();
+        Ok(Self { node, link, clock, entropy, symbols, datagram, mesh: None, folder })
     }
 
     /// The node itself.
@@ -327,17 +340,18 @@ impl Running {
         }
         self.transmit()?;
         deep_sleep::announce_sleep(until.map(|until| until.since(self.clock.now())), output);
-        let Self { mut node, link, clock, mut entropy, symbols, datagram, mesh } = self;
+        let Self { mut node, link, clock, mut entropy, symbols, datagram, mesh, folder } = self;
         let peripherals = node.detach_all();
         let parts = node.into_parts();
         let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
         deep_sleep::wait(until, hears, (&link, &clock), stop)?;
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
-        let node = Node::boot(config.clone(), parts, &mut moment)?;
+        let mut node = Node::boot(config.clone(), parts, &mut moment)?;
+        lend_engine(&mut node, &folder);
         deep_sleep::announce_wake(node.slept(), output);
         let mesh = mesh.map(mesh::MeshLink::awake);
-        let mut awake = Self { node, link, clock, entropy, symbols, datagram, mesh };
+        let mut awake = Self { node, link, clock, entropy, symbols, datagram, mesh, folder };
         awake.attach(peripherals)?;
         Ok(awake)
     }

@@ -1,12 +1,12 @@
 //! Who may call whom: the grants of both sides, asked before a call is on its way and before it is
 //! queued.
 
-use alloc::string::ToString;
+use alloc::string::{String, ToString};
 
 use tenure_hal::{Flash, Instant};
 use tenure_wire::capability::{NotGranted, Peer};
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Grants, MachineId, PublicKey, Target};
+use tenure_wire::{Grants, MachineId, Name, PublicKey, Target};
 
 use crate::calls::Request;
 use crate::effect::LogLevel;
@@ -21,7 +21,8 @@ impl<F: Flash> Kernel<F> {
         callee.is_some_and(|machine| machine.grants.depends_on_name(caller))
     }
 
-    /// Lets a call from outside in, or notes why not in the log of the machine that is called.
+    /// Lets a call from outside in, or notes why not: in the log of the machine that is called, and
+    /// of a stranger in the log of the device.
     pub(crate) fn admit(
         &mut self,
         now: Instant,
@@ -36,7 +37,17 @@ impl<F: Flash> Kernel<F> {
                 Peer { machine: Some(machine), device: Some(device), is_here: false, key }
             }
         };
-        self.ask(now, slot, |grants| grants.admit(&caller)).map_err(|_| DeliverError::Denied)
+        let Some(machine) = self.machine_mut(slot) else { return Err(DeliverError::NoSuchMachine) };
+        let Err(denied) = machine.grants.admit(&caller) else { return Ok(()) };
+        let name = machine.record.name.clone();
+        // A stranger has no part of the machine's log.
+        match (&call.standing, self.config.device.clone()) {
+            (Standing::Stranger, Some(device)) => {
+                self.log_denial(slot, now, device, alloc::format!("{name}: {denied}"));
+            }
+            _ => self.log_denial(slot, now, name, denied.to_string()),
+        }
+        Err(DeliverError::Denied)
     }
 
     /// Lets a call of another machine of this device in; of the machine itself, always.
@@ -93,7 +104,7 @@ impl<F: Flash> Kernel<F> {
         self.ask(now, slot, |grants| grants.call(&callee)).map_err(|_| HostError::NotGranted)
     }
 
-    /// Asks the machine in `slot` for a right; where it has none, its log says which.
+    /// Asks the machine in `slot` for a right; where it has none, its log says which, once a minute.
     pub(crate) fn ask(
         &mut self,
         now: Instant,
@@ -102,8 +113,17 @@ impl<F: Flash> Kernel<F> {
     ) -> Result<(), NotGranted> {
         let Some(machine) = self.machine_mut(slot) else { return right(&mut Grants::default()) };
         let name = machine.record.name.clone();
-        right(&mut machine.grants).inspect_err(|denied| {
-            self.log(now, name, LogLevel::Warning, denied.to_string());
-        })
+        let asked = right(&mut machine.grants);
+        asked.inspect_err(|denied| self.log_denial(slot, now, name, denied.to_string()))
+    }
+
+    /// Counts that something was denied to the machine in `slot`, or to a caller of it, and says so in
+    /// the log `of` somebody, once a minute.
+    fn log_denial(&mut self, slot: usize, now: Instant, of: Name, denied: String) {
+        let Some(machine) = self.machine_mut(slot) else { return };
+        let lines = machine.denials.get_or_insert_default().count(now, denied);
+        for line in lines {
+            self.log(now, of.clone(), LogLevel::Warning, line);
+        }
     }
 }

@@ -36,8 +36,12 @@ pub struct Config {
     pub deadline_max: Duration,
     /// The limits of events and of who subscribes to them.
     pub events: tenure_pipeline::Config,
-    /// The most effects that wait for the node; log lines beyond are dropped and counted.
+    /// The most log lines that wait for the node; those beyond are dropped and counted. A machine's own
+    /// take a quarter of it at most, those of all machines three quarters.
     pub effects_max: usize,
+    /// The bytes of log lines that a machine may write in a second, each line 32 beside its text; eight
+    /// seconds' worth at once.
+    pub log_bytes_per_second: u64,
 }
 
 impl Default for Config {
@@ -57,6 +61,7 @@ impl Default for Config {
             deadline_max: Duration::from_secs(600),
             events: tenure_pipeline::Config::default(),
             effects_max: 64,
+            log_bytes_per_second: 1024,
         }
     }
 }

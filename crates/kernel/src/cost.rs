@@ -6,8 +6,8 @@
 //! `cargo xtask bench kernel` counts, which prints what each call was charged beside it.
 
 use tenure_store::DeletionStep;
-use tenure_wire::host_call::HostCall;
-use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::host_call::{GuestBytes, GuestText, HostCall};
+use tenure_wire::limits::{EVENT_BYTES_MAX, PARAMETER_BYTES_MAX, PATH_BYTES_MAX, VALUE_BYTES_MAX};
 
 /// Instructions of an RV32 that a unit of fuel stands for.
 const INSTRUCTIONS_PER_FUEL: f64 = 4.5;
@@ -28,11 +28,24 @@ pub(crate) const HOST_CALL_MAX: u64 =
 pub(crate) const PIECE_NAMES: usize = 3;
 pub(crate) const PIECE_VALUES: usize = 8;
 pub(crate) const PIECE_RANDOM_BYTES: usize = 1024;
+/// How many queues one piece of a publication is put into, or dropped by.
+pub(crate) const PIECE_QUEUES: usize = 60;
 
 const _: () = assert!(PIECE_NAMES as u64 * LISTED_NAME <= TREE_WRITE);
 const _: () = assert!(PIECE_VALUES as u64 * DELETED_VALUE <= TREE_WRITE);
 const _: () = assert!(PIECE_RANDOM_BYTES as u64 * RANDOM_PER_BYTE <= TREE_WRITE);
-const _: () = assert!(CALL <= TREE_WRITE && PUBLISH <= TREE_WRITE);
+const _: () = assert!(TREE_WRITE + VALUE_COST + TEXTS <= HOST_CALL_MAX - BASE);
+const _: () = assert!(CALL + PARAMETER_COST + TEXTS <= HOST_CALL_MAX - BASE);
+const _: () = assert!(
+    PUBLISH + EVENT_COST + TEXTS + PIECE_QUEUES as u64 * QUEUED_EVENT <= HOST_CALL_MAX - BASE
+);
+
+/// The most that the parts of host calls cost which have a length.
+const PARAMETER_COST: u64 = PARAMETER_BYTES_MAX as u64 / BYTES_PER_FUEL;
+const VALUE_COST: u64 = VALUE_BYTES_MAX as u64 / BYTES_PER_FUEL;
+const EVENT_COST: u64 = EVENT_BYTES_MAX as u64 / BYTES_PER_FUEL;
+/// No call has more than four texts, and none is longer than a path.
+const TEXTS: u64 = 4 * (PATH_BYTES_MAX as u64 / BYTES_PER_FUEL);
 
 /// Erasing and writing flash, for each byte of a machine that makes room for another.
 const SWAP_PER_BYTE: u64 = 10;
@@ -71,10 +84,20 @@ const LISTED_NAME: u64 = instructions(21_000);
 /// values 5,400.
 const DELETED_VALUE: u64 = instructions(8_000);
 
-/// The fuel that `call` costs. No call moves more bytes than a parameter has, whatever length the
-/// machine alleges.
+/// What the bytes of a host call cost: no more than it looks at, whatever length the machine alleges.
+fn of_bytes(length: usize, bytes_max: usize) -> u64 {
+    length.min(bytes_max) as u64 / BYTES_PER_FUEL
+}
+
+/// What texts cost: a text that is longer than a path is refused before it is read.
+fn of_texts(texts: &[GuestText]) -> u64 {
+    texts.iter().map(|text| of_bytes(text.length(), PATH_BYTES_MAX)).sum()
+}
+
+/// The fuel that `call` costs.
 pub(crate) fn of(call: &HostCall) -> u64 {
-    let bytes = |length: usize| length.min(PARAMETER_BYTES_MAX) as u64 / BYTES_PER_FUEL;
+    let bytes = |length: usize| of_bytes(length, PARAMETER_BYTES_MAX);
+    let parameter_of = |value: &Option<GuestBytes>| value.map_or(0, |value| bytes(value.length()));
     BASE + match call {
         HostCall::log { message, .. } | HostCall::abort { message } => {
             LOG + bytes(message.length())
@@ -82,23 +105,37 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         HostCall::parameter_read { into, .. } | HostCall::result_read { into, .. } => {
             bytes(into.capacity())
         }
-        HostCall::reply { value } => value.map_or(0, |value| bytes(value.length())),
-        HostCall::tree_get { into, .. } => TREE_READ + bytes(into.capacity()),
-        HostCall::tree_set { value, .. } => TREE_WRITE + bytes(value.length()),
-        HostCall::call { parameter, .. } | HostCall::queue { parameter, .. } => {
-            CALL + parameter.map_or(0, |parameter| bytes(parameter.length()))
+        HostCall::reply { value } => parameter_of(value),
+        HostCall::tree_get { path, into } => {
+            TREE_READ + of_texts(&[*path]) + bytes(into.capacity())
         }
-        HostCall::resolve { .. } => CALL,
-        HostCall::secret_read { into, .. } => TREE_READ + bytes(into.capacity()),
+        HostCall::tree_set { path, value, .. } => {
+            TREE_WRITE + of_texts(&[*path]) + of_bytes(value.length(), VALUE_BYTES_MAX)
+        }
+        HostCall::call { target, function, parameter, .. } => {
+            CALL + of_texts(&[*target, *function]) + parameter_of(parameter)
+        }
+        HostCall::queue { target, function, parameter, on_success, on_failure, .. } => {
+            let texts = [*target, *function, *on_success, *on_failure];
+            CALL + of_texts(&texts) + parameter_of(parameter)
+        }
+        HostCall::resolve { target, .. } => CALL + of_texts(&[*target]),
+        HostCall::secret_read { name, into } => {
+            TREE_READ + of_texts(&[*name]) + bytes(into.capacity())
+        }
         HostCall::peers { .. } => TREE_READ,
-        HostCall::publish { payload, .. } => PUBLISH + bytes(payload.length()),
+        HostCall::publish { topic, payload } => {
+            PUBLISH + of_texts(&[*topic]) + of_bytes(payload.length(), EVENT_BYTES_MAX)
+        }
         HostCall::event_read { into, .. } => SUBSCRIPTION + bytes(into.capacity()),
-        HostCall::subscribe { .. }
-        | HostCall::unsubscribe { .. }
-        | HostCall::event_next { .. }
-        | HostCall::event_topic { .. }
-        | HostCall::event_dropped {}
-        | HostCall::topic_dropped { .. } => SUBSCRIPTION,
+        HostCall::subscribe { topic, handler, .. } => SUBSCRIPTION + of_texts(&[*topic, *handler]),
+        HostCall::unsubscribe { topic } | HostCall::topic_dropped { topic } => {
+            SUBSCRIPTION + of_texts(&[*topic])
+        }
+        HostCall::tree_list { path, .. } | HostCall::tree_delete { path } => of_texts(&[*path]),
+        HostCall::event_next { .. } | HostCall::event_topic { .. } | HostCall::event_dropped {} => {
+            SUBSCRIPTION
+        }
         HostCall::uptime_us {}
         | HostCall::unix_time_s {}
         | HostCall::public_key { .. }
@@ -110,13 +147,11 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         | HostCall::budget_left { .. }
         | HostCall::callback_of {}
         | HostCall::random { .. }
-        | HostCall::tree_list { .. }
-        | HostCall::tree_delete { .. }
         | HostCall::sleep_ms { .. } => 0,
     }
 }
 
-/// What handing an event to so many queues costs beside the call for it.
+/// What it costs beside the call for it that so many queues took an event or dropped it.
 pub(crate) fn of_queued(queues: usize) -> u64 {
     queues as u64 * QUEUED_EVENT
 }

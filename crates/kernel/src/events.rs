@@ -14,16 +14,18 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
-use tenure_pipeline::{Policy, Published, SubscribeError, Subscriber, SubscriptionStatus, TooLong};
+use tenure_pipeline::{
+    Policy, Publication, Published, SubscribeError, Subscriber, SubscriptionStatus, TooLong,
+};
 use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
-use tenure_wire::limits::EVENT_BYTES_MAX;
+use tenure_wire::limits::{EVENT_BYTES_MAX, PATTERN_BYTES_MAX, TOPIC_BYTES_MAX};
 use tenure_wire::{Topic, TopicPattern};
 
 use crate::cost;
 use crate::host::{Status, Stop, function_name, text, write_from};
 use crate::kernel::Kernel;
 use crate::lifecycle::{Event, State};
-use crate::machine::{Wait, Woken};
+use crate::machine::{Progress, Wait, Woken};
 use crate::program::Program;
 use crate::task::Task;
 
@@ -80,6 +82,11 @@ pub struct Subscribed<'a> {
     pub status: SubscriptionStatus<'a, ()>,
     /// The function that handles its events, if one does.
     pub handler: Option<&'a str>,
+}
+
+fn pattern_of(instance: &Program, topic: GuestText) -> Result<TopicPattern, Stop> {
+    let pattern = text(instance, topic, PATTERN_BYTES_MAX)?.parse();
+    Ok(pattern.map_err(|_| HostError::Invalid)?)
 }
 
 fn subscriber(slot: usize) -> Subscriber {
@@ -226,26 +233,48 @@ impl<F: Flash> Kernel<F> {
         topic: GuestText,
         payload: GuestBytes,
     ) -> Status {
-        let topic: Topic = text(instance, topic)?.parse().map_err(|_| HostError::Invalid)?;
+        let topic = text(instance, topic, TOPIC_BYTES_MAX)?;
+        let topic: Topic = topic.parse().map_err(|_| HostError::Invalid)?;
         if payload.length() > EVENT_BYTES_MAX {
             return Err(HostError::TooLong.into());
         }
+        let begun = self.take_progress(slot).publication;
+        let mut publication = match begun {
+            Some(publication) => publication,
+            None => self.begin_publication(slot, instance, now, &topic, payload)?,
+        };
+        let payload = payload.read(instance.memory())?;
+        let piece = self.events.hand_over(&mut publication, &topic, payload, cost::PIECE_QUEUES);
+        self.extra_cost += cost::of_queued(piece.queued + piece.dropped);
+        self.hand_over_events();
+        if publication.is_done() {
+            return Ok(publication.published.queued);
+        }
+        let publication = Some(publication);
+        Err(Stop::More(Progress { publication, ..Progress::default() }))
+    }
+
+    /// Checks that the machine in `slot` may publish that, and takes the message that it counts as.
+    fn begin_publication(
+        &mut self,
+        slot: usize,
+        instance: &Program,
+        now: Instant,
+        topic: &Topic,
+        payload: GuestBytes,
+    ) -> Result<Publication, Stop> {
         let mut names = topic.as_str().split('.');
         let granted = match (names.next(), names.next()) {
             (Some(DEVICE_TOPIC), _) => return Err(HostError::Denied.into()),
             (Some(COMMAND_TOPIC), Some(name)) => {
                 self.ask(now, slot, |grants| grants.use_peripheral(name))
             }
-            _ => self.ask(now, slot, |grants| grants.publish(&topic)),
+            _ => self.ask(now, slot, |grants| grants.publish(topic)),
         };
         granted.map_err(|_| HostError::NotGranted)?;
         self.spend_message(slot, now, topic.as_str().len() + payload.length())?;
         let payload = payload.read(instance.memory())?;
-        let published =
-            self.events.publish(&topic, payload).map_err(|TooLong| HostError::TooLong)?;
-        self.extra_cost += cost::of_queued(published.queued);
-        self.hand_over_events();
-        Ok(published.queued)
+        Ok(self.events.begin(topic, payload).map_err(|TooLong| HostError::TooLong)?)
     }
 
     pub(crate) fn host_subscribe(
@@ -257,8 +286,7 @@ impl<F: Flash> Kernel<F> {
         (policy, depth): (u32, u32),
         handler: GuestText,
     ) -> Status {
-        let pattern: TopicPattern =
-            text(instance, topic)?.parse().map_err(|_| HostError::Invalid)?;
+        let pattern = pattern_of(instance, topic)?;
         let policy = match policy {
             0 => Policy::DropOldest,
             1 => Policy::DropNewest,
@@ -287,8 +315,7 @@ impl<F: Flash> Kernel<F> {
         instance: &Program,
         topic: GuestText,
     ) -> Status {
-        let pattern: TopicPattern =
-            text(instance, topic)?.parse().map_err(|_| HostError::Invalid)?;
+        let pattern = pattern_of(instance, topic)?;
         if !self.events.unsubscribe(subscriber(slot), &pattern) {
             return Err(HostError::NotFound.into());
         }
@@ -348,8 +375,7 @@ impl<F: Flash> Kernel<F> {
         instance: &Program,
         topic: GuestText,
     ) -> Status {
-        let pattern: TopicPattern =
-            text(instance, topic)?.parse().map_err(|_| HostError::Invalid)?;
+        let pattern = pattern_of(instance, topic)?;
         let dropped = self.events.dropped(subscriber(slot), &pattern);
         Ok(usize::try_from(dropped.ok_or(HostError::NotFound)?).unwrap_or(usize::MAX))
     }

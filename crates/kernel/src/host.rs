@@ -9,10 +9,12 @@ use tenure_hal::{Flash, Instant};
 use tenure_store::{DeleteError, ReadError, SetError, ValueKind};
 use tenure_vm::{FunctionType, HostFunctions, Value, ValueType};
 use tenure_wire::host_call::{
-    BadPointer, GuestBuffer, GuestBytes, GuestText, HostCall, HostError, MODULE, TABLE, WasmType,
+    BadPointer, GuestBuffer, GuestBytes, GuestText, HostCall, HostError, MODULE, TABLE, TextError,
+    WasmType,
 };
 use tenure_wire::limits::{
-    FUNCTION_BYTES_MAX, LOG_BYTES_MAX, PARAMETER_BYTES_MAX, VALUE_BYTES_MAX,
+    FUNCTION_BYTES_MAX, LOG_BYTES_MAX, NAME_BYTES_MAX, PARAMETER_BYTES_MAX, PATH_BYTES_MAX,
+    TARGET_BYTES_MAX, VALUE_BYTES_MAX,
 };
 use tenure_wire::{Name, PublicKey, Target};
 
@@ -249,10 +251,7 @@ impl<F: Flash> Kernel<F> {
     ) -> Result<(), BadPointer> {
         let bytes = message.read_bytes(instance.memory(), LOG_BYTES_MAX)?;
         let text = String::from_utf8_lossy(bytes).into_owned();
-        if let Some(machine) = self.machine(slot) {
-            let name = machine.record.name.clone();
-            self.log(now, name, LogLevel::from_number(level), text);
-        }
+        self.log_of(slot, now, LogLevel::from_number(level), text);
         Ok(())
     }
 
@@ -308,7 +307,7 @@ impl<F: Flash> Kernel<F> {
         kind: u32,
         value: GuestBytes,
     ) -> Status {
-        let path = text(instance, path)?;
+        let path = path_of(instance, path)?;
         if value.length() > VALUE_BYTES_MAX {
             return Err(HostError::TooLong.into());
         }
@@ -344,8 +343,9 @@ impl<F: Flash> Kernel<F> {
         path: GuestText,
         into: GuestBuffer,
     ) -> Status {
+        let path = path_of(instance, path)?;
         let mut tree = self.tree(slot).ok_or(HostError::Device)?;
-        let value = tree.get(text(instance, path)?)?.ok_or(HostError::NotFound)?;
+        let value = tree.get(path)?.ok_or(HostError::NotFound)?;
         into.write(instance.memory_mut(), &value.bytes)?;
         Ok(value.bytes.len())
     }
@@ -358,7 +358,7 @@ impl<F: Flash> Kernel<F> {
         path: GuestText,
     ) -> Status {
         let mut progress = self.take_progress(slot);
-        let path = text(instance, path)?;
+        let path = path_of(instance, path)?;
         if progress.deletion.is_new() {
             self.check_flash(slot, now)?;
         }
@@ -383,7 +383,7 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         let Progress { mut bytes, mut last_name, .. } = self.take_progress(slot);
-        let path = text(instance, path)?;
+        let path = path_of(instance, path)?;
         let mut tree = self.tree(slot).ok_or(HostError::Device)?;
         let mut list = Vec::new();
         let mut names = 0;
@@ -425,7 +425,7 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// How far the host call under way has come.
-    fn take_progress(&mut self, slot: usize) -> Progress {
+    pub(crate) fn take_progress(&mut self, slot: usize) -> Progress {
         let under_way = self.machine_mut(slot).and_then(|machine| machine.long_call.take());
         under_way.map_or_else(Progress::default, |under_way| under_way.progress)
     }
@@ -485,7 +485,7 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         into.write(instance.memory_mut(), &[])?;
-        let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
+        let target = target_of(instance, target)?;
         let request = Request::Resolve { target };
         let id = self.insert_blocking(slot, now, 0, request)?;
         Err(Stop::Wait(Wait::Keys(id, into)))
@@ -500,7 +500,8 @@ impl<F: Flash> Kernel<F> {
         into: GuestBuffer,
     ) -> Status {
         into.write(instance.memory_mut(), &[])?;
-        let name = text(instance, name)?.parse::<Name>().map_err(|_| HostError::Invalid)?;
+        let name = text(instance, name, NAME_BYTES_MAX)?;
+        let name = name.parse::<Name>().map_err(|_| HostError::Invalid)?;
         self.ask(now, slot, |grants| grants.read_secret(name.as_str()))
             .map_err(|_| HostError::NotGranted)?;
         let request = Request::Secret { name };
@@ -696,16 +697,26 @@ pub(crate) fn write_from(
     Ok(into.write(instance.memory_mut(), rest)?)
 }
 
-pub(crate) fn text(instance: &Program, text: GuestText) -> Result<&str, Stop> {
-    Ok(text.read(instance.memory())?.ok_or(HostError::Invalid)?)
+/// A text of at most `bytes_max` bytes, which is looked at before any of them.
+pub(crate) fn text(instance: &Program, text: GuestText, bytes_max: usize) -> Result<&str, Stop> {
+    text.read(instance.memory(), bytes_max).map_err(|error| match error {
+        TextError::Pointer(error) => error.into(),
+        TextError::TooLong => HostError::TooLong.into(),
+        TextError::NotText => HostError::Invalid.into(),
+    })
 }
 
 pub(crate) fn function_name(instance: &Program, name: GuestText) -> Result<&str, Stop> {
-    let name = text(instance, name)?;
-    if name.len() > FUNCTION_BYTES_MAX {
-        return Err(HostError::TooLong.into());
-    }
-    Ok(name)
+    text(instance, name, FUNCTION_BYTES_MAX)
+}
+
+fn path_of(instance: &Program, path: GuestText) -> Result<&str, Stop> {
+    text(instance, path, PATH_BYTES_MAX)
+}
+
+fn target_of(instance: &Program, target: GuestText) -> Result<Target, Stop> {
+    let target = text(instance, target, TARGET_BYTES_MAX)?.parse::<Target>();
+    Ok(target.map_err(|_| HostError::Invalid)?)
 }
 
 fn read_parameter(instance: &Program, value: Option<GuestBytes>) -> Result<Option<Vec<u8>>, Stop> {
@@ -722,7 +733,7 @@ fn read_call(
     function: GuestText,
     parameter: Option<GuestBytes>,
 ) -> Result<Request, Stop> {
-    let target = text(instance, target)?.parse::<Target>().map_err(|_| HostError::Invalid)?;
+    let target = target_of(instance, target)?;
     let function = function_name(instance, function)?.to_string();
     if function.is_empty() {
         return Err(HostError::Invalid.into());

@@ -69,7 +69,8 @@ impl<F: Flash> Kernel<F> {
             self.vacate(slot, now);
         }
         let name = record.name.clone();
-        self.occupy(slot, Machine { hidden, ..Machine::new(record, id, tree_of(slot), now) });
+        let machine = self.new_machine(slot, record, id, now);
+        self.occupy(slot, Machine { hidden, ..machine });
         self.check_image(slot, now);
         self.log(now, name, LogLevel::Info, "installed".to_string());
         Ok(())
@@ -114,7 +115,8 @@ impl<F: Flash> Kernel<F> {
         self.store.batch(&changes)?;
         self.vacate(slot, now);
         self.code.claim_all(record.extents());
-        self.occupy(slot, Machine { hidden, ..Machine::new(record, id, tree, now) });
+        let machine = self.new_machine(slot, record, id, now);
+        self.occupy(slot, Machine { hidden, ..machine });
         self.check_image(slot, now);
         self.log(now, name.clone(), LogLevel::Info, "its tree was restored".to_string());
         Ok(())
@@ -131,6 +133,16 @@ impl<F: Flash> Kernel<F> {
         self.unseal_tree(tree_of(slot));
         self.policy.leave(slot);
         Ok(())
+    }
+
+    fn new_machine(
+        &self,
+        slot: usize,
+        record: MachineRecord,
+        id: MachineId,
+        now: Instant,
+    ) -> Machine {
+        Machine::new(record, id, tree_of(slot), now, self.config.log_bytes_per_second)
     }
 
     /// The slot of the machine with that name, or a free one.
@@ -162,8 +174,8 @@ impl<F: Flash> Kernel<F> {
         Ok(value.and_then(|value| value.bytes.try_into().ok().map(u64::from_le_bytes)))
     }
 
-    /// Deletes a machine's record and tree in one go, and keeps the number of its placement; in a
-    /// store that has no room even for that, the room counts more.
+    /// Deletes a machine's record and tree in one go, and keeps the number of its placement. In a store
+    /// that is full the number follows once the record and the tree have made room for it.
     fn forget_record(&mut self, slot: usize, name: &Name) -> Result<(), InstallError> {
         let placement = self.machine(slot).map_or(0, |machine| machine.record.placement);
         let (record_path, removed_path) = (record_path(slot), removed_path(name));
@@ -179,7 +191,10 @@ impl<F: Flash> Kernel<F> {
             },
         ];
         match self.store.batch(&changes) {
-            Err(BatchError::Full) => Ok(self.store.batch(&changes[..3])?),
+            Err(BatchError::Full) => {
+                self.store.batch(&changes[..3])?;
+                Ok(self.store.batch(&changes[3..])?)
+            }
             outcome => Ok(outcome?),
         }
     }

@@ -16,7 +16,7 @@ use tenure_wire::{CodeKind, MachineId, Name, PublicKey, Share};
 use crate::calls::Calls;
 use crate::code::CodeRegion;
 use crate::config::Config;
-use crate::effect::{Effect, LogEntry, LogLevel};
+use crate::effect::{Effect, LogLevel};
 use crate::events::Handler;
 use crate::lifecycle::State;
 use crate::machine::{CodeToken, Fault, FaultKind, Machine};
@@ -75,6 +75,8 @@ pub struct Kernel<F> {
     pub(crate) no_timer_before: Option<Instant>,
     /// When it began, if nothing but it has happened since.
     pub(crate) turn_began: Option<Instant>,
+    /// Whether the turn under way was nothing but the vm's so far.
+    pub(crate) turn_is_plain: bool,
     /// What the host call under way costs beside what was known before.
     pub(crate) extra_cost: u64,
     /// Until when nobody is swapped, because the flash failed.
@@ -115,6 +117,7 @@ impl<F: Flash> Kernel<F> {
             last_turn: None,
             no_timer_before: None,
             turn_began: None,
+            turn_is_plain: false,
             extra_cost: 0,
             swap_again_at: Instant::default(),
             engine: None,
@@ -132,7 +135,8 @@ impl<F: Flash> Kernel<F> {
             kernel.code.claim_all(record.extents());
             let id = id_of(&record.public_key);
             kernel.admit_at_boot(slot, &record, now);
-            let machine = Machine::new(record, id, tree_of(slot), now);
+            let log_rate = kernel.config.log_bytes_per_second;
+            let machine = Machine::new(record, id, tree_of(slot), now, log_rate);
             let meters = machine.meters.at_boot();
             kernel.occupy(slot, Machine { meters, ..machine });
             kernel.recall_hidden(slot)?;
@@ -216,11 +220,6 @@ impl<F: Flash> Kernel<F> {
         self.effects.pop_front()
     }
 
-    /// How many log lines were dropped because nobody took them.
-    pub fn logs_dropped(&self) -> u64 {
-        self.logs_dropped
-    }
-
     /// Queues a task if its function may be called and the queue has room.
     pub(crate) fn submit(
         &mut self,
@@ -291,15 +290,6 @@ impl<F: Flash> Kernel<F> {
 
     pub(crate) fn slot_of_name(&self, name: &Name) -> Option<usize> {
         self.slot_where(|machine| machine.record.name == *name)
-    }
-
-    /// Adds a line to the log, unless the node has left too many untaken.
-    pub(crate) fn log(&mut self, at: Instant, machine: Name, level: LogLevel, message: String) {
-        if self.effects.len() >= self.config.effects_max {
-            self.logs_dropped += 1;
-            return;
-        }
-        self.effects.push_back(Effect::Log(LogEntry { at, machine, level, message }));
     }
 
     /// Whether the image of `slot` offers `function` in the form that tasks have: no parameters,

@@ -37,6 +37,7 @@ mod install;
 mod kernel;
 mod lease;
 mod lifecycle;
+mod log;
 mod look;
 mod machine;
 mod metering;

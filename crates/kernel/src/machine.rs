@@ -9,6 +9,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
+use tenure_pipeline::Publication;
 use tenure_store::{Deletion, Hidden, TreeId};
 use tenure_vm::{Breach, ImageToken, TrapKind, Value};
 use tenure_wire::host_call::{GuestBuffer, HostCall, HostError};
@@ -21,6 +22,7 @@ use crate::calls::CallId;
 use crate::code::Extent;
 use crate::conduct::{Conduct, Repute};
 use crate::lifecycle::{Event, State};
+use crate::log::{Denials, LogMeter};
 use crate::program::Program;
 use crate::record::MachineRecord;
 use crate::task::{ReplyTo, Task};
@@ -46,6 +48,8 @@ pub(crate) struct Machine {
     pub(crate) instance: Option<Program>,
     /// Whether the board's engine wouldn't run it, so that the vm does.
     pub(crate) engine_refused: bool,
+    /// Since when it waits for the board's engine to be prepared, if it does.
+    pub(crate) compiling_since: Option<Instant>,
     /// Since when it is in RAM, if it is.
     pub(crate) resident_since: Instant,
     /// When it had its last turn.
@@ -74,6 +78,10 @@ pub(crate) struct Machine {
     pub(crate) stored_until: Instant,
     /// What it has left of its budgets by time.
     pub(crate) meters: Meters,
+    /// What it may still say in the log.
+    pub(crate) log: LogMeter,
+    /// What was lately denied to it, or to callers of it.
+    pub(crate) denials: Option<Box<Denials>>,
     /// A higher tier, and for how much more fuel, if it is in a critical section.
     pub(crate) critical: Option<(u16, u64)>,
     /// The fuel that it has left for critical sections.
@@ -123,6 +131,8 @@ pub(crate) struct Progress {
     pub(crate) last_name: Option<String>,
     /// How far it has deleted.
     pub(crate) deletion: Deletion,
+    /// How far it has published.
+    pub(crate) publication: Option<Publication>,
 }
 
 /// What a waiting machine waits for.
@@ -169,8 +179,17 @@ impl Woken {
 }
 
 impl Machine {
-    pub(crate) fn new(record: MachineRecord, id: MachineId, tree: TreeId, now: Instant) -> Self {
+    /// `log_bytes_per_second` is what it may write to the log.
+    pub(crate) fn new(
+        record: MachineRecord,
+        id: MachineId,
+        tree: TreeId,
+        now: Instant,
+        log_bytes_per_second: u64,
+    ) -> Self {
         Self {
+            log: LogMeter::new(log_bytes_per_second, now),
+            denials: None,
             grants: Grants::new(&record.grants),
             meters: Meters::new(&record.budget, now),
             record,
@@ -183,6 +202,7 @@ impl Machine {
             current: None,
             instance: None,
             engine_refused: false,
+            compiling_since: None,
             resident_since: now,
             ran_at: now,
             suspended: None,

@@ -20,6 +20,14 @@ pub trait Engine: Send {
     /// What it runs.
     fn kind(&self) -> CodeKind;
 
+    /// Whether [`Engine::start`] has all it needs of `code`, or won't get more. What takes longer than a
+    /// turn, such as compiling a module, goes on beside the device's work, and begins with the first
+    /// question.
+    fn is_prepared(&mut self, package: &Digest, code: Code<'_>) -> bool {
+        let _ = (package, code);
+        true
+    }
+
     /// Makes a fresh instance of `code` in `package`: a module that the vm has validated, or a native
     /// binary of this kind whose form has been checked.
     ///
@@ -105,6 +113,12 @@ pub enum EngineError {
     State,
     /// It can go on only where it was in memory, and that place is taken.
     Place,
+    /// It isn't prepared yet.
+    Compiling,
+    /// The module, or a function of it, is too long for the engine's compiler.
+    TooLong,
+    /// Compiling it ended the device's process before.
+    EndedProcess,
 }
 
 impl fmt::Display for EngineError {
@@ -116,6 +130,9 @@ impl fmt::Display for EngineError {
             Self::Module => "the engine refuses the code",
             Self::State => "what was kept of it isn't of this code and this firmware",
             Self::Place => "the place in memory where it was is taken",
+            Self::Compiling => "it is still being compiled",
+            Self::TooLong => "the module or a function of it is too long to be compiled",
+            Self::EndedProcess => "compiling it ended the device's process before",
         })
     }
 }
@@ -126,7 +143,10 @@ impl From<EngineError> for FaultKind {
     fn from(error: EngineError) -> Self {
         match error {
             EngineError::Memory => Self::Memory,
-            EngineError::Module => Self::Image,
+            EngineError::Module
+            | EngineError::Compiling
+            | EngineError::TooLong
+            | EngineError::EndedProcess => Self::Image,
             EngineError::State => Self::Suspended,
             EngineError::Place => Self::Place,
         }

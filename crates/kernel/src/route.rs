@@ -232,10 +232,8 @@ impl<F: Flash> Kernel<F> {
             return;
         }
         if !self.has_function(slot, &function) {
-            let Some(machine) = self.machine(slot) else { return };
-            let name = machine.record.name.clone();
             let message = alloc::format!("callback `{function}`: no such function");
-            self.log(now, name, LogLevel::Error, message);
+            self.log_of(slot, now, LogLevel::Error, message);
             return;
         }
         if let Some(machine) = self.machine_mut(slot) {

@@ -22,6 +22,11 @@ use crate::program::{Code, EngineError, EngineInstance, Program};
 const CRITICAL_PART: u64 = 4;
 const CRITICAL_TURNS: u64 = 32;
 
+/// How long a machine's start waits for its compiler, at most.
+const COMPILER_WAIT_MAX: Duration = Duration::from_secs(10);
+/// How often the compiler is asked meanwhile.
+const COMPILER_ASKED_EVERY: Duration = Duration::from_millis(20);
+
 /// A turn that a machine had.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LastTurn {
@@ -29,6 +34,8 @@ pub struct LastTurn {
     pub slot: usize,
     /// The fuel it took.
     pub fuel: u64,
+    /// Whether all of that was the vm's, for the machine's own instructions: no host call, no engine.
+    pub is_plain: bool,
     /// How long the machine had been ready.
     pub waited: Duration,
 }
@@ -86,6 +93,7 @@ impl<F: Flash> Kernel<F> {
         let waited = self.begin_turn(turn.slot, world.now);
         self.drop_breadcrumb(turn.slot);
         self.turn_began = Some(world.now);
+        self.turn_is_plain = true;
         let critical = self.machine(turn.slot).and_then(|machine| machine.critical);
         let limit = critical.map_or(u64::MAX, |(_, left)| left);
         let fuel = self.run_turn(Turn { fuel: turn.fuel.min(limit), ..turn }, world);
@@ -95,7 +103,8 @@ impl<F: Flash> Kernel<F> {
         if let Some(retained) = &mut self.retained {
             breadcrumb::wipe(&mut **retained);
         }
-        self.last_turn = Some(LastTurn { slot: turn.slot, fuel, waited });
+        let is_plain = core::mem::take(&mut self.turn_is_plain);
+        self.last_turn = Some(LastTurn { slot: turn.slot, fuel, is_plain, waited });
         Ran::Slice
     }
 
@@ -150,7 +159,38 @@ impl<F: Flash> Kernel<F> {
                 }
             }
         }
+        for slot in ready.iter() {
+            if self.waits_for_compiler(slot, now) {
+                ready.remove(slot);
+            }
+        }
         ready
+    }
+
+    /// Whether the machine in `slot` doesn't start yet because the board's engine is being prepared for
+    /// it. Once that has taken [`COMPILER_WAIT_MAX`], the vm runs the machine.
+    fn waits_for_compiler(&mut self, slot: usize, now: Instant) -> bool {
+        let Some(machine) = self.machine(slot) else { return false };
+        let starts = machine.instance.is_none() && machine.suspended.is_none();
+        let wanted = machine.record.wasm.filter(|_| starts && !machine.engine_refused);
+        let package = machine.record.package;
+        let prepared = match (wanted, &mut self.engine) {
+            (Some(wasm), Some(engine)) => match self.code.view(wasm) {
+                Ok(wasm) => engine.is_prepared(&package, Code::WebAssembly(wasm)),
+                Err(_) => true,
+            },
+            _ => true,
+        };
+        let Some(machine) = self.machine_mut(slot) else { return false };
+        if prepared {
+            machine.compiling_since = None;
+            return false;
+        }
+        let waits = now.since(*machine.compiling_since.get_or_insert(now)) < COMPILER_WAIT_MAX;
+        if waits {
+            machine.ready_since = None;
+        }
+        waits
     }
 
     /// How long the machine has waited for the turn that it has now.
@@ -214,7 +254,12 @@ impl<F: Flash> Kernel<F> {
             machine.as_ref().is_some_and(|machine| machine.state == State::Ready)
         });
         let swapped = ready.filter_map(|(slot, _)| self.waits_for_ram(slot, now));
-        throttled.chain(swapped).chain(self.next_timer()).min()
+        let compiling =
+            self.machines.iter().flatten().filter(|machine| {
+                machine.state == State::Ready && machine.compiling_since.is_some()
+            });
+        let compiling = compiling.map(|_| now + COMPILER_ASKED_EVERY);
+        throttled.chain(swapped).chain(compiling).chain(self.next_timer()).min()
     }
 
     /// Lets a machine run until its turn is over; gives the fuel that this took.
@@ -354,9 +399,11 @@ impl<F: Flash> Kernel<F> {
             Err(error) => error,
         };
         let machine = self.machine_mut(slot)?;
-        machine.engine_refused = true;
+        machine.compiling_since = None;
+        machine.engine_refused = error != EngineError::Compiling;
         let name = machine.record.name.clone();
-        let message = alloc::format!("runs in the vm, not at native speed: {error}");
+        let until = if machine.engine_refused { "" } else { " until it starts again" };
+        let message = alloc::format!("runs in the vm{until}, not at native speed: {error}");
         self.log(now, name, LogLevel::Warning, message);
         None
     }
@@ -502,6 +549,7 @@ impl<F: Flash> Kernel<F> {
         instance: &mut Program,
         meter: &mut Meter,
     ) -> Result<Outcome, Fault> {
+        self.turn_is_plain &= matches!(instance, Program::Image(_));
         let mut wall = self.wall.take();
         let outcome = {
             let wall = wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
@@ -522,6 +570,7 @@ impl<F: Flash> Kernel<F> {
         world: &mut World<'_>,
         call: &HostCall,
     ) -> Option<End> {
+        self.turn_is_plain = false;
         let verdict = self.serve(slot, instance, world, call);
         meter.charge(cost::of(call) + core::mem::take(&mut self.extra_cost));
         match verdict {

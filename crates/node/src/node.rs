@@ -320,8 +320,10 @@ impl<F: Flash> Node<F> {
         self.send_by_mesh(moment.now);
         self.next_wake = match ran {
             Ran::Slice => {
-                let fuel = self.kernel.last_turn().map_or(0, |turn| turn.fuel);
-                self.calibration.turn(moment.now, fuel);
+                match self.kernel.last_turn() {
+                    Some(turn) if turn.is_plain => self.calibration.turn(moment.now, turn.fuel),
+                    _ => self.calibration.disturb(),
+                }
                 Wake::Now
             }
             Ran::Idle { until } => {

@@ -26,7 +26,7 @@ mod pipeline;
 
 pub use inbox::Policy;
 pub use pipeline::{
-    Config, Event, Pipeline, Published, State, SubscribeError, Subscriber, SubscriptionStatus,
-    TooLong, TopicStatus,
+    Config, Event, Pipeline, Publication, Published, State, SubscribeError, Subscriber,
+    SubscriptionStatus, TooLong, TopicStatus,
 };
 pub use tenure_wire::{Topic, TopicPattern};

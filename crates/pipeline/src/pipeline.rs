@@ -80,6 +80,23 @@ pub struct Published {
     pub dropped: usize,
 }
 
+/// A publication that is being handed over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Publication {
+    number: u64,
+    /// Whose turn it is, if it isn't done.
+    next: Option<Subscriber>,
+    /// What has become of it so far.
+    pub published: Published,
+}
+
+impl Publication {
+    /// Whether everybody has had their turn.
+    pub const fn is_done(&self) -> bool {
+        self.next.is_none()
+    }
+}
+
 impl<T> Pipeline<T> {
     /// A pipeline without subscribers.
     pub const fn new(config: Config) -> Self {
@@ -162,33 +179,71 @@ impl<T> Pipeline<T> {
     /// # Errors
     /// [`TooLong`] beyond [`EVENT_BYTES_MAX`].
     pub fn publish(&mut self, topic: &Topic, payload: &[u8]) -> Result<Published, TooLong> {
+        let mut publication = self.begin(topic, payload)?;
+        while !publication.is_done() {
+            self.hand_over(&mut publication, topic, payload, usize::MAX);
+        }
+        Ok(publication.published)
+    }
+
+    /// Begins a publication that is handed over in pieces.
+    ///
+    /// # Errors
+    /// [`TooLong`] beyond [`EVENT_BYTES_MAX`].
+    pub fn begin(&mut self, topic: &Topic, payload: &[u8]) -> Result<Publication, TooLong> {
         if payload.len() > EVENT_BYTES_MAX {
             return Err(TooLong);
         }
         self.count(topic);
+        let number = self.state.messages.draw_number();
+        Ok(Publication { number, next: Some(Subscriber(0)), published: Published::default() })
+    }
+
+    /// Queues the event of a publication, which must be the same in each piece, for further subscribers:
+    /// as many as have `subscriptions_max` subscriptions to its topic together, and one at least.
+    /// Returns what became of it in this piece.
+    ///
+    /// Who subscribes between two pieces may get it or not. Of each piece one copy is kept.
+    pub fn hand_over(
+        &mut self,
+        publication: &mut Publication,
+        topic: &Topic,
+        payload: &[u8],
+        subscriptions_max: usize,
+    ) -> Published {
+        let mut piece = Published::default();
+        let Some(first) = publication.next.take() else { return piece };
         let bytes_max = self.config.bytes_per_subscriber_max;
         let State { messages, inboxes, .. } = &mut self.state;
-        let (number, weight) = (messages.draw_number(), weight_of(topic, payload));
-        let (mut published, mut kept) = (Published::default(), None);
-        for inbox in inboxes.values_mut() {
+        let (weight, mut kept) = (weight_of(topic, payload), None);
+        for (who, inbox) in inboxes.range_mut(first..) {
+            let matching =
+                (0..inbox.subscriptions.len()).filter(|at| inbox.matches(*at, topic)).count();
+            let handled = piece.queued + piece.dropped;
+            if handled > 0 && handled + matching > subscriptions_max {
+                publication.next = Some(*who);
+                break;
+            }
             for at in 0..inbox.subscriptions.len() {
                 if !inbox.matches(at, topic) {
                     continue;
                 }
                 if !inbox.make_room(messages, at, weight, bytes_max) {
-                    published.dropped += 1;
+                    piece.dropped += 1;
                     continue;
                 }
                 let id = match kept {
                     Some(id) => messages.share(id),
-                    None => messages.insert(topic, payload, number),
+                    None => messages.insert(topic, payload, publication.number),
                 };
                 kept = Some(id);
                 inbox.enqueue(at, id, weight);
-                published.queued += 1;
+                piece.queued += 1;
             }
         }
-        Ok(published)
+        publication.published.queued += piece.queued;
+        publication.published.dropped += piece.dropped;
+        piece
     }
 
     /// Takes the next event for `who` in hand, from those of its subscriptions whose tag is `wanted`,

@@ -12,7 +12,7 @@
 mod guest;
 mod table;
 
-pub use guest::{BadPointer, GuestBuffer, GuestBytes, GuestText};
+pub use guest::{BadPointer, GuestBuffer, GuestBytes, GuestText, TextError};
 pub use table::{HostCallInfo, Parameter, ParameterKind, ResultKind, WasmType};
 
 use table::{host_calls, host_errors};

@@ -6,12 +6,18 @@ pub const NAME_BYTES_MAX: usize = 32;
 pub const FUNCTION_BYTES_MAX: usize = 64;
 /// The longest parameter or result of one call, in bytes.
 pub const PARAMETER_BYTES_MAX: usize = 8 * 1024;
+/// The most that a host call writes to the room that a machine gives it, in bytes.
+pub const BUFFER_BYTES_MAX: usize = 64 * 1024;
 /// The longest path in a machine's tree, in bytes, dots included.
 pub const PATH_BYTES_MAX: usize = 128;
 /// The longest value in a machine's tree, in bytes.
 pub const VALUE_BYTES_MAX: usize = 2 * 1024;
+/// The longest name of a machine as it is called, in bytes: a name with its device's, an id or a key.
+pub const TARGET_BYTES_MAX: usize = 2 * NAME_BYTES_MAX + 1;
 /// The longest topic of an event, in bytes, dots included.
 pub const TOPIC_BYTES_MAX: usize = 64;
+/// The longest pattern of topics, in bytes.
+pub const PATTERN_BYTES_MAX: usize = TOPIC_BYTES_MAX + 2;
 /// The longest payload of one event, in bytes.
 pub const EVENT_BYTES_MAX: usize = 2 * 1024;
 /// The longest message of one log entry, in bytes; what is longer is cut.
@@ -24,4 +30,5 @@ pub const MACHINES_MAX: usize = 32;
 const _: () = assert!(VALUE_BYTES_MAX <= PARAMETER_BYTES_MAX, "a value can be returned whole");
 const _: () =
     assert!(EVENT_BYTES_MAX <= PARAMETER_BYTES_MAX, "a handler takes it as its parameter");
+const _: () = assert!(PARAMETER_BYTES_MAX <= BUFFER_BYTES_MAX, "a parameter can be read whole");
 const _: () = assert!(LOG_BYTES_MAX <= PARAMETER_BYTES_MAX);

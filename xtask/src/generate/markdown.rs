@@ -20,7 +20,7 @@ pub(super) fn page(description: &Description) -> String {
          | Text | `i32 i32` | pointer and length in bytes of UTF-8 text |\n\
          | Bytes | `i32 i32` | pointer and length of bytes |\n\
          | Optional | `i32 i32` | the same; nothing (null) if the pointer is 0 |\n\
-         | Buffer | `i32 i32` | pointer and capacity of room to write to |\n\n\
+         | Buffer | `i32 i32` | pointer and capacity of room to write to, of which 65,536 bytes count |\n\n\
          A Status is an `i32`: a length or count, or one of the errors below. A Time is an \
          `i64`.\n\n\
          ## Errors\n\n| number | name | meaning |\n|---|---|---|\n"

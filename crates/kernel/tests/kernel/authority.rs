@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-use tenure_kernel::{DeliverError, Effect, IncomingCall, Standing, Ticket};
+use tenure_kernel::{DeliverError, Effect, IncomingCall, InstallError, Standing, Ticket};
 use tenure_wire::host_call::HostError;
-use tenure_wire::{Budget, Capabilities, MachineId};
+use tenure_wire::{Budget, Capabilities, MachineId, Term, VerifyingKey};
 
 use crate::world::{Device, key, name};
 
@@ -131,4 +131,73 @@ fn callers_from_elsewhere_need_a_right_and_the_owner_needs_none() {
     let info = device.kernel.machines().find(|info| info.id == by_name).unwrap();
     assert_eq!(info.grants.uses()[0].used, 1);
     assert_eq!(info.grants.denied(), 2);
+}
+
+#[test]
+fn another_tenants_package_does_not_take_over_a_machine() {
+    let mut device = Device::new();
+    let owned = device.install("owned", ECHO);
+    device.tenant = VerifyingKey([2; 32]);
+    let taken = device.try_install("owned", ECHO, 2, Budget::default());
+    assert_eq!(taken, Err(InstallError::OtherTenant));
+    let machine = device.kernel.machines().next().unwrap();
+    assert_eq!((machine.record.tenant, machine.record.placement), (VerifyingKey([1; 32]), 1));
+    device.tenant = VerifyingKey([1; 32]);
+    assert_eq!(device.try_install("owned", ECHO, 2, Budget::default()), Ok(owned), "its own may");
+}
+
+#[test]
+fn a_placement_that_is_not_newer_is_refused_also_after_the_machine_was_removed() {
+    let mut device = Device::new();
+    device.try_install("echo", ECHO, 5, Budget::default()).unwrap();
+    for placement in [4, 5] {
+        let installed = device.try_install("echo", ECHO, placement, Budget::default());
+        assert_eq!(installed, Err(InstallError::Stale));
+    }
+    device.kernel.remove(device.now, &name("echo")).unwrap();
+    let mut device = device.reboot();
+    for placement in [4, 5] {
+        let installed = device.try_install("echo", ECHO, placement, Budget::default());
+        assert_eq!(installed, Err(InstallError::Stale));
+    }
+    device.try_install("echo", ECHO, 6, Budget::default()).unwrap();
+}
+
+/// Reads the secret `key`; replies with the number of the error, as a byte.
+const SECRET: &str = r#"(import "tenure" "secret_read"
+      (func $secret_read (param i32 i32 i32 i32) (result i32)))"#;
+
+#[test]
+fn a_secret_takes_a_grant_before_the_node_is_asked_for_it() {
+    let body = r#"(data (i32.const 0) "key")
+        (func (export "read")
+          (i32.store8 (i32.const 100) (i32.sub (i32.const 0) (call $secret_read
+            (i32.const 0) (i32.const 3) (i32.const 200) (i32.const 32))))
+          (drop (call $reply (i32.const 100) (i32.const 1))))"#;
+    let granted = Capabilities { secrets: vec![name("key")], ..granting(&[], &["*"]) };
+    for (grants, asked) in [(granting(&[], &["*"]), 0), (granted, 1)] {
+        let mut device = Device::new();
+        device.imports = SECRET;
+        let reader = install(&mut device, "reader", body, &grants);
+        let ticket = device.deliver(reader, "read", None).unwrap();
+        device.settle(100);
+        let effects = device.effects.iter();
+        let secrets = effects.filter(|effect| matches!(effect, Effect::Secret { .. }));
+        assert_eq!(secrets.count(), asked);
+        let reply = device.replies.remove(&ticket).map(|reply| reply.unwrap().unwrap()[0]);
+        assert_eq!(reply, if asked == 0 { NOT_GRANTED } else { None });
+    }
+}
+
+#[test]
+fn a_renewal_whose_number_is_not_newer_changes_nothing() {
+    let mut device = Device::new();
+    let echo = device.try_install("echo", ECHO, 5, Budget::default()).unwrap();
+    for number in [4, 5] {
+        let renewed = device.kernel.renew(device.now, echo, number, Term::default());
+        assert_eq!(renewed, Err(InstallError::Stale));
+        assert_eq!(device.kernel.machines().next().unwrap().record.placement, 5);
+    }
+    device.kernel.renew(device.now, echo, 6, Term::default()).unwrap();
+    assert_eq!(device.reboot().kernel.machines().next().unwrap().record.placement, 6);
 }

@@ -1,8 +1,11 @@
 //! The kernel with real wasm on a simulated flash.
 
 mod authority;
+mod bills;
+mod bounds;
 mod budgets;
 mod calls;
+mod compiling;
 mod conduct;
 mod events;
 mod faults;

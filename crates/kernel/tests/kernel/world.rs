@@ -92,6 +92,12 @@ pub(crate) struct Device {
     pub(crate) effects: Vec<Effect>,
     /// What machines that are installed begin with.
     pub(crate) base: Vec<(String, String)>,
+    /// What machines that are installed import beside the usual, as wasm text.
+    pub(crate) imports: &'static str,
+    /// The tenant of machines that are installed.
+    pub(crate) tenant: VerifyingKey,
+    /// Whether machines that are installed ask for an engine, so that their wasm is kept.
+    pub(crate) keeps_wasm: bool,
     tickets: u64,
 }
 
@@ -142,6 +148,9 @@ impl Device {
             replies: BTreeMap::new(),
             effects: Vec::new(),
             base: vec![("born".into(), "yes".into())],
+            imports: "",
+            tenant: VerifyingKey([1; 32]),
+            keeps_wasm: false,
             tickets: 0,
         }
     }
@@ -214,7 +223,7 @@ impl Device {
         (budget, share): (Budget, Share),
         grants: &Capabilities,
     ) -> Result<MachineId, InstallError> {
-        let wasm = wat::parse_str(format!("(module {PRELUDE} {body})")).unwrap();
+        let wasm = wat::parse_str(format!("(module {} {PRELUDE} {body})", self.imports)).unwrap();
         let digest = Digest([placement as u8; 32]);
         let mut image = Vec::new();
         let functions = host_functions();
@@ -222,7 +231,15 @@ impl Device {
         let exports = body.split("(export \"").skip(1).map(|rest| rest.split('"').next().unwrap());
         let exports: Vec<&str> = exports.collect();
         let code = (CodeKind::WebAssembly, &image[..], &exports[..]);
-        self.install_code(machine, code, placement, (budget, share), grants)
+        let wasm = self.keeps_wasm.then(|| self.write_code(&wasm));
+        self.install_code(machine, code, wasm, placement, (budget, share), grants)
+    }
+
+    fn write_code(&mut self, bytes: &[u8]) -> Extent {
+        let extent = self.kernel.code().reserve(bytes.len() as u32).unwrap();
+        let mut draft = Draft::new(extent);
+        self.kernel.code().append(&mut draft, bytes).unwrap();
+        self.kernel.code().finish(draft).unwrap()
     }
 
     /// Installs a machine that is a native binary.
@@ -231,21 +248,19 @@ impl Device {
         let image = [&[1; 32], &binary.to_bytes().unwrap()[..]].concat();
         let lease = (Budget::default(), Share::default());
         let code = (binary.kind, &image[..], &exports[..]);
-        self.install_code(machine, code, 1, lease, &open_grants()).unwrap()
+        self.install_code(machine, code, None, 1, lease, &open_grants()).unwrap()
     }
 
     fn install_code(
         &mut self,
         machine: &str,
         (code, image, exports): (CodeKind, &[u8], &[&str]),
+        wasm: Option<Extent>,
         placement: u64,
         (budget, share): (Budget, Share),
         grants: &Capabilities,
     ) -> Result<MachineId, InstallError> {
-        let extent = self.kernel.code().reserve(image.len() as u32).unwrap();
-        let mut draft = Draft::new(extent);
-        self.kernel.code().append(&mut draft, image).unwrap();
-        let image = self.kernel.code().finish(draft).unwrap();
+        let image = self.write_code(image);
         let public_key = key(machine.as_bytes()[0]);
         let exports = exports.iter().filter(|export| !export.starts_with("on_"));
         let record = MachineRecord {
@@ -254,7 +269,7 @@ impl Device {
             salt: [0; 16],
             package: Digest([placement as u8; 32]),
             package_name: name(machine),
-            tenant: VerifyingKey([1; 32]),
+            tenant: self.tenant,
             exports: exports.map(ToString::to_string).collect(),
             budget,
             share,
@@ -263,7 +278,7 @@ impl Device {
             placement,
             code,
             image,
-            wasm: None,
+            wasm,
             base: Some(self.write_base()),
         };
         let id = id_of(&public_key);
@@ -314,11 +329,16 @@ impl Device {
         Ok(self.tickets)
     }
 
-    /// One slice, and what follows from it.
-    pub(crate) fn step(&mut self) -> Ran {
+    /// One slice; nobody takes what follows from it.
+    pub(crate) fn run_untaken(&mut self) -> Ran {
         let mut entropy = Counting(0);
         let mut world = World { now: self.now, unix_time: None, entropy: &mut entropy };
-        let ran = self.kernel.run(&mut world);
+        self.kernel.run(&mut world)
+    }
+
+    /// One slice, and what follows from it.
+    pub(crate) fn step(&mut self) -> Ran {
+        let ran = self.run_untaken();
         while let Some(effect) = self.kernel.effect() {
             match effect {
                 Effect::Log(entry) => self.log.push(format!("{} {}", entry.machine, entry.message)),

@@ -4,6 +4,8 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use crate::limits::BUFFER_BYTES_MAX;
+
 /// Bytes that the machine says it holds at `pointer`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GuestBytes {
@@ -56,12 +58,17 @@ impl GuestText {
         self.0.length()
     }
 
-    /// The text, if it lies within `memory`; `Ok(None)` if the bytes there are not UTF-8.
+    /// The text, if it lies within `memory` and has at most `bytes_max` bytes, which is looked at before
+    /// any of them.
     ///
     /// # Errors
-    /// [`BadPointer`] if the range leaves the memory.
-    pub fn read(self, memory: &[u8]) -> Result<Option<&str>, BadPointer> {
-        Ok(core::str::from_utf8(self.0.read(memory)?).ok())
+    /// As [`TextError`] says.
+    pub fn read(self, memory: &[u8], bytes_max: usize) -> Result<&str, TextError> {
+        let bytes = self.0.read(memory)?;
+        if bytes.len() > bytes_max {
+            return Err(TextError::TooLong);
+        }
+        core::str::from_utf8(bytes).map_err(|_| TextError::NotText)
     }
 
     /// The bytes of the text, UTF-8 or not, cut to `bytes_max`.
@@ -84,7 +91,8 @@ impl GuestBuffer {
         self.0.length()
     }
 
-    /// Copies as much of `bytes` as fits to the machine's memory; gives how much that was.
+    /// Copies as much of `bytes` as fits to the machine's memory, up to [`BUFFER_BYTES_MAX`]; returns
+    /// how much that was.
     ///
     /// # Errors
     /// [`BadPointer`] if the room leaves the memory; nothing is written then.
@@ -103,12 +111,42 @@ impl GuestBuffer {
         bytes: &[u8],
     ) -> Result<usize, BadPointer> {
         let room = memory.get_mut(self.0.range()?).ok_or(BadPointer)?;
-        let room = room.get_mut(offset..).unwrap_or_default();
+        let room_bytes = room.len().min(BUFFER_BYTES_MAX);
+        let room = room.get_mut(offset..room_bytes).unwrap_or_default();
         let count = room.len().min(bytes.len());
         room[..count].copy_from_slice(&bytes[..count]);
         Ok(count)
     }
 }
+
+/// Why there is no text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TextError {
+    /// The range leaves the machine's memory.
+    Pointer(BadPointer),
+    /// It is longer than its kind of text may be.
+    TooLong,
+    /// It isn't UTF-8.
+    NotText,
+}
+
+impl From<BadPointer> for TextError {
+    fn from(error: BadPointer) -> Self {
+        Self::Pointer(error)
+    }
+}
+
+impl fmt::Display for TextError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pointer(error) => error.fmt(f),
+            Self::TooLong => f.write_str("a text passed to the host is too long"),
+            Self::NotText => f.write_str("a text passed to the host is not UTF-8"),
+        }
+    }
+}
+
+impl core::error::Error for TextError {}
 
 /// A machine passed a range that isn't in its memory: a fault of the machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,0 +1,238 @@
+//! The compiler: a thread of its own, so that no tenant's module holds up the device.
+//!
+//! Invariants:
+//! - A module whose functions are too long, or which is too long itself, never reaches the compiler:
+//!   the time and memory of the largest that does are measured in docs/benchmarks.md.
+//! - A mark on disk names the module that is being compiled. A mark that is found at the start is of
+//!   a module that ended the process: the vm runs it from then on.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use tenure_kernel::EngineError;
+use tenure_wire::Digest;
+use wasmparser::{Parser, Payload};
+use wasmtime::Module;
+
+use super::memory::ELEMENT_BYTES;
+
+/// The longest function that is compiled, in bytes of wasm: the register allocator's time grows
+/// faster than a function's length.
+const FUNCTION_BYTES_MAX: usize = 16 * 1024;
+/// The longest module that is compiled, in bytes of wasm.
+const MODULE_BYTES_MAX: usize = 512 * 1024;
+/// The most modules that are remembered, compiled or refused.
+const MODULES_MAX: usize = 64;
+/// The most marks of modules that ended the process; the oldest make room.
+const MARKS_MAX: usize = 64;
+/// The folder of the marks, in the device's.
+const FOLDER: &str = "compiling";
+
+/// A module that can be started.
+#[derive(Clone)]
+pub(super) struct Compiled {
+    pub(super) module: Module,
+    /// What its tables take when it starts, in bytes.
+    pub(super) table_bytes: u64,
+}
+
+/// What has become of a module.
+#[derive(Clone)]
+enum Progress {
+    Compiling,
+    Done(Result<Compiled, EngineError>),
+}
+
+struct Job {
+    package: Digest,
+    wasm: Vec<u8>,
+    table_bytes: u64,
+}
+
+/// What the device and the compiler's thread share.
+#[derive(Default)]
+struct Shared {
+    modules: BTreeMap<[u8; 32], Progress>,
+    /// The order in which they came.
+    order: Vec<[u8; 32]>,
+    /// The module that is being compiled, by its mark.
+    mark: Option<PathBuf>,
+    /// Whether the device has ended.
+    ended: bool,
+}
+
+/// Compiles modules, one after the other.
+pub(super) struct Compiler {
+    shared: Arc<Mutex<Shared>>,
+    jobs: Sender<Job>,
+}
+
+impl Compiler {
+    /// Starts the compiler's thread; `None` if the system has none left. Marks are kept in `folder`.
+    pub(super) fn start(engine: wasmtime::Engine, folder: Option<&Path>) -> Option<Self> {
+        let folder = folder.map(|folder| folder.join(FOLDER));
+        let shared = Shared { modules: ended_the_process(folder.as_deref()), ..Shared::default() };
+        let shared = Arc::new(Mutex::new(shared));
+        let (jobs, inbox) = channel();
+        let thread = thread::Builder::new().name("compiler".to_owned());
+        let of_thread = shared.clone();
+        thread.spawn(move || work(&engine, &of_thread, &inbox, folder.as_deref())).ok()?;
+        Some(Self { shared, jobs })
+    }
+
+    /// Whether [`Compiler::module`] has an answer; begins to compile the module if need be.
+    pub(super) fn is_done(&mut self, package: &Digest, wasm: &[u8]) -> bool {
+        let mut shared = lock(&self.shared);
+        if let Some(progress) = shared.modules.get(&package.0) {
+            return matches!(progress, Progress::Done(_));
+        }
+        if shared.order.len() >= MODULES_MAX && !shared.forget_oldest() {
+            return false;
+        }
+        let progress = match check(wasm) {
+            Err(error) => Progress::Done(Err(error)),
+            Ok(table_bytes) => {
+                let job = Job { package: *package, wasm: wasm.to_vec(), table_bytes };
+                match self.jobs.send(job) {
+                    Ok(()) => Progress::Compiling,
+                    // The thread is gone.
+                    Err(_) => Progress::Done(Err(EngineError::Module)),
+                }
+            }
+        };
+        let done = matches!(progress, Progress::Done(_));
+        shared.modules.insert(package.0, progress);
+        shared.order.push(package.0);
+        done
+    }
+
+    /// The compiled module.
+    ///
+    /// # Errors
+    /// [`EngineError::Compiling`] as long as it isn't done; the others say why it never will be.
+    pub(super) fn module(
+        &mut self,
+        package: &Digest,
+        wasm: &[u8],
+    ) -> Result<Compiled, EngineError> {
+        if !self.is_done(package, wasm) {
+            return Err(EngineError::Compiling);
+        }
+        match lock(&self.shared).modules.get(&package.0) {
+            Some(Progress::Done(result)) => result.clone(),
+            _ => Err(EngineError::Compiling),
+        }
+    }
+}
+
+impl Drop for Compiler {
+    /// What is being compiled didn't end the process: the device did.
+    fn drop(&mut self) {
+        let mut shared = lock(&self.shared);
+        shared.ended = true;
+        if let Some(mark) = shared.mark.take() {
+            let _ = fs::remove_file(mark);
+        }
+    }
+}
+
+impl Shared {
+    /// Forgets the module that came first of those that are done; `false` if none is.
+    fn forget_oldest(&mut self) -> bool {
+        let done = |digest: &[u8; 32]| matches!(self.modules.get(digest), Some(Progress::Done(_)));
+        let Some(at) = self.order.iter().position(done) else { return false };
+        let digest = self.order.remove(at);
+        self.modules.remove(&digest);
+        true
+    }
+}
+
+/// No code that holds the lock can fail, so a poisoned one is as good as another.
+fn lock(shared: &Mutex<Shared>) -> MutexGuard<'_, Shared> {
+    shared.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Checks that a module may be given to the compiler; returns what its tables take, in bytes.
+fn check(wasm: &[u8]) -> Result<u64, EngineError> {
+    if wasm.len() > MODULE_BYTES_MAX {
+        return Err(EngineError::TooLong);
+    }
+    let mut table_bytes = 0_u64;
+    for payload in Parser::new(0).parse_all(wasm) {
+        match payload.map_err(|_| EngineError::Module)? {
+            Payload::CodeSectionEntry(body) if body.range().len() > FUNCTION_BYTES_MAX => {
+                return Err(EngineError::TooLong);
+            }
+            Payload::TableSection(tables) => {
+                for table in tables {
+                    let elements = table.map_err(|_| EngineError::Module)?.ty.initial;
+                    let bytes = elements.saturating_mul(ELEMENT_BYTES as u64);
+                    table_bytes = table_bytes.saturating_add(bytes);
+                }
+            }
+            _ => {}
+        }
+    }
+    Ok(table_bytes)
+}
+
+/// The compiler's thread.
+fn work(
+    engine: &wasmtime::Engine,
+    shared: &Mutex<Shared>,
+    inbox: &Receiver<Job>,
+    folder: Option<&Path>,
+) {
+    for Job { package, wasm, table_bytes } in inbox {
+        {
+            let mut shared = lock(shared);
+            if shared.ended {
+                return;
+            }
+            shared.mark = folder.and_then(|folder| make_mark(folder, &package));
+        }
+        let module = Module::new(engine, &wasm);
+        let result = module.map(|module| Compiled { module, table_bytes });
+        let mut shared = lock(shared);
+        if let Some(mark) = shared.mark.take() {
+            let _ = fs::remove_file(mark);
+        }
+        let progress = Progress::Done(result.map_err(|_| EngineError::Module));
+        shared.modules.insert(package.0, progress);
+    }
+}
+
+/// Says on disk what is being compiled. Where that can't be said, the device compiles all the same.
+///
+/// The mark outlasts the process without being flushed; a loss of power is no module's fault.
+fn make_mark(folder: &Path, package: &Digest) -> Option<PathBuf> {
+    let mark = folder.join(package.to_string());
+    fs::create_dir_all(folder).and_then(|()| fs::write(&mark, b"")).ok()?;
+    Some(mark)
+}
+
+/// The modules whose compilation ended the process, by the marks that were left.
+fn ended_the_process(folder: Option<&Path>) -> BTreeMap<[u8; 32], Progress> {
+    let entries = folder.and_then(|folder| fs::read_dir(folder).ok());
+    let mut marks: Vec<_> = entries
+        .into_iter()
+        .flatten()
+        .filter_map(|entry| {
+            let entry = entry.ok()?;
+            let digest = entry.file_name().to_str()?.parse::<Digest>().ok()?;
+            let made = entry.metadata().and_then(|metadata| metadata.modified()).ok()?;
+            Some((made, digest.0, entry.path()))
+        })
+        .collect();
+    marks.sort();
+    let surplus = marks.len().saturating_sub(MARKS_MAX);
+    for (_, _, path) in marks.drain(..surplus) {
+        let _ = fs::remove_file(path);
+    }
+    let refused = Progress::Done(Err(EngineError::EndedProcess));
+    marks.into_iter().map(|(_, digest, _)| (digest, refused.clone())).collect()
+}

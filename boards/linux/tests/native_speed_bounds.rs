@@ -1,0 +1,348 @@
+//! What machines at native speed may cost: fuel beside the vm's, memory, and the compiler's time.
+#![cfg(feature = "native-speed")]
+
+use std::fs;
+
+use tenure_board_linux::NativeSpeed;
+use tenure_kernel::{Code, Engine, EngineError, EngineInstance, host_functions};
+use tenure_vm::{Image, Instance, InstanceConfig, Limits, Outcome, Value, translate};
+use tenure_wire::Digest;
+
+const MEBIBYTE: usize = 1024 * 1024;
+const LIMITS: InstanceConfig =
+    InstanceConfig { stack_bytes: 64 * 1024, memory_bytes_max: 4 * MEBIBYTE };
+/// Which an engine that counts instructions doesn't care for.
+const SPEED: u32 = 1;
+const SLICE: u64 = 20_000;
+const PACKAGE: Digest = Digest([7; 32]);
+
+fn module(body: &str) -> Vec<u8> {
+    let text = format!(
+        r#"(module (import "tenure" "tree_get" (func $tree_get (param i32 i32 i32 i32) (result i32)))
+             (memory (export "memory") 17) {body})"#
+    );
+    wat::parse_str(text).unwrap()
+}
+
+fn start_on(
+    engine: &mut NativeSpeed,
+    wasm: &[u8],
+    limits: &InstanceConfig,
+) -> Result<Box<dyn EngineInstance>, EngineError> {
+    while !engine.is_prepared(&PACKAGE, Code::WebAssembly(wasm)) {
+        std::thread::yield_now();
+    }
+    engine.start(&PACKAGE, Code::WebAssembly(wasm), limits)
+}
+
+fn start(wasm: &[u8]) -> Box<dyn EngineInstance> {
+    start_on(&mut NativeSpeed::new(None).unwrap(), wasm, &LIMITS).unwrap()
+}
+
+/// The fuel that `main` takes at native speed in slices, the debt of its last slice included, and how
+/// many slices that were.
+fn at_speed(wasm: &[u8]) -> (u64, u64) {
+    let mut machine = start(wasm);
+    assert!(machine.prepare("main"));
+    let (mut used, mut slices) = (0, 0);
+    let mut done = false;
+    loop {
+        let mut fuel = SLICE;
+        let outcome = machine.run(&mut fuel, SPEED);
+        (used, slices) = (used + SLICE - fuel, slices + 1);
+        match outcome {
+            Outcome::Done if fuel > 0 => return (used, slices),
+            // It owes for what it did last: an empty call pays for that.
+            Outcome::Done => {
+                assert!(!done || machine.prepare("idle"));
+                done = true;
+                assert!(machine.prepare("idle"));
+            }
+            Outcome::OutOfFuel => {}
+            Outcome::HostCall { .. } => assert!(machine.finish_host_call(&[Value::I32(0)])),
+            Outcome::Trap(trap) => panic!("{trap:?}"),
+        }
+    }
+}
+
+/// The fuel that `main` takes in the vm.
+fn in_vm(wasm: &[u8]) -> u64 {
+    let mut image = Vec::new();
+    translate(wasm, &host_functions(), &Limits::default(), &mut image).unwrap();
+    let image = Image::parse(&image).unwrap();
+    let mut instance = Instance::new(&image, &LIMITS).unwrap();
+    let main = image.function("main").unwrap().index;
+    instance.prepare(&image, main, &[]).unwrap();
+    let mut used = 0;
+    loop {
+        let mut fuel = SLICE;
+        let outcome = instance.run(&image, &mut fuel);
+        used += SLICE - fuel;
+        match outcome {
+            Outcome::Done => return used,
+            Outcome::OutOfFuel => {}
+            Outcome::HostCall { .. } => instance.finish_host_call(&[Value::I32(0)]).unwrap(),
+            Outcome::Trap(trap) => panic!("{trap:?}"),
+        }
+    }
+}
+
+/// A loop of a thousand rounds around `step`, which may use locals of each type.
+fn looped(step: &str) -> String {
+    format!(
+        r#"(func $leaf (param i32 i64) (result i32) local.get 0)
+           (func $many (local i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64 i64))
+           (type $leaf (func (param i32 i64) (result i32)))
+           (table $table 64 funcref) (elem (i32.const 0) $leaf)
+           (global $global (mut i64) (i64.const 1))
+           (func (export "idle"))
+           (func (export "main") (local $i i32) (local $x i32) (local $y i32)
+             (local $p i64) (local $q i64) (local $f f32) (local $g f32) (local $d f64) (local $e f64)
+             (local.set $y (i32.const 3)) (local.set $q (i64.const 3))
+             (local.set $g (f32.const 3)) (local.set $e (f64.const 3))
+             (loop $again
+               {step}
+               (br_if $again (i32.lt_u
+                 (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 1000)))))"#
+    )
+}
+
+/// One instruction of each kind, eight in a row so that the loop around them counts little.
+fn kinds() -> Vec<(String, String)> {
+    let mut kinds = Vec::new();
+    let mut add = |name: &str, step: String| kinds.push((name.to_string(), step.repeat(8)));
+    for op in ["add", "sub", "mul", "and", "shl", "rotl", "div_u", "div_s", "rem_u", "lt_s", "eq"] {
+        let (x, y) = ("(local.get $x)", "(local.get $y)");
+        add(&format!("i32.{op}"), format!("(local.set $x (i32.{op} {x} {y}))"));
+        let (p, q) = ("(local.get $p)", "(local.get $q)");
+        let value = format!("(i64.{op} {p} {q})");
+        let is_test = matches!(op, "lt_s" | "eq");
+        let value = if is_test { format!("(i64.extend_i32_u {value})") } else { value };
+        add(&format!("i64.{op}"), format!("(local.set $p {value})"));
+    }
+    for op in ["add", "sub", "mul", "div", "min", "max", "copysign"] {
+        add(
+            &format!("f32.{op}"),
+            format!("(local.set $f (f32.{op} (local.get $f) (local.get $g)))"),
+        );
+        add(
+            &format!("f64.{op}"),
+            format!("(local.set $d (f64.{op} (local.get $d) (local.get $e)))"),
+        );
+    }
+    for op in ["sqrt", "floor", "nearest", "abs"] {
+        add(&format!("f32.{op}"), format!("(local.set $f (f32.{op} (local.get $g)))"));
+        add(&format!("f64.{op}"), format!("(local.set $d (f64.{op} (local.get $e)))"));
+    }
+    for op in ["clz", "ctz", "popcnt"] {
+        add(&format!("i32.{op}"), format!("(local.set $x (i32.{op} (local.get $y)))"));
+        add(&format!("i64.{op}"), format!("(local.set $p (i64.{op} (local.get $q)))"));
+    }
+    for (name, step) in [
+        ("local.set", "(local.set $x (local.get $y))"),
+        ("i64.const", "(local.set $p (i64.const 0x123456789abcdef))"),
+        ("f64.const", "(local.set $d (f64.const 1.2345678901))"),
+        ("select", "(local.set $p (select (local.get $p) (local.get $q) (local.get $i)))"),
+        ("if", "(if (local.get $i) (then (local.set $x (local.get $y))))"),
+        ("block", "(block (br_if 0 (i32.eqz (local.get $i))) (local.set $x (local.get $y)))"),
+        (
+            "br_table",
+            "(block (block (br_table 0 1 0 1 (local.get $i))) (local.set $x (local.get $y)))",
+        ),
+        ("i32.load", "(local.set $x (i32.load offset=64 (local.get $y)))"),
+        ("i64.load8_s", "(local.set $p (i64.load8_s offset=64 (local.get $y)))"),
+        ("i32.store", "(i32.store offset=64 (local.get $y) (local.get $x))"),
+        ("i64.store", "(i64.store offset=70000 (local.get $y) (i64.const 77))"),
+        ("f64.load", "(local.set $d (f64.load offset=64 (local.get $y)))"),
+        ("global", "(global.set $global (i64.add (global.get $global) (local.get $q)))"),
+        ("call", "(local.set $x (call $leaf (local.get $x) (local.get $p)))"),
+        ("call with locals", "(call $many)"),
+        (
+            "call_indirect",
+            "(local.set $x (call_indirect (type $leaf)
+            (local.get $x) (local.get $p) (i32.const 0)))",
+        ),
+        ("conversions", "(local.set $p (i64.trunc_sat_f64_s (f64.convert_i64_s (local.get $q))))"),
+        ("memory.size", "(local.set $x (memory.size))"),
+        ("memory.grow", "(local.set $x (memory.grow (i32.const 0)))"),
+        ("memory.fill", "(memory.fill (i32.const 0) (i32.const 1) (i32.const 500))"),
+        ("memory.copy", "(memory.copy (i32.const 0) (i32.const 9000) (i32.const 500))"),
+        ("table.get", "(local.set $x (ref.is_null (table.get (local.get $y))))"),
+        ("table.set", "(table.set (local.get $y) (ref.null func))"),
+        ("table.size", "(local.set $x (table.size))"),
+        ("table.fill", "(table.fill (i32.const 0) (ref.null func) (i32.const 64))"),
+        ("table.copy", "(table.copy (i32.const 0) (i32.const 32) (i32.const 32))"),
+    ] {
+        add(name, step.to_string());
+    }
+    kinds
+}
+
+#[test]
+fn no_kind_of_instruction_is_cheaper_at_native_speed_than_in_the_vm() {
+    let mut cheap = Vec::new();
+    for (name, step) in kinds() {
+        let wasm = module(&looped(&step));
+        let (vm, (speed, _)) = (in_vm(&wasm), at_speed(&wasm));
+        if speed * 11 < vm * 10 {
+            cheap.push(format!("{name}: {speed} at native speed, {vm} in the vm"));
+        }
+    }
+    assert!(cheap.is_empty(), "{}", cheap.join("\n"));
+}
+
+#[test]
+fn a_bulk_instruction_is_paid_for_before_it_is_done() {
+    let body = r#"(func (export "idle"))
+        (func (export "main") (local $i i32)
+          (loop $again
+            (memory.fill (i32.const 0) (i32.const 1) (i32.const 1048576))
+            (br_if $again (i32.lt_u
+              (local.tee $i (i32.add (local.get $i) (i32.const 1))) (i32.const 20)))))"#;
+    let wasm = module(body);
+    let (used, slices) = at_speed(&wasm);
+    assert!(used >= 20 * MEBIBYTE as u64 / 16, "{used} for 20 MiB");
+    assert!(slices >= used / SLICE, "{slices} slices for {used}");
+    assert!(used * 11 >= in_vm(&wasm) * 10);
+}
+
+#[test]
+fn a_loop_without_end_stops_at_the_end_of_its_fuel_and_pays_what_it_overspent() {
+    let mut machine = start(&module(r#"(func (export "main") (loop $again (br $again)))"#));
+    assert!(machine.prepare("main"));
+    let mut fuel = 15_000;
+    assert_eq!(machine.run(&mut fuel, SPEED), Outcome::OutOfFuel);
+    assert_eq!(fuel, 0);
+    let mut fuel = 4_000;
+    assert_eq!(machine.run(&mut fuel, SPEED), Outcome::OutOfFuel, "still paying");
+    assert_eq!(fuel, 0);
+}
+
+#[test]
+fn fuel_is_the_same_in_slices_of_every_size() {
+    let wasm = module(&looped("(memory.fill (i32.const 0) (i32.const 1) (i32.const 70000))"));
+    let used = |slice: u64| {
+        let mut machine = start(&wasm);
+        assert!(machine.prepare("main"));
+        let mut used = 0;
+        loop {
+            let mut fuel = slice;
+            let outcome = machine.run(&mut fuel, SPEED);
+            used += slice - fuel;
+            match outcome {
+                Outcome::Done => return used,
+                Outcome::OutOfFuel => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    };
+    let whole = used(u64::MAX / 2);
+    // What the last slice overspends is paid by the next call: an interval, or one fill.
+    let sliced = used(7_000);
+    assert!(sliced <= whole && whole - sliced < 30_000, "{sliced} of {whole}");
+}
+
+#[test]
+fn what_a_host_call_copies_is_paid_by_its_length() {
+    let reads = |room: usize| {
+        let step = format!(
+            "(drop (call $tree_get (i32.const 0) (i32.const 1) (i32.const 64) (i32.const {room})))"
+        );
+        at_speed(&module(&looped(&step))).0
+    };
+    let (short, long, longest) = (reads(1), reads(8_192), reads(MEBIBYTE));
+    assert!(long - short >= 1_000 * 8_192 / 16, "{long} and {short}");
+    assert!(longest - short >= 1_000 * 65_536 / 16, "{longest}: more than 64 KiB isn't looked at");
+}
+
+#[test]
+fn tables_are_part_of_the_memory_budget() {
+    let limits = InstanceConfig { memory_bytes_max: 2 * MEBIBYTE, ..LIMITS };
+    let mut engine = NativeSpeed::new(None).unwrap();
+    let tables = "(table 50000 funcref) (table 50000 funcref) (table 50000 funcref)";
+    let wasm = module(&format!("{tables} (func (export \"main\"))"));
+    assert_eq!(start_on(&mut engine, &wasm, &limits).err(), Some(EngineError::Memory));
+    let wasm = module(
+        r#"(table $one 1 funcref) (table $two 1 funcref)
+           (func (export "main")
+             (if (i32.eq (table.grow $one (ref.null func) (i32.const 60000)) (i32.const -1))
+               (then unreachable))
+             (if (i32.ne (table.grow $two (ref.null func) (i32.const 70000)) (i32.const -1))
+               (then unreachable))
+             (if (i32.ne (memory.grow (i32.const 16)) (i32.const -1)) (then unreachable))
+             (if (i32.eq (memory.grow (i32.const 1)) (i32.const -1)) (then unreachable)))"#,
+    );
+    let mut machine = start_on(&mut NativeSpeed::new(None).unwrap(), &wasm, &limits).unwrap();
+    assert!(machine.prepare("main"));
+    assert_eq!(machine.run(&mut 1_000_000, SPEED), Outcome::Done);
+}
+
+#[test]
+fn a_module_is_compiled_beside_the_devices_turns() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+    let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
+    let functions = format!("(func (local i32) {body})").repeat(60);
+    let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
+    let code = Code::WebAssembly(&wasm);
+    assert!(!engine.is_prepared(&PACKAGE, code), "the compiler has only begun");
+    assert_eq!(engine.start(&PACKAGE, code, &LIMITS).err(), Some(EngineError::Compiling));
+    let mut machine = start_on(&mut engine, &wasm, &LIMITS).unwrap();
+    assert!(machine.prepare("main"));
+    assert_eq!(machine.run(&mut 1_000_000, SPEED), Outcome::Done);
+    assert_eq!(marks_in(folder.path()), 0, "nothing is being compiled");
+}
+
+#[test]
+fn a_module_or_function_that_is_too_long_never_reaches_the_compiler() {
+    let long = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(3_000);
+    let wasm = module(&format!(r#"(func (local i32) {long}) (func (export "main"))"#));
+    let mut engine = NativeSpeed::new(None).unwrap();
+    assert!(engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)), "it is refused at once");
+    let refused = engine.start(&PACKAGE, Code::WebAssembly(&wasm), &LIMITS);
+    assert_eq!(refused.err(), Some(EngineError::TooLong));
+    let data = "x".repeat(600 * 1024);
+    let wasm = module(&format!(r#"(data (i32.const 0) "{data}") (func (export "main"))"#));
+    let mut engine = NativeSpeed::new(None).unwrap();
+    let refused = engine.start(&PACKAGE, Code::WebAssembly(&wasm), &LIMITS);
+    assert_eq!(refused.err(), Some(EngineError::TooLong));
+}
+
+fn marks_in(folder: &std::path::Path) -> usize {
+    fs::read_dir(folder.join("compiling")).map_or(0, Iterator::count)
+}
+
+#[test]
+fn a_module_whose_compilation_ended_the_process_is_not_compiled_again() {
+    let folder = tempfile::tempdir().unwrap();
+    let wasm = module(r#"(func (export "main"))"#);
+    let marks = folder.path().join("compiling");
+    fs::create_dir(&marks).unwrap();
+    fs::write(marks.join(PACKAGE.to_string()), b"").unwrap();
+    for _ in 0..2 {
+        let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+        let refused = start_on(&mut engine, &wasm, &LIMITS);
+        assert_eq!(refused.err(), Some(EngineError::EndedProcess), "this start and the next");
+    }
+    let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+    let (other, code) = (Digest([8; 32]), Code::WebAssembly(&wasm));
+    while !engine.is_prepared(&other, code) {
+        std::thread::yield_now();
+    }
+    assert!(engine.start(&other, code, &LIMITS).is_ok(), "another package isn't to blame");
+}
+
+#[test]
+fn a_device_that_ends_while_it_compiles_blames_nobody() {
+    let folder = tempfile::tempdir().unwrap();
+    let body = "(local.set 0 (i32.add (local.get 0) (i32.const 1)))".repeat(1_000);
+    let functions = format!("(func (local i32) {body})").repeat(60);
+    let wasm = module(&format!(r#"{functions} (func (export "main"))"#));
+    let mut engine = NativeSpeed::new(Some(folder.path())).unwrap();
+    assert!(!engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)));
+    while marks_in(folder.path()) == 0 && !engine.is_prepared(&PACKAGE, Code::WebAssembly(&wasm)) {
+        std::thread::yield_now();
+    }
+    drop(engine);
+    assert_eq!(marks_in(folder.path()), 0);
+}
