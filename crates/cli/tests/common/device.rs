@@ -172,7 +172,7 @@ fn answer(
     let (bytes, world) = memory.data_and_store_mut(caller);
     macro_rules! text {
         ($text:expr) => {
-            $text.read(bytes).unwrap().expect("text is UTF-8").to_owned()
+            $text.read(bytes, usize::MAX).unwrap().to_owned()
         };
     }
     macro_rules! give {
@@ -209,7 +209,7 @@ fn answer(
             Ok(0)
         }
         HostCall::tree_get { path, into } => {
-            match world.tree.get(path.read(bytes).unwrap().expect("text is UTF-8")) {
+            match world.tree.get(path.read(bytes, usize::MAX).unwrap()) {
                 Some(value) => give!(into, value),
                 None => Err(HostError::NotFound),
             }
