@@ -19,6 +19,7 @@ use tenure_node::{
     Bedtime, BootError, Config, FirmwareParts, HeapUse, Hub, Moment, Node, Notice, Wake,
 };
 use tenure_wire::Address;
+use tenure_wire::printable::printable;
 
 use crate::layout::Parts;
 use crate::settings::{Settings, SettingsError};
@@ -261,7 +262,8 @@ fn show(console: &mut impl Write, notice: &Notice) {
     // As above.
     let _ = match notice {
         Notice::Log(line) => {
-            writeln!(console, "[{}] {}: {}", line.machine, line.level, line.message)
+            let message = printable(&line.message);
+            writeln!(console, "[{}] {}: {message}", line.machine, printable(&line.level))
         }
         Notice::Registered => writeln!(console, "the hub lists this device"),
         Notice::Refused(refusal) => {

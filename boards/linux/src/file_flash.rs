@@ -10,7 +10,7 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::{FileExt, OpenOptionsExt};
+use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -27,6 +27,8 @@ pub const SECTOR_BYTES: u32 = 4096;
 
 /// The permissions of a new flash file: it holds the device's keys.
 const OWNER_ONLY: u32 = 0o600;
+/// The permissions that no flash file may give: those of the group and of everybody.
+const OTHERS: u32 = 0o077;
 
 /// What acknowledged writes survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,7 +85,11 @@ impl FileFlash {
     }
 
     fn load(file: File, durability: Durability) -> Result<Self, OpenProblem> {
-        let bytes = file.metadata()?.len();
+        let metadata = file.metadata()?;
+        let bytes = metadata.len();
+        if metadata.permissions().mode() & OTHERS != 0 {
+            return Err(OpenProblem::Exposed);
+        }
         if bytes == 0 || bytes > u64::from(u32::MAX) || !bytes.is_multiple_of(SECTOR_BYTES.into()) {
             return Err(OpenProblem::BadSize { bytes });
         }

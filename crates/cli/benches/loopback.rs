@@ -116,7 +116,7 @@ impl DeviceThread {
 
     /// The way to the machine, found with `client`.
     fn echo(&self, client: &mut Client) -> Result<Route> {
-        let device = client.device(self.address)?;
+        let device = client.device(&self.address.into())?;
         let machines = tenure_cli::whom::machines(client, &device)?;
         let machine = machines.first().context("the device has no machine")?;
         Ok(Route { key: machine.key, ..device.route })

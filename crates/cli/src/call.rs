@@ -1,6 +1,6 @@
 //! `tenure call`: calling a function of a machine.
 
-use std::io::{Read as _, Write as _};
+use std::io::Read as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -77,7 +77,10 @@ fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error 
         Failure::NoSuchFunction => {
             format!("{machine} has no function `{function}`; see what it has with `tenure list`")
         }
-        Failure::NoSuchMachine => format!("{machine} is not on its device any more"),
+        Failure::NoSuchMachine => format!(
+            "somebody at its device's address says that {machine} is not there any more; that needn't \
+             be the device, and the call may have been executed"
+        ),
         Failure::Denied => format!(
             "{machine} doesn't let you call it: you aren't its owner, and its lease names no \
              machine of yours"
@@ -130,7 +133,7 @@ fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {
             output.words(text);
             Ok(())
         }
-        (Some(bytes), _) => std::io::stdout().write_all(bytes).context("standard output"),
+        (Some(bytes), _) => output.bytes(bytes),
     }
 }
 

@@ -16,6 +16,8 @@ use tenure_wire::directory::SignedRecord;
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
+use crate::known::Known;
+use crate::whom::Place;
 
 /// How long a device or hub may take to say who it is.
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -65,6 +67,7 @@ pub struct Client {
     entropy: LinuxEntropy,
     own: MachineId,
     keys: OwnerKeys,
+    known: Known,
 }
 
 /// A machine that can be called: its key and the way to it.
@@ -110,12 +113,23 @@ impl Client {
         let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
         let own = endpoint.add_machine(keys.machine.clone())?;
         let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
-        Ok(Self { endpoint, link, clock, entropy, own, keys })
+        let known = Known::of(home)?;
+        Ok(Self { endpoint, link, clock, entropy, own, keys, known })
     }
 
     /// The user's keys.
     pub fn keys(&self) -> &OwnerKeys {
         &self.keys
+    }
+
+    /// What this user knows of devices and hubs.
+    pub fn known(&self) -> &Known {
+        &self.known
+    }
+
+    /// The same, to be changed.
+    pub fn known_mut(&mut self) -> &mut Known {
+        &mut self.known
     }
 
     /// The seconds since 1970 UTC by this computer's clock.
@@ -141,14 +155,30 @@ impl Client {
         }
     }
 
-    /// Opens a session with the device at `address` and lets it prove that this user enrolled it.
+    /// The way to the device at `place`, if what answers there shows the key that is expected.
+    ///
+    /// # Errors
+    /// Nobody answers, or another device.
+    pub fn route(&mut self, place: &Place) -> anyhow::Result<Route> {
+        let address = place.address;
+        let identity = self.identify(address, "device")?;
+        let key = identity.key.context("what answers there has no key of its own")?;
+        if place.key.is_some_and(|expected| expected != key) {
+            let name = place.name.as_ref().map_or(String::new(), |name| format!(", not {name}"));
+            bail!(
+                "the device at {address} has the key {key}: it is another one than you mean{name}"
+            );
+        }
+        Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
+    }
+
+    /// Opens a session with the device at `place` and lets it prove that this user enrolled it, under
+    /// its name if it was named.
     ///
     /// # Errors
     /// Nobody answers, it belongs to somebody else, or it isn't what it says.
-    pub fn device(&mut self, address: SocketAddr) -> anyhow::Result<Device> {
-        let identity = self.identify(address, "device")?;
-        let key = identity.key.context("what answers there has no key of its own")?;
-        let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
+    pub fn device(&mut self, place: &Place) -> anyhow::Result<Device> {
+        let (route, address) = (self.route(place)?, place.address);
         let status: DeviceStatus = self
             .control(&route, function::STATUS, &())
             .with_context(|| format!("the device at {address}"))?;
@@ -157,9 +187,12 @@ impl Client {
         })?;
         let proven = tenure_directory::open_whenever(record)
             .map_err(|refusal| anyhow!("what answers at {address} can't be trusted: {refusal}"))?;
-        if proven.owner != self.keys.signing_key.verifying_key() || proven.device_machine != key {
+        let owner = self.keys.signing_key.verifying_key();
+        if proven.owner != owner || proven.device_machine != route.key {
             bail!("what answers at {address} is not a device of yours");
         }
+        check_name(place, &proven.enrolment.device)?;
+        self.known.met_device(&proven, &route.address)?;
         self.tell_time(&route, &status)?;
         Ok(Device { route, status })
     }
@@ -177,25 +210,22 @@ impl Client {
         Ok(())
     }
 
-    /// Opens a session with the device at `address`, which `owner` leases to this user, and lets it
+    /// Opens a session with the device at `place`, which `owner` leases to this user, and lets it
     /// prove that `owner` enrolled it.
     ///
     /// # Errors
     /// Nobody answers, it belongs to somebody else, or it isn't what it says.
     pub fn leased_device(
         &mut self,
-        address: SocketAddr,
-        owner: Option<VerifyingKey>,
+        place: &Place,
+        owner: VerifyingKey,
     ) -> anyhow::Result<LeasedDevice> {
-        let owner = owner.unwrap_or_else(|| self.keys.signing_key.verifying_key());
-        let identity = self.identify(address, "device")?;
-        let key = identity.key.context("what answers there has no key of its own")?;
-        let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
+        let (route, address) = (self.route(place)?, place.address);
         let record: Option<SignedRecord> = self.control(&route, function::RECORD, &())?;
         let record = record.with_context(|| format!("the device at {address} isn't enrolled"))?;
         let proven = tenure_directory::open_whenever(&record)
             .map_err(|refusal| anyhow!("what answers at {address} can't be trusted: {refusal}"))?;
-        if proven.device_machine != key {
+        if proven.device_machine != route.key {
             bail!("what answers at {address} shows another device's record");
         }
         if proven.owner != owner {
@@ -205,6 +235,7 @@ impl Client {
                 proven.owner
             );
         }
+        check_name(place, &proven.enrolment.device)?;
         let enrolment = proven.enrolment;
         Ok(LeasedDevice { route, name: enrolment.device, key: enrolment.device_key })
     }
@@ -335,6 +366,13 @@ impl Drop for Client {
     }
 }
 
+fn check_name(place: &Place, name: &Name) -> anyhow::Result<()> {
+    match &place.name {
+        Some(meant) if meant != name => bail!("what answers there is {name}, not {meant}"),
+        _ => Ok(()),
+    }
+}
+
 /// What a user can do about it, where that isn't plain from what happened.
 fn way_out(error: &ControlError) -> Option<&'static str> {
     match error {
@@ -349,9 +387,10 @@ fn way_out(error: &ControlError) -> Option<&'static str> {
 }
 
 fn no_answer(what: &str, address: SocketAddr) -> anyhow::Error {
+    let whose = if what == "hub" { " --owner own" } else { "" };
     anyhow!(
         "no {what} answers at {address}; is it running, and is the address right? \
-         Start one with: tenure {what} --data DIR --listen {address}"
+         Start one with: tenure {what} --data DIR{whose} --listen {address}"
     )
 }
 

@@ -24,7 +24,7 @@ use crate::deep_sleep;
 use crate::home::Home;
 use crate::lease::parse_span;
 use crate::mesh;
-use crate::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of};
+use crate::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of, split_key};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::MachineSymbols;
@@ -58,7 +58,7 @@ pub struct Arguments {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7370")]
     listen: String,
-    /// The directory to register with.
+    /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     hub: Option<String>,
     /// What the device is called; by default as its folder, when it is made.
@@ -168,12 +168,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     config.experiments = settings.experiments;
     config.log_lines_max = 4096;
     config.sleep = arguments.sleep.policy();
-    config.hub = arguments
-        .hub
-        .as_deref()
-        .map(|text| address_of(text, HUB_PORT))
-        .transpose()?
-        .map(|address| Hub { address: address.into(), key: None });
+    config.hub = arguments.hub.as_deref().map(hub_of).transpose()?;
     if let Some(retained) = Watchdog::take_bite(&arguments.data.join(WATCHDOG))? {
         config.reset_cause = ResetCause::Watchdog;
         config.breadcrumb = Breadcrumb::from_bytes(&retained);
@@ -214,6 +209,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     device.with_moment(|node, moment| node.checkpoint(moment));
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
+}
+
+/// The hub that `text` names.
+fn hub_of(text: &str) -> anyhow::Result<Hub> {
+    let (address, key) = split_key(text)?;
+    Ok(Hub { address: address_of(address, HUB_PORT)?.into(), key })
 }
 
 /// The kernel's limits on a computer with room to spare.

@@ -1,25 +1,25 @@
 //! `tenure enrol`: gives a device that runs elsewhere its name, in the owner's word.
 
-use anyhow::{Context as _, bail};
 use tenure_wire::VerifyingKey;
 use tenure_wire::control::{DeviceStatus, Enrol, function};
 use tenure_wire::directory::Enrolment;
 
-use crate::client::{Client, Route};
+use crate::client::Client;
 use crate::clock::now_in_milliseconds;
 use crate::home::Home;
-use crate::network::{DEVICE_PORT, address_of};
+use crate::network::{DEVICE_PORT, address_of, split_key};
 use crate::output::Output;
+use crate::whom::Place;
 
 /// Enrol a device that isn't a process of this computer: give it its name in your word.
 ///
 /// A device that was set up with your key in its settings takes this from nobody else. To be sure
-/// that the one which answers is the one in your hand, give the key that it shows on its console.
+/// that the one which answers is the one in your hand, give the key that it shows on its console: without it, whoever answers is believed.
 ///
 /// Example: tenure enrol 192.168.1.20:7370
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where the device is: HOST:PORT.
+    /// Where the device is: HOST:PORT, or HOST:PORT#KEY.
     address: String,
     /// The key that the device shows on its console.
     #[arg(long, value_name = "KEY")]
@@ -32,13 +32,11 @@ pub struct Arguments {
 /// Nobody answers there, it is another device, or it belongs to somebody else.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
-    let address = address_of(&arguments.address, DEVICE_PORT)?;
-    let identity = client.identify(address, "device")?;
-    let key = identity.key.context("what answers there has no key of its own")?;
-    if arguments.key.is_some_and(|expected| expected != key) {
-        bail!("the device at {address} has the key {key}: it is another one than you mean");
-    }
-    let route = Route { key, address: address.into(), epoch: Some(identity.epoch) };
+    let (address, key) = split_key(&arguments.address)?;
+    let address = address_of(address, DEVICE_PORT)?;
+    let place = Place { address, key: arguments.key.or(key), name: None };
+    let route = client.route(&place)?;
+    let key = route.key;
     let status: DeviceStatus = client.control(&route, function::STATUS, &())?;
     client.tell_time(&route, &status)?;
     let (device, device_key): (_, VerifyingKey) = (status.name, status.key);
@@ -46,8 +44,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);
     let enrol = Enrol { enrolment, signature };
     client.control::<_, ()>(&route, function::ENROL, &enrol)?;
+    let checked = match place.key {
+        Some(_) => "",
+        None => {
+            "\n  whoever answered there was believed: compare the key with the one on its console"
+        }
+    };
     output.line(
-        &format!("enrolled {device}, key {key}"),
+        &format!("enrolled {device}, key {key}{checked}"),
         &serde_json::json!({ "event": "enrolled", "device": device.as_str(), "key": key.to_string() }),
     );
     Ok(())

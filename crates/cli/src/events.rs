@@ -6,7 +6,7 @@ use tenure_wire::control::{EventsPage, EventsQuery, SubscriptionState, TopicStat
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::output::Output;
-use crate::whom::Where;
+use crate::whom::{LISTED_MAX, Where};
 
 /// Show topics, who has subscribed to them, how long their queues are and what they dropped.
 ///
@@ -66,6 +66,7 @@ fn gather(client: &mut Client, device: &Device) -> anyhow::Result<EventsPage> {
         if page.topics.is_empty() && page.subscriptions.is_empty() {
             return Ok(all);
         }
+        anyhow::ensure!(skip as usize <= LISTED_MAX, "the device tells of events without end");
         all.topics.extend(page.topics);
         all.subscriptions.extend(page.subscriptions);
     }

@@ -8,6 +8,7 @@ use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, Hub, Moment, Notice};
 use tenure_wire::{Address, VerifyingKey};
 
+use crate::home::Home;
 use crate::network::{DATAGRAMS_PER_TURN, HUB_PORT, address_of};
 use crate::output::Output;
 use crate::stop::Stop;
@@ -22,7 +23,10 @@ const NAP: std::time::Duration = std::time::Duration::from_secs(2);
 
 /// Run a hub: the directory in which devices register and find one another.
 ///
-/// Example: tenure hub --data hub --listen 127.0.0.1:7369
+/// Devices pin its key if they are told ADDR#KEY. Say whose devices it lists: whoever can reach a hub that is
+/// open to all can put devices there, within a quota of each owner and each host.
+///
+/// Example: tenure hub --data hub --owner own --listen 127.0.0.1:7369
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The folder that holds the hub; made if it isn't there.
@@ -31,9 +35,36 @@ pub struct Arguments {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7369")]
     listen: String,
-    /// List only devices of this owner (a signing key, as `tenure key` prints it); may be repeated.
-    #[arg(long, value_name = "KEY")]
-    owner: Vec<VerifyingKey>,
+    /// List only devices of this owner: a signing key, as `tenure key --own` prints it, or `own` for your own;
+    /// may be repeated.
+    #[arg(long, value_name = "KEY", required_unless_present = "open")]
+    owner: Vec<Whose>,
+    /// List anybody's devices.
+    #[arg(long, conflicts_with = "owner")]
+    open: bool,
+    /// With --open, the most devices of one owner, and of one host.
+    #[arg(long, value_name = "COUNT", requires = "open")]
+    quota: Option<usize>,
+}
+
+/// Whose devices a hub lists.
+#[derive(Clone, Copy, Debug)]
+enum Whose {
+    /// Those of the user who starts it.
+    Own,
+    /// Those of the owner with this key.
+    Key(VerifyingKey),
+}
+
+impl std::str::FromStr for Whose {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        match text {
+            "own" => Ok(Self::Own),
+            key => key.parse().map(Self::Key).map_err(|error| format!("`own`, or a key: {error}")),
+        }
+    }
 }
 
 /// Runs `tenure hub` until it is told to stop.
@@ -45,11 +76,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let flash = open_flash(arguments)?;
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
-    let config = Config {
-        owners: arguments.owner.clone(),
-        devices_max: 10_000,
-        rpc: tenure_rpc::Config::large(),
-    };
+    let config = config(arguments)?;
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, flash, &mut moment)?;
@@ -80,6 +107,20 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+fn config(arguments: &Arguments) -> anyhow::Result<Config> {
+    let key_of = |whose: &Whose| match whose {
+        Whose::Own => Ok(Home::from_environment()?.owner_key()?.verifying_key()),
+        Whose::Key(key) => Ok(*key),
+    };
+    let owners = arguments.owner.iter().map(key_of).collect::<anyhow::Result<_>>()?;
+    let mut config = Config { owners, ..Config::default() };
+    if let Some(quota) = arguments.quota {
+        config.devices_per_owner_max = quota;
+        config.devices_per_host_max = quota;
+    }
+    Ok(config)
+}
+
 fn open_flash(arguments: &Arguments) -> anyhow::Result<FileFlash> {
     let folder = &arguments.data;
     let path = folder.join(FLASH);
@@ -95,7 +136,7 @@ fn open_flash(arguments: &Arguments) -> anyhow::Result<FileFlash> {
 fn announce(hub: &Hub<FileFlash>, link: &UdpLink, output: &Output) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());
     output.line(
-        &format!("hub listens on {address}, key {key}"),
+        &format!("hub listens on {address}, key {key}\n  for devices: --hub {address}#{key}"),
         &serde_json::json!({ "event": "listening", "address": address, "key": key }),
     );
 }

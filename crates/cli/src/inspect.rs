@@ -18,9 +18,9 @@ use crate::grant;
 use crate::home::Home;
 use crate::install::read_package;
 use crate::output::Output;
-use crate::printable::printable;
 use crate::symbols::{Site, Symbols, debug_path};
 use crate::whom::Where;
+use tenure_wire::printable::printable;
 
 /// Show what a package is, and with --installed what its machine was granted and has used of that.
 ///

@@ -1,7 +1,7 @@
 //! `tenure invite`: lets a device that runs elsewhere into the owner's mesh; `tenure mesh`: what it
 //! knows there.
 
-use anyhow::{Context as _, bail};
+use anyhow::Context as _;
 use serde_json::json;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{Join, MeshStatus, function};
@@ -9,8 +9,8 @@ use tenure_wire::control::{Join, MeshStatus, function};
 use crate::client::{Client, Route};
 use crate::home::Home;
 use crate::mesh::invitation;
-use crate::network::{DEVICE_PORT, address_of};
 use crate::output::Output;
+use crate::whom::{Place, Where};
 
 mod strangers;
 
@@ -18,7 +18,8 @@ mod strangers;
 ///
 /// It gets the network's key, encrypted to the device's own machine and signed by you; it remembers it,
 /// and takes it from nobody else. Beforehand it waits, started with a link such as `--mesh-interface`.
-/// To be sure that the device which answers is the one in your hand, give the key that it shows.
+/// The device must be enrolled by you, and proves it; one that isn't yet is named by the key that it shows on its
+/// console. An address alone decides nothing: whoever answers there would get the key.
 ///
 /// A device that only its neighbours in the mesh can hear asks them to be let in. Name it by its key, or by
 /// its name, and a member of the mesh by its address: `--via`. Then it is enrolled too.
@@ -27,9 +28,9 @@ mod strangers;
 /// tenure invite attic --via 192.168.1.20:7370
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// Where the device is: HOST:PORT; with --via, its key or its name.
+    /// The device: HOST:PORT, or a name that you met before; with --via, its key or its name.
     device: String,
-    /// The key that the device shows on its console.
+    /// The key that the device shows on its console; needed if it isn't enrolled.
     #[arg(long, value_name = "KEY")]
     key: Option<PublicKey>,
     /// A member of the mesh, whoever of them hears the device: HOST:PORT.
@@ -45,7 +46,7 @@ pub struct Arguments {
 /// Example: tenure mesh 127.0.0.1:7370
 #[derive(clap::Args)]
 pub struct MeshArguments {
-    /// Where the device is: HOST:PORT.
+    /// The device: HOST:PORT, HOST:PORT#KEY, or a name that you met before.
     address: String,
     /// Show who asks to be let in instead, as far as members have heard: those that are yours.
     #[arg(long)]
@@ -63,10 +64,21 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         return strangers::invite(&mut client, &home, arguments, member, output);
     }
     let address = &arguments.device;
-    let route = route_to(&mut client, address)?;
-    if arguments.key.is_some_and(|expected| expected != route.key) {
-        bail!("the device at {address} has the key {}: it is another one than you mean", route.key);
-    }
+    let route = match arguments.key {
+        Some(key) => {
+            let owner = client.keys().signing_key.verifying_key();
+            let place = Where::of(address).place(&mut client, &owner)?;
+            client.route(&Place { key: Some(key), ..place })?
+        }
+        None => {
+            let device = Where::of(address).connect(&mut client);
+            let device = device.context(
+                "only a device that you enrolled is invited by its address; to invite another, give \
+                 the key that it shows on its console with --key",
+            )?;
+            device.route
+        }
+    };
     let invitation = invitation(&home, &client.keys().signing_key, &route.key)?;
     client
         .control::<_, ()>(&route, function::JOIN, &Join { invitation })
@@ -104,9 +116,9 @@ pub fn show(arguments: &MeshArguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn route_to(client: &mut Client, address: &str) -> anyhow::Result<Route> {
-    let address = address_of(address, DEVICE_PORT)?;
-    let identity = client.identify(address, "device")?;
-    let key = identity.key.context("what answers there has no key of its own")?;
-    Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
+/// The way to a device that is asked, and told nothing that it could misuse.
+fn route_to(client: &mut Client, text: &str) -> anyhow::Result<Route> {
+    let owner = client.keys().signing_key.verifying_key();
+    let place = Where::of(text).place(client, &owner)?;
+    client.route(&place)
 }

@@ -10,6 +10,8 @@ use tenure_wire::control::{
     LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue, function,
 };
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
+use tenure_wire::limits::PATH_BYTES_MAX;
+use tenure_wire::printable::printable;
 use tenure_wire::{CodeKind, Name};
 
 use crate::call::hex;
@@ -18,10 +20,9 @@ use crate::home::Home;
 use crate::install::read_package;
 use crate::lease;
 use crate::output::Output;
-use crate::printable::printable;
 use crate::stop::Stop;
 use crate::symbols::{MachineSymbols, Symbols};
-use crate::whom::{Where, machines};
+use crate::whom::{LISTED_MAX, Where, machines};
 
 /// The function that runs when a machine starts.
 const START_FUNCTION: &str = "entry";
@@ -221,7 +222,8 @@ pub fn tree(arguments: &TreeArguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let machine = &arguments.machine;
-    let mut walk = Walk { client: &mut client, device: &device, machine, values: Vec::new() };
+    let mut walk =
+        Walk { client: &mut client, device: &device, machine, values: Vec::new(), asked: 0 };
     walk.visit(&arguments.path)?;
     let values = walk.values;
     if values.is_empty() && !arguments.path.is_empty() {
@@ -286,6 +288,7 @@ fn list_all(client: &mut Client, place: &Where, output: &Output) -> anyhow::Resu
         if last || listed.len() >= page.total as usize {
             break;
         }
+        anyhow::ensure!(listed.len() < LISTED_MAX, "the hub lists machines without end");
     }
     if output.is_json() {
         let machines: Vec<Value> = listed
@@ -407,13 +410,27 @@ struct Walk<'a> {
     device: &'a Device,
     machine: &'a Name,
     values: Vec<(String, TreeValue)>,
+    /// How many questions were asked.
+    asked: usize,
 }
 
 impl Walk<'_> {
     /// Gathers the value at `path` and all below it.
+    ///
+    /// # Errors
+    /// The device can't be reached, or what it tells is no tree: too deep, or without end.
     fn visit(&mut self, path: &str) -> anyhow::Result<()> {
+        anyhow::ensure!(
+            path.len() <= PATH_BYTES_MAX,
+            "the device tells of a path that none can be"
+        );
         let mut skip = 0;
         loop {
+            self.asked += 1;
+            anyhow::ensure!(
+                self.asked <= LISTED_MAX && self.values.len() <= LISTED_MAX,
+                "the device tells of values without end"
+            );
             let query = TreeQuery { machine: self.machine.clone(), path: path.to_string(), skip };
             let node: TreeNode = self.client.control(&self.device.route, function::TREE, &query)?;
             if let (0, Some(value)) = (skip, node.value) {

@@ -1,14 +1,15 @@
 //! The command `tenure`: makes, builds, installs and watches machines.
 #![forbid(unsafe_code)]
 
+use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, Parser, Subcommand};
 use tenure_cli::home::Home;
-use tenure_cli::output::Output;
+use tenure_cli::output::{Output, printable_json, printable_lines, tell};
 use tenure_cli::{
-    build, call, completions, device, enrol, events, experiment, firmware, hub, inspect, install,
-    invite, lease, list, project, receipts, run, secret, serial, sim, snapshot, test,
+    build, call, completions, contexts, device, enrol, events, experiment, firmware, hub, inspect,
+    install, invite, lease, list, project, receipts, run, secret, serial, sim, snapshot, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -30,6 +31,8 @@ enum Command {
     Inspect(inspect::Arguments),
     Run(run::Arguments),
     Device(Box<device::Arguments>),
+    Use(contexts::UseArguments),
+    Devices(contexts::DevicesArguments),
     Enrol(enrol::Arguments),
     Invite(invite::Arguments),
     Mesh(invite::MeshArguments),
@@ -62,11 +65,13 @@ fn main() -> ExitCode {
     match execute(json, &command) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            if json {
-                eprintln!("{}", serde_json::json!({ "error": format!("{error:#}") }));
-            } else {
-                eprintln!("error: {error:#}");
-            }
+            // Devices, hubs and packages have a hand in what an error says.
+            let error = tell(&error);
+            let text = match json {
+                true => printable_json(&serde_json::json!({ "error": error })),
+                false => format!("error: {}", printable_lines(&error)),
+            };
+            let _ = writeln!(std::io::stderr(), "{text}");
             ExitCode::FAILURE
         }
     }
@@ -80,6 +85,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Inspect(arguments) => inspect::run(arguments, &output),
         Command::Run(arguments) => run::run(arguments, &output),
         Command::Device(arguments) => device::run(arguments, &output),
+        Command::Use(arguments) => contexts::run(arguments, &output),
+        Command::Devices(arguments) => contexts::devices(arguments, &output),
         Command::Enrol(arguments) => enrol::run(arguments, &output),
         Command::Invite(arguments) => invite::run(arguments, &output),
         Command::Mesh(arguments) => invite::show(arguments, &output),

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, ToSocketAddrs as _};
 
 use anyhow::Context as _;
+use tenure_wire::PublicKey;
 
 /// The port that hubs listen on unless told otherwise.
 pub const HUB_PORT: u16 = 7369;
@@ -26,4 +27,32 @@ pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
         .ok()
         .and_then(|mut addresses| addresses.next())
         .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))
+}
+
+/// Reads `HOST:PORT#KEY`, where the key says who is meant; the address alone says where to look.
+///
+/// # Errors
+/// What follows `#` is no key.
+pub fn split_key(text: &str) -> anyhow::Result<(&str, Option<PublicKey>)> {
+    match text.split_once('#') {
+        None => Ok((text, None)),
+        Some((address, key)) => {
+            let key = key.parse().with_context(|| format!("`{key}`, after the #, is no key"))?;
+            Ok((address, Some(key)))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn key_after_the_address_is_read_or_refused() {
+        let key = PublicKey([7; 32]);
+        assert_eq!(split_key("attic:7370").unwrap(), ("attic:7370", None));
+        let text = format!("127.0.0.1:1#{key}");
+        assert_eq!(split_key(&text).unwrap(), ("127.0.0.1:1", Some(key)));
+        assert!(split_key("127.0.0.1:1#").is_err() && split_key("127.0.0.1:1#x").is_err());
+    }
 }

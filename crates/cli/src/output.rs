@@ -2,10 +2,13 @@
 
 use std::io::{IsTerminal as _, Write as _};
 
+use anyhow::Context as _;
 use serde_json::Value;
 use tenure_wire::control::LogLine;
 
-use crate::printable::printable;
+use tenure_wire::printable::{misleads, printable};
+
+use crate::call::hex;
 use crate::symbols::Place;
 
 /// How a command prints.
@@ -33,9 +36,21 @@ impl Output {
         self.json
     }
 
-    /// Prints one thing, as a line of text or as an object.
+    /// Prints one thing, as lines of text without what could steer a terminal, or as an object.
     pub fn line(&self, text: &str, object: &Value) {
-        if self.json { self.print(&object.to_string()) } else { self.print(text) }
+        if self.json { self.print_json(object) } else { self.print(&printable_lines(text)) }
+    }
+
+    /// Prints bytes that are no text: to a file or pipe as they are, to a terminal in hexadecimal digits.
+    ///
+    /// # Errors
+    /// They can't be written.
+    pub fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+        if std::io::stdout().is_terminal() {
+            self.print(&format!("0x{}", hex(bytes)));
+            return Ok(());
+        }
+        std::io::stdout().write_all(bytes).context("standard output")
     }
 
     /// Prints a machine's own words: to a file or pipe as they are, to a terminal without what could
@@ -44,8 +59,7 @@ impl Output {
         if !std::io::stdout().is_terminal() {
             return self.print(text);
         }
-        let lines: Vec<String> = text.split('\n').map(printable).collect();
-        self.print(&lines.join("\n"));
+        self.print(&printable_lines(text));
     }
 
     /// Prints a line of a machine's log, and where in the source the fault is that it tells of.
@@ -62,7 +76,7 @@ impl Output {
             if let Some(place) = place {
                 object["place"] = place.to_json();
             }
-            return self.print(&object.to_string());
+            return self.print_json(&object);
         }
         let (seconds, millis) = (line.at_ms / 1000, line.at_ms % 1000);
         let (before, after) = self.colours(&line.level);
@@ -71,7 +85,7 @@ impl Output {
             self.print(&format!(
                 "{seconds:>5}.{millis:03} {:<14} {before}{:<7}{after} {}",
                 line.machine,
-                line.level,
+                printable(&line.level),
                 printable(text)
             ));
         }
@@ -89,10 +103,81 @@ impl Output {
         }
     }
 
+    fn print_json(&self, object: &Value) {
+        self.print(&printable_json(object));
+    }
+
     /// Prints a line. That nobody reads any more is no error.
     fn print(&self, text: &str) {
         if !self.silent {
             let _ = writeln!(std::io::stdout(), "{text}");
         }
+    }
+}
+
+/// An error and its causes in one line. A cause that says again what stands before it is left out: some
+/// errors quote their cause, and name it as such too.
+pub fn tell(error: &anyhow::Error) -> String {
+    let mut text = String::new();
+    for cause in error.chain().map(ToString::to_string) {
+        if text.is_empty() {
+            text = cause;
+        } else if let Some(rest) = cause.strip_prefix(&text) {
+            text.push_str(rest);
+        } else if !text.contains(&cause) {
+            text = format!("{text}: {cause}");
+        }
+    }
+    text
+}
+
+/// Text of several lines, each made fit for a terminal.
+pub fn printable_lines(text: &str) -> String {
+    let lines: Vec<String> = text.split('\n').map(printable).collect();
+    lines.join("\n")
+}
+
+/// JSON in which what could steer a terminal or mislead its reader is escaped: it means the same.
+pub fn printable_json(object: &Value) -> String {
+    let mut text = String::new();
+    for character in object.to_string().chars() {
+        if misleads(character) {
+            let mut units = [0; 2];
+            let escapes = character.encode_utf16(&mut units).iter();
+            text.extend(escapes.map(|unit| format!("\\u{unit:04x}")));
+        } else {
+            text.push(character);
+        }
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn json_that_a_stranger_had_a_hand_in_is_escaped_and_means_the_same() {
+        let words = "a\x1b[2J\u{202E}b\u{9B}\u{E0041}Grüße";
+        let text = printable_json(&serde_json::json!({ words: words }));
+        assert!(!text.chars().any(misleads), "{text}");
+        let back: Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(back[words], words);
+    }
+
+    #[test]
+    fn cause_that_an_error_quotes_is_told_once() {
+        let denied = || std::io::Error::from(std::io::ErrorKind::PermissionDenied);
+        let quoting = anyhow::Error::new(denied()).context(format!("can't read x: {}", denied()));
+        assert_eq!(tell(&quoting), "can't read x: permission denied");
+        let plain = anyhow::anyhow!("no room").context("attic").context("can't install");
+        assert_eq!(tell(&plain), "can't install: attic: no room");
+        let repeated = anyhow::anyhow!("the device at A: gone").context("the device at A");
+        assert_eq!(tell(&repeated), "the device at A: gone");
+    }
+
+    #[test]
+    fn lines_stay_lines_and_nothing_in_them_steers_a_terminal() {
+        assert_eq!(printable_lines("a\x1b[2K\nb\u{202E}\n"), "a\u{FFFD}[2K\nb\u{FFFD}\n");
     }
 }

@@ -1,7 +1,7 @@
 //! `tenure receipts` and `tenure bill`: what machines used, fetched and checked.
 
 use std::collections::BTreeMap;
-use std::io::Write as _;
+use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -15,7 +15,7 @@ use crate::call::hex;
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::output::Output;
-use crate::whom::Where;
+use crate::whom::{LISTED_MAX, Where};
 
 /// Fetch the receipts of a device's machines: what each has used, period by period.
 ///
@@ -71,6 +71,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let page: ReceiptPage = client.control(&device.route, function::RECEIPTS, &query)?;
         let more = page.more && !page.receipts.is_empty();
         fetched.extend(page.receipts);
+        anyhow::ensure!(fetched.len() <= LISTED_MAX, "the device tells of receipts without end");
         if !more {
             break;
         }
@@ -104,13 +105,31 @@ fn save(path: &Path, receipts: &[Vec<u8>]) -> anyhow::Result<()> {
         Err(error) => return Err(error).context(path.display().to_string()),
     };
     let failed = || format!("can't write {}", path.display());
-    let mut file =
-        std::fs::OpenOptions::new().create(true).append(true).open(path).with_context(failed)?;
+    let mut file = std::fs::OpenOptions::new()
+        .create(true)
+        .truncate(false)
+        .read(true)
+        .write(true)
+        .open(path)
+        .with_context(failed)?;
+    // A line without an end was broken off by a full disk or a loss of power, and wasn't forgotten.
+    let whole = known.rfind('\n').map_or(0, |end| end + 1);
+    let known = &known[..whole];
     // What was saved before and not forgotten, because something went wrong between, comes again.
-    for line in receipts.iter().map(|bytes| hex(bytes)).filter(|line| !known.contains(line)) {
-        writeln!(file, "{line}").with_context(failed)?;
+    let new = receipts.iter().map(|bytes| hex(bytes)).filter(|line| !known.contains(line));
+    let text: String = new.map(|line| line + "\n").collect();
+    append(&mut file, whole as u64, text.as_bytes()).with_context(failed)
+}
+
+/// Writes at `end` of a file and waits until all is safe; what couldn't be written whole is cut off again.
+fn append(file: &mut std::fs::File, end: u64, bytes: &[u8]) -> std::io::Result<()> {
+    file.set_len(end)?;
+    file.seek(SeekFrom::Start(end))?;
+    let written = file.write_all(bytes).and_then(|()| file.sync_all());
+    if written.is_err() {
+        file.set_len(end)?;
     }
-    file.sync_all().with_context(failed)
+    written
 }
 
 fn forget(client: &mut Client, device: &Device, receipts: &[Receipt]) -> anyhow::Result<()> {
@@ -280,4 +299,21 @@ fn usage(usage: &Usage) -> Value {
         "messages": usage.messages,
         "air_bytes": usage.air_bytes,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn line_that_a_full_disk_broke_off_is_cut_off_before_the_next_are_added() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("r.receipts");
+        let receipts = [vec![1, 2, 3], vec![4, 5, 6]];
+        save(&path, &receipts[..1]).unwrap();
+        let whole = std::fs::read_to_string(&path).unwrap();
+        std::fs::write(&path, whole + "0405").unwrap();
+        save(&path, &receipts).unwrap();
+        assert_eq!(std::fs::read_to_string(&path).unwrap(), "010203\n040506\n");
+    }
 }

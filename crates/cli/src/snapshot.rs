@@ -12,6 +12,7 @@ use crate::client::Client;
 use crate::home::Home;
 use crate::install::transfer;
 use crate::output::Output;
+use crate::private_file;
 use crate::whom::Where;
 
 /// Fetch all that a machine stores, as it is at one moment.
@@ -37,6 +38,9 @@ pub struct RestoreArguments {
     machine: Name,
     /// The snapshot.
     snapshot: PathBuf,
+    /// Put it back though it is another machine's: what this one stores is replaced by what that one did.
+    #[arg(long)]
+    of_another: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -62,7 +66,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Some(path) => path.clone(),
         None => PathBuf::from(format!("{}.snapshot", arguments.machine)),
     };
-    std::fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
+    private_file::replace(&path, &bytes)?;
     output.line(
         &format!("{} values of {} are in {}", info.keys, arguments.machine, path.display()),
         &json!({
@@ -84,6 +88,14 @@ pub fn restore(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<
     let path = &arguments.snapshot;
     let bytes = std::fs::read(path).with_context(|| format!("can't read {}", path.display()))?;
     let snapshot = Snapshot::parse(&bytes).with_context(|| path.display().to_string())?;
+    ensure!(
+        snapshot.name == arguments.machine || arguments.of_another,
+        "{} is a snapshot of {}, and would replace all that {} stores; if that is what you mean, say \
+         --of-another",
+        path.display(),
+        snapshot.name,
+        arguments.machine
+    );
     let values = snapshot.entries().count();
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;

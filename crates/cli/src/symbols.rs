@@ -21,7 +21,7 @@ use tenure_wire::control::LogLine;
 use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
 
 use crate::module::{Module, ModuleError};
-use crate::printable::printable;
+use tenure_wire::printable::printable;
 
 /// What a package's debug module is called, instead of `tenure`.
 const DEBUG_EXTENSION: &str = "debug.wasm";

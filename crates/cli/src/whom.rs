@@ -2,36 +2,67 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tenure_wire::control::{ListMachines, MachineList, MachineStatus, function as control};
-use tenure_wire::directory::{Found, Query, function as directory};
-use tenure_wire::{Address, Name, Target, VerifyingKey};
+use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
+use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
 use crate::client::{Client, Device, LeasedDevice, Route};
-use crate::network::{DEVICE_PORT, HUB_PORT, address_of};
+use crate::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
 
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
+/// Where a device is looked for if nobody says: on this computer.
+const HERE: &str = "127.0.0.1:7370";
+/// The most machines of a device, and lines of a listing, that a command takes in: far above what any
+/// device has, so that one that lies doesn't fill this computer's memory.
+pub const LISTED_MAX: usize = 100_000;
+
 /// The device and the hub to use.
-#[derive(clap::Args)]
+#[derive(Clone, Debug, Default, clap::Args)]
 pub struct Where {
-    /// The device: HOST:PORT, or a name that the hub knows.
-    #[arg(long, value_name = "DEVICE", env = "TENURE_DEVICE", default_value = "127.0.0.1:7370")]
-    pub device: String,
-    /// The hub, which knows where named devices are.
+    /// The device: a name, HOST:PORT, or HOST:PORT#KEY; by default that of `tenure use`, else 127.0.0.1:7370.
+    #[arg(long, value_name = "DEVICE", env = "TENURE_DEVICE")]
+    pub device: Option<String>,
+    /// The hub, which knows where named devices are: HOST:PORT, or HOST:PORT#KEY; by default that of
+    /// `tenure use`. The key that it shows at first is remembered, and another is refused.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     pub hub: Option<String>,
 }
 
+/// Where to look for a device, and which one is meant.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// Where it was last seen.
+    pub address: SocketAddr,
+    /// The key of its own machine, if that is known; else whichever device of the owner is there.
+    pub key: Option<PublicKey>,
+    /// Its name, if it was named.
+    pub name: Option<Name>,
+}
+
+impl From<SocketAddr> for Place {
+    /// Whichever device of the owner is there.
+    fn from(address: SocketAddr) -> Self {
+        Self { address, key: None, name: None }
+    }
+}
+
 impl Where {
+    /// The device that `text` says: a name, HOST:PORT or HOST:PORT#KEY.
+    pub fn of(text: &str) -> Self {
+        Self { device: Some(text.to_string()), hub: None }
+    }
+
     /// Opens a session with the device.
     ///
     /// # Errors
     /// It isn't known or can't be reached, or isn't this user's.
     pub fn connect(&self, client: &mut Client) -> anyhow::Result<Device> {
-        let address = self.device_address(client)?;
-        client.device(address)
+        let owner = client.keys().signing_key.verifying_key();
+        let place = self.place(client, &owner)?;
+        client.device(&place)
     }
 
     /// Opens a session with a device that this user has leased from `owner`, by default from
@@ -44,8 +75,9 @@ impl Where {
         client: &mut Client,
         owner: Option<VerifyingKey>,
     ) -> anyhow::Result<LeasedDevice> {
-        let address = self.device_address(client)?;
-        client.leased_device(address, owner)
+        let owner = owner.unwrap_or_else(|| client.keys().signing_key.verifying_key());
+        let place = self.place(client, &owner)?;
+        client.leased_device(&place, owner)
     }
 
     /// The way to the machine that `target` names: on the device, or with `@` wherever the hub
@@ -74,17 +106,45 @@ impl Where {
         }
     }
 
-    fn device_address(&self, client: &mut Client) -> anyhow::Result<SocketAddr> {
-        let Ok(name) = self.device.parse::<Name>() else {
-            return address_of(&self.device, DEVICE_PORT);
+    /// Where the device is, and which one is meant. A name stands for the key that a record names which
+    /// `owner` and the device have signed; neither the hub nor an address decides whose it is.
+    ///
+    /// # Errors
+    /// It isn't known, or its record proves nothing.
+    pub fn place(&self, client: &mut Client, owner: &VerifyingKey) -> anyhow::Result<Place> {
+        let text =
+            self.device.as_deref().or(client.known().defaults().0).unwrap_or(HERE).to_string();
+        let Ok(name) = text.parse::<Name>() else {
+            let (address, key) = split_key(&text)?;
+            return Ok(Place { address: address_of(address, DEVICE_PORT)?, key, name: None });
         };
-        if self.hub.is_none() {
-            return address_of(&self.device, DEVICE_PORT)
-                .context("to find a device by its name, say where the hub is with --hub");
+        let own = *owner == client.keys().signing_key.verifying_key();
+        let known = if own { client.known().device(&name)? } else { None };
+        let known = known.map(|(key, address)| Place { address, key: Some(key), name: None });
+        if self.hub_text(client).is_none() {
+            let place = known.or_else(|| {
+                // A host may have a name that could be a device's.
+                Some(Place { address: address_of(&text, DEVICE_PORT).ok()?, key: None, name: None })
+            });
+            return place.map(|place| Place { name: place.key.map(|_| name), ..place }).context(
+                "no device of that name was met before; to find it, say where the hub is with --hub",
+            );
         }
-        let found = self.ask_hub(client, &Query::Device(name.clone()))?;
-        match found.with_context(|| unlisted(&format!("device `{name}`")))?.seen_at {
-            Address::Udp(address) => Ok(address),
+        let found = match (self.ask_hub(client, &Query::Device(name.clone())), known) {
+            (Ok(found), _) => found,
+            // What was met before needs no hub.
+            (Err(_), Some(place)) => return Ok(Place { name: Some(name), ..place }),
+            (Err(error), None) => return Err(error),
+        };
+        let found = found.with_context(|| unlisted(&format!("device `{name}`")))?;
+        let record = proven(&found, client, owner, &format!("device `{name}`"))?;
+        if record.enrolment.device != name {
+            bail!("the hub gave the record of {} for `{name}`", record.enrolment.device);
+        }
+        match found.seen_at {
+            Address::Udp(address) => {
+                Ok(Place { address, key: Some(record.device_machine), name: Some(name) })
+            }
             other => bail!("the device `{name}` is at {other}, which can't be reached from here"),
         }
     }
@@ -96,12 +156,14 @@ impl Where {
             Target::Remote { device, .. } => unlisted(&format!("device `{device}`")),
             target => unlisted(&format!("machine `{target}`")),
         })?;
-        let record = tenure_directory::open(&found.record, client.unix_s())
-            .with_context(|| format!("the hub's record of `{target}` proves nothing"))?;
-        if record.owner != client.keys().signing_key.verifying_key() {
-            bail!("`{target}` is on a device of another owner");
+        let owner = client.keys().signing_key.verifying_key();
+        let record = proven(&found, client, &owner, &format!("`{target}`"))?;
+        if let Target::Remote { device, .. } = target
+            && record.enrolment.device != *device
+        {
+            bail!("the hub gave the record of {} for `{target}`", record.enrolment.device);
         }
-        let wanted = |(name, key): &&(Name, tenure_wire::PublicKey)| match target {
+        let wanted = |(name, key): &&(Name, PublicKey)| match target {
             Target::Remote { machine, .. } => name == machine,
             Target::Id(id) => tenure_crypto::machine_id(key) == *id,
             Target::Key(wanted) => key == wanted,
@@ -124,17 +186,42 @@ impl Where {
         found.context("the hub's answer can't be read: it runs another version")
     }
 
-    /// The way to the hub.
+    /// The way to the hub: the one that the user names by its key, or that was there at first.
     ///
     /// # Errors
-    /// None is named, or it doesn't answer.
+    /// None is named, it doesn't answer, or it is another one.
     pub fn hub_route(&self, client: &mut Client) -> anyhow::Result<Route> {
-        let text = self.hub.as_deref().context("say where the hub is with --hub or TENURE_HUB")?;
-        let address = address_of(text, HUB_PORT)?;
+        let text = self.hub_text(client);
+        let text = text.context("say where the hub is with --hub or TENURE_HUB")?;
+        let (place, named) = split_key(&text)?;
+        let address = address_of(place, HUB_PORT)?;
         let identity = client.identify(address, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
+        client.known_mut().met_hub(place, named.as_ref(), &key)?;
         Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
     }
+
+    fn hub_text(&self, client: &Client) -> Option<String> {
+        self.hub.as_deref().or(client.known().defaults().1).map(str::to_string)
+    }
+}
+
+/// The record that was found, if its device and `owner` signed it, and no newer enrolment is known.
+fn proven(
+    found: &Found,
+    client: &Client,
+    owner: &VerifyingKey,
+    what: &str,
+) -> anyhow::Result<DeviceRecord> {
+    let record = tenure_directory::open(&found.record, client.unix_s())
+        .with_context(|| format!("the hub's record of {what} proves nothing"))?;
+    if record.owner != *owner {
+        bail!("{what} is on a device of another owner");
+    }
+    if *owner == client.keys().signing_key.verifying_key() {
+        client.known().check_device(&record)?;
+    }
+    Ok(record)
 }
 
 /// All machines on a device.
@@ -152,6 +239,7 @@ pub fn machines(client: &mut Client, device: &Device) -> anyhow::Result<Vec<Mach
         if last || machines.len() >= page.total as usize {
             return Ok(machines);
         }
+        ensure!(machines.len() < LISTED_MAX, "the device lists machines without end");
     }
 }
 

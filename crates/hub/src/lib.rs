@@ -6,6 +6,8 @@
 //! - What is accepted is stored before it is acknowledged, so that a restart doesn't forget whose a
 //!   name is or how far its numbers have come.
 //! - It answers anybody and trusts nobody: a record proves itself or is refused.
+//! - Where it lists anybody's devices, no owner and no address takes more than its quota, and what
+//!   expired long ago makes room.
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -14,6 +16,7 @@ extern crate alloc;
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::fmt;
+use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Seed, machine_id};
@@ -35,6 +38,8 @@ const SEED_PATH: &str = "seed";
 const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
 /// The most notices that wait to be taken; older ones make room.
 const NOTICES_MAX: usize = 256;
+/// How often it looks for what is to be forgotten, in seconds.
+const SWEEP_EVERY_S: u64 = 60 * 60;
 
 /// The configuration of a hub.
 #[derive(Clone, Debug)]
@@ -43,8 +48,27 @@ pub struct Config {
     pub owners: Vec<VerifyingKey>,
     /// The most devices it lists.
     pub devices_max: usize,
+    /// Where it lists anybody's: the most devices of one owner.
+    pub devices_per_owner_max: usize,
+    /// Where it lists anybody's: the most devices last heard from one host.
+    pub devices_per_host_max: usize,
+    /// How long after its record expired a device is forgotten, and its name free again, in seconds.
+    pub forget_after_s: u64,
     /// The sessions' part.
     pub rpc: tenure_rpc::Config,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            owners: Vec::new(),
+            devices_max: 10_000,
+            devices_per_owner_max: 256,
+            devices_per_host_max: 256,
+            forget_after_s: 30 * 24 * 60 * 60,
+            rpc: tenure_rpc::Config::large(),
+        }
+    }
 }
 
 /// What a hub is told at each call.
@@ -83,7 +107,10 @@ pub struct Hub<F> {
     endpoint: Endpoint<Address>,
     machine: MachineId,
     key: PublicKey,
+    config: Config,
     table: Table,
+    /// When to look again for what is to be forgotten, in seconds since 1970 UTC.
+    sweep_at_unix_s: u64,
     store: Store<F>,
     notices: VecDeque<Notice>,
 }
@@ -103,15 +130,16 @@ impl<F: Flash> Hub<F> {
     pub fn open(config: Config, flash: F, moment: &mut Moment<'_>) -> Result<Self, OpenError> {
         let mut store = mount_or_format(flash, moment.entropy)?;
         let seed = take_up_seed(&mut store, moment.entropy)?;
-        let mut table = Table::new(config.owners, config.devices_max);
+        let mut table = Table::new(config.owners.clone(), config.devices_max);
         restore(&mut store, &mut table)?;
-        let mut endpoint =
-            Endpoint::new(config.rpc, moment.now, moment.entropy).map_err(OpenError::Endpoint)?;
+        let mut endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
+            .map_err(OpenError::Endpoint)?;
         let secret = seed.device_secret();
         let key = secret.public_key();
         let machine = endpoint.add_machine(secret).unwrap_or_else(|_| machine_id(&key));
         endpoint.identify_as(&machine);
-        Ok(Self { endpoint, machine, key, table, store, notices: VecDeque::new() })
+        let (sweep_at_unix_s, notices) = (0, VecDeque::new());
+        Ok(Self { endpoint, machine, key, config, table, sweep_at_unix_s, store, notices })
     }
 
     /// The hub's public key.
@@ -208,7 +236,9 @@ impl<F: Flash> Hub<F> {
         if record.device_machine != *peer {
             return Err(Refusal::Sender);
         }
+        self.sweep(unix_s)?;
         if self.table.assess(&record)? {
+            self.check_quota(&record, &from)?;
             let device = record.enrolment.device.as_str();
             let kept = encode(&Kept { record: signed.clone(), seen_at: from.clone() });
             let stored = self.store.set(DEVICES_TREE, device, ValueKind::Bytes, &kept);
@@ -217,6 +247,44 @@ impl<F: Flash> Hub<F> {
         self.announce(unix_s, &record, &from);
         self.table.put(record, signed, from);
         Ok(())
+    }
+
+    /// Forgets what expired long ago, once in a while and whenever there is no room.
+    fn sweep(&mut self, unix_s: u64) -> Result<(), Refusal> {
+        let is_full = self.table.entries().count() >= self.config.devices_max;
+        if unix_s < self.sweep_at_unix_s && !is_full {
+            return Ok(());
+        }
+        self.sweep_at_unix_s = unix_s.saturating_add(SWEEP_EVERY_S);
+        let forget_after_s = self.config.forget_after_s;
+        let is_over =
+            |record: &DeviceRecord| record.expires_unix_s.saturating_add(forget_after_s) < unix_s;
+        let entries = self.table.entries().filter(|entry| is_over(&entry.record));
+        let names: Vec<Name> = entries.map(|entry| entry.record.enrolment.device.clone()).collect();
+        for name in names {
+            let deleted = self.store.delete(DEVICES_TREE, name.as_str());
+            deleted.map_err(|_| Refusal::Full)?;
+            self.table.forget(&name);
+        }
+        Ok(())
+    }
+
+    /// Whether a device that isn't listed yet may be: only an open hub has strangers to divide its
+    /// room among.
+    fn check_quota(&self, record: &DeviceRecord, from: &Address) -> Result<(), Refusal> {
+        let is_known = self
+            .table
+            .entries()
+            .any(|entry| entry.record.enrolment.device == record.enrolment.device);
+        if !self.config.owners.is_empty() || is_known {
+            return Ok(());
+        }
+        let entries = || self.table.entries();
+        let of_owner = entries().filter(|entry| entry.record.owner == record.owner).count();
+        let of_host = entries().filter(|entry| is_same_host(&entry.seen_at, from)).count();
+        let is_within = of_owner < self.config.devices_per_owner_max
+            && of_host < self.config.devices_per_host_max;
+        if is_within { Ok(()) } else { Err(Refusal::Quota) }
     }
 
     /// Says so if a device is listed anew, or lists other machines than before.
@@ -234,6 +302,18 @@ impl<F: Flash> Hub<F> {
             self.notices.pop_front();
         }
         self.notices.push_back(notice);
+    }
+}
+
+/// Whether two addresses are of one host, whatever the port. Of IPv6 one network (/64) counts as one
+/// host, which has as many addresses as it likes.
+fn is_same_host(one: &Address, other: &Address) -> bool {
+    match (one, other) {
+        (Address::Udp(SocketAddr::V6(one)), Address::Udp(SocketAddr::V6(other))) => {
+            one.ip().octets()[..8] == other.ip().octets()[..8]
+        }
+        (Address::Udp(one), Address::Udp(other)) => one.ip() == other.ip(),
+        _ => one == other,
     }
 }
 

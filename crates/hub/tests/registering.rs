@@ -37,8 +37,11 @@ struct Device {
 
 impl World {
     fn new(devices_max: usize) -> Self {
+        Self::with(Config { devices_max, ..Config::default() })
+    }
+
+    fn with(config: Config) -> Self {
         let mut entropy = Sequence(1);
-        let config = Config { owners: Vec::new(), devices_max, rpc: tenure_rpc::Config::large() };
         let unix_time = UnixTime { seconds: NOW };
         let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
         let hub = Hub::open(config, RamFlash::new(FLASH), &mut moment).unwrap();
@@ -159,6 +162,57 @@ fn a_full_hub_refuses_newcomers_and_serves_those_it_knows() {
     assert_eq!(world.register_itself(&mut cellar).refusal, Some(Refusal::Full));
     attic.record.sequence = 2;
     assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn stranger_with_owner_keys_made_on_the_spot_takes_its_hosts_share_and_no_more() {
+    let config = Config { devices_max: 8, devices_per_host_max: 3, ..Config::default() };
+    let mut world = World::with(config);
+    for number in 0..8 {
+        let mut taken = world.device(100 + number, 100 + number, &format!("taken-{number}"));
+        taken.address = Address::Simulated(666);
+        let expected = if number < 3 { None } else { Some(Refusal::Quota) };
+        assert_eq!(world.register_itself(&mut taken).refusal, expected);
+    }
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+}
+
+#[test]
+fn owner_who_has_its_share_is_refused_newcomers_alone_and_others_are_listed() {
+    let mut world = World::with(Config { devices_per_owner_max: 1, ..Config::default() });
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    assert_eq!(world.register_itself(&mut cellar).refusal, Some(Refusal::Quota));
+    attic.record.sequence = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, None, "it is listed already");
+    let mut shed = world.device(2, 12, "shed");
+    assert_eq!(world.register_itself(&mut shed).refusal, None);
+}
+
+#[test]
+fn hub_of_named_owners_has_no_quota_for_them() {
+    let owner = SigningKey::from_bytes(&[1; 32]).verifying_key();
+    let config = Config { owners: vec![owner], devices_per_owner_max: 1, ..Config::default() };
+    let mut world = World::with(config);
+    for (number, name) in [(10, "attic"), (11, "cellar")] {
+        let mut device = world.device(1, number, name);
+        assert_eq!(world.register_itself(&mut device).refusal, None);
+    }
+}
+
+#[test]
+fn record_that_expired_long_ago_makes_room_and_its_name_is_free_again() {
+    let mut world = World::with(Config { devices_max: 1, ..Config::default() });
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let mut other = world.device(2, 11, "attic");
+    let day = 24 * 60 * 60;
+    for (days, expected) in [(29, Some(Refusal::NameTaken)), (31, None)] {
+        world.unix_s = NOW + days * day;
+        other.record.expires_unix_s = world.unix_s + 60;
+        assert_eq!(world.register_itself(&mut other).refusal, expected, "after {days} days");
+    }
 }
 
 #[test]

@@ -9,6 +9,7 @@ use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tenure_wire::capability::{CAPABILITIES_MAX, Right};
 use tenure_wire::limits::FUNCTION_BYTES_MAX;
+use tenure_wire::printable::misleads;
 use tenure_wire::{Budget, Capabilities, CodeKind, Name};
 
 use crate::Version;
@@ -80,11 +81,11 @@ impl Manifest {
     }
 }
 
-/// Whether `text` can name something: visible characters, not too many.
+/// Whether `text` can name something: visible characters that a terminal shows as they are, not too
+/// many.
 fn is_word(text: &str, bytes_max: usize) -> bool {
-    !text.is_empty()
-        && text.len() <= bytes_max
-        && !text.chars().any(|character| character.is_control() || character.is_whitespace())
+    let is_refused = |character: char| character.is_whitespace() || misleads(character);
+    !text.is_empty() && text.len() <= bytes_max && !text.chars().any(is_refused)
 }
 
 /// Where the first item stands that was there before.

@@ -76,10 +76,8 @@ impl<'a> Tree<'a> {
 impl Entry<'_> {
     /// Checks path and value.
     pub(crate) fn check(&self) -> Result<(), TreeError> {
-        let segment_is_good = |segment: &str| {
-            !segment.is_empty() && !segment.chars().any(|character| character.is_control())
-        };
-        if self.path.len() > PATH_BYTES_MAX || !self.path.split('.').all(segment_is_good) {
+        // The store's rule: whatever a machine could set, its snapshot can hold.
+        if self.path.len() > PATH_BYTES_MAX || self.path.split('.').any(str::is_empty) {
             return Err(TreeError::Path);
         }
         if self.value.len() > VALUE_BYTES_MAX {
@@ -123,7 +121,7 @@ pub(crate) fn take_entry(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), TreeError> 
 pub enum TreeError {
     /// It ends within an entry.
     Truncated,
-    /// A path is empty, too long, or has an empty or invisible part.
+    /// A path is empty, too long, or has an empty part.
     Path,
     /// A path is there twice, or not in order.
     Order,

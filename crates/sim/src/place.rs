@@ -201,7 +201,7 @@ impl Place {
             handshakes_per_second_max: 200,
             ..tenure_rpc::Config::default()
         };
-        let config = tenure_hub::Config { owners: Vec::new(), devices_max: 64, rpc };
+        let config = tenure_hub::Config { devices_max: 64, rpc, ..Default::default() };
         let mut moment = tenure_hub::Moment {
             now: Instant::BOOT,
             unix_time: unix_time(now_us),

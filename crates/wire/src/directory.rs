@@ -97,6 +97,8 @@ pub enum Refusal {
     Expired,
     /// The directory has no room.
     Full,
+    /// The directory lists as many devices of this owner, or from this address, as it takes.
+    Quota,
 }
 
 impl core::fmt::Display for Refusal {
@@ -111,6 +113,9 @@ impl core::fmt::Display for Refusal {
             Self::Stale => "a newer record is known",
             Self::Expired => "the record has expired or lasts too long",
             Self::Full => "the directory is full",
+            Self::Quota => {
+                "the directory takes no more devices of this owner, or from this address"
+            }
         })
     }
 }

@@ -22,6 +22,7 @@ mod id;
 pub mod limits;
 mod list;
 mod name;
+pub mod printable;
 mod serialized_as_text;
 pub mod share;
 pub mod term;

@@ -60,7 +60,8 @@ impl Cast {
     }
 
     pub(super) fn start_hub(&mut self) -> Result<()> {
-        let mut command = self.command(&["hub", "--listen", "127.0.0.1:0", "--data"]);
+        let mut command =
+            self.command(&["hub", "--owner", "own", "--listen", "127.0.0.1:0", "--data"]);
         command.arg(self.folder.path().join("hub"));
         self.hub = Some(Player::start(&mut command, "hub")?);
         Ok(())

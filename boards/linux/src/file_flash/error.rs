@@ -39,6 +39,8 @@ pub enum OpenProblem {
     IsFolder,
     /// This user may not read and write it, or the file system is read-only.
     NotWritable,
+    /// Other users may read or write it.
+    Exposed,
     /// There is no room for it on the disk.
     DiskFull,
     /// The system says this.
@@ -100,6 +102,11 @@ impl fmt::Display for OpenError {
             OpenProblem::NotWritable => write!(
                 f,
                 "{path} can't be written: check who owns it, and that its disk isn't read-only"
+            ),
+            OpenProblem::Exposed => write!(
+                f,
+                "{path} can be used by other users, and holds keys; make it yours alone with: chmod \
+                 600 {path}"
             ),
             OpenProblem::DiskFull => write!(f, "{path} can't be made: the disk is full"),
             OpenProblem::Io(error) => write!(f, "{path}: {error}"),

@@ -87,6 +87,7 @@ fn a_creation_that_was_broken_off_is_completed() {
     let (_folder, path) = file();
     for present in [0, 1, 5000] {
         fs::write(&path, vec![0xFF; present]).unwrap();
+        fs::set_permissions(&path, fs::Permissions::from_mode(OWNER_ONLY)).unwrap();
         assert_eq!(create(&path).geometry().bytes(), BYTES);
     }
 }
@@ -109,6 +110,20 @@ fn files_that_are_no_flash_are_left_alone_and_named() {
     assert!(matches!(absent.unwrap_err().problem, OpenProblem::NotFound));
     let odd = FileFlash::open_or_create(&path, 1000, Durability::ProcessKill).unwrap_err();
     assert!(matches!(odd.problem, OpenProblem::BadSize { bytes: 1000 }));
+}
+
+#[test]
+fn flash_that_other_users_may_read_or_write_is_refused_until_it_is_private() {
+    let (_folder, path) = file();
+    drop(create(&path));
+    for mode in [0o640, 0o604, 0o602] {
+        fs::set_permissions(&path, fs::Permissions::from_mode(mode)).unwrap();
+        let error = problem(&path);
+        assert!(matches!(error.problem, OpenProblem::Exposed), "{mode:o}: {error}");
+        assert!(error.to_string().contains("chmod 600"), "{error}");
+    }
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).unwrap();
+    create(&path);
 }
 
 #[test]

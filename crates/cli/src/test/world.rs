@@ -67,11 +67,7 @@ impl World {
         let keys = OwnerKeys { signing_key, machine };
         let mut entropy = LinuxEntropy;
         let mut moment = hub_moment(now, &mut entropy);
-        let config = tenure_hub::Config {
-            owners: Vec::new(),
-            devices_max: 16,
-            rpc: tenure_rpc::Config::large(),
-        };
+        let config = tenure_hub::Config { devices_max: 16, ..tenure_hub::Config::default() };
         let hub = Hub::open(config, flash(16), &mut moment).map_err(|error| anyhow!("{error}"))?;
         let mut owner = Endpoint::new(tenure_rpc::Config::large(), now, &mut LinuxEntropy)?;
         let owner_machine = owner.add_machine(keys.machine.clone())?;

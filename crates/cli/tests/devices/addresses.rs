@@ -12,7 +12,7 @@ fn busy_port_is_refused_with_the_way_out() {
     );
     let second = ["device", "--data", "cellar", "--listen", &device.address];
     assert_eq!(user.error(&second), busy);
-    assert_eq!(user.error(&["hub", "--data", "hub", "--listen", &device.address]), busy);
+    assert_eq!(user.error(&["hub", "--data", "hub", "--open", "--listen", &device.address]), busy);
     user.json(&["list", "--device", &device.address]);
 }
 
@@ -40,7 +40,7 @@ fn silence_says_how_to_start_what_is_missing() {
     assert_eq!(
         hub,
         format!(
-            "no hub answers at {address}; is it running, and is the address right? Start one with: tenure hub --data DIR --listen {address}"
+            "no hub answers at {address}; is it running, and is the address right? Start one with: tenure hub --data DIR --owner own --listen {address}"
         )
     );
     let unnamed = user.error(&["call", "thermostat@attic", "read"]);

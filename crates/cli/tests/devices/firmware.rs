@@ -151,7 +151,7 @@ fn bring(
     let bringer = std::thread::spawn(move || {
         let firmware = Release::from_file(&file).unwrap();
         let mut client = Client::new(&home).unwrap();
-        let Device { route, .. } = client.device(address).unwrap();
+        let Device { route, .. } = client.device(&address.into()).unwrap();
         let begin = FirmwareBegin { release: firmware.signed.to_vec() };
         client.control::<_, ()>(&route, function::FIRMWARE_BEGIN, &begin).unwrap();
         for (index, bytes) in firmware.image.chunks(CHUNK_BYTES_MAX).enumerate() {

@@ -116,7 +116,7 @@ fn folder_that_is_no_devices_is_left_alone() {
     assert_eq!(std::fs::read_dir(user.path("letters")).unwrap().count(), 1);
     let error = start("letters/to-ada.txt");
     assert!(error.contains("letters/to-ada.txt"), "{error}");
-    let hub = user.error(&["hub", "--data", "letters", "--listen", "127.0.0.1:0"]);
+    let hub = user.error(&["hub", "--data", "letters", "--open", "--listen", "127.0.0.1:0"]);
     assert_eq!(hub, "letters holds other files and is no hub's; name a new or empty folder");
 }
 
@@ -148,7 +148,7 @@ fn folder_in_use_is_refused_and_its_user_goes_on() {
     let error = user.error(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
     assert!(error.starts_with("attic/flash.bin is in use by another process"), "{error}");
     let hub: Process = user.hub();
-    let error = user.error(&["hub", "--data", "hub", "--listen", "127.0.0.1:0"]);
+    let error = user.error(&["hub", "--data", "hub", "--open", "--listen", "127.0.0.1:0"]);
     assert!(error.starts_with("hub/hub.flash is in use by another process"), "{error}");
     user.json(&["list", "--device", &device.address]);
     drop(hub);

@@ -93,7 +93,9 @@ impl User {
     }
 
     pub(crate) fn hub_at(&self, listen: &str) -> Process {
-        Process::start(self.command(&["hub", "--data", "hub", "--listen", listen, "--json"]))
+        Process::start(
+            self.command(&["hub", "--data", "hub", "--open", "--listen", listen, "--json"]),
+        )
     }
 
     /// Starts the device `name`, and waits until the hub lists it if there is one.

@@ -41,7 +41,7 @@ impl Writer {
         let is_enough = enough.clone();
         let thread = std::thread::spawn(move || {
             let mut client = Client::new(&home).unwrap();
-            let Device { mut route, .. } = client.device(address).unwrap();
+            let Device { mut route, .. } = client.device(&address.into()).unwrap();
             route.key = key_of_counter(&mut client, address);
             let mut unanswered = 0;
             while !is_enough.load(Ordering::Relaxed) {
@@ -80,7 +80,7 @@ impl Written {
 }
 
 fn key_of_counter(client: &mut Client, address: std::net::SocketAddr) -> PublicKey {
-    let device = client.device(address).unwrap();
+    let device = client.device(&address.into()).unwrap();
     let machines = machines(client, &device).unwrap();
     machines.iter().find(|machine| machine.name.as_str() == "counter").unwrap().key
 }

@@ -19,6 +19,7 @@ mod native;
 mod native_speed;
 mod packages;
 mod peers;
+mod pinning;
 mod power;
 mod receipts;
 mod secrets;

@@ -123,7 +123,7 @@ fn package_that_the_device_has_no_room_for_is_refused() {
     let error = complaint(&user, &device, &long);
     assert!(error.contains("bytes follow the package; copy or build it again"), "{error}");
     let mut client = Client::new(&Home::at(user.home())).unwrap();
-    let place = client.device(device.socket_address()).unwrap().route;
+    let place = client.device(&device.socket_address().into()).unwrap().route;
     let begin = InstallBegin { bytes: 3 << 20 };
     let error = client.control::<_, ()>(&place, function::INSTALL_BEGIN, &begin).unwrap_err();
     assert_eq!(

@@ -49,6 +49,17 @@ fn limits_are_kept() {
 }
 
 #[test]
+fn export_name_that_a_terminal_would_show_as_another_is_refused() {
+    for name in
+        ["re\u{202E}da", "read\u{200B}", "re\u{AD}ad", "read\u{E0061}", "a\u{2066}b", "\x1b[2J"]
+    {
+        let mut manifest = manifest();
+        manifest.exports[0] = name.into();
+        assert_eq!(manifest.check(), Err(ManifestError::ExportName { export: 0 }), "{name:?}");
+    }
+}
+
+#[test]
 fn versions_have_one_text_form_each() {
     for text in ["0.0.0", "1.2.3", "65535.0.10"] {
         assert_eq!(text.parse::<Version>().unwrap().to_string(), text);

@@ -1,0 +1,82 @@
+use tenure_crypto::SigningKey;
+use tenure_wire::directory::Enrolment;
+
+use super::*;
+
+const HUB: &str = "10.0.0.1:7369";
+
+fn home() -> (tempfile::TempDir, Home) {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path());
+    (folder, home)
+}
+
+fn record(key: u8, number: u64) -> DeviceRecord {
+    let owner = SigningKey::from_bytes(&[1; 32]);
+    let device_key = SigningKey::from_bytes(&[key; 32]).verifying_key();
+    let enrolment = Enrolment { device: "attic".parse().unwrap(), device_key, number };
+    DeviceRecord {
+        owner: owner.verifying_key(),
+        enrolment_signature: tenure_directory::enrol(&owner, &enrolment),
+        enrolment,
+        sequence: 1,
+        expires_unix_s: 1,
+        epoch: postcard::from_bytes(&[0; 64]).unwrap(),
+        addresses: Vec::new(),
+        device_machine: PublicKey([key; 32]),
+        machines: Vec::new(),
+    }
+}
+
+fn at(port: u16) -> Address {
+    Address::Udp(([10, 0, 0, 2], port).into())
+}
+
+#[test]
+fn hub_that_shows_another_key_is_refused_until_the_user_names_it() {
+    let (_folder, home) = home();
+    let (first, second) = (PublicKey([1; 32]), PublicKey([2; 32]));
+    Known::of(&home).unwrap().met_hub(HUB, None, &first).unwrap();
+    let mut known = Known::of(&home).unwrap();
+    known.met_hub(HUB, None, &first).unwrap();
+    let error = known.met_hub(HUB, None, &second).unwrap_err().to_string();
+    assert!(error.contains("another hub") && error.contains(&second.to_string()), "{error}");
+    known.met_hub(HUB, Some(&first), &second).unwrap_err();
+    known.met_hub(HUB, Some(&second), &second).unwrap();
+    let mut known = Known::of(&home).unwrap();
+    known.met_hub(HUB, None, &second).unwrap();
+    known.met_hub(HUB, None, &first).unwrap_err();
+    known.met_hub("10.0.0.1:7000", None, &first).unwrap();
+}
+
+#[test]
+fn name_stands_for_the_key_of_its_newest_enrolment() {
+    let (_folder, home) = home();
+    let mut known = Known::of(&home).unwrap();
+    let attic = "attic".parse().unwrap();
+    assert_eq!(known.device(&attic).unwrap(), None);
+    known.met_device(&record(10, 5), &at(7)).unwrap();
+    let (key, address) = Known::of(&home).unwrap().device(&attic).unwrap().unwrap();
+    assert_eq!((key, address.port()), (PublicKey([10; 32]), 7));
+    for (key, number) in [(11, 4), (11, 5)] {
+        let error = known.met_device(&record(key, number), &at(8)).unwrap_err().to_string();
+        assert!(error.contains("out of date"), "{error}");
+    }
+    known.met_device(&record(11, 6), &at(9)).unwrap();
+    let (key, address) = Known::of(&home).unwrap().device(&attic).unwrap().unwrap();
+    assert_eq!((key, address.port()), (PublicKey([11; 32]), 9));
+    known.check_device(&record(10, 5)).unwrap_err();
+    known.forget_device(&attic).unwrap();
+    assert_eq!(Known::of(&home).unwrap().devices().count(), 0);
+}
+
+#[test]
+fn two_commands_that_write_at_once_keep_what_the_other_wrote() {
+    let (_folder, home) = home();
+    let (mut one, mut other) = (Known::of(&home).unwrap(), Known::of(&home).unwrap());
+    one.met_hub(HUB, None, &PublicKey([1; 32])).unwrap();
+    other.set_defaults(Some("attic".into()), Some(HUB.into())).unwrap();
+    let known = Known::of(&home).unwrap();
+    assert_eq!(known.defaults(), (Some("attic"), Some(HUB)));
+    assert_eq!(known.kept.hubs.len(), 1);
+}
