@@ -1,6 +1,5 @@
 //! `tenure build`: compiles a machine project, packs it and signs the package.
 
-use std::ffi::OsString;
 use std::fs;
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
@@ -9,14 +8,15 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, bail};
 use tenure_package::{CodeKind, Package};
 
+use crate::c_project;
 use crate::home::Home;
 use crate::module::Module;
 use crate::native;
 use crate::pack::{CompiledCode, pack};
-use crate::project_file::{Language, ProjectFile};
+use crate::project_file::{Code, Language, ProjectFile};
 use crate::sdk;
 use crate::symbols::debug_path;
-use crate::toolchain::{Clang, RUST_TARGET, Rust};
+use crate::toolchain::{RUST_TARGET, Rust};
 
 /// Compile a machine project, pack it and sign the package with the tenant's key.
 #[derive(clap::Args)]
@@ -109,8 +109,8 @@ pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Resul
 
 /// Compiles a project to wasm; gives the module's path, and whether its memory is as small as can be.
 fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
-    match project.language {
-        Language::Rust => {
+    match project.written()? {
+        Code::In(Language::Rust) => {
             let rust = Rust::find(RUST_TARGET)?;
             let mut command = rust.cargo_rustc(RUST_TARGET);
             let arguments = link_arguments(project, rust.exact_memory());
@@ -119,12 +119,17 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
             let wasm = compile_rust(&mut command, folder, "cdylib", &flags)?;
             Ok((wasm, rust.exact_memory()))
         }
-        Language::C => compile_c(folder, project),
+        Code::In(Language::C) => c_project::compile(folder, project),
+        Code::Made(path) => {
+            let path = folder.join(path);
+            anyhow::ensure!(path.is_file(), "there is no {}; make it first", path.display());
+            Ok((path, true))
+        }
     }
 }
 
 /// What the linker is told, beside what to link.
-fn link_arguments(project: &ProjectFile, exact_memory: bool) -> Vec<String> {
+pub(crate) fn link_arguments(project: &ProjectFile, exact_memory: bool) -> Vec<String> {
     let mut arguments = vec![
         // Below all else, so that what overruns the stack leaves the memory and traps.
         "--stack-first".to_owned(),
@@ -168,74 +173,4 @@ fn artifact(message: &str) -> Option<PathBuf> {
         .filter_map(|file| file.as_str())
         .find(|file| file.ends_with(".wasm") || file.ends_with(".a"))
         .map(Into::into)
-}
-
-/// What every C file is compiled with.
-pub(crate) const C_FLAGS: [&str; 7] = [
-    "-nostdlib",
-    "-Oz",
-    // For what debuggers want to know; the package doesn't carry it.
-    "-g",
-    // The SDK's own memcpy and the like must not be compiled to calls of themselves.
-    "-fno-builtin",
-    "-fvisibility=hidden",
-    "-Wall",
-    "-Wextra",
-];
-
-/// What every C++ file is compiled with besides.
-pub(crate) const CPP_FLAGS: [&str; 4] =
-    ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-Wno-writable-strings"];
-
-/// Compiles a C or C++ project; gives the module's path.
-fn compile_c(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf, bool)> {
-    let clang = Clang::find()?;
-    let target = folder.join("target");
-    fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
-    let wasm = format!("target/{}.wasm", project.name);
-    let sources = c_sources(folder, project)?;
-    let mut command = Command::new(&clang.program);
-    command.current_dir(folder).args(["--target=wasm32", "-mbulk-memory"]);
-    command.args(C_FLAGS).arg(format!("-I{}/c/include", sdk::FOLDER));
-    if sources.iter().any(|source| is_cpp(source)) {
-        command.args(CPP_FLAGS);
-    }
-    let mut linker = OsString::from("-fuse-ld=");
-    linker.push(&clang.linker.program);
-    command.arg(linker).arg("-Wl,--no-entry");
-    for argument in link_arguments(project, clang.linker.exact_memory) {
-        command.arg(format!("-Wl,{argument}"));
-    }
-    command.args(&sources).args(sdk::c_sources()).args(["-o", &wasm]);
-    let status =
-        command.status().with_context(|| format!("can't run {}", clang.program.display()))?;
-    if !status.success() {
-        bail!("{} doesn't compile; see what clang says above", folder.display());
-    }
-    Ok((folder.join(wasm), clang.linker.exact_memory))
-}
-
-/// The project's C files: those it names, or all in `src`, in order.
-pub(crate) fn c_sources(folder: &Path, project: &ProjectFile) -> anyhow::Result<Vec<PathBuf>> {
-    if !project.build.sources.is_empty() {
-        return Ok(project.build.sources.clone());
-    }
-    let mut sources = Vec::new();
-    let entries = fs::read_dir(folder.join("src"))
-        .with_context(|| format!("can't read {}/src", folder.display()))?;
-    for entry in entries {
-        let name = PathBuf::from(entry?.file_name());
-        if name.extension().is_some_and(|extension| extension == "c") || is_cpp(&name) {
-            sources.push(Path::new("src").join(name));
-        }
-    }
-    if sources.is_empty() {
-        bail!("there is no .c or .cpp file in {}/src", folder.display());
-    }
-    sources.sort();
-    Ok(sources)
-}
-
-pub(crate) fn is_cpp(path: &Path) -> bool {
-    path.extension().is_some_and(|extension| extension == "cpp" || extension == "cc")
 }

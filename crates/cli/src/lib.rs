@@ -9,6 +9,7 @@
 compile_error!("a deliberate mistake for tests can't be compiled into the command `tenure`");
 
 pub mod build;
+mod c_project;
 pub mod call;
 pub mod client;
 pub mod clock;

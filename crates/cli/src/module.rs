@@ -2,7 +2,8 @@
 
 use tenure_wire::host_call::{self, HostCallInfo, TABLE, WasmType};
 use wasmparser::{
-    CompositeInnerType, ExternalKind, FuncType, MemoryType, Parser, Payload, TypeRef, ValType,
+    CompositeInnerType, Export, ExternalKind, FuncType, MemoryType, Parser, Payload, TypeRef,
+    ValType,
 };
 
 /// What packing needs to know of a module.
@@ -12,7 +13,7 @@ pub struct Module {
     pub functions: Vec<String>,
     /// The linear memory it starts with, in bytes.
     pub memory_bytes: u64,
-    /// The module without custom sections.
+    /// The module without custom sections, and with the function that makes its variables as its start.
     pub code: Vec<u8>,
 }
 
@@ -49,14 +50,15 @@ impl Module {
     pub fn read(bytes: &[u8]) -> Result<Self, ModuleError> {
         let mut module = Self { code: bytes.get(..8).unwrap_or(bytes).into(), ..Self::default() };
         let mut types = Types::default();
-        let mut exports = Vec::new();
+        let (mut exports, mut bodies) = (Vec::new(), Vec::new());
+        let mut sections: Vec<(u8, Vec<u8>)> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
             let payload = payload?;
             if let Some((id, range)) = payload.as_section()
                 && id != CUSTOM_SECTION
                 && let Some(content) = bytes.get(range)
             {
-                module.append_section(id, content);
+                sections.push((id, content.to_vec()));
             }
             match payload {
                 Payload::TypeSection(section) => types.read_types(section)?,
@@ -67,6 +69,7 @@ impl Module {
                     }
                 }
                 Payload::FunctionSection(section) => {
+                    types.imported = types.functions.len();
                     for index in section {
                         types.functions.push(index?);
                     }
@@ -78,33 +81,97 @@ impl Module {
                 }
                 Payload::ExportSection(section) => {
                     for export in section {
-                        let export = export?;
-                        if export.kind == ExternalKind::Func {
-                            exports.push((export.name.to_owned(), export.index));
-                        }
+                        exports.push(export?);
                     }
                 }
+                Payload::CodeSectionEntry(body) => bodies.push(body.range().len()),
                 _ => {}
             }
         }
-        let callable = exports.into_iter().filter(|(_, index)| types.takes_nothing(*index));
-        module.functions = callable.map(|(name, _)| name).collect();
+        construct_once(&mut sections, &mut exports, &types, &bodies);
+        sections.iter().for_each(|(id, content)| append_section(&mut module.code, *id, content));
+        let functions = exports.iter().filter(|export| export.kind == ExternalKind::Func);
+        let callable = functions.filter(|export| types.takes_nothing(export.index));
+        module.functions = callable.map(|export| export.name.to_owned()).collect();
         Ok(module)
-    }
-
-    /// Appends a section: its id, its length (LEB128, wasm spec §5.5.2), its content.
-    fn append_section(&mut self, id: u8, content: &[u8]) {
-        self.code.push(id);
-        let mut length = content.len();
-        while length >= 0x80 {
-            self.code.push((length & 0x7f) as u8 | 0x80);
-            length >>= 7;
-        }
-        self.code.push(length as u8);
-        self.code.extend(content);
     }
 }
 
+/// The functions that make a module's variables, by the name that a linker or a compiler gives them: who
+/// loads the module calls it, once.
+const CONSTRUCTORS: [&str; 2] = ["__wasm_call_ctors", "_initialize"];
+
+/// Makes the function that makes the variables the module's start function, which runs before all others
+/// and once, so that no caller can run it again. An empty one goes without.
+fn construct_once(
+    sections: &mut Vec<(u8, Vec<u8>)>,
+    exports: &mut Vec<Export<'_>>,
+    types: &Types,
+    bodies: &[usize],
+) {
+    let is_constructor = |export: &Export<'_>| {
+        export.kind == ExternalKind::Func
+            && CONSTRUCTORS.contains(&export.name)
+            && types.takes_nothing(export.index)
+    };
+    let Some(function) = exports.iter().find(|export| is_constructor(export)) else { return };
+    let function = function.index;
+    if sections.iter().any(|(id, _)| *id == START_SECTION) {
+        return;
+    }
+    exports.retain(|export| !is_constructor(export));
+    let mut content = Vec::new();
+    append_number(&mut content, exports.len());
+    for export in exports.iter() {
+        append_number(&mut content, export.name.len());
+        content.extend(export.name.as_bytes());
+        content.push(kind_byte(export.kind));
+        append_number(&mut content, export.index as usize);
+    }
+    let at = sections.iter().position(|(id, _)| *id == EXPORT_SECTION).unwrap_or(sections.len());
+    if let Some(section) = sections.get_mut(at) {
+        section.1 = content;
+    }
+    let body = (function as usize).checked_sub(types.imported).and_then(|body| bodies.get(body));
+    if body.is_some_and(|bytes| *bytes > EMPTY_BODY_BYTES) {
+        let mut content = Vec::new();
+        append_number(&mut content, function as usize);
+        sections.insert((at + 1).min(sections.len()), (START_SECTION, content));
+    }
+}
+
+/// The byte of an export's kind (wasm spec §5.5.10).
+fn kind_byte(kind: ExternalKind) -> u8 {
+    match kind {
+        ExternalKind::Func => 0,
+        ExternalKind::Table => 1,
+        ExternalKind::Memory => 2,
+        ExternalKind::Global => 3,
+        ExternalKind::Tag => 4,
+    }
+}
+
+/// Appends a section: its id, its length, its content.
+fn append_section(code: &mut Vec<u8>, id: u8, content: &[u8]) {
+    code.push(id);
+    append_number(code, content.len());
+    code.extend(content);
+}
+
+/// Appends a number (LEB128, wasm spec §5.2.2).
+fn append_number(bytes: &mut Vec<u8>, mut number: usize) {
+    while number >= 0x80 {
+        bytes.push((number & 0x7f) as u8 | 0x80);
+        number >>= 7;
+    }
+    bytes.push(number as u8);
+}
+
+/// The ids of sections (wasm spec §5.5.2).
+const EXPORT_SECTION: u8 = 7;
+const START_SECTION: u8 = 8;
+/// A function without variables and instructions.
+const EMPTY_BODY_BYTES: usize = 2;
 /// The id of sections that mean nothing to who runs a module (wasm spec §5.5.3).
 const CUSTOM_SECTION: u8 = 0;
 
@@ -118,6 +185,8 @@ struct Types {
     types: Vec<Option<FuncType>>,
     /// The type of each function, imported ones first.
     functions: Vec<u32>,
+    /// How many are imported.
+    imported: usize,
 }
 
 impl Types {

@@ -14,8 +14,9 @@ use object::{Object as _, ObjectSection as _, ObjectSymbol as _};
 use tenure_kernel::NativeParts;
 use tenure_package::CodeKind;
 
-use crate::build::{C_FLAGS, CPP_FLAGS, c_sources, compile_rust, is_cpp};
-use crate::project_file::{Language, ProjectFile};
+use crate::build::compile_rust;
+use crate::c_project::{C_FLAGS, CPP_FLAGS, NO_BUILTIN, is_cpp, own_flags, sources};
+use crate::project_file::{Code, Language, Library, ProjectFile};
 use crate::sdk;
 use crate::toolchain::{Clang, Rust, builtins, program_linker};
 
@@ -71,12 +72,13 @@ pub fn build(folder: &Path, project: &ProjectFile, kind: CodeKind) -> anyhow::Re
     let target = target(kind)?;
     let output = folder.join("target").join(kind.as_str());
     fs::create_dir_all(&output).with_context(|| format!("can't make {}", output.display()))?;
-    let objects = match project.language {
-        Language::Rust => {
+    let objects = match project.written()? {
+        Code::In(Language::Rust) => {
             let mut command = Rust::find(target.rust)?.cargo_rustc(target.rust);
             vec![compile_rust(&mut command, folder, "staticlib", &[])?]
         }
-        Language::C => compile_c(folder, project, &target, &output)?,
+        Code::In(Language::C) => compile_c(folder, project, &target, &output)?,
+        Code::Made(_) => bail!("`module` is WebAssembly; leave {kind} out of `code`"),
     };
     let link = |base: u32| link(&objects, project, &target, &output, base);
     Ok(Program { file: link(0)?, moved: link(STEP)? })
@@ -89,18 +91,24 @@ fn compile_c(
     target: &Target,
     output: &Path,
 ) -> anyhow::Result<Vec<PathBuf>> {
+    ensure!(
+        project.build.library == Library::Small,
+        "native machines have no `library = \"standard\"`; leave {} out of `code`, or do without",
+        project.code.iter().map(ToString::to_string).collect::<Vec<_>>().join(" and ")
+    );
     let clang = Clang::find()?;
-    let sdk = sdk::c_sources().map(PathBuf::from);
+    let sdk = sdk::c_sources(false).map(PathBuf::from);
     let mut objects = Vec::new();
-    for (number, source) in c_sources(folder, project)?.into_iter().chain(sdk).enumerate() {
+    for (number, source) in sources(folder, project)?.into_iter().chain(sdk).enumerate() {
         let object = output.join(format!("{number}.o"));
         let mut command = Command::new(&clang.program);
-        command.current_dir(folder).args(target.clang).args(C_FLAGS);
+        command.current_dir(folder).args(target.clang).args(C_FLAGS).arg(NO_BUILTIN);
         command.args(["-ffreestanding", "-ffunction-sections", "-fdata-sections"]);
         command.arg(format!("-I{}/c/include", sdk::FOLDER));
         if is_cpp(&source) {
             command.args(CPP_FLAGS);
         }
+        command.args(own_flags(project));
         let object_path = std::path::absolute(&object).context("can't tell the current folder")?;
         let status = command.arg("-c").arg(&source).arg("-o").arg(&object_path).status();
         let status = status.with_context(|| format!("can't run {}", clang.program.display()))?;

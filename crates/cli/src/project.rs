@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_wire::Name;
 
-use crate::project_file::Language;
 use crate::sdk;
 
 /// Make a machine project in a new folder.
@@ -17,7 +16,21 @@ pub struct Arguments {
     name: Name,
     /// What it is written in.
     #[arg(long, value_enum, default_value = "rust")]
-    lang: Language,
+    lang: Kind,
+}
+
+/// The kinds of projects that are made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+pub enum Kind {
+    /// Rust.
+    Rust,
+    /// C, with the SDK's small library.
+    C,
+    /// C++, with the standard library.
+    #[value(alias = "c++")]
+    Cpp,
+    /// C or C++ with the API of the 2020 Nihilo, and budgets that its programs fit into.
+    Nihilo,
 }
 
 /// The files of a new project: where they go, and what they hold.
@@ -36,6 +49,22 @@ const RUST: Template = &[
 const C: Template = &[
     ("tenure.toml", include_str!("../templates/c/tenure.toml")),
     ("src/main.c", include_str!("../templates/c/src/main.c")),
+    ("tests.toml", include_str!("../templates/tests.toml")),
+    ("README.md", include_str!("../templates/README.md")),
+    (".gitignore", include_str!("../templates/gitignore")),
+];
+
+const CPP: Template = &[
+    ("tenure.toml", include_str!("../templates/cpp/tenure.toml")),
+    ("src/main.cpp", include_str!("../templates/cpp/src/main.cpp")),
+    ("tests.toml", include_str!("../templates/tests.toml")),
+    ("README.md", include_str!("../templates/README.md")),
+    (".gitignore", include_str!("../templates/gitignore")),
+];
+
+const NIHILO: Template = &[
+    ("tenure.toml", include_str!("../templates/nihilo/tenure.toml")),
+    ("src/root.cpp", include_str!("../templates/nihilo/src/root.cpp")),
     ("tests.toml", include_str!("../templates/tests.toml")),
     ("README.md", include_str!("../templates/README.md")),
     (".gitignore", include_str!("../templates/gitignore")),
@@ -60,14 +89,16 @@ pub fn run(arguments: &Arguments, json: bool) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The folder is there already, or can't be written.
-pub fn create(parent: &Path, name: &Name, language: Language) -> anyhow::Result<PathBuf> {
+pub fn create(parent: &Path, name: &Name, kind: Kind) -> anyhow::Result<PathBuf> {
     let folder = parent.join(name.as_str());
     if folder.exists() {
         bail!("{} is there already; choose another name or remove it", folder.display());
     }
-    let template = match language {
-        Language::Rust => RUST,
-        Language::C => C,
+    let template = match kind {
+        Kind::Rust => RUST,
+        Kind::C => C,
+        Kind::Cpp => CPP,
+        Kind::Nihilo => NIHILO,
     };
     for (file, text) in template {
         let path = folder.join(file);

@@ -20,8 +20,12 @@ pub struct ProjectFile {
     /// One line for those who choose among packages.
     #[serde(default)]
     pub description: String,
-    /// What it is written in.
-    pub language: Language,
+    /// What it is written in; left out where another tool makes the module.
+    #[serde(default)]
+    language: Option<Language>,
+    /// The WebAssembly module, relative to the project, that another tool has made.
+    #[serde(default)]
+    module: Option<PathBuf>,
     /// The functions that callers may call; without it, every function that the code exports.
     pub exports: Option<Vec<String>>,
     /// The kinds of code that its package carries: `wasm`, which every device runs, and `rv32` and
@@ -47,21 +51,50 @@ pub struct ProjectFile {
 }
 
 /// The languages that `tenure build` compiles.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, clap::ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Language {
     /// Rust, by cargo.
     Rust,
     /// C or C++, by clang.
+    #[serde(alias = "c++", alias = "cpp")]
     C,
+}
+
+/// Where a project's code comes from.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Code<'a> {
+    /// It is compiled here.
+    In(Language),
+    /// It was compiled by another tool, to a module at this place in the project.
+    Made(&'a Path),
+}
+
+/// The libraries that a C or C++ project is built with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Library {
+    /// The SDK's own: memory, strings, snprintf.
+    #[default]
+    Small,
+    /// The standard library of C and of C++, by packages of this computer.
+    Standard,
 }
 
 /// How a project is compiled.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct BuildOptions {
-    /// The C and C++ files, relative to the project; by default all that lie in `src`.
+    /// The C and C++ files, relative to the project; by default all that lie in `src` and below it.
     pub sources: Vec<PathBuf>,
+    /// Folders, relative to the project, in which C and C++ files find headers.
+    pub include: Vec<PathBuf>,
+    /// What is defined for C and C++ files: `NAME`, or `NAME=VALUE`.
+    pub defines: Vec<String>,
+    /// What clang is told besides.
+    pub flags: Vec<String>,
+    /// What C and C++ files are linked with.
+    pub library: Library,
     /// The room in memory for variables that don't fit in registers. What overruns it traps.
     pub stack_bytes: u32,
 }
@@ -72,7 +105,14 @@ fn wasm_alone() -> Vec<CodeKind> {
 
 impl Default for BuildOptions {
     fn default() -> Self {
-        Self { sources: Vec::new(), stack_bytes: 4096 }
+        Self {
+            sources: Vec::new(),
+            include: Vec::new(),
+            defines: Vec::new(),
+            flags: Vec::new(),
+            library: Library::default(),
+            stack_bytes: 4096,
+        }
     }
 }
 
@@ -88,9 +128,27 @@ pub enum ProjectFileError {
     /// The file is not as it should be; the text shows where and what is allowed.
     #[error("in {0}: {1}")]
     Content(PathBuf, Box<toml::de::Error>),
+    /// It doesn't say where its code comes from, or says it twice.
+    #[error(
+        "{FILE_NAME} says either `language` (rust, c), or `module`, the WebAssembly file that another \
+         tool makes"
+    )]
+    Code,
 }
 
 impl ProjectFile {
+    /// Where its code comes from.
+    ///
+    /// # Errors
+    /// [`ProjectFileError::Code`].
+    pub fn written(&self) -> Result<Code<'_>, ProjectFileError> {
+        match (self.language, &self.module) {
+            (Some(language), None) => Ok(Code::In(language)),
+            (None, Some(module)) => Ok(Code::Made(module)),
+            _ => Err(ProjectFileError::Code),
+        }
+    }
+
     /// Reads the project in `folder`.
     ///
     /// # Errors

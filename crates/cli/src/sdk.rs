@@ -4,6 +4,7 @@
 //! it: no network is needed, paths in the project are relative, and editors find everything.
 
 use std::fs;
+use std::hash::{Hash as _, Hasher};
 use std::io;
 use std::path::Path;
 
@@ -23,8 +24,11 @@ files! {
     "c/include/assert.h",
     "c/include/cassert",
     "c/include/cstdio",
+    "c/include/cstddef",
+    "c/include/cstdint",
     "c/include/cstdlib",
     "c/include/cstring",
+    "c/include/new",
     "c/include/nihilo.h",
     "c/include/stdio.h",
     "c/include/stdlib.h",
@@ -32,11 +36,18 @@ files! {
     "c/include/tenure.h",
     "c/include/tenure_host.h",
     "c/include/tenure_native.h",
+    "c/src/cplusplus.c",
     "c/src/format.c",
     "c/src/heap.c",
     "c/src/nihilo.c",
+    "c/src/standard.c",
     "c/src/string.c",
     "c/src/tenure.c",
+    "c/standard/api.h",
+    "c/standard/nihilo.h",
+    "c/standard/tenure.h",
+    "c/standard/tenure_host.h",
+    "c/standard/tenure_native.h",
     "rust/Cargo.toml",
     "rust/src/calls.rs",
     "rust/src/events.rs",
@@ -73,12 +84,20 @@ pub fn install(project: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// The C files that every C machine is built with, relative to the project.
-pub fn c_sources() -> impl Iterator<Item = String> {
+/// The C files that every C machine is built with, relative to the project: beside the `standard` library,
+/// or with what stands in for it.
+pub fn c_sources(standard: bool) -> impl Iterator<Item = String> {
+    let left_out = if standard { "c/src/string.c" } else { "c/src/standard.c" };
     FILES
         .iter()
         .filter(|(path, _)| path.starts_with("c/") && path.ends_with(".c"))
+        .filter(move |(path, _)| *path != left_out)
         .map(|(path, _)| format!("{FOLDER}/{path}"))
+}
+
+/// Feeds all of the SDK for C to a hasher, by which a change of it is noticed.
+pub fn hash(hasher: &mut impl Hasher) {
+    FILES.iter().filter(|(path, _)| path.starts_with("c/")).for_each(|file| file.hash(hasher));
 }
 
 #[cfg(test)]
@@ -89,7 +108,8 @@ mod tests {
     fn every_file_of_the_sdk_is_carried() {
         let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../sdk");
         let mut missing = Vec::new();
-        let mut folders = vec!["c/include".to_owned(), "c/src".into(), "rust/src".into()];
+        let mut folders =
+            vec!["c/include".to_owned(), "c/src".into(), "c/standard".into(), "rust/src".into()];
         while let Some(folder) = folders.pop() {
             for entry in fs::read_dir(root.join(&folder)).unwrap() {
                 let entry = entry.unwrap();

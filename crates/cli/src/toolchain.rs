@@ -6,6 +6,8 @@ use std::process::Command;
 
 /// The target that Rust machines are built for.
 pub const RUST_TARGET: &str = "wasm32-unknown-unknown";
+/// The names of folders for WebAssembly with a system interface.
+const WASI_TARGETS: [&str; 2] = ["wasm32-wasi", "wasm32-wasip1"];
 /// The names that clang goes by, and the oldest that is known to do.
 const CLANG_VERSIONS: std::ops::RangeInclusive<u32> = 15..=30;
 
@@ -68,6 +70,13 @@ pub enum ToolchainError {
         CLANG_VERSIONS.start()
     )]
     Clang,
+    /// For C and C++ with the standard library.
+    #[error(
+        "there is no standard library for WebAssembly; on Debian run: apt-get install wasi-libc \
+         libc++-22-dev-wasm32 libc++abi-22-dev-wasm32 libclang-rt-22-dev-wasm32 (elsewhere, install the \
+         WASI SDK and set WASI_SYSROOT to its share/wasi-sysroot)"
+    )]
+    Library,
     /// For native machines.
     #[error(
         "there is no linker for native machines, LLVM's ld.lld; on Debian run: apt-get install \
@@ -155,6 +164,53 @@ impl Clang {
             fallback = fallback.or(Some(clang));
         }
         fallback.ok_or(ToolchainError::Clang)
+    }
+}
+
+/// Headers and libraries of C and C++ for WebAssembly, as Debian or the WASI SDK has them.
+#[derive(Clone, Debug)]
+pub struct Sysroot {
+    /// C's headers.
+    pub headers: PathBuf,
+    /// C++'s headers.
+    pub cpp_headers: PathBuf,
+    /// Where the libraries lie.
+    pub library_folders: Vec<PathBuf>,
+    /// The functions that clang calls for what WebAssembly can't.
+    pub builtins: PathBuf,
+}
+
+impl Sysroot {
+    /// Looks for one in `WASI_SYSROOT`, then where Debian puts it.
+    ///
+    /// # Errors
+    /// [`ToolchainError::Library`] if there is none.
+    pub fn find(clang: &Clang) -> Result<Self, ToolchainError> {
+        let named = env::var_os("WASI_SYSROOT").map(PathBuf::from);
+        let places = named.into_iter().chain([PathBuf::from("/usr")]);
+        places.filter_map(|place| Self::at(&place, clang)).next().ok_or(ToolchainError::Library)
+    }
+
+    fn at(place: &Path, clang: &Clang) -> Option<Self> {
+        let names = || WASI_TARGETS.iter();
+        let folder = |parent: &Path| names().map(|name| parent.join(name)).find(|at| at.is_dir());
+        let headers = folder(&place.join("include")).filter(|at| at.join("stdlib.h").is_file())?;
+        let beside = clang.program.canonicalize().ok()?;
+        let llvm = beside.parent()?.parent()?.to_path_buf();
+        // Its compiler's own version of the C++ library goes before another's.
+        let roots = [&llvm, place];
+        let find = |under: &str, file: &str| {
+            let candidates = roots.iter().filter_map(|root| folder(&root.join(under)));
+            candidates.filter(|at| at.join(file).exists()).collect::<Vec<_>>()
+        };
+        let cpp_headers = find("include", "c++/v1/vector").first()?.join("c++/v1");
+        let mut library_folders = find("lib", "libc++.a");
+        library_folders.extend(find("lib", "libc.a"));
+        let words = ["--target=wasm32-wasip1", "--rtlib=compiler-rt", "-print-libgcc-file-name"];
+        let own = output(Command::new(&clang.program).args(words)).unwrap_or_default();
+        let own = Some(PathBuf::from(own.trim())).filter(|path| path.is_file());
+        let builtins = own.or_else(|| builtins(RUST_TARGET).ok())?;
+        Some(Self { headers, cpp_headers, library_folders, builtins })
     }
 }
 

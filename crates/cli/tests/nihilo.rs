@@ -93,6 +93,44 @@ NIH_VOID(queue_many, param){
 }
 "#;
 
+/// Programs that take more of a queue, a tree or a string than fits.
+const GREEDY: &str = r#"
+#include <nihilo.h>
+NIH_VOID(hundred, param){
+  for(int i = 0; i < 100; i++)
+    queue(nullptr, "test", decstr(i), nullptr, nullptr);
+}
+NIH_VOID(test, param){}
+NIH_VOID(failed, param){}
+NIH_VOID(away, param){
+  queue(nullptr, "denied", "x", nullptr, "failed");
+}
+NIH_VOID(write, param){
+  writeString("M.N", "s");
+  writeString("M.N.C.Str", "x");
+  writeString("M.O", "kept");
+}
+NIH_VOID(clear, param){
+  writeString("", "x");
+  writeString("a..b", "x");
+  writeString("", nullptr);
+}
+NIH_CHARS(lengths, param){
+  char *text, *back;
+  mallocWasm((void **)&text, 4001);
+  for(int i = 0; i < 4000; i++)
+    text[i] = (char)('a' + i % 26);
+  text[4000] = 0;
+  writeString("long", text);
+  readString("long", &back);
+  bool same = back != nullptr && strcmp(text, back) == 0;
+  writeString("long", "short");
+  readString("long", &back);
+  logStr(text);
+  return same && strcmp(back, "short") == 0 ? "same" : "differs";
+}
+"#;
+
 const PROJECT: &str = "name = \"nihilo\"\nversion = \"0.1.0\"\nlanguage = \"c\"\n";
 
 fn device() -> Device {
@@ -166,6 +204,71 @@ fn memory_of_one_call_is_there_for_the_next() {
         device.call("hundred", None).unwrap();
     }
     assert_eq!(device.memory_bytes(), memory_bytes);
+}
+
+fn greedy(prepare: impl FnOnce(&mut common::device::World)) -> Device {
+    let workbench = Workbench::new();
+    let description = format!("{PROJECT}[budget]\nmemory_bytes = 65536\n");
+    workbench.write(&[("nihilo/tenure.toml", &description), ("nihilo/src/root.cpp", GREEDY)]);
+    Device::with(&workbench.build("nihilo"), prepare)
+}
+
+#[test]
+fn calls_for_which_the_queue_has_no_room_wait_and_all_of_them_run_in_order() {
+    let mut device = greedy(|world| world.queue_length = Some(8));
+    device.call("hundred", None).unwrap();
+    let mut ran = Vec::new();
+    while !device.world().queued.is_empty() {
+        let task = device.world().queued.remove(0);
+        let parameter = task.parameter.map(|bytes| String::from_utf8(bytes).unwrap());
+        device.call(&task.function, parameter.as_deref()).unwrap();
+        if task.function == "test" {
+            ran.push(parameter.unwrap());
+            if !task.on_success.is_empty() {
+                device.call(&task.on_success, None).unwrap();
+            }
+        }
+    }
+    let expected: Vec<String> = (0..100).map(|number| number.to_string()).collect();
+    assert_eq!(ran, expected);
+}
+
+#[test]
+fn call_that_cannot_be_queued_for_good_fails_as_one_that_was() {
+    let mut device = greedy(|world| world.refused.push("denied".into()));
+    device.call("away", None).unwrap();
+    let task = device.world().queued.pop().unwrap();
+    assert_eq!((task.target.as_str(), task.function.as_str()), ("", "failed"));
+    assert_eq!(task.parameter.as_deref(), Some(&b"denied"[..]));
+}
+
+#[test]
+fn object_takes_the_place_of_a_string_above_it() {
+    let mut device = greedy(|_| ());
+    device.call("write", None).unwrap();
+    let tree = &device.world().tree;
+    let tree: Vec<_> = tree.iter().map(|(path, value)| (path.as_str(), value.as_slice())).collect();
+    assert_eq!(tree, [("M.N.C.Str", &b"x"[..]), ("M.O", b"kept")]);
+}
+
+#[test]
+fn path_that_is_none_changes_nothing() {
+    let mut device = greedy(|_| ());
+    device.call("write", None).unwrap();
+    let before = device.world().tree.clone();
+    device.call("clear", None).unwrap();
+    assert_eq!(device.world().tree, before);
+    assert_eq!(log(&mut device).len(), 3, "each is told of");
+}
+
+#[test]
+fn string_of_4000_characters_comes_back_whole_and_is_logged_whole() {
+    let mut device = greedy(|_| ());
+    assert_eq!(device.call("lengths", None), Ok(Some("same".into())));
+    let lines = log(&mut device);
+    assert_eq!(lines.concat().len(), 4000);
+    assert!(lines.iter().all(|line| line.len() <= 256));
+    assert_eq!(device.world().tree.keys().collect::<Vec<_>>(), ["long"]);
 }
 
 fn log(device: &mut Device) -> Vec<String> {

@@ -7,6 +7,10 @@ use common::{Workbench, repository};
 use tenure_package::Package;
 
 fn new_project_builds_and_greets(language: &str) {
+    new_project_builds_and_greets_within(language, 16 * 1024);
+}
+
+fn new_project_builds_and_greets_within(language: &str, bytes: usize) {
     let workbench = Workbench::new();
     workbench.tenure_ok(&["new", "greeter", "--lang", language]);
     let package = workbench.build("greeter");
@@ -15,7 +19,7 @@ fn new_project_builds_and_greets(language: &str) {
     assert_eq!(device.call("greet", Some("Ada")), greeting("Hello, Ada! You are number 1."));
     assert_eq!(device.call("greet", None), greeting("Hello, world! You are number 2."));
     assert_eq!(device.world().log, ["greeter has started"]);
-    assert!(device.memory_bytes() <= 16 * 1024, "it stays within the default budget");
+    assert!(device.memory_bytes() <= bytes, "it stays within the default budget");
 }
 
 #[test]
@@ -26,6 +30,22 @@ fn new_rust_project_builds_and_greets() {
 #[test]
 fn new_c_project_builds_and_greets() {
     new_project_builds_and_greets("c");
+}
+
+#[test]
+fn new_nihilo_project_builds_and_greets() {
+    new_project_builds_and_greets_within("nihilo", 64 * 1024);
+}
+
+#[test]
+fn new_cpp_project_builds_and_greets() {
+    if std::path::Path::new("/usr/include/wasm32-wasi/stdlib.h").is_file() {
+        return new_project_builds_and_greets_within("cpp", 64 * 1024);
+    }
+    let workbench = Workbench::new();
+    workbench.tenure_ok(&["new", "greeter", "--lang", "cpp"]);
+    let error = workbench.tenure_error(&["build", "greeter"]);
+    assert!(error.contains("apt-get install wasi-libc"), "{error}");
 }
 
 #[test]
@@ -67,7 +87,7 @@ fn mistakes_in_the_description_are_named() {
     for (description, words) in [
         ("name = \"M\"\n", "line 1"),
         ("name = \"m\"\nversion = \"1\"\n", "three numbers"),
-        ("name = \"m\"\nversion = \"1.0.0\"\nlanguage = \"go\"\n", "expected `rust` or `c`"),
+        ("name = \"m\"\nversion = \"1.0.0\"\nlanguage = \"go\"\n", "expected one of `rust`, `c`"),
         (&format!("{HEAD}[budget]\nmemory = 3\n"), "expected one of `memory_bytes`"),
         (&format!("{HEAD}[budget]\nmemory_bytes = -3\n"), "line 5"),
         (&format!("{HEAD}exports = [\"walk\"]\n"), "it has: run"),
@@ -124,5 +144,172 @@ fn c_library_passes_its_own_tests() {
             let key = tenure_wire::PublicKey(std::array::from_fn(|at| (at * 7 + 1) as u8));
             assert_eq!(outcome, Ok(Some(format!("#{key}"))));
         }
+    }
+}
+
+/// A project of these files, with a description that goes on after the head.
+fn project(description: &str, files: &[(&str, &str)]) -> Vec<u8> {
+    let workbench = Workbench::new();
+    let memory = format!("{HEAD}[budget]\nmemory_bytes = 200000\n{description}");
+    workbench.write(&[("m/tenure.toml", &memory)]);
+    for (path, text) in files {
+        workbench.write(&[(&format!("m/{path}"), text)]);
+    }
+    workbench.build("m")
+}
+
+const GLOBALS: &str = r#"
+#include <tenure.h>
+static int start = atoi("5"), plain = 5;
+struct Hello { int count; Hello() : count(atoi("7")) { tenure_info("constructor ran"); } ~Hello() {} };
+static Hello hello;
+struct Shape { virtual int corners() const = 0; virtual ~Shape() {} };
+struct Square : Shape { int corners() const override { return 4; } };
+TENURE_EXPORT(count) {
+    Shape *shape = new Square();
+    char text[64];
+    snprintf(text, sizeof text, "%d %d %d %d", ++start, ++plain, ++hello.count, shape->corners());
+    delete shape;
+    tenure_reply_text(text);
+}
+"#;
+
+#[test]
+fn globals_with_constructors_are_made_once_and_keep_their_values() {
+    let mut device = Device::start(&project("", &[("src/main.cpp", GLOBALS)]));
+    for expected in ["6 6 8 4", "7 7 9 4", "8 8 10 4"] {
+        assert_eq!(device.call("count", None), Ok(Some(expected.into())));
+    }
+    assert_eq!(device.world().log, ["constructor ran"]);
+}
+
+#[test]
+fn constructors_are_no_function_that_a_caller_could_run_again() {
+    let bytes = project("", &[("src/main.cpp", GLOBALS)]);
+    assert_eq!(Package::parse(&bytes).unwrap().manifest().exports, ["count"]);
+}
+
+#[test]
+fn sources_in_folders_headers_defines_and_flags_are_taken_as_the_description_says() {
+    let description = "[build]\ninclude = [\"headers\"]\ndefines = [\"STEP=3\", \"FAST\"]\nflags = [\"-Werror\"]\n";
+    let main = "#include <tenure.h>\n#include <step.h>\n#ifndef FAST\n#error\n#endif\n\
+                TENURE_EXPORT(run) { char text[8]; snprintf(text, sizeof text, \"%d\", step()); \
+                tenure_reply_text(text); }\n";
+    let files = [
+        ("src/main.c", main),
+        ("src/deep/er/step.c", "#include <step.h>\nint step(void) { return STEP; }\n"),
+        ("headers/step.h", "int step(void);\n"),
+    ];
+    let mut device = Device::start(&project(description, &files));
+    assert_eq!(device.call("run", None), Ok(Some("3".into())));
+}
+
+#[test]
+fn module_that_another_tool_made_is_packed_as_it_is() {
+    let workbench = Workbench::new();
+    let text = "(module (import \"tenure\" \"reply\" (func $reply (param i32 i32) (result i32))) \
+                (memory (export \"memory\") 1) (data (i32.const 8) \"hi\") (global $made (mut i32) (i32.const 0)) \
+                (func (export \"_initialize\") (global.set $made (i32.const 2))) \
+                (func (export \"greet\") (drop (call $reply (i32.const 8) (global.get $made)))))";
+    let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n[budget]\nmemory_bytes = 65536\n";
+    workbench.write(&[("m/tenure.toml", description)]);
+    let error = workbench.tenure_error(&["build", "m"]);
+    assert!(error.contains("there is no m/made.wasm"), "{error}");
+    std::fs::write(workbench.path("m/made.wasm"), wat::parse_str(text).unwrap()).unwrap();
+    let mut device = Device::start(&workbench.build("m"));
+    assert_eq!(device.call("greet", None), Ok(Some("hi".into())));
+    workbench.write(&[("m/tenure.toml", &format!("language = \"c\"\n{description}"))]);
+    let error = workbench.tenure_error(&["build", "m"]);
+    assert!(error.contains("either `language`") && error.contains("or `module`"), "{error}");
+}
+
+const STANDARD: &str = r#"
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+#include <tenure.h>
+struct Shape { virtual double area() const = 0; virtual ~Shape() = default; };
+struct Circle : Shape { double radius; Circle(double r) : radius(r) {} double area() const override { return M_PI * radius * radius; } };
+static std::vector<std::string> names = {"bob", "ada"};
+static std::map<std::string, int> counts;
+TENURE_EXPORT(run) {
+    std::unordered_map<std::string, int> hashed;
+    for (const auto &name : names) { counts[name]++; hashed[name] = counts[name]; }
+    std::sort(names.begin(), names.end());
+    std::string all;
+    for (const auto &name : names) all += name + "=" + std::to_string(hashed[name]) + " ";
+    std::unique_ptr<Shape> one = std::make_unique<Circle>(2);
+    auto other = std::make_shared<Circle>(1);
+    char text[64];
+    snprintf(text, sizeof text, "%.3f %.2e %g", one->area(), other->area(), strtod("0.25", nullptr));
+    int whole; float part;
+    sscanf("12 3.5", "%d %f", &whole, &part);
+    std::function<int(int)> add = [&](int number) { return number + whole; };
+    struct alignas(64) Wide { char bytes[64]; };
+    auto wide = std::make_unique<Wide>();
+    all += std::string(text) + " " + std::to_string(add(1)) + (reinterpret_cast<uintptr_t>(wide.get()) % 64 ? " crooked" : " straight");
+    printf("to the log, %s\n", "formatted");
+    tenure_reply_text(all.c_str());
+}
+"#;
+
+const PLAIN_C: &str = r#"
+#include <ctype.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <math.h>
+#include <stdlib.h>
+#include <time.h>
+#include <tenure.h>
+static int by_size(const void *one, const void *other) { return *(const int *)one - *(const int *)other; }
+TENURE_EXPORT(plain) {
+    int numbers[] = {3, 1, 2};
+    qsort(numbers, 3, sizeof *numbers, by_size);
+    char words[] = "a,b;c";
+    int count = 0;
+    for (char *word = strtok(words, ",;"); word; word = strtok(NULL, ",;")) count++;
+    srand(7);
+    char text[96];
+    snprintf(text, sizeof text, "%d%d%d %d %c %" PRIu64 " %.1f %d", numbers[0], numbers[1], numbers[2], count, toupper('x'), UINT64_C(18446744073709551615), sqrt(2.25), time(NULL) == -1 && rand() >= 0);
+    tenure_reply_text(text);
+}
+"#;
+
+#[test]
+fn c_and_cpp_with_the_standard_library_do_what_they_do_elsewhere() {
+    if !std::path::Path::new("/usr/include/wasm32-wasi/c++/v1/vector").is_file() {
+        eprintln!("skipped: apt-get install wasi-libc libc++-22-dev-wasm32");
+        assert!(std::env::var_os("CI").is_none(), "a test that is skipped fails in CI");
+        return;
+    }
+    let description = "[build]\nlibrary = \"standard\"\n";
+    let files = [("src/main.cpp", STANDARD), ("src/plain.c", PLAIN_C)];
+    let bytes = project(description, &files);
+    let mut device = Device::start(&bytes);
+    let expected = "ada=1 bob=1 12.566 3.14e+00 0.25 13 straight";
+    assert_eq!(device.call("run", None), Ok(Some(expected.into())));
+    let again = expected.replace("=1", "=2");
+    assert_eq!(device.call("run", None), Ok(Some(again)), "globals keep what they hold");
+    assert_eq!(device.world().log, ["to the log, formatted", "to the log, formatted"]);
+    let plain = device.call("plain", None);
+    assert_eq!(plain, Ok(Some("123 3 X 18446744073709551615 1.5 1".into())));
+}
+
+#[test]
+fn standard_library_that_is_not_used_takes_no_room() {
+    let code_bytes = |description: &str| {
+        let package = project(description, &[("src/main.c", SOURCE)]);
+        Package::parse(&package).unwrap().code_bytes()
+    };
+    if std::path::Path::new("/usr/include/wasm32-wasi/stdlib.h").is_file() {
+        let (small, standard) = (code_bytes(""), code_bytes("[build]\nlibrary = \"standard\"\n"));
+        assert!(standard <= small + 64, "{standard} bytes, {small} without it");
     }
 }

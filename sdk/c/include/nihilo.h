@@ -1,7 +1,9 @@
 /* The API of the 2020 Nihilo (ESP32) by its own names, for C and C++.
  *
  * A program written for it compiles and runs here unchanged. What differs is better: the heap is
- * real, nothing is cut at 1,000 characters, and global variables keep their values between calls.
+ * real, nothing is cut at 1,000 characters, and global variables keep their values between calls. A
+ * string of more than 2,048 bytes lies in the tree in parts, below its path as ~1, ~2 and so on. Calls
+ * for which the queue has no room wait in the machine's memory until it has.
  * As there, what is allocated while a call is served is gone when the function returns. */
 #pragma once
 
@@ -54,11 +56,14 @@ extern "C" {
     }                                                                                              \
     const char *NAME(__attribute__((unused)) char *PARAMNAME)
 
+/* The same as knownPubs, by the name that earlier programs had for it. */
+#define knownIds knownPubs
+
 /* Sets *target to `size` bytes of new memory, or to null if there is none. */
 void mallocWasm(void **target, uint32_t size);
 
-/* Stores a string at a path ("A.B.C") of the machine's tree, making the objects above it and
- * replacing what is there. A null value deletes. */
+/* Stores a string at a path ("A.B.C") of the machine's tree, making the objects above it, in the place of
+ * strings if need be, and replacing what is there. A null value deletes. */
 void writeString(const char *path, const char *value);
 
 /* Sets *target to the string at a path, or to null if there is none. */
@@ -68,11 +73,11 @@ void readString(const char *path, char **target);
  * and returns how many there are. */
 int knownPubs(unsigned char **pubs, int include_local, int include_non_local);
 
-/* Logs a string. */
+/* Logs a string; a long one in several lines. */
 void logStr(const char *tolog);
 
 /* Puts a call of fname(param) on the machine with the given public key, or on this one if it is
- * null, at the end of the queue. Then onsuccess(result) or onfail(reason) is called on this one.
+ * null, at the end of the queue, which takes as many as memory holds. Then onsuccess(result) or onfail(reason) is called on this one.
  * All but fname may be null. */
 void queue(const unsigned char *target_pub, const char *fname, const char *param,
            const char *onsuccess, const char *onfail);
@@ -90,7 +95,15 @@ int strdec(const char *input);
 void getParam(char **param);
 void setReturn(const char *ret);
 void nihilo_end(void);
+void nihilo_pumped(void);
 
 #ifdef __cplusplus
+}
+#endif
+
+#ifndef NIHILO_ITSELF
+/* Called when a call has ended that nobody else is told of, and others wait for room in the queue. */
+NIHILO_EXTERN_C __attribute__((weak)) NIHILO_EXPORT(nihilo_pump) {
+    nihilo_pumped();
 }
 #endif

@@ -13,6 +13,8 @@ void *malloc(size_t size);
 void *calloc(size_t count, size_t size);
 void *realloc(void *memory, size_t size);
 void free(void *memory);
+/* Memory at a multiple of `alignment`, a power of two. */
+void *aligned_alloc(size_t alignment, size_t size);
 
 /* Ends the call being served as failed and stops the machine. */
 __attribute__((noreturn)) void abort(void);

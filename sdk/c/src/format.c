@@ -1,4 +1,5 @@
 /* snprintf: the conversions that <stdio.h> names. */
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>

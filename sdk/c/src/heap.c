@@ -191,6 +191,32 @@ void *calloc(size_t count, size_t size) {
     return memory ? memset(memory, 0, bytes) : NULL;
 }
 
+/* Takes more, and gives back what lies before the first place that is aligned. */
+void *aligned_alloc(size_t alignment, size_t size) {
+    if (alignment <= HEADER_BYTES) {
+        return malloc(size);
+    }
+    if ((alignment & (alignment - 1)) != 0 || alignment > REQUEST_BYTES_MAX - size) {
+        return NULL;
+    }
+    void *memory = malloc(size + alignment);
+    if (memory == NULL) {
+        return NULL;
+    }
+    uintptr_t start = (uintptr_t)memory;
+    uint32_t gap = (uint32_t)(((start + alignment - 1) & ~(uintptr_t)(alignment - 1)) - start);
+    struct block *block = block_of(memory);
+    if (gap > 0) {
+        struct block *second = (struct block *)((uintptr_t)block + gap);
+        place(second, size_of(block) - gap, IN_USE);
+        place(block, gap, IN_USE);
+        free(memory);
+        block = second;
+    }
+    trim(block, block_bytes(size));
+    return (void *)((uintptr_t)block + HEADER_BYTES);
+}
+
 void *realloc(void *memory, size_t size) {
     if (memory == NULL) {
         return malloc(size);

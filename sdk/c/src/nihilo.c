@@ -1,12 +1,26 @@
 /* The 2020 Nihilo's API over Tenure's. */
+#define NIHILO_ITSELF
 #include <nihilo.h>
 #include <tenure.h>
 
 /* How often the network is tried again for a queued call. */
 #define RETRIES 3
 /* Nihilo asked its directory before it ran `entry`; here it may still be on the way. */
-#define DIRECTORY_WAITS 20
+#define DIRECTORY_WAITS 100
 #define DIRECTORY_WAIT_MS 100
+/* What one value of a tree holds; a longer string goes on below it, in parts. */
+#define VALUE_BYTES_MAX 2048
+#define PATH_BYTES_MAX 128
+/* "~1" and so on: the parts of a string after the first. */
+#define PART_NAME_BYTES 12
+/* What a line of the log holds. */
+#define LINE_BYTES_MAX 256
+/* So little of the queue is left that the next call may be the last that fits. */
+#define QUEUE_LEFT_FEW 2
+/* How long a budget by the second is waited for, and a queue that nobody here empties. */
+#define BUDGET_WAITS 600
+#define QUEUE_WAITS 100
+#define WAIT_MS 100
 
 /* What was allocated while the call is served: each block begins with a pointer to the one before. */
 struct allocation {
@@ -26,7 +40,7 @@ void mallocWasm(void **target, uint32_t size) {
     }
 }
 
-void nihilo_end(void) {
+static void free_allocations(void) {
     while (allocations != NULL) {
         struct allocation *allocation = allocations;
         allocations = allocation->before;
@@ -63,22 +77,112 @@ void setReturn(const char *ret) {
     report("return", "", tenure_reply_text(ret));
 }
 
+/* Whether a tree can have a value there. */
+static bool is_path(const char *path) {
+    size_t length = strlen(path);
+    if (length == 0 || length > PATH_BYTES_MAX || path[0] == '.' || path[length - 1] == '.') {
+        return false;
+    }
+    return strstr(path, "..") == NULL;
+}
+
+/* Deletes what is right below a path: the parts of a string, or the members of an object. */
+static void delete_below(const char *path, bool parts) {
+    size_t length;
+    char *children = tenure_tree_list(path, &length);
+    for (size_t at = 0; children != NULL && at < length; at += strlen(children + at) + 1) {
+        if ((children[at] == '~') == parts) {
+            char child[PATH_BYTES_MAX + 1];
+            snprintf(child, sizeof child, "%s.%s", path, children + at);
+            tenure_tree_delete(child);
+        }
+    }
+    free(children);
+}
+
+/* Strings above a path make room for the objects that it needs. */
+static void delete_strings_above(const char *path) {
+    char above[PATH_BYTES_MAX + 1];
+    for (const char *dot = strchr(path, '.'); dot != NULL; dot = strchr(dot + 1, '.')) {
+        size_t length = (size_t)(dot - path), value_length;
+        memcpy(above, path, length);
+        above[length] = 0;
+        char *value = tenure_tree_get(above, &value_length);
+        if (value != NULL) {
+            tenure_tree_delete(above);
+        }
+        free(value);
+    }
+}
+
+/* How much of a text fits into one value without cutting a character (UTF-8). */
+static size_t part_length(const char *text) {
+    size_t length = strnlen(text, VALUE_BYTES_MAX + 1);
+    if (length <= VALUE_BYTES_MAX) {
+        return length;
+    }
+    length = VALUE_BYTES_MAX;
+    while (length > 0 && ((unsigned char)text[length] & 0xC0) == 0x80) {
+        length--;
+    }
+    return length > 0 ? length : VALUE_BYTES_MAX;
+}
+
+static int set_part(const char *path, const char *text, size_t length) {
+    return tenure_host_tree_set(path, (uint32_t)strlen(path), 1, text, (uint32_t)length);
+}
+
 void writeString(const char *path, const char *value) {
+    if (!is_path(path)) {
+        tenure_error("writeString \"%s\": no path; nothing was changed", path);
+        return;
+    }
     if (value == NULL) {
         tenure_tree_delete(path);
         return;
     }
-    char *children = tenure_tree_list(path, NULL);
-    if (children != NULL) {
-        free(children);
-        tenure_tree_delete(path);
+    delete_strings_above(path);
+    size_t first = part_length(value);
+    int outcome = set_part(path, value, first);
+    if (outcome < 0) {
+        report("writeString", path, outcome);
+        return;
     }
-    report("writeString", path, tenure_tree_set_text(path, value));
+    delete_below(path, false);
+    delete_below(path, true);
+    const char *rest = value + first;
+    for (int number = 1; *rest != 0; number++) {
+        char part[PATH_BYTES_MAX + PART_NAME_BYTES];
+        snprintf(part, sizeof part, "%s.~%d", path, number);
+        size_t length = part_length(rest);
+        outcome = set_part(part, rest, length);
+        if (outcome < 0) {
+            report("writeString", path, outcome);
+            return;
+        }
+        rest += length;
+    }
 }
 
 void readString(const char *path, char **target) {
     size_t length;
     char *value = tenure_tree_get(path, &length);
+    /* Three bytes of a character may have gone to the next part. */
+    bool goes_on = value != NULL && length > VALUE_BYTES_MAX - 4;
+    for (int number = 1; goes_on; number++) {
+        char part[PATH_BYTES_MAX + PART_NAME_BYTES];
+        snprintf(part, sizeof part, "%s.~%d", path, number);
+        size_t more_length;
+        char *more = tenure_tree_get(part, &more_length);
+        char *whole = more == NULL ? NULL : realloc(value, length + more_length + 1);
+        goes_on = whole != NULL;
+        if (goes_on) {
+            memcpy(whole + length, more, more_length + 1);
+            value = whole;
+            length += more_length;
+        }
+        free(more);
+    }
     *target = hand_over(value, length + 1);
 }
 
@@ -101,8 +205,142 @@ int knownPubs(unsigned char **pubs, int include_local, int include_non_local) {
     return *pubs == NULL ? 0 : (int)count;
 }
 
+/* A long string takes several lines. */
 void logStr(const char *tolog) {
-    tenure_info("%s", tolog);
+    size_t length = tolog ? strlen(tolog) : 0;
+    do {
+        size_t line = length < LINE_BYTES_MAX ? length : LINE_BYTES_MAX;
+        while (line < length && line > 0 && ((unsigned char)tolog[line] & 0xC0) == 0x80) {
+            line--;
+        }
+        line = line > 0 || length == 0 ? line : LINE_BYTES_MAX;
+        tenure_host_log(TENURE_LOG_INFO, tolog, (uint32_t)line);
+        tolog += line;
+        length -= line;
+    } while (length > 0);
+}
+
+/* A call that found no room in the machine's queue: it is kept here until there is. */
+struct waiting {
+    struct waiting *next;
+    bool has_parameter, has_success, has_failure;
+    /* Target, function, parameter and callbacks, each with its end. */
+    char texts[];
+};
+
+static struct waiting *first_waiting, **last_waiting = &first_waiting;
+/* Whether a call is under way whose end comes back here. */
+static bool pump_is_under_way;
+
+static int submit(const char *target, const char *function, const char *parameter,
+                  const char *on_success, const char *on_failure) {
+    int left = tenure_budget_left(TENURE_BUDGET_QUEUE);
+    bool pump = left >= 0 && left <= QUEUE_LEFT_FEW;
+    struct tenure_task task = {
+        .target = target,
+        .function = function,
+        .parameter = parameter,
+        .parameter_length = parameter ? strlen(parameter) : 0,
+        .on_success = on_success || !pump ? on_success : "nihilo_pump",
+        .on_failure = on_failure || !pump ? on_failure : "nihilo_pump",
+        .retries = RETRIES,
+    };
+    int outcome = tenure_queue(&task);
+    for (int wait = 0; outcome == TENURE_MESSAGE_BUDGET && wait < BUDGET_WAITS; wait++) {
+        tenure_sleep_ms(WAIT_MS);
+        outcome = tenure_queue(&task);
+    }
+    pump_is_under_way = pump_is_under_way || (outcome >= 0 && pump);
+    return outcome;
+}
+
+static bool is_full(int outcome) {
+    return outcome == TENURE_QUEUE_BUDGET || outcome == TENURE_FULL;
+}
+
+static void keep(const char *target, const char *function, const char *parameter,
+                 const char *on_success, const char *on_failure) {
+    const char *texts[] = {target, function, parameter, on_success, on_failure};
+    size_t length = 0;
+    for (size_t at = 0; at < 5; at++) {
+        length += (texts[at] ? strlen(texts[at]) : 0) + 1;
+    }
+    struct waiting *waiting = malloc(sizeof *waiting + length);
+    if (waiting == NULL) {
+        tenure_error("queue %s: no memory to keep the call until there is room", function);
+        return;
+    }
+    waiting->next = NULL;
+    waiting->has_parameter = parameter != NULL;
+    waiting->has_success = on_success != NULL;
+    waiting->has_failure = on_failure != NULL;
+    char *into = waiting->texts;
+    for (size_t at = 0; at < 5; at++) {
+        strcpy(into, texts[at] ? texts[at] : "");
+        into += strlen(into) + 1;
+    }
+    *last_waiting = waiting;
+    last_waiting = &waiting->next;
+}
+
+/* A call that can't be queued for good ends as one that failed. */
+static void fail(const char *function, const char *on_failure, int outcome) {
+    report("queue", function, outcome);
+    if (on_failure != NULL) {
+        keep("", on_failure, tenure_error_text(outcome), NULL, NULL);
+    }
+}
+
+static void submit_or_keep(const char *target, const char *function, const char *parameter,
+                           const char *on_success, const char *on_failure) {
+    int outcome = submit(target, function, parameter, on_success, on_failure);
+    if (is_full(outcome)) {
+        keep(target, function, parameter, on_success, on_failure);
+    } else if (outcome < 0) {
+        fail(function, on_failure, outcome);
+    }
+}
+
+/* Queues what was kept, as far as there is room; returns whether all of it was. */
+static bool submit_waiting(void) {
+    while (first_waiting != NULL) {
+        struct waiting *waiting = first_waiting;
+        const char *texts[5];
+        const char *at = waiting->texts;
+        for (size_t number = 0; number < 5; number++) {
+            texts[number] = at;
+            at += strlen(at) + 1;
+        }
+        const char *parameter = waiting->has_parameter ? texts[2] : NULL;
+        const char *on_success = waiting->has_success ? texts[3] : NULL;
+        const char *on_failure = waiting->has_failure ? texts[4] : NULL;
+        int outcome = submit(texts[0], texts[1], parameter, on_success, on_failure);
+        if (is_full(outcome)) {
+            return false;
+        }
+        first_waiting = waiting->next;
+        if (first_waiting == NULL) {
+            last_waiting = &first_waiting;
+        }
+        if (outcome < 0) {
+            fail(texts[1], on_failure, outcome);
+        }
+        free(waiting);
+    }
+    return true;
+}
+
+void nihilo_end(void) {
+    free_allocations();
+    /* If no call comes back here, others' replies make room while this one waits. */
+    for (int wait = 0; !submit_waiting() && !pump_is_under_way && wait < QUEUE_WAITS; wait++) {
+        tenure_sleep_ms(WAIT_MS);
+    }
+}
+
+void nihilo_pumped(void) {
+    pump_is_under_way = false;
+    nihilo_end();
 }
 
 void queue(const unsigned char *target_pub, const char *fname, const char *param,
@@ -111,16 +349,12 @@ void queue(const unsigned char *target_pub, const char *fname, const char *param
     if (target_pub != NULL) {
         tenure_key_target(target_pub, target);
     }
-    struct tenure_task task = {
-        .target = target,
-        .function = fname,
-        .parameter = param,
-        .parameter_length = param ? strlen(param) : 0,
-        .on_success = onsuccess,
-        .on_failure = onfail,
-        .retries = RETRIES,
-    };
-    report("queue", fname, tenure_queue(&task));
+    /* What waits already comes first. */
+    if (!submit_waiting()) {
+        keep(target, fname, param, onsuccess, onfail);
+    } else {
+        submit_or_keep(target, fname, param, onsuccess, onfail);
+    }
 }
 
 uint64_t uptime(void) {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use tenure_package::{CodeKind, Package};
 use tenure_wire::host_call::{HostCall, HostError, TABLE, WasmType};
+use tenure_wire::limits::VALUE_BYTES_MAX;
 use wasmi::{Caller, Config, Engine, Extern, Func, FuncType, Instance, Linker, Module, Store, Val};
 use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, ValType};
 
@@ -24,6 +25,10 @@ pub(crate) struct World {
     /// These are found only after the machine has slept a little.
     pub remote_peers: Vec<[u8; 32]>,
     pub slept_ms: u32,
+    /// How many calls the queue holds; by default any number.
+    pub queue_length: Option<usize>,
+    /// Functions that can't be queued.
+    pub refused: Vec<String>,
     /// Whether the call that is served fails.
     pub failed: bool,
     result: Vec<u8>,
@@ -205,7 +210,11 @@ fn answer(
             Ok(0)
         }
         HostCall::tree_set { path, value, .. } => {
-            world.tree.insert(text!(path), value.read(bytes).unwrap().to_vec());
+            let value = value.read(bytes).unwrap().to_vec();
+            if value.len() > VALUE_BYTES_MAX {
+                return Ok(Outcome::Status(Err(HostError::TooLong)));
+            }
+            world.tree.insert(text!(path), value);
             Ok(0)
         }
         HostCall::tree_get { path, into } => {
@@ -229,15 +238,23 @@ fn answer(
         }
         HostCall::result_read { offset, into } => give!(into, &world.result[offset as usize..]),
         HostCall::queue { target, function, parameter, on_success, on_failure, .. } => {
+            let function = text!(function);
+            if world.queue_left() == 0 {
+                return Ok(Outcome::Status(Err(HostError::QueueBudget)));
+            }
+            if world.refused.contains(&function) {
+                return Ok(Outcome::Status(Err(HostError::Denied)));
+            }
             world.queued.push(Queued {
                 target: text!(target),
-                function: text!(function),
+                function,
                 parameter: parameter.map(|value| value.read(bytes).unwrap().to_vec()),
                 on_success: text!(on_success),
                 on_failure: text!(on_failure),
             });
             Ok(world.queued.len())
         }
+        HostCall::budget_left { .. } => Ok(world.queue_left()),
         HostCall::sleep_ms { duration_ms } => {
             world.slept_ms += duration_ms;
             Ok(0)
@@ -259,6 +276,11 @@ impl World {
         let below = format!("{path}.");
         self.tree.retain(|key, _| key != path && !key.starts_with(&below));
         before - self.tree.len()
+    }
+
+    fn queue_left(&self) -> usize {
+        let length = self.queue_length.unwrap_or(i32::MAX as usize);
+        length.saturating_sub(self.queued.len())
     }
 
     fn children(&self, path: &str) -> Vec<u8> {
