@@ -31,6 +31,8 @@ pub(crate) enum Need {
     BareMetal,
     /// A clang that builds guests.
     Clang,
+    /// The standard libraries of C and C++ for guests.
+    GuestLibraries,
     /// A C++ compiler, for libFuzzer.
     CPlusPlus,
     /// QEMU for RISC-V and Arm, which runs what is built for other cores than this machine's.
@@ -46,12 +48,19 @@ const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// What all tests need.
-pub(crate) const TESTS: [Need; 6] =
-    [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::Emulators, Need::Valgrind];
+pub(crate) const TESTS: [Need; 7] = [
+    Need::Lints,
+    Need::Wasm,
+    Need::BareMetal,
+    Need::Clang,
+    Need::GuestLibraries,
+    Need::Emulators,
+    Need::Valgrind,
+];
 
 /// What the tests need that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 5] =
-    [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::Emulators];
+pub(crate) const QUICK_TESTS: [Need; 6] =
+    [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::GuestLibraries, Need::Emulators];
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
     ensure(&TESTS)?;
@@ -101,6 +110,10 @@ impl Need {
                 targets.all(|target| toolchain::for_target(target).is_some())
             }
             Need::Clang => c_compiler::find().is_some(),
+            Need::GuestLibraries => {
+                std::path::Path::new("/usr/include/wasm32-wasi/c++/v1/vector").is_file()
+                    || std::env::var_os("WASI_SYSROOT").is_some()
+            }
             Need::CPlusPlus => process::find_program("c++").is_some(),
             Need::Emulators => {
                 EMULATORS.iter().all(|emulator| process::find_program(emulator).is_some())
@@ -121,6 +134,9 @@ impl Need {
                  which prove that the core needs no operating system"
             }
             Need::Clang => "clang 15 or later with wasm-ld of the same release (C guests)",
+            Need::GuestLibraries => {
+                "the standard libraries of C and C++ for WebAssembly (wasi-libc, libc++)"
+            }
             Need::CPlusPlus => "a C++ compiler called c++, which builds libFuzzer",
             Need::Emulators => {
                 "qemu-system-riscv32, qemu-system-arm, qemu-riscv64 and qemu-aarch64, which run \
@@ -141,9 +157,12 @@ impl Need {
                 let add = ["target", "add"];
                 Some([&add, &BARE_METAL_TARGETS[..], &CIPHER_TARGETS, &further].concat())
             }
-            Need::Clang | Need::CPlusPlus | Need::Emulators | Need::Valgrind | Need::Routers => {
-                None
-            }
+            Need::Clang
+            | Need::GuestLibraries
+            | Need::CPlusPlus
+            | Need::Emulators
+            | Need::Valgrind
+            | Need::Routers => None,
         }
     }
 }

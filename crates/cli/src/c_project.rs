@@ -135,12 +135,12 @@ struct Build<'a> {
 
 impl<'a> Build<'a> {
     fn new(folder: &'a Path, project: &'a ProjectFile, clang: &'a Clang) -> anyhow::Result<Self> {
-        let sysroot = match project.build.library {
-            Library::Small => None,
-            Library::Standard => Some(Sysroot::find(clang)?),
-        };
         let target = folder.join("target/wasm");
         fs::create_dir_all(&target).with_context(|| format!("can't make {}", target.display()))?;
+        let sysroot = match project.build.library {
+            Library::Small => None,
+            Library::Standard => Some(Sysroot::find(clang, &target)?),
+        };
         Ok(Self { folder, project, clang, sysroot })
     }
 

@@ -181,17 +181,21 @@ pub struct Sysroot {
 }
 
 impl Sysroot {
-    /// Looks for one in `WASI_SYSROOT`, then where Debian puts it.
+    /// Looks for one in `WASI_SYSROOT`, then where Debian puts it; what has to be compiled for it goes into
+    /// the folder `target`.
     ///
     /// # Errors
     /// [`ToolchainError::Library`] if there is none.
-    pub fn find(clang: &Clang) -> Result<Self, ToolchainError> {
+    pub fn find(clang: &Clang, target: &Path) -> Result<Self, ToolchainError> {
         let named = env::var_os("WASI_SYSROOT").map(PathBuf::from);
         let places = named.into_iter().chain([PathBuf::from("/usr")]);
-        places.filter_map(|place| Self::at(&place, clang)).next().ok_or(ToolchainError::Library)
+        places
+            .filter_map(|place| Self::at(&place, clang, target))
+            .next()
+            .ok_or(ToolchainError::Library)
     }
 
-    fn at(place: &Path, clang: &Clang) -> Option<Self> {
+    fn at(place: &Path, clang: &Clang, target: &Path) -> Option<Self> {
         let names = || WASI_TARGETS.iter();
         let folder = |parent: &Path| names().map(|name| parent.join(name)).find(|at| at.is_dir());
         let headers = folder(&place.join("include")).filter(|at| at.join("stdlib.h").is_file())?;
@@ -209,7 +213,7 @@ impl Sysroot {
         let words = ["--target=wasm32-wasip1", "--rtlib=compiler-rt", "-print-libgcc-file-name"];
         let own = output(Command::new(&clang.program).args(words)).unwrap_or_default();
         let own = Some(PathBuf::from(own.trim())).filter(|path| path.is_file());
-        let builtins = own.or_else(|| builtins(RUST_TARGET).ok())?;
+        let builtins = own.or_else(|| builtins(RUST_TARGET, target).ok())?;
         Some(Self { headers, cpp_headers, library_folders, builtins })
     }
 }

@@ -22,6 +22,12 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 let linker = format!("lld-{}", newest_clang());
                 vec!["rustc-web".into(), "cargo-web".into(), "rust-web-src".into(), linker]
             }
+            Need::GuestLibraries => {
+                let release = newest_clang();
+                let of_release = ["libc++-", "libc++abi-", "libclang-rt-"];
+                let of_release = of_release.map(|name| format!("{name}{release}-dev-wasm32"));
+                of_release.into_iter().chain(["wasi-libc".into()]).collect()
+            }
             Need::CPlusPlus => vec!["g++".into()],
             Need::Emulators => {
                 vec!["qemu-system-arm".into(), "qemu-system-misc".into(), "qemu-user".into()]
