@@ -8,14 +8,15 @@ mod layering;
 mod links;
 mod lints;
 mod sources;
+mod style;
 
 use std::path::Path;
 
 use anyhow::Result;
 
-use crate::generate;
 use crate::report::{Report, Verdict};
 use crate::setup::{self, Need};
+use crate::{book, generate};
 
 /// Check format, layers, lints, docs, links, dependencies and bare-metal builds.
 #[derive(clap::Args)]
@@ -52,9 +53,11 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("format of C", || c_format::check(root, fix));
     report.step("layering", || layering::check(root));
     report.step("sources", || sources::check(root));
+    report.step("style", || style::check(root, fix));
     report.step("dependencies", || dependencies::check(root));
     report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));
     report.step("links", || links::check(root));
+    report.step("book", || book::check(root));
     report.step("no std below", || bare_metal::check_features(root));
 }
 

@@ -25,15 +25,20 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::Wasm, Need::Clang])?;
-    title("Building the command `tenure`");
-    process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]))?;
+    title("Building the command `tenure`; the first time takes minutes");
+    explain(
+        "Without native speed, whose compiler takes longest to build and which nothing here asks for.",
+    );
+    let features = ["--no-default-features"];
+    process::run(process::cargo(root).args(["build", "--package", "tenure-cli"]).args(features))?;
     let mut cast = Cast::new(&tenure(root, Profile::Debug)?)?;
     title("Building the example machines");
-    for app in ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"]
-    {
-        cast.build(&root.join("apps").join(app), app)?;
+    let apps = ["thermostat", "dashboard", "counter", "spinner", "crasher", "nihilo-a", "nihilo-b"];
+    let probe = ("crates/cli/tests/devices".to_owned(), "probe");
+    for (folder, name) in apps.map(|app| ("apps".to_owned(), app)).into_iter().chain([probe]) {
+        explain(name);
+        cast.build(&root.join(folder).join(name), name)?;
     }
-    cast.build(&root.join("crates/cli/tests/devices/probe"), "probe")?;
     play(&mut cast)?;
     closing(&cast);
     if arguments.keep {

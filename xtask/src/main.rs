@@ -6,6 +6,7 @@
 
 mod bench;
 mod board;
+mod book;
 mod c_compiler;
 mod check;
 mod demo;
@@ -46,6 +47,7 @@ enum Verb {
     Setup(setup::Arguments),
     Check(check::Arguments),
     Demo(demo::Arguments),
+    Docs(book::Arguments),
     Test(test::Arguments),
     Generate(GenerateArguments),
     Bench(bench::Arguments),
@@ -87,6 +89,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Setup(arguments) => setup::run(&arguments),
         Verb::Check(arguments) => check::run(&arguments, root),
         Verb::Demo(arguments) => demo::run(&arguments, root),
+        Verb::Docs(arguments) => book::run(&arguments, root),
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),
         Verb::Board(arguments) => board::run(&arguments, root),
