@@ -2,7 +2,8 @@
 //!
 //! The pages lie in the repository where they belong, some beside code; `docs/SUMMARY.md` puts them in order.
 //! They are copied to `target/book/src` with the same places to one another, so that their links hold. A link
-//! to what is no page of the book, such as a source file, becomes plain text there.
+//! to what is no page of the book, such as a source file, becomes plain text there, and a `README.md` is called
+//! `index.md`, as mdBook wants it.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -26,6 +27,8 @@ pub(crate) struct Arguments {
 const SUMMARY: &str = "docs/SUMMARY.md";
 /// What pages show beside text.
 const PICTURES: [&str; 2] = [".svg", ".png"];
+const README: &str = "README.md";
+const INDEX: &str = "index.md";
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let book = assemble(root)?;
@@ -33,6 +36,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         bail!("the pages are in {}, but mdBook is missing: cargo install mdbook", book.display());
     }
     process::run(Command::new("mdbook").arg("build").arg(&book))?;
+    check_links(&book.join("html"))?;
     if !arguments.no_api {
         let mut rustdoc = process::cargo(root);
         rustdoc
@@ -84,7 +88,7 @@ fn assemble(root: &Path) -> Result<PathBuf> {
     let pages = pages(root)?;
     for page in &pages {
         let text = files::read(&root.join(page))?;
-        write(&source.join(page), &without_links_outwards(&text, page, &pages))?;
+        write(&source.join(in_book(page)), &with_links_inwards(&text, page, &pages))?;
     }
     let summary = files::read(&root.join(SUMMARY))?;
     write(&source.join("SUMMARY.md"), &seen_from_root(&summary))?;
@@ -144,30 +148,62 @@ fn seen_from_root(summary: &str) -> String {
     let mut text = summary.to_owned();
     for target in summary.lines().flat_map(targets) {
         let page = joined(Path::new(SUMMARY), target);
+        let page = in_book(&page);
         text = text.replace(&format!("]({target})"), &format!("]({})", page.display()));
     }
     text
 }
 
-/// The text of `page` in which links to what isn't in the book are plain text.
-fn without_links_outwards(text: &str, page: &Path, pages: &BTreeSet<PathBuf>) -> String {
+/// The place of a page in the book.
+fn in_book(page: &Path) -> PathBuf {
+    if page.ends_with(README) { page.with_file_name(INDEX) } else { page.to_path_buf() }
+}
+
+/// The text of `page` with links for the book: those to what isn't in it are plain text.
+fn with_links_inwards(text: &str, page: &Path, pages: &BTreeSet<PathBuf>) -> String {
     let mut kept = String::with_capacity(text.len());
     for line in text.split_inclusive('\n') {
         let mut line = line.to_owned();
-        let outwards: Vec<_> = targets(&line)
-            .filter(|target| !is_inside(target, page, pages))
-            .map(str::to_owned)
-            .collect();
-        for target in outwards {
+        let found: Vec<_> = targets(&line).map(str::to_owned).collect();
+        for target in found {
             let end = format!("]({target})");
             let Some(at) = line.find(&end) else { continue };
-            let Some(start) = line[..at].rfind('[') else { continue };
-            line.replace_range(at..at + end.len(), "");
-            line.remove(start);
+            if is_inside(&target, page, pages) {
+                let to =
+                    if target.contains("://") { end.clone() } else { end.replace(README, INDEX) };
+                line.replace_range(at..at + end.len(), &to);
+            } else if let Some(start) = line[..at].rfind('[') {
+                line.replace_range(at..at + end.len(), "");
+                line.remove(start);
+            }
         }
         kept += &line;
     }
     kept
+}
+
+/// Every link within the finished book leads to a file.
+fn check_links(html: &Path) -> Result<()> {
+    let mut dead = Vec::new();
+    for page in files::with_ending(html, &[".html"])? {
+        let text = files::read(&page)?;
+        let links = text.split("href=\"").skip(1).filter_map(|rest| rest.split('"').next());
+        let inside = links.filter(|link| !link.contains("://") && !link.starts_with("mailto:"));
+        for link in inside {
+            let path = link.split('#').next().unwrap_or_default();
+            // The page for whatever isn't found is served from any folder.
+            if !path.is_empty()
+                && !page.ends_with("404.html")
+                && !page.with_file_name(path).exists()
+            {
+                dead.push(format!("{}: {link}", files::shown(&page, html)));
+            }
+        }
+    }
+    if !dead.is_empty() {
+        bail!("links of the book lead nowhere:\n  {}", dead.join("\n  "));
+    }
+    Ok(())
 }
 
 fn is_inside(target: &str, page: &Path, pages: &BTreeSet<PathBuf>) -> bool {
@@ -185,15 +221,15 @@ mod tests {
         let pages = BTreeSet::from(["docs/guide.md".into(), "README.md".into()]);
         let text = "See [the guide](guide.md#keys), [apps](../apps), [top](../README.md),\n\
                     [here](#keys), [there](https://a.example/b) and ![waits](waits.svg).\n";
-        let expected = "See [the guide](guide.md#keys), apps, [top](../README.md),\n\
+        let expected = "See [the guide](guide.md#keys), apps, [top](../index.md),\n\
                         [here](#keys), [there](https://a.example/b) and ![waits](waits.svg).\n";
-        assert_eq!(without_links_outwards(text, Path::new("docs/owners.md"), &pages), expected);
+        assert_eq!(with_links_inwards(text, Path::new("docs/owners.md"), &pages), expected);
     }
 
     #[test]
     fn the_summary_is_seen_from_the_root() {
         let summary = "[Tenure](../README.md)\n- [Guide](guide.md)\n  - [One](adr/1.md)\n";
-        let expected = "[Tenure](README.md)\n- [Guide](docs/guide.md)\n  - [One](docs/adr/1.md)\n";
+        let expected = "[Tenure](index.md)\n- [Guide](docs/guide.md)\n  - [One](docs/adr/1.md)\n";
         assert_eq!(seen_from_root(summary), expected);
     }
 }
