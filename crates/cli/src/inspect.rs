@@ -171,14 +171,10 @@ impl Footprint {
         };
         let instance = Instance::new_lazy(image, &config)
             .context("a machine of this package doesn't start within its budget")?;
-        let globals = (0..).take_while(|global| image.is_global_mutable(*global).is_some()).count();
-        let elements: u64 =
-            (0..).map_while(|table| instance.table_size(table)).map(u64::from).sum();
-        let tables = elements as usize * size_of::<u32>();
         Ok(Self {
             image_bytes,
             declared: image.memory_bytes(),
-            fixed: size_of::<Instance>() + globals * 8 + config.stack_bytes + tables,
+            fixed: size_of::<Instance>() + config.stack_bytes,
             committed: instance.memory().len(),
         })
     }

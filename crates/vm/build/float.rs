@@ -3,7 +3,7 @@
 //! Every result that is a NaN is the positive quiet NaN without payload (the deterministic profile of
 //! wasm 3.0), so that all CPUs and the software implementation agree on every bit.
 
-use super::{Form, Instruction, Shared, Usage, unary};
+use super::{Form, Instruction, Usage, unary};
 
 const ARITHMETIC: [(&str, &str); 7] = [
     ("add", "float::FN::canonical(a + b)"),
@@ -34,7 +34,8 @@ pub(super) fn instructions(list: &mut Vec<Instruction>) {
         for (name, expression) in ARITHMETIC {
             let expression = expression.replace("FN", &float);
             list.push(
-                two_sources(&format!("{float}.{name}"), width, &expression)
+                two_sources(&format!("{float}.{name}"), width)
+                    .compute(&expression)
                     .result('s', width, false)
                     .next(),
             );
@@ -47,26 +48,23 @@ pub(super) fn instructions(list: &mut Vec<Instruction>) {
             list.push(unary(&format!("{float}.{name}"), width, &expression, width));
         }
         for (name, condition) in COMPARISONS {
-            let form =
-                two_sources(&format!("{float}.{name}"), width, &format!("({condition}) as u32"));
+            let form = two_sources(&format!("{float}.{name}"), width);
+            let form = form.compute(&format!("({condition}) as u32"));
             list.push(form.line("s.accumulator = r;").next());
         }
     }
     conversions(list);
     for instruction in &mut list[first..] {
         instruction.float = true;
-        instruction.usage = Usage::Cold;
-        let (name, body) = ("op_soft".into(), "soft::execute(s)".into());
-        instruction.shared = Some(Shared { name, body });
+        instruction.usage = Usage::Cool;
     }
 }
 
-fn two_sources(name: &str, width: usize, expression: &str) -> Form {
+fn two_sources(name: &str, width: usize) -> Form {
     Form::new(name)
         .source("a", 's', width)
         .source("b", 's', width)
         .line(&format!("let (a, b) = (f{width}::from_bits(a), f{width}::from_bits(b));"))
-        .line(&format!("let r = {expression};"))
 }
 
 fn conversions(list: &mut Vec<Instruction>) {

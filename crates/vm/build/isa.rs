@@ -73,6 +73,8 @@ pub(crate) struct Instruction {
     pub(crate) body: String,
     pub(crate) float: bool,
     pub(crate) usage: Usage,
+    /// Units of fuel beside its length: what it takes beyond what other instructions of its length do.
+    pub(crate) surcharge: u16,
     /// On cores short of flash, instructions of the same name here share one body.
     pub(crate) shared: Option<Shared>,
     /// The same, made of those of one shape: where `shared` says nothing, or is for the cold alone.
@@ -90,8 +92,6 @@ pub(crate) enum Usage {
     Warm,
     /// It always does.
     Cool,
-    /// As `Cool`; optimised for size, as `Cold`.
-    Rare,
     /// All of these share one handler, which calls one function.
     Cold,
 }
@@ -118,6 +118,7 @@ impl Instruction {
             body: body.into(),
             float: false,
             usage: Usage::Hot,
+            surcharge: 0,
             shared: None,
             alike: None,
             compute: None,
@@ -369,13 +370,16 @@ pub(crate) fn instructions() -> Vec<Instruction> {
     outer(&mut list);
     float::instructions(&mut list);
     share(&mut list);
+    for instruction in &mut list {
+        instruction.surcharge = surcharge::surcharge(&instruction.mnemonic);
+    }
     list
 }
 
 /// Gives instructions of one shape that aren't hot a body in common.
 fn share(list: &mut [Instruction]) {
     let shape = |instruction: &Instruction| {
-        let may_share = instruction.usage > Usage::Hot && !instruction.float;
+        let may_share = instruction.usage > Usage::Hot;
         let compute = instruction.compute.as_ref().filter(|_| may_share)?;
         Some((instruction.usage, compute.before.clone(), compute.after.clone()))
     };
@@ -483,11 +487,15 @@ fn comparison(
             form.line(&format!("if r != 0 {{ s.jump({at}) }} else {{ s.advance({units}) }}"));
         form.done().used(if width == 64 { Usage::Cool } else { Usage::Hot })
     } else {
-        // Most comparisons become part of a branch.
+        // Most comparisons of 64 bits become part of a branch.
         let form = form.compute(&format!("({condition}) as u32")).line("s.accumulator = r;");
         Instruction {
             shared: Some(shared_comparison(kind, &forms)),
-            ..form.next().used(Usage::Rare)
+            ..form.next().used(if kind == "i64" && sources != "sz" {
+                Usage::Warm
+            } else {
+                Usage::Hot
+            })
         }
     }
 }
@@ -522,7 +530,7 @@ fn shared_i32_cold() -> Shared {
             "let index = op - crate::isa::I32_ROTR_SS_A;\n\
              let (a, b) = (s.read32(1), s.read32(2));\nlet r = match index / 2 {{\n{arms}}};\n\
              s.accumulator = r;\n\
-             if index % 2 == 0 {{ s.advance(3) }} else {{ s.store_accumulator(4) }}"
+             if index % 2 == 0 {{ s.advance(3) }} else {{ s.write32(3, r); s.advance(4) }}"
         ),
     }
 }
@@ -568,7 +576,7 @@ fn i64_operations(list: &mut Vec<Instruction>) {
         for sources in ["ss", "si"] {
             let form = binary(&format!("i64.{name}"), expression, sources, 's', 64);
             let shared = Some(shared_i64());
-            list.push(Instruction { shared, ..form.next().used(Usage::Warm) });
+            list.push(Instruction { shared, ..form.next().used(Usage::Hot) });
         }
     }
     for (name, expression) in I64_COLD {
@@ -838,3 +846,5 @@ fn outer(list: &mut Vec<Instruction>) {
 
 #[path = "float.rs"]
 mod float;
+#[path = "surcharge.rs"]
+mod surcharge;

@@ -5,7 +5,7 @@ use std::{env, fmt::Write, fs, path::Path};
 mod isa;
 mod sequences;
 
-use isa::Usage::{Cold, Cool, Rare, Warm};
+use isa::Usage::{Cold, Cool, Warm};
 
 fn main() {
     println!("cargo::rerun-if-changed=build");
@@ -39,7 +39,7 @@ fn main() {
     let sharing = match (compact, small) {
         (false, _) => None,
         (true, false) => Some(Sharing { from: Cool, cold_from: Cold }),
-        (true, true) => Some(Sharing { from: Warm, cold_from: Rare }),
+        (true, true) => Some(Sharing { from: Warm, cold_from: Cold }),
     };
     write("handlers.rs", handlers(&instructions, float, sharing));
 }
@@ -93,12 +93,14 @@ fn tables(instructions: &[isa::Instruction]) -> String {
     for instruction in instructions {
         writeln!(text, "    {:?},", instruction.mnemonic).unwrap();
     }
+    text += "];\n";
+    text += &surcharges(instructions);
     let layout_of = |instruction: &isa::Instruction| -> String {
         instruction.operands.iter().map(|operand| operand.letter()).collect()
     };
     // Few layouts serve many instructions: flash is short.
     let mut layouts: Vec<(String, usize)> = Vec::new();
-    writeln!(text, "];\nstatic LAYOUT_OF: [u8; COUNT] = [").unwrap();
+    writeln!(text, "static LAYOUT_OF: [u8; COUNT] = [").unwrap();
     for instruction in instructions {
         let layout = (layout_of(instruction), instruction.units());
         let index = layouts.iter().position(|known| *known == layout).unwrap_or(layouts.len());
@@ -138,6 +140,24 @@ fn tables(instructions: &[isa::Instruction]) -> String {
     text
 }
 
+/// A function that finds the surcharge of an opcode in bytes of code: most instructions have none.
+fn surcharges(instructions: &[isa::Instruction]) -> String {
+    let mut text = String::from(
+        "/// Fuel that an instruction takes beside its length, in bytes of code.\n\
+         pub(crate) fn surcharge_bytes(opcode: u16) -> u32 {\nmatch opcode {\n",
+    );
+    let mut from = 0;
+    while from < instructions.len() {
+        let units = instructions[from].surcharge;
+        let alike = instructions[from..].iter().take_while(|one| one.surcharge == units).count();
+        if units > 0 {
+            writeln!(text, "{from}..={} => {},", from + alike - 1, units * 2).unwrap();
+        }
+        from += alike;
+    }
+    text + "_ => 0,\n}\n}\n"
+}
+
 /// The body of each function, and which of them each instruction has.
 #[derive(Default)]
 struct Functions {
@@ -151,6 +171,14 @@ impl Functions {
         let known = self.names.iter().position(|known| *known == name);
         self.of.push(known.unwrap_or(self.names.len()));
         if known.is_none() {
+            self.names.push(name);
+            self.bodies.push(body);
+        }
+    }
+
+    /// A function that others call, and no instruction has.
+    fn define(&mut self, name: String, body: String) {
+        if !self.names.contains(&name) {
             self.names.push(name);
             self.bodies.push(body);
         }
@@ -180,7 +208,9 @@ impl Functions {
                 .filter(|&(_, of)| *of == function)
                 .map(|(opcode, _)| opcode.to_string())
                 .collect();
-            writeln!(arms, "    {} => {name}(s),", own.join(" | ")).unwrap();
+            if !own.is_empty() {
+                writeln!(arms, "    {} => {name}(s),", own.join(" | ")).unwrap();
+            }
         }
         arms
     }
@@ -223,7 +253,6 @@ fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Shar
         let is_cold = sharing.is_some_and(|sharing| instruction.usage >= sharing.cold_from);
         let isa::Instruction { shared, alike, usage, .. } = instruction;
         let shared = match usage {
-            Rare if !is_cold => alike,
             _ if shared.is_none() => alike,
             _ => shared,
         };
@@ -232,6 +261,19 @@ fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Shar
             Some(shared) if is_shared => (shared.name.clone(), shared.body.clone()),
             _ if instruction.body == "Flow::Outer" => ("op_outer".into(), "Flow::Outer".into()),
             _ => (function_name(&instruction.mnemonic), instruction.body.clone()),
+        };
+        let (name, body) = match instruction.surcharge {
+            0 => (name, body),
+            _ if body.starts_with("Flow::") => (name, body),
+            units => {
+                let charged = format!(
+                    "match {name}(s) {{ Flow::Next => s.surcharge({units}), flow => flow }}"
+                );
+                let name_charged = format!("{name}_for_{units}");
+                let of = if is_cold { &mut cold } else { &mut functions };
+                of.define(name, body);
+                (name_charged, charged)
+            }
         };
         if is_cold && !body.starts_with("Flow::") {
             cold.add(name, body);
@@ -255,7 +297,7 @@ fn handlers(instructions: &[isa::Instruction], float: bool, sharing: Option<Shar
     }
     let followers = if sharing.is_none() { sequences::followers(instructions) } else { Vec::new() };
     for (index, name) in functions.names.iter().enumerate() {
-        let opcode = functions.of.iter().position(|of| *of == index).unwrap_or_default();
+        let Some(opcode) = functions.of.iter().position(|of| *of == index) else { continue };
         let followers = followers.get(opcode).map_or("", String::as_str);
         writeln!(
             text,

@@ -23,7 +23,7 @@ pub(crate) use writer::{Footer, ImageWriter, Range};
 pub use writer::{ImageSink, SinkFull};
 
 /// Version of format and instruction set: an image of another is refused.
-pub const VERSION: u16 = 2;
+pub const VERSION: u16 = 3;
 pub(crate) const MAGIC: [u8; 4] = *b"TNVM";
 pub(crate) const HEADER_BYTES: usize = 16;
 pub(crate) const FUNCTION_BYTES: usize = 16;

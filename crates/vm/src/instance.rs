@@ -21,9 +21,10 @@ use crate::{
 /// What an instance may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceConfig {
-    /// Bytes of the stack of frames.
+    /// Bytes of the stack of frames, and of all that an instance has beside it from its start on: global
+    /// variables, tables and marks of dropped segments ([`Image::fixed_bytes`]).
     pub stack_bytes: usize,
-    /// Bytes of linear memory, whatever the module declares.
+    /// Bytes of linear memory, and of what tables grow by, whatever the module declares.
     pub memory_bytes_max: usize,
 }
 
@@ -42,7 +43,7 @@ pub enum StartError {
     ElementsOutOfBounds,
     /// The data needs more memory than the budget allows.
     MemoryBudget,
-    /// The start function's frame does not fit the stack.
+    /// Globals, tables and the start function's frame do not fit the stack's bytes.
     StackBudget,
     /// The allocator had no room.
     OutOfMemory,
@@ -54,7 +55,7 @@ impl fmt::Display for StartError {
             StartError::DataOutOfBounds => "a data segment does not fit the memory",
             StartError::ElementsOutOfBounds => "an element segment does not fit its table",
             StartError::MemoryBudget => "the data needs more memory than the budget allows",
-            StartError::StackBudget => "the start function does not fit the stack",
+            StartError::StackBudget => "globals, tables and start function do not fit the stack",
             StartError::OutOfMemory => "no room for the instance",
         })
     }
@@ -289,6 +290,16 @@ const PORTION_UNITS: u64 = 1 << 28;
 /// How long the instruction is that calls the host.
 const HOST_BYTES: u32 = 4;
 
+/// Fuel for memory that was cleared and moved: a unit for each granule, even where there are gigabytes.
+fn commit_units(moved: u64) -> u32 {
+    const GRANULE: u64 = 8;
+    const MOST: u64 = DEBT_UNITS_MAX as u64 / 2;
+    (moved / GRANULE).min(MOST) as u32
+}
+
+/// What may be owed at most, and an instruction may add half of it.
+pub(crate) const DEBT_UNITS_MAX: u32 = 1 << 27;
+
 /// How often the interpreter may be called in a row without having used anything: memory that is
 /// committed at the first access to it is such a case.
 const STANDING_MAX: u32 = 8;
@@ -371,7 +382,7 @@ impl Instance {
         self.pc = entry.code;
         self.frame = 0;
         self.accumulator = 0;
-        self.debt = 0;
+        self.debt = interpreter::entry_units(entry.zeros as usize) as u32 * UNIT_BYTES as u32;
         self.status = Status::Running;
         if entry.zeros > 0 {
             locals.iter_mut().take(entry.zeros as usize).for_each(|local| *local = 0);
@@ -564,12 +575,15 @@ impl Instance {
         Outcome::Trap(Trap { kind, function, offset: self.pc.saturating_sub(start) })
     }
 
-    fn commit(&mut self, end: u64) -> Result<(), TrapKind> {
-        self.memory.commit(end).map_err(|unavailable| match unavailable {
+    /// Makes the first `end` bytes of memory available, and takes the fuel for that.
+    fn commit(&mut self, end: u64, left: &mut i32) -> Result<(), TrapKind> {
+        let moved = self.memory.commit(end).map_err(|unavailable| match unavailable {
             Unavailable::OutOfBounds => TrapKind::OutOfBounds,
             Unavailable::OverBudget => TrapKind::MemoryBudget,
             Unavailable::Exhausted => TrapKind::OutOfMemory,
-        })
+        })?;
+        *left -= commit_units(moved) as i32 * UNIT_BYTES;
+        Ok(())
     }
 
     /// Linear memory, as far as it is committed; empty if there is none.
@@ -590,7 +604,7 @@ impl Instance {
     /// Sets the memory's size as another instance that shares it does, for hosts that link instances;
     /// commits all of it.
     pub fn grow_memory(&mut self, image: &Image<'_>, pages: u32) -> Option<u32> {
-        let maximum = image.memory_bytes()?.1;
+        let maximum = image.memory_bytes_max();
         let before = self.memory.grow(pages, maximum)?;
         self.memory.commit(self.memory.declared()).ok()?;
         Some(before)
@@ -600,7 +614,10 @@ impl Instance {
     /// program has no such bytes. For pointers that a program hands to the host.
     pub fn memory_range_mut(&mut self, address: u32, length: u32) -> Option<&mut [u8]> {
         let end = address as u64 + length as u64;
-        self.memory.commit(end).ok()?;
+        let moved = self.memory.commit(end).ok()?;
+        // Taken from the next fuel.
+        let debt = self.debt + commit_units(moved) * UNIT_BYTES as u32;
+        self.debt = debt.min(DEBT_UNITS_MAX * UNIT_BYTES as u32);
         self.memory.bytes_mut().get_mut(address as usize..end as usize)
     }
 

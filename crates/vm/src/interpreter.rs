@@ -17,19 +17,14 @@
 //! budget of nothing if they look themselves, else from a copy with a `check` behind it.
 
 mod behind;
-#[cfg(all(feature = "float", not(compact)))]
+#[cfg(feature = "float")]
 mod float;
 mod handlers;
-#[cfg(all(feature = "float", any(compact, test)))]
-#[cfg_attr(not(compact), allow(dead_code))]
-mod soft;
-#[cfg(all(feature = "float", compact))]
-mod soft_instructions;
 mod state;
 #[cfg(any(compact, test))]
 #[cfg_attr(not(compact), allow(dead_code))]
 mod wide;
 
-pub(crate) use behind::IMPOSSIBLE;
+pub(crate) use behind::{IMPOSSIBLE, OVERRUN_BYTES};
 pub(crate) use handlers::{Entry, Exit, Run, execute_one};
-pub(crate) use state::{Flow, METERED, STRICT_ALIGNMENT, function_entry};
+pub(crate) use state::{Flow, METERED, STRICT_ALIGNMENT, entry_units, function_entry};

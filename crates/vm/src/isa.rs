@@ -70,11 +70,11 @@ pub(crate) fn instruction_at(code: &[u8], at: usize) -> Option<(u16, usize)> {
 }
 
 /// Every instruction in the order of its opcode: mnemonic, letters of its operands (see the head of
-/// `docs/vm-instructions.md`), units.
-pub fn instruction_set() -> impl Iterator<Item = (&'static str, &'static str, usize)> {
+/// `docs/vm-instructions.md`), units, and units of fuel beside them.
+pub fn instruction_set() -> impl Iterator<Item = (&'static str, &'static str, usize, u32)> {
     MNEMONICS.iter().zip(0..).map(|(mnemonic, opcode)| {
         let layout = core::str::from_utf8(layout(opcode)).unwrap_or_default();
-        (*mnemonic, layout, units(opcode))
+        (*mnemonic, layout, units(opcode), surcharge_bytes(opcode) / 2)
     })
 }
 

@@ -134,6 +134,15 @@ pub(crate) fn as_bytes_mut(words: &mut [u64]) -> &mut [u8] {
     unsafe { core::slice::from_raw_parts_mut(words.as_mut_ptr().cast(), size_of_val(words)) }
 }
 
+/// Bytes as the little-endian words that they are, where words may lie so.
+pub(crate) fn as_words(bytes: &[u8]) -> Option<&[u32]> {
+    let whole = cfg!(target_endian = "little")
+        && bytes.as_ptr().addr().is_multiple_of(align_of::<u32>())
+        && bytes.len().is_multiple_of(size_of::<u32>());
+    // SAFETY: they begin where a word may, and any four bytes are one.
+    whole.then(|| unsafe { core::slice::from_raw_parts(bytes.as_ptr().cast(), bytes.len() / 4) })
+}
+
 /// Linear memory. What it held is wiped when it goes: a program may have held secrets in it.
 pub(crate) struct Memory {
     words: Lined<u64>,
@@ -141,6 +150,7 @@ pub(crate) struct Memory {
     /// Size in pages as the program sees it.
     pages: u32,
     page_shift: u32,
+    /// Bytes that may be committed; tables that grow take theirs of it.
     budget: usize,
 }
 
@@ -173,10 +183,11 @@ impl Memory {
         usize::try_from(self.declared()).unwrap_or(usize::MAX).min(self.budget)
     }
 
-    /// Makes the first `end` bytes available.
-    pub(crate) fn commit(&mut self, end: u64) -> Result<(), Unavailable> {
+    /// Makes the first `end` bytes available; how many bytes were cleared and moved for it. That number
+    /// doesn't depend on the budget: beyond it there is nothing to commit.
+    pub(crate) fn commit(&mut self, end: u64) -> Result<u64, Unavailable> {
         if end <= self.committed as u64 {
-            return Ok(());
+            return Ok(0);
         }
         if end > self.declared() {
             return Err(Unavailable::OutOfBounds);
@@ -185,10 +196,16 @@ impl Memory {
         if end > usable as u64 {
             return Err(Unavailable::OverBudget);
         }
-        let ahead = self.committed + self.committed / 2;
-        let wanted = (end as usize).max(ahead).checked_next_multiple_of(STEP_BYTES);
-        let wanted = wanted.unwrap_or(usable).min(usable);
-        self.commit_exactly(wanted)
+        let before = self.committed as u64;
+        let wanted = end.max(before + before / 2).next_multiple_of(STEP_BYTES as u64);
+        self.commit_exactly(wanted.min(usable as u64) as usize)?;
+        Ok(wanted.min(self.declared()) + before)
+    }
+
+    /// Leaves `bytes` of the budget to something else, if they aren't committed.
+    pub(crate) fn cede(&mut self, bytes: usize) -> Option<()> {
+        self.budget = self.budget.checked_sub(bytes).filter(|&left| left >= self.committed)?;
+        Some(())
     }
 
     /// Commits `wanted` bytes, which are usable.

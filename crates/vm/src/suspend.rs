@@ -21,15 +21,15 @@ use core::fmt;
 use crate::{
     checksum::crc32,
     image::{FunctionIndex, Image},
-    instance::{Instance, InstanceConfig, Status, TrapKind, fingerprint},
+    instance::{DEBT_UNITS_MAX, Instance, InstanceConfig, Status, TrapKind, fingerprint},
     isa,
 };
 
 const MAGIC: [u8; 4] = *b"TNVS";
 const VERSION: u16 = 1;
 
-/// More than what execution may owe: a window, and the instruction that ends it.
-const DEBT_MAX: u32 = 4 * isa::WINDOW_UNITS as u32;
+/// What may be owed, in bytes of code.
+const DEBT_MAX: u32 = 2 * DEBT_UNITS_MAX;
 
 /// Why bytes cannot be resumed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -154,7 +154,7 @@ impl Instance {
             return Err(ResumeError::ForeignImage);
         }
         let mut instance = Instance::bare(image, config);
-        instance.allocate(image, config).map_err(|_| ResumeError::OutOfMemory)?;
+        instance.allocate(image, config)?;
         let status = reader.half()?.to_le_bytes();
         let function = reader.half()?;
         instance.entry = reader.word()?;
@@ -198,7 +198,7 @@ impl Instance {
         let (pages, committed, used) = (reader.word()?, reader.word()? as u64, reader.word()?);
         let bytes = reader.take(used as usize)?;
         let initial = self.memory.pages();
-        let maximum = image.memory_bytes().map_or(0, |bytes| bytes.1);
+        let maximum = image.memory_bytes_max();
         let more = pages.checked_sub(initial).ok_or(ResumeError::Forged)?;
         if used as u64 > committed {
             return Err(ResumeError::Forged);
@@ -231,6 +231,9 @@ impl Instance {
             }
             let bytes = reader.take(length.checked_mul(4).ok_or(ResumeError::Damaged)?)?;
             let more = length - table.len();
+            let bytes_more = more.checked_mul(size_of::<u32>());
+            let ceded = bytes_more.and_then(|bytes| self.memory.cede(bytes));
+            ceded.ok_or(ResumeError::MemoryBudget)?;
             table.extend(more, 0).map_err(|_| ResumeError::OutOfMemory)?;
             for (item, bytes) in table.iter_mut().zip(bytes.chunks_exact(4)) {
                 *item = bytes.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes));

@@ -11,10 +11,17 @@ mod common;
 mod digest;
 #[path = "spec/format.rs"]
 mod format;
+#[path = "emulated/fuel.rs"]
+#[allow(dead_code)] // Of what the bench prints.
+mod fuel;
 #[path = "emulated/journey.rs"]
 mod journey;
 #[path = "emulated/machine.rs"]
+#[allow(dead_code)] // Of the machine that the bench alone counts on.
 mod machine;
+#[path = "emulated/operations.rs"]
+#[allow(dead_code)] // Of what the bench prints.
+mod operations;
 #[path = "common/programs.rs"]
 mod programs;
 #[path = "spec/refused.rs"]
@@ -77,6 +84,25 @@ fn pass_suite(mut machine: Machine) {
     let listed: usize = refused::REFUSED.iter().map(|(_, lines, _)| lines.len()).sum();
     assert_eq!(refused, listed);
     assert!(passed > 28_000);
+}
+
+/// A unit of fuel buys at most four times as many instructions of one operation as of another; so do
+/// programs that mix them, whatever a search for the dearest comes to.
+#[test]
+#[ignore = "needs QEMU: see above"]
+fn units_of_fuel_are_alike_whatever_they_buy() {
+    const SPREAD_MAX: f64 = 4.0;
+    let operations = operations::operations();
+    for mut machine in [Machine::riscv(), Machine::small_riscv(), Machine::thumb()] {
+        let fuel::Spread { least, most } = fuel::spread(&fuel::prices(&mut machine, &operations));
+        let hunted = fuel::hunt(&mut machine, &operations, 0x7E17_0004, 6);
+        println!(
+            "{}: {least:.2} to {most:.2} instructions a unit; the dearest that a search found: {:.2}",
+            machine.name, hunted.0
+        );
+        assert!(most <= least * SPREAD_MAX, "{}: {least} to {most}", machine.name);
+        assert!(hunted.0 <= least * SPREAD_MAX, "{}: {} by {}", machine.name, hunted.0, hunted.1);
+    }
 }
 
 /// One program on its way.

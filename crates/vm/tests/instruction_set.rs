@@ -14,20 +14,20 @@ const HEAD: &str = "\
 Generated from `crates/vm/build/isa.rs` by the test `instruction_set`; don't edit.
 
 An instruction is a row of 16-bit units: the opcode times four, then its operands. An instruction costs as
-many units of fuel as it is long. Forms in a mnemonic: `s` slot, `a` accumulator, `i` immediate, `z` zero;
-sources first, then the result. Operands: `s` slot read, `d` slot written, `i` `j` `k` constants of 16, 32
+many units of fuel as it is long, and a surcharge where it takes longer than others of its length. Forms in a
+mnemonic: `s` slot, `a` accumulator, `i` immediate, `z` zero; sources first, then the result. Operands: `s` slot read, `d` slot written, `i` `j` `k` constants of 16, 32
 and 64 bits, `t` `T` displacements of 16 and 32 bits, `r` memory offset plus size minus one, `x` index,
 `f` distance to the callee's frame, `l` slot of the return link, `n` number of displacements that follow.
 
-| opcode | mnemonic | operands | units |
-|---:|---|---|---:|
+| opcode | mnemonic | operands | units | surcharge |
+|---:|---|---|---:|---:|
 ";
 
 #[test]
 fn page_is_current() {
     let mut page = String::from(HEAD);
-    for (opcode, (mnemonic, operands, units)) in instruction_set().enumerate() {
-        let _ = writeln!(page, "| {opcode} | `{mnemonic}` | {operands} | {units} |");
+    for (opcode, (mnemonic, operands, units, surcharge)) in instruction_set().enumerate() {
+        let _ = writeln!(page, "| {opcode} | `{mnemonic}` | {operands} | {units} | {surcharge} |");
     }
     if std::env::var_os("TENURE_BLESS").is_some() {
         std::fs::write(PAGE, &page).expect("the page can be written");

@@ -7,6 +7,7 @@ use super::{
 use crate::{
     checksum::crc32,
     interpreter,
+    memory::as_words,
     translate::{MemoryType, TableType},
     value::{FunctionType, ValueType},
 };
@@ -26,7 +27,7 @@ pub enum ImageError {
     ForeignPackage,
     /// The checksum is right, but the contents break a rule at this offset: not our translator's work.
     Forged(u32),
-    /// The bytes must begin at an address that four divides.
+    /// The bytes must begin at an address that four divides, and not among the first 17 KB.
     Misaligned,
 }
 
@@ -44,9 +45,8 @@ impl core::fmt::Display for ImageError {
             ImageError::Damaged => formatter.write_str("image is damaged: its checksum differs"),
             ImageError::ForeignPackage => formatter.write_str("image was made for another package"),
             ImageError::Forged(at) => write!(formatter, "image breaks a rule at byte {at}"),
-            ImageError::Misaligned => {
-                formatter.write_str("image does not lie at a multiple of four")
-            }
+            ImageError::Misaligned => formatter
+                .write_str("image does not lie at a multiple of four, beyond the first 17 KB"),
         }
     }
 }
@@ -166,8 +166,15 @@ impl ElementSegment<'_> {
         self.items.len() / 4
     }
 
-    pub(crate) fn item(&self, index: usize) -> u32 {
-        word(self.items, index * 4)
+    /// Copies as many items as `to` has room for, from the one of this index on.
+    pub(crate) fn copy_to(&self, from: usize, to: &mut [u32]) {
+        let items = self.items.get(from * 4..(from + to.len()) * 4).unwrap_or(&[]);
+        if let Some(words) = as_words(items).filter(|words| words.len() == to.len()) {
+            return to.copy_from_slice(words);
+        }
+        for (item, bytes) in to.iter_mut().zip(items.chunks_exact(4)) {
+            *item = bytes.first_chunk().map_or(0, |&bytes| u32::from_le_bytes(bytes));
+        }
     }
 }
 
@@ -181,7 +188,9 @@ const _: () = assert!(CHECKSUM_AT + 4 == FOOTER_BYTES);
 const CODE_END_AT: usize = 7 * 8;
 const START_AT: usize = CODE_END_AT + 4;
 const PAGES_MIN_AT: usize = CODE_END_AT + 8;
+const PAGES_MAX_AT: usize = CODE_END_AT + 12;
 const PAGE_SHIFT_AT: usize = CODE_END_AT + 16;
+const MEMORIES_AT: usize = CODE_END_AT + 20;
 
 /// The sections, as the footer counts them up.
 #[derive(Clone, Copy)]
@@ -281,6 +290,10 @@ impl<'a> Image<'a> {
     fn at(bytes: &'a [u8], token: ImageToken) -> Result<Image<'a>, ImageError> {
         // Cores that cannot read across a word boundary execute the image as well.
         if crate::interpreter::STRICT_ALIGNMENT && !bytes.as_ptr().addr().is_multiple_of(4) {
+            return Err(ImageError::Misaligned);
+        }
+        // What is owed lies below `pc` as an address, and must not wrap.
+        if bytes.as_ptr().addr() < crate::interpreter::OVERRUN_BYTES {
             return Err(ImageError::Misaligned);
         }
         Ok(Image { bytes, room: !bytes.as_ptr_range().end.addr(), token })
@@ -412,15 +425,29 @@ impl<'a> Image<'a> {
 
     /// Bytes of linear memory that the module declares: at the start, and at most.
     pub fn memory_bytes(&self) -> Option<(u64, u64)> {
-        let footer = self.footer();
-        (footer.memories != 0).then(|| {
-            let all = 1u64 << 32;
-            let max = (footer.pages_max as u64) << footer.page_shift;
-            (
-                (footer.pages_min as u64) << footer.page_shift,
-                if footer.pages_max == NONE { all } else { max.min(all) },
-            )
-        })
+        let (pages, page_shift) = self.pages();
+        (self.footer_word(MEMORIES_AT) != 0)
+            .then(|| ((pages as u64) << page_shift, self.memory_bytes_max()))
+    }
+
+    /// Bytes of RAM that an instance takes beside frames and memory from its start on: 8 for each global
+    /// variable, 4 for each element of a table, 4 for every 32 segments.
+    pub fn fixed_bytes(&self) -> u64 {
+        let tables = self.count(Section::Tables);
+        let elements = (0..tables).map(|index| self.table(index).map_or(0, |it| it.min as u64));
+        let marks = [Section::Data, Section::Elements].map(|of| self.count(of).div_ceil(32));
+        self.count(Section::Globals) as u64 * 8
+            + 4 * (elements.sum::<u64>() + marks[0] as u64 + marks[1] as u64)
+    }
+
+    /// The most bytes that memory may grow to; zero if there is none.
+    pub(crate) fn memory_bytes_max(&self) -> u64 {
+        const ALL: u64 = 1 << 32;
+        match (self.footer_word(MEMORIES_AT), self.footer_word(PAGES_MAX_AT)) {
+            (0, _) => 0,
+            (_, NONE) => ALL,
+            (_, pages) => ((pages as u64) << self.footer_word(PAGE_SHIFT_AT)).min(ALL),
+        }
     }
 
     pub(crate) fn bytes(&self) -> &'a [u8] {

@@ -1,16 +1,27 @@
 //! Instructions executed outside the interpreter: rare ones, and those that work in steps.
 //!
-//! A bulk instruction takes a unit of fuel for every [`GRANULE`] bytes or elements, and keeps what is
-//! left to do in its operands' slots: it can stop between any two steps.
+//! A bulk instruction takes a unit of fuel for every granule of bytes or elements, and keeps what is left
+//! to do in its operands' slots: it can stop between any two steps. Every instruction here has a surcharge
+//! (`build/isa.rs`) for leaving the interpreter.
 
 use super::{HOST_BYTES, Instance, Status, TrapKind, UNIT_BYTES, fingerprint, start};
 use crate::{
     image::{FunctionIndex, Image},
+    interpreter::entry_units,
     isa,
+    memory::Lined,
 };
 
-/// Bytes of memory, or elements of a table, that one unit of fuel moves.
-const GRANULE: u32 = 16;
+/// What one unit of fuel fills or moves: bytes of memory, elements of a table. Copying takes longer where
+/// the `skew`, from which to which address, isn't whole words.
+fn granule(opcode: u16, skew: usize) -> u32 {
+    match opcode {
+        isa::MEMORY_FILL => 8,
+        isa::MEMORY_COPY | isa::MEMORY_INIT if skew.is_multiple_of(4) => 4,
+        isa::TABLE_COPY | isa::TABLE_INIT => 1,
+        _ => 2,
+    }
+}
 
 /// A bulk operation's operands: slots of destination, source or value, and count.
 struct Bulk {
@@ -55,12 +66,12 @@ impl Instance {
                 return self.wait_for_host(image).map(|_| ());
             }
             isa::RETURN_CALL | isa::RETURN_CALL_INDIRECT => {
-                *left -= length as i32;
-                return self.tail_call(image, opcode);
+                *left -= length as i32 + isa::surcharge_bytes(opcode) as i32;
+                return self.tail_call(image, opcode, left);
             }
             isa::CALL_INDIRECT_TABLE => {
-                *left -= length as i32;
-                return self.call_through_table(image, length);
+                *left -= length as i32 + isa::surcharge_bytes(opcode) as i32;
+                return self.call_through_table(image, length, left);
             }
             isa::MEMORY_FILL | isa::MEMORY_COPY | isa::MEMORY_INIT => {
                 self.bulk_memory(image, opcode, left)?
@@ -69,23 +80,23 @@ impl Instance {
                 self.bulk_table(image, opcode, left)?
             }
             _ => {
-                self.simple(image, opcode)?;
+                self.simple(image, opcode, left)?;
                 true
             }
         };
         if finished {
-            *left -= length as i32;
+            *left -= length as i32 + isa::surcharge_bytes(opcode) as i32;
             self.pc += length as u32;
         }
         Ok(())
     }
 
-    fn simple(&mut self, image: &Image<'_>, opcode: u16) -> Result<(), TrapKind> {
+    fn simple(&mut self, image: &Image<'_>, opcode: u16, left: &mut i32) -> Result<(), TrapKind> {
         match opcode {
             isa::MEMORY_SIZE => self.write(image, 1, self.memory.pages()),
             isa::MEMORY_GROW => {
                 let pages = self.read(image, 1);
-                let maximum = image.memory_bytes().map_or(0, |bytes| bytes.1);
+                let maximum = image.memory_bytes_max();
                 let before = self.memory.grow(pages, maximum);
                 self.write(image, 2, before.unwrap_or(u32::MAX));
             }
@@ -116,7 +127,7 @@ impl Instance {
                 self.write(image, 2, size as u32);
             }
             isa::TABLE_GROW => {
-                let grown = self.grow_table(image);
+                let grown = self.grow_table(image, left);
                 self.write(image, 4, grown.unwrap_or(u32::MAX));
             }
             // The interpreter executes everything else itself.
@@ -125,14 +136,19 @@ impl Instance {
         Ok(())
     }
 
-    fn grow_table(&mut self, image: &Image<'_>) -> Option<u32> {
+    /// Takes what is added from the budget of memory, and fuel for each element, new or moved.
+    fn grow_table(&mut self, image: &Image<'_>, left: &mut i32) -> Option<u32> {
         let (value, count) = (self.read(image, 1), self.read(image, 2));
         let index = self.unit(image, 3) as u32;
         let maximum = Instance::table_maximum(image, index);
         let table = self.tables.get_mut(index as usize)?;
         let before = table.len();
         let size = before.checked_add(count as usize).filter(|&size| size <= maximum as usize)?;
-        table.extend(size - before, value).ok()?;
+        if size > before {
+            self.memory.cede((size - before) * size_of::<u32>())?;
+            *left -= (size as u32 / granule(isa::TABLE_GROW, 0)) as i32 * UNIT_BYTES;
+            table.extend(size - before, value).ok()?;
+        }
         Some(before as u32)
     }
 
@@ -161,10 +177,10 @@ impl Instance {
     }
 
     /// How much of `count` fuel allows at once, and takes it.
-    fn step(count: u32, left: &mut i32) -> u32 {
+    fn step(count: u32, granule: u32, left: &mut i32) -> u32 {
         let granules = (*left).max(0) / UNIT_BYTES;
-        let count_now = (granules as u32).saturating_mul(GRANULE).min(count);
-        *left -= count_now.div_ceil(GRANULE) as i32 * UNIT_BYTES;
+        let count_now = (granules as u32).saturating_mul(granule).min(count);
+        *left -= count_now.div_ceil(granule) as i32 * UNIT_BYTES;
         // Fuel of half a unit there is not: at least one step was possible.
         count_now
     }
@@ -205,16 +221,22 @@ impl Instance {
             return Err(TrapKind::OutOfBounds);
         }
         if opcode == isa::MEMORY_COPY {
-            self.commit(bulk.from as u64 + bulk.count as u64)?;
+            self.commit(bulk.from as u64 + bulk.count as u64, left)?;
         }
-        self.commit(bulk.to as u64 + bulk.count as u64)?;
-        let now = Self::step(bulk.count, left) as usize;
+        self.commit(bulk.to as u64 + bulk.count as u64, left)?;
+        // Where a segment lies in the image is the same everywhere.
+        let source_at = match opcode {
+            isa::MEMORY_INIT => source.as_ptr().addr().wrapping_sub(image.bytes().as_ptr().addr()),
+            _ => 0,
+        };
+        let skew = source_at.wrapping_add(from).wrapping_sub(to);
+        let now = Self::step(bulk.count, granule(opcode, skew), left) as usize;
         let memory = self.memory.bytes_mut();
         // Copying upwards onto itself must begin at the end.
         let ascending = opcode != isa::MEMORY_COPY || to <= from;
         let skipped = if ascending { 0 } else { count - now };
         if opcode == isa::MEMORY_COPY {
-            copy(memory, from + skipped, to + skipped, now);
+            memory.copy_within(from + skipped..from + skipped + now, to + skipped);
         } else if let Some(target) = memory.get_mut(to..to + now) {
             match source.get(from..from + now) {
                 Some(source) if opcode == isa::MEMORY_INIT => target.copy_from_slice(source),
@@ -260,23 +282,24 @@ impl Instance {
         if end(bulk.to) > length(table) || end(bulk.from) > source_length {
             return Err(TrapKind::TableOutOfBounds);
         }
-        let now = Self::step(bulk.count, left);
+        let now = Self::step(bulk.count, granule(opcode, 0), left);
         let ascending = opcode != isa::TABLE_COPY || bulk.to <= bulk.from;
         let skipped = if ascending { 0 } else { bulk.count - now };
-        for step in 0..now {
-            // Descending, so that a copy onto itself reads before it writes.
-            let item = skipped + if ascending { step } else { now - 1 - step };
-            let from = bulk.from.wrapping_add(item) as usize;
-            let value = match opcode {
-                isa::TABLE_FILL => bulk.from,
-                isa::TABLE_COPY => {
-                    self.tables.get(other).and_then(|table| table.get(from)).copied().unwrap_or(0)
+        let (to, from) = ((bulk.to + skipped) as usize, bulk.from.wrapping_add(skipped) as usize);
+        let count = now as usize;
+        match (opcode, segment) {
+            (isa::TABLE_COPY, _) => {
+                copy_elements(&mut self.tables, (other, from), (table, to), count)
+            }
+            (_, segment) => {
+                let table = self.tables.get_mut(table);
+                let Some(target) = table.and_then(|table| table.get_mut(to..to + count)) else {
+                    return Err(TrapKind::TableOutOfBounds);
+                };
+                match segment {
+                    Some(segment) => segment.copy_to(from, target),
+                    None => target.fill(bulk.from),
                 }
-                _ => segment.map_or(0, |segment| segment.item(from)),
-            };
-            let table = self.tables.get_mut(table);
-            if let Some(item) = table.and_then(|table| table.get_mut((bulk.to + item) as usize)) {
-                *item = value;
             }
         }
         let source = opcode != isa::TABLE_FILL;
@@ -300,16 +323,26 @@ impl Instance {
         Ok(function)
     }
 
-    fn call_through_table(&mut self, image: &Image<'_>, length: usize) -> Result<(), TrapKind> {
+    fn call_through_table(
+        &mut self,
+        image: &Image<'_>,
+        length: usize,
+        left: &mut i32,
+    ) -> Result<(), TrapKind> {
         let (table, canonical) = (self.unit(image, 1) as usize, self.unit(image, 2));
         let function = self.element(image, table, self.read(image, 3), canonical)?;
         let delta = self.unit(image, 4) as u32;
         let link = self.pc + length as u32;
-        self.enter(image, function, self.frame + delta, link)
+        self.enter(image, function, self.frame + delta, link, left)
     }
 
     /// Moves the arguments to the frame's beginning and enters the function in its place.
-    fn tail_call(&mut self, image: &Image<'_>, opcode: u16) -> Result<(), TrapKind> {
+    fn tail_call(
+        &mut self,
+        image: &Image<'_>,
+        opcode: u16,
+        left: &mut i32,
+    ) -> Result<(), TrapKind> {
         let indirect = opcode == isa::RETURN_CALL_INDIRECT;
         let (function, first) = if indirect {
             let (table, canonical) = (self.unit(image, 1) as usize, self.unit(image, 2));
@@ -331,7 +364,8 @@ impl Instance {
             let argument = *self.slots.get(from + index).ok_or(TrapKind::StackOverflow)?;
             *self.slots.get_mut(to + index).ok_or(TrapKind::StackOverflow)? = argument;
         }
-        self.enter(image, function, self.frame, link)
+        *left -= (params / 2) as i32 * UNIT_BYTES;
+        self.enter(image, function, self.frame, link, left)
     }
 
     fn enter(
@@ -340,6 +374,7 @@ impl Instance {
         function: u32,
         frame: u32,
         link: u32,
+        left: &mut i32,
     ) -> Result<(), TrapKind> {
         let entry = image.function_entry(function).ok_or(TrapKind::UninitializedElement)?;
         let start = self.globals + frame as usize / 8;
@@ -350,28 +385,28 @@ impl Instance {
         };
         *slot = link as u64;
         locals.iter_mut().take(entry.zeros as usize).for_each(|local| *local = 0);
+        *left -= entry_units(entry.zeros as usize) as i32 * UNIT_BYTES;
         self.frame = frame;
         self.pc = entry.code;
         Ok(())
     }
 }
 
-/// Copies within memory. In pieces through a buffer, each of which is read before it is written: the
-/// library's way of doing it takes as much flash as all else that is done with memory here.
-fn copy(memory: &mut [u8], from: usize, to: usize, count: usize) {
-    let mut buffer = [0; 64];
-    let mut done = 0;
-    while done < count {
-        let now = buffer.len().min(count - done);
-        let at = if to <= from { done } else { count - done - now };
-        let piece = buffer.get_mut(..now).zip(memory.get(from + at..from + at + now));
-        if let Some((buffer, source)) = piece {
-            buffer.copy_from_slice(source);
+/// Copies `count` elements between tables, or within one, as if by way of a third place.
+fn copy_elements(
+    tables: &mut [Lined<u32>],
+    (source, from): (usize, usize),
+    (target, to): (usize, usize),
+    count: usize,
+) {
+    if source == target {
+        if let Some(table) = tables.get_mut(target) {
+            table.copy_within(from..from + count, to);
         }
-        let piece = buffer.get(..now).zip(memory.get_mut(to + at..to + at + now));
-        if let Some((buffer, target)) = piece {
-            target.copy_from_slice(buffer);
-        }
-        done += now;
+    } else if let Ok([source, target]) = tables.get_disjoint_mut([source, target])
+        && let Some((source, target)) =
+            source.get(from..from + count).zip(target.get_mut(to..to + count))
+    {
+        target.copy_from_slice(source);
     }
 }

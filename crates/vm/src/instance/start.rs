@@ -6,6 +6,7 @@ use super::{Instance, InstanceConfig, StartError, Status};
 use crate::{
     image::{DataSegment, Image, Section, TABLE_MAX},
     memory::{Lined, Memory, Unavailable, zeroed},
+    suspend::ResumeError,
 };
 
 impl Instance {
@@ -36,7 +37,7 @@ impl Instance {
         config: &InstanceConfig,
         commit: bool,
     ) -> Result<(), StartError> {
-        self.allocate(image, config).map_err(|_| StartError::OutOfMemory)?;
+        self.allocate(image, config)?;
         for (index, slot) in (0..self.globals as u32).zip(&mut *self.slots) {
             *slot = image.global(index).map_or(0, |global| global.initial);
         }
@@ -77,9 +78,11 @@ impl Instance {
         &mut self,
         image: &Image<'_>,
         config: &InstanceConfig,
-    ) -> Result<(), TryReserveError> {
+    ) -> Result<(), Shortage> {
         let tables = image.count(Section::Tables);
-        self.slots = Lined::zeroed(self.globals + config.stack_bytes / 8)?;
+        let fixed_bytes = usize::try_from(image.fixed_bytes()).unwrap_or(usize::MAX);
+        let frames_bytes = config.stack_bytes.checked_sub(fixed_bytes).ok_or(Shortage::Stack)?;
+        self.slots = Lined::zeroed(self.globals + frames_bytes / 8)?;
         self.dropped_data = zeroed(image.count(Section::Data).div_ceil(32) as usize)?;
         self.dropped_elements = zeroed(image.count(Section::Elements).div_ceil(32) as usize)?;
         self.tables.try_reserve_exact(tables as usize)?;
@@ -104,9 +107,7 @@ impl Instance {
             let range = end
                 .and_then(|end| self.tables.get_mut(table as usize)?.get_mut(offset as usize..end));
             let Some(range) = range else { return Err(StartError::ElementsOutOfBounds) };
-            for (item, slot) in range.iter_mut().enumerate() {
-                *slot = segment.item(item);
-            }
+            segment.copy_to(0, range);
         }
         Ok(())
     }
@@ -133,6 +134,39 @@ impl Instance {
     /// Elements that a table may have.
     pub(crate) fn table_maximum(image: &Image<'_>, table: u32) -> u32 {
         image.table(table).map_or(0, |table| table.max.min(TABLE_MAX))
+    }
+}
+
+/// What there is too little of.
+#[derive(Clone, Copy)]
+pub(crate) enum Shortage {
+    /// The stack's bytes: globals and tables come out of them.
+    Stack,
+    /// The allocator's.
+    Memory,
+}
+
+impl From<TryReserveError> for Shortage {
+    fn from(_: TryReserveError) -> Shortage {
+        Shortage::Memory
+    }
+}
+
+impl From<Shortage> for StartError {
+    fn from(shortage: Shortage) -> StartError {
+        match shortage {
+            Shortage::Stack => StartError::StackBudget,
+            Shortage::Memory => StartError::OutOfMemory,
+        }
+    }
+}
+
+impl From<Shortage> for ResumeError {
+    fn from(shortage: Shortage) -> ResumeError {
+        match shortage {
+            Shortage::Stack => ResumeError::StackBudget,
+            Shortage::Memory => ResumeError::OutOfMemory,
+        }
     }
 }
 

@@ -82,8 +82,9 @@ impl Run<'_> {
 
 /// What comes back can't be.
 pub(crate) const IMPOSSIBLE: Breach = Breach { cause: BreachCause::Numbers, address: 0, at: 0 };
-/// Code that may be executed beyond a budget: what lies between two looks, with room to spare.
-const OVERRUN_BYTES: usize = 4 * isa::WINDOW_UNITS;
+/// What may be used beyond a budget: what lies between two looks, and a call of a function with as many
+/// locals as a frame holds, with room to spare.
+pub(crate) const OVERRUN_BYTES: usize = 4 * isa::WINDOW_UNITS + 2 * 8192;
 
 fn words_as_bytes(words: &[u32]) -> &[u8] {
     // SAFETY: any word is four bytes.

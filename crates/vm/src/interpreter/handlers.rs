@@ -7,10 +7,8 @@
 
 use core::mem::MaybeUninit;
 
-#[cfg(all(feature = "float", not(compact)))]
+#[cfg(feature = "float")]
 use super::float;
-#[cfg(all(feature = "float", compact))]
-use super::soft_instructions as soft;
 use super::state::{Context, Flow, Position, State};
 #[cfg(compact)]
 use super::wide;
@@ -83,7 +81,7 @@ pub(crate) fn execute_one(entry: Entry<'_>, wall: Option<&mut dyn Wall>) -> Resu
     if ran != 0 {
         let taken = ran as usize == length + COPY_BRANCH as usize;
         let displacement = if taken { displacement as u32 } else { 0 };
-        exit.used = length as u32;
+        exit.used = length as u32 + isa::surcharge_bytes(opcode);
         exit.pc = (start + length as u32).wrapping_add(displacement);
     }
     Ok(exit)
@@ -492,10 +490,8 @@ pub(super) fn handlers() -> *const Handler {
 mod generated {
     #[cfg(all(tail_dispatch, target_pointer_width = "32"))]
     use super::LEAVE;
-    #[cfg(all(feature = "float", not(compact)))]
+    #[cfg(feature = "float")]
     use super::float;
-    #[cfg(all(feature = "float", compact))]
-    use super::soft;
     #[cfg(compact)]
     use super::wide;
     #[cfg(shared_tails)]

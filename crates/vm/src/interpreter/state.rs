@@ -39,7 +39,7 @@ pub(crate) enum Flow {
     /// at the instruction that caused them.
     Outer,
     Unreachable,
-    /// A memory access beyond the committed bytes or, on cores where alignment is strict, across words.
+    /// A memory access beyond the committed bytes.
     Access,
     DivideByZero,
     IntegerOverflow,
@@ -121,6 +121,11 @@ pub(super) struct State {
     pub(super) handlers: *const (),
 }
 
+/// Fuel for entering a function, beside the call's length: its locals are cleared.
+pub(crate) const fn entry_units(zeros: usize) -> usize {
+    2 + zeros / 2
+}
+
 /// Offsets in a function entry of the image.
 const ENTRY_FRAME: usize = 4;
 const ENTRY_LINK: usize = 6;
@@ -130,6 +135,13 @@ const ENTRY_PARAMS: usize = 12;
 const ENTRY_RESULTS: usize = 14;
 const ENTRY_SHIFT: usize = 4;
 const _: () = assert!(FUNCTION_BYTES == 1 << ENTRY_SHIFT);
+
+/// Whether alignment matters, and a word may be read at `at` at once. Elsewhere cores with strict alignment take it byte by byte,
+/// in place: leaving the interpreter for it would take as long as thirty instructions.
+#[inline(always)]
+fn is_word_aligned(at: *const u8) -> bool {
+    STRICT_ALIGNMENT && at.addr().is_multiple_of(4)
+}
 
 /// Reads a 16-bit number of the image.
 ///
@@ -297,6 +309,21 @@ impl State {
         self.look()
     }
 
+    /// Takes fuel beside what an instruction's length is.
+    #[inline(always)]
+    fn burn(&mut self, units: usize) {
+        if METERED {
+            self.limit = self.limit.wrapping_sub(2 * units);
+        }
+    }
+
+    /// The end of an instruction with a surcharge: what went before was its work.
+    #[inline(always)]
+    pub(super) fn surcharge(&mut self, units: usize) -> Flow {
+        self.burn(units);
+        self.look()
+    }
+
     #[inline(always)]
     fn look(&self) -> Flow {
         if METERED && self.pc.addr() > self.limit { Flow::Check } else { Flow::Next }
@@ -408,14 +435,20 @@ impl State {
             let end = self.pc.add(2 * units);
             let mut slot = frame.add(half(entry.add(ENTRY_LINK)) as usize).cast::<u64>();
             slot.cast::<u32>().write(end.addr().wrapping_sub(context.image.addr()) as u32);
-            let mut zeros = half(entry.add(ENTRY_ZEROS));
-            while zeros > 0 {
+            // Volatile, or the compiler makes a call of it, for which registers must be saved.
+            let zeros = half(entry.add(ENTRY_ZEROS)) as usize;
+            if zeros & 1 != 0 {
                 slot = slot.add(1);
-                // Volatile, or the compiler makes a call of it, for which registers must be saved.
                 slot.write_volatile(0);
-                zeros -= 1;
+            }
+            let last = slot.add(zeros & !1);
+            while slot != last {
+                slot.add(1).write_volatile(0);
+                slot = slot.add(2);
+                slot.write_volatile(0);
             }
             self.frame = frame;
+            self.burn(entry_units(zeros));
             self.go(end, context.image.add(word(entry) as usize))
         }
     }
@@ -438,7 +471,6 @@ impl State {
     }
 
     /// The address of `bytes` bytes of memory whose last lies `reach` after `address`, if they exist.
-    /// Where alignment is strict, it is one that a load may use.
     #[inline(always)]
     pub(super) unsafe fn locate(
         &self,
@@ -465,12 +497,7 @@ impl State {
             last
         };
         // SAFETY: `last` is below the length of memory, and `bytes - 1` is at most `reach`.
-        let at = unsafe { self.memory.add(last).sub(bytes - 1) };
-        // Eight bytes are moved as two words.
-        if STRICT_ALIGNMENT && at.addr() % bytes.min(4) != 0 {
-            return Err(Flow::Access);
-        }
-        Ok(at)
+        Ok(unsafe { self.memory.add(last).sub(bytes - 1) })
     }
 
     #[inline(always)]
@@ -481,21 +508,27 @@ impl State {
 
     #[inline(always)]
     pub(super) unsafe fn load16(&self, at: *mut u8) -> u16 {
-        // SAFETY: as above.
-        unsafe { half(at) }
+        // SAFETY: as above. Where alignment is strict, two bytes take as long as looking at the address.
+        unsafe { at.cast::<u16>().read_unaligned() }
     }
 
     #[inline(always)]
     pub(super) unsafe fn load32(&self, at: *mut u8) -> u32 {
         // SAFETY: as above.
-        unsafe { word(at) }
+        unsafe {
+            if is_word_aligned(at) {
+                at.cast::<u32>().read()
+            } else {
+                at.cast::<u32>().read_unaligned()
+            }
+        }
     }
 
     #[inline(always)]
     pub(super) unsafe fn load64(&self, at: *mut u8) -> u64 {
         // SAFETY: as above.
         unsafe {
-            if STRICT_ALIGNMENT {
+            if is_word_aligned(at) {
                 word(at) as u64 | (word(at.add(4)) as u64) << 32
             } else {
                 at.cast::<u64>().read_unaligned()
@@ -511,21 +544,15 @@ impl State {
 
     #[inline(always)]
     pub(super) unsafe fn store16(&mut self, at: *mut u8, value: u16) {
-        // SAFETY: as above.
-        unsafe {
-            if STRICT_ALIGNMENT {
-                at.cast::<u16>().write(value)
-            } else {
-                at.cast::<u16>().write_unaligned(value)
-            }
-        }
+        // SAFETY: as for `load16`.
+        unsafe { at.cast::<u16>().write_unaligned(value) }
     }
 
     #[inline(always)]
     pub(super) unsafe fn store32(&mut self, at: *mut u8, value: u32) {
         // SAFETY: as above.
         unsafe {
-            if STRICT_ALIGNMENT {
+            if is_word_aligned(at) {
                 at.cast::<u32>().write(value)
             } else {
                 at.cast::<u32>().write_unaligned(value)
@@ -537,9 +564,9 @@ impl State {
     pub(super) unsafe fn store64(&mut self, at: *mut u8, value: u64) {
         // SAFETY: as above.
         unsafe {
-            if STRICT_ALIGNMENT {
-                self.store32(at, value as u32);
-                self.store32(at.add(4), (value >> 32) as u32);
+            if is_word_aligned(at) {
+                at.cast::<u32>().write(value as u32);
+                at.add(4).cast::<u32>().write((value >> 32) as u32);
             } else {
                 at.cast::<u64>().write_unaligned(value)
             }

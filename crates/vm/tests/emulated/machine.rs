@@ -39,6 +39,12 @@ impl Machine {
         Machine::new("Thumb", "thumbv7m-none-eabi", "release", "qemu-system-arm", arguments)
     }
 
+    /// The smallest core of a board: no division, every access at its multiple.
+    pub(crate) fn small_thumb() -> Machine {
+        let arguments = &["-M", "mps2-an385"];
+        Machine::new("small Thumb", "thumbv6m-none-eabi", "small", "qemu-system-arm", arguments)
+    }
+
     fn new(
         name: &'static str,
         target: &str,
@@ -54,6 +60,15 @@ impl Machine {
 
     /// Executes a task; what it writes.
     pub(crate) fn run(&mut self, task: &str, input: &[u8]) -> Vec<u8> {
+        self.run_with(task, input, &[])
+    }
+
+    /// As `run`, where instructions are counted: each takes a nanosecond.
+    pub(crate) fn count(&mut self, task: &str, input: &[u8]) -> Vec<u8> {
+        self.run_with(task, input, &["-icount", "shift=0,sleep=off"])
+    }
+
+    fn run_with(&mut self, task: &str, input: &[u8], more: &[&str]) -> Vec<u8> {
         // Each test has files of its own, as tests run side by side.
         let path = |what: &str| self.folder.join(format!("{task}.{what}"));
         let (from, to) = (path("input"), path("output"));
@@ -66,6 +81,7 @@ impl Machine {
         );
         let output = Command::new(self.emulator)
             .args(self.arguments)
+            .args(more)
             .args(["-bios", "none", "-nographic", "-monitor", "none", "-serial", "null"])
             .args(["-semihosting-config", &semihosting, "-kernel"])
             .arg(&self.program)

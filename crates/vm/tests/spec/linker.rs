@@ -216,7 +216,8 @@ impl Linker {
         let (host, shared) = (imports.functions.into_inner(), imports.memory.into_inner());
         let globals = imports.globals.into_inner();
         let view = Image::parse(&image).expect("parsed before");
-        let config = InstanceConfig { stack_bytes: 256 * 1024, memory_bytes_max: 1 << 29 };
+        let stack_bytes = 256 * 1024 + view.fixed_bytes() as usize;
+        let config = InstanceConfig { stack_bytes, memory_bytes_max: 1 << 29 };
         let instance = Instance::new_lazy(&view, &config).map_err(|error| match error {
             StartError::DataOutOfBounds => Failure::Trap("out of bounds memory access".into()),
             StartError::ElementsOutOfBounds => Failure::Trap("out of bounds table access".into()),

@@ -129,6 +129,37 @@ pub(crate) fn write(path: &str, bytes: &[u8]) {
     call_with(CLOSE, &[handle]);
 }
 
+/// Instructions that `work` takes, if the emulator counts them; on Arm in steps of 40, SysTick's clock
+/// being 25 MHz where an instruction takes a nanosecond (ARMv7-M manual, B3.3).
+pub(crate) fn instructions(work: impl FnOnce()) -> u32 {
+    let before = retired();
+    work();
+    let after = retired();
+    if cfg!(target_arch = "arm") {
+        (before.wrapping_sub(after) & 0xFF_FFFF) * 40
+    } else {
+        after.wrapping_sub(before)
+    }
+}
+
+#[cfg(target_arch = "riscv32")]
+fn retired() -> u32 {
+    let count: usize;
+    // SAFETY: reading a counter in machine mode; not `nomem`, so that no work moves across.
+    unsafe { asm!("csrr {}, minstret", out(reg) count) };
+    count as u32
+}
+
+#[cfg(target_arch = "arm")]
+fn retired() -> u32 {
+    // SAFETY: SysTick's registers on every Cortex-M: reload value, control, current value.
+    unsafe {
+        (0xE000_E014 as *mut u32).write_volatile(0xFF_FFFF);
+        (0xE000_E010 as *mut u32).write_volatile(0b101);
+        (0xE000_E018 as *const u32).read_volatile()
+    }
+}
+
 /// To the host's console.
 pub(crate) fn print(text: &str) {
     let mut bytes: Vec<u8> = text.bytes().collect();

@@ -1,4 +1,5 @@
-//! `TASK INPUT OUTPUT`, by semihosting: executes the official suite, or legs of a journey.
+//! `TASK INPUT OUTPUT`, by semihosting: executes the official suite or legs of a journey, or counts
+//! instructions.
 //!
 //! Needs unsafe code to be a bare machine: the entry, the heap, semihosting.
 #![no_std]
@@ -8,6 +9,7 @@ extern crate alloc;
 
 #[path = "../../spec/format.rs"]
 mod format;
+mod fuel;
 #[path = "../../emulated/journey.rs"]
 mod journey;
 #[path = "../../spec/linker.rs"]
@@ -58,6 +60,7 @@ fn run() {
     match task {
         "suite" => machine::write(output, &suite(&input)),
         "journey" => machine::write(output, &journey::legs(&input)),
+        "fuel" => machine::write(output, &fuel::count(&input)),
         _ => panic!("no such task"),
     }
 }
