@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Budget {
-    /// Linear memory and tables, in bytes.
+    /// Linear memory, and what tables grow by, in bytes.
     pub memory_bytes: u32,
-    /// The stack of running functions, in bytes.
+    /// The stack of running functions, with global variables and tables as they start, in bytes.
     pub stack_bytes: u32,
     /// Keys and values in its tree, in bytes.
     pub stored_bytes: u32,
