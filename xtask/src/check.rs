@@ -16,7 +16,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Verdict};
 use crate::setup::{self, Need};
-use crate::{book, generate};
+use crate::{book, generate, measure};
 
 /// Check format, layers, lints, docs, links, dependencies and bare-metal builds.
 #[derive(clap::Args)]
@@ -53,6 +53,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("format of C", || c_format::check(root, fix));
     report.step("layering", || layering::check(root));
     report.step("sources", || sources::check(root));
+    report.step("import rings", || measure::check_rings(root));
     report.step("style", || style::check(root, fix));
     report.step("dependencies", || dependencies::check(root));
     report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));

@@ -14,6 +14,7 @@ mod files;
 mod fuzz;
 mod generate;
 mod link;
+mod measure;
 mod measurement;
 mod mesh;
 mod miri;
@@ -55,6 +56,7 @@ enum Verb {
     Link(link::Arguments),
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),
+    Measure(measure::Arguments),
     Mesh(mesh::Arguments),
     Miri(miri::Arguments),
     Sim(sim::Arguments),
@@ -96,6 +98,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Link(arguments) => link::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),
         Verb::Fuzz(arguments) => fuzz::run(&arguments, root),
+        Verb::Measure(arguments) => measure::run(&arguments, root),
         Verb::Mesh(arguments) => mesh::run(&arguments, root),
         Verb::Miri(arguments) => miri::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),

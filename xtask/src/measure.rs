@@ -1,0 +1,111 @@
+//! `measure`: the shape of the code in numbers, so that anybody can repeat and compare them.
+//!
+//! It reads text and compiles nothing, and relies on rustfmt's layout: a block ends at the first `}` that
+//! stands as far in as the line that it began with.
+
+mod copies;
+mod imports;
+mod source;
+mod words;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use self::source::Source;
+use crate::report::Verdict;
+
+/// Count files, functions, methods of types, import rings, copies and words.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask measure\n  cargo xtask measure crates/node")]
+pub(crate) struct Arguments {
+    /// Only what lies in this folder.
+    folder: Option<String>,
+    /// How many of the largest functions and types are named.
+    #[arg(long, default_value_t = 8, value_name = "N")]
+    top: usize,
+}
+
+/// The most modules of a crate that may import one another in a ring.
+const RING_MAX: usize = 3;
+
+/// Crates whose rings were larger when the check began, with the largest of each: the numbers only fall.
+const LARGER_RINGS: [(&str, usize); 3] =
+    [("crates/kernel", 10), ("crates/node", 13), ("crates/sim", 5)];
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let mut sources = source::all(root)?;
+    if let Some(folder) = &arguments.folder {
+        sources.retain(|source| source.path.starts_with(folder));
+        if sources.is_empty() {
+            bail!("no Rust source lies in {folder}");
+        }
+    }
+    let (tests, product): (Vec<_>, Vec<_>) = sources.into_iter().partition(|it| it.is_test);
+    let lines = |sources: &[Source]| sources.iter().map(|it| it.lines.len()).sum::<usize>();
+    println!("{:<28} {} in {} files", "lines of the product", lines(&product), product.len());
+    println!("{:<28} {} in {} files", "lines of tests, apart", lines(&tests), tests.len());
+    show_sizes("lines a file", product.iter().map(|it| it.lines.len()).collect(), &[500, 800]);
+    let functions: Vec<_> = product.iter().flat_map(Source::functions).collect();
+    show_sizes("lines a function", functions.iter().map(|it| it.lines).collect(), &[70]);
+    let named = functions.iter().map(|it| (it.lines, it.name.clone())).collect();
+    show_largest("longest functions, lines", named, arguments.top);
+    let mut methods = BTreeMap::<_, usize>::new();
+    for method in product.iter().flat_map(Source::methods) {
+        *methods.entry(method).or_default() += 1;
+    }
+    let named = methods.into_iter().map(|(name, count)| (count, name)).collect();
+    show_largest("largest types, methods", named, arguments.top);
+    println!("import rings, modules");
+    for (package, rings) in imports::rings(&product) {
+        for ring in rings {
+            println!("  {:>5}  {package}: {}", ring.len(), ring.join(" "));
+        }
+    }
+    println!("{:<28} {}", "lines of copies", copies::lines(&product));
+    let words = words::count(root, &product)?;
+    println!("{:<28} {}", "words of docs", words.docs);
+    println!("{:<28} {}", "words of comments", words.comments);
+    Ok(())
+}
+
+/// No crate has a ring of imports with more than [`RING_MAX`] modules.
+pub(crate) fn check_rings(root: &Path) -> Result<Verdict> {
+    let product: Vec<_> = source::all(root)?.into_iter().filter(|it| !it.is_test).collect();
+    let mut faults = Vec::new();
+    for (package, rings) in imports::rings(&product) {
+        let exception = LARGER_RINGS.iter().find(|(name, _)| *name == package);
+        let most = exception.map_or(RING_MAX, |(_, most)| *most);
+        let over = rings.iter().filter(|ring| ring.len() > most);
+        faults.extend(over.map(|ring| {
+            format!("{package}: {} modules, at most {most}: {}", ring.len(), ring.join(" "))
+        }));
+    }
+    if !faults.is_empty() {
+        bail!("modules import one another in a ring:\n  {}", faults.join("\n  "));
+    }
+    Ok(Verdict::Passed)
+}
+
+/// Prints the spread of some sizes, and how many are over each of these bounds.
+fn show_sizes(what: &str, mut sizes: Vec<usize>, bounds: &[usize]) {
+    sizes.sort_unstable();
+    let at = |share: f64| {
+        let index = (sizes.len().saturating_sub(1)) as f64 * share;
+        sizes.get(index.round() as usize).copied().unwrap_or_default()
+    };
+    print!("{what:<28} median {}, 90 % {}, 99 % {}, most {}", at(0.5), at(0.9), at(0.99), at(1.0));
+    for bound in bounds {
+        print!(", {} over {bound}", sizes.iter().filter(|size| *size > bound).count());
+    }
+    println!(" (of {})", sizes.len());
+}
+
+fn show_largest(what: &str, mut named: Vec<(usize, String)>, top: usize) {
+    println!("{what}");
+    named.sort_by(|left, right| right.cmp(left));
+    for (size, name) in named.iter().take(top) {
+        println!("  {size:>5}  {name}");
+    }
+}
