@@ -1,6 +1,7 @@
 //! `docs`: the documentation as a book (mdBook), with the API's pages beside it.
 //!
-//! The pages lie in the repository where they belong, some beside code; `docs/SUMMARY.md` puts them in order.
+//! The pages lie in the repository where they belong, some beside code; `docs/SUMMARY.md` puts them in order, and
+//! pages of `docs` that it doesn't name, such as new decisions, come last.
 //! They are copied to `target/book/src` with the same places to one another, so that their links hold. A link
 //! to what is no page of the book, such as a source file, becomes plain text there, and a `README.md` is called
 //! `index.md`, as mdBook wants it.
@@ -50,32 +51,35 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Every page of `docs` is in the book once, and every entry of the book is a page.
+/// Every entry of the summary is a page.
 pub(crate) fn check(root: &Path) -> Result<Verdict> {
-    let pages = pages(root)?;
-    let mut faults = Vec::new();
-    for file in files::with_ending(&root.join("docs"), &[".md"])? {
-        let page = file.strip_prefix(root)?.to_path_buf();
-        if page != Path::new(SUMMARY) && !pages.contains(&page) {
-            faults.push(format!("{} is missing", page.display()));
-        }
-    }
-    faults.extend(
-        pages
-            .iter()
-            .filter(|page| !root.join(page).is_file())
-            .map(|page| format!("{} does not exist", page.display())),
-    );
+    let pages = summary_pages(&files::read(&root.join(SUMMARY))?);
+    let missing = pages.iter().filter(|page| !root.join(page).is_file());
+    let faults: Vec<_> = missing.map(|page| format!("{} does not exist", page.display())).collect();
     if !faults.is_empty() {
         bail!("{SUMMARY}:\n  {}", faults.join("\n  "));
     }
     Ok(Verdict::Passed)
 }
 
-/// The pages in the order of the summary, by their paths in the repository.
-fn pages(root: &Path) -> Result<BTreeSet<PathBuf>> {
-    let text = files::read(&root.join(SUMMARY))?;
-    Ok(text.lines().flat_map(targets).map(|target| joined(Path::new(SUMMARY), target)).collect())
+/// The pages that the summary names, by their paths in the repository.
+fn summary_pages(summary: &str) -> BTreeSet<PathBuf> {
+    let targets = summary.lines().flat_map(targets);
+    targets.map(|target| joined(Path::new(SUMMARY), target)).collect()
+}
+
+/// The pages of `docs` that the summary doesn't name, with their titles.
+fn further_pages(root: &Path, named: &BTreeSet<PathBuf>) -> Result<Vec<(PathBuf, String)>> {
+    let mut found = Vec::new();
+    for file in files::with_ending(&root.join("docs"), &[".md"])? {
+        let page = file.strip_prefix(root)?.to_path_buf();
+        if page != Path::new(SUMMARY) && !named.contains(&page) {
+            let text = files::read(&file)?;
+            let title = text.lines().find_map(|line| line.strip_prefix("# "));
+            found.push((page, title.unwrap_or("Untitled").to_owned()));
+        }
+    }
+    Ok(found)
 }
 
 /// Copies everything that mdBook reads to `target/book`, which it returns.
@@ -85,13 +89,22 @@ fn assemble(root: &Path) -> Result<PathBuf> {
     if source.exists() {
         std::fs::remove_dir_all(&source).context("cannot remove the last book")?;
     }
-    let pages = pages(root)?;
+    let summary = files::read(&root.join(SUMMARY))?;
+    let mut pages = summary_pages(&summary);
+    let mut summary = seen_from_root(&summary);
+    let further = further_pages(root, &pages)?;
+    if !further.is_empty() {
+        summary += "\n# Further pages\n\n";
+    }
+    for (page, title) in further {
+        summary += &format!("- [{title}]({})\n", page.display());
+        pages.insert(page);
+    }
     for page in &pages {
         let text = files::read(&root.join(page))?;
         write(&source.join(in_book(page)), &with_links_inwards(&text, page, &pages))?;
     }
-    let summary = files::read(&root.join(SUMMARY))?;
-    write(&source.join("SUMMARY.md"), &seen_from_root(&summary))?;
+    write(&source.join("SUMMARY.md"), &summary)?;
     for picture in files::with_ending(&root.join("docs"), &PICTURES)? {
         let to = source.join(picture.strip_prefix(root)?);
         std::fs::copy(&picture, &to).with_context(|| format!("cannot write {}", to.display()))?;

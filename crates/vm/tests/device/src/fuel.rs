@@ -42,7 +42,6 @@ fn of(wasm: &[u8], argument: i32) -> Option<(u32, u64)> {
     instance.prepare(&image, run, &[Value::I32(argument)]).expect("idle");
     let mut fuel = u64::MAX;
     let mut outcome = None;
-    let instructions =
-        machine::instructions(|| outcome = Some(instance.run(&image, &mut fuel)));
+    let instructions = machine::instructions(|| outcome = Some(instance.run(&image, &mut fuel)));
     (outcome == Some(Outcome::Done)).then_some((instructions, u64::MAX - fuel))
 }
