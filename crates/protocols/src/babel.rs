@@ -38,13 +38,16 @@
 //!
 //! Invariant: next hops never form a loop, whatever is lost or restarts; [`table`] says why.
 
+mod demand;
 mod hellos;
 mod link;
 mod log;
 mod repairs;
+mod search;
 pub mod table;
 #[cfg(test)]
 mod tests;
+mod unrest;
 mod updates;
 mod wants;
 
@@ -59,10 +62,13 @@ use tenure_mesh::{Context, NodeId, Protocol, Question, Serves};
 use crate::interface::{
     ANY_LIFE, LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed,
 };
+use demand::Demand;
 use hellos::{FIRST_PAUSE, FIRST_WITHIN};
 use link::Link;
 use repairs::Asked;
-use table::{News, Seqno, Table};
+use search::Searched;
+use table::{Entry, News, Seqno, Table};
+use unrest::Unrest;
 use wants::Wanted;
 
 /// The metric of what can't be reached.
@@ -96,8 +102,8 @@ impl Default for Config {
     }
 }
 
-/// I am here (§4.6.5), and hear these (§4.6.6): for each, six bytes of its id, one of its boot, and
-/// the share of its hellos that I hear, of 255.
+/// I am here (§4.6.5), and hear these (§4.6.6): for each, three bytes that stand for it in its present life,
+/// and the share of its hellos that I hear, of 255.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Hello {
     boot: u32,
@@ -106,6 +112,8 @@ pub struct Hello {
     interval_ms: u16,
     /// The latest version of my table that was sent to everybody.
     version: u32,
+    /// My own sequence number in this boot, if I am a destination.
+    number: Option<u32>,
     lists: bool,
 }
 
@@ -131,6 +139,21 @@ pub struct Want {
     destination: NodeId,
     seqno: Seqno,
     hops: u8,
+}
+
+/// Somebody in reach of `hops` hops: tell who asks a way to `destination` by a sequence number as new as that.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Search {
+    destination: NodeId,
+    seqno: Seqno,
+    hops: u8,
+}
+
+/// The line that was searched for, for who passed the search on.
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
+pub struct Found {
+    boot: u32,
+    entry: Entry,
 }
 
 /// Time for a hello.
@@ -172,11 +195,15 @@ pub struct Babel {
     asked: Vec<Asked>,
     chase_at: Option<Instant>,
     wants: BTreeMap<NodeId, Wanted>,
+    demand: Demand,
+    /// What others search for, by destination.
+    searches: BTreeMap<NodeId, Searched>,
+    unrest: Unrest,
 }
 
 tenure_mesh::protocol! {
     Babel = 0x20, "babel";
-    messages { Hello = 1, Update = 2, Missing = 3, Want = 4 }
+    messages { Hello = 1, Update = 2, Missing = 3, Want = 4, Search = 5, Found = 6 }
     timers { Beat = 1, Flush = 2, Chase = 3 }
     serves { Route }
     hears { LinkDoubted, LinkFailing }
@@ -208,6 +235,9 @@ impl Babel {
             asked: Vec::new(),
             chase_at: None,
             wants: BTreeMap::new(),
+            demand: Demand::default(),
+            searches: BTreeMap::new(),
+            unrest: Unrest::default(),
         }
     }
 
@@ -256,6 +286,7 @@ impl Babel {
 
 impl Protocol for Babel {
     fn start(&mut self, context: &mut Context<'_, Self>) {
+        self.unrest.begin(context.now());
         let first = context.random().below_span(FIRST_WITHIN);
         self.beat_in(first, context);
     }
@@ -266,9 +297,14 @@ impl Serves<Route> for Babel {
         &mut self,
         request: Route,
         _: &Question<'_, Route>,
-        _: &mut Context<'_, Self>,
+        context: &mut Context<'_, Self>,
     ) -> Option<Routed> {
         let next = self.next_hop(request.destination);
+        // A neighbour that takes nothing now will have answered, or have been given up, in a moment.
+        let next = next.filter(|(neighbour, _)| {
+            self.place(*neighbour).is_none_or(|at| !self.links[at].1.is_doubted())
+        });
+        self.need(request.destination, context);
         let next_hop = next.map(|(neighbour, _)| neighbour);
         Some(Routed { next_hop, life: next.map_or(ANY_LIFE, |(_, life)| life) })
     }

@@ -8,7 +8,7 @@ use std::time::Instant;
 use clap::Parser;
 use serde_json::json;
 use tenure_sim::mesh::hunt::{self, Finding};
-use tenure_sim::mesh::{Defect, Options};
+use tenure_sim::mesh::{Defect, Metrics, Options, Scenario, run_many};
 use tenure_sim::tenancy::{self, Tally};
 use tenure_sim::{Outcomes, Report, Trouble, run};
 
@@ -56,6 +56,9 @@ struct Arguments {
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
+    /// Run the mesh in this file with each seed instead, and print the mean of each figure.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "plant", "trace"])]
+    scenario: Option<std::path::PathBuf>,
     /// Print one JSON object a seed, and one for the summary.
     #[arg(long)]
     json: bool,
@@ -74,12 +77,49 @@ enum Kind {
     Tenants,
 }
 
+/// Runs a scenario with many seeds.
+fn run_scenario(path: &std::path::Path, seeds: std::ops::Range<u64>, is_json: bool) -> ExitCode {
+    let text = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    let scenario = text.and_then(|it| Scenario::parse(&it).map_err(|error| error.to_string()));
+    let done = scenario.and_then(|scenario| {
+        let options = Options { watches_loops: true, watches_ways: true, ..Options::default() };
+        let progress = |seed: u64, metrics: &Metrics| {
+            if is_json {
+                say!("{}", json!({ "seed": seed, "metrics": metrics }));
+            }
+        };
+        run_many(&scenario, seeds, options, progress).map_err(|error| error.to_string())
+    });
+    match done {
+        Err(error) => {
+            eprintln!("{}: {error}", path.display());
+            ExitCode::FAILURE
+        }
+        Ok((figures, missed)) => {
+            if is_json {
+                say!("{}", json!({ "figures": figures, "missed": missed }));
+            } else {
+                for (name, figure) in &figures {
+                    let sure = figure.confidence.map_or(String::new(), |by| format!(" ± {by:.4}"));
+                    let (mean, least, most) = (figure.mean, figure.least, figure.most);
+                    say!("{name:<20} {mean:.4}{sure}   {least:.4} to {most:.4}");
+                }
+            }
+            missed.iter().for_each(|seed| eprintln!("seed {seed}: an expectation isn't met"));
+            if missed.is_empty() { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+        }
+    }
+}
+
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
     let seeds = match arguments.seed {
         Some(seed) => seed..seed.saturating_add(1),
         None => arguments.from..arguments.from.saturating_add(arguments.seeds),
     };
+    if let Some(path) = &arguments.scenario {
+        return run_scenario(path, seeds, arguments.json);
+    }
     let started = Instant::now();
     let mut sum = Sum::default();
     for seed in seeds {

@@ -9,6 +9,7 @@ mod device_tests;
 mod fleet;
 pub mod hunt;
 mod layout;
+mod many;
 mod measure;
 mod occupant;
 mod participant;
@@ -21,6 +22,7 @@ mod verdict;
 mod world;
 
 pub use fleet::DeviceFigures;
+pub use many::{Figure, run_many};
 pub use measure::{Metrics, Second};
 pub use playback::Playback;
 pub use scenario::{

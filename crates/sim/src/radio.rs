@@ -16,9 +16,10 @@ mod plan;
 #[cfg(test)]
 mod tests;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
-pub use plan::{Loss, RadioPlan};
+pub(crate) use plan::SetLink;
+pub use plan::{Bursts, Loss, RadioPlan};
 
 use crate::random::Random;
 use ground::Ground;
@@ -93,6 +94,8 @@ pub(crate) struct Medium {
     stations: Vec<State>,
     random: Random,
     counts: AirCounts,
+    /// Links with bursts: whether each is in a bad turn, and until when it lasts.
+    turns: BTreeMap<(Station, Station), (bool, u64)>,
 }
 
 /// A station as the medium sees it.
@@ -118,7 +121,8 @@ impl Medium {
     /// A medium without stations.
     pub(crate) fn new(plan: RadioPlan, random: Random) -> Self {
         let ground = Ground::new(&plan);
-        Self { plan, ground, stations: Vec::new(), random, counts: AirCounts::default() }
+        let counts = AirCounts::default();
+        Self { plan, ground, stations: Vec::new(), random, counts, turns: BTreeMap::new() }
     }
 
     /// Adds a station that stands at `spot`.
@@ -139,7 +143,7 @@ impl Medium {
 
     /// Sets the share of frames from `from` to `to` that the link loses, whatever the distance;
     /// `None` leaves it to the distance again.
-    pub(crate) fn set_link(&mut self, from: Station, to: Station, loss: Option<f32>) {
+    pub(crate) fn set_link(&mut self, from: Station, to: Station, loss: Option<SetLink>) {
         self.ground.set_link(from, to, loss);
     }
 
@@ -276,14 +280,18 @@ impl Medium {
 
     fn hear_all(&mut self, now_us: u64, from: Station, heard: &mut Vec<Station>) {
         let part = self.stations[from as usize].part;
+        let Self { random, turns, .. } = self;
         for neighbour in self.ground.neighbours(from) {
+            let link = (from, neighbour.station);
             let state = &self.stations[neighbour.station as usize];
             if state.is_off || state.part != part {
                 continue;
             }
             if self.plan.contention && state.spoiled_until_us >= now_us {
                 self.counts.collisions += 1;
-            } else if self.random.loses(neighbour.loss) {
+            } else if random.loses(neighbour.loss)
+                || is_lost_in_burst(turns, random, now_us, link, neighbour.bursts)
+            {
                 self.counts.lost += 1;
             } else {
                 heard.push(neighbour.station);
@@ -299,7 +307,8 @@ impl Medium {
         to: Station,
         heard: &mut Vec<Station>,
     ) -> bool {
-        let Some(loss) = self.ground.link(from, to).map(|link| link.loss) else { return false };
+        let Some(link) = self.ground.link(from, to) else { return false };
+        let (loss, bursts) = (link.unicast_loss, link.bursts);
         let state = &self.stations[to as usize];
         if state.is_off || state.part != self.stations[from as usize].part {
             return false;
@@ -308,7 +317,8 @@ impl Medium {
             self.counts.collisions += 1;
             return false;
         }
-        if self.random.loses(loss) {
+        let Self { random, turns, .. } = self;
+        if random.loses(loss) || is_lost_in_burst(turns, random, now_us, (from, to), bursts) {
             self.counts.lost += 1;
             return false;
         }
@@ -318,8 +328,33 @@ impl Medium {
         }
         // Without answers the sender learns nothing, and with them they can be lost as well.
         let back = self.ground.link(to, from);
-        self.plan.unicast_retries > 0 && back.is_some_and(|link| !self.random.loses(link.loss))
+        let Self { random, turns, .. } = self;
+        self.plan.unicast_retries > 0
+            && back.is_some_and(|link| {
+                !random.loses(link.unicast_loss)
+                    && !is_lost_in_burst(turns, random, now_us, (to, from), link.bursts)
+            })
     }
+}
+
+/// Whether a frame is lost because its link has a bad turn now.
+fn is_lost_in_burst(
+    turns: &mut BTreeMap<(Station, Station), (bool, u64)>,
+    random: &mut Random,
+    now_us: u64,
+    link: (Station, Station),
+    bursts: Option<Bursts>,
+) -> bool {
+    let Some(Bursts { bad_ms, good_ms, loss }) = bursts else { return false };
+    // It begins with the end of a bad turn, at the start of time.
+    let (is_bad, until_us) = turns.entry(link).or_insert((true, 0));
+    while *until_us <= now_us {
+        *is_bad = !*is_bad;
+        let mean_ms = f64::from(if *is_bad { bad_ms } else { good_ms });
+        let lasts_us = -(1.0 - random.share()).ln() * mean_ms * 1e3;
+        *until_us += (lasts_us as u64).max(1000);
+    }
+    *is_bad && random.share() < f64::from(loss)
 }
 
 impl State {

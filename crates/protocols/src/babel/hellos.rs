@@ -6,6 +6,7 @@ use core::time::Duration;
 use tenure_mesh::{Context, Expires, Handles, NodeId, Outgoing, Reception};
 
 use super::link::Link;
+use super::table::{Distance, Entry, Seqno};
 use super::{Babel, Beat, Hello, INFINITE};
 use crate::interface::{LinkChanged, LinkDown, LinkUp};
 
@@ -16,11 +17,20 @@ pub(super) const FIRST_WITHIN: Duration = Duration::from_millis(40);
 /// An extra hello, for somebody new, comes within this, and not sooner than that after the last.
 const GREET_WITHIN: Duration = Duration::from_millis(25);
 const GREET_PAUSE: Duration = Duration::from_millis(80);
+const GREET_PAUSE_RESTLESS: Duration = Duration::from_millis(1000);
 /// Every so many hellos say whom this node hears; all do while neighbours are new.
 const LIST_EVERY: u16 = 4;
 const YOUNG_HELLOS: u16 = 16;
 /// What a hello says of one neighbour.
-const HEARD_BYTES: usize = NodeId::BYTES + 2;
+const HEARD_BYTES: usize = 4;
+
+/// Stands for a node in one of its lives: 24 bits, of which two of a node's neighbours have the same once in
+/// 16 million. Then one of them takes the other's share for its own.
+fn mark(node: NodeId, boot: u32) -> [u8; HEARD_BYTES - 1] {
+    let mixed = (node.number() ^ u64::from(boot) << 17).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    let [a, b, c, ..] = mixed.to_be_bytes();
+    [a, b, c]
+}
 
 impl Babel {
     pub(super) fn beat_in(&mut self, after: Duration, context: &mut Context<'_, Self>) {
@@ -31,7 +41,9 @@ impl Babel {
     /// Lets a hello come soon, for a neighbour that needs it.
     fn greet(&mut self, context: &mut Context<'_, Self>) {
         let now = context.now();
-        let ready_at = self.greeted_at.map_or(now, |at| (at + self.shared(GREET_PAUSE)).max(now));
+        let is_restless = self.unrest.is_restless(now);
+        let pause = if is_restless { GREET_PAUSE_RESTLESS } else { self.shared(GREET_PAUSE) };
+        let ready_at = self.greeted_at.map_or(now, |at| (at + pause).max(now));
         let at = ready_at + context.random().below_span(GREET_WITHIN);
         self.lists_next = true;
         if at < self.beat_at {
@@ -53,8 +65,8 @@ impl Babel {
         if lists {
             let room = context.payload_bytes_max().saturating_sub(32) / HEARD_BYTES;
             for (neighbour, link) in self.links.iter().take(room) {
-                body.extend_from_slice(&neighbour.to_bytes());
-                body.extend_from_slice(&[link.boot as u8, link.heard_here()]);
+                body.extend_from_slice(&mark(*neighbour, link.boot));
+                body.push(link.heard_here());
             }
         }
         let hello = Hello {
@@ -63,6 +75,7 @@ impl Babel {
             interval_ms: (pause.as_millis() as u16).max(1),
             // Lines that were told and not yet sent are none that anybody misses.
             version: self.flushed,
+            number: self.config.is_destination.then(|| self.table.own_seqno().number),
             lists,
         };
         self.sequence = self.sequence.wrapping_add(1);
@@ -94,6 +107,9 @@ impl Babel {
         let was_up = link.cost < INFINITE;
         if link.renew_cost() {
             let (cost, quality) = (link.cost, link.quality());
+            if was_up != (cost < INFINITE) {
+                self.unrest.note(context.now());
+            }
             match (was_up, cost < INFINITE) {
                 (false, _) => context.tell(&LinkUp { neighbour, quality }, &[]),
                 (true, true) => context.tell(&LinkChanged { neighbour, quality }, &[]),
@@ -151,17 +167,23 @@ impl Handles<Hello> for Babel {
         link.hello(hello.sequence, interval, context.now());
         link.version = link.version.max(hello.version);
         if hello.lists {
-            let own = context.node().to_bytes();
+            let own = mark(context.node(), self.boot);
             let (heard, _) = reception.body.as_chunks::<HEARD_BYTES>();
-            let share = heard.iter().find_map(|[id @ .., boot, share]| {
-                (*id == own && *boot == self.boot as u8).then_some(*share)
-            });
+            let share =
+                heard.iter().find_map(|[mark @ .., share]| (*mark == own).then_some(*share));
             self.links[at].1.heard_there(share.unwrap_or(0));
             if share.is_none() {
                 self.greet(context);
             }
         }
         self.renew_cost(reception.from, context);
+        self.retry(reception.from, context);
+        if let Some(number) = hello.number {
+            let seqno = Seqno { boot: hello.boot, number };
+            let entry =
+                Entry { destination: reception.from, distance: Distance { seqno, metric: 0 } };
+            self.learn_line(reception.from, entry, context);
+        }
         self.chase(reception.from, context);
     }
 }

@@ -18,8 +18,15 @@ const MISSED_MAX: u32 = 4;
 const LOST_FOR_ONE_MORE: u32 = 4;
 /// So many more mean that the neighbour is gone.
 const GONE_AFTER: u32 = 4;
-/// How often a neighbour that took no packet is asked for a sign of life.
+/// How often a neighbour that took no packet is asked for a sign of life, if the link loses nothing; and
+/// once more for each such part of 255 that it loses there and back.
 const DOUBTS_MAX: u8 = 4;
+const LOST_FOR_ONE_MORE_DOUBT: u32 = 28;
+/// A link that carries no packets is tried again after so many hellos, and then ever more rarely.
+const RETRY_FIRST: u8 = 1;
+const RETRY_MAX: u8 = 16;
+/// The share that a neighbour hears which has heard one thing.
+const VOUCHED: u8 = 170;
 /// So many gaps in a neighbour's table are known apart.
 pub(super) const GAPS_MAX: usize = 4;
 /// What is assumed of a link before it is known: so many hellos, of which so many came. A little worse
@@ -57,6 +64,10 @@ pub(super) struct Link {
     heard_there: u8,
     /// How often it was asked for a sign of life since a packet was not taken.
     doubts: u8,
+    /// It gave none: what is for it alone doesn't arrive, whatever is heard of it. After so many of its
+    /// hellos it is asked again.
+    retry_in: Option<u8>,
+    retry_pause: u8,
     /// The cost that routes are computed with.
     pub cost: u16,
 }
@@ -78,6 +89,8 @@ impl Link {
             due_at: Instant::BOOT,
             heard_there: 0,
             doubts: 0,
+            retry_in: None,
+            retry_pause: RETRY_FIRST,
             cost: INFINITE,
         }
     }
@@ -98,7 +111,7 @@ impl Link {
         self.expected = sequence.wrapping_add(1);
         self.interval = interval.max(Duration::from_millis(1));
         self.due_at = now + self.interval * 3 / 2;
-        self.doubts = 0;
+        self.retry_in = self.retry_in.map(|hellos| hellos.saturating_sub(1));
     }
 
     /// The lines of the neighbour's table came that it told after version `after`, up to version `to`.
@@ -154,17 +167,57 @@ impl Link {
 
     /// A packet was not taken by the neighbour, or a sign of life didn't come.
     pub(super) fn doubt(&mut self) {
-        self.doubts = self.doubts.saturating_add(1).min(DOUBTS_MAX + 1);
+        if self.retry_in.is_none() {
+            self.doubts = self.doubts.saturating_add(1);
+            if self.doubts > self.doubts_max() {
+                self.give_up();
+            }
+        }
     }
 
-    /// Something was heard of the neighbour.
-    pub(super) fn trust(&mut self) {
+    /// Datagrams to the neighbour were lost again and again.
+    pub(super) fn give_up(&mut self) {
         self.doubts = 0;
+        self.retry_in = Some(self.retry_pause);
+        self.retry_pause = (self.retry_pause * 2).min(RETRY_MAX);
+    }
+
+    /// Something came from the neighbour that was for this node alone. That both hear each other's hellos
+    /// isn't enough: there are links that carry what is for everybody, and nothing else.
+    pub(super) fn trust(&mut self) {
+        if self.retry_in.take().is_none() && self.doubts == 0 {
+            self.retry_pause = RETRY_FIRST;
+        }
+        self.doubts = 0;
+    }
+
+    /// The neighbour took what was for it alone, and answered: the link carries both ways, though no hellos
+    /// may have shown it yet.
+    pub(super) fn vouch(&mut self) {
+        self.trust();
+        self.history |= (1 << HEARD_MIN) - 1;
+        self.remembered = self.remembered.max(HEARD_MIN);
+        self.heard_there = self.heard_there.max(VOUCHED);
     }
 
     /// Whether it is to be asked for a sign of life.
     pub(super) fn is_doubted(&self) -> bool {
-        (1..=DOUBTS_MAX).contains(&self.doubts)
+        self.doubts > 0
+    }
+
+    /// Whether a link that carried no packets is to be tried again now.
+    pub(super) fn is_to_be_retried(&mut self) -> bool {
+        let is_due = self.retry_in == Some(0);
+        if is_due {
+            self.retry_in = Some(self.retry_pause);
+            self.retry_pause = (self.retry_pause * 2).min(RETRY_MAX);
+        }
+        is_due
+    }
+
+    fn doubts_max(&self) -> u8 {
+        let both = u32::from(self.heard_here()) * u32::from(self.heard_there) / 255;
+        DOUBTS_MAX + ((255 - both) / LOST_FOR_ONE_MORE_DOUBT) as u8
     }
 
     /// Whether nothing has been heard for so long that the neighbour can be forgotten.
@@ -199,7 +252,7 @@ impl Link {
     fn estimate(&self) -> u16 {
         let (here, there) = (self.heard_here(), self.heard_there);
         if self.missed() >= self.missed_max()
-            || self.doubts > DOUBTS_MAX
+            || self.retry_in.is_some()
             || here.min(there) < QUALITY_MIN
             || self.history.count_ones() < HEARD_MIN
         {

@@ -16,6 +16,8 @@ use crate::interface::{LinkDoubted, LinkFailing};
 /// How long lines may be missing before they are asked for; twice that until they are again, longer if
 /// many are missing, because the answer takes time as well, and twice as long each time nothing comes.
 const MISSING_PAUSE: Duration = Duration::from_millis(100);
+/// Where links come and go, who comes is asked only if it stays a while.
+const MISSING_PAUSE_RESTLESS: Duration = Duration::from_secs(5);
 const PAUSES_UNTIL_AGAIN: u32 = 2;
 const LINES_A_PAUSE: u32 = 32;
 const PAUSES_FOR_LINES_MAX: u32 = 6;
@@ -40,7 +42,11 @@ impl Babel {
     /// Asks a neighbour for the lines of its table that are missing here, in a moment. Who was asked
     /// already goes on by itself.
     pub(super) fn chase(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
-        let after = context.random().around(self.shared(MISSING_PAUSE));
+        let pause = match self.unrest.is_restless(context.now()) {
+            true => MISSING_PAUSE_RESTLESS,
+            false => self.shared(MISSING_PAUSE),
+        };
+        let after = context.random().around(pause);
         let at = context.now() + after;
         if let Some(link) = self.link(neighbour)
             && link.is_incomplete()
@@ -63,8 +69,18 @@ impl Babel {
         }
     }
 
+    /// Asks a neighbour for a sign of life that could not be reached, now and then.
+    pub(super) fn retry(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        if let Some(link) = self.link(neighbour)
+            && link.is_to_be_retried()
+        {
+            ask(neighbour, link, context);
+        }
+    }
+
     /// Asks a neighbour for a sign of life.
     fn doubt(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
+        // It is in doubt already, or known to carry nothing.
         if let Some(link) = self.link(neighbour)
             && !link.is_doubted()
         {
@@ -179,7 +195,10 @@ impl Handles<Missing> for Babel {
     ) {
         let (by, version) = (reception.from, self.table.version());
         let Some(link) = self.link(by) else { return };
-        link.trust();
+        if reception.addressed {
+            link.trust();
+        }
+        self.renew_cost(by, context);
         self.asked.retain(|asked| asked.by != by);
         let mut gap = Some((missing.after, missing.to));
         let mut rest = reception.body;
@@ -199,7 +218,14 @@ impl Handles<Missing> for Babel {
 
 impl Hears<LinkFailing> for Babel {
     fn hear(&mut self, failing: LinkFailing, _: &[u8], context: &mut Context<'_, Self>) {
-        self.doubt(failing.neighbour, context);
+        if !self.unrest.is_restless(context.now()) {
+            return self.doubt(failing.neighbour, context);
+        }
+        // Where links come and go, one that takes no datagram has gone.
+        if let Some(link) = self.link(failing.neighbour) {
+            link.give_up();
+            self.renew_cost(failing.neighbour, context);
+        }
     }
 }
 

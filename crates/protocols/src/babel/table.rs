@@ -343,6 +343,12 @@ impl Table {
         self.own_seqno
     }
 
+    /// The sequence number to ask a destination for that there is no way to; `None` if nothing is known of it.
+    pub fn next_seqno(&self, destination: NodeId) -> Option<Seqno> {
+        let known = &self.destinations[self.place(destination)?.index()];
+        known.feasibility.map(|feasibility| feasibility.seqno.next())
+    }
+
     /// Makes the own sequence number at least `wanted`, if it may be; whether it changed (§3.8.1.2).
     pub fn raise_own_seqno(&mut self, wanted: Seqno) -> bool {
         // A request for a number more than one ahead is no honest one: nobody was told of it.

@@ -6,8 +6,10 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_mesh::{NodeId, Stack};
 
+use super::demand::Demand;
 use super::link::Link;
 use super::table::{Distance, Entry, News, Selection, Seqno, Table};
+use super::unrest::Unrest;
 use super::{Babel, Config, INFINITE};
 use crate::testing::{Network, id};
 
@@ -219,4 +221,87 @@ fn a_way_counts_on_the_life_that_told_it() {
     network.link(1, 2, 0);
     network.run(Duration::from_secs(10));
     assert_eq!(over(&network, 2), Some((id(1), 2)));
+}
+
+/// A link that lost no hello either way.
+fn good_link() -> Link {
+    let mut link = Link::new(1, 0);
+    for sequence in 0..32 {
+        link.hello(
+            sequence,
+            Duration::from_secs(2),
+            Instant::from_millis(2000 * u64::from(sequence)),
+        );
+    }
+    link.heard_there(255);
+    link.renew_cost();
+    link
+}
+
+#[test]
+fn a_link_that_takes_no_packet_stays_down_whatever_hellos_say_until_it_takes_one() {
+    let mut link = good_link();
+    assert!(link.cost < INFINITE);
+    for _ in 0..5 {
+        link.doubt();
+    }
+    assert!(link.renew_cost() && link.cost == INFINITE);
+    let mut tries = Vec::new();
+    for sequence in 32..92 {
+        let now = Instant::from_millis(2000 * u64::from(sequence));
+        link.hello(sequence, Duration::from_secs(2), now);
+        link.renew_cost();
+        assert_eq!(link.cost, INFINITE, "hello {sequence}");
+        if link.is_to_be_retried() {
+            tries.push(sequence - 32);
+        }
+    }
+    assert_eq!(tries, [0, 2, 6, 14, 30, 46], "it is tried again, ever more rarely");
+    link.trust();
+    assert!(link.renew_cost() && link.cost < INFINITE);
+}
+
+#[test]
+fn a_lossy_link_is_doubted_for_longer_than_a_good_one() {
+    let doubts = |mut link: Link| {
+        link.renew_cost();
+        let mut count = 0;
+        while link.cost < INFINITE {
+            link.doubt();
+            link.renew_cost();
+            count += 1;
+        }
+        count
+    };
+    let mut lossy = good_link();
+    lossy.heard_there(140);
+    assert_eq!((doubts(good_link()), doubts(lossy)), (5, 9));
+}
+
+#[test]
+fn a_node_is_restless_while_links_come_and_go_and_not_for_one_that_breaks() {
+    let mut unrest = Unrest::default();
+    let at = |seconds: u64| Instant::from_millis(seconds * 1000);
+    unrest.begin(at(0));
+    (0..20).for_each(|_| unrest.note(at(5)));
+    assert!(!unrest.is_restless(at(5)), "links that come up after boot were there before");
+    (0..2).for_each(|_| unrest.note(at(20)));
+    assert!(!unrest.is_restless(at(20)));
+    unrest.note(at(21));
+    assert!(unrest.is_restless(at(21)) && unrest.is_restless(at(25)));
+    assert!(!unrest.is_restless(at(40)));
+}
+
+#[test]
+fn what_nobody_uses_is_asked_for_within_a_budget_and_what_is_used_always() {
+    let mut demand = Demand::default();
+    let at = Instant::from_millis(100_000);
+    let asked = (0..1000).filter(|index| demand.may_ask(id(*index), at)).count();
+    assert_eq!(asked, 24);
+    demand.note(id(999), at);
+    assert!(demand.may_ask(id(999), at) && !demand.may_ask(id(998), at));
+    let later = at + Duration::from_secs(10);
+    assert!(!demand.is_used(id(999), later));
+    let asked = (0..1000).filter(|index| demand.may_ask(id(*index), later)).count();
+    assert_eq!(asked, 5, "one more every two seconds");
 }

@@ -13,6 +13,7 @@ use crate::interface::RouteChanged;
 /// and starts again once nothing came for four times as long. News that is urgent waits a quarter.
 const FLUSH_PAUSE: Duration = Duration::from_millis(50);
 const FLUSH_PAUSE_MAX: Duration = Duration::from_millis(300);
+const FLUSH_PAUSE_RESTLESS: Duration = Duration::from_millis(1500);
 /// After urgent news a hello comes within this: who missed it sees so by the version.
 const CONFIRMED_WITHIN: Duration = Duration::from_millis(100);
 /// Frames of lines sent one after the other; more wait a moment.
@@ -46,7 +47,9 @@ impl Babel {
             && self.wants.get(&destination).is_some_and(|wanted| distance.seqno >= wanted.seqno)
         {
             self.wants.remove(&destination);
-            news = News::AtOnce;
+            // Where ways are searched for, those who asked are answered, and nobody else.
+            let is_restless = self.unrest.is_restless(context.now());
+            news = if is_restless { news.max(News::Later) } else { News::AtOnce };
         }
         if news > News::None {
             self.table.tell(place, context.now());
@@ -57,10 +60,27 @@ impl Babel {
         news
     }
 
+    /// Writes down a line that came by itself, and says what came of it.
+    pub(super) fn learn_line(
+        &mut self,
+        from: NodeId,
+        entry: Entry,
+        context: &mut Context<'_, Self>,
+    ) {
+        if let Some(place) = self.table.learn(from, entry, context.now()) {
+            let urgency = self.select_one(place, context);
+            self.flush(urgency, context);
+        }
+    }
+
     /// Lets what was told be sent, the sooner the more urgent.
     pub(super) fn flush(&mut self, urgency: News, context: &mut Context<'_, Self>) {
+        let is_restless = self.unrest.is_restless(context.now());
         let (least, within) = match urgency {
             News::None => return,
+            News::Later if is_restless => (2000, 1000),
+            News::Soon if is_restless => (500, 500),
+            News::AtOnce if is_restless => (200, 200),
             News::Later => (400, 400),
             News::Soon => (15, 30),
             News::AtOnce => (2, 10),
@@ -122,7 +142,9 @@ impl Expires<Flush> for Babel {
         self.flush_at = None;
         let now = context.now();
         let is_calm = now.since(self.flushed_at) > self.flush_pause * 4;
-        let longer = (self.flush_pause * 2).min(self.shared(FLUSH_PAUSE_MAX));
+        let is_restless = self.unrest.is_restless(now);
+        let longest = if is_restless { FLUSH_PAUSE_RESTLESS } else { FLUSH_PAUSE_MAX };
+        let longer = (self.flush_pause * 2).min(self.shared(longest));
         self.flush_pause = if is_calm { FLUSH_PAUSE } else { longer };
         self.flushed_at = now;
         let sent_bytes = self.send_repairs(context) + self.send_news(context);
@@ -131,7 +153,8 @@ impl Expires<Flush> for Babel {
         if self.flushed < self.table.version() || !self.asked.is_empty() {
             self.flush(News::Soon, context);
         }
-        if core::mem::replace(&mut self.flush_news, News::None) == News::AtOnce {
+        let news = core::mem::replace(&mut self.flush_news, News::None);
+        if news == News::AtOnce && !is_restless {
             let after = context.random().around(CONFIRMED_WITHIN * 4 / 5);
             if now + after < self.beat_at {
                 self.beat_in(after, context);
@@ -152,7 +175,9 @@ impl Handles<Update> for Babel {
         if link.boot != update.boot {
             return;
         }
-        link.trust();
+        if reception.addressed {
+            link.trust();
+        }
         if update.to <= link.known {
             return self.renew_cost(reception.from, context);
         }
@@ -170,6 +195,7 @@ impl Handles<Update> for Babel {
             }
         }
         self.flush(urgency, context);
+        self.renew_cost(reception.from, context);
         self.chase(reception.from, context);
     }
 }

@@ -16,10 +16,13 @@ const PASS_ON_PAUSE: Duration = Duration::from_millis(100);
 /// How often a newer sequence number is asked for, and how long after the first time again.
 const WANT_TRIES: u8 = 8;
 const WANT_PAUSE: Duration = Duration::from_millis(120);
+const SEARCHED_PAUSE: Duration = Duration::from_millis(400);
+const SEARCHES: u8 = 4;
+const SEARCH_PAUSE: Duration = Duration::from_millis(100);
 /// How long a better way, where there is a way, is not asked for again.
 const IMPROVE_PAUSE: Duration = Duration::from_secs(30);
 /// How far a request goes.
-const HOPS_MAX: u8 = 255;
+const HOPS_MAX: u8 = 64;
 /// A request for a better way, where there is one, comes within this.
 const IMPROVE_WITHIN: Duration = Duration::from_millis(60);
 /// So many sequence numbers may be waited for at ease. Where more are, all have more patience: the
@@ -42,6 +45,18 @@ impl Babel {
         pause * (1 + self.wants.len() / WANTS_AT_EASE) as u32
     }
 
+    /// A datagram goes to `destination`: if there is no way, it is asked for.
+    pub(super) fn need(&mut self, destination: NodeId, context: &mut Context<'_, Self>) {
+        self.demand.note(destination, context.now());
+        if destination == context.node() || self.table.route(destination).is_some() {
+            return;
+        }
+        let seqno = self.table.next_seqno(destination);
+        if seqno.is_some() || self.unrest.is_restless(context.now()) {
+            self.want(destination, seqno.unwrap_or_default(), true, context);
+        }
+    }
+
     /// Asks for a way to `destination`, and keeps asking a few times.
     pub(super) fn want(
         &mut self,
@@ -50,13 +65,19 @@ impl Babel {
         is_urgent: bool,
         context: &mut Context<'_, Self>,
     ) {
+        let is_restless = self.unrest.is_restless(context.now());
+        if is_restless && !(is_urgent && self.demand.is_used(destination, context.now())) {
+            return;
+        }
         // Where there is a way, if a long one, there is no haste, and no second try.
         let tries = if is_urgent { 0 } else { WANT_TRIES - 1 };
         let wanted = Wanted { seqno, is_own: true, tries, at: context.now() };
         let is_full = self.wants.len() >= self.config.destinations_max;
         match self.wants.get(&destination) {
             Some(known) if known.is_own && known.seqno >= seqno && known.tries <= tries => return,
+            Some(known) if is_restless && known.is_own && known.seqno >= seqno => return,
             None if is_full => return,
+            _ if !self.demand.may_ask(destination, context.now()) => return,
             _ => drop(self.wants.insert(destination, wanted)),
         }
         let within = if is_urgent { Duration::from_millis(5) } else { IMPROVE_WITHIN };
@@ -69,7 +90,11 @@ impl Babel {
         let now = context.now();
         let mut next: Option<Instant> = None;
         let mut due = Vec::new();
-        let want_pause = self.patient(self.shared(WANT_PAUSE));
+        let is_restless = self.unrest.is_restless(now);
+        let want_pause = match is_restless {
+            true => SEARCH_PAUSE,
+            false => self.patient(self.shared(WANT_PAUSE)),
+        };
         let table = &self.table;
         self.wants.retain(|destination, wanted| {
             if wanted.at <= now && due.len() < WANTS_AT_EASE {
@@ -77,8 +102,22 @@ impl Babel {
                 if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
                     return false;
                 }
-                due.push((*destination, wanted.seqno));
+                if is_restless && (wanted.tries >= WANT_TRIES || is_reachable) {
+                    return false;
+                }
+                let tries = wanted.tries + 1;
+                due.push((*destination, wanted.seqno, tries));
                 wanted.tries = (wanted.tries + 1).min(WANT_TRIES);
+                if is_restless {
+                    // Once it was searched for everywhere, it is left alone for a while.
+                    wanted.tries = if tries >= SEARCHES { WANT_TRIES } else { tries };
+                    wanted.at = match wanted.tries {
+                        WANT_TRIES => now + SEARCHED_PAUSE,
+                        tries => now + SEARCH_PAUSE * u32::from(tries),
+                    };
+                    next = Some(next.map_or(wanted.at, |next| next.min(wanted.at)));
+                    return true;
+                }
                 let is_offered = table.any_way(*destination, None).is_some();
                 wanted.at = now
                     + match wanted.tries {
@@ -93,7 +132,11 @@ impl Babel {
             true
         });
         let is_full = due.len() == WANTS_AT_EASE;
-        for (destination, seqno) in due {
+        for (destination, seqno, tries) in due {
+            if is_restless {
+                self.search((destination, seqno), tries, context);
+                continue;
+            }
             let want = Want { destination, seqno, hops: HOPS_MAX };
             context.transmit(&want, Outgoing { patience: WANT_PATIENCE, ..Outgoing::default() });
         }

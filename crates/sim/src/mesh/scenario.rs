@@ -9,7 +9,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::peripherals::PeripheralPlan;
-use crate::radio::RadioPlan;
+use crate::radio::{Bursts, RadioPlan};
 
 /// The most nodes of a scenario.
 pub const NODES_MAX: usize = 20_000;
@@ -229,6 +229,13 @@ pub struct LinkPlan {
     pub to: u32,
     /// The share of lost frames; 1 cuts the link.
     pub loss: f32,
+    /// The share of lost frames that are for one node; by default the same. With 1, the link carries
+    /// what is for everybody, and nothing else.
+    #[serde(default)]
+    pub unicast_loss: Option<f32>,
+    /// Times in which the link is worse.
+    #[serde(default)]
+    pub bursts: Option<Bursts>,
     /// Only in this direction.
     #[serde(default)]
     pub one_way: bool,
@@ -546,11 +553,20 @@ impl Scenario {
         if self.traffic.iter().any(|traffic| traffic.every_ms == 0) {
             return Err(ScenarioError::NotPositive("every_ms"));
         }
+        let turns = self.links.iter().filter_map(|link| link.bursts);
+        for (name, value) in turns.flat_map(|it| [("bad_ms", it.bad_ms), ("good_ms", it.good_ms)]) {
+            if value.is_nan() || value <= 0.0 {
+                return Err(ScenarioError::NotPositive(name));
+            }
+        }
         if self.protocols.broadcast.is_none() && self.traffic.iter().any(|it| it.broadcast) {
             return Err(ScenarioError::NoBroadcast);
         }
         self.check_devices(nodes)?;
-        let shares = self.links.iter().map(|link| link.loss);
+        let shares = self.links.iter().flat_map(|link| {
+            let bursts = link.bursts.map(|bursts| bursts.loss);
+            [Some(link.loss), link.unicast_loss, bursts].into_iter().flatten()
+        });
         let torn = self.devices.iter().map(|devices| devices.torn);
         let mut shares = shares.chain([self.radio.loss.near, self.radio.loss.far]).chain(torn);
         if let Some(share) = shares.find(|share| !(0.0..=1.0).contains(share)) {

@@ -136,9 +136,11 @@ fn the_scenarios_that_are_handed_out_come_to_what_they_expect() {
         include_str!("../../../../scenarios/aggregation.toml"),
         include_str!("../../../../scenarios/broadcast.toml"),
         include_str!("../../../../scenarios/cut.toml"),
+        include_str!("../../../../scenarios/gray.toml"),
         include_str!("../../../../scenarios/grid.toml"),
         include_str!("../../../../scenarios/lossy-aggregation.toml"),
         include_str!("../../../../scenarios/lossy-line.toml"),
+        include_str!("../../../../scenarios/moving.toml"),
         include_str!("../../../../scenarios/village.toml"),
     ] {
         check_all(text);

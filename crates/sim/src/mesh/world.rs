@@ -19,7 +19,7 @@ use super::scenario::{Scenario, ScenarioError, What, micros};
 use crate::agenda::Agenda;
 use crate::clock::Clock;
 use crate::place::Place;
-use crate::radio::{AirCounts, Frame, Medium, Moment, Spot};
+use crate::radio::{AirCounts, Frame, Medium, Moment, SetLink, Spot};
 use crate::random::Random;
 
 /// How often those that move are placed anew.
@@ -767,8 +767,8 @@ impl World {
 
     fn cut(&mut self, one: u32, other: u32) {
         self.metrics.trouble.cut_links += 1;
-        self.medium.set_link(one, other, Some(1.0));
-        self.medium.set_link(other, one, Some(1.0));
+        self.medium.set_link(one, other, Some(SetLink::even(1.0)));
+        self.medium.set_link(other, one, Some(SetLink::even(1.0)));
         self.playback.cut(self.now_us, one, other);
     }
 
@@ -784,9 +784,14 @@ impl World {
 
     fn set_link(&mut self, index: usize) {
         let link = &self.scenario.links[index];
-        self.medium.set_link(link.from, link.to, Some(link.loss));
+        let set = SetLink {
+            loss: link.loss,
+            unicast_loss: link.unicast_loss.unwrap_or(link.loss),
+            bursts: link.bursts,
+        };
+        self.medium.set_link(link.from, link.to, Some(set));
         if !link.one_way {
-            self.medium.set_link(link.to, link.from, Some(link.loss));
+            self.medium.set_link(link.to, link.from, Some(set));
         }
     }
 

@@ -6,6 +6,7 @@
 
 use std::collections::BTreeMap;
 
+use super::plan::{Bursts, SetLink};
 use super::{RadioPlan, Station};
 
 /// Signal at one metre and its loss per decade of distance, in dB (log-distance model, free space
@@ -33,8 +34,11 @@ impl Spot {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Neighbour {
     pub station: Station,
-    /// How many of 2^32 frames are lost on the way there.
+    /// How many of 2^32 frames for everybody are lost on the way there, and of those for it alone.
     pub loss: u32,
+    pub unicast_loss: u32,
+    /// Times in which the link is bad.
+    pub bursts: Option<Bursts>,
     /// The strength with which it hears the other, in dBm.
     pub signal_dbm: i8,
 }
@@ -52,7 +56,7 @@ pub(super) struct Ground {
     squares: BTreeMap<Square, Vec<Station>>,
     /// Whom each station reaches, by number.
     neighbours: Vec<Vec<Neighbour>>,
-    set: BTreeMap<(Station, Station), f32>,
+    set: BTreeMap<(Station, Station), SetLink>,
 }
 
 impl Ground {
@@ -118,7 +122,7 @@ impl Ground {
     }
 
     /// Sets a link's loss, or lets the distance decide again.
-    pub(super) fn set_link(&mut self, from: Station, to: Station, loss: Option<f32>) {
+    pub(super) fn set_link(&mut self, from: Station, to: Station, loss: Option<SetLink>) {
         match loss {
             Some(loss) => self.set.insert((from, to), loss),
             None => self.set.remove(&(from, to)),
@@ -159,16 +163,17 @@ impl Ground {
     /// Writes down whether `to` hears `from`.
     fn connect(&mut self, from: Station, to: Station) {
         remove(&mut self.neighbours[from as usize], to);
-        let Some(loss) = self.share(from, to) else { return };
+        let Some(SetLink { loss, unicast_loss, bursts }) = self.share(from, to) else { return };
         let signal_dbm = self.signal(from, to);
         let neighbours = &mut self.neighbours[from as usize];
         let at = neighbours.partition_point(|neighbour| neighbour.station < to);
-        let loss = (loss * THRESHOLDS) as u32;
-        neighbours.insert(at, Neighbour { station: to, loss, signal_dbm });
+        let [loss, unicast_loss] = [loss, unicast_loss].map(|share| (share * THRESHOLDS) as u32);
+        let neighbour = Neighbour { station: to, loss, unicast_loss, bursts, signal_dbm };
+        neighbours.insert(at, neighbour);
     }
 
-    /// The share that is lost from one to the other, or `None` if nothing arrives.
-    fn share(&self, from: Station, to: Station) -> Option<f32> {
+    /// The shares that are lost from one to the other, or `None` if nothing arrives.
+    fn share(&self, from: Station, to: Station) -> Option<SetLink> {
         if from == to {
             return None;
         }
@@ -179,10 +184,10 @@ impl Ground {
                 if distance_m > self.plan.range_m {
                     return None;
                 }
-                self.plan.loss.at(distance_m, self.plan.range_m)
+                SetLink::even(self.plan.loss.at(distance_m, self.plan.range_m))
             }
         };
-        (loss < 1.0).then_some(loss)
+        (loss.loss.min(loss.unicast_loss) < 1.0).then_some(loss)
     }
 }
 

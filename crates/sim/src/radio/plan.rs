@@ -22,6 +22,42 @@ pub struct RadioPlan {
     pub contention: bool,
 }
 
+/// A link whose loss doesn't come from the distance.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) struct SetLink {
+    /// The share of frames for everybody that is lost.
+    pub loss: f32,
+    /// The share of frames for one station that is lost.
+    pub unicast_loss: f32,
+    /// Times in which nothing arrives at all.
+    pub bursts: Option<Bursts>,
+}
+
+impl SetLink {
+    /// One that loses all kinds of frames alike.
+    pub(crate) fn even(loss: f32) -> Self {
+        Self { loss, unicast_loss: loss, bursts: None }
+    }
+}
+
+/// A link that is bad by turns (Gilbert 1960, Elliott 1963): both kinds of turns last at random, with an
+/// exponential distribution.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Bursts {
+    /// How long a bad turn lasts on average, in milliseconds.
+    pub bad_ms: f32,
+    /// How long a good one does.
+    pub good_ms: f32,
+    /// The share of frames that a bad turn loses.
+    #[serde(default = "all")]
+    pub loss: f32,
+}
+
+fn all() -> f32 {
+    1.0
+}
+
 impl Default for RadioPlan {
     /// 802.11 in the 2.4 GHz band at its basic rate of 2 Mbit/s, short preamble.
     fn default() -> Self {

@@ -1,6 +1,6 @@
 //! Who hears what: range, carrier sense, hidden stations, repetition.
 
-use super::{Finished, Frame, Loss, Medium, Moment, RadioPlan, Spot, Station};
+use super::{Bursts, Finished, Frame, Loss, Medium, Moment, RadioPlan, SetLink, Spot, Station};
 use crate::agenda::Agenda;
 use crate::random::Random;
 
@@ -99,7 +99,7 @@ fn a_frame_for_one_is_repeated_until_it_is_answered_and_handed_over_once() {
 fn the_share_that_a_link_loses_is_the_one_that_was_set() {
     let plan = RadioPlan { unicast_retries: 0, ..RadioPlan::default() };
     let mut air = Air::new(plan, &[0.0, 500.0]);
-    air.medium.set_link(0, 1, Some(0.3));
+    air.medium.set_link(0, 1, Some(SetLink::even(0.3)));
     for round in 0..2_000 {
         air.send(round * 10_000, 0, None);
         air.run();
@@ -131,4 +131,45 @@ fn parts_of_the_world_do_not_hear_each_other_and_power_that_is_off_hears_nothing
     air.send(1_000_000, 0, None);
     air.run();
     assert_eq!(air.heard.len(), 1);
+}
+
+/// Which of 2,000 frames arrive on a link that is set so, of those for everybody and of those for one.
+fn arrivals(link: SetLink) -> [Vec<bool>; 2] {
+    let plan = RadioPlan { contention: false, unicast_retries: 0, ..RadioPlan::default() };
+    let mut medium = Medium::new(plan, Random::new(5));
+    let stations = [0.0, 10.0].map(|x| medium.add(Spot { x, y: 0.0 }));
+    stations.iter().for_each(|station| medium.set_power(*station, true));
+    medium.set_link(0, 1, Some(link));
+    [(None, 0), (Some(1), 2000)].map(|(to, first)| {
+        (first..first + 2000)
+            .map(|number| {
+                let now_us = number * 5000;
+                medium.send(now_us, 0, Frame { to, bytes: vec![0; 20] });
+                medium.attempt(now_us, 0);
+                let mut heard = Vec::new();
+                medium.finish(now_us + 1000, 0, &mut heard);
+                !heard.is_empty()
+            })
+            .collect()
+    })
+}
+
+#[test]
+fn a_gray_link_carries_what_is_for_everybody_and_nothing_else() {
+    let link = SetLink { unicast_loss: 1.0, ..SetLink::even(0.0) };
+    let [for_all, for_one] = arrivals(link);
+    assert!(for_all.iter().all(|it| *it) && for_one.iter().all(|it| !*it));
+}
+
+#[test]
+fn a_link_with_bursts_is_bad_for_its_share_of_the_time_and_in_turns() {
+    let bursts = Some(Bursts { bad_ms: 100.0, good_ms: 300.0, loss: 1.0 });
+    let [for_all, for_one] = arrivals(SetLink { bursts, ..SetLink::even(0.0) });
+    for arrived in [for_all, for_one] {
+        let share = arrived.iter().filter(|it| **it).count() as f64 / 2000.0;
+        assert!((0.65..0.85).contains(&share), "{share}");
+        // Ten seconds hold about 25 turns of each kind; independent losses would change 750 times.
+        let changes = arrived.windows(2).filter(|pair| pair[0] != pair[1]).count();
+        assert!((20..100).contains(&changes), "{changes}");
+    }
 }

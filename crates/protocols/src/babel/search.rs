@@ -1,0 +1,167 @@
+//! Searches for a way that is needed now: they spread in growing rings, and what is found comes back on the way
+//! that the search took (as in AODV, RFC 3561 §6.3 to §6.7), as a line of Babel's table.
+//!
+//! Searches for the same destination are one: who has passed one on a moment ago notes who asks, and no more.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_mesh::{self as mesh, Context, Handles, NodeId, Outgoing, Reception};
+
+use super::table::{Distance, Entry, News, Seqno};
+use super::{Babel, Found, Search};
+
+/// How far a search goes: at first, then, and at last.
+const RINGS: [u8; 3] = [3, 32, 32];
+/// A search is passed on within this, so that neighbours don't all do at once.
+const PASS_ON_WITHIN: Duration = Duration::from_millis(15);
+/// The same search is passed on once in this time.
+const PASS_ON_PAUSE: Duration = Duration::from_millis(120);
+/// How long it is remembered who searched.
+const REMEMBERED_FOR: Duration = Duration::from_secs(2);
+/// The most searches that are remembered, and the most neighbours that are for each.
+const SEARCHES_MAX: usize = 64;
+const ASKERS_MAX: usize = 6;
+
+/// A search that others have passed on to this node.
+#[derive(Debug)]
+pub(super) struct Searched {
+    seqno: Seqno,
+    askers: Vec<NodeId>,
+    hops: u8,
+    at: Instant,
+}
+
+impl Babel {
+    /// Searches for a way to `destination`, the further the more often it was.
+    pub(super) fn search(
+        &mut self,
+        (destination, seqno): (NodeId, Seqno),
+        tries: u8,
+        context: &mut Context<'_, Self>,
+    ) {
+        let hops = RINGS[usize::from(tries.saturating_sub(1)).min(RINGS.len() - 1)];
+        context.transmit(&Search { destination, seqno, hops }, Outgoing::default());
+    }
+
+    /// Tells a neighbour the way to `destination`, as a line of its own.
+    fn tell_found(&mut self, destination: NodeId, to: NodeId, context: &mut Context<'_, Self>) {
+        let distance = if destination == context.node() {
+            Distance { seqno: self.table.own_seqno(), metric: 0 }
+        } else {
+            let Some(place) = self.table.place(destination) else { return };
+            // Who is told may count on it: it is the feasibility distance from now on.
+            self.table.tell(place, context.now());
+            let Some((_, distance)) = self.table.route(destination) else { return };
+            distance
+        };
+        let found = Found { boot: self.boot, entry: Entry { destination, distance } };
+        let to = mesh::Destination::One(to);
+        context.transmit(&found, Outgoing { to, ..Outgoing::default() });
+        self.flush(News::Later, context);
+    }
+
+    /// Whether this node may answer who searches: `from` isn't told of a way that leads back to it.
+    fn can_answer(&self, search: &Search, from: NodeId, own: NodeId) -> bool {
+        if search.destination == own {
+            return self.table.own_seqno() >= search.seqno;
+        }
+        let route = self.table.route(search.destination);
+        route.is_some_and(|(next, distance)| next != from && distance.seqno >= search.seqno)
+    }
+
+    fn make_room_for_search(&mut self, now: Instant) {
+        if self.searches.len() >= SEARCHES_MAX {
+            self.searches.retain(|_, searched| now.since(searched.at) < REMEMBERED_FOR);
+        }
+        if self.searches.len() >= SEARCHES_MAX {
+            let oldest = self.searches.iter().min_by_key(|(_, searched)| searched.at);
+            if let Some(oldest) = oldest.map(|(destination, _)| *destination) {
+                self.searches.remove(&oldest);
+            }
+        }
+    }
+
+    /// Answers those who searched for a way that is known now.
+    fn answer_searches(&mut self, destination: NodeId, context: &mut Context<'_, Self>) {
+        let route = self.table.route(destination);
+        let Some((next, distance)) = route else { return };
+        let now = context.now();
+        let Some(searched) = self.searches.get_mut(&destination) else { return };
+        if distance.seqno < searched.seqno || now.since(searched.at) >= REMEMBERED_FOR {
+            return;
+        }
+        let askers = core::mem::take(&mut searched.askers);
+        for asker in askers.into_iter().filter(|asker| *asker != next) {
+            self.tell_found(destination, asker, context);
+        }
+    }
+}
+
+impl Handles<Search> for Babel {
+    fn handle(
+        &mut self,
+        search: Search,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        let (now, from, own) = (context.now(), reception.from, context.node());
+        let Search { destination, seqno, hops } = search;
+        // That it can be used is shown when what is found comes back on it.
+        if self.link(from).is_none() {
+            return;
+        }
+        self.make_room_for_search(now);
+        let fresh = Searched { seqno, askers: Vec::new(), hops: 0, at: now };
+        let searched = self.searches.entry(destination).or_insert(fresh);
+        let is_recent = now.since(searched.at) < PASS_ON_PAUSE && searched.seqno >= seqno;
+        if is_recent && hops <= searched.hops {
+            // Who had it from where this node had it is told by others. So all are told on one way only.
+            let is_open = hops == searched.hops && !searched.askers.is_empty();
+            if is_open && !searched.askers.contains(&from) && searched.askers.len() < ASKERS_MAX {
+                searched.askers.push(from);
+            }
+            return;
+        }
+        if now.since(searched.at) >= REMEMBERED_FOR {
+            searched.askers.clear();
+        }
+        (searched.seqno, searched.hops, searched.at) = (searched.seqno.max(seqno), hops, now);
+        if destination == own {
+            self.table.raise_own_seqno(seqno);
+        }
+        if self.can_answer(&search, from, own) {
+            return self.tell_found(destination, from, context);
+        }
+        let Some(hops) = hops.checked_sub(1).filter(|_| destination != own) else { return };
+        // What isn't newer than what this node has told can't be used here, and so not be passed back.
+        let seqno = seqno.max(self.table.next_seqno(destination).unwrap_or_default());
+        if let Some(searched) = self.searches.get_mut(&destination) {
+            searched.seqno = searched.seqno.max(seqno);
+            if !searched.askers.contains(&from) && searched.askers.len() < ASKERS_MAX {
+                searched.askers.push(from);
+            }
+        }
+        if hops > 0 {
+            let patience = context.random().below_span(PASS_ON_WITHIN);
+            let search = Search { destination, seqno, hops };
+            context.transmit(&search, Outgoing { patience, ..Outgoing::default() });
+        }
+    }
+}
+
+impl Handles<Found> for Babel {
+    fn handle(&mut self, found: Found, reception: Reception<'_>, context: &mut Context<'_, Self>) {
+        let from = reception.from;
+        let Some(link) = self.link(from).filter(|link| link.boot == found.boot) else { return };
+        if !reception.addressed {
+            return;
+        }
+        // It heard the search, and this node hears the answer.
+        link.vouch();
+        self.renew_cost(from, context);
+        self.learn_line(from, found.entry, context);
+        self.answer_searches(found.entry.destination, context);
+    }
+}
