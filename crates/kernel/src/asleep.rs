@@ -29,6 +29,7 @@ use crate::kernel::Kernel;
 use crate::lifecycle::State;
 use crate::machine::{Machine, Running, Wait, Woken};
 use crate::task::{ReplyTo, Task, Ticket};
+use crate::timers::Timer;
 
 /// The function that is called when a device is about to sleep for its duty cycle.
 const ON_SLEEP: &str = "on_sleep";
@@ -61,6 +62,7 @@ struct AsleepMachine {
     meters: Meters,
     #[serde(with = "crate::moment::optional")]
     restart_at: Option<Instant>,
+    timers: Vec<Timer>,
     fuel_used: u64,
     tasks_done: u64,
 }
@@ -207,6 +209,7 @@ impl AsleepMachine {
             conduct: machine.conduct,
             meters: machine.meters,
             restart_at: machine.restart_at,
+            timers: machine.timers.clone(),
             fuel_used: machine.fuel_used,
             tasks_done: machine.tasks_done,
         }
@@ -233,6 +236,7 @@ impl AsleepMachine {
         machine.conduct = self.conduct;
         machine.meters = self.meters;
         machine.restart_at = self.restart_at;
+        machine.timers.clone_from(&self.timers);
         machine.fuel_used = self.fuel_used;
         machine.tasks_done = self.tasks_done;
         self.give_back(machine);

@@ -112,6 +112,12 @@ pub(crate) fn of(call: &HostCall) -> u64 {
         HostCall::tree_set { path, value, .. } => {
             TREE_WRITE + of_texts(&[*path]) + of_bytes(value.length(), VALUE_BYTES_MAX)
         }
+        HostCall::timer_after { function, parameter, .. }
+        | HostCall::timer_at { function, parameter, .. } => {
+            let parameter = parameter.map_or(0, |value| of_bytes(value.length(), VALUE_BYTES_MAX));
+            TREE_WRITE + of_texts(&[*function]) + parameter
+        }
+        HostCall::timer_cancel { function } => TREE_WRITE + of_texts(&[*function]),
         HostCall::call { target, function, parameter, .. } => {
             CALL + of_texts(&[*target, *function]) + parameter_of(parameter)
         }

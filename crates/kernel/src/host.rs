@@ -24,6 +24,7 @@ use crate::effect::LogLevel;
 use crate::kernel::{Kernel, World};
 use crate::machine::{FaultKind, LongCall, Progress, Wait};
 use crate::program::Program;
+use crate::timers::First;
 
 /// The host calls as the vm checks a module's imports against them.
 pub fn host_functions() -> impl HostFunctions {
@@ -203,6 +204,17 @@ impl<F: Flash> Kernel<F> {
                     callbacks,
                     times,
                 )
+            }
+            HostCall::timer_after { function, parameter, delay_ms, period_ms } => {
+                let when = (First::After(delay_ms), period_ms);
+                self.host_timer_set(slot, instance, now, (function, parameter), when)
+            }
+            HostCall::timer_at { function, parameter, unix_time_s, period_ms } => {
+                let when = (First::At(unix_time_s), period_ms);
+                self.host_timer_set(slot, instance, now, (function, parameter), when)
+            }
+            HostCall::timer_cancel { function } => {
+                self.host_timer_cancel(slot, instance, now, function)
             }
             HostCall::publish { topic, payload } => {
                 self.host_publish(slot, instance, now, topic, payload)
@@ -571,7 +583,7 @@ impl<F: Flash> Kernel<F> {
 
     /// Checks that the machine may write to flash. What it may write today can be overdrawn by one
     /// write, so that a long value isn't refused where many short ones pass.
-    fn check_flash(&mut self, slot: usize, now: Instant) -> Result<(), Stop> {
+    pub(crate) fn check_flash(&mut self, slot: usize, now: Instant) -> Result<(), Stop> {
         self.count_storage(slot, now);
         let machine = self.machine_mut(slot).ok_or(HostError::NotFound)?;
         if machine.meters.flash.level(now) > 0 {
@@ -581,7 +593,7 @@ impl<F: Flash> Kernel<F> {
         }
     }
 
-    fn charge_flash(&mut self, slot: usize, now: Instant, bytes: usize) {
+    pub(crate) fn charge_flash(&mut self, slot: usize, now: Instant, bytes: usize) {
         if let Some(machine) = self.machine_mut(slot) {
             machine.meters.flash.charge(now, bytes as u64);
             machine.usage.flash_writes += 1;
@@ -719,7 +731,10 @@ fn target_of(instance: &Program, target: GuestText) -> Result<Target, Stop> {
     Ok(target.map_err(|_| HostError::Invalid)?)
 }
 
-fn read_parameter(instance: &Program, value: Option<GuestBytes>) -> Result<Option<Vec<u8>>, Stop> {
+pub(crate) fn read_parameter(
+    instance: &Program,
+    value: Option<GuestBytes>,
+) -> Result<Option<Vec<u8>>, Stop> {
     let Some(value) = value else { return Ok(None) };
     if value.length() > PARAMETER_BYTES_MAX {
         return Err(HostError::TooLong.into());

@@ -12,6 +12,7 @@ use tenure_wire::{MachineId, Name};
 use crate::code::CodeError;
 use crate::effect::LogLevel;
 use crate::kernel::{KERNEL_TREE, Kernel, record_path, tree_of};
+use crate::lifecycle::State;
 use crate::machine::Machine;
 use crate::policy::{Overbooked, SLOTS_MAX};
 use crate::record::MachineRecord;
@@ -71,6 +72,7 @@ impl<F: Flash> Kernel<F> {
         let name = record.name.clone();
         let machine = self.new_machine(slot, record, id, now);
         self.occupy(slot, Machine { hidden, ..machine });
+        self.recall_timers(slot, now);
         self.check_image(slot, now);
         self.log(now, name, LogLevel::Info, "installed".to_string());
         Ok(())
@@ -117,8 +119,47 @@ impl<F: Flash> Kernel<F> {
         self.code.claim_all(record.extents());
         let machine = self.new_machine(slot, record, id, now);
         self.occupy(slot, Machine { hidden, ..machine });
+        self.recall_timers(slot, now);
         self.check_image(slot, now);
         self.log(now, name.clone(), LogLevel::Info, "its tree was restored".to_string());
+        Ok(())
+    }
+
+    /// Stops a machine and starts it from its entry: memory, tasks and calls under way go, and its callers
+    /// get a failure; tree, timers, budgets, bill and what is held against it stay.
+    ///
+    /// # Errors
+    /// [`InstallError::NotFound`], or [`InstallError::Stopped`] if it is banned or its lease is over.
+    pub fn restart_machine(&mut self, now: Instant, name: &Name) -> Result<(), InstallError> {
+        let slot = self.slot_of_name(name).ok_or(InstallError::NotFound)?;
+        let machine = self.machine(slot).ok_or(InstallError::NotFound)?;
+        if matches!(machine.state, State::Banned | State::Over) {
+            return Err(InstallError::Stopped);
+        }
+        self.count_storage(slot, now);
+        let Some(before) = self.machine(slot) else { return Err(InstallError::NotFound) };
+        let fresh = self.new_machine(slot, before.record.clone(), before.id, now);
+        let machine = Machine {
+            hidden: before.hidden.clone(),
+            grants: before.grants.clone(),
+            conduct: before.conduct,
+            meters: before.meters,
+            log: before.log,
+            usage: before.usage,
+            stored_until: before.stored_until,
+            fuel_used: before.fuel_used,
+            fuel_at_start: before.fuel_used,
+            tasks_done: before.tasks_done,
+            waited_max: before.waited_max,
+            last_fault: before.last_fault,
+            timers: before.timers.clone(),
+            ..fresh
+        };
+        self.vacate(slot, now);
+        self.code.claim_all(machine.record.extents());
+        self.occupy(slot, machine);
+        self.check_image(slot, now);
+        self.log(now, name.clone(), LogLevel::Info, "restarted by its owner".to_string());
         Ok(())
     }
 
@@ -275,6 +316,8 @@ pub enum InstallError {
     OtherTenant,
     /// A placement with this or a higher number is in force already.
     Stale,
+    /// The machine is banned, or its lease is over.
+    Stopped,
     /// Every slot is taken.
     NoSlot,
     /// The budgets of the machines here leave too little memory for this one's.
@@ -326,6 +369,7 @@ impl fmt::Display for InstallError {
             Self::NotFound => f.write_str("no machine of that name"),
             Self::OtherTenant => f.write_str("the name belongs to another tenant's machine"),
             Self::Stale => f.write_str("a newer placement is in force"),
+            Self::Stopped => f.write_str("the machine is banned, or its lease is over"),
             Self::NoSlot => f.write_str("the device has no room for another machine"),
             Self::NoMemory => f.write_str("the device has too little memory left for its budget"),
             Self::Overbooked => {

@@ -79,6 +79,8 @@ pub struct Kernel<F> {
     pub(crate) turn_is_plain: bool,
     /// What the host call under way costs beside what was known before.
     pub(crate) extra_cost: u64,
+    /// The time of day at which the device booted, in microseconds since 1970, as far as it was told.
+    pub(crate) booted_unix_us: Option<u64>,
     /// Until when nobody is swapped, because the flash failed.
     pub(crate) swap_again_at: Instant,
     pub(crate) engine: Option<Box<dyn Engine>>,
@@ -119,6 +121,7 @@ impl<F: Flash> Kernel<F> {
             turn_began: None,
             turn_is_plain: false,
             extra_cost: 0,
+            booted_unix_us: None,
             swap_again_at: Instant::default(),
             engine: None,
             retained: None,
@@ -140,6 +143,7 @@ impl<F: Flash> Kernel<F> {
             let meters = machine.meters.at_boot();
             kernel.occupy(slot, Machine { meters, ..machine });
             kernel.recall_hidden(slot)?;
+            kernel.recall_timers(slot, now);
             kernel.recall_conduct(slot, now);
             kernel.check_image(slot, now);
         }

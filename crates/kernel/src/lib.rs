@@ -52,6 +52,7 @@ mod sealing;
 mod suspended;
 mod swap;
 mod task;
+mod timers;
 mod tree;
 
 pub use asleep::{NotAsleep, SleepError};
@@ -67,7 +68,7 @@ pub use host::host_functions;
 pub use install::{InstallError, Installation};
 pub use kernel::{DeliverError, KERNEL_TREE, Kernel, Ran, World};
 pub use lifecycle::{Event, State};
-pub use look::{Look, LookError, MachineInfo};
+pub use look::{Look, LookError, MachineInfo, Serves};
 pub use machine::{Fault, FaultKind};
 pub use native::{NativeBinary, NativeError, NativeParts};
 pub use program::{Code, Engine, EngineError, EngineInstance};

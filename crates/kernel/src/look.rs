@@ -4,7 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tenure_hal::Flash;
+use tenure_hal::{Flash, Instant};
 use tenure_store::{ReadError, Value, ValueKind};
 use tenure_wire::{Grants, MachineId, Name};
 
@@ -25,6 +25,10 @@ impl<F: Flash> Kernel<F> {
             id: machine.id,
             state: machine.state,
             queue_length: machine.tasks_waiting(),
+            serves: machine
+                .current
+                .as_ref()
+                .map(|running| Serves { function: &running.task.function, begun: running.begun }),
             fuel_used: machine.fuel_used,
             waited_max: machine.waited_max,
             wait_fuel_max: self.wait_fuel_max(slot),
@@ -96,6 +100,8 @@ pub struct MachineInfo<'a> {
     pub state: State,
     /// Tasks waiting.
     pub queue_length: usize,
+    /// What it is in the middle of.
+    pub serves: Option<Serves<'a>>,
     /// Fuel used since boot.
     pub fuel_used: u64,
     /// The longest it has waited for its turn since boot.
@@ -120,6 +126,15 @@ pub struct MachineInfo<'a> {
     pub memory_bytes: usize,
     /// Keys and values in its tree, in bytes.
     pub stored_bytes: usize,
+}
+
+/// The task that a machine is in the middle of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Serves<'a> {
+    /// The function.
+    pub function: &'a str,
+    /// When it was begun.
+    pub begun: Instant,
 }
 
 /// What stands at a path of a tree.

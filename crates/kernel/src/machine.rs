@@ -26,6 +26,7 @@ use crate::log::{Denials, LogMeter};
 use crate::program::Program;
 use crate::record::MachineRecord;
 use crate::task::{ReplyTo, Task};
+use crate::timers::Timer;
 
 /// A machine in its slot.
 pub(crate) struct Machine {
@@ -82,6 +83,8 @@ pub(crate) struct Machine {
     pub(crate) log: LogMeter,
     /// What was lately denied to it, or to callers of it.
     pub(crate) denials: Option<Box<Denials>>,
+    /// What it wants to be called for later.
+    pub(crate) timers: Vec<Timer>,
     /// A higher tier, and for how much more fuel, if it is in a critical section.
     pub(crate) critical: Option<(u16, u64)>,
     /// The fuel that it has left for critical sections.
@@ -110,6 +113,9 @@ pub(crate) struct Running {
     pub(crate) task: Task,
     /// Whether the module's start function has yet to end before the task begins.
     pub(crate) starting: bool,
+    /// When it began.
+    #[serde(with = "crate::moment")]
+    pub(crate) begun: Instant,
     /// What `reply` set, or the error that `fail` did.
     pub(crate) reply: Result<Option<Vec<u8>>, HostError>,
     pub(crate) fuel_used: u64,
@@ -190,6 +196,7 @@ impl Machine {
         Self {
             log: LogMeter::new(log_bytes_per_second, now),
             denials: None,
+            timers: Vec::new(),
             grants: Grants::new(&record.grants),
             meters: Meters::new(&record.budget, now),
             record,

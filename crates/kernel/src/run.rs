@@ -16,6 +16,7 @@ use crate::lifecycle::{Event, State};
 use crate::machine::{Fault, FaultKind, Running, Wait, Woken};
 use crate::policy::{Slots, Turn};
 use crate::program::{Code, EngineError, EngineInstance, Program};
+use crate::timers;
 
 /// The part of its fuel that a machine may use in critical sections, and for how many turns that can
 /// be saved up.
@@ -83,6 +84,7 @@ impl<F: Flash> Kernel<F> {
     /// Does what is due, then gives the machine whose turn it is its turn.
     pub fn run(&mut self, world: &mut World<'_>) -> Ran {
         self.count_run_time(world.now);
+        self.hear_time_of_day(world.now, world.unix_time.map(|unix| unix.seconds));
         self.attend_to_timers(world.now);
         let ready = self.ready(world.now);
         let Some(turn) = self.policy.pick(world.now, ready) else {
@@ -220,6 +222,7 @@ impl<F: Flash> Kernel<F> {
             if due.is_some_and(|at| at <= now) {
                 self.attend_to_machine(slot);
             }
+            self.fire_timers(slot, now);
         }
         self.no_timer_before = Some(self.next_timer().unwrap_or(Instant::from_micros(u64::MAX)));
     }
@@ -241,7 +244,9 @@ impl<F: Flash> Kernel<F> {
     /// When the first of all timers is due.
     fn next_timer(&self) -> Option<Instant> {
         let machines = self.machines.iter().flatten();
-        let timers = machines.flat_map(|machine| [machine.wakes_at(), machine.first_deadline()]);
+        let timers = machines.flat_map(|machine| {
+            [machine.wakes_at(), machine.first_deadline(), timers::wakes_at(&machine.timers)]
+        });
         timers.chain([self.calls.next_event()]).flatten().min()
     }
 
@@ -300,7 +305,7 @@ impl<F: Flash> Kernel<F> {
             return false;
         }
         let mark = meter.mark();
-        let begins = self.take_task(slot);
+        let begins = self.take_task(slot, world.now);
         let taken = self.take_instance(slot, world.now);
         meter.charge(core::mem::take(&mut self.extra_cost));
         let prepared = taken.and_then(|mut instance| {
@@ -451,7 +456,7 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// Takes the next task if none is under way; gives whether it did.
-    fn take_task(&mut self, slot: usize) -> bool {
+    fn take_task(&mut self, slot: usize, now: Instant) -> bool {
         let Some(machine) = self.machine_mut(slot) else { return false };
         if machine.current.is_some() {
             return false;
@@ -462,7 +467,8 @@ impl<F: Flash> Kernel<F> {
         }
         if let Some(machine) = self.machine_mut(slot) {
             let (starting, reply, fuel_used) = (false, Ok(None), 0);
-            machine.current = Some(Box::new(Running { task, starting, reply, fuel_used }));
+            let begun = now;
+            machine.current = Some(Box::new(Running { task, starting, begun, reply, fuel_used }));
         }
         true
     }

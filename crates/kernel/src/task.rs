@@ -86,6 +86,12 @@ impl Task {
         Self { is_event: true, ..Self::of_kernel(String::new(), None) }
     }
 
+    /// Whether it is the same call, for nobody's sake, as `other`.
+    pub(crate) fn is_same_call(&self, other: &Self) -> bool {
+        let for_nobody = matches!(self.reply_to, ReplyTo::Nobody) && self.callback_of.is_none();
+        for_nobody && !self.is_event && self.function == other.function
+    }
+
     pub(crate) fn is_overdue(&self, now: Instant) -> bool {
         self.deadline.is_some_and(|deadline| deadline <= now)
     }

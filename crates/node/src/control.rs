@@ -5,13 +5,13 @@ use alloc::vec::Vec;
 
 use serde::Serialize;
 use serde::de::Deserialize;
-use tenure_hal::Flash;
+use tenure_hal::{Flash, Instant};
 use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, HeapStatus, InstallBegin,
     InstallChunk, InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus,
-    Remove, TellTime, TreeNode, TreeQuery, TreeValue, Unban, function,
+    Remove, Restart, TellTime, TreeNode, TreeQuery, TreeValue, Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Name, PublicKey};
@@ -46,7 +46,7 @@ impl<F: Flash> Node<F> {
         }
         match name {
             function::STATUS => encode(Ok(self.status(moment))),
-            function::LIST => encode(decode(parameter).map(|query| self.list(&query))),
+            function::LIST => encode(decode(parameter).map(|query| self.list(moment.now, &query))),
             function::INSTALL_BEGIN => encode(
                 decode(parameter).and_then(|InstallBegin { bytes }| self.transfer.begin(bytes)),
             ),
@@ -62,6 +62,9 @@ impl<F: Flash> Node<F> {
             }
             function::RENEW => {
                 encode(decode(parameter).and_then(|renew| self.renew(moment, &renew)))
+            }
+            function::RESTART => {
+                encode(decode(parameter).and_then(|restart| self.restart(moment, &restart)))
             }
             function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
             function::RECEIPTS => encode(decode(parameter).and_then(|query| self.receipts(&query))),
@@ -147,14 +150,16 @@ impl<F: Flash> Node<F> {
         Some(usage.status(self.heap_bytes_before, self.endpoint.answers_bytes()))
     }
 
-    fn list(&self, query: &ListMachines) -> MachineList {
+    fn list(&self, now: Instant, query: &ListMachines) -> MachineList {
         let mut room = PARAMETER_BYTES_MAX - ANSWER_OVERHEAD;
         let machines =
-            self.kernel.machines().skip(query.skip as usize).map(|info| self.status_of(&info));
+            self.kernel.machines().skip(query.skip as usize).map(|info| self.status_of(now, &info));
         let fitting = machines.take_while(|machine| {
             let texts: usize = machine.exports.iter().map(|export| export.len() + 2).sum();
-            let bytes =
-                MACHINE_OVERHEAD + texts + machine.last_fault.as_ref().map_or(0, String::len);
+            let bytes = MACHINE_OVERHEAD
+                + texts
+                + machine.last_fault.as_ref().map_or(0, String::len)
+                + machine.serves.as_ref().map_or(0, String::len);
             let fits = bytes <= room;
             room = room.saturating_sub(bytes);
             fits
@@ -219,7 +224,7 @@ impl<F: Flash> Node<F> {
         self.register_soon(moment.now);
         self.attend_to_leases(moment);
         let info = self.kernel.machines().find(|info| info.id == id);
-        info.map(|info| self.status_of(&info))
+        info.map(|info| self.status_of(moment.now, &info))
             .ok_or_else(|| ControlError::Device("the machine is gone again".to_string()))
     }
 
@@ -251,6 +256,11 @@ impl<F: Flash> Node<F> {
         self.kernel
             .pardon(moment.now, &unban.machine)
             .map_err(|_| ControlError::NoSuchMachine(unban.machine.clone()))
+    }
+
+    fn restart(&mut self, moment: &Moment<'_>, restart: &Restart) -> Answer<()> {
+        let restarted = self.kernel.restart_machine(moment.now, &restart.machine);
+        restarted.map_err(install::not_installed)
     }
 
     fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
@@ -287,7 +297,7 @@ impl<F: Flash> Node<F> {
         Ok(())
     }
 
-    fn status_of(&self, info: &MachineInfo<'_>) -> MachineStatus {
+    fn status_of(&self, now: Instant, info: &MachineInfo<'_>) -> MachineStatus {
         let record = info.record;
         MachineStatus {
             name: record.name.clone(),
@@ -320,6 +330,8 @@ impl<F: Flash> Node<F> {
             code: record.code,
             waited_max_us: info.waited_max.as_micros() as u64,
             wait_bound_us: self.calibration.time_of(info.wait_fuel_max).as_micros() as u64,
+            serves: info.serves.map(|serves| serves.function.to_string()),
+            serves_ms: info.serves.map_or(0, |serves| now.since(serves.begun).as_millis() as u64),
         }
     }
 

@@ -166,6 +166,7 @@ pub(crate) fn not_installed(error: InstallError) -> ControlError {
         | InstallError::StoredBudget
         | InstallError::Code(CodeError::Full) => ControlError::Full(error.to_string()),
         InstallError::OtherTenant
+        | InstallError::Stopped
         | InstallError::Stale
         | InstallError::Values
         | InstallError::Record => ControlError::Refused(error.to_string()),

@@ -33,6 +33,8 @@ pub mod function {
     pub const RENEW: &str = "renew";
     /// Takes an [`super::Unban`], gives nothing.
     pub const UNBAN: &str = "unban";
+    /// Takes a [`super::Restart`], gives nothing.
+    pub const RESTART: &str = "restart";
     /// Takes a [`super::GrantQuery`], gives a [`super::GrantReport`].
     pub const GRANTS: &str = "grants";
     /// Takes a [`super::ReceiptQuery`], gives a [`super::ReceiptPage`].
@@ -307,6 +309,10 @@ pub struct MachineStatus {
     pub waited_max_us: u64,
     /// The longest that it has to wait, as the policy promises, in microseconds.
     pub wait_bound_us: u64,
+    /// The function that it is in the middle of, if any.
+    pub serves: Option<String>,
+    /// For how long it has been in the middle of that, in milliseconds.
+    pub serves_ms: u64,
 }
 
 /// Gives a machine another term.
@@ -442,6 +448,13 @@ pub struct SecretStatus {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unban {
     /// Whom.
+    pub machine: Name,
+}
+
+/// Starts a machine again from its entry; what it keeps stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Restart {
+    /// Which.
     pub machine: Name,
 }
 

@@ -178,6 +178,33 @@ host_calls! {
     /// if none is.
     24 => callback_of() -> Status;
 
+    /// Calls `function` of this machine after `delay_ms` milliseconds, and again every `period_ms`
+    /// milliseconds, 10 at least; 0 means once. A machine has eight timers at most, one for each
+    /// function: setting another replaces it, setting the same period again changes nothing. They
+    /// outlast faults and, counted from the start, restarts of the device, but not an update. A timer
+    /// fires up to a tenth of its wait late, a second at most, so that wake-ups are shared. The parameter
+    /// has 64 bytes at most. Setting and ending a timer are flash writes.
+    25 => timer_after(
+        function: Text,
+        parameter: Optional,
+        delay_ms: Word,
+        period_ms: Word
+    ) -> Status;
+
+    /// The same at a time of day, in seconds since 1970-01-01 00:00 UTC, and again every `period_ms`
+    /// milliseconds: with 86,400,000, at the same time each day. It waits until the device knows the
+    /// time. Of the times that passed while the device was off the next one counts; a timer
+    /// without a period fires late.
+    26 => timer_at(
+        function: Text,
+        parameter: Optional,
+        unix_time_s: Word,
+        period_ms: Word
+    ) -> Status;
+
+    /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
+    27 => timer_cancel(function: Text) -> Status;
+
     /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
     /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
     /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts

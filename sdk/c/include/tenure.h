@@ -134,6 +134,22 @@ struct tenure_task {
 /* Queues a call and goes on. Returns the task's number or an error. */
 int tenure_queue(const struct tenure_task *task);
 
+/* ---- timers: functions of this machine called later, or again and again ----
+ *
+ * A machine has eight timers at most, one for each function. They outlast faults, deep sleep and
+ * restarts of the device, but not an update. Setting a timer again as it is changes nothing, so
+ * `entry` may do it at each start. Each returns 0 or an error. */
+
+/* Calls `function` once, after `delay_ms` milliseconds. */
+int tenure_after(uint32_t delay_ms, const char *function);
+/* Calls `function` after each `period_ms` milliseconds, 10 at least. */
+int tenure_every(uint32_t period_ms, const char *function);
+/* Calls `function` at a time of day, in seconds since 1970-01-01 00:00 UTC, and then after each
+ * `period_ms` milliseconds if that isn't 0. */
+int tenure_at(uint32_t unix_time_s, uint32_t period_ms, const char *function);
+/* Ends the timer of `function`. A call that waits already is made. */
+int tenure_cancel(const char *function);
+
 /* ---- events: readings of the device's sensors, and what machines tell one another ----
  *
  * Topics are names with dots, "door.front". Those below "device" are what the device's peripherals

@@ -167,6 +167,23 @@ TENURE_CALL(int32_t, 23, budget_left, (uint32_t which), { return (int32_t)tenure
  * if none is. */
 TENURE_CALL(int32_t, 24, callback_of, (void), { return (int32_t)tenure_request(24, 0, 0, 0, 0, 0, 0); })
 
+/* Calls `function` of this machine after `delay_ms` milliseconds, and again every `period_ms`
+ * milliseconds, 10 at least; 0 means once. A machine has eight timers at most, one for each
+ * function: setting another replaces it, setting the same period again changes nothing. They
+ * outlast faults and, counted from the start, restarts of the device, but not an update. A timer
+ * fires up to a tenth of its wait late, a second at most, so that wake-ups are shared. The parameter
+ * has 64 bytes at most. Setting and ending a timer are flash writes. */
+TENURE_CALL(int32_t, 25, timer_after, (const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, uint32_t delay_ms, uint32_t period_ms), { return (int32_t)tenure_request(25, (uint32_t)function, function_length, (uint32_t)parameter, parameter_length, delay_ms, period_ms); })
+
+/* The same at a time of day, in seconds since 1970-01-01 00:00 UTC, and again every `period_ms`
+ * milliseconds: with 86,400,000, at the same time each day. It waits until the device knows the
+ * time. Of the times that passed while the device was off the next one counts; a timer
+ * without a period fires late. */
+TENURE_CALL(int32_t, 26, timer_at, (const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, uint32_t unix_time_s, uint32_t period_ms), { return (int32_t)tenure_request(26, (uint32_t)function, function_length, (uint32_t)parameter, parameter_length, unix_time_s, period_ms); })
+
+/* Ends the timer of `function`, or returns `NotFound`. A call that waits already is made. */
+TENURE_CALL(int32_t, 27, timer_cancel, (const char *function, uint32_t function_length), { return (int32_t)tenure_request(27, (uint32_t)function, function_length, 0, 0, 0, 0); })
+
 /* Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
  * Returns how many subscriptions have it in their queues. Topics below `device` are the device's
  * own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts

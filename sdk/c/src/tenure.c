@@ -162,6 +162,22 @@ int tenure_publish_text(const char *topic, const char *text) {
     return tenure_publish(topic, text, text_length(text));
 }
 
+int tenure_after(uint32_t delay_ms, const char *function) {
+    return tenure_host_timer_after(function, text_length(function), NULL, 0, delay_ms, 0);
+}
+
+int tenure_every(uint32_t period_ms, const char *function) {
+    return tenure_host_timer_after(function, text_length(function), NULL, 0, period_ms, period_ms);
+}
+
+int tenure_at(uint32_t unix_time_s, uint32_t period_ms, const char *function) {
+    return tenure_host_timer_at(function, text_length(function), NULL, 0, unix_time_s, period_ms);
+}
+
+int tenure_cancel(const char *function) {
+    return tenure_host_timer_cancel(function, text_length(function));
+}
+
 int tenure_subscribe(const char *topic, enum tenure_policy policy, uint32_t depth,
                      const char *handler) {
     return tenure_host_subscribe(topic, text_length(topic), policy, depth, handler,

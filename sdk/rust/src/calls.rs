@@ -199,7 +199,7 @@ pub fn callback_of() -> Option<u32> {
 }
 
 /// A value as the host takes it; the pointer of an empty slice isn't null.
-fn parts(value: Option<&[u8]>) -> (*const u8, usize) {
+pub(crate) fn parts(value: Option<&[u8]>) -> (*const u8, usize) {
     value.map_or((core::ptr::null(), 0), |value| (value.as_ptr(), value.len()))
 }
 

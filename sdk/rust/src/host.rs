@@ -259,6 +259,37 @@ mod machine {
         /// if none is.
         pub fn callback_of() -> i32;
 
+        /// Calls `function` of this machine after `delay_ms` milliseconds, and again every `period_ms`
+        /// milliseconds, 10 at least; 0 means once. A machine has eight timers at most, one for each
+        /// function: setting another replaces it, setting the same period again changes nothing. They
+        /// outlast faults and, counted from the start, restarts of the device, but not an update. A timer
+        /// fires up to a tenth of its wait late, a second at most, so that wake-ups are shared. The parameter
+        /// has 64 bytes at most. Setting and ending a timer are flash writes.
+        pub fn timer_after(
+            function: *const u8,
+            function_length: usize,
+            parameter: *const u8,
+            parameter_length: usize,
+            delay_ms: u32,
+            period_ms: u32,
+        ) -> i32;
+
+        /// The same at a time of day, in seconds since 1970-01-01 00:00 UTC, and again every `period_ms`
+        /// milliseconds: with 86,400,000, at the same time each day. It waits until the device knows the
+        /// time. Of the times that passed while the device was off the next one counts; a timer
+        /// without a period fires late.
+        pub fn timer_at(
+            function: *const u8,
+            function_length: usize,
+            parameter: *const u8,
+            parameter_length: usize,
+            unix_time_s: u32,
+            period_ms: u32,
+        ) -> i32;
+
+        /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
+        pub fn timer_cancel(function: *const u8, function_length: usize) -> i32;
+
         /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
         /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
         /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts
@@ -565,6 +596,49 @@ mod native {
         low as i32
     }
 
+    /// Calls `function` of this machine after `delay_ms` milliseconds, and again every `period_ms`
+    /// milliseconds, 10 at least; 0 means once. A machine has eight timers at most, one for each
+    /// function: setting another replaces it, setting the same period again changes nothing. They
+    /// outlast faults and, counted from the start, restarts of the device, but not an update. A timer
+    /// fires up to a tenth of its wait late, a second at most, so that wake-ups are shared. The parameter
+    /// has 64 bytes at most. Setting and ending a timer are flash writes.
+    pub unsafe fn timer_after(
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        delay_ms: u32,
+        period_ms: u32,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<25>([function.expose_provenance(), function_length, parameter.expose_provenance(), parameter_length, delay_ms as usize, period_ms as usize]) };
+        low as i32
+    }
+
+    /// The same at a time of day, in seconds since 1970-01-01 00:00 UTC, and again every `period_ms`
+    /// milliseconds: with 86,400,000, at the same time each day. It waits until the device knows the
+    /// time. Of the times that passed while the device was off the next one counts; a timer
+    /// without a period fires late.
+    pub unsafe fn timer_at(
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        unix_time_s: u32,
+        period_ms: u32,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<26>([function.expose_provenance(), function_length, parameter.expose_provenance(), parameter_length, unix_time_s as usize, period_ms as usize]) };
+        low as i32
+    }
+
+    /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
+    pub unsafe fn timer_cancel(function: *const u8, function_length: usize) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<27>([function.expose_provenance(), function_length, 0, 0, 0, 0]) };
+        low as i32
+    }
+
     /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
     /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
     /// own; those below `command.NAME` go to the peripheral `NAME`, and take a grant to use it. It counts
@@ -805,6 +879,32 @@ mod elsewhere {
 
     pub unsafe fn callback_of() -> i32 {
         panic!("`callback_of` is there only in a machine")
+    }
+
+    pub unsafe fn timer_after(
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        delay_ms: u32,
+        period_ms: u32,
+    ) -> i32 {
+        panic!("`timer_after` is there only in a machine")
+    }
+
+    pub unsafe fn timer_at(
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        unix_time_s: u32,
+        period_ms: u32,
+    ) -> i32 {
+        panic!("`timer_at` is there only in a machine")
+    }
+
+    pub unsafe fn timer_cancel(function: *const u8, function_length: usize) -> i32 {
+        panic!("`timer_cancel` is there only in a machine")
     }
 
     pub unsafe fn publish(

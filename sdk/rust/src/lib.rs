@@ -42,6 +42,7 @@ mod machine;
 mod native;
 pub mod secret;
 mod status;
+pub mod timers;
 pub mod tree;
 
 pub use calls::{Task, call, call_with_deadline, callback_of, queue, retry_after};

@@ -15,5 +15,6 @@ mod native;
 mod starting;
 mod suspending;
 mod swapping;
+mod timers;
 mod trees;
 mod world;

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use tenure_kernel::InstallError;
 use tenure_wire::host_call::HostError;
 
-use crate::world::{Device, text};
+use crate::world::{Device, name, text};
 
 /// Sets a global in its start function, which takes many slices, and replies with it.
 const BEGINNER: &str = r#"
@@ -59,4 +60,52 @@ fn a_start_function_that_traps_is_the_machines_fault() {
     device.settle(100);
     assert_eq!(device.replies.remove(&ticket), Some(Err(HostError::Execution)));
     assert!(device.logged("stopped while serving `f`: trap: "));
+}
+
+const COUNTING: &str = r#"(data (i32.const 0) "key")
+    (func (export "count")
+      (i32.store (i32.const 256) (i32.add (i32.load (i32.const 256)) (i32.const 1)))
+      (call $reply_digit (i32.load (i32.const 256))))
+    (func (export "keep") (drop (call $tree_set (i32.const 0) (i32.const 3) (i32.const 0)
+      (i32.const 64) (i32.const 8))))
+    (func (export "wait") (call $sleep_ms (i32.const 60000)))"#;
+
+#[test]
+fn a_restart_by_the_owner_loses_memory_and_tasks_and_keeps_the_rest() {
+    let mut device = Device::new();
+    let counting = device.install("counting", COUNTING);
+    assert_eq!(text(device.call(counting, "count", None)), "1");
+    assert_eq!(text(device.call(counting, "count", None)), "2");
+    device.call(counting, "keep", None).unwrap();
+    let waiting = device.deliver(counting, "wait", None).unwrap();
+    device.settle(10);
+    let serves = device.kernel.machines().next().unwrap().serves.unwrap();
+    assert_eq!((serves.function, serves.begun), ("wait", device.now));
+    let before = device.kernel.machines().next().unwrap();
+    let (fuel, stored) = (before.fuel_used, before.stored_bytes);
+    let free = device.kernel.code().free_bytes();
+    device.kernel.restart_machine(device.now, &name("counting")).unwrap();
+    device.settle(10);
+    assert_eq!(device.replies.remove(&waiting), Some(Err(HostError::Execution)));
+    let after = device.kernel.machines().next().unwrap();
+    assert_eq!((after.fuel_used, after.stored_bytes, after.serves), (fuel, stored, None));
+    assert_eq!(text(device.call(counting, "count", None)), "1");
+    assert_eq!(device.kernel.code().free_bytes(), free);
+    let usage = device.kernel.take_usage(device.now, counting).unwrap();
+    assert!(usage.fuel >= fuel && usage.flash_writes == 1, "what it used before is billed");
+}
+
+#[test]
+fn a_restart_by_the_owner_lifts_no_ban_and_gives_no_budget_back() {
+    let mut device = Device::new();
+    let few = tenure_wire::Budget { flash_bytes_per_day: 400, ..tenure_wire::Budget::default() };
+    let counting = device.try_install("counting", COUNTING, 1, few).unwrap();
+    for _ in 0..5 {
+        device.call(counting, "keep", None).unwrap();
+        device.kernel.restart_machine(device.now, &name("counting")).unwrap();
+    }
+    let usage = device.kernel.take_usage(device.now, counting).unwrap();
+    assert!(usage.flash_writes < 5, "{} writes", usage.flash_writes);
+    let nobody = device.kernel.restart_machine(device.now, &name("nobody"));
+    assert_eq!(nobody, Err(InstallError::NotFound));
 }

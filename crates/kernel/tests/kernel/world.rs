@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
+use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
 use tenure_kernel::{
     CallId, Config, DeliverError, Draft, Effect, Extent, IncomingCall, InstallError, Installation,
     Kernel, MachineRecord, NativeParts, Ran, Standing, Ticket, World, host_functions,
@@ -92,6 +92,8 @@ pub(crate) struct Device {
     pub(crate) effects: Vec<Effect>,
     /// What machines that are installed begin with.
     pub(crate) base: Vec<(String, String)>,
+    /// The time of day at which the device booted, if it knows the time.
+    pub(crate) booted_unix_s: Option<u64>,
     /// What machines that are installed import beside the usual, as wasm text.
     pub(crate) imports: &'static str,
     /// The tenant of machines that are installed.
@@ -148,6 +150,7 @@ impl Device {
             replies: BTreeMap::new(),
             effects: Vec::new(),
             base: vec![("born".into(), "yes".into())],
+            booted_unix_s: None,
             imports: "",
             tenant: VerifyingKey([1; 32]),
             keeps_wasm: false,
@@ -332,7 +335,10 @@ impl Device {
     /// One slice; nobody takes what follows from it.
     pub(crate) fn run_untaken(&mut self) -> Ran {
         let mut entropy = Counting(0);
-        let mut world = World { now: self.now, unix_time: None, entropy: &mut entropy };
+        let since_boot_s = self.now.as_micros() / 1_000_000;
+        let seconds = self.booted_unix_s.map(|booted| booted + since_boot_s);
+        let unix_time = seconds.map(|seconds| UnixTime { seconds });
+        let mut world = World { now: self.now, unix_time, entropy: &mut entropy };
         self.kernel.run(&mut world)
     }
 

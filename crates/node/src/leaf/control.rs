@@ -118,6 +118,8 @@ impl<F: Flash> Leaf<F> {
             stored_bytes: 0,
             budget: Budget::default(),
             at_native_speed: true,
+            serves: None,
+            serves_ms: 0,
             code: CodeKind::Thumb,
             share: Share::default(),
             term: Term::default(),

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_rpc::Failure;
 use tenure_wire::PublicKey;
-use tenure_wire::control::{Answer, Unban, function};
+use tenure_wire::control::{Answer, MachineList, Restart, Unban, function};
 
 use crate::world::{CallResult, World};
 
@@ -84,4 +84,27 @@ fn a_deadline_is_one_whether_the_caller_or_the_called_device_sees_it_pass() {
             assert_eq!(world.take_result(0, handle), Some(Err(Failure::Deadline)), "{ms} ms");
         }
     }
+}
+
+#[test]
+fn the_owner_sees_what_a_busy_machine_serves_and_restarts_it() {
+    let mut world = World::new(|_| {});
+    let machine = world.install("machine", 8, MACHINE);
+    let device = world.node.device_machine();
+    let served = world.start_call(0, &machine, "sleep", None, Duration::from_secs(15));
+    world.pass(Duration::from_secs(3));
+    let status = |world: &mut World| {
+        let list = world.call(0, &device, function::LIST, Some(&[0])).unwrap().unwrap();
+        let list: Answer<MachineList> = postcard::from_bytes(&list).unwrap();
+        let machine = list.unwrap().machines.remove(0);
+        (machine.serves, machine.serves_ms / 1_000)
+    };
+    assert_eq!(status(&mut world), (Some("sleep".to_string()), 3));
+    let restart = postcard::to_allocvec(&Restart { machine: "machine".parse().unwrap() }).unwrap();
+    let answer = world.call(0, &device, function::RESTART, Some(&restart)).unwrap().unwrap();
+    postcard::from_bytes::<Answer<()>>(&answer).unwrap().unwrap();
+    world.pass(Duration::from_secs(1));
+    assert_eq!(world.take_result(0, served), Some(Err(Failure::Execution)));
+    assert_eq!(status(&mut world), (None, 0));
+    assert_eq!(call_within(&mut world, &machine, "well", 1_000), Ok(None));
 }

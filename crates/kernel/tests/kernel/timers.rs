@@ -1,0 +1,239 @@
+//! Timers: functions called later, or again and again, by a machine that serves others meanwhile.
+
+use std::time::Duration;
+
+use tenure_kernel::Ran;
+use tenure_wire::host_call::HostError;
+use tenure_wire::{Budget, MachineId};
+
+use crate::world::{Device, digit, name, text};
+
+const IMPORTS: &str = r#"
+    (import "tenure" "timer_after" (func $timer_after (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "tenure" "timer_at" (func $timer_at (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "tenure" "timer_cancel" (func $timer_cancel (param i32 i32) (result i32)))"#;
+
+/// Sets a timer for `on_tick`, whose parameter is what it logs, by the numbers in its parameter.
+const TICKING: &str = r#"
+    (data (i32.const 0) "on_tick") (data (i32.const 16) "tick") (data (i32.const 32) "nowhere")
+    (func $number (param $at i32) (result i32)
+      (drop (call $parameter_read (local.get $at) (i32.const 512) (i32.const 4)))
+      (i32.load (i32.const 512)))
+    (func $status (param i32) (call $reply_digit (i32.sub (i32.const 0) (local.get 0))))
+    (func (export "after") (call $status (call $timer_after (i32.const 0) (i32.const 7)
+      (i32.const 16) (i32.const 4) (call $number (i32.const 0)) (call $number (i32.const 4)))))
+    (func (export "at") (call $status (call $timer_at (i32.const 0) (i32.const 7)
+      (i32.const 16) (i32.const 4) (call $number (i32.const 0)) (call $number (i32.const 4)))))
+    (func (export "cancel") (call $status (call $timer_cancel (i32.const 0) (i32.const 7))))
+    (func (export "missing") (call $status (call $timer_after (i32.const 32) (i32.const 7)
+      (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0))))
+    (func (export "long") (call $status (call $timer_after (i32.const 0) (i32.const 7)
+      (i32.const 16) (i32.const 65) (i32.const 1) (i32.const 0))))
+    (func (export "trap") unreachable)
+    (export "echo" (func $echo))
+    (func (export "on_tick") (local $length i32)
+      (local.set $length (call $parameter_length))
+      (drop (call $parameter_read (i32.const 0) (i32.const 1024) (local.get $length)))
+      (call $log (i32.const 2) (i32.const 1024) (local.get $length)))"#;
+
+fn device() -> (Device, MachineId) {
+    let mut device = Device::new();
+    device.imports = IMPORTS;
+    let ticking = device.install("ticking", TICKING);
+    device.settle(10);
+    (device, ticking)
+}
+
+fn set(device: &mut Device, machine: MachineId, how: &str, first: u32, period_ms: u32) {
+    let parameter = [first.to_le_bytes(), period_ms.to_le_bytes()].concat();
+    assert_eq!(text(device.call(machine, how, Some(&parameter))), "0");
+}
+
+fn ticks(device: &Device) -> usize {
+    device.log.iter().filter(|line| *line == "ticking tick").count()
+}
+
+/// Lets time pass as a device does that sleeps until it is wanted; returns how often it woke.
+fn pass(device: &mut Device, span: Duration) -> usize {
+    let (end, mut wakes) = (device.now + span, 0);
+    loop {
+        match device.step() {
+            Ran::Slice => {}
+            Ran::Idle { until: Some(until) } if until <= end => {
+                assert!(until > device.now, "what is due is done");
+                device.now = until;
+                wakes += 1;
+            }
+            Ran::Idle { .. } => {
+                device.now = end;
+                return wakes;
+            }
+        }
+    }
+}
+
+#[test]
+fn a_timer_fires_again_and_again_while_its_machine_answers_calls() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 10_000, 10_000);
+    pass(&mut device, Duration::from_millis(9_999));
+    assert_eq!(ticks(&device), 0);
+    for minute in 1..=10 {
+        pass(&mut device, Duration::from_secs(60));
+        assert_eq!(ticks(&device), minute * 6);
+        assert_eq!(device.call(ticking, "echo", Some(b"x")), Ok(Some(b"x".to_vec())));
+    }
+}
+
+#[test]
+fn a_timer_without_a_period_fires_once() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 500, 0);
+    pass(&mut device, Duration::from_secs(60));
+    assert_eq!(ticks(&device), 1);
+    let mut device = device.reboot();
+    pass(&mut device, Duration::from_secs(60));
+    assert_eq!(ticks(&device), 0, "not after a restart either");
+}
+
+#[test]
+fn a_timer_ends_when_it_is_told_to() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 1_000, 1_000);
+    pass(&mut device, Duration::from_millis(3_500));
+    assert_eq!(text(device.call(ticking, "cancel", None)), "0");
+    assert_eq!(text(device.call(ticking, "cancel", None)), digit(HostError::NotFound));
+    pass(&mut device, Duration::from_secs(60));
+    assert_eq!(ticks(&device), 3);
+    assert_eq!(pass(&mut device.reboot(), Duration::from_secs(60)), 0);
+}
+
+#[test]
+fn timers_outlast_faults_restarts_swapping_and_deep_sleep() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 5_000, 5_000);
+    device.deliver(ticking, "trap", None).unwrap();
+    pass(&mut device, Duration::from_secs(6));
+    assert_eq!(ticks(&device), 1, "after a fault");
+    device.kernel.suspend_all().unwrap();
+    pass(&mut device, Duration::from_secs(5));
+    assert_eq!(ticks(&device), 2, "in flash");
+    let mut device = device.sleep(Duration::from_secs(3), &[]);
+    pass(&mut device, Duration::from_secs(3));
+    assert_eq!(ticks(&device), 1, "after a deep sleep, when it was due");
+    let mut device = device.reboot();
+    pass(&mut device, Duration::from_secs(6));
+    assert_eq!(ticks(&device), 1, "after a loss of power");
+}
+
+#[test]
+fn a_deep_sleep_ends_in_time_for_a_timer() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 60_000, 60_000);
+    let Ran::Idle { until: Some(until) } = device.step() else { panic!("it has nothing to do") };
+    let wait = until.since(device.now);
+    assert!(wait >= Duration::from_secs(60) && wait <= Duration::from_secs(61), "{wait:?}");
+}
+
+#[test]
+fn timers_of_many_machines_share_their_wake_ups() {
+    let mut device = Device::new();
+    device.imports = IMPORTS;
+    for letter in b'a'..b'a' + 8 {
+        let machine = device.install(&format!("{}ticking", char::from(letter)), TICKING);
+        device.settle(10);
+        set(&mut device, machine, "after", 60_000, 60_000);
+        device.pass(Duration::from_millis(100));
+    }
+    let wakes = pass(&mut device, Duration::from_secs(3_605));
+    let ticks = device.log.iter().filter(|line| line.ends_with("ticking tick")).count();
+    assert_eq!(ticks, 8 * 60);
+    assert!(wakes <= 60, "{wakes} wake-ups for {ticks} calls");
+}
+
+#[test]
+fn a_timer_that_fires_again_and_again_writes_nothing() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 1_000, 1_000);
+    device.kernel.take_usage(device.now, ticking).unwrap();
+    pass(&mut device, Duration::from_secs(600));
+    set(&mut device, ticking, "after", 1_000, 1_000);
+    let usage = device.kernel.take_usage(device.now, ticking).unwrap();
+    assert_eq!(usage.flash_bytes, 0, "nor does setting it again");
+    assert!(usage.fuel > 600 * 800, "each call is on the bill: {}", usage.fuel);
+    set(&mut device, ticking, "after", 2_000, 2_000);
+    let usage = device.kernel.take_usage(device.now, ticking).unwrap();
+    assert!(usage.flash_writes == 1 && usage.flash_bytes > 0, "setting another one does");
+}
+
+#[test]
+fn a_machine_that_is_busy_has_one_call_of_a_timer_waiting() {
+    let mut device = Device::new();
+    device.imports = IMPORTS;
+    let body = format!(r#"{TICKING} (func (export "spin") (call $sleep_ms (i32.const 60000)))"#);
+    let ticking = device.install("ticking", &body);
+    device.settle(10);
+    set(&mut device, ticking, "after", 1_000, 1_000);
+    device.deliver(ticking, "spin", None).unwrap();
+    pass(&mut device, Duration::from_millis(59_500));
+    let queue = device.kernel.machines().next().unwrap().queue_length;
+    assert_eq!((ticks(&device), queue), (0, 1));
+    pass(&mut device, Duration::from_millis(700));
+    assert_eq!(ticks(&device), 1, "what was missed is missed");
+}
+
+#[test]
+fn a_timer_takes_a_function_a_short_parameter_and_room() {
+    let (mut device, ticking) = device();
+    assert_eq!(text(device.call(ticking, "missing", None)), digit(HostError::NotFound));
+    assert_eq!(text(device.call(ticking, "long", None)), digit(HostError::TooLong));
+    let brief = [1_u32.to_le_bytes(), 9_u32.to_le_bytes()].concat();
+    assert_eq!(text(device.call(ticking, "after", Some(&brief))), digit(HostError::Invalid));
+    let poor = Budget { flash_bytes_per_day: 0, ..Budget::default() };
+    let poor = device.try_install("poor", TICKING, 1, poor).unwrap();
+    let parameter = [1_000_u32.to_le_bytes(), 0_u32.to_le_bytes()].concat();
+    let status = text(device.call(poor, "after", Some(&parameter)));
+    assert_eq!(status, "=", "the budget for flash is spent: -13");
+}
+
+#[test]
+fn an_update_ends_the_timers_of_the_version_before() {
+    let (mut device, ticking) = device();
+    set(&mut device, ticking, "after", 1_000, 1_000);
+    device.try_install("ticking", TICKING, 2, Budget::default()).unwrap();
+    assert_eq!(pass(&mut device, Duration::from_secs(60)), 0);
+    set(&mut device, ticking, "after", 1_000, 1_000);
+    device.kernel.remove(device.now, &name("ticking")).unwrap();
+    device.try_install("other", TICKING, 2, Budget::default()).unwrap();
+    assert_eq!(
+        pass(&mut device, Duration::from_secs(60)),
+        0,
+        "another machine in its slot has none"
+    );
+}
+
+#[test]
+fn a_timer_by_the_time_of_day_fires_at_it_every_day_and_after_a_restart() {
+    const DAY: u32 = 86_400;
+    let (mut device, ticking) = device();
+    let six = 20_000 * DAY + 6 * 3_600;
+    let booted = u64::from(six - 7_200);
+    device.booted_unix_s = Some(booted);
+    set(&mut device, ticking, "at", six, DAY * 1_000);
+    let hours = |count: u64| Duration::from_secs(count * 3_600);
+    pass(&mut device, hours(1));
+    assert_eq!(ticks(&device), 0);
+    pass(&mut device, hours(2));
+    assert_eq!(ticks(&device), 1);
+    pass(&mut device, hours(48));
+    assert_eq!(ticks(&device), 3);
+    // It is seven; the device is off for three days, and then doesn't know the time for an hour.
+    let off = device.now.as_micros() / 1_000_000 + 3 * u64::from(DAY);
+    let mut device = device.reboot();
+    pass(&mut device, hours(1));
+    device.booted_unix_s = Some(booted + off);
+    pass(&mut device, hours(21));
+    assert_eq!(ticks(&device), 0);
+    pass(&mut device, hours(2));
+    assert_eq!(ticks(&device), 1);
+}
