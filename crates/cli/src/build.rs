@@ -12,6 +12,7 @@ use crate::c_project;
 use crate::home::Home;
 use crate::module::Module;
 use crate::native;
+use crate::output::Output;
 use crate::pack::{CompiledCode, pack};
 use crate::project_file::{Code, Language, ProjectFile};
 use crate::sdk;
@@ -43,11 +44,11 @@ pub struct Built {
 ///
 /// # Errors
 /// The project is not well formed, doesn't compile, or no compiler is there; the error says which.
-pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Result<()> {
     let built = build(&arguments.project, arguments.output.as_deref(), home)?;
     let package = Package::parse(&built.bytes)?;
     let (manifest, code_bytes) = (package.manifest(), package.code_bytes());
-    if json {
+    if output.is_json() {
         let report = serde_json::json!({
             "package": built.path,
             "name": manifest.name,
@@ -58,13 +59,17 @@ pub fn run(arguments: &Arguments, home: &Home, json: bool) -> anyhow::Result<()>
             "code": manifest.code,
             "code_bytes": code_bytes,
         });
-        println!("{report}");
+        output.line("", &report);
     } else {
         let kinds: Vec<_> = manifest.code.iter().map(|kind| kind.as_str()).collect();
         let (path, kinds) = (built.path.display(), kinds.join(" and "));
-        println!("built {path}: {code_bytes} bytes of code, {kinds}");
-        println!("  offers  {}", manifest.exports.join(", "));
-        println!("  digest  {}", package.digest());
+        let (offers, digest) = (manifest.exports.join(", "), package.digest());
+        output.line(
+            &format!(
+                "built {path}: {code_bytes} bytes of code, {kinds}\n  offers  {offers}\n  digest  {digest}"
+            ),
+            &serde_json::Value::Null,
+        );
     }
     Ok(())
 }
@@ -112,12 +117,14 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
     match project.written()? {
         Code::In(Language::Rust) => {
             let rust = Rust::find(RUST_TARGET)?;
+            // Rust's own allocator takes memory in whole pages of 64 KiB; the SDK's takes what it needs.
+            let exact_memory = rust.exact_memory() && uses_sdk(folder)?;
             let mut command = rust.cargo_rustc(RUST_TARGET);
-            let arguments = link_arguments(project, rust.exact_memory());
+            let arguments = link_arguments(project, exact_memory);
             let flags = arguments.iter().map(|argument| format!("-Clink-arg={argument}"));
             let flags: Vec<String> = flags.collect();
             let wasm = compile_rust(&mut command, folder, "cdylib", &flags)?;
-            Ok((wasm, rust.exact_memory()))
+            Ok((wasm, exact_memory))
         }
         Code::In(Language::C) => c_project::compile(folder, project),
         Code::Made(path) => {
@@ -126,6 +133,21 @@ fn compile_wasm(folder: &Path, project: &ProjectFile) -> anyhow::Result<(PathBuf
             Ok((path, true))
         }
     }
+}
+
+/// Whether a Rust project is built with the crate `tenure`, or with Rust's standard library.
+fn uses_sdk(folder: &Path) -> anyhow::Result<bool> {
+    let path = folder.join("Cargo.toml");
+    let text =
+        fs::read_to_string(&path).with_context(|| format!("can't read {}", path.display()))?;
+    let manifest: toml::Table =
+        toml::from_str(&text).with_context(|| path.display().to_string())?;
+    let dependencies = manifest.get("dependencies").and_then(toml::Value::as_table);
+    let is_sdk = |(name, value): (&String, &toml::Value)| {
+        let package = value.get("package").and_then(toml::Value::as_str);
+        package.unwrap_or(name) == "tenure"
+    };
+    Ok(dependencies.is_some_and(|dependencies| dependencies.iter().any(is_sdk)))
 }
 
 /// What the linker is told, beside what to link.

@@ -2,6 +2,8 @@
 
 use clap_complete::Shell;
 
+use crate::output::Output;
+
 /// Print the completions for a shell.
 #[derive(clap::Args)]
 #[command(
@@ -13,6 +15,8 @@ pub struct Arguments {
 }
 
 /// Prints the completions of `command`.
-pub fn run(arguments: &Arguments, mut command: clap::Command) {
-    clap_complete::generate(arguments.shell, &mut command, "tenure", &mut std::io::stdout());
+pub fn run(arguments: &Arguments, mut command: clap::Command, output: &Output) {
+    let mut script = Vec::new();
+    clap_complete::generate(arguments.shell, &mut command, "tenure", &mut script);
+    output.words(String::from_utf8_lossy(&script).trim_end());
 }

@@ -242,6 +242,9 @@ pub struct Running {
     mesh: Option<mesh::MeshLink>,
     /// Where the device keeps its files.
     folder: PathBuf,
+    /// The first machine that has failed, and the first that has logged an error.
+    failed: Option<Name>,
+    complained: Option<Name>,
 }
 
 /// Lends a node the compiler for machines that ask for native speed, if the system has one.
@@ -281,7 +284,8 @@ impl Running {
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
-        Ok(Self { node, link, clock, entropy, symbols, datagram, mesh: None, folder })
+        let (mesh, failed, complained) = (None, None, None);
+        Ok(Self { node, link, clock, entropy, symbols, datagram, mesh, folder, failed, complained })
     }
 
     /// The node itself.
@@ -341,7 +345,18 @@ impl Running {
         }
         self.transmit()?;
         deep_sleep::announce_sleep(until.map(|until| until.since(self.clock.now())), output);
-        let Self { mut node, link, clock, mut entropy, symbols, datagram, mesh, folder } = self;
+        let Self {
+            mut node,
+            link,
+            clock,
+            mut entropy,
+            symbols,
+            datagram,
+            mesh,
+            folder,
+            failed,
+            complained,
+        } = self;
         let peripherals = node.detach_all();
         let parts = node.into_parts();
         let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
@@ -352,7 +367,18 @@ impl Running {
         lend_engine(&mut node, &folder);
         deep_sleep::announce_wake(node.slept(), output);
         let mesh = mesh.map(mesh::MeshLink::awake);
-        let mut awake = Self { node, link, clock, entropy, symbols, datagram, mesh, folder };
+        let mut awake = Self {
+            node,
+            link,
+            clock,
+            entropy,
+            symbols,
+            datagram,
+            mesh,
+            folder,
+            failed,
+            complained,
+        };
         awake.attach(peripherals)?;
         Ok(awake)
     }
@@ -374,6 +400,16 @@ impl Running {
     /// The symbols that faults of its machines are explained by.
     pub fn symbols(&mut self) -> &mut MachineSymbols {
         &mut self.symbols
+    }
+
+    /// The first machine that has failed since the start.
+    pub fn failed(&self) -> Option<&Name> {
+        self.failed.as_ref()
+    }
+
+    /// The first machine that has logged an error since the start.
+    pub fn complained(&self) -> Option<&Name> {
+        self.complained.as_ref()
     }
 
     /// Where it listens.
@@ -423,6 +459,13 @@ impl Running {
         }
         self.transmit()?;
         while let Some(notice) = self.node.notice() {
+            if let Notice::Log(line) = &notice {
+                match line.level.as_str() {
+                    "fault" => _ = self.failed.get_or_insert_with(|| line.machine.clone()),
+                    "error" => _ = self.complained.get_or_insert_with(|| line.machine.clone()),
+                    _ => {}
+                }
+            }
             show(&notice, &self.symbols, output);
         }
         Ok(wake)

@@ -27,7 +27,7 @@ use crate::whom::{Where, machines};
 /// Example: tenure install thermostat.tenure --as attic-thermostat --grant all
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The packages, as `tenure build` makes them.
+    /// The packages, as `tenure build` makes them, or folders of projects, which are built first.
     #[arg(required = true, value_name = "PACKAGE")]
     packages: Vec<PathBuf>,
     /// What the machine is called on the device; by default as its package.
@@ -127,16 +127,20 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if arguments.name.is_some() && arguments.packages.len() > 1 {
         bail!("--as names one machine; install the packages one by one");
     }
+    let home = Home::from_environment()?;
+    let paths: Vec<PathBuf> =
+        arguments.packages.iter().map(|path| package_at(path, &home)).collect::<Result<_, _>>()?;
     let packages: Vec<Vec<u8>> =
-        arguments.packages.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
-    let mut client = Client::new(&Home::from_environment()?)?;
+        paths.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
+    let mut client = Client::new(&home)?;
     let device = arguments.place.connect(&mut client)?;
-    for (path, bytes) in arguments.packages.iter().zip(&packages) {
+    for (path, bytes) in paths.iter().zip(&packages) {
         let asked = Package::parse(bytes)?.manifest().capabilities.clone();
         let grants =
             decide(&arguments.grant, &asked).with_context(|| path.display().to_string())?;
         let name = arguments.name.clone();
         let known = replaced(&mut client, &device, bytes, &name)?;
+        let done = done_with(known.as_ref(), Package::parse(bytes)?.digest());
         let share = known.as_ref().map_or(Share::default(), |machine| machine.share);
         let term = known.map_or(Term::default(), |machine| machine.term);
         let (share, term) = (arguments.share.over(share)?, arguments.term.over(term));
@@ -153,9 +157,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             Some(_) => format!("{granted}\n  its lease {}", lease::in_words(&term)),
         };
         output.line(
-            &format!("installed {name} on {}, key {key}{granted}", device.status.name),
+            &format!("{done} {name} on {}, key {key}{granted}", device.status.name),
             &serde_json::json!({
                 "installed": name.as_str(),
+                "done": done,
                 "device": device.status.name.as_str(),
                 "id": machine.id.to_string(),
                 "key": key,
@@ -168,6 +173,15 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// What an installation comes to, in a word, where `known` was there before.
+fn done_with(known: Option<&MachineStatus>, digest: tenure_wire::Digest) -> &'static str {
+    match known {
+        None => "installed",
+        Some(known) if known.digest == digest => "installed again",
+        Some(_) => "updated",
+    }
+}
+
 /// Runs `tenure remove`.
 ///
 /// # Errors
@@ -178,8 +192,23 @@ pub fn remove(arguments: &RemoveArguments, output: &Output) -> anyhow::Result<()
     let machine = arguments.machine.clone();
     client.control::<_, ()>(&device.route, function::REMOVE, &Remove { machine })?;
     let name = &arguments.machine;
-    output.line(&format!("removed {name}"), &serde_json::json!({ "removed": name.as_str() }));
+    let device = &device.status.name;
+    output.line(
+        &format!("removed {name} from {device}"),
+        &serde_json::json!({ "removed": name.as_str(), "device": device.as_str() }),
+    );
     Ok(())
+}
+
+/// The package at `path`; a project's folder is built first.
+///
+/// # Errors
+/// The project doesn't build.
+pub fn package_at(path: &Path, home: &Home) -> anyhow::Result<PathBuf> {
+    if !path.is_dir() {
+        return Ok(path.to_path_buf());
+    }
+    Ok(crate::build::build(path, None, home)?.path)
 }
 
 /// Reads a package and checks it as the device will.

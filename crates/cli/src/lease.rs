@@ -121,7 +121,8 @@ pub fn line(machine: &MachineStatus) -> Option<String> {
     Some(format!("{}: its lease {when} {left}", machine.name))
 }
 
-fn time(unix_s: u64) -> String {
+/// A time in the words of RFC 3339.
+pub fn time(unix_s: u64) -> String {
     // What no calendar has is far enough away.
     let at = UNIX_EPOCH.checked_add(Duration::from_secs(unix_s.min(LAST_UNIX_S)));
     humantime::format_rfc3339_seconds(at.unwrap_or(UNIX_EPOCH)).to_string()

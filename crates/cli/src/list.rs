@@ -249,7 +249,7 @@ pub fn tree(arguments: &TreeArguments, output: &Output) -> anyhow::Result<()> {
 pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut client = Client::new(&Home::from_environment()?)?;
-    let device = arguments.place.connect(&mut client)?;
+    let mut device = arguments.place.connect(&mut client)?;
     let machines = machines(&mut client, &device)?;
     let symbols = arguments.packages.symbols(&machines)?;
     if let Some(name) = &arguments.machine {
@@ -259,7 +259,21 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
     let mut from = 0;
     loop {
         let query = LogQuery { machine: arguments.machine.clone(), from };
-        let page: LogPage = client.control(&device.route, function::LOG, &query)?;
+        let page: anyhow::Result<LogPage> = client.control(&device.route, function::LOG, &query);
+        let page = match page {
+            Ok(page) => page,
+            Err(error) if !arguments.follow => return Err(error),
+            Err(_) => {
+                let boots = device.status.boots;
+                let Some(again) = reconnect(arguments, &mut client, &stop, output)? else {
+                    return Ok(());
+                };
+                // Its lines are numbered anew after a restart.
+                from = if again.status.boots == boots { from } else { 0 };
+                device = again;
+                continue;
+            }
+        };
         for line in &page.lines {
             output.log(line, symbols.place_in(line).as_ref());
         }
@@ -269,6 +283,31 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
         }
         if !page.more {
             std::thread::sleep(FOLLOW_EVERY);
+        }
+    }
+}
+
+/// Waits until a device that went silent is there again; `None` if the user has had enough.
+fn reconnect(
+    arguments: &LogArguments,
+    client: &mut Client,
+    stop: &Stop,
+    output: &Output,
+) -> anyhow::Result<Option<Device>> {
+    let object = json!({ "event": "silent" });
+    output.line("(the device doesn't answer; its log goes on when it is back)", &object);
+    loop {
+        if stop.is_requested() {
+            return Ok(None);
+        }
+        match arguments.place.connect(client) {
+            Ok(device) => {
+                let boots = device.status.boots;
+                let object = json!({ "event": "back", "boots": boots });
+                output.line(&format!("(the device is back; boot {boots})"), &object);
+                return Ok(Some(device));
+            }
+            Err(_) => std::thread::sleep(FOLLOW_EVERY),
         }
     }
 }

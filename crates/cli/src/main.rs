@@ -4,12 +4,13 @@
 use std::io::Write as _;
 use std::process::ExitCode;
 
-use clap::{CommandFactory as _, Parser, Subcommand};
+use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tenure_cli::home::Home;
-use tenure_cli::output::{Output, printable_json, printable_lines, tell};
+use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
-    build, call, completions, contexts, device, enrol, events, experiment, firmware, hub, inspect,
-    install, invite, lease, list, project, receipts, run, secret, serial, sim, snapshot, test,
+    build, call, completions, contexts, device, enrol, events, experiment, firmware, help, hub,
+    inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim, snapshot,
+    status, test,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -43,6 +44,7 @@ enum Command {
     Remove(install::RemoveArguments),
     Renew(lease::Arguments),
     Unban(install::UnbanArguments),
+    Status(status::Arguments),
     List(list::ListArguments),
     Call(call::Arguments),
     Tree(list::TreeArguments),
@@ -61,8 +63,15 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let CommandLine { json, command } = CommandLine::parse();
-    match execute(json, &command) {
+    let matches = help::grouped(CommandLine::command()).get_matches();
+    let CommandLine { json, command } =
+        CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let done = execute(json, &command);
+    let done = done.and_then(|()| match lost() {
+        Some(reason) => Err(anyhow::anyhow!("standard output: {reason}")),
+        None => Ok(()),
+    });
+    match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Devices, hubs and packages have a hand in what an error says.
@@ -80,8 +89,8 @@ fn main() -> ExitCode {
 fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
     let output = Output::new(json);
     match command {
-        Command::New(arguments) => project::run(arguments, json),
-        Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, json),
+        Command::New(arguments) => project::run(arguments, &output),
+        Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, &output),
         Command::Inspect(arguments) => inspect::run(arguments, &output),
         Command::Run(arguments) => run::run(arguments, &output),
         Command::Device(arguments) => device::run(arguments, &output),
@@ -96,6 +105,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Remove(arguments) => install::remove(arguments, &output),
         Command::Renew(arguments) => lease::run(arguments, &output),
         Command::Unban(arguments) => install::unban(arguments, &output),
+        Command::Status(arguments) => status::run(arguments, &output),
         Command::List(arguments) => list::list(arguments, &output),
         Command::Call(arguments) => call::run(arguments, &output),
         Command::Tree(arguments) => list::tree(arguments, &output),
@@ -112,8 +122,21 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Secret(arguments) => secret::run(arguments, &output),
         Command::Sim(arguments) => sim::run(arguments, &output),
         Command::Completions(arguments) => {
-            completions::run(arguments, CommandLine::command());
+            completions::run(arguments, CommandLine::command(), &output);
             Ok(())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_stands_in_one_group_of_the_help() {
+        let command = CommandLine::command();
+        assert_eq!(help::misplaced(&command), Vec::<String>::new());
+        let text = help::grouped(command).render_help().to_string();
+        assert!(text.contains("Hold devices:") && text.contains("--json"), "{text}");
     }
 }

@@ -1,6 +1,7 @@
 //! What a command prints: text for people, or one JSON object a line.
 
 use std::io::{IsTerminal as _, Write as _};
+use std::sync::OnceLock;
 
 use anyhow::Context as _;
 use serde_json::Value;
@@ -10,6 +11,14 @@ use tenure_wire::printable::{misleads, printable};
 
 use crate::call::hex;
 use crate::symbols::Place;
+
+/// Why a part of the output was lost, if one was.
+static LOST: OnceLock<String> = OnceLock::new();
+
+/// Why a part of what was printed didn't reach standard output, if that is so and somebody may still read.
+pub fn lost() -> Option<&'static str> {
+    LOST.get().map(String::as_str)
+}
 
 /// How a command prints.
 #[derive(Clone, Copy, Debug)]
@@ -107,10 +116,16 @@ impl Output {
         self.print(&printable_json(object));
     }
 
-    /// Prints a line. That nobody reads any more is no error.
+    /// Prints a line. That nobody reads any more is no error; that there is no room is told at the end.
     fn print(&self, text: &str) {
-        if !self.silent {
-            let _ = writeln!(std::io::stdout(), "{text}");
+        if self.silent {
+            return;
+        }
+        let mut stdout = std::io::stdout().lock();
+        if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush())
+            && error.kind() != std::io::ErrorKind::BrokenPipe
+        {
+            let _ = LOST.set(error.to_string());
         }
     }
 }

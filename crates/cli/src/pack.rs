@@ -48,6 +48,24 @@ pub enum PackError {
         /// What it is.
         found: &'static str,
     },
+    /// A budget that no machine can live on.
+    #[error(
+        "tenure.toml sets {name} = {value} in [budget], with which no machine can do anything; {advice}"
+    )]
+    Budget {
+        /// Which.
+        name: &'static str,
+        /// To what.
+        value: u32,
+        /// What to do.
+        advice: &'static str,
+    },
+    /// A topic that machines can't publish.
+    #[error(
+        "tenure.toml asks to publish {0}, which no owner can grant: what is below `device` comes from the \
+         device's peripherals alone"
+    )]
+    DeviceTopic(String),
     /// No device would run it.
     #[error("devices don't run this code: {0}")]
     Code(tenure_vm::TranslateError),
@@ -119,6 +137,7 @@ pub fn pack(
             return Err(PackError::Memory { needed, asked, advice: code.advice });
         }
     }
+    check_description(project)?;
     let exports = exports(project, &compiled)?;
     let manifest = Manifest {
         name: project.name.clone(),
@@ -133,6 +152,22 @@ pub fn pack(
     let sections: Vec<_> = compiled.into_iter().map(|code| code.bytes).collect();
     let builder = PackageBuilder::with_code(manifest, &sections)?;
     Ok(add_values(builder, "", &project.tree)?.sign(key)?)
+}
+
+/// Refuses what no device and no owner could ever give.
+fn check_description(project: &ProjectFile) -> Result<(), PackError> {
+    let budget = &project.budget;
+    let advice = "leave it out for the default";
+    let least = [
+        ("queue_length", u32::from(budget.queue_length), 1),
+        ("stack_bytes", budget.stack_bytes, 64),
+    ];
+    if let Some((name, value, _)) = least.into_iter().find(|(_, value, least)| value < least) {
+        return Err(PackError::Budget { name, value, advice });
+    }
+    let topics = project.capabilities.publish.iter().map(ToString::to_string);
+    let of_device = |topic: &String| topic == "device" || topic.starts_with("device.");
+    topics.into_iter().find(of_device).map_or(Ok(()), |topic| Err(PackError::DeviceTopic(topic)))
 }
 
 /// Does what a device does when the package is installed there, so that its developer, and not its

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_wire::Name;
 
+use crate::output::Output;
 use crate::sdk;
 
 /// Make a machine project in a new folder.
@@ -74,14 +75,13 @@ const NIHILO: Template = &[
 ///
 /// # Errors
 /// The folder is there already, or can't be written.
-pub fn run(arguments: &Arguments, json: bool) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let folder = create(Path::new("."), &arguments.name, arguments.lang)?;
     let name = &arguments.name;
-    if json {
-        println!("{}", serde_json::json!({ "project": folder, "name": name }));
-    } else {
-        println!("made {}; next: cd {name} && tenure build", folder.display());
-    }
+    output.line(
+        &format!("made {}; next: cd {name} && tenure build", folder.display()),
+        &serde_json::json!({ "project": folder, "name": name }),
+    );
     Ok(())
 }
 

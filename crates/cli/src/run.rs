@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context as _, anyhow};
+use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{Durability, UdpLink};
 use tenure_node::{Config, Wake};
 use tenure_package::Package;
@@ -12,7 +12,7 @@ use crate::client::OwnerKeys;
 use crate::clock::now_in_milliseconds;
 use crate::device::{Running, open_flash, roomy_kernel};
 use crate::home::Home;
-use crate::install::{Terms, place, read_package};
+use crate::install::{Terms, package_at, place, read_package};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::Symbols;
@@ -20,11 +20,12 @@ use crate::symbols::Symbols;
 /// Run machines at once, on a device that lasts as long as the command.
 ///
 /// They are granted all that they ask for. Ends when no machine has anything left to do, or with Ctrl-C. What they store is gone then.
+/// Without --keep it ends with an error as soon as a machine fails, or at the end if one has logged an error.
 ///
 /// Example: tenure run thermostat.tenure dashboard.tenure
 #[derive(clap::Args)]
 pub struct Arguments {
-    /// The packages, as `tenure build` makes them.
+    /// The packages, as `tenure build` makes them, or folders of projects, which are built first.
     #[arg(required = true, value_name = "PACKAGE")]
     packages: Vec<PathBuf>,
     /// Go on when no machine has anything to do, for calls from another terminal.
@@ -40,10 +41,12 @@ pub struct Arguments {
 /// # Errors
 /// A package can't be read or isn't accepted.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    let packages: Vec<Vec<u8>> =
-        arguments.packages.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
-    let stop = Stop::on_signals()?;
     let home = Home::from_environment()?;
+    let paths: Vec<PathBuf> =
+        arguments.packages.iter().map(|path| package_at(path, &home)).collect::<Result<_, _>>()?;
+    let packages: Vec<Vec<u8>> =
+        paths.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
+    let stop = Stop::on_signals()?;
     let keys = OwnerKeys::of(&home)?;
     let folder = tempfile::tempdir().context("can't make a folder for the device")?;
     let flash = open_flash(folder.path(), Durability::ProcessKill)?;
@@ -55,7 +58,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::peripherals::load(path)?)?;
     }
-    for (path, package) in arguments.packages.iter().zip(&packages) {
+    for (path, package) in paths.iter().zip(&packages) {
         let device_key = device.node().device_key();
         let grants = Package::parse(package)?.manifest().capabilities.clone();
         let terms = Terms { grants, ..Terms::default() };
@@ -74,8 +77,16 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     while !stop.is_requested() {
         let wake = device.turn(output)?;
+        if let Some(machine) = device.failed()
+            && !arguments.keep
+        {
+            bail!("{machine} failed; its log says why");
+        }
         if wake == Wake::Never && !arguments.keep {
-            return Ok(());
+            return match device.complained() {
+                Some(machine) => Err(anyhow!("{machine} logged an error")),
+                None => Ok(()),
+            };
         }
         device.rest(wake)?;
     }

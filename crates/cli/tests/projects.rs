@@ -97,6 +97,9 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[tree]\na = [1, 256]\n"), "numbers from 0 to 255"),
         (&format!("{HEAD}[tree]\n\"a..b\" = \"\"\n"), "a path isn't"),
         (&format!("{HEAD}[capabilities]\ncalls = [\"a b\"]\n"), "machines are named NAME"),
+        (&format!("{HEAD}[budget]\nqueue_length = 0\n"), "queue_length = 0"),
+        (&format!("{HEAD}[budget]\nstack_bytes = 1\n"), "stack_bytes = 1"),
+        (&format!("{HEAD}[capabilities]\npublish = [\"device.x\"]\n"), "no owner can grant"),
     ] {
         let error = complaint(description, SOURCE);
         assert!(error.starts_with("error: ") && error.contains(words), "{description}: {error}");
@@ -313,4 +316,25 @@ fn standard_library_that_is_not_used_takes_no_room() {
         let (small, standard) = (code_bytes(""), code_bytes("[build]\nlibrary = \"standard\"\n"));
         assert!(standard <= small + 64, "{standard} bytes, {small} without it");
     }
+}
+
+#[test]
+fn rust_crate_with_the_standard_library_has_a_heap_that_grows() {
+    let workbench = Workbench::new();
+    let source = "#[unsafe(no_mangle)]\npub extern \"C\" fn run() {\n    \
+                  let lists: Vec<Vec<u8>> = (0..50).map(|number| vec![number; 1000]).collect();\n    \
+                  assert_eq!(std::hint::black_box(lists)[49][999], 49);\n}\n";
+    workbench.write(&[
+        (
+            "m/tenure.toml",
+            "name = \"m\"\nversion = \"1.0.0\"\nlanguage = \"rust\"\n[budget]\nmemory_bytes = 262144\n",
+        ),
+        (
+            "m/Cargo.toml",
+            "[package]\nname = \"m\"\nversion = \"1.0.0\"\nedition = \"2024\"\n[lib]\n[workspace]\n",
+        ),
+        ("m/src/lib.rs", source),
+    ]);
+    let mut device = Device::start(&workbench.build("m"));
+    assert_eq!(device.call("run", None), Ok(None));
 }

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 23] = [
     "new",
     "build",
     "test",
@@ -23,6 +23,9 @@ const COMMANDS: [&str; 20] = [
     "events",
     "snapshot",
     "restore",
+    "status",
+    "use",
+    "devices",
     "key",
     "secret",
     "receipts",
@@ -47,6 +50,79 @@ fn run_shows_the_log_and_ends_when_nothing_is_left_to_do() {
     let user = User::new();
     let text = user.ok(&["run", &package("thermostat")]);
     assert!(text.contains("thermostat     info    holding 21.0 degrees"), "{text}");
+}
+
+#[test]
+fn run_of_a_machine_that_fails_ends_with_an_error() {
+    let user = User::new();
+    let build = |name: &str, body: &str| {
+        let folder = user.path(name);
+        std::fs::create_dir_all(folder.join("src")).unwrap();
+        let toml = format!("name = \"{name}\"\nversion = \"0.1.0\"\nlanguage = \"c\"\n");
+        std::fs::write(folder.join("tenure.toml"), toml).unwrap();
+        let source = format!("#include <tenure.h>\nTENURE_EXPORT(entry) {{ {body} }}\n");
+        std::fs::write(folder.join("src/main.c"), source).unwrap();
+    };
+    build("trapping", "__builtin_trap();");
+    let error = user.error_after(&["run", "trapping"]);
+    assert_eq!(error, "trapping failed; its log says why");
+    build("failing", "tenure_fail(\"no sensor\");");
+    let error = user.error_after(&["run", "failing"]);
+    assert_eq!(error, "failing logged an error");
+    build("good", "tenure_info(\"well\");");
+    assert!(user.ok(&["run", "good"]).contains("well"));
+}
+
+#[test]
+fn output_that_finds_no_room_is_an_error_and_one_that_nobody_reads_is_none() {
+    let user = User::new();
+    let full = || std::fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    for command in [&["key", "--own"][..], &["key", "--own", "--json"], &["completions", "bash"]] {
+        let child =
+            user.command(command).stdout(full()).stderr(std::process::Stdio::piped()).output();
+        let output = child.unwrap();
+        let error = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(1), "{command:?}: {error}");
+        assert!(error.contains("standard output: No space left"), "{command:?}: {error}");
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let closed =
+            user.command(command).stdout(writer).stderr(std::process::Stdio::piped()).output();
+        let output = closed.unwrap();
+        assert!(
+            output.status.success(),
+            "{command:?}: {}",
+            String::from_utf8_lossy(&output.stderr)
+        );
+    }
+}
+
+#[test]
+fn log_that_is_followed_goes_on_after_a_restart() {
+    let user = User::new();
+    let address = crate::harness::free_address();
+    let device = user.device_at("attic", &address, None);
+    user.install(&device, &["thermostat"]);
+    let mut log =
+        Process::spawn(user.command(&["log", "--follow", "--json", "--device", &address]));
+    log.wait_for_log("thermostat", "holding");
+    device.kill();
+    log.wait_for_event("silent");
+    let _device = user.device_at("attic", &address, None);
+    log.wait_for_event("back");
+    log.wait_for_log("thermostat", "holding");
+    let status = user.json(&["status", "--device", &address]);
+    assert_eq!(
+        (&status["device"], &status["machines"], &status["boots"]),
+        (&"attic".into(), &1.into(), &2.into())
+    );
+    let met = user.json(&["devices"]);
+    assert_eq!(
+        (&met["devices"][0]["device"], &met["devices"][0]["answers"]),
+        (&"attic".into(), &true.into())
+    );
+    user.ok(&["use", "attic"]);
+    assert_eq!(user.json(&["list"])["device"], "attic", "the name needs no hub and no address");
 }
 
 #[test]
