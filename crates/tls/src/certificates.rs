@@ -102,7 +102,13 @@ impl CertificateReader {
         transcript: &mut Transcript,
     ) -> Result<bool, Error> {
         const HEAD_BYTES: usize = 8;
-        let Some(head) = channel.opened().first_chunk::<HEAD_BYTES>() else { return Ok(false) };
+        let Some(head) = channel.opened().first_chunk::<HEAD_BYTES>() else {
+            // Shorter than its own lengths are: there would never be more.
+            return match channel.opened() {
+                [_, 0, 0, 0..=3, ..] => Err(Misbehaviour::Malformed.into()),
+                _ => Ok(false),
+            };
+        };
         let mut fields = Reader::new(&head[1..]);
         let length = fields.u24()?;
         let context_length = fields.u8()?;

@@ -98,7 +98,7 @@ impl<'b> Channel<'b> {
 
     /// Says that the first `length` bytes of [`Self::space`] were received.
     pub(crate) fn received(&mut self, length: usize) {
-        self.raw.end = (self.raw.end + length).min(self.out);
+        self.raw.end = self.raw.end.saturating_add(length).min(self.out);
     }
 
     /// What is to be sent.
@@ -108,7 +108,7 @@ impl<'b> Channel<'b> {
 
     /// Says that the first `length` bytes of [`Self::output`] were sent.
     pub(crate) fn sent(&mut self, length: usize) {
-        self.out = (self.out + length).min(self.buffer.len());
+        self.out = self.out.saturating_add(length).min(self.buffer.len());
     }
 
     /// What was opened and is not consumed, behind what is pinned.
@@ -133,7 +133,7 @@ impl<'b> Channel<'b> {
 
     /// Consumes the first `length` bytes of [`Self::opened`].
     pub(crate) fn consume(&mut self, length: usize) {
-        self.opened.start = (self.opened.start + length).min(self.opened.end);
+        self.opened.start = self.opened.start.saturating_add(length).min(self.opened.end);
         if self.opened.is_empty() {
             self.opened_is_data = false;
         }
@@ -162,6 +162,14 @@ impl<'b> Channel<'b> {
         self.pinned = 0;
     }
 
+    /// Makes `message` what was opened, as if a record had brought it.
+    #[cfg(test)]
+    pub(crate) fn inject(&mut self, message: &[u8]) {
+        self.buffer[..message.len()].copy_from_slice(message);
+        self.opened = 0..message.len();
+        self.raw = message.len()..message.len();
+    }
+
     fn compact(&mut self) {
         let start = self.pinned;
         if self.opened.start != start {
@@ -180,7 +188,12 @@ impl<'b> Channel<'b> {
         security: &mut impl Security,
     ) -> Result<Option<Incoming>, Error> {
         let raw = &self.buffer[self.raw.clone()];
-        let Some([kind, version, _, high, low]) = raw.first_chunk() else { return Ok(None) };
+        let kept = self.pinned + self.opened.len();
+        let Some([kind, version, _, high, low]) = raw.first_chunk() else {
+            // A message that fills the buffer and isn't complete never will be.
+            let is_full = kept + HEADER_BYTES > self.buffer.len();
+            return if is_full { Err(Error::BufferTooSmall) } else { Ok(None) };
+        };
         let length = usize::from(u16::from_be_bytes([*high, *low]));
         let content = ContentType::from_number(*kind).ok_or(Misbehaviour::Unexpected)?;
         // Minor versions are to be ignored (§5.1); another major one is no TLS at all.
@@ -192,7 +205,6 @@ impl<'b> Channel<'b> {
             return Err(Misbehaviour::Oversized.into());
         }
         if raw.len() < HEADER_BYTES + length {
-            let kept = self.pinned + self.opened.len();
             if kept + HEADER_BYTES + length > self.buffer.len() {
                 return Err(Error::BufferTooSmall);
             }
@@ -376,13 +388,19 @@ impl<'b> Channel<'b> {
         Ok(())
     }
 
+    /// Drops what came in, so that there is room for an alert.
+    pub(crate) fn drop_input(&mut self) {
+        self.pinned = 0;
+        self.opened = 0..0;
+        self.opened_is_data = false;
+        self.raw = 0..0;
+    }
+
     /// Forgets all keys, and wipes what came in; what is to be sent stays.
     pub(crate) fn close(&mut self) {
         self.reading = None;
         self.writing = None;
-        self.pinned = 0;
-        self.opened = 0..0;
-        self.raw = 0..0;
+        self.drop_input();
         self.buffer[..self.out].zeroize();
     }
 }

@@ -298,6 +298,7 @@ impl<'b> Core<'b> {
         if let Some(alert) = error.alert()
             && !self.own_closed
         {
+            self.channel.drop_input();
             self.alert(alert, security);
         }
         self.error = Some(error);
@@ -409,7 +410,8 @@ impl<H: Handshake> Connection<'_, H> {
             }
             match self.handle_message(security, now)? {
                 Some(event) => return Ok(event),
-                None if !self.core.channel.opened().is_empty() && self.is_complete() => continue,
+                // The end of the handshake is told first.
+                None if self.core.state.is_connected() && !self.core.connected_is_told => continue,
                 None => {}
             }
             match self.core.channel.next_record(security)? {
@@ -426,12 +428,6 @@ impl<H: Handshake> Connection<'_, H> {
         let mut header = Reader::new(self.core.channel.opened());
         header.u8().ok()?;
         header.u24().ok().map(|length| 4 + length)
-    }
-
-    /// Whether the message at the front can be handled.
-    fn is_complete(&self) -> bool {
-        self.core.certificates.is_reading()
-            || self.message_bytes().is_some_and(|total| total <= self.core.channel.opened().len())
     }
 
     /// Handles the message at the front, or a part of it if it is certificates.

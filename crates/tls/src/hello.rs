@@ -22,7 +22,6 @@ pub(crate) mod extension {
     pub(crate) const SUPPORTED_GROUPS: u16 = 10;
     pub(crate) const SIGNATURE_ALGORITHMS: u16 = 13;
     pub(crate) const APPLICATION_PROTOCOLS: u16 = 16;
-    pub(crate) const CLIENT_CERTIFICATE_TYPE: u16 = 19;
     pub(crate) const SERVER_CERTIFICATE_TYPE: u16 = 20;
     pub(crate) const RECORD_SIZE_LIMIT: u16 = 28;
     pub(crate) const PRE_SHARED_KEY: u16 = 41;

@@ -23,8 +23,10 @@ mod hello;
 mod keylog;
 mod record;
 mod schedule;
+mod server;
 mod state;
 mod suite;
+mod tickets;
 mod wire;
 pub mod x509;
 
@@ -34,4 +36,6 @@ pub use connection::{Connection, Event, Now};
 pub use error::{Alert, Error, Misbehaviour};
 #[cfg(feature = "keylog")]
 pub use keylog::KeyLogLines;
+pub use server::{ExternalKey, Server, ServerConfig, ServerHandshake};
 pub use suite::Suite;
+pub use tickets::{EarlyDataGuard, TicketKey};

@@ -93,6 +93,7 @@ pub(crate) fn finished(hash: HashAlgorithm, secret: &[u8], transcript: &[u8]) ->
 }
 
 /// The hash of all handshake messages so far, under each hash that may still be chosen.
+#[allow(clippy::large_enum_variant, reason = "there is one, and no heap to put it on")]
 #[derive(Clone)]
 pub(crate) enum Transcript {
     /// The suite isn't chosen.
@@ -170,3 +171,7 @@ impl Transcript {
         });
     }
 }
+
+#[cfg(test)]
+#[path = "schedule_tests.rs"]
+mod tests;

@@ -97,3 +97,7 @@ impl State {
         matches!(self, Self::ClientConnected | Self::ServerConnected)
     }
 }
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;
