@@ -134,10 +134,20 @@ fn measure(bench: &Bench, arguments: &Arguments, root: &Path) -> Result<()> {
     command.args(["--", "--json"]).args(&arguments.rest);
     let mut measurements = Vec::new();
     let status = process::each_line(&mut command, |line| match Measurement::parse(line) {
-        Some(measurement) if arguments.json => println!("{}", measurement.to_json()),
-        Some(measurement) => measurements.push(measurement),
+        Some(measurement) => {
+            if arguments.json {
+                println!("{}", measurement.to_json());
+            }
+            measurements.push(measurement);
+        }
         None => eprintln!("{line}"),
     })?;
-    print!("{}", measurement::tables(&measurements));
-    process::succeeded(&command, status)
+    if !arguments.json {
+        print!("{}", measurement::tables(&measurements));
+    }
+    process::succeeded(&command, status)?;
+    if measurements.is_empty() {
+        bail!("it measured nothing");
+    }
+    Ok(())
 }

@@ -117,6 +117,9 @@ fn measure(probe: &str, root: &Path) -> Result<Vec<Measurement>> {
         for (level, profile) in LEVELS {
             let baseline = footprint(&build(EMPTY, target, profile, root)?)?;
             let whole = footprint(&build(probe, target, profile, root)?)?;
+            if whole.flash <= baseline.flash {
+                bail!("for {target} the probe takes no more than the empty one");
+            }
             let line = |what: &str, bytes: u64| Measurement {
                 bench: "size".into(),
                 target: short_name(target).into(),

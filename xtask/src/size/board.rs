@@ -129,14 +129,19 @@ impl Manifest {
 }
 
 impl Budget {
-    /// What of it these sizes exceed, in words.
+    /// What of it these sizes exceed, or say nothing of, in words.
     fn exceeded(&self, sizes: &Sizes) -> impl Iterator<Item = String> {
+        let unknown = self.crates.iter().filter(|name| !sizes.crates.contains_key(*name));
+        let unknown = unknown
+            .map(|crate_name| format!("{}: no symbol of {crate_name} was found", self.name))
+            .collect::<Vec<_>>();
         let Bytes { flash, ram } = sizes.of(&self.crates);
         let kinds = [("flash", flash, self.flash_bytes_max), ("RAM", ram, self.ram_bytes_max)];
         let exceeded = kinds.into_iter().filter(|(_, value, most)| value > most);
-        exceeded.map(|(kind, value, most)| {
+        let exceeded = exceeded.map(|(kind, value, most)| {
             format!("{} takes {value} bytes of {kind}, {most} at most", self.name)
-        })
+        });
+        unknown.into_iter().chain(exceeded)
     }
 }
 
@@ -201,7 +206,8 @@ fn sizes(bytes: &[u8]) -> Result<Sizes> {
 
 /// The crate that a symbol's path begins with; what has no path is C's or the assembler's.
 fn owner(symbol: &str) -> Option<String> {
-    let path = rustc_demangle::try_demangle(symbol).ok()?.to_string();
+    // Without hashes, which newer symbol names have behind each crate's.
+    let path = format!("{:#}", rustc_demangle::try_demangle(symbol).ok()?);
     let start = path.find(|first: char| first.is_ascii_alphanumeric() || first == '_')?;
     let path = path[start..].trim_start_matches("mut ").trim_start_matches("dyn ");
     let (name, _) = path.split_once("::")?;
@@ -227,6 +233,11 @@ mod tests {
         assert_eq!(with(20, 4), [""; 0]);
         assert_eq!(with(21, 4), ["core takes 31 bytes of flash, 30 at most"]);
         assert_eq!(with(20, 5), ["core takes 8 bytes of RAM, 7 at most"]);
+        let nameless = Sizes { crates: BTreeMap::new(), all: Bytes { flash: 999, ram: 999 } };
+        assert_eq!(
+            manifest.budget[0].exceeded(&nameless).collect::<Vec<_>>(),
+            ["core: no symbol of vm was found", "core: no symbol of store was found"]
+        );
     }
 
     #[test]
@@ -259,6 +270,8 @@ mod tests {
             "_ZN54_$LT$tenure_vm..Trap$u20$as$u20$core..fmt..Display$GT$3fmt17h0123456789abcdefE",
             Some("vm"),
         );
+        check("_RNvNtCs1234_12tenure_store5store3get", Some("store"));
+        check("_RNvXCs1234_9tenure_vmNtB2_4TrapNtNtCs5678_4core3fmt7Display3fmt", Some("vm"));
         check("memcpy", None);
         check(".Lanon.0123", None);
     }
