@@ -363,7 +363,7 @@ impl<F: Flash> Node<F> {
         self.identity.sign_record(RecordContents {
             number: self.directory.records,
             expires_unix_s: unix_s.saturating_add(lifetime.as_secs()),
-            epoch: self.endpoint.epoch(),
+            epoch: self.endpoint.epoch_to_publish(moment.now),
             addresses: self.config.addresses.clone(),
             machines,
         })

@@ -23,7 +23,9 @@ use core::time::Duration;
 use tenure_hal::{Flash, Instant};
 use tenure_mesh::NodeId;
 use tenure_protocols::network_key::NetworkKey;
-use tenure_rpc::{CallHandle, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall};
+use tenure_rpc::{
+    CallHandle, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall, PeerAddress,
+};
 use tenure_store::{Store, TreeId};
 use tenure_wire::frame::Declined;
 use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
@@ -75,6 +77,8 @@ enum Place {
     /// In the mesh.
     Mesh(NodeId),
 }
+
+impl PeerAddress for Place {}
 
 /// A service as it is offered.
 struct Offered {
@@ -133,8 +137,9 @@ impl<F: Flash> Leaf<F> {
     pub fn boot(config: LeafConfig, flash: F, moment: &mut Moment<'_>) -> Result<Self, BootError> {
         let (mut store, _) = mount_or_format(flash, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy)?;
-        let mut endpoint = Endpoint::new(limits::sessions(), moment.now, moment.entropy)
-            .map_err(BootError::Endpoint)?;
+        let mut endpoint =
+            Endpoint::new(limits::sessions(config.owner.machine), moment.now, moment.entropy)
+                .map_err(BootError::Endpoint)?;
         let own = endpoint.add_machine(identity.device_secret());
         debug_assert!(own.is_ok());
         endpoint.identify_as(&identity.machine);

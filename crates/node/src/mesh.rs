@@ -263,7 +263,7 @@ impl<F: Flash> Node<F> {
             return;
         }
         mesh.publish_at = moment.now + RECORD_LIFETIME / 3;
-        mesh.published = Some(epoch);
+        mesh.published = Some(self.endpoint.epoch_to_publish(moment.now));
         let Some(signed) = self.signed_record_for(moment, RECORD_LIFETIME) else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&self.identity.verifying_key());

@@ -177,6 +177,7 @@ impl<F: Flash> Node<F> {
         config.kernel.device = Some(config.name.clone());
         config.rpc.machines_max = config.rpc.machines_max.max(config.kernel.machines_max + 1);
         config.rpc.timeout_min = config.rpc.timeout_min.max(TIMEOUT_MIN);
+        config.rpc.owner = Some(config.owner.machine);
         let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy)?;
         let keys = identity.sealing_keys();

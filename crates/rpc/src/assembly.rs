@@ -57,6 +57,12 @@ impl Assembly {
         self.bytes.len()
     }
 
+    /// How many bytes are there, to within the last fragment's.
+    pub(crate) fn received_bytes(&self) -> usize {
+        let missing = self.missing.len().saturating_mul(self.fragment_bytes.into());
+        self.bytes.len().saturating_sub(missing)
+    }
+
     /// The whole, once nothing is missing.
     pub(crate) fn complete(&mut self) -> Option<Vec<u8>> {
         self.missing.is_empty().then(|| core::mem::take(&mut self.bytes))

@@ -9,21 +9,28 @@
 //! - A call that runs isn't forgotten before it ends.
 //! - All of this goes through a deep sleep, so that no call runs once before it and once after.
 
+mod memory;
+
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
+use tenure_wire::PublicKey;
 use tenure_wire::datagram::SessionIndex;
 use tenure_wire::frame::{CallNumber, Declined, Finished, Fragment, FragmentSet, ReplyBody};
 
 use crate::assembly::Assembly;
+use crate::budget::Budget;
+use crate::calls::REPEATS_PER_SECOND;
 use crate::rest::{RestingCaller, RestingCallers};
 use crate::session::Pair;
 use crate::{Config, IncomingCallHandle};
 
-/// How long the result of a call is safe from being dropped for want of memory.
-const RESULT_KEPT: core::time::Duration = core::time::Duration::from_secs(2);
+pub(crate) use memory::Use;
+#[cfg(test)]
+pub(crate) use memory::owners_reserve;
 
 /// All callers that are remembered.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Callers {
     table: Vec<Caller>,
     next_id: u64,
@@ -31,6 +38,7 @@ pub(crate) struct Callers {
 }
 
 /// One incarnation of one peer, as a caller.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Caller {
     /// Tells it from every other, forgotten ones included.
     pub(crate) id: u64,
@@ -43,10 +51,15 @@ pub(crate) struct Caller {
     finished: Finished,
     last_call: Option<Instant>,
     last_used: Instant,
+    /// How often fragments of its results are sent again because it asks for them.
+    repeats: Budget,
+    /// Whether the last call that it sent in parts never became whole.
+    abandons_calls: bool,
     calls: Vec<RememberedCall>,
 }
 
 /// One call that came in.
+#[cfg_attr(test, derive(Clone))]
 struct RememberedCall {
     number: CallNumber,
     /// The session by which it was last heard of, and when.
@@ -57,10 +70,59 @@ struct RememberedCall {
     state: State,
 }
 
+#[cfg_attr(test, derive(Clone))]
 enum State {
-    Assembling(Assembly),
+    Assembling(Incoming),
     Running,
-    Done(Vec<u8>),
+    Done(Kept),
+}
+
+/// A call of which parts are missing.
+#[cfg_attr(test, derive(Clone))]
+struct Incoming {
+    assembly: Assembly,
+    begun_at: Instant,
+    /// When the last part came that was new.
+    grew_at: Instant,
+}
+
+/// A reply, until its caller has it.
+#[cfg_attr(test, derive(Clone))]
+struct Kept {
+    body: Vec<u8>,
+    done_at: Instant,
+    /// The fragments that were sent once at least.
+    sent: FragmentSet,
+}
+
+impl Incoming {
+    fn begin(now: Instant, fragment: &Fragment<'_>) -> Self {
+        let mut assembly = Assembly::begin(fragment);
+        assembly.add(fragment);
+        Self { assembly, begun_at: now, grew_at: now }
+    }
+
+    /// Adds a part. Only one that is new lets the call stand still for longer.
+    fn add(&mut self, now: Instant, fragment: &Fragment<'_>) {
+        if self.assembly.add(fragment) {
+            self.grew_at = now;
+        }
+    }
+
+    fn received_bytes(&self) -> u64 {
+        self.assembly.received_bytes() as u64
+    }
+
+    /// When it is dropped if nothing more comes.
+    fn expires_at(&self, config: &Config) -> Instant {
+        (self.grew_at + config.assembly_timeout).min(self.begun_at + config.assembly_lifetime)
+    }
+}
+
+impl Kept {
+    fn new(now: Instant, body: Vec<u8>) -> Self {
+        Self { body, done_at: now, sent: FragmentSet::EMPTY }
+    }
 }
 
 /// What to do about a part of a call, or a question for one.
@@ -144,6 +206,8 @@ impl Callers {
                 finished: Finished::below(CallNumber(0)),
                 last_call: None,
                 last_used: now,
+                repeats: Budget::new(now, REPEATS_PER_SECOND),
+                abandons_calls: false,
                 calls: Vec::new(),
             });
             self.table.len() - 1
@@ -151,15 +215,19 @@ impl Callers {
         &mut self.table[position]
     }
 
-    /// Forgets the caller that is missed least: one that waits for nothing if there is one, and
-    /// among those the one not heard for longest. `None` if calls of all of them are running.
-    pub(crate) fn forget_one(&mut self) -> Option<Forgotten> {
+    /// Forgets the caller that is missed least: not the owner, if it can be helped; one that waits for
+    /// nothing if there is one; and among those the one not heard for longest. `None` if calls of all
+    /// of them are running.
+    pub(crate) fn forget_one(&mut self, config: &Config) -> Option<Forgotten> {
         let position = self
             .table
             .iter()
             .enumerate()
             .filter(|(_, caller)| caller.running() == 0)
-            .min_by_key(|(_, caller)| (!caller.calls.is_empty(), caller.last_used))
+            .min_by_key(|(_, caller)| {
+                let is_owner = config.is_owner(&caller.pair.peer);
+                (is_owner, !caller.calls.is_empty(), caller.last_used)
+            })
             .map(|(position, _)| position)?;
         Some(self.forget(position))
     }
@@ -174,48 +242,38 @@ impl Callers {
     }
 
     /// How many calls are running, of all callers.
+    #[cfg(test)]
     pub(crate) fn running(&self) -> usize {
         self.table.iter().map(Caller::running).sum()
     }
 
-    /// Drops the fragments of calls that have stood still for too long.
+    /// Whether one more call of `peer` may run. The owner's run beside [`Config::running_max`].
+    pub(crate) fn may_run(&self, config: &Config, peer: &PublicKey) -> bool {
+        let is_owner = config.is_owner(peer);
+        let alike = self.table.iter().filter(|one| config.is_owner(&one.pair.peer) == is_owner);
+        let running_max = if is_owner { config.running_per_caller_max } else { config.running_max };
+        alike.map(Caller::running).sum::<usize>() < running_max
+    }
+
+    /// Drops the fragments of calls that have stood still, or taken, for too long.
     pub(crate) fn expire_assemblies(&mut self, config: &Config, now: Instant) {
         for caller in &mut self.table {
-            caller.calls.retain(|call| {
-                !matches!(call.state, State::Assembling(_))
-                    || now.since(call.asked_at) < config.assembly_timeout
+            let before = caller.calls.len();
+            caller.calls.retain(|call| match &call.state {
+                State::Assembling(incoming) => now < incoming.expires_at(config),
+                State::Running | State::Done(_) => true,
             });
+            caller.abandons_calls |= caller.calls.len() < before;
         }
     }
 
     /// When [`Self::expire_assemblies`] has something to do next.
     pub(crate) fn next_expiry(&self, config: &Config) -> Option<Instant> {
-        self.table
-            .iter()
-            .flat_map(|caller| &caller.calls)
-            .filter(|call| matches!(call.state, State::Assembling(_)))
-            .map(|call| call.asked_at + config.assembly_timeout)
-            .min()
-    }
-
-    /// Makes room for `bytes` more by dropping results that nobody has asked for lately, the
-    /// oldest first. Returns whether there is room now.
-    pub(crate) fn reclaim(&mut self, config: &Config, now: Instant, bytes: usize) -> bool {
-        loop {
-            if self.bytes_taken().saturating_add(bytes) <= config.buffer_bytes_max {
-                return true;
-            }
-            let oldest = self
-                .table
-                .iter_mut()
-                .flat_map(|caller| &mut caller.calls)
-                .filter(|call| call.can_drop_result() && now.since(call.asked_at) >= RESULT_KEPT)
-                .min_by_key(|call| call.asked_at);
-            match oldest {
-                Some(call) => call.drop_result(),
-                None => return false,
-            }
-        }
+        let expiry = |call: &RememberedCall| match &call.state {
+            State::Assembling(incoming) => Some(incoming.expires_at(config)),
+            State::Running | State::Done(_) => None,
+        };
+        self.table.iter().flat_map(|caller| &caller.calls).filter_map(expiry).min()
     }
 
     /// The memory that parameters and results take.
@@ -254,7 +312,7 @@ impl Callers {
         let call = |call: &RememberedCall| match &call.state {
             State::Assembling(_) => None,
             State::Running => Some((call.number, None)),
-            State::Done(body) => Some((call.number, Some(body.clone()))),
+            State::Done(kept) => Some((call.number, Some(kept.body.clone()))),
         };
         let callers = self.table.iter().map(|caller| RestingCaller {
             id: caller.id,
@@ -282,7 +340,7 @@ impl Callers {
             session: SessionIndex(0),
             asked_at: now,
             withheld: false,
-            state: body.map_or(State::Running, State::Done),
+            state: body.map_or(State::Running, |body| State::Done(Kept::new(now, body))),
         };
         let callers = rest.callers.into_iter().map(|caller| Caller {
             id: caller.id,
@@ -292,6 +350,8 @@ impl Callers {
             finished: caller.finished,
             last_call: caller.last_call_us.map(Instant::from_micros),
             last_used: now,
+            repeats: Budget::new(now, REPEATS_PER_SECOND),
+            abandons_calls: false,
             calls: caller.calls.into_iter().map(call).collect(),
         });
         Self {
@@ -350,13 +410,15 @@ impl Caller {
         call.asked_at = now;
         call.session = session;
         match &mut call.state {
-            State::Assembling(assembly) => {
-                assembly.add(fragment);
-                if assembly.missing().is_empty() {
+            State::Assembling(incoming) => {
+                incoming.add(now, fragment);
+                let missing = incoming.assembly.missing();
+                if missing.is_empty() {
+                    self.abandons_calls = false;
                     return self.execute(config, now, number, allowance);
                 }
                 if fragment.last_of_burst() {
-                    return Verdict::Missing(assembly.missing());
+                    return Verdict::Missing(missing);
                 }
                 Verdict::Ignore
             }
@@ -388,27 +450,30 @@ impl Caller {
             });
         };
         if fragment.length() > config.body_bytes_max() {
-            remember(State::Done(ReplyBody(Err(Declined::TooLong)).to_bytes()));
+            let body = ReplyBody(Err(Declined::TooLong)).to_bytes();
+            remember(State::Done(Kept::new(now, body)));
             return Verdict::Reply;
         }
         if fragment.count() > 1 {
             if !allowance.may_assemble {
                 return if fragment.last_of_burst() { Verdict::Later } else { Verdict::Ignore };
             }
-            let mut assembly = Assembly::begin(fragment);
-            assembly.add(fragment);
-            let missing = assembly.missing();
-            remember(State::Assembling(assembly));
+            let incoming = Incoming::begin(now, fragment);
+            let missing = incoming.assembly.missing();
+            remember(State::Assembling(incoming));
             return if fragment.last_of_burst() {
                 Verdict::Missing(missing)
             } else {
                 Verdict::Ignore
             };
         }
-        let mut assembly = Assembly::begin(fragment);
-        assembly.add(fragment);
-        remember(State::Assembling(assembly));
+        remember(State::Assembling(Incoming::begin(now, fragment)));
         self.execute(config, now, number, allowance)
+    }
+
+    /// Whether something of the call is here, or it has come to its end.
+    pub(crate) fn is_known(&self, number: CallNumber) -> bool {
+        self.finished.contains(number) || self.calls.iter().any(|call| call.number == number)
     }
 
     /// Answers a question for what has become of a call.
@@ -428,7 +493,7 @@ impl Caller {
         call.asked_at = now;
         call.session = session;
         match &call.state {
-            State::Assembling(assembly) => Verdict::Missing(assembly.missing()),
+            State::Assembling(incoming) => Verdict::Missing(incoming.assembly.missing()),
             State::Running => Verdict::Running,
             State::Done(_) => Verdict::Reply,
         }
@@ -446,10 +511,11 @@ impl Caller {
         let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else {
             return Verdict::Ignore;
         };
-        let State::Assembling(assembly) = &mut call.state else { return Verdict::Ignore };
-        let Some(body) = assembly.complete() else { return Verdict::Ignore };
+        let State::Assembling(incoming) = &mut call.state else { return Verdict::Ignore };
+        let Some(body) = incoming.assembly.complete() else { return Verdict::Ignore };
         if !may_run {
-            call.state = State::Done(ReplyBody(Err(Declined::Busy)).to_bytes());
+            let body = ReplyBody(Err(Declined::Busy)).to_bytes();
+            call.state = State::Done(Kept::new(now, body));
             return Verdict::Reply;
         }
         call.state = State::Running;
@@ -458,7 +524,7 @@ impl Caller {
     }
 
     /// Ends a call that runs. Returns whether its result is still wanted.
-    pub(crate) fn finish(&mut self, number: CallNumber, body: Vec<u8>) -> bool {
+    pub(crate) fn finish(&mut self, now: Instant, number: CallNumber, body: Vec<u8>) -> bool {
         let running = |call: &RememberedCall| matches!(call.state, State::Running);
         let Some(position) =
             self.calls.iter().position(|call| call.number == number && running(call))
@@ -469,7 +535,7 @@ impl Caller {
             self.calls.swap_remove(position);
             return false;
         }
-        self.calls[position].state = State::Done(body);
+        self.calls[position].state = State::Done(Kept::new(now, body));
         true
     }
 
@@ -487,15 +553,37 @@ impl Caller {
     pub(crate) fn reply(&self, number: CallNumber) -> Option<(&[u8], SessionIndex, Instant)> {
         let call = self.calls.iter().find(|call| call.number == number)?;
         match &call.state {
-            State::Done(body) => Some((body, call.session, call.asked_at)),
+            State::Done(kept) => Some((&kept.body, call.session, call.asked_at)),
             _ => None,
         }
     }
 
-    /// Takes note that the reply to a call couldn't be sent yet.
-    pub(crate) fn withhold(&mut self, number: CallNumber) {
+    /// Whether that fragment of a reply may be sent now: the first time always, again within a
+    /// budget.
+    pub(crate) fn may_send_fragment(
+        &mut self,
+        now: Instant,
+        number: CallNumber,
+        fragment: usize,
+    ) -> bool {
+        let Some(call) = self.calls.iter_mut().find(|call| call.number == number) else {
+            return false;
+        };
+        let State::Done(kept) = &mut call.state else { return false };
+        if kept.sent.contains(fragment) {
+            return self.repeats.take(now);
+        }
+        kept.sent.insert(fragment);
+        true
+    }
+
+    /// Takes note that the reply to a call couldn't be sent yet, from that fragment on.
+    pub(crate) fn withhold(&mut self, number: CallNumber, fragment: usize) {
         if let Some(call) = self.calls.iter_mut().find(|call| call.number == number) {
             call.withheld = true;
+            if let State::Done(kept) = &mut call.state {
+                kept.sent.remove(fragment);
+            }
         }
     }
 
@@ -519,6 +607,15 @@ impl Caller {
         }
     }
 
+    /// Drops what a call takes: its parts, which are sent again, or its result.
+    fn make_room_of(&mut self, number: CallNumber) {
+        let before = self.calls.len();
+        self.calls
+            .retain(|call| call.number != number || !matches!(call.state, State::Assembling(_)));
+        self.abandons_calls |= self.calls.len() < before;
+        self.drop_result(number);
+    }
+
     /// The memory that its parameters and results take.
     pub(crate) fn bytes_taken(&self) -> usize {
         self.calls.iter().map(RememberedCall::bytes_taken).sum()
@@ -532,19 +629,30 @@ impl Caller {
 impl RememberedCall {
     fn bytes_taken(&self) -> usize {
         match &self.state {
-            State::Assembling(assembly) => assembly.bytes_taken(),
+            State::Assembling(incoming) => incoming.assembly.bytes_taken(),
             State::Running => 0,
-            State::Done(body) => body.len(),
+            State::Done(kept) => kept.body.len(),
+        }
+    }
+
+    /// Since when it has been what it is: standing still, running, or done.
+    fn since(&self) -> Instant {
+        match &self.state {
+            State::Assembling(incoming) => incoming.grew_at,
+            State::Running => self.asked_at,
+            State::Done(kept) => kept.done_at,
         }
     }
 
     /// Whether there is a result that takes more memory than the word that it was dropped.
     fn can_drop_result(&self) -> bool {
-        matches!(&self.state, State::Done(body) if body.len() > 1)
+        matches!(&self.state, State::Done(kept) if kept.body.len() > 1)
     }
 
     fn drop_result(&mut self) {
-        self.state = State::Done(ReplyBody(Err(Declined::Forgotten)).to_bytes());
+        if let State::Done(kept) = &mut self.state {
+            kept.body = ReplyBody(Err(Declined::Forgotten)).to_bytes();
+        }
     }
 }
 

@@ -4,11 +4,12 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
-use tenure_wire::datagram::{Cookie, Echo, Epoch, SessionIndex};
+use tenure_wire::datagram::{Cookie, Echo, Epoch, PROOF_BYTES, SessionIndex};
 use tenure_wire::frame::{CallNumber, Finished, FragmentSet};
 
 use crate::CallHandle;
 use crate::assembly::Assembly;
+use crate::budget::Budget;
 use crate::noise::Initiated;
 use crate::round_trip::RoundTrip;
 use crate::session::Pair;
@@ -46,8 +47,16 @@ pub(crate) struct Call<A> {
     pub(crate) missing: FragmentSet,
     /// Fragments of the body that were sent last.
     pub(crate) in_flight: FragmentSet,
+    /// Fragments of the body that were sent at all, and how often such a one is sent again because the
+    /// peer says that it is missing.
+    pub(crate) sent: FragmentSet,
+    pub(crate) repeats: Budget,
+    /// Whether something couldn't be sent because the peer hasn't shown where it receives.
+    pub(crate) withheld: bool,
     /// The reply, as far as it is here.
     pub(crate) reply: Option<Assembly>,
+    /// When the last part of it came that was new.
+    pub(crate) reply_grew_at: Instant,
 }
 
 /// Where a call stands.
@@ -75,7 +84,7 @@ impl<A> Call<A> {
     }
 
     /// Takes note that something was sent that is to be answered by `now + timeout`.
-    pub(crate) fn sent(&mut self, now: Instant, timeout: core::time::Duration) {
+    pub(crate) fn was_sent(&mut self, now: Instant, timeout: core::time::Duration) {
         self.first_sent.get_or_insert(now);
         self.sent_once = self.unanswered == 0;
         self.unanswered += 1;
@@ -87,6 +96,12 @@ impl<A> Call<A> {
     pub(crate) fn is_unsent(&self) -> bool {
         self.first_sent.is_none()
     }
+}
+
+/// Whether a call may be sent over a session whose peer remembers all calls that were first sent after
+/// `peer_remembers_since`: the peer still knows then whether it executed it.
+pub(crate) fn may_send(first_sent: Option<Instant>, peer_remembers_since: Instant) -> bool {
+    first_sent.is_none_or(|first| first > peer_remembers_since)
 }
 
 /// What is known of a peer that is called.
@@ -115,6 +130,9 @@ pub(crate) struct Peer<A> {
 pub(crate) const BURST_MAX: u8 = 32;
 /// How many fragments are sent at a time before anything is known of the way.
 pub(crate) const BURST_INITIAL: u8 = 8;
+/// How many fragments a second are sent again to one caller, or of one call, because the other end
+/// asks for them: its questions are much shorter.
+pub(crate) const REPEATS_PER_SECOND: u32 = 64;
 
 impl<A> Peer<A> {
     /// A peer that nothing is known of. `first` is higher than the number of any call to it before.
@@ -150,17 +168,46 @@ impl<A> Peer<A> {
 pub(crate) struct Handshake<A> {
     pub(crate) step: Step,
     pub(crate) route: A,
-    pub(crate) cookie: Cookie,
+    /// Where the current message was sent.
+    pub(crate) sent_to: SentTo<A>,
+    /// The cookie that the device gave last, and whether the next message proves it.
+    pub(crate) cookie: Option<Cookie>,
+    pub(crate) cookie_is_next: bool,
     /// How often the current message was sent, when last, and when to send it again.
     pub(crate) transmissions: u32,
     pub(crate) sent_at: Instant,
     pub(crate) next_at: Instant,
+    /// How many more responses are tried before the message is sent again: a false one costs as much
+    /// as the true one.
+    pub(crate) responses_left: u8,
     /// How many challenges were answered at once.
     pub(crate) challenges: u8,
     /// How often somebody said that the machine isn't there.
     pub(crate) absences: u32,
     /// How often more to send while no call waits for it.
     pub(crate) attempts_in_background: u8,
+}
+
+/// Where a message was sent, so far.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum SentTo<A> {
+    /// Nowhere yet.
+    Nobody,
+    /// To this address only. Whoever answers receives there.
+    One(A),
+    /// To several addresses.
+    Several,
+}
+
+impl<A: PartialEq> SentTo<A> {
+    /// Takes note of one more address.
+    pub(crate) fn add(&mut self, address: A) {
+        *self = match self {
+            Self::Nobody => Self::One(address),
+            Self::One(before) if *before == address => return,
+            Self::One(_) | Self::Several => Self::Several,
+        };
+    }
 }
 
 /// How far a handshake is.
@@ -183,6 +230,8 @@ pub(crate) struct Initiating {
     pub(crate) datagram: Vec<u8>,
     pub(crate) echo: Echo,
     pub(crate) epoch: Epoch,
+    /// The proof that shows the called machine who sends this.
+    pub(crate) own_proof: [u8; PROOF_BYTES],
     /// The call that it carries.
     pub(crate) rider: Option<CallHandle>,
 }

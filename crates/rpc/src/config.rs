@@ -3,6 +3,7 @@
 use core::fmt;
 use core::time::Duration;
 
+use tenure_wire::PublicKey;
 use tenure_wire::datagram::{DATA_OVERHEAD, INITIATION_OVERHEAD};
 use tenure_wire::frame::{CallBody, FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Finished, Greeting};
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, MACHINES_MAX, PARAMETER_BYTES_MAX};
@@ -27,6 +28,9 @@ pub struct Config {
     pub datagram_bytes_max: usize,
     /// The longest parameter or result, in bytes.
     pub parameter_bytes_max: usize,
+    /// The key that the device's owner calls with. What strangers can use up is kept for it or given
+    /// back to it: handshakes, sessions, memory for calls, room among those that are executed.
+    pub owner: Option<PublicKey>,
     /// Machines that this endpoint speaks for.
     pub machines_max: usize,
     /// Sessions, with whomever and whoever opened them.
@@ -56,6 +60,9 @@ pub struct Config {
     pub queued_datagrams_max: usize,
     /// Accepted initiations that are remembered before a new epoch begins.
     pub accepted_initiations_max: usize,
+    /// The age at which an epoch makes place for the next. Initiations that name it are accepted for
+    /// as long again: a first message that is held back longer isn't executed.
+    pub epoch_lifetime: Duration,
     /// Handshakes a second that are computed for anybody who asks. One takes about 18 million
     /// instructions on a 32-bit CPU, and a fifth of that if it is a forgery.
     pub handshakes_per_second: u32,
@@ -70,8 +77,11 @@ pub struct Config {
     pub timeout_max: Duration,
     /// How long the receipt of a result may go unacknowledged while there is nothing else to say.
     pub acknowledge_after: Duration,
-    /// How long a call in fragments may stand still before its fragments are dropped.
+    /// How long a call in fragments may stand still, without a fragment that is new, before its
+    /// fragments are dropped.
     pub assembly_timeout: Duration,
+    /// How long a call may take to come in, however it proceeds.
+    pub assembly_lifetime: Duration,
     /// The age at which a session is replaced by whoever wants to call over it.
     pub rekey_after: Duration,
     /// The age at which a session ends.
@@ -85,6 +95,7 @@ impl Default for Config {
         Self {
             datagram_bytes_max: 1200,
             parameter_bytes_max: PARAMETER_BYTES_MAX,
+            owner: None,
             machines_max: MACHINES_MAX,
             sessions_max: 24,
             half_open_max: 8,
@@ -99,6 +110,7 @@ impl Default for Config {
             buffer_bytes_per_caller_max: 16 * 1024,
             queued_datagrams_max: 24,
             accepted_initiations_max: 24,
+            epoch_lifetime: Duration::from_secs(2 * 60),
             handshakes_per_second: 2,
             handshakes_per_second_max: 8,
             timeout_initial: Duration::from_millis(500),
@@ -106,6 +118,7 @@ impl Default for Config {
             timeout_max: Duration::from_secs(4),
             acknowledge_after: Duration::from_millis(500),
             assembly_timeout: Duration::from_secs(15),
+            assembly_lifetime: Duration::from_secs(60),
             rekey_after: Duration::from_secs(2 * 60 * 60),
             session_lifetime: Duration::from_secs(3 * 60 * 60),
             rekey_after_messages: 1 << 32,
@@ -181,9 +194,11 @@ impl Config {
                 "handshakes_per_second_max",
                 self.handshakes_per_second_max >= self.handshakes_per_second,
             ),
+            ("epoch_lifetime", !self.epoch_lifetime.is_zero()),
             ("timeout_min", !self.timeout_min.is_zero()),
             ("timeout_initial", self.timeout_initial >= self.timeout_min),
             ("timeout_max", self.timeout_max >= self.timeout_initial),
+            ("assembly_lifetime", self.assembly_lifetime >= self.assembly_timeout),
             ("session_lifetime", self.session_lifetime > self.rekey_after),
             ("rekey_after_messages", (1..=1 << 48).contains(&self.rekey_after_messages)),
         ];
@@ -198,6 +213,11 @@ impl Config {
         self.parameter_bytes_max
             .saturating_add(CallBody::OVERHEAD)
             .saturating_add(FUNCTION_BYTES_MAX)
+    }
+
+    /// Whether that is the owner's key.
+    pub(crate) fn is_owner(&self, peer: &PublicKey) -> bool {
+        self.owner.as_ref() == Some(peer)
     }
 
     /// How long the fragments are that this endpoint sends.

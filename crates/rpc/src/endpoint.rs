@@ -4,7 +4,6 @@
 
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::hash::Hash;
 use core::time::Duration;
 
 use tenure_crypto::{StaticSecret, machine_id};
@@ -16,17 +15,18 @@ use tenure_wire::{MachineId, PublicKey};
 use crate::callers::Callers;
 use crate::calls::{Call, Peer, Stage};
 use crate::gate::Gate;
+use crate::noise::ProofKey;
 use crate::question::{QUESTIONS_MAX, Question};
 use crate::rest::{Rest, RestingCall, RestingPeer};
 use crate::session::{Pair, Session};
 use crate::{
     CallError, CallHandle, Config, EndpointError, Event, Failure, IdentifyHandle,
-    IncomingCallHandle, OutgoingCall, TooManyMachines,
+    IncomingCallHandle, OutgoingCall, PeerAddress, TooManyMachines,
 };
 
 mod called;
 mod calling;
-mod opening;
+pub(crate) mod opening;
 
 /// One device's (or tool's, or hub's) end of all its sessions. `A` is the transport's address of a
 /// peer.
@@ -39,6 +39,8 @@ pub struct Endpoint<A> {
     config: Config,
     machines: Vec<Machine>,
     identity: Option<PublicKey>,
+    /// By what the owner's initiations to the device's own machine are known, once that was needed.
+    owner_proof_key: Option<Option<ProofKey>>,
     incarnation: u64,
     next_handle: u64,
     /// Higher than the number of any call that was made.
@@ -62,30 +64,55 @@ struct Machine {
 
 /// Datagrams that wait to be sent.
 struct Outbox<A> {
-    queue: VecDeque<(A, Vec<u8>)>,
+    queue: VecDeque<Queued<A>>,
     length_max: usize,
     /// What was queued in the name of each machine since it was added, in bytes.
     sent_bytes: BTreeMap<MachineId, u64>,
 }
 
+/// A datagram that waits to be sent.
+struct Queued<A> {
+    to: A,
+    bytes: Vec<u8>,
+    is_owners: bool,
+}
+
 impl<A> Outbox<A> {
-    /// Queues a datagram; one too many is lost, as it might be on its way.
-    fn push(&mut self, to: A, datagram: Vec<u8>) {
-        if self.queue.len() < self.length_max {
-            self.queue.push_back((to, datagram));
+    /// Queues a datagram; one too many is lost, as it might be on its way. One for the owner takes the
+    /// place of the last that is for somebody else.
+    fn push(&mut self, to: A, bytes: Vec<u8>, is_owners: bool) {
+        if self.queue.len() >= self.length_max {
+            let last = self.queue.iter().rposition(|queued| !queued.is_owners);
+            match last.filter(|_| is_owners) {
+                Some(position) => self.queue.remove(position),
+                None => return,
+            };
         }
+        self.queue.push_back(Queued { to, bytes, is_owners });
+    }
+
+    /// Queues an answer to somebody unknown: such answers fill half of the queue at most.
+    fn push_unasked(&mut self, to: A, bytes: Vec<u8>) {
+        if self.queue.len() < self.length_max.div_ceil(2) {
+            self.push(to, bytes, false);
+        }
+    }
+
+    /// Whether one more datagram would be lost.
+    fn is_full(&self) -> bool {
+        self.queue.len() >= self.length_max
     }
 
     /// Queues a datagram in the name of `machine`, which it counts for.
-    fn push_for(&mut self, machine: &MachineId, to: A, datagram: Vec<u8>) {
+    fn push_for(&mut self, machine: &MachineId, to: A, bytes: Vec<u8>, is_owners: bool) {
         if let Some(sent) = self.sent_bytes.get_mut(machine) {
-            *sent = sent.saturating_add(datagram.len() as u64);
+            *sent = sent.saturating_add(bytes.len() as u64);
         }
-        self.push(to, datagram);
+        self.push(to, bytes, is_owners);
     }
 }
 
-impl<A: Clone + Eq + Hash> Endpoint<A> {
+impl<A: PeerAddress> Endpoint<A> {
     /// An endpoint that speaks for no machine yet. It remembers no call from before `now`, and
     /// tells its peers so.
     ///
@@ -101,6 +128,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         Ok(Self {
             machines: Vec::new(),
             identity: None,
+            owner_proof_key: None,
             incarnation: gate.draw_incarnation(),
             next_handle: 1,
             next_number: 1,
@@ -179,7 +207,8 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         endpoint.next_handle = rest.next_handle;
         endpoint.next_number = rest.next_number;
         endpoint.peers = rest.peers.into_iter().map(|peer| peer.wake(now)).collect();
-        endpoint.calls = rest.calls.into_iter().map(|call| call.wake(&endpoint.config)).collect();
+        endpoint.calls =
+            rest.calls.into_iter().map(|call| call.wake(now, &endpoint.config)).collect();
         endpoint.callers = Callers::wake(now, rest.callers);
         Ok(endpoint)
     }
@@ -226,10 +255,18 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// Names the machine whose key this device tells to anybody who asks: its own.
     pub fn identify_as(&mut self, machine: &MachineId) {
         self.identity = self.machine(machine).map(|machine| machine.key);
+        self.owner_proof_key = None;
     }
 
-    /// The current epoch, to be published. It changes now and then: compare before publishing.
+    /// The current epoch. It changes now and then: compare before publishing.
     pub fn epoch(&self) -> Epoch {
+        self.gate.epoch()
+    }
+
+    /// The epoch to publish now: one that is accepted for as long as [`Config::epoch_lifetime`] from
+    /// now, unless the memory for accepted initiations is full before.
+    pub fn epoch_to_publish(&mut self, now: Instant) -> Epoch {
+        self.gate.end_epochs(now);
         self.gate.epoch()
     }
 
@@ -281,7 +318,8 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let fragment_bytes = self.config.fragment_bytes();
         // The first sending is none of the further attempts.
         let limits = (call.deadline, call.attempts.max(1) - 1);
-        self.calls.push(Call::new(handle, number, pair, route, body, fragment_bytes, limits));
+        let call = Call::new(now, handle, number, pair, route, body, fragment_bytes, limits);
+        self.calls.push(call);
         self.advance(now, entropy, &pair);
         Ok(handle)
     }
@@ -325,7 +363,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let nonce = self.gate.draw_nonce();
         let mut question = Question::new(handle, nonce, route, deadline);
         let datagram = question.ask(&self.config, now);
-        self.outbox.push(question.route().clone(), datagram);
+        self.outbox.push(question.route().clone(), datagram, false);
         self.questions.push(question);
         Ok(handle)
     }
@@ -362,7 +400,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let Some(session) = session else {
             if self.gate.may_refuse(now) {
                 let refusal = Refusal { reason: RefusalReason::NoSuchSession, echo: data.echo() };
-                self.outbox.push(from, refusal.to_bytes().to_vec());
+                self.outbox.push_unasked(from, refusal.to_bytes().to_vec());
             }
             return;
         };
@@ -458,7 +496,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// The next datagram to send, and where to.
     pub fn transmit(&mut self) -> Option<(A, Vec<u8>)> {
-        self.outbox.queue.pop_front()
+        self.outbox.queue.pop_front().map(|queued| (queued.to, queued.bytes))
     }
 
     /// What was sent in the name of `machine` in its sessions and to open them, in bytes, since
@@ -533,7 +571,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         for question in &mut self.questions {
             if question.next_at() <= now && !question.is_over(now) {
                 let datagram = question.ask(&self.config, now);
-                self.outbox.push(question.route().clone(), datagram);
+                self.outbox.push(question.route().clone(), datagram, false);
             }
         }
         for question in self.questions.extract_if(.., |question| question.is_over(now)) {
@@ -552,7 +590,7 @@ enum Delivery {
 
 /// Seals a message and queues it, to `route` if one is named, else to where the peer was last
 /// heard.
-fn seal<A: Clone + PartialEq>(
+fn seal<A: PeerAddress>(
     config: &Config,
     sessions: &mut [Session<A>],
     outbox: &mut Outbox<A>,
@@ -569,8 +607,8 @@ fn seal<A: Clone + PartialEq>(
         None if session.may_send(datagram.len()) => session.route.clone(),
         None => return Delivery::Withheld,
     };
-    let local = session.pair.local;
-    outbox.push_for(&local, to, datagram);
+    let Pair { local, peer } = session.pair;
+    outbox.push_for(&local, to, datagram, config.is_owner(&peer));
     Delivery::Sent
 }
 

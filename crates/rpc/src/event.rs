@@ -109,7 +109,8 @@ pub enum Failure {
     Execution,
     /// The machine has no such function.
     NoSuchFunction,
-    /// The device that was reached has no such machine.
+    /// Somebody at the device's address says, twice, that the machine isn't there, and nobody answers
+    /// for it. That can't be authenticated: if the call was sent, it may have been executed.
     NoSuchMachine,
     /// The machine doesn't let this caller call that.
     Denied,
@@ -118,7 +119,8 @@ pub enum Failure {
     /// The parameter is longer than the called side takes, or the result than the caller does. In
     /// the latter case the call was executed.
     TooLong,
-    /// There was no answer of any kind. If the call was sent, it may have been executed.
+    /// There was no answer of any kind. If the call was sent, it may have been executed, or yet be:
+    /// whoever holds back its datagram can let it through for twice [`crate::Config::epoch_lifetime`].
     Unreachable,
     /// The deadline passed, on either side. The call may have been executed, or yet be.
     Deadline,
@@ -144,6 +146,29 @@ pub enum Failure {
     OutcomeUnknown,
     /// The machine's lease is over.
     LeaseOver,
+}
+
+impl Failure {
+    /// Whether the call may have been executed, in part at least, or may yet be, though it has no
+    /// result. Whoever makes it again may have it done twice.
+    pub fn may_have_run(&self) -> bool {
+        match self {
+            Self::Execution
+            | Self::NoSuchMachine
+            | Self::TooLong
+            | Self::Unreachable
+            | Self::Deadline
+            | Self::Overspent
+            | Self::Asleep { .. }
+            | Self::OutcomeUnknown
+            | Self::LeaseOver => true,
+            Self::NoSuchFunction
+            | Self::Denied
+            | Self::Busy
+            | Self::Stopped { .. }
+            | Self::Banned => false,
+        }
+    }
 }
 
 impl From<Declined> for Failure {
@@ -184,11 +209,16 @@ impl fmt::Display for Failure {
             Self::Overspent => "the call took more than the machine's budget has",
             Self::Execution => "execution error",
             Self::NoSuchFunction => "the machine has no such function",
-            Self::NoSuchMachine => "the device has no such machine",
+            Self::NoSuchMachine => {
+                "somebody at the device's address says that the machine isn't there; if the call was \
+                 sent, it may have run"
+            }
             Self::Denied => "the machine doesn't allow that",
             Self::Busy => "the machine is busy",
             Self::TooLong => "the parameter or the result is too long",
-            Self::Unreachable => "the machine could not be reached",
+            Self::Unreachable => {
+                "the machine could not be reached; if the call was sent, it may have run, or may yet"
+            }
             Self::Deadline => "the deadline passed",
             Self::OutcomeUnknown => "outcome unknown: the device lost track of the call",
             Self::LeaseOver => "the machine's lease is over",

@@ -1,47 +1,99 @@
 //! Who may make this device compute a handshake, and how often: epochs, cookies and budgets.
 //!
 //! Invariants:
-//! - An initiation that names the current epoch and was accepted is in `accepted` as long as the
-//!   epoch lasts. So none is accepted twice: within an epoch it is found, after it the epoch
-//!   doesn't match.
-//! - Nobody makes the device do more than `handshakes_per_second_max`, and nobody who hides their
-//!   address more than `handshakes_per_second`.
+//! - Two epochs are accepted at most: the current one and, for a while, the one before. An initiation
+//!   that was accepted is in `accepted` as long as the epoch that it names is accepted. So none is
+//!   accepted twice: before that end it is found, after it the epoch doesn't match.
+//! - No epoch is accepted for longer than twice `epoch_lifetime`, used or not.
+//! - Handshakes are computed at most `handshakes_per_second_max` times a second; of those at most
+//!   `handshakes_per_second` for senders who haven't shown their address, and at most half
+//!   for those of one host. The owner has `handshakes_per_second` beside that.
 //! - Nothing that is sent from here is longer than what it answers.
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
-use core::hash::{Hash, Hasher};
+use core::hash::Hasher;
 use core::time::Duration;
 
 use tenure_crypto::{Hmac, equal};
-use tenure_hal::{Entropy, EntropyError, Instant, micros_of};
-use tenure_wire::datagram::{Cookie, Echo, Epoch, SessionIndex};
+use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_wire::datagram::{Cookie, Echo, Epoch, Initiation, SessionIndex};
 use zeroize::Zeroizing;
 
-use crate::Config;
+use crate::budget::Budget;
+use crate::noise::proof;
+use crate::{Config, PeerAddress};
 
 /// How long a cookie is given out; it is accepted for up to twice that.
 const COOKIE_PERIOD: Duration = Duration::from_secs(120);
 /// Refusals a second that are sent in all.
 const REFUSALS_PER_SECOND: u32 = 8;
+/// The hosts are divided among so many budgets of handshakes, by a secret hash.
+const HOST_BUDGETS: usize = 16;
+/// One host gets at most one in so many of all handshakes.
+const HOST_SHARE: u32 = 2;
 
 /// The responder's door.
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Gate {
     secret: Zeroizing<[u8; 32]>,
     drawn: u64,
     epoch: Epoch,
     epoch_began: Instant,
+    epoch_lifetime: Duration,
+    previous: Option<PreviousEpoch>,
     accepted: VecDeque<Accepted>,
     accepted_max: usize,
     for_anybody: Budget,
+    for_hosts: [Budget; HOST_BUDGETS],
+    for_owner: Budget,
     in_all: Budget,
     refusals: Budget,
 }
 
+/// The epoch before the current one, while initiations that name it are still accepted.
+#[cfg_attr(test, derive(Clone))]
+struct PreviousEpoch {
+    epoch: Epoch,
+    began: Instant,
+    accepted_until: Instant,
+}
+
+#[cfg_attr(test, derive(Clone))]
 struct Accepted {
+    /// The epoch that the initiation names.
     epoch: Epoch,
     echo: Echo,
+    /// Where the initiation came from, as a code under the secret of this boot.
+    from: [u8; 16],
+    session: SessionIndex,
     response: Vec<u8>,
+}
+
+/// An initiation that was accepted.
+pub(crate) struct Acceptance<'a, A> {
+    /// The epoch that it names.
+    pub(crate) epoch: Epoch,
+    /// What tells it from others.
+    pub(crate) echo: Echo,
+    /// Where it came from.
+    pub(crate) from: &'a A,
+    /// The session that came of it.
+    pub(crate) session: SessionIndex,
+    /// What it was answered with.
+    pub(crate) response: Vec<u8>,
+}
+
+/// What to do about an initiation that was accepted before.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Repeated {
+    /// Answer it as the first time.
+    Answer(Vec<u8>),
+    /// Answer it as the first time, though it comes from another address, whose holder has shown
+    /// that it receives there. The response is known at two addresses from now on.
+    AnswerElsewhere(Vec<u8>, SessionIndex),
+    /// It comes from another address: ask its sender to show that it receives there.
+    Challenge,
 }
 
 /// What becomes of an initiation.
@@ -64,14 +116,19 @@ impl Gate {
     ) -> Result<Self, EntropyError> {
         let mut secret = Zeroizing::new([0; 32]);
         entropy.fill(&mut *secret)?;
+        let for_host = Budget::new(now, (config.handshakes_per_second_max / HOST_SHARE).max(1));
         let mut gate = Self {
             secret,
             drawn: 0,
             epoch: Epoch([0; 8]),
             epoch_began: now,
+            epoch_lifetime: config.epoch_lifetime,
+            previous: None,
             accepted: VecDeque::new(),
             accepted_max: config.accepted_initiations_max,
             for_anybody: Budget::new(now, config.handshakes_per_second),
+            for_hosts: core::array::from_fn(|_| for_host.clone()),
+            for_owner: Budget::new(now, config.handshakes_per_second),
             in_all: Budget::new(now, config.handshakes_per_second_max),
             refusals: Budget::new(now, REFUSALS_PER_SECOND),
         };
@@ -83,52 +140,127 @@ impl Gate {
         self.epoch
     }
 
-    pub(crate) fn epoch_began(&self) -> Instant {
-        self.epoch_began
+    /// Initiations that were made before are not accepted.
+    fn accepts_since(&self) -> Instant {
+        self.previous.as_ref().map_or(self.epoch_began, |previous| previous.began)
     }
 
     /// Begins a new epoch: from now on no initiation that was made before is accepted.
     pub(crate) fn begin_epoch(&mut self, now: Instant) {
         self.epoch = Epoch(self.draw());
         self.epoch_began = now;
+        self.previous = None;
     }
 
-    /// The response to an initiation that was accepted before, if it is remembered.
-    pub(crate) fn response(&self, echo: &Echo) -> Option<&[u8]> {
-        self.accepted
-            .iter()
-            .find(|accepted| accepted.echo == *echo)
-            .map(|accepted| accepted.response.as_slice())
+    /// Takes note that a caller was forgotten whose last call was executed then. No initiation is
+    /// accepted any more that may carry a call of it.
+    pub(crate) fn forgot(&mut self, now: Instant, last_call: Option<Instant>) {
+        if last_call.is_some_and(|last| last >= self.accepts_since()) {
+            self.begin_epoch(now);
+        }
     }
 
-    /// Decides on an initiation that isn't remembered.
-    pub(crate) fn admit<A: Hash>(
+    /// Ends the epochs whose time is over.
+    pub(crate) fn end_epochs(&mut self, now: Instant) {
+        self.previous.take_if(|previous| previous.accepted_until <= now);
+        if now.since(self.epoch_began) < self.epoch_lifetime {
+            return;
+        }
+        let ended = PreviousEpoch {
+            epoch: self.epoch,
+            began: self.epoch_began,
+            accepted_until: self.epoch_began + self.epoch_lifetime + self.epoch_lifetime,
+        };
+        self.begin_epoch(now);
+        self.previous = Some(ended).filter(|ended| ended.accepted_until > now);
+    }
+
+    /// What to do about an initiation, if it was accepted before. `is_shown` says whether its sender
+    /// has shown that it receives at `from`.
+    pub(crate) fn repeated<A: PeerAddress>(
+        &self,
+        from: &A,
+        echo: &Echo,
+        is_shown: bool,
+    ) -> Option<Repeated> {
+        let accepted = self.accepted.iter().find(|accepted| accepted.echo == *echo)?;
+        let response = || accepted.response.clone();
+        Some(if accepted.from == self.address_code(from) {
+            Repeated::Answer(response())
+        } else if is_shown {
+            Repeated::AnswerElsewhere(response(), accepted.session)
+        } else {
+            Repeated::Challenge
+        })
+    }
+
+    /// Decides on an initiation that isn't remembered. `is_shown` says whether its sender has shown
+    /// that it receives at `from`, `is_owners` whether it proves to be the owner's; that is asked
+    /// only if there is no time for others.
+    pub(crate) fn admit<A: PeerAddress>(
         &mut self,
         now: Instant,
         from: &A,
         epoch: &Epoch,
-        cookie: &Cookie,
+        is_shown: bool,
+        is_owners: impl FnOnce() -> bool,
     ) -> Admission {
-        if *epoch != self.epoch {
+        self.end_epochs(now);
+        let is_previous = self.previous.as_ref().is_some_and(|previous| previous.epoch == *epoch);
+        if *epoch != self.epoch && !is_previous {
             return Admission::Challenge;
         }
-        let shown = *cookie != Cookie::NONE && self.cookie_is_valid(now, from, cookie);
-        if !shown && !self.for_anybody.take(now) {
+        let admission = self.admit_anybody(now, from, is_shown);
+        if admission != Admission::Admit && is_owners() && self.for_owner.take(now) {
+            return Admission::Admit;
+        }
+        admission
+    }
+
+    fn admit_anybody<A: PeerAddress>(
+        &mut self,
+        now: Instant,
+        from: &A,
+        is_shown: bool,
+    ) -> Admission {
+        if is_shown {
+            let host = self.host_budget(from);
+            if !self.for_hosts[host].take(now) {
+                return Admission::Drop;
+            }
+        } else if !self.for_anybody.take(now) {
             return Admission::Challenge;
         }
         if self.in_all.take(now) { Admission::Admit } else { Admission::Drop }
     }
 
-    /// Remembers an initiation that was accepted. Where there is no room, a new epoch begins.
-    pub(crate) fn accept(&mut self, now: Instant, echo: Echo, response: Vec<u8>) {
+    /// Whether the sender of an initiation has shown that it receives at `from`, by a cookie that was
+    /// given out there not long ago.
+    pub(crate) fn shows_address<A: PeerAddress>(
+        &self,
+        now: Instant,
+        from: &A,
+        initiation: &Initiation<'_>,
+    ) -> bool {
+        let Initiation { header, noise, proof: shown, .. } = initiation;
+        self.cookies(now, from).any(|cookie| equal(&proof(&cookie.0, *header, noise), shown))
+    }
+
+    /// Remembers an initiation that was accepted. Where there is no room, the epoch of the oldest
+    /// ends.
+    pub(crate) fn accept<A: PeerAddress>(&mut self, now: Instant, acceptance: Acceptance<'_, A>) {
+        let Acceptance { epoch, echo, from, session, response } = acceptance;
+        let from = self.address_code(from);
         while self.accepted.len() >= self.accepted_max {
-            if self.accepted.pop_front().is_some_and(|oldest| oldest.epoch == self.epoch) {
+            let Some(oldest) = self.accepted.pop_front() else { break };
+            if oldest.epoch == self.epoch {
                 self.begin_epoch(now);
             }
+            self.previous.take_if(|previous| previous.epoch == oldest.epoch);
         }
-        // An initiation of the epoch that just ended can stay here under it: it is refused anyway
-        // once it is dropped.
-        self.accepted.push_back(Accepted { epoch: self.epoch, echo, response });
+        // An initiation of an epoch that just ended may stay here: it is refused anyway once it is
+        // dropped.
+        self.accepted.push_back(Accepted { epoch, echo, from, session, response });
     }
 
     /// Whether one more refusal may be sent.
@@ -137,29 +269,45 @@ impl Gate {
     }
 
     /// The cookie for an address.
-    pub(crate) fn cookie<A: Hash>(&self, now: Instant, address: &A) -> Cookie {
+    pub(crate) fn cookie<A: PeerAddress>(&self, now: Instant, address: &A) -> Cookie {
         self.cookie_of_period(cookie_period(now), address)
     }
 
     /// Whether a cookie was given to that address, not long ago.
-    pub(crate) fn cookie_is_valid<A: Hash>(
+    pub(crate) fn cookie_is_valid<A: PeerAddress>(
         &self,
         now: Instant,
         address: &A,
         cookie: &Cookie,
     ) -> bool {
-        let period = cookie_period(now);
-        [Some(period), period.checked_sub(1)]
-            .into_iter()
-            .flatten()
-            .any(|period| equal(&self.cookie_of_period(period, address).0, &cookie.0))
+        self.cookies(now, address).any(|valid| equal(&valid.0, &cookie.0))
     }
 
-    fn cookie_of_period<A: Hash>(&self, period: u64, address: &A) -> Cookie {
+    /// The cookies of an address that are accepted now.
+    fn cookies<A: PeerAddress>(&self, now: Instant, address: &A) -> impl Iterator<Item = Cookie> {
+        let period = cookie_period(now);
+        let periods = [Some(period), period.checked_sub(1)].into_iter().flatten();
+        periods.map(|period| self.cookie_of_period(period, address))
+    }
+
+    fn cookie_of_period<A: PeerAddress>(&self, period: u64, address: &A) -> Cookie {
         let mut mac = AddressMac(self.mac(b"cookie"));
         mac.write_u64(period);
         address.hash(&mut mac);
         Cookie(truncated(&mac.0.finish()))
+    }
+
+    fn address_code<A: PeerAddress>(&self, address: &A) -> [u8; 16] {
+        let mut mac = AddressMac(self.mac(b"address"));
+        address.hash(&mut mac);
+        truncated(&mac.0.finish())
+    }
+
+    /// Which of [`Self::for_hosts`] an address draws on.
+    fn host_budget<A: PeerAddress>(&self, address: &A) -> usize {
+        let mut mac = AddressMac(self.mac(b"host"));
+        address.hash_host(&mut mac);
+        mac.finish() as usize % HOST_BUDGETS
     }
 
     /// A number for a new session, unlikely to be guessed; the caller checks that it is free.
@@ -213,36 +361,6 @@ impl Hasher for AddressMac {
 
     fn finish(&self) -> u64 {
         u64::from_le_bytes(truncated(&self.0.clone().finish()))
-    }
-}
-
-/// A token bucket that holds what one second gives.
-struct Budget {
-    per_second: u64,
-    micro_tokens: u64,
-    filled_at: Instant,
-}
-
-const MICRO: u64 = 1_000_000;
-
-impl Budget {
-    fn new(now: Instant, per_second: u32) -> Self {
-        let per_second = u64::from(per_second);
-        Self { per_second, micro_tokens: per_second * MICRO, filled_at: now }
-    }
-
-    fn take(&mut self, now: Instant) -> bool {
-        let elapsed_us = micros_of(now.since(self.filled_at)).min(MICRO);
-        self.filled_at = now;
-        self.micro_tokens =
-            (self.micro_tokens + elapsed_us * self.per_second).min(self.per_second * MICRO);
-        match self.micro_tokens.checked_sub(MICRO) {
-            Some(rest) => {
-                self.micro_tokens = rest;
-                true
-            }
-            None => false,
-        }
     }
 }
 

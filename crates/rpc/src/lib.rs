@@ -30,8 +30,8 @@
 //! # }
 //! # let mut entropy = Example(1);
 //! let now = Instant::BOOT;
-//! let mut attic = Endpoint::new(Config::default(), now, &mut entropy)?;
-//! let mut cellar = Endpoint::new(Config::default(), now, &mut entropy)?;
+//! let mut attic = Endpoint::<u32>::new(Config::default(), now, &mut entropy)?;
+//! let mut cellar = Endpoint::<u32>::new(Config::default(), now, &mut entropy)?;
 //! let thermostat = StaticSecret::generate(&mut entropy)?;
 //! let key = thermostat.public_key();
 //! attic.add_machine(thermostat)?;
@@ -66,6 +66,7 @@
 extern crate alloc;
 
 mod assembly;
+mod budget;
 mod callers;
 mod calls;
 mod config;
@@ -73,6 +74,7 @@ mod endpoint;
 mod event;
 mod gate;
 mod noise;
+mod peer_address;
 mod question;
 mod rest;
 mod round_trip;
@@ -85,6 +87,7 @@ pub use event::{
     CallError, CallHandle, EndpointError, Event, Failure, IdentifyHandle, Identity,
     IncomingCallHandle, OutgoingCall, TooManyMachines,
 };
+pub use peer_address::PeerAddress;
 pub use rest::Rest;
 pub use tenure_wire::datagram::Epoch;
 pub use tenure_wire::frame::Declined;

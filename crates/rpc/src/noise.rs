@@ -12,9 +12,11 @@
 use alloc::vec::Vec;
 
 use tenure_crypto::{
-    AeadKey, NonContributory, Nonce, StaticSecret, TAG_BYTES, Undecryptable, hkdf_sha256, sha256,
+    AeadKey, Hmac, NonContributory, Nonce, StaticSecret, TAG_BYTES, Undecryptable, hkdf_sha256,
+    sha256,
 };
 use tenure_wire::PublicKey;
+use tenure_wire::datagram::PROOF_BYTES;
 use zeroize::Zeroizing;
 
 /// Exactly 32 bytes, so that it is its own initial hash (Noise §5.2).
@@ -39,9 +41,45 @@ pub(crate) fn initiate(
     to.extend_from_slice(&ephemeral_key.0);
     symmetric.mix_key(ephemeral.agree(peer)?.as_bytes());
     symmetric.encrypt(&key.0, to);
-    symmetric.mix_key(secret.agree(peer)?.as_bytes());
+    let shared = secret.agree(peer)?;
+    symmetric.mix_key(shared.as_bytes());
     symmetric.encrypt(payload, to);
-    Ok(Initiated { symmetric, secret: secret.clone(), ephemeral })
+    let proof_key = ProofKey::of(shared.as_bytes());
+    Ok(Initiated { symmetric, secret: secret.clone(), ephemeral, proof_key })
+}
+
+/// Two machines' key for proofs: by it the called one can tell, at the cost of a MAC, that an
+/// initiation comes from the other. It is derived from what only the two can compute.
+pub(crate) struct ProofKey(Zeroizing<[u8; 32]>);
+
+impl ProofKey {
+    /// The key that the holder of `secret` has with the holder of `peer`; `None` if that is nobody.
+    pub(crate) fn with(secret: &StaticSecret, peer: &PublicKey) -> Option<Self> {
+        secret.agree(peer).ok().map(|shared| Self::of(shared.as_bytes()))
+    }
+
+    /// The handshake mixes the same secret in under a chaining key of its own, never under this salt.
+    fn of(shared: &[u8; 32]) -> Self {
+        let mut key = Zeroizing::new([0; 32]);
+        hkdf_sha256(b"tenure rpc proof", shared, &[], &mut *key);
+        Self(key)
+    }
+
+    /// The proof for an initiation with that header and that Noise message.
+    pub(crate) fn proof(&self, header: &[u8], noise: &[u8]) -> [u8; PROOF_BYTES] {
+        proof(&*self.0, header, noise)
+    }
+}
+
+/// What stands in an initiation so that it can be told, before any key agreement, that its sender knows
+/// `key`: a cookie, or a [`ProofKey`]. Whoever changes a byte of the initiation loses it.
+pub(crate) fn proof(key: &[u8], header: &[u8], noise: &[u8]) -> [u8; PROOF_BYTES] {
+    let mut mac = Hmac::new(key);
+    mac.update(header);
+    mac.update(noise);
+    let mut proof = [0; PROOF_BYTES];
+    proof.copy_from_slice(&mac.finish()[..PROOF_BYTES]);
+    proof
 }
 
 /// The initiator, waiting for the response.
@@ -49,9 +87,15 @@ pub(crate) struct Initiated {
     symmetric: Symmetric,
     secret: StaticSecret,
     ephemeral: StaticSecret,
+    proof_key: ProofKey,
 }
 
 impl Initiated {
+    /// The key by which the called machine can recognize this initiation's sender.
+    pub(crate) fn proof_key(&self) -> &ProofKey {
+        &self.proof_key
+    }
+
     /// Reads the response, and gives its payload. It doesn't consume: anybody can send a false
     /// response, and the true one must still be readable after it.
     ///

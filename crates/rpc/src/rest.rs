@@ -115,10 +115,11 @@ impl<A: Clone> RestingCall<A> {
         }
     }
 
-    pub(crate) fn wake(self, config: &Config) -> Call<A> {
+    pub(crate) fn wake(self, now: Instant, config: &Config) -> Call<A> {
         let pair = Pair { local: self.local, peer: self.peer };
         let deadline = Instant::from_micros(self.deadline_us);
         let mut call = Call::new(
+            now,
             CallHandle(self.handle),
             self.number,
             pair,

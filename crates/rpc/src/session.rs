@@ -53,6 +53,9 @@ pub(crate) struct Session<A> {
     /// Whether the peer has shown that it receives at `route`, and how many bytes it may be sent
     /// until it has.
     reaches: Reach,
+    /// Whether the response that opened it went to another address than `route` as well, so that
+    /// knowing the keys shows nothing of `route`.
+    response_elsewhere: bool,
     remote: SessionIndex,
     keys: Established,
     sent: u64,
@@ -123,6 +126,7 @@ impl<A: Clone + PartialEq> Session<A> {
             route: opening.route,
             peer_remembers_since: opening.peer_remembers_since,
             reaches: opening.reaches,
+            response_elsewhere: false,
             remote: opening.remote,
             keys: opening.keys,
             sent: 0,
@@ -179,8 +183,8 @@ impl<A: Clone + PartialEq> Session<A> {
     pub(crate) fn heard(&mut self, now: Instant, from: &A, length: usize, newest: bool) -> bool {
         self.last_heard = now;
         if *from == self.route {
-            if !self.confirmed {
-                // It knows the keys, so it got the response, which was sent there.
+            if !self.confirmed && !self.response_elsewhere {
+                // It knows the keys, so it got the response, which was sent there and nowhere else.
                 self.shown_to_reach();
             } else if let Reach::Unknown { credit_bytes } = &mut self.reaches {
                 *credit_bytes = credit_bytes.saturating_add(length.saturating_mul(CREDIT_FACTOR));
@@ -192,6 +196,16 @@ impl<A: Clone + PartialEq> Session<A> {
             self.reaches = Reach::of_one_datagram(length);
         }
         newest
+    }
+
+    /// The response that opened the session was sent to another address as well.
+    pub(crate) fn response_is_known_elsewhere(&mut self) {
+        self.response_elsewhere = true;
+    }
+
+    /// Whether the peer has shown that it receives at [`Self::route`].
+    pub(crate) fn reaches(&self) -> bool {
+        self.reaches == Reach::Shown
     }
 
     /// The peer has shown that it receives at [`Self::route`].

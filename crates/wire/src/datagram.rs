@@ -5,7 +5,7 @@
 //!
 //! | kind | datagram | fields after the first byte |
 //! |---|---|---|
-//! | 1 | [`Initiation`] | destination 12 · sender's session 4 · epoch 8 · cookie 16 · ephemeral key 32 · sealed key 48 · sealed payload ≥ 16 |
+//! | 1 | [`Initiation`] | destination 12 · sender's session 4 · epoch 8 · proof 16 · ephemeral key 32 · sealed key 48 · sealed payload ≥ 16 |
 //! | 2 | [`Response`] | receiver's session 4 · ephemeral key 32 · sealed payload ≥ 16 |
 //! | 3 | [`Data`] | receiver's session 4 · counter 8 · sealed message ≥ 16 |
 //! | 4 | [`Probe`] | nonce 16 · zeros up to the length of a challenge |
@@ -25,12 +25,14 @@ use crate::{MachineId, PublicKey};
 pub const VERSION: u8 = 1;
 
 /// How many bytes of an initiation aren't payload: header, keys and their tags.
-pub const INITIATION_OVERHEAD: usize = INITIATION_HEADER_BYTES + COOKIE_BYTES + 32 + 48 + TAG_BYTES;
+pub const INITIATION_OVERHEAD: usize = INITIATION_HEADER_BYTES + PROOF_BYTES + 32 + 48 + TAG_BYTES;
 /// How many bytes of a data datagram aren't its message.
 pub const DATA_OVERHEAD: usize = DATA_HEADER_BYTES + TAG_BYTES;
 /// How long a [`Challenge`] is, and so how long a [`Probe`] must be at least.
 pub const CHALLENGE_BYTES: usize = 1 + ECHO_BYTES + 8 + COOKIE_BYTES + 32;
-/// How long the part of an initiation is that stands before its cookie.
+/// How long the proof in an initiation is.
+pub const PROOF_BYTES: usize = 16;
+/// How long the part of an initiation is that stands before its proof.
 pub const INITIATION_HEADER_BYTES: usize = 1 + 12 + 4 + 8;
 /// How long the header of a data datagram is; it is authenticated with the message.
 pub const DATA_HEADER_BYTES: usize = 1 + 4 + 8;
@@ -52,11 +54,6 @@ pub struct Epoch(pub [u8; 8]);
 /// Proof that its holder receives what is sent to its address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cookie(pub [u8; COOKIE_BYTES]);
-
-impl Cookie {
-    /// What stands in an initiation whose sender has no cookie.
-    pub const NONE: Self = Self([0; COOKIE_BYTES]);
-}
 
 /// Some bytes of the datagram that is answered, by which its sender knows that the answer comes
 /// from somebody who has seen it.
@@ -131,7 +128,7 @@ impl Kind {
 /// The first message of a handshake (Noise IK: e, es, s, ss), which may carry a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Initiation<'a> {
-    /// Everything before the cookie as it was sent; the handshake authenticates it.
+    /// Everything before the proof as it was sent; the handshake authenticates it.
     pub header: &'a [u8; INITIATION_HEADER_BYTES],
     /// The machine that is meant.
     pub destination: MachineId,
@@ -139,14 +136,16 @@ pub struct Initiation<'a> {
     pub sender: SessionIndex,
     /// The destination's epoch as the sender knows it.
     pub epoch: Epoch,
-    /// The cookie that the sender was given, or [`Cookie::NONE`]. Not authenticated.
-    pub cookie: Cookie,
+    /// A code of the header and the Noise message under a key that tells something of the sender: a
+    /// cookie that it was given, or one that only it and the destination can compute. The handshake
+    /// doesn't authenticate it.
+    pub proof: [u8; PROOF_BYTES],
     /// The message of the Noise handshake.
     pub noise: &'a [u8],
 }
 
 impl<'a> Initiation<'a> {
-    /// The header of an initiation, to which cookie and Noise message are appended.
+    /// The header of an initiation, to which proof and Noise message are appended.
     pub fn header(
         destination: &MachineId,
         sender: SessionIndex,
@@ -160,13 +159,13 @@ impl<'a> Initiation<'a> {
         header
     }
 
-    /// Puts `cookie` into the initiation in `datagram`, which stays the same otherwise.
-    pub fn set_cookie(datagram: &mut [u8], cookie: &Cookie) {
+    /// Puts `proof` into the initiation in `datagram`, which stays the same otherwise.
+    pub fn set_proof(datagram: &mut [u8], proof: &[u8; PROOF_BYTES]) {
         if let Some(place) = datagram
             .get_mut(INITIATION_HEADER_BYTES..)
-            .and_then(|rest| rest.first_chunk_mut::<COOKIE_BYTES>())
+            .and_then(|rest| rest.first_chunk_mut::<PROOF_BYTES>())
         {
-            *place = cookie.0;
+            *place = *proof;
         }
     }
 
@@ -184,13 +183,13 @@ impl<'a> Initiation<'a> {
         let (destination, fields) = fields.split_first_chunk()?;
         let (sender, fields) = fields.split_first_chunk()?;
         let (epoch, _) = fields.split_first_chunk()?;
-        let (cookie, noise) = rest.split_first_chunk()?;
+        let (proof, noise) = rest.split_first_chunk()?;
         Some(Self {
             header,
             destination: MachineId(*destination),
             sender: SessionIndex(u32::from_le_bytes(*sender)),
             epoch: Epoch(*epoch),
-            cookie: Cookie(*cookie),
+            proof: *proof,
             noise,
         })
     }
@@ -211,6 +210,11 @@ impl<'a> Response<'a> {
         let mut header = [Kind::Response.first_byte(); 5];
         header[1..].copy_from_slice(&receiver.0.to_le_bytes());
         header
+    }
+
+    /// How long the datagram is, in bytes.
+    pub fn length(&self) -> usize {
+        5 + self.noise.len()
     }
 
     fn parse(fields: &'a [u8]) -> Option<Self> {

@@ -146,7 +146,7 @@ impl<F: Flash> Leaf<F> {
         self.identity.sign_record(RecordContents {
             number: self.records,
             expires_unix_s: unix_s.saturating_add(RECORD_LIFETIME.as_secs()),
-            epoch: self.endpoint.epoch(),
+            epoch: self.endpoint.epoch_to_publish(now),
             addresses: Vec::new(),
             machines,
         })
@@ -159,7 +159,7 @@ impl<F: Flash> Leaf<F> {
             return;
         }
         self.publish_at = moment.now + RECORD_LIFETIME / 3;
-        self.published = Some(epoch);
+        self.published = Some(self.endpoint.epoch_to_publish(moment.now));
         let Some(signed) = self.signed_record(moment.now) else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&self.identity.verifying_key());

@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use tenure_mesh::{QueueLimits, StackConfig};
 use tenure_protocols::{babel, forwarding, fragmentation};
+use tenure_wire::PublicKey;
 
 use crate::membership::MeshLimits;
 
@@ -20,8 +21,9 @@ const DATAGRAM_BYTES_MAX: usize = 1024;
 const TIMEOUT_MIN: Duration = Duration::from_millis(200);
 
 /// The sessions' part.
-pub(super) fn sessions() -> tenure_rpc::Config {
+pub(super) fn sessions(owner: PublicKey) -> tenure_rpc::Config {
     tenure_rpc::Config {
+        owner: Some(owner),
         datagram_bytes_max: DATAGRAM_BYTES_MAX,
         parameter_bytes_max: PARAMETER_BYTES_MAX,
         machines_max: SERVICES_MAX + 1,

@@ -2,7 +2,6 @@
 
 use alloc::borrow::ToOwned;
 use alloc::vec::Vec;
-use core::hash::Hash;
 use core::time::Duration;
 
 use tenure_hal::Instant;
@@ -12,12 +11,12 @@ use tenure_wire::frame::{
 };
 
 use super::{Delivery, Endpoint, seal};
-use crate::callers::{Allowance, Forgotten, Verdict};
+use crate::callers::{Allowance, Forgotten, Use, Verdict};
 use crate::calls::{BURST_INITIAL, BURST_MAX, Step};
 use crate::session::Pair;
-use crate::{Event, IncomingCallHandle};
+use crate::{Event, IncomingCallHandle, PeerAddress};
 
-impl<A: Clone + Eq + Hash> Endpoint<A> {
+impl<A: PeerAddress> Endpoint<A> {
     pub(super) fn on_call(
         &mut self,
         now: Instant,
@@ -30,19 +29,24 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let (pair, incarnation) = (known.pair, known.incarnation);
         // Whom nothing can be remembered of, nothing is executed for.
         if !self.callers.has_room(&self.config, &pair, incarnation) {
-            let Some(forgotten) = self.callers.forget_one() else {
+            let Some(forgotten) = self.callers.forget_one(&self.config) else {
                 return self.carry_out(now, session, number, Verdict::Later);
             };
             self.after_forgetting(now, forgotten);
         }
+        let is_owner = self.config.is_owner(&pair.peer);
         let length = fragment.length();
-        let room_in_all = fragment.count() > 1 && self.callers.reclaim(&self.config, now, length);
-        let may_run = self.callers.running() < self.config.running_max;
+        let begins = !self.callers.know(now, pair, incarnation).is_known(number);
+        let in_parts = begins && fragment.count() > 1;
+        let room_of_caller = self.callers.know(now, pair, incarnation).bytes_taken() + length
+            <= self.config.buffer_bytes_per_caller_max;
+        let room_in_all = in_parts
+            && room_of_caller
+            && self.callers.make_room(&self.config, now, length, Use::Assembly, is_owner);
+        let may_run = self.callers.may_run(&self.config, &pair.peer);
         let caller = self.callers.know(now, pair, incarnation);
         caller.note_finished(finished);
-        let room_of_caller =
-            caller.bytes_taken().saturating_add(length) <= self.config.buffer_bytes_per_caller_max;
-        let allowance = Allowance { may_run, may_assemble: room_in_all && room_of_caller };
+        let allowance = Allowance { may_run, may_assemble: room_in_all };
         let verdict = caller.take_fragment(&self.config, now, session, number, fragment, allowance);
         self.carry_out(now, session, number, verdict);
     }
@@ -142,7 +146,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     ) {
         let Some(caller) = self.callers.by_id(handle.caller) else { return };
         let (pair, incarnation) = (caller.pair, caller.incarnation);
-        if !caller.finish(handle.number, body) {
+        if !caller.finish(now, handle.number, body) {
             return;
         }
         self.send_reply_again(now, &pair, incarnation, handle.number);
@@ -150,7 +154,8 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             .callers
             .find(&pair, incarnation)
             .is_some_and(|one| one.bytes_taken() <= self.config.buffer_bytes_per_caller_max);
-        let within_all = self.callers.reclaim(&self.config, now, 0);
+        let is_owner = self.config.is_owner(&pair.peer);
+        let within_all = self.callers.make_room(&self.config, now, 0, Use::Result, is_owner);
         if !(within_caller && within_all)
             && let Some(caller) = self.callers.find(&pair, incarnation)
         {
@@ -194,8 +199,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let count = body.len().div_ceil(fragment_bytes.into());
         let burst: Vec<usize> =
             FragmentSet::first(count).intersection(wanted).iter().take(burst.into()).collect();
-        let mut withheld = false;
+        let is_owner = config.is_owner(&pair.peer);
+        let mut withheld = None;
         for fragment_index in &burst {
+            // What would be lost before it leaves isn't sealed.
+            let is_lost = outbox.is_full() && !is_owner;
+            if is_lost || !caller.may_send_fragment(now, number, *fragment_index) {
+                break;
+            }
+            let Some((body, ..)) = caller.reply(number) else { return };
             let last = Some(fragment_index) == burst.last();
             let Some(fragment) = Fragment::of(body, fragment_bytes, *fragment_index, last) else {
                 continue;
@@ -203,14 +215,12 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             let frame = Frame::Reply { number, held_us, fragment };
             let message = Message { finished, frame };
             if seal(config, sessions, outbox, index, None, &message) == Delivery::Withheld {
-                withheld = true;
+                withheld = Some(*fragment_index);
                 break;
             }
         }
-        if !withheld {
-            return self.acknowledged(pair);
-        }
-        caller.withhold(number);
+        let Some(withheld) = withheld else { return self.acknowledged(pair) };
+        caller.withhold(number, withheld);
         let Some(route) = self.session(index).map(|session| session.route.clone()) else { return };
         let cookie = self.gate.cookie(now, &route);
         self.send(index, Frame::Prove { number, cookie });
@@ -225,6 +235,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             session.shown_to_reach();
             let (pair, incarnation) = (session.pair, session.incarnation);
             self.send_withheld(now, &pair, incarnation);
+            self.transmit_withheld(now, index);
         }
     }
 
@@ -239,9 +250,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     /// Ends the sessions of a caller that was forgotten, and sees to it that no initiation of its
     /// is accepted any more that may carry a call it made before.
     pub(super) fn after_forgetting(&mut self, now: Instant, forgotten: Forgotten) {
-        if forgotten.last_call.is_some_and(|last| last >= self.gate.epoch_began()) {
-            self.gate.begin_epoch(now);
-        }
+        self.gate.forgot(now, forgotten.last_call);
         let Forgotten { pair, incarnation, .. } = forgotten;
         let of_caller = |session: &&crate::session::Session<A>| {
             session.pair == pair && session.incarnation == incarnation

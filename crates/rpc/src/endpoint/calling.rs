@@ -1,7 +1,6 @@
 //! Calls that go out: sent, asked after, and brought to exactly one end.
 
 use alloc::vec::Vec;
-use core::hash::Hash;
 use core::time::Duration;
 
 use tenure_hal::{Entropy, Instant};
@@ -10,14 +9,17 @@ use tenure_wire::frame::{CallNumber, Fragment, FragmentSet, Frame, Message, Repl
 
 use super::{Delivery, Endpoint, seal};
 use crate::assembly::Assembly;
-use crate::calls::{Call, Peer, Stage};
+use crate::budget::Budget;
+use crate::calls::{BURST_INITIAL, Call, Peer, REPEATS_PER_SECOND, Stage, may_send};
 use crate::session::Pair;
-use crate::{CallHandle, Event, Failure};
+use crate::{CallHandle, Event, Failure, PeerAddress};
 
 /// After how many messages without an answer a session is suspected to be dead.
 const UNANSWERED_DOUBT: u32 = 2;
+/// How long no new part of a reply has come before it makes room for another peer's.
+const REPLY_STANDS_STILL: Duration = Duration::from_secs(2);
 
-impl<A: Clone + Eq + Hash> Endpoint<A> {
+impl<A: PeerAddress> Endpoint<A> {
     /// Makes a peer known, in the place of one that no call goes to if need be.
     pub(super) fn know_peer(&mut self, now: Instant, pair: Pair, hint: Option<Epoch>) -> bool {
         if self.peer(&pair).is_none() {
@@ -86,7 +88,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             .map_or(self.config.timeout_initial, |peer| peer.round_trip.timeout(&self.config, 0));
         call.stage = Stage::Sent { over };
         call.attempts_left = call.attempts;
-        call.sent(now, timeout);
+        call.was_sent(now, timeout);
         call.sent_once = false;
     }
 
@@ -115,7 +117,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else {
             return Placement::Over;
         };
-        if call.first_sent.is_some_and(|first| first <= remembers_since) {
+        if !may_send(call.first_sent, remembers_since) {
             if !opened_here {
                 return Placement::Unsure;
             }
@@ -129,22 +131,44 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         Placement::Sent
     }
 
-    /// Sends what a call needs next: its fragments, a question, or a wish for the reply's.
+    /// Sends what a call needs next: its fragments, a question, or a wish for the reply's. What is
+    /// too long for an address where the peer may not receive has to wait for it to show that.
     fn transmit_call(&mut self, now: Instant, handle: CallHandle) {
-        let Some(call) = self.calls.iter().find(|call| call.handle == handle) else { return };
+        let Some(over) = self.transmit_call_if_allowed(now, handle) else { return };
+        let Some(session) = self.session(over).filter(|session| !session.reaches()) else { return };
+        let cookie = self.gate.cookie(now, &session.route);
+        self.send(over, Frame::Prove { number: CallNumber(0), cookie });
+    }
+
+    /// Does what [`Self::transmit_call`] says; returns the session over which something couldn't be
+    /// sent.
+    fn transmit_call_if_allowed(
+        &mut self,
+        now: Instant,
+        handle: CallHandle,
+    ) -> Option<SessionIndex> {
+        let call = self.calls.iter().find(|call| call.handle == handle)?;
         let (pair, number) = (call.pair, call.number);
-        let Stage::Sent { over } = call.stage else { return };
+        let Stage::Sent { over } = call.stage else { return None };
+        let heard_at = self.session(over).map(|session| session.route.clone());
         let finished = self.finished(&pair);
         let Self { config, sessions, outbox, calls, peers, .. } = self;
-        let Some(call) = calls.iter_mut().find(|call| call.handle == handle) else { return };
-        let Some(peer) = peers.iter_mut().find(|peer| peer.pair == pair) else { return };
-        // Every other time without an answer, try where the caller believes the peer to be.
-        let route = (call.unanswered % 2 == 1).then(|| call.route.clone());
+        let call = calls.iter_mut().find(|call| call.handle == handle)?;
+        let peer = peers.iter_mut().find(|peer| peer.pair == pair)?;
+        // Every other time without an answer, ask where the caller believes the peer to be. Nobody has
+        // shown to receive there, so it is no more than a question.
+        let elsewhere = (call.unanswered % 2 == 1 && heard_at.as_ref() != Some(&call.route))
+            .then(|| call.route.clone());
+        call.withheld = false;
+        let mut withheld = false;
         let mut deliver = |frame: Frame<'_>| {
-            seal(config, sessions, outbox, over, route.as_ref(), &Message { finished, frame })
-                == Delivery::Sent
+            let message = Message { finished, frame };
+            let delivery = seal(config, sessions, outbox, over, elsewhere.as_ref(), &message);
+            withheld |= delivery == Delivery::Withheld;
+            delivery == Delivery::Sent
         };
         let delivered = match call.next_frames(config.fragment_bytes()) {
+            _ if elsewhere.is_some() => deliver(Frame::Query { number }),
             NextFrames::Want(fragments) => {
                 deliver(Frame::Want { number, burst: peer.burst, fragments })
             }
@@ -159,14 +183,31 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                     let Some(fragment) = fragment else { continue };
                     delivered |= deliver(Frame::Call { number, fragment });
                     call.in_flight.insert(*index);
+                    call.sent.insert(*index);
                 }
                 delivered
             }
         };
         let retries = call.unanswered.max(call.still_running);
-        call.sent(now, peer.round_trip.timeout(config, retries));
+        call.was_sent(now, peer.round_trip.timeout(config, retries));
+        call.withheld = withheld;
         if delivered {
             peer.acknowledge_at = None;
+        }
+        withheld.then_some(over)
+    }
+
+    /// Sends the calls that waited for their peer to show where it receives.
+    pub(super) fn transmit_withheld(&mut self, now: Instant, over: SessionIndex) {
+        let withheld = |call: &&Call<A>| call.withheld && call.stage == Stage::Sent { over };
+        let handles: Vec<CallHandle> =
+            self.calls.iter().filter(withheld).map(|call| call.handle).collect();
+        for handle in handles {
+            if let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) {
+                // Nothing of it is there, so that it isn't asked after but sent.
+                call.unanswered = 0;
+            }
+            self.transmit_call(now, handle);
         }
     }
 
@@ -232,12 +273,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         call.missing = missing;
         call.still_running = 0;
         let measured = call.answered(now);
+        // What was sent before is sent again at once so often; after that the next timeout is awaited.
+        let is_repeated = !missing.intersection(&call.sent).is_empty();
+        let at_once = !is_repeated || call.repeats.take(now);
         self.sample(pair, measured);
         if let Some(peer) = self.peer(pair) {
             peer.adapt_burst(lost);
         }
         let handle = self.call_of(pair, number).map(|call| call.handle);
-        if let Some(handle) = handle {
+        if let Some(handle) = handle.filter(|_| at_once) {
             self.transmit_call(now, handle);
         }
     }
@@ -252,18 +296,18 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         fragment: &Fragment<'_>,
     ) {
         let body_bytes_max = self.config.body_bytes_max();
-        let taken: usize = self.calls.iter().map(|call| call.body.len() + call.reply_bytes()).sum();
-        let room = self.config.calls_bytes_max.saturating_sub(taken);
         let Some(call) = self.call_of(pair, number) else { return };
-        let handle = call.handle;
+        let (handle, begins) = (call.handle, call.reply.is_none());
         if fragment.length() > body_bytes_max {
             return self.finish(now, handle, Err(Failure::TooLong));
         }
         // A reply in one fragment is here and gone; a longer one is asked for again when others
         // have made room.
-        if call.reply.is_none() && fragment.count() > 1 && fragment.length() > room {
+        if begins && fragment.count() > 1 && !self.make_room_for_reply(now, pair, fragment.length())
+        {
             return;
         }
+        let Some(call) = self.call_of(pair, number) else { return };
         let measured = call
             .answered(now)
             .map(|whole| whole.saturating_sub(Duration::from_micros(held_us.into())));
@@ -273,7 +317,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         // A result may have been dropped for want of memory, and the reply be another one now.
         call.reply.take_if(|reply| !reply.fits(fragment));
         let reply = call.reply.get_or_insert_with(|| Assembly::begin(fragment));
-        reply.add(fragment);
+        if reply.add(fragment) {
+            call.reply_grew_at = now;
+        }
         let Some(body) = reply.complete() else {
             let lost = reply.has_gap_before(fragment.index());
             self.sample(pair, measured);
@@ -288,6 +334,26 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         };
         self.finish(now, handle, result);
         self.advance(now, entropy, pair);
+    }
+
+    /// Sees to it that there is room for a reply of `bytes` that comes in parts from `pair`, by dropping
+    /// others' that stand still: they are asked for again.
+    fn make_room_for_reply(&mut self, now: Instant, pair: &Pair, bytes: usize) -> bool {
+        loop {
+            let taken: usize =
+                self.calls.iter().map(|call| call.body.len() + call.reply_bytes()).sum();
+            if taken.saturating_add(bytes) <= self.config.calls_bytes_max {
+                return true;
+            }
+            let still = self
+                .calls
+                .iter_mut()
+                .filter(|call| call.pair != *pair && call.reply.is_some())
+                .filter(|call| now.since(call.reply_grew_at) >= REPLY_STANDS_STILL)
+                .min_by_key(|call| call.reply_grew_at);
+            let Some(still) = still else { return false };
+            still.reply = None;
+        }
     }
 
     /// Asks for the fragments that are still missing once a burst is over.
@@ -421,7 +487,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         true
     }
 
-    fn call_of(&mut self, pair: &Pair, number: CallNumber) -> Option<&mut Call<A>> {
+    pub(super) fn call_of(&mut self, pair: &Pair, number: CallNumber) -> Option<&mut Call<A>> {
         self.calls.iter_mut().find(|call| call.number == number && call.pair == *pair)
     }
 
@@ -453,7 +519,9 @@ enum NextFrames {
 }
 
 impl<A> Call<A> {
+    #[expect(clippy::too_many_arguments, reason = "nothing of a call is known otherwise")]
     pub(crate) fn new(
+        now: Instant,
         handle: CallHandle,
         number: CallNumber,
         pair: Pair,
@@ -481,7 +549,11 @@ impl<A> Call<A> {
             next_at: Instant::BOOT,
             missing,
             in_flight: FragmentSet::EMPTY,
+            sent: FragmentSet::EMPTY,
+            repeats: Budget::new(now, REPEATS_PER_SECOND / u32::from(BURST_INITIAL)),
+            withheld: false,
             reply: None,
+            reply_grew_at: now,
         }
     }
 

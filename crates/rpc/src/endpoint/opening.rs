@@ -2,24 +2,23 @@
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
-use core::hash::Hash;
 use core::time::Duration;
 
-use tenure_crypto::{StaticSecret, machine_id};
+use tenure_crypto::{StaticSecret, equal, machine_id};
 use tenure_hal::{Entropy, Instant};
 use tenure_wire::PublicKey;
 use tenure_wire::datagram::{
-    Challenge, Cookie, Echo, Epoch, INITIATION_OVERHEAD, Initiation, Probe, Refusal, RefusalReason,
-    Response, SessionIndex,
+    Challenge, Cookie, Echo, Epoch, INITIATION_HEADER_BYTES, INITIATION_OVERHEAD, Initiation,
+    PROOF_BYTES, Probe, Refusal, RefusalReason, Response, SessionIndex,
 };
 use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greeting, Message};
 
 use super::Endpoint;
-use crate::calls::{Call, Handshake, Initiating, Peer, Stage, Step};
-use crate::gate::Admission;
-use crate::noise::{Invited, initiate};
+use crate::calls::{Call, Handshake, Initiating, Peer, SentTo, Stage, Step};
+use crate::gate::{Acceptance, Admission, Repeated};
+use crate::noise::{Invited, ProofKey, initiate, proof};
 use crate::session::{Opening, Pair, Reach, Session};
-use crate::{Event, Failure, Identity};
+use crate::{CallHandle, Event, Failure, Identity, PeerAddress};
 
 /// What binds a handshake to this protocol; the initiation's header follows it in the prologue.
 const PROTOCOL: &[u8] = b"tenure rpc 1";
@@ -27,7 +26,11 @@ const PROTOCOL: &[u8] = b"tenure rpc 1";
 /// How many challenges in a row are answered at once; after that, only when a timeout is up. Those
 /// who see the initiations could keep an endpoint busy with false challenges otherwise.
 const CHALLENGES_AT_ONCE: u8 = 2;
-/// How often it must be said that a machine isn't there before it is believed.
+/// How many responses to an initiation are tried until it is sent again. Each costs two key
+/// agreements, and whoever has seen the initiation can forge one.
+const RESPONSES_TRIED_MAX: u8 = 4;
+/// How often it must be said that a machine isn't there before it is believed, if nothing else is
+/// heard until the next timeout: anybody who has seen the initiation can say so.
 const ABSENCES_BELIEVED: u32 = 2;
 /// How often an initiation is sent while no call waits for it.
 const ATTEMPTS_IN_BACKGROUND: u8 = 4;
@@ -40,7 +43,7 @@ const DOUBT_PERIOD: Duration = Duration::from_secs(1);
 /// How far apart two clocks run at most: one part in this many.
 const CLOCK_DRIFT: u32 = 1_000;
 
-impl<A: Clone + Eq + Hash> Endpoint<A> {
+impl<A: PeerAddress> Endpoint<A> {
     // The initiator.
 
     /// Begins a handshake with a peer. One that is under way, with where the peer was before, goes
@@ -56,7 +59,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             peer.handshake = Some(Handshake {
                 step: Step::Idle,
                 route,
-                cookie: Cookie::NONE,
+                sent_to: SentTo::Nobody,
+                responses_left: RESPONSES_TRIED_MAX,
+                cookie: None,
+                cookie_is_next: true,
                 transmissions: 0,
                 sent_at: now,
                 next_at: now,
@@ -93,6 +99,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             Ok(initiating) => {
                 if let Some(handshake) = self.peer(pair).and_then(|peer| peer.handshake.as_mut()) {
                     handshake.step = Step::Initiating(Box::new(initiating));
+                    handshake.sent_to = SentTo::Nobody;
                     handshake.transmissions = 0;
                 }
                 self.transmit_handshake(now, pair);
@@ -146,7 +153,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let header = Initiation::header(&machine_id(&pair.peer), index, &epoch);
         let mut datagram = Vec::with_capacity(INITIATION_OVERHEAD + payload.len());
         datagram.extend_from_slice(&header);
-        datagram.extend_from_slice(&Cookie::NONE.0);
+        datagram.extend_from_slice(&[0; PROOF_BYTES]);
         let noise_start = datagram.len();
         let noise = initiate(
             &machine.secret,
@@ -159,11 +166,12 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         )
         .map_err(|_| NoInitiation::BadKey)?;
         let echo = datagram[noise_start..].first_chunk().map_or(Echo([0; 16]), |echo| Echo(*echo));
+        let own_proof = noise.proof_key().proof(&header, &datagram[noise_start..]);
         if let Some(call) = rider.and_then(|position| self.calls.get_mut(position)) {
             call.stage = Stage::Riding;
             call.first_sent = Some(now);
         }
-        Ok(Initiating { noise, index, datagram, echo, epoch, rider: rider_handle })
+        Ok(Initiating { noise, index, datagram, echo, epoch, own_proof, rider: rider_handle })
     }
 
     /// Sends the current message of a handshake.
@@ -174,11 +182,20 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             Step::Idle => return,
             Step::Probing { nonce } => Probe { nonce: *nonce }.to_bytes().to_vec(),
             Step::Initiating(initiating) => {
-                Initiation::set_cookie(&mut initiating.datagram, &handshake.cookie);
+                // The two proofs take turns: a device that knows this end as its owner heeds the one
+                // when it has no time even for those with a cookie.
+                let own = initiating.own_proof;
+                let cookie = handshake.cookie.filter(|_| handshake.cookie_is_next);
+                handshake.cookie_is_next = cookie.is_none();
+                let proof = cookie.map_or(own, |cookie| proof_by(&cookie, &initiating.datagram));
+                Initiation::set_proof(&mut initiating.datagram, &proof);
+                handshake.sent_to.add(handshake.route.clone());
+                handshake.responses_left = RESPONSES_TRIED_MAX;
                 initiating.datagram.clone()
             }
         };
-        self.outbox.push_for(&pair.local, handshake.route.clone(), datagram);
+        let is_owner = self.config.is_owner(&pair.peer);
+        self.outbox.push_for(&pair.local, handshake.route.clone(), datagram, is_owner);
         let timeout = peer.round_trip.timeout(&self.config, handshake.transmissions);
         handshake.transmissions += 1;
         handshake.sent_at = now;
@@ -216,6 +233,9 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let heard_at = self.newest_session(now, pair).map(|session| session.route.clone());
         let Some(peer) = self.peer(pair) else { return };
         let Some(handshake) = &mut peer.handshake else { return };
+        if handshake.absences >= ABSENCES_BELIEVED {
+            return self.give_up_opening(now, pair, Failure::NoSuchMachine);
+        }
         match waiting {
             // Every other time, to where the peer was last heard, if that is somewhere else.
             Some(route) => {
@@ -232,18 +252,27 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// Sends the current message of a handshake again, or another if the peer's epoch is another.
     fn send_handshake_again(&mut self, now: Instant, entropy: &mut dyn Entropy, pair: &Pair) {
-        let Some(peer) = self.peer(pair) else { return };
+        let Some(peer) = self.peers.iter().find(|peer| peer.pair == *pair) else { return };
         let Some(handshake) = &peer.handshake else { return };
-        let holds = match &handshake.step {
+        let (epoch, step) = (peer.epoch, &handshake.step);
+        let holds = match step {
             Step::Idle => false,
-            Step::Probing { .. } => peer.epoch.is_none(),
-            Step::Initiating(initiating) => peer.epoch == Some(initiating.epoch),
+            Step::Probing { .. } => epoch.is_none(),
+            // A call that is over isn't sent again.
+            Step::Initiating(initiating) => {
+                epoch == Some(initiating.epoch)
+                    && initiating.rider.is_none_or(|rider| self.has_call(rider))
+            }
         };
         if holds {
             self.transmit_handshake(now, pair);
         } else {
             self.begin_again(now, entropy, pair);
         }
+    }
+
+    fn has_call(&self, handle: CallHandle) -> bool {
+        self.calls.iter().any(|call| call.handle == handle)
     }
 
     /// Drops the current message of a handshake, which may have been received, and builds another.
@@ -300,7 +329,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if handshake.transmissions == 1 {
             peer.round_trip.sample(now.since(handshake.sent_at));
         }
-        handshake.cookie = challenge.cookie;
+        handshake.cookie = Some(challenge.cookie);
+        handshake.cookie_is_next = true;
+        // A device without that machine refuses and challenges nobody.
+        handshake.absences = 0;
         let same_epoch = peer.epoch == Some(challenge.epoch);
         peer.epoch = Some(challenge.epoch);
         handshake.challenges = handshake.challenges.saturating_add(1);
@@ -322,15 +354,12 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         match refusal.reason {
             RefusalReason::NoSuchMachine => {
                 let refused = self.peers.iter_mut().find(|peer| peer.opened_with(&refusal.echo));
-                let Some(peer) = refused else { return };
-                let pair = peer.pair;
-                let Some(handshake) = &mut peer.handshake else { return };
+                let Some(handshake) = refused.and_then(|peer| peer.handshake.as_mut()) else {
+                    return;
+                };
                 // Once for each time it was sent: a copy of the word is no second witness.
                 let told = handshake.absences.saturating_add(1);
                 handshake.absences = told.min(handshake.transmissions);
-                if handshake.absences >= ABSENCES_BELIEVED {
-                    self.give_up_opening(now, &pair, Failure::NoSuchMachine);
-                }
             }
             RefusalReason::NoSuchSession => {
                 let refused =
@@ -350,16 +379,21 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
     }
 
     pub(super) fn on_response(&mut self, now: Instant, from: A, response: &Response<'_>) {
-        let answered = self.peers.iter().find_map(|peer| {
-            let handshake = peer.handshake.as_ref()?;
+        let answered = self.peers.iter_mut().find_map(|peer| {
+            let handshake = peer.handshake.as_mut()?;
             let Step::Initiating(initiating) = &handshake.step else { return None };
-            (initiating.index == response.receiver).then_some((peer.pair, handshake, initiating))
+            if initiating.index != response.receiver {
+                return None;
+            }
+            handshake.responses_left = handshake.responses_left.checked_sub(1)?;
+            Some((peer.pair, &*handshake, initiating))
         });
         let Some((pair, handshake, initiating)) = answered else { return };
         let Ok((keys, payload)) = initiating.noise.read_response(response.noise) else { return };
         let Ok((remote, greeting)) = parse_response(&payload) else { return };
         let measured = (handshake.transmissions == 1).then(|| now.since(handshake.sent_at));
         let (index, rider) = (initiating.index, initiating.rider);
+        let is_shown = handshake.sent_to == SentTo::One(from.clone());
         if !self.make_room_for_session(now, &pair, true) {
             // The response will come again when the initiation is.
             return;
@@ -370,6 +404,8 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 peer.round_trip.sample(measured);
             }
         }
+        let reaches =
+            if is_shown { Reach::Shown } else { Reach::of_one_datagram(response.length()) };
         self.sessions.push(Session::new(
             now,
             Opening {
@@ -379,7 +415,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 incarnation: greeting.incarnation,
                 opened_here: true,
                 route: from,
-                reaches: Reach::Shown,
+                reaches,
                 peer_remembers_since: remembers_since(now, &greeting),
                 keys,
             },
@@ -420,15 +456,37 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if self.machine(&initiation.destination).is_none() {
             if self.gate.may_refuse(now) {
                 let refusal = Refusal { reason: RefusalReason::NoSuchMachine, echo };
-                self.outbox.push(from, refusal.to_bytes().to_vec());
+                self.outbox.push_unasked(from, refusal.to_bytes().to_vec());
             }
             return;
         }
-        if let Some(response) = self.gate.response(&echo) {
-            let response = response.to_vec();
-            return self.outbox.push(from, response);
+        let is_shown = self.gate.shows_address(now, &from, initiation);
+        match self.gate.repeated(&from, &echo, is_shown) {
+            None => {}
+            Some(Repeated::Answer(response)) => return self.outbox.push_unasked(from, response),
+            Some(Repeated::AnswerElsewhere(response, index)) => {
+                if let Some(session) = self.sessions.iter_mut().find(|one| one.index == index) {
+                    session.response_is_known_elsewhere();
+                }
+                return self.outbox.push_unasked(from, response);
+            }
+            Some(Repeated::Challenge) => return self.challenge(now, from, echo),
         }
-        match self.gate.admit(now, &from, &initiation.epoch, &initiation.cookie) {
+        let Self { gate, machines, config, identity, owner_proof_key, .. } = self;
+        let is_owners = || {
+            let local = machines.iter().find(|machine| machine.id == initiation.destination);
+            let (Some(owner), Some(local)) = (config.owner, local) else { return false };
+            if *identity != Some(local.key) {
+                return false;
+            }
+            let key = owner_proof_key
+                .get_or_insert_with(|| ProofKey::with(&local.secret, &owner))
+                .as_ref();
+            key.is_some_and(|key| {
+                equal(&key.proof(initiation.header, initiation.noise), &initiation.proof)
+            })
+        };
+        match gate.admit(now, &from, &initiation.epoch, is_shown, is_owners) {
             Admission::Admit => self.accept(now, entropy, from, length, initiation),
             Admission::Challenge => self.challenge(now, from, echo),
             Admission::Drop => {}
@@ -443,7 +501,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             cookie: self.gate.cookie(now, &to),
             key: self.identity.unwrap_or(PublicKey([0; 32])),
         };
-        self.outbox.push(to, challenge.to_bytes().to_vec());
+        self.outbox.push_unasked(to, challenge.to_bytes().to_vec());
     }
 
     fn accept(
@@ -478,6 +536,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         let mut response = Response::header(initiation.sender).to_vec();
         let Ok(keys) = invited.respond(ephemeral, &payload, &mut response) else { return };
 
+        let is_owner = self.config.is_owner(&pair.peer);
         let mut reaches = Reach::of_one_datagram(length);
         reaches.spend(response.len());
         self.sessions.push(Session::new(
@@ -494,8 +553,15 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
                 keys,
             },
         ));
-        self.gate.accept(now, initiation.echo(), response.clone());
-        self.outbox.push(from.clone(), response);
+        let acceptance = Acceptance {
+            epoch: initiation.epoch,
+            echo: initiation.echo(),
+            from: &from,
+            session: index,
+            response: response.clone(),
+        };
+        self.gate.accept(now, acceptance);
+        self.outbox.push_for(&pair.local, from.clone(), response, is_owner);
         self.saw(&pair, from);
         self.on_message(now, entropy, index, &message);
     }
@@ -529,8 +595,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
 
     /// Sees to it that there is room for one more session, by ending others if need be: those that
     /// are over, the oldest of the same pair, half-open ones, and then the one that was silent for
-    /// longest among those that no call uses.
-    fn make_room_for_session(&mut self, now: Instant, pair: &Pair, confirmed: bool) -> bool {
+    /// longest among those that no call uses. For a session of the owner's, or one that this end
+    /// opens (`opened_here`), a stranger's ends even if calls use it: its opener can open another,
+    /// and finds its calls there. The owner's end last.
+    fn make_room_for_session(&mut self, now: Instant, pair: &Pair, opened_here: bool) -> bool {
         let config = &self.config;
         let over = |session: &Session<A>| session.is_over(config, now);
         while let Some(index) = self.sessions.iter().find(|one| over(one)).map(|one| one.index) {
@@ -542,7 +610,7 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             self.end_oldest(of_pair);
         }
         let half_open = |session: &Session<A>| !session.confirmed;
-        if !confirmed
+        if !opened_here
             && self.sessions.iter().filter(|session| half_open(session)).count()
                 >= self.config.half_open_max
         {
@@ -551,16 +619,20 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
         if self.sessions.len() < self.config.sessions_max {
             return true;
         }
-        let idle = self
+        let is_owners = |session: &Session<A>| self.config.is_owner(&session.pair.peer);
+        let has_precedence = opened_here || self.config.is_owner(&pair.peer);
+        let least_missed = self
             .sessions
             .iter()
-            .enumerate()
-            .filter(|(_, session)| !self.is_in_use(session))
-            .min_by_key(|(_, session)| (session.confirmed, session.last_heard))
-            .map(|(position, _)| position);
-        match idle {
-            Some(position) => {
-                self.sessions.swap_remove(position);
+            .map(|session| (session, self.is_in_use(session)))
+            .filter(|(session, in_use)| !in_use || (has_precedence && !session.opened_here))
+            .min_by_key(|(session, in_use)| {
+                (is_owners(session), *in_use, session.confirmed, session.last_heard)
+            })
+            .map(|(session, _)| session.index);
+        match least_missed {
+            Some(index) => {
+                self.end_session(index);
                 true
             }
             None => false,
@@ -573,7 +645,10 @@ impl<A: Clone + Eq + Hash> Endpoint<A> {
             .sessions
             .iter()
             .filter(|session| of(session))
-            .min_by_key(|session| (session.confirmed, session.created))
+            .min_by_key(|session| {
+                let is_owners = self.config.is_owner(&session.pair.peer);
+                (is_owners, session.confirmed, session.created)
+            })
             .map(|session| session.index);
         if let Some(index) = oldest {
             self.end_session(index);
@@ -627,6 +702,12 @@ fn end_session<A>(sessions: &mut Vec<Session<A>>, calls: &mut [Call<A>], index: 
     }
 }
 
+/// What proves, in the initiation in `datagram`, that its sender was given a cookie.
+fn proof_by(cookie: &Cookie, datagram: &[u8]) -> [u8; PROOF_BYTES] {
+    let (header, rest) = datagram.split_at(INITIATION_HEADER_BYTES);
+    proof(&cookie.0, header, &rest[PROOF_BYTES..])
+}
+
 /// Why there is no first message.
 enum NoInitiation {
     Entropy,
@@ -661,7 +742,7 @@ fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting), FrameError
 
 /// Since when, on this end's clock, the peer surely remembers. The greeting was made at some time
 /// before `now`, so counting back from `now` errs on the side of forgetting.
-fn remembers_since(now: Instant, greeting: &Greeting) -> Instant {
+pub(crate) fn remembers_since(now: Instant, greeting: &Greeting) -> Instant {
     let remembers = Duration::from_millis(greeting.remembers_ms);
     now - (remembers - remembers / CLOCK_DRIFT)
 }

@@ -9,6 +9,8 @@ use tenure_hal::simulated::Sequence;
 
 use super::*;
 
+mod floods;
+
 fn endpoint(config: Config, entropy: &mut Sequence) -> (Endpoint<u32>, MachineId, PublicKey) {
     let mut endpoint = Endpoint::new(config, Instant::BOOT, entropy).expect("valid limits");
     let secret = StaticSecret::generate(entropy).expect("randomness");

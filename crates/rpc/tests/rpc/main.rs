@@ -1,7 +1,9 @@
 //! Endpoints over a simulated network: calls, losses, restarts, attacks.
 
+mod amplification;
 mod attacks;
 mod calls;
+mod floods;
 mod restarts;
 mod sleep;
 mod world;

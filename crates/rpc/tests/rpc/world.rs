@@ -7,11 +7,12 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
-use tenure_crypto::StaticSecret;
+use tenure_crypto::{Hmac, StaticSecret};
 use tenure_hal::{Entropy, EntropyError, Instant};
 use tenure_rpc::{
     CallHandle, Config, Declined, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall,
 };
+use tenure_wire::datagram::Initiation;
 use tenure_wire::{MachineId, PublicKey};
 
 /// SplitMix64: small, and the same on every platform.
@@ -109,6 +110,8 @@ pub(crate) struct World {
     pub(crate) filter: fn(&InFlight) -> bool,
     /// The first place's datagrams seem to come from the second, which leads there.
     pub(crate) translate: Option<(Place, Place)>,
+    /// The first place's datagrams seem to come from the second, which leads nowhere.
+    pub(crate) disguise: Option<(Place, Place)>,
     pub(crate) identified: Vec<Option<tenure_rpc::Identity>>,
 }
 
@@ -137,6 +140,7 @@ impl World {
             next_tag: 0,
             filter: |_| true,
             translate: None,
+            disguise: None,
             identified: Vec::new(),
         }
     }
@@ -155,6 +159,19 @@ impl World {
         hint: Option<Epoch>,
         function: &str,
     ) -> CallHandle {
+        self.call_at(from, to, to as Place, length, hint, function)
+    }
+
+    /// As [`Self::call_with`], though the caller believes node `to` to be at `place`.
+    pub(crate) fn call_at(
+        &mut self,
+        from: usize,
+        to: usize,
+        place: Place,
+        length: usize,
+        hint: Option<Epoch>,
+        function: &str,
+    ) -> CallHandle {
         self.next_tag += 1;
         let tag = self.next_tag;
         let mut parameter = tag.to_le_bytes().to_vec();
@@ -168,7 +185,7 @@ impl World {
         let (id, peer) = (self.nodes[from].id, self.nodes[to].key);
         let handle = self.nodes[from]
             .endpoint
-            .call(self.now, &mut self.random, &id, &peer, to as Place, hint, call)
+            .call(self.now, &mut self.random, &id, &peer, place, hint, call)
             .expect("a call that can be made");
         self.asked.insert((from, handle), Asked { tag, result: None });
         self.drain(from);
@@ -189,6 +206,13 @@ impl World {
         let serial = self.serial;
         let datagram = InFlight { arrives: self.now, serial, from, to, bytes };
         self.in_flight.push(Reverse(datagram));
+    }
+
+    /// As [`Self::inject`], and counts as sent.
+    pub(crate) fn send(&mut self, from: Place, to: Place, bytes: Vec<u8>) {
+        self.inject(from, to, bytes.clone());
+        let (arrives, serial) = (self.now, self.serial);
+        self.captured.push(InFlight { arrives, serial, from, to, bytes });
     }
 
     /// A device loses power and boots again: everything but its keys is gone.
@@ -311,6 +335,10 @@ impl World {
             Some((inside, outside)) if to == outside => (from, inside),
             _ => (from, to),
         };
+        let from = match self.disguise {
+            Some((inside, outside)) if from == inside => outside,
+            _ => from,
+        };
         let copies = 1 + u64::from(self.random.chance(self.network.repeat_percent));
         for _ in 0..copies {
             let (least, most) = self.network.delay_ms;
@@ -387,4 +415,13 @@ impl Node {
 
 fn filler(tag: u64, at: usize) -> u8 {
     (tag as usize * 31 + at * 7 + at / 251) as u8
+}
+
+/// Makes an initiation prove that its sender was given `cookie`.
+pub(crate) fn prove(initiation: &mut [u8], cookie: &[u8]) {
+    let mut mac = Hmac::new(cookie);
+    mac.update(&initiation[..25]);
+    mac.update(&initiation[41..]);
+    let code = mac.finish();
+    Initiation::set_proof(initiation, code.first_chunk().expect("sixteen bytes"));
 }

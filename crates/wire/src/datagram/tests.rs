@@ -10,7 +10,7 @@ use super::*;
 fn initiation() -> Vec<u8> {
     let mut bytes =
         Initiation::header(&MachineId([7; 12]), SessionIndex(0x0403_0201), &Epoch([8; 8])).to_vec();
-    bytes.extend_from_slice(&Cookie::NONE.0);
+    bytes.extend_from_slice(&[0; PROOF_BYTES]);
     bytes.extend_from_slice(&[9; 32 + 48 + TAG_BYTES]);
     bytes
 }
@@ -18,12 +18,12 @@ fn initiation() -> Vec<u8> {
 #[test]
 fn initiation_reads_back() {
     let mut bytes = initiation();
-    Initiation::set_cookie(&mut bytes, &Cookie([5; 16]));
+    Initiation::set_proof(&mut bytes, &[5; 16]);
     let Ok(Datagram::Initiation(read)) = Datagram::parse(&bytes) else { panic!("an initiation") };
     assert_eq!(read.destination, MachineId([7; 12]));
     assert_eq!(read.sender, SessionIndex(0x0403_0201));
     assert_eq!(read.epoch, Epoch([8; 8]));
-    assert_eq!(read.cookie, Cookie([5; 16]));
+    assert_eq!(read.proof, [5; 16]);
     assert_eq!(read.echo(), Echo([9; 16]));
     assert_eq!(read.header[..], bytes[..INITIATION_HEADER_BYTES]);
 }

@@ -1,0 +1,308 @@
+//! Peers with keys who flood a device, and an owner who gets through all of it.
+
+use core::time::Duration;
+
+use tenure_wire::datagram::{Cookie, Echo, Initiation};
+use tenure_wire::frame::{Fragment, FragmentSet};
+
+use super::*;
+
+const DEVICE: u32 = 0;
+const OWNER: u32 = 1;
+/// The places of strangers, from here on.
+const STRANGERS: u32 = 100;
+
+/// Somebody who calls the device.
+struct Caller {
+    endpoint: Endpoint<u32>,
+    id: MachineId,
+    place: u32,
+    results: Vec<Result<Option<Vec<u8>>, Failure>>,
+}
+
+/// A device, and strangers who have sessions with it.
+struct Scene {
+    now: Instant,
+    entropy: Sequence,
+    device: Endpoint<u32>,
+    device_key: PublicKey,
+    strangers: Vec<Caller>,
+    /// How many calls of strangers run that are never answered.
+    unanswered: usize,
+}
+
+impl Scene {
+    fn new(config: Config) -> Self {
+        let mut entropy = Sequence(77);
+        let (mut device, id, device_key) = super::endpoint(config, &mut entropy);
+        device.identify_as(&id);
+        let now = Instant::from_millis(20_000);
+        Self { now, entropy, device, device_key, strangers: Vec::new(), unanswered: 0 }
+    }
+
+    fn caller(&mut self, place: u32) -> Caller {
+        let (endpoint, id, _) = super::endpoint(Config::default(), &mut self.entropy);
+        Caller { endpoint, id, place, results: Vec::new() }
+    }
+
+    /// Makes a call in the name of a caller, to be over in ten seconds.
+    fn call(&mut self, caller: &mut Caller, function: &str, bytes: usize) {
+        let call = OutgoingCall {
+            function: function.into(),
+            parameter: Some(alloc::vec![3; bytes]),
+            deadline: self.now + Duration::from_secs(10),
+            attempts: 12,
+        };
+        let Caller { endpoint, id, .. } = caller;
+        let (now, entropy, key) = (self.now, &mut self.entropy, &self.device_key);
+        endpoint.call(now, entropy, id, key, DEVICE, None, call).expect("room");
+    }
+
+    /// A stranger who has a session with the device, with nothing under way.
+    fn add_stranger(&mut self) {
+        let mut stranger = self.caller(STRANGERS + self.strangers.len() as u32);
+        self.call(&mut stranger, "answer", 10);
+        for _ in 0..100 {
+            self.exchange(&mut stranger);
+            self.pass(Duration::from_millis(20));
+        }
+        assert_eq!(stranger.results.len(), 1, "{:?}", stranger.results);
+        self.strangers.push(stranger);
+    }
+
+    fn pass(&mut self, span: Duration) {
+        self.now = self.now + span;
+        self.device.poll(self.now, &mut self.entropy);
+    }
+
+    /// Carries what waits between the device and a caller.
+    fn exchange(&mut self, caller: &mut Caller) {
+        caller.endpoint.poll(self.now, &mut self.entropy);
+        while let Some((_, datagram)) = caller.endpoint.transmit() {
+            self.device.receive(self.now, &mut self.entropy, caller.place, &datagram);
+        }
+        self.serve();
+        while let Some((to, datagram)) = self.device.transmit() {
+            if to == caller.place {
+                caller.endpoint.receive(self.now, &mut self.entropy, DEVICE, &datagram);
+            }
+        }
+        while let Some(event) = caller.endpoint.event() {
+            if let Event::CallDone { result, .. } = event {
+                caller.results.push(result);
+            }
+        }
+    }
+
+    /// Answers the calls that ask for it at once, with a long result; the others run for ever.
+    fn serve(&mut self) {
+        while let Some(event) = self.device.event() {
+            let Event::IncomingCall { handle, function, .. } = event else { continue };
+            if function == "answer" {
+                self.device.reply(self.now, handle, Ok(Some(alloc::vec![8; 5_000])));
+            } else {
+                self.unanswered += 1;
+            }
+        }
+    }
+
+    /// Sends a frame over the newest session of a stranger.
+    fn say(&mut self, stranger: usize, frame: Frame<'_>) {
+        let Caller { endpoint, place, .. } = &mut self.strangers[stranger];
+        let finished = Finished::below(CallNumber(0));
+        let Some(session) = endpoint.sessions.last_mut() else { return };
+        let config = Config::default();
+        let message = Message { finished, frame };
+        let Some(datagram) = session.seal(&config, &message) else { return };
+        self.device.receive(self.now, &mut self.entropy, *place, &datagram);
+    }
+
+    /// Sends one part of a long call, all but the last of which a stranger has to send.
+    fn send_part(&mut self, stranger: usize, number: u64, index: usize) {
+        let body = alloc::vec![1; 8_000];
+        let fragment = Fragment::of(&body, 1_000, index % 7, true).expect("a part");
+        self.say(stranger, Frame::Call { number: CallNumber(number), fragment });
+    }
+}
+
+#[test]
+fn strangers_cannot_keep_others_longer_calls_out() {
+    let mut scene = Scene::new(Config::default());
+    (0..3).for_each(|_| scene.add_stranger());
+    let mut honest = scene.caller(50);
+    for (stranger, number) in [(0, 900), (0, 901), (1, 900), (1, 901), (2, 900), (2, 901)] {
+        scene.send_part(stranger, number, 0);
+    }
+    for second in 0..40 {
+        // The same part again and again, in time before the call in parts is given up.
+        for (stranger, number) in [(0, 900), (0, 901), (1, 900), (1, 901), (2, 900), (2, 901)] {
+            scene.send_part(stranger, number, 0);
+        }
+        if second % 10 == 5 {
+            scene.call(&mut honest, "answer", 3_000);
+        }
+        for _ in 0..10 {
+            scene.exchange(&mut honest);
+            scene.pass(Duration::from_millis(100));
+        }
+    }
+    assert_eq!(honest.results.len(), 4);
+    assert!(honest.results.iter().all(Result::is_ok), "{:?}", honest.results);
+}
+
+#[test]
+fn forged_responses_cost_no_unbounded_work() {
+    let check = |forged: usize, opened_at_once: bool| {
+        let mut scene = Scene::new(Config::default());
+        let mut caller = scene.caller(50);
+        let epoch = scene.device.epoch();
+        scene.call(&mut caller, "answer", 10);
+        let pair = caller.endpoint.peers[0].pair;
+        caller.endpoint.peers[0].epoch = Some(epoch);
+        caller.endpoint.close_handshake(&pair);
+        caller.endpoint.open(scene.now, &mut scene.entropy, &pair, DEVICE);
+        let mut initiation = Vec::new();
+        while let Some((_, datagram)) = caller.endpoint.transmit() {
+            initiation = datagram;
+        }
+        scene.device.receive(scene.now, &mut scene.entropy, 50, &initiation);
+        let (_, response) = scene.device.transmit().expect("a response");
+        for forgery in 0..forged {
+            let mut false_one = response.clone();
+            false_one[10] ^= 1 + forgery as u8;
+            caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &false_one);
+        }
+        caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &response);
+        assert_eq!(caller.endpoint.sessions.len() == 1, opened_at_once, "after {forged}");
+        // Whoever forged them, the next transmission brings the true one again.
+        for _ in 0..20 {
+            scene.exchange(&mut caller);
+            scene.pass(Duration::from_millis(100));
+        }
+        assert!(caller.results[0].is_ok());
+    };
+    check(3, true);
+    check(4, false);
+    check(200, false);
+}
+
+#[test]
+fn reply_asked_for_again_and_again_is_sent_within_a_budget() {
+    let mut scene = Scene::new(Config::default());
+    scene.add_stranger();
+    let Caller { endpoint, .. } = &mut scene.strangers[0];
+    let number = CallNumber(endpoint.peers[0].next_number.0 - 1);
+    let mut sent = 0;
+    for _ in 0..1_000 {
+        scene.say(0, Frame::Want { number, burst: 32, fragments: FragmentSet::ALL });
+        scene.say(0, Frame::Query { number });
+        sent += core::iter::from_fn(|| scene.device.transmit()).count();
+        scene.pass(Duration::from_millis(10));
+    }
+    assert!(sent <= 64 * 11 + 10, "{sent} datagrams in ten seconds");
+}
+
+#[test]
+fn a_called_peer_that_never_ends_its_reply_keeps_no_other_reply_out() {
+    let config = Config { calls_bytes_max: 20 * 1024, ..Config::default() };
+    let mut scene = Scene::new(Config::default());
+    let (mut caller, id, _) = super::endpoint(config, &mut scene.entropy);
+    let pair = |peer| Pair { local: id, peer: PublicKey([peer; 32]) };
+    let whole = alloc::vec![1; 8_000];
+    let part = Fragment::of(&whole, 1_000, 0, true).expect("a part");
+    for peer in 1..=3 {
+        let (now, entropy) = (scene.now, &mut scene.entropy);
+        let call = OutgoingCall { deadline: now + Duration::from_secs(60), ..super::call() };
+        let key = PublicKey([peer; 32]);
+        caller.call(now, entropy, &id, &key, DEVICE, None, call).expect("room");
+    }
+    let mut reply = |now, peer: u8| {
+        let number = caller.call_of(&pair(peer), CallNumber(u64::from(peer))).map(|one| one.number);
+        let number = number.expect("numbers go up from one");
+        caller.on_reply(now, &mut scene.entropy, &pair(peer), number, 0, &part);
+        caller.call_of(&pair(peer), number).is_some_and(|call| call.reply.is_some())
+    };
+    assert!(reply(scene.now, 1) && reply(scene.now, 2));
+    assert!(!reply(scene.now, 3), "both have just begun");
+    let later = scene.now + Duration::from_secs(2);
+    assert!(reply(later, 3), "the first stands still");
+}
+
+/// Strangers do all at once what a stranger can do, for half a minute; the owner calls meanwhile, sometimes
+/// with a session and sometimes after its tool was started anew.
+#[test]
+fn owner_gets_through_all_floods_at_once() {
+    let owner_secret = StaticSecret::generate(&mut Sequence(5)).expect("randomness");
+    let config = Config { owner: Some(owner_secret.public_key()), ..Config::default() };
+    let mut scene = Scene::new(config.clone());
+    // Fifteen strangers: twelve calls that never end, three results that are never fetched.
+    (0..15).for_each(|_| scene.add_stranger());
+    for stranger in 3..15 {
+        let mut caller = scene.strangers.remove(stranger);
+        scene.call(&mut caller, "run", 10);
+        scene.exchange(&mut caller);
+        scene.strangers.insert(stranger, caller);
+    }
+    assert_eq!(scene.unanswered, config.running_max);
+    let mut owner = None;
+    let mut done = 0;
+    for tick in 0..1_500_u32 {
+        flood(&mut scene, tick);
+        if tick % 300 == 0 {
+            let (mut endpoint, ..) = super::endpoint(Config::default(), &mut scene.entropy);
+            let id = endpoint.add_machine(owner_secret.clone()).expect("room");
+            owner = Some(Caller { endpoint, id, place: OWNER, results: Vec::new() });
+        }
+        let Some(owner) = &mut owner else { continue };
+        if tick % 100 == 0 {
+            scene.call(owner, "answer", 3_000);
+        }
+        scene.exchange(owner);
+        for result in owner.results.drain(..) {
+            assert_eq!(result.map(|value| value.map(|bytes| bytes.len())), Ok(Some(5_000)));
+            done += 1;
+        }
+        if tick % 100 == 99 {
+            assert_eq!(done, 1 + tick / 100, "a call takes longer than two seconds");
+        }
+        assert!(scene.device.sessions.len() <= config.sessions_max);
+        assert!(scene.device.callers.bytes_taken() <= config.buffer_bytes_max + 2 * 8_400);
+        scene.pass(Duration::from_millis(20));
+    }
+}
+
+/// What strangers send in one tick.
+fn flood(scene: &mut Scene, tick: u32) {
+    let Scene { now, entropy, device, .. } = scene;
+    let id = device.machines[0].id;
+    let mut garbage = [0; 216];
+    for number in 0..20 {
+        entropy.fill(&mut garbage).expect("randomness");
+        let header = Initiation::header(&id, SessionIndex(number), &device.epoch());
+        garbage[..25].copy_from_slice(&header);
+        let from = STRANGERS + (tick * 20 + number) % 500;
+        if number % 2 == 0 {
+            let cookie = device.gate.cookie(*now, &from);
+            let code = crate::noise::proof(&cookie.0, &header, &garbage[41..]);
+            garbage[25..41].copy_from_slice(&code);
+        }
+        device.receive(*now, entropy, from, &garbage);
+        device.receive(*now, entropy, from, &Probe { nonce: Echo([9; 16]) }.to_bytes());
+        garbage[0] = 0x13;
+        device.receive(*now, entropy, from, &garbage);
+        if number % 5 == 4 {
+            // The board sends what waits now and then: this much is more than there is room for.
+            while device.transmit().is_some() {}
+        }
+    }
+    for stranger in 0..scene.strangers.len() {
+        let number = u64::from(1_000 + tick / 100);
+        scene.send_part(stranger, number, tick as usize);
+        scene.say(stranger, Frame::Query { number: CallNumber(1) });
+        let all = FragmentSet::ALL;
+        scene.say(stranger, Frame::Want { number: CallNumber(1), burst: 32, fragments: all });
+        scene.say(stranger, Frame::Prove { number: CallNumber(1), cookie: Cookie([0; 16]) });
+        while scene.device.transmit().is_some() {}
+    }
+    scene.serve();
+}
