@@ -33,6 +33,8 @@ impl PeerAddress for Address {
     }
 }
 
+/// Where there is one peer only.
+impl PeerAddress for () {}
 impl PeerAddress for u8 {}
 impl PeerAddress for u32 {}
 impl PeerAddress for usize {}
