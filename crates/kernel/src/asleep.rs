@@ -29,7 +29,7 @@ use crate::kernel::Kernel;
 use crate::lifecycle::State;
 use crate::machine::{Machine, Running, Wait, Woken};
 use crate::task::{ReplyTo, Task, Ticket};
-use crate::timers::Timer;
+use crate::timer::Timer;
 
 /// The function that is called when a device is about to sleep for its duty cycle.
 const ON_SLEEP: &str = "on_sleep";

@@ -24,7 +24,7 @@ use crate::effect::LogLevel;
 use crate::kernel::{Kernel, World};
 use crate::machine::{FaultKind, LongCall, Progress, Wait};
 use crate::program::Program;
-use crate::timers::First;
+use crate::timer::First;
 
 /// The host calls as the vm checks a module's imports against them.
 pub fn host_functions() -> impl HostFunctions {

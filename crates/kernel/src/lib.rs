@@ -52,6 +52,7 @@ mod sealing;
 mod suspended;
 mod swap;
 mod task;
+mod timer;
 mod timers;
 mod tree;
 

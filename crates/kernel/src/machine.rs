@@ -26,7 +26,7 @@ use crate::log::{Denials, LogMeter};
 use crate::program::Program;
 use crate::record::MachineRecord;
 use crate::task::{ReplyTo, Task};
-use crate::timers::Timer;
+use crate::timer::Timer;
 
 /// A machine in its slot.
 pub(crate) struct Machine {

@@ -16,7 +16,7 @@ use crate::lifecycle::{Event, State};
 use crate::machine::{Fault, FaultKind, Running, Wait, Woken};
 use crate::policy::{Slots, Turn};
 use crate::program::{Code, EngineError, EngineInstance, Program};
-use crate::timers;
+use crate::timer;
 
 /// The part of its fuel that a machine may use in critical sections, and for how many turns that can
 /// be saved up.
@@ -245,7 +245,7 @@ impl<F: Flash> Kernel<F> {
     fn next_timer(&self) -> Option<Instant> {
         let machines = self.machines.iter().flatten();
         let timers = machines.flat_map(|machine| {
-            [machine.wakes_at(), machine.first_deadline(), timers::wakes_at(&machine.timers)]
+            [machine.wakes_at(), machine.first_deadline(), timer::wakes_at(&machine.timers)]
         });
         timers.chain([self.calls.next_event()]).flatten().min()
     }

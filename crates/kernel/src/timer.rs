@@ -1,0 +1,101 @@
+//! One timer: what it calls, and when it fires next.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::Instant;
+
+use crate::task::Task;
+
+/// How much later than its time a timer fires, at most.
+const SLACK_MAX: Duration = Duration::from_secs(1);
+/// The part of a timer's wait by which it may fire late.
+const SLACK_PART: u32 = 10;
+
+/// When a timer fires first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) enum First {
+    /// After so many milliseconds.
+    After(u32),
+    /// At that time of day, in seconds since 1970.
+    At(u32),
+}
+
+/// A function that is to be called at a time.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Timer {
+    pub(crate) function: String,
+    pub(crate) parameter: Option<Vec<u8>>,
+    pub(crate) first: First,
+    /// The time between two calls in milliseconds; 0 if there is one.
+    pub(crate) period_ms: u32,
+    /// When it fires next, if that is known.
+    #[serde(with = "crate::moment::optional")]
+    pub(crate) due: Option<Instant>,
+}
+
+impl Timer {
+    /// Whether setting `other` would change nothing.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        self.period_ms > 0
+            && (&self.function, &self.parameter, self.first, self.period_ms)
+                == (&other.function, &other.parameter, other.first, other.period_ms)
+    }
+
+    fn period(&self) -> Duration {
+        Duration::from_millis(self.period_ms.into())
+    }
+
+    /// When the device has to be awake for it.
+    fn wakes_at(&self) -> Option<Instant> {
+        let wait_ms = match (self.period_ms, self.first) {
+            (0, First::After(ms)) => ms,
+            (0, First::At(_)) => 0,
+            (period_ms, _) => period_ms,
+        };
+        let slack = Duration::from_millis((wait_ms / SLACK_PART).into()).min(SLACK_MAX);
+        self.due.map(|due| due + slack)
+    }
+
+    /// Begins its wait `now`, when the time of day is `unix_us`, if that is known.
+    pub(crate) fn begin(&mut self, now: Instant, unix_us: Option<u64>) {
+        self.due = match self.first {
+            First::After(_) if self.period_ms > 0 && self.due.is_none() => {
+                Some(now + self.period())
+            }
+            First::After(ms) => Some(now + Duration::from_millis(ms.into())),
+            First::At(unix_s) => unix_us.map(|unix_us| {
+                let at_us = u64::from(unix_s) * 1_000_000;
+                let period_us = u64::from(self.period_ms) * 1_000;
+                let missed_us = unix_us.saturating_sub(at_us);
+                let wait_us = match missed_us.checked_rem(period_us) {
+                    // Its next time, if it is past the first.
+                    Some(rest) if missed_us > 0 => period_us - rest,
+                    _ => at_us.saturating_sub(unix_us),
+                };
+                now + Duration::from_micros(wait_us)
+            }),
+        };
+    }
+
+    /// Sets it to its next time after `now`; returns whether it has one.
+    pub(crate) fn advance(&mut self, now: Instant) -> bool {
+        let period = self.period();
+        let Some(due) = self.due.filter(|_| !period.is_zero()) else { return false };
+        let missed = now.since(due).as_micros() / period.as_micros();
+        let periods = u32::try_from(missed + 1).unwrap_or(u32::MAX);
+        self.due = Some(due + period * periods);
+        true
+    }
+
+    pub(crate) fn task(&self) -> Task {
+        Task::of_kernel(self.function.clone(), self.parameter.clone())
+    }
+}
+
+/// When the first of `timers` needs the device to be awake.
+pub(crate) fn wakes_at(timers: &[Timer]) -> Option<Instant> {
+    timers.iter().filter_map(Timer::wakes_at).min()
+}
