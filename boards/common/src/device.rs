@@ -15,9 +15,7 @@ use tenure_hal::{
 };
 use tenure_kernel::Breadcrumb;
 use tenure_mesh::{Carrier, Reach};
-use tenure_node::{
-    Bedtime, BootError, Config, FirmwareParts, HeapUse, Hub, Moment, Node, Notice, Wake,
-};
+use tenure_node::{Bedtime, BootError, Config, FirmwareParts, HeapUse, Moment, Node, Notice, Wake};
 use tenure_wire::Address;
 use tenure_wire::printable::printable;
 
@@ -92,7 +90,7 @@ where
         let (mut power, retained, model) = (board.power, board.retained, board.model);
         let settings = Settings::read(&mut flash.settings)?;
         let mut config = Config::new(settings.name.clone(), settings.owner);
-        config.hub = settings.hub.map(|address| Hub { address: address.into(), key: None });
+        config.hub = settings.hub.clone();
         config.heap = Some(board.heap);
         config.sleep = settings.sleep;
         config.reset_cause = power.reset_cause();
@@ -221,6 +219,9 @@ where
 
     /// Turns the device off until its time; one that can't fall asleep stays awake and says why.
     fn sleep(&mut self, Bedtime { until }: Bedtime) {
+        if until.is_none() && !self.power.wakes_by_event() {
+            return;
+        }
         let asleep = self.node.fall_asleep(&mut moment(&self.clock, &mut self.entropy));
         let span = until.map(|until| until.since(self.clock.now()).as_millis());
         // As in `announce`.
@@ -274,6 +275,11 @@ fn show(console: &mut impl Write, notice: &Notice) {
         }
         Notice::InMesh { node } => writeln!(console, "in the mesh as {node}"),
         Notice::HubSilent => writeln!(console, "the hub doesn't answer; trying on"),
+        Notice::HubKeyDiffers { key } => writeln!(
+            console,
+            "the hub's address shows the key {key}, which isn't the hub's that this device knows; if \
+             it is right, type: tenure trust-hub {key}"
+        ),
     };
 }
 

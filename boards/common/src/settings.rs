@@ -11,7 +11,7 @@ use core::net::{Ipv4Addr, SocketAddr};
 use core::time::Duration;
 
 use tenure_hal::Flash;
-use tenure_node::{Owner, SleepPolicy};
+use tenure_node::{Hub, Owner, SleepPolicy};
 use tenure_wire::{Name, VerifyingKey};
 
 use crate::device::StartError;
@@ -35,8 +35,9 @@ pub struct Settings {
     pub gateway: Option<Ipv4Addr>,
     /// `port`: where it listens.
     pub port: u16,
-    /// `hub`: the directory to register with.
-    pub hub: Option<SocketAddr>,
+    /// `hub`: the directory to register with, as `ADDRESS:PORT` or, with the hub's key, as
+    /// `ADDRESS:PORT#KEY`.
+    pub hub: Option<Hub>,
     /// `deep-sleep-after`: how many seconds nothing must be due for the device to turn itself off; or
     /// `duty-cycle`: how many it runs and how many it sleeps, with a slash between.
     pub sleep: SleepPolicy,
@@ -86,7 +87,7 @@ impl Settings {
             address: cidr(need("address")?).ok_or(SettingsError::Wrong("address"))?,
             gateway: value("gateway").map(|(_, text)| parsed("gateway", text)).transpose()?,
             port: value("port").map_or(Ok(PORT), |(_, text)| parsed("port", text))?,
-            hub: value("hub").map(|(_, text)| parsed("hub", text)).transpose()?,
+            hub: value("hub").map(|(_, text)| hub(text)).transpose()?,
             wifi: value("wifi").map(|(_, text)| text.into()),
             password: value("password").map(|(_, text)| text.into()),
         })
@@ -176,6 +177,13 @@ impl<'a> Lines<'a> {
 
 fn parsed<T: core::str::FromStr>(key: &'static str, text: &str) -> Result<T, SettingsError> {
     text.parse().map_err(|_| SettingsError::Wrong(key))
+}
+
+/// `ADDRESS:PORT`, or `ADDRESS:PORT#KEY`.
+fn hub(text: &str) -> Result<Hub, SettingsError> {
+    let (address, key) = Hub::split(text).map_err(|_| SettingsError::Wrong("hub"))?;
+    let address: SocketAddr = parsed("hub", address)?;
+    Ok(Hub { address: address.into(), key })
 }
 
 /// `SIGNING-KEY/MACHINE-KEY`.

@@ -104,6 +104,11 @@ impl Power for Rtc {
         self.watchdog.feed();
     }
 
+    fn wakes_by_event(&self) -> bool {
+        // The timer is the only source that this board wakes for.
+        false
+    }
+
     fn deep_sleep(&mut self, wake_at: Option<Instant>) {
         if let Some(at) = wake_at {
             let soonest = ChipInstant::now() + Duration::from_micros(SLEEP_MICROSECONDS_MIN);
@@ -113,7 +118,6 @@ impl Power for Rtc {
             self.low_power.set_wakeup_deadline(wanted.max(soonest));
             self.low_power.sleep_deep(RtcSleepConfig::deep());
         }
-        // Nothing would end it: the board has no other source that it wakes for.
     }
 
     fn reset(&mut self) {

@@ -30,6 +30,8 @@ const TIMEOUT_MAX: Duration = Duration::from_secs(2);
 const ATTEMPTS: u8 = 5;
 /// How far a device's clock may be behind this computer's before it is told the time, in seconds.
 const BEHIND_S_MAX: u64 = 60;
+/// How far a device's time may be ahead of this computer's until it is set back, in seconds.
+pub const AHEAD_S_MAX: u64 = 60 * 60;
 
 /// The keys of the user who runs the command.
 pub struct OwnerKeys {
@@ -197,17 +199,27 @@ impl Client {
         Ok(Device { route, status })
     }
 
-    /// Tells a device of this user's the time, if it doesn't know it.
+    /// Tells a device of this user's the time, if it doesn't know it or was told one that is far ahead.
     ///
     /// # Errors
     /// The device can't be reached any more.
     pub fn tell_time(&mut self, route: &Route, status: &DeviceStatus) -> anyhow::Result<()> {
         let unix_s = self.unix_s();
         let is_behind = |known: u64| known.saturating_add(BEHIND_S_MAX) < unix_s;
-        if status.unix_s.is_none_or(is_behind) {
-            self.control::<_, ()>(route, function::TIME, &TellTime { unix_s })?;
+        let is_ahead = |known: u64| known > unix_s.saturating_add(AHEAD_S_MAX);
+        if status.unix_s.is_none_or(|known| is_behind(known) || is_ahead(known)) {
+            self.set_time(route)?;
         }
         Ok(())
+    }
+
+    /// Tells a device of this user's the time, whatever it knows of it.
+    ///
+    /// # Errors
+    /// The device can't be reached any more.
+    pub fn set_time(&mut self, route: &Route) -> anyhow::Result<()> {
+        let unix_s = self.unix_s();
+        self.control::<_, ()>(route, function::TIME, &TellTime { unix_s })
     }
 
     /// Opens a session with the device at `place`, which `owner` leases to this user, and lets it

@@ -558,6 +558,13 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
             "the hub doesn't answer; trying on",
             &serde_json::json!({ "event": "hub-silent" }),
         ),
+        Notice::HubKeyDiffers { key } => output.line(
+            &format!(
+                "the hub's address shows the key {key}, which isn't the hub's that this device knows; \
+                 if it is right, type: tenure trust-hub {key}"
+            ),
+            &serde_json::json!({ "event": "hub-key-differs", "key": key.to_string() }),
+        ),
     }
 }
 

@@ -6,9 +6,12 @@ use clap::Command;
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Write a machine", &["new", "build", "test", "run", "inspect", "key", "secret"]),
     ("Hold devices", &["device", "hub", "enrol", "use", "devices", "firmware", "serial"]),
-    ("Put machines on them", &["install", "remove", "renew", "unban", "snapshot", "restore"]),
+    (
+        "Put machines on them",
+        &["install", "remove", "trash", "renew", "unban", "snapshot", "restore"],
+    ),
     ("Look and call", &["status", "list", "call", "log", "tree", "events"]),
-    ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),
+    ("Mesh and experiments", &["invite", "trust-hub", "mesh", "experiment", "sim"]),
     ("Bills and the shell", &["receipts", "bill", "completions"]),
 ];
 

@@ -6,14 +6,13 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, MachineStatus, Remove, Unban,
-    function,
+    CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, LeaseNumber, MachineStatus, Remove,
+    Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey};
 
 use crate::client::{Client, Device, OwnerKeys};
-use crate::clock::now_in_milliseconds;
 use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
 use crate::lease::{self, TermArguments};
@@ -78,13 +77,16 @@ impl ShareArguments {
     }
 }
 
-/// Take a machine off a device, with everything it stored.
+/// Take a machine off a device; `tenure trash restore` fetches it back.
 ///
 /// Example: tenure remove thermostat
 #[derive(clap::Args)]
 pub struct RemoveArguments {
     /// The machine.
     machine: Name,
+    /// Delete all it stored at once, and keep nothing in the trash.
+    #[arg(long)]
+    for_good: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -144,6 +146,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let share = known.as_ref().map_or(Share::default(), |machine| machine.share);
         let term = known.map_or(Term::default(), |machine| machine.term);
         let (share, term) = (arguments.share.over(share)?, arguments.term.over(term));
+        if term.is_over(term.signed_unix_s) {
+            bail!("its lease {}, which is over; say a later end", lease::in_words(&term));
+        }
         let terms = Terms { name, grants, share, term };
         let machine = install(&mut client, &device, bytes, &terms, output)
             .with_context(|| path.display().to_string())?;
@@ -189,13 +194,24 @@ fn done_with(known: Option<&MachineStatus>, digest: tenure_wire::Digest) -> &'st
 pub fn remove(arguments: &RemoveArguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
-    let machine = arguments.machine.clone();
-    client.control::<_, ()>(&device.route, function::REMOVE, &Remove { machine })?;
+    let (machine, for_good) = (arguments.machine.clone(), arguments.for_good);
+    let remove = Remove { machine, for_good };
+    client.control::<_, ()>(&device.route, function::REMOVE, &remove)?;
     let name = &arguments.machine;
     let device = &device.status.name;
+    let text = match for_good {
+        true => format!("removed {name} from {device} with all it stored"),
+        false => {
+            format!("removed {name} from {device}; `tenure trash` lists it, and can fetch it back")
+        }
+    };
     output.line(
-        &format!("removed {name} from {device}"),
-        &serde_json::json!({ "removed": name.as_str(), "device": device.as_str() }),
+        &text,
+        &serde_json::json!({
+            "removed": name.as_str(),
+            "device": device.as_str(),
+            "in_trash": !for_good,
+        }),
     );
     Ok(())
 }
@@ -282,13 +298,29 @@ fn install(
     terms: &Terms,
     output: &Output,
 ) -> anyhow::Result<MachineStatus> {
-    let sequence = now_in_milliseconds();
+    let parsed = Package::parse(package)?;
+    let name = terms.name.as_ref().unwrap_or(&parsed.manifest().name);
+    let sequence = next_lease_number(client, device, name)?;
     let placement = place(client.keys(), device.status.key, package, terms, sequence)?;
     if placement.len() + 16 > PARAMETER_BYTES_MAX {
         bail!("the package asks for more capabilities than one placement can grant");
     }
     transfer(client, device, package, output)?;
     client.control(&device.route, function::INSTALL_COMMIT, &InstallCommit { placement })
+}
+
+/// The number of the next placement or renewal of a machine: the one after that which is in force.
+///
+/// # Errors
+/// The device's.
+pub fn next_lease_number(
+    client: &mut Client,
+    device: &Device,
+    machine: &Name,
+) -> anyhow::Result<u64> {
+    let query = LeaseNumber { machine: machine.clone() };
+    let last: u64 = client.control(&device.route, function::LEASE_NUMBER, &query)?;
+    Ok(last.saturating_add(1))
 }
 
 /// Brings something to the device, part by part.

@@ -7,9 +7,10 @@ use tenure_package::Renewal;
 use tenure_wire::control::{MachineStatus, Renew, function};
 use tenure_wire::{Name, Term};
 
-use crate::client::Client;
+use crate::client::{AHEAD_S_MAX, Client};
 use crate::clock::now_in_milliseconds;
 use crate::home::Home;
+use crate::install::next_lease_number;
 use crate::output::Output;
 use crate::whom::{Where, machines};
 
@@ -62,6 +63,9 @@ pub struct Arguments {
     machine: Name,
     #[command(flatten)]
     term: TermArguments,
+    /// The lease ends now, or ended when --until says: the machine is stopped at once.
+    #[arg(long, conflicts_with_all = ["lasts", "no_end"])]
+    end_now: bool,
     #[command(flatten)]
     place: Where,
 }
@@ -71,8 +75,8 @@ pub struct Arguments {
 /// # Errors
 /// The device has no such machine, or can't be reached.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    if arguments.term.is_empty() {
-        bail!("say until when: --for 30d, --until 2027-01-31, or --no-end");
+    if arguments.term.is_empty() && !arguments.end_now {
+        bail!("say until when: --for 30d, --until 2027-01-31, --no-end, or --end-now");
     }
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
@@ -81,15 +85,28 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let Some(known) = known else {
         bail!("{} has no machine `{name}`; see `tenure list`", device.status.name);
     };
-    let term = arguments.term.over(known.term);
+    if known.lease_unix_s > now_in_milliseconds() / 1000 + AHEAD_S_MAX {
+        client.set_time(&device.route)?;
+    }
+    let mut term = arguments.term.over(known.term);
+    let now = term.signed_unix_s;
+    match arguments.end_now {
+        true => term.ends_unix_s = Some(term.ends_unix_s.filter(|end| *end <= now).unwrap_or(now)),
+        false if term.is_over(now) => bail!(
+            "{} is over already; say a later end, or --end-now if {name} is to stop at once",
+            time(term.ends_unix_s.unwrap_or(now))
+        ),
+        false => {}
+    }
     let renewal = Renewal {
         device: device.status.key,
         machine: name.clone(),
         term,
-        sequence: now_in_milliseconds(),
+        sequence: next_lease_number(&mut client, &device, name)?,
     };
     let renewal = renewal.sign(&client.keys().signing_key)?;
-    client.control::<_, ()>(&device.route, function::RENEW, &Renew { renewal })?;
+    let renew = Renew { renewal, ends_now: arguments.end_now };
+    client.control::<_, ()>(&device.route, function::RENEW, &renew)?;
     output.line(
         &format!("the lease of {name} {}", in_words(&term)),
         &serde_json::json!({ "renewed": name.as_str(), "term": term }),
@@ -103,7 +120,7 @@ pub fn in_words(term: &Term) -> String {
         None => "has no end".to_string(),
         Some(end) => {
             let grace = humantime::format_duration(Duration::from_secs(term.grace_s));
-            format!("ends {}, and its data is kept for {grace}", time(end))
+            format!("ends {}, and its data is kept for {grace} that the device is on", time(end))
         }
     }
 }
@@ -112,9 +129,10 @@ pub fn in_words(term: &Term) -> String {
 pub fn line(machine: &MachineStatus) -> Option<String> {
     let end = machine.term.ends_unix_s?;
     let left = end.saturating_sub(machine.lease_unix_s);
-    let gone = end.saturating_add(machine.term.grace_s).saturating_sub(machine.lease_unix_s);
     let (when, left) = match left {
-        0 => (format!("is over since {}; its data goes in", time(end)), gone),
+        0 => {
+            (format!("is over since {}; it goes to the trash in", time(end)), machine.grace_left_s)
+        }
         _ => (format!("ends {}, in", time(end)), left),
     };
     let left = humantime::format_duration(Duration::from_secs(left));

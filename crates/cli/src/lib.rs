@@ -53,4 +53,6 @@ pub mod stop;
 pub mod symbols;
 pub mod test;
 pub mod toolchain;
+pub mod trash;
+pub mod trust_hub;
 pub mod whom;

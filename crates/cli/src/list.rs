@@ -142,6 +142,8 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
         let status = &device.status;
         let object = json!({
             "device": status.name.as_str(),
+            "trash_machines": status.trash_machines,
+            "trash_bytes": status.trash_bytes,
             "policy": status.policy,
             "fuel_per_second": status.fuel_per_second,
             "heap": status.heap.map(|heap| json!({
@@ -174,6 +176,13 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
         output.line(&lease, &Value::Null);
     }
     let status = &device.status;
+    if status.trash_machines > 0 {
+        let line = format!(
+            "trash: {} machines, {} bytes of flash; see `tenure trash list`",
+            status.trash_machines, status.trash_bytes
+        );
+        output.line(&line, &Value::Null);
+    }
     let millions = status.fuel_per_second as f64 / 1e6;
     output.line(
         &format!("scheduling: {}; {millions:.1} million fuel a second", status.policy),
@@ -405,6 +414,8 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "share": machine.share,
         "term": machine.term,
         "lease_unix_s": machine.lease_unix_s,
+        "lease_number": machine.lease_number,
+        "grace_left_s": machine.grace_left_s,
         "base_bytes": machine.base_bytes,
         "waited_max_us": machine.waited_max_us,
         "wait_bound_us": machine.wait_bound_us,

@@ -10,7 +10,7 @@ use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, help, hub,
     inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim, snapshot,
-    status, test,
+    status, test, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -39,9 +39,11 @@ enum Command {
     Mesh(invite::MeshArguments),
     Experiment(experiment::Arguments),
     Hub(hub::Arguments),
+    TrustHub(trust_hub::Arguments),
     Serial(serial::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
+    Trash(trash::Arguments),
     Renew(lease::Arguments),
     Unban(install::UnbanArguments),
     Status(status::Arguments),
@@ -103,6 +105,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Serial(arguments) => serial::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
+        Command::Trash(arguments) => trash::run(arguments, &output),
+        Command::TrustHub(arguments) => trust_hub::run(arguments, &output),
         Command::Renew(arguments) => lease::run(arguments, &output),
         Command::Unban(arguments) => install::unban(arguments, &output),
         Command::Status(arguments) => status::run(arguments, &output),

@@ -8,13 +8,12 @@ use clap::Subcommand;
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::SigningKey;
 use tenure_package::{SecretChange, SecretQuery};
-use tenure_wire::control::{SecretStatus, function};
+use tenure_wire::control::{SecretList, function};
 use tenure_wire::limits::SECRET_BYTES_MAX;
 use tenure_wire::{Name, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::client::{Client, LeasedDevice};
-use crate::clock::now_in_milliseconds;
 use crate::home::Home;
 use crate::output::Output;
 use crate::whom::Where;
@@ -100,7 +99,7 @@ impl Session {
         Ok(Self { client, device, key: home.tenant_key()? })
     }
 
-    fn list(&mut self) -> anyhow::Result<Vec<SecretStatus>> {
+    fn list(&mut self) -> anyhow::Result<SecretList> {
         let query = SecretQuery { device: self.device.key, caller: self.client.own_key() };
         let query = query.sign(&self.key)?;
         self.client.control_raw(&self.device.route, function::SECRET_LIST, query)
@@ -116,13 +115,14 @@ fn set(value: &Value, rotate: bool, output: &Output) -> anyhow::Result<()> {
     let bytes = read(value)?;
     let mut session = Session::open(&value.named.place)?;
     let name = &value.named.name;
-    let is_there = session.list()?.iter().any(|secret| secret.name == *name);
+    let known = session.list()?;
+    let is_there = known.secrets.iter().any(|secret| secret.name == *name);
     match (is_there, rotate) {
         (true, false) => bail!("the secret {name} is there already; see `tenure secret rotate`"),
         (false, true) => bail!("there is no secret {name} yet; see `tenure secret set`"),
         _ => {}
     }
-    let (tenant, version) = (session.key.verifying_key(), now_in_milliseconds());
+    let (tenant, version) = (session.key.verifying_key(), known.last.saturating_add(1));
     let device = (session.device.key, &session.device.route.key);
     let change =
         SecretChange::set(&mut LinuxEntropy, &tenant, device, (name.clone(), version), &bytes)?;
@@ -138,7 +138,7 @@ fn set(value: &Value, rotate: bool, output: &Output) -> anyhow::Result<()> {
 
 fn list(place: &Place, output: &Output) -> anyhow::Result<()> {
     let mut session = Session::open(place)?;
-    let secrets = session.list()?;
+    let secrets = session.list()?.secrets;
     let text: Vec<String> = secrets
         .iter()
         .map(|secret| format!("{}  version {}", secret.name, secret.version))
@@ -157,7 +157,8 @@ fn list(place: &Place, output: &Output) -> anyhow::Result<()> {
 fn remove(named: &Named, output: &Output) -> anyhow::Result<()> {
     let mut session = Session::open(&named.place)?;
     let name = &named.name;
-    let change = SecretChange::remove(session.device.key, name.clone(), now_in_milliseconds());
+    let version = session.list()?.last.saturating_add(1);
+    let change = SecretChange::remove(session.device.key, name.clone(), version);
     session.change(&change)?;
     let device = &session.device.name;
     output.line(

@@ -112,6 +112,16 @@ impl Table {
         trusted.or_else(|| holders().next())
     }
 
+    /// The device that `query` asks for, whether its record is in force or not; of several that hold a
+    /// machine, the one whose record lasts longest.
+    pub fn find_whenever(&self, query: &Query) -> Option<&Entry> {
+        if let Query::Device(name) = query {
+            return self.devices.get(name);
+        }
+        let holders = self.devices.values().filter(|entry| entry.holds(query));
+        holders.max_by_key(|entry| entry.record.expires_unix_s)
+    }
+
     /// Every machine of a device whose record is in force, by device and name.
     pub fn machines(&self, now_unix_s: u64) -> impl Iterator<Item = ListedMachine> {
         self.devices.iter().filter(move |(_, entry)| entry.is_in_force(now_unix_s)).flat_map(

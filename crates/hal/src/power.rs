@@ -82,6 +82,12 @@ pub trait Power {
     /// starts anew with [`ResetCause::Watchdog`].
     fn feed_watchdog(&mut self);
 
+    /// Whether anything but the time wakes the board from deep sleep. One that nothing else wakes stays
+    /// awake while no time to wake is known.
+    fn wakes_by_event(&self) -> bool {
+        true
+    }
+
     /// Powers the device off but for retained memory, until `wake_at` or an event that the board
     /// wakes for; it then starts with [`ResetCause::Wake`]. On hardware it doesn't return; where a
     /// simulator stands for it, the caller ends its loop.

@@ -209,6 +209,19 @@ impl<F: Flash> Kernel<F> {
         Ok(free)
     }
 
+    /// The highest number of a placement or a renewal that counts for a machine of that name, or did before
+    /// it was removed; 0 if none did.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn last_placement(&mut self, name: &Name) -> Result<u64, InstallError> {
+        let in_force = self.slot_of_name(name).and_then(|slot| self.machine(slot));
+        match in_force.map(|machine| machine.record.placement) {
+            Some(number) => Ok(number),
+            None => Ok(self.placement_before_removal(name)?.unwrap_or(0)),
+        }
+    }
+
     /// The number of the last placement of a machine that was removed, if `name` had one.
     fn placement_before_removal(&mut self, name: &Name) -> Result<Option<u64>, InstallError> {
         let value = self.store.get(KERNEL_TREE, &removed_path(name))?;
@@ -283,7 +296,7 @@ impl<F: Flash> Kernel<F> {
     }
 
     /// Empties a slot: its callers get a failure, its code its room back.
-    fn vacate(&mut self, slot: usize, now: Instant) {
+    pub(crate) fn vacate(&mut self, slot: usize, now: Instant) {
         self.forget_events(slot);
         let Some(machine) = self.machines[slot].take().map(|machine| *machine) else { return };
         self.code.release_all(machine.record.extents());
@@ -303,7 +316,7 @@ fn changes_of(tree: TreeId, chunks: &[(String, Vec<u8>)]) -> impl Iterator<Item 
     chunks.iter().map(move |(path, value)| Change::Set { tree, path, kind, value })
 }
 
-fn removed_path(name: &Name) -> String {
+pub(crate) fn removed_path(name: &Name) -> String {
     alloc::format!("{REMOVED_PATH}.{name}")
 }
 
@@ -314,6 +327,8 @@ pub enum InstallError {
     NotFound,
     /// The name belongs to a machine of another tenant.
     OtherTenant,
+    /// Another machine has that name.
+    NameTaken,
     /// A placement with this or a higher number is in force already.
     Stale,
     /// The machine is banned, or its lease is over.
@@ -368,7 +383,10 @@ impl fmt::Display for InstallError {
         match self {
             Self::NotFound => f.write_str("no machine of that name"),
             Self::OtherTenant => f.write_str("the name belongs to another tenant's machine"),
-            Self::Stale => f.write_str("a newer placement is in force"),
+            Self::NameTaken => f.write_str("another machine has that name; remove that one first"),
+            Self::Stale => f.write_str(
+                "the device has a lease with a higher number in force; ask it for that number",
+            ),
             Self::Stopped => f.write_str("the machine is banned, or its lease is over"),
             Self::NoSlot => f.write_str("the device has no room for another machine"),
             Self::NoMemory => f.write_str("the device has too little memory left for its budget"),

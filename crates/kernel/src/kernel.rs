@@ -18,7 +18,7 @@ use crate::code::CodeRegion;
 use crate::config::Config;
 use crate::effect::{Effect, LogLevel};
 use crate::events::Handler;
-use crate::lifecycle::State;
+use crate::lifecycle::{Event, State};
 use crate::machine::{CodeToken, Fault, FaultKind, Machine};
 use crate::native::NativeBinary;
 use crate::policy::Policy;
@@ -137,14 +137,20 @@ impl<F: Flash> Kernel<F> {
             };
             kernel.code.claim_all(record.extents());
             let id = id_of(&record.public_key);
-            kernel.admit_at_boot(slot, &record, now);
+            let is_removed = kernel.is_marked_as_trash(slot)?;
+            if !is_removed {
+                kernel.admit_at_boot(slot, &record, now);
+            }
             let log_rate = kernel.config.log_bytes_per_second;
             let machine = Machine::new(record, id, tree_of(slot), now, log_rate);
             let meters = machine.meters.at_boot();
-            kernel.occupy(slot, Machine { meters, ..machine });
+            kernel.occupy(slot, Machine { meters, is_removed, ..machine });
             kernel.recall_hidden(slot)?;
             kernel.recall_timers(slot, now);
             kernel.recall_conduct(slot, now);
+            if let Some(machine) = kernel.machine_mut(slot).filter(|machine| machine.is_removed) {
+                machine.step(Event::Ended);
+            }
             kernel.check_image(slot, now);
         }
         Ok(kernel)
@@ -289,11 +295,11 @@ impl<F: Flash> Kernel<F> {
     }
 
     pub(crate) fn slot_of_key(&self, key: &PublicKey) -> Option<usize> {
-        self.slot_where(|machine| machine.public_key() == *key)
+        self.slot_where(|machine| !machine.is_removed && machine.public_key() == *key)
     }
 
     pub(crate) fn slot_of_name(&self, name: &Name) -> Option<usize> {
-        self.slot_where(|machine| machine.record.name == *name)
+        self.slot_where(|machine| !machine.is_removed && machine.record.name == *name)
     }
 
     /// Whether the image of `slot` offers `function` in the form that tasks have: no parameters,
@@ -371,7 +377,7 @@ impl<F: Flash> Kernel<F> {
             machine.queue.reserve_exact(1);
             machine.queue.push_front(Task::of_kernel(ENTRY.to_string(), None));
             if machine.state == State::Idle {
-                machine.step(crate::lifecycle::Event::Enqueued);
+                machine.step(Event::Enqueued);
             }
         }
     }

@@ -73,15 +73,28 @@ impl<F: Flash> Kernel<F> {
         self.store.batch(&changes)?;
         let Some(machine) = self.machine_mut(slot) else { return Err(InstallError::NotFound) };
         machine.record = record;
-        if machine.state == State::Over {
-            machine.step(Event::Renewed);
-            if conduct.repute() == Repute::Banned {
-                machine.state = State::Banned;
-            }
-            let name = machine.record.name.clone();
-            self.enqueue_entry(slot);
-            self.log(now, name, LogLevel::Info, "its lease was renewed".to_string());
-        }
+        self.go_on(now, slot, "its lease was renewed");
         Ok(())
+    }
+
+    /// Lets a machine go on whose lease isn't over after all: the time by which it was is corrected.
+    pub fn resume_lease(&mut self, now: Instant, id: MachineId) {
+        if let Some(slot) = self.slot_of_id(id) {
+            self.go_on(now, slot, "its lease goes on: the time was corrected");
+        }
+    }
+
+    fn go_on(&mut self, now: Instant, slot: usize, message: &str) {
+        let Some(machine) = self.machine_mut(slot) else { return };
+        if machine.state != State::Over || machine.is_removed {
+            return;
+        }
+        machine.step(Event::Renewed);
+        if machine.conduct.repute() == Repute::Banned {
+            machine.state = State::Banned;
+        }
+        let name = machine.record.name.clone();
+        self.enqueue_entry(slot);
+        self.log(now, name, LogLevel::Info, message.to_string());
     }
 }

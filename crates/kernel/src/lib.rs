@@ -54,6 +54,7 @@ mod swap;
 mod task;
 mod timer;
 mod timers;
+mod trash;
 mod tree;
 
 pub use asleep::{NotAsleep, SleepError};

@@ -16,14 +16,20 @@ use crate::program::Program;
 use crate::record::MachineRecord;
 
 impl<F: Flash> Kernel<F> {
-    /// The machines on this device, in the order of their slots.
+    /// The machines on this device but for those in the trash, in the order of their slots.
     pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.occupied().filter(|info| !info.is_removed)
+    }
+
+    /// All machines that have a slot.
+    pub(crate) fn occupied(&self) -> impl Iterator<Item = MachineInfo<'_>> {
         let taken = self.machines.iter().enumerate();
         let taken = taken.filter_map(|(slot, machine)| Some((slot, machine.as_ref()?)));
         taken.map(|(slot, machine)| MachineInfo {
             record: &machine.record,
             id: machine.id,
             state: machine.state,
+            is_removed: machine.is_removed,
             queue_length: machine.tasks_waiting(),
             serves: machine
                 .current
@@ -98,6 +104,8 @@ pub struct MachineInfo<'a> {
     pub on_engine: bool,
     /// What it is doing.
     pub state: State,
+    /// Whether it is in the trash.
+    pub is_removed: bool,
     /// Tasks waiting.
     pub queue_length: usize,
     /// What it is in the middle of.

@@ -40,6 +40,8 @@ pub(crate) struct Machine {
     /// What its code is known by since it was checked; absent if it is damaged.
     pub(crate) token: Option<CodeToken>,
     pub(crate) state: State,
+    /// Whether it is in the trash; its state is [`State::Over`] then.
+    pub(crate) is_removed: bool,
     pub(crate) queue: VecDeque<Task>,
     /// The task being run, with what it has gathered. Boxed, as what else is seldom there: most
     /// machines rest most of the time.
@@ -205,6 +207,7 @@ impl Machine {
             hidden: Hidden::default(),
             token: None,
             state: State::Idle,
+            is_removed: false,
             queue: VecDeque::new(),
             current: None,
             instance: None,

@@ -33,6 +33,7 @@ impl<F: Flash> Kernel<F> {
     pub(crate) fn check_memory(&self, slot: usize, budget: &Budget) -> Result<(), InstallError> {
         let others = self.machines.iter().enumerate().filter(|(other, _)| *other != slot);
         let others = others.filter_map(|(_, machine)| machine.as_ref());
+        let others = others.filter(|machine| !machine.is_removed);
         let wanted = u64::from(budget.memory_bytes) + u64::from(budget.stack_bytes);
         let promises: Vec<u64> = others.map(|one| one.memory_promised()).chain([wanted]).collect();
         let room = self.config.memory_bytes_max as u64;

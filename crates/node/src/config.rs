@@ -49,6 +49,9 @@ pub struct Config {
     pub reset_cause: ResetCause,
     /// What retained memory held when it started, if it outlasted that: who was running.
     pub breadcrumb: Option<Breadcrumb>,
+    /// How long a machine that was removed, or whose grace is over, stays in the trash, counted while the
+    /// device is on.
+    pub trash_span: Duration,
     /// How long a record in the directory lasts; it is renewed after a third of it.
     pub record_lifetime: Duration,
 }
@@ -75,6 +78,7 @@ impl Config {
             receipt_period: Duration::from_secs(24 * 60 * 60),
             reset_cause: ResetCause::PowerOn,
             breadcrumb: None,
+            trash_span: Duration::from_secs(7 * 24 * 60 * 60),
             record_lifetime: Duration::from_secs(60),
         }
     }
@@ -118,7 +122,38 @@ pub struct Owner {
 pub struct Hub {
     /// Where it is.
     pub address: Address,
-    /// Its key; `None` to take the one it shows at first contact, and after it gave no answer.
-    /// Records prove themselves, so that a false directory can withhold them and nothing more.
+    /// Its key, as the device's settings pin it. `None` to keep the first key that registers the
+    /// device, until the owner names another one.
     pub key: Option<PublicKey>,
 }
+
+impl Hub {
+    /// Splits `ADDRESS#KEY`, or `ADDRESS` alone, as settings and command lines name a hub; the
+    /// address is left for the caller to read.
+    ///
+    /// # Errors
+    /// [`HubKeyError`] if what follows the `#` is no key.
+    pub fn split(text: &str) -> Result<(&str, Option<PublicKey>), HubKeyError> {
+        match text.split_once('#') {
+            None => Ok((text, None)),
+            Some((address, key)) => match key.parse() {
+                Ok(key) => Ok((address, Some(key))),
+                Err(_) => Err(HubKeyError),
+            },
+        }
+    }
+}
+
+/// What stands behind the `#` of a hub is no public key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HubKeyError;
+
+impl core::fmt::Display for HubKeyError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(
+            "the hub's key can't be read; write ADDRESS#KEY, with the key that the hub prints",
+        )
+    }
+}
+
+impl core::error::Error for HubKeyError {}

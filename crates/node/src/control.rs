@@ -8,13 +8,13 @@ use serde::de::Deserialize;
 use tenure_hal::{Flash, Instant};
 use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
+use tenure_wire::PublicKey;
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, HeapStatus, InstallBegin,
     InstallChunk, InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus,
-    Remove, Restart, TellTime, TreeNode, TreeQuery, TreeValue, Unban, function,
+    Restart, TellTime, TreeNode, TreeQuery, TreeValue, Unban, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Name, PublicKey};
 
 use crate::install;
 use crate::node::{BootError, Moment, Node};
@@ -36,9 +36,11 @@ impl<F: Flash> Node<F> {
         match name {
             function::RECORD => return encode(Ok(self.signed_record(moment))),
             function::SECRET_CHANGE => {
-                return encode(self.change_secret(moment.entropy, parameter));
+                return encode(self.change_secret(moment, caller, parameter));
             }
-            function::SECRET_LIST => return encode(self.list_secrets(caller, parameter)),
+            function::SECRET_LIST => {
+                return encode(self.list_secrets(moment.now, caller, parameter));
+            }
             _ => {}
         }
         if *caller != self.config.owner.machine {
@@ -65,6 +67,20 @@ impl<F: Flash> Node<F> {
             }
             function::RESTART => {
                 encode(decode(parameter).and_then(|restart| self.restart(moment, &restart)))
+            }
+            function::LEASE_NUMBER => {
+                encode(decode(parameter).and_then(|query| self.lease_number(&query)))
+            }
+            function::TRASH => encode(Ok(self.list_trash())),
+            function::TRASH_RESTORE => encode(
+                decode(parameter).and_then(|restore| self.restore_from_trash(moment, &restore)),
+            ),
+            function::TRASH_EMPTY => {
+                encode(decode(parameter).and_then(|empty| self.empty_trash(moment, &empty)))
+            }
+            function::HUB => encode(Ok(self.hub_status())),
+            function::TRUST_HUB => {
+                encode(decode(parameter).and_then(|trust| self.trust_hub(moment, &trust)))
             }
             function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
             function::RECEIPTS => encode(decode(parameter).and_then(|query| self.receipts(&query))),
@@ -126,6 +142,8 @@ impl<F: Flash> Node<F> {
     }
 
     fn status(&mut self, moment: &Moment<'_>) -> DeviceStatus {
+        let (trash_machines, trash_bytes) = self.trash_use();
+        let vouched_s = self.vouched_time(moment).map(|time| time.seconds);
         DeviceStatus {
             name: self.config.name.clone(),
             key: self.identity.verifying_key(),
@@ -133,12 +151,16 @@ impl<F: Flash> Node<F> {
             owner: self.config.owner.verifying_key,
             version: env!("CARGO_PKG_VERSION").to_string(),
             uptime_ms: moment.now.as_millis(),
-            unix_s: self.unix_time(moment).map(|time| time.seconds),
+            unix_s: vouched_s.map(|known_s| {
+                known_s.max(self.meter.latest_unix_s(moment.now).unwrap_or(known_s))
+            }),
             boots: self.identity.boots,
             hub: self.config.hub.as_ref().map(|hub| (hub.address.clone(), self.is_registered())),
             machines: self.kernel.machines().count() as u32,
             policy: self.config.kernel.policy.to_string(),
             fuel_per_second: self.calibration.fuel_per_second(),
+            trash_machines,
+            trash_bytes,
             code_bytes_free: self.kernel.code().free_bytes(),
             heap: self.heap_status(),
             record: self.signed_record(moment),
@@ -177,7 +199,8 @@ impl<F: Flash> Node<F> {
             moment.entropy,
             package,
             &commit.placement,
-        )?;
+        );
+        let installation = installation.map_err(|error| self.without_room(error))?;
         self.take_in(moment, installation)
     }
 
@@ -198,7 +221,8 @@ impl<F: Flash> Node<F> {
             moment.entropy,
             package,
             placement,
-        )?;
+        );
+        let installation = installation.map_err(|error| self.without_room(error))?;
         self.take_in(moment, installation)
     }
 
@@ -209,41 +233,40 @@ impl<F: Flash> Node<F> {
     ) -> Answer<MachineStatus> {
         let (id, record) = (installation.id, installation.record.clone());
         let MachineRecord { name, salt, .. } = record.clone();
+        if record.term.is_over(self.lease_time_s(moment, id, &record.term)) {
+            self.kernel.code().release_all(record.extents());
+            return Err(ControlError::Refused("the lease would be over already".to_string()));
+        }
         let replaces = self.kernel.machines().any(|info| info.record.name == name);
         if replaces {
             self.end_lease(moment, id);
         }
         if let Err(error) = self.kernel.install(moment.now, installation) {
             self.kernel.code().release_all(record.extents());
-            return Err(install::not_installed(error));
+            return Err(self.without_room(install::not_installed(error)));
         }
         if !replaces {
             self.speak_for(id, &salt);
             self.take_up_ledger(moment, id);
         }
         self.register_soon(moment.now);
-        self.attend_to_leases(moment);
+        self.lease_signed(moment, id, &record.term);
         let info = self.kernel.machines().find(|info| info.id == id);
         info.map(|info| self.status_of(moment.now, &info))
             .ok_or_else(|| ControlError::Device("the machine is gone again".to_string()))
     }
 
-    fn remove(&mut self, moment: &Moment<'_>, remove: &Remove) -> Answer<()> {
-        self.remove_machine(moment, &remove.machine)
-    }
-
-    /// Takes a machine off the device, with everything it stored.
-    pub(crate) fn remove_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
-        let found = self.kernel.machines().find(|info| info.record.name == *name);
-        let found = found.ok_or_else(|| ControlError::NoSuchMachine(name.clone()))?;
-        let (id, tenant) = (found.id, found.record.tenant);
-        self.end_lease(moment, id);
-        self.kernel.remove(moment.now, name).map_err(install::not_installed)?;
-        self.drop_ledger(&id);
-        self.forget_secrets_of(&tenant);
-        self.endpoint.remove_machine(moment.now, &id);
-        self.register_soon(moment.now);
-        Ok(())
+    /// The error, which says what the trash holds if the device is full.
+    fn without_room(&self, error: ControlError) -> ControlError {
+        match (error, self.trash_use()) {
+            (ControlError::Full(what), (machines, bytes)) if machines > 0 => {
+                ControlError::Full(alloc::format!(
+                    "{what}; the trash holds {machines} machines and {bytes} bytes, which \
+                     `tenure trash empty` frees"
+                ))
+            }
+            (error, _) => error,
+        }
     }
 
     fn grants(&self, query: &GrantQuery) -> Answer<GrantReport> {
@@ -289,6 +312,7 @@ impl<F: Flash> Node<F> {
     }
 
     fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {
+        self.directory.forget_signed();
         self.enrol(enrol.enrolment, enrol.signature).map_err(|error| match error {
             BootError::Enrolment => ControlError::Refused(error.to_string()),
             error => ControlError::Device(error.to_string()),
@@ -325,6 +349,8 @@ impl<F: Flash> Node<F> {
             share: record.share,
             term: record.term,
             lease_unix_s: self.lease_unix_s(&info.id),
+            lease_number: record.placement,
+            grace_left_s: self.grace_left_s(&info.id, &record.term),
             base_bytes: record.base.map_or(0, |base| base.bytes),
             at_native_speed: info.on_engine,
             code: record.code,

@@ -6,24 +6,26 @@ use core::time::Duration;
 use tenure_directory::{Entry, Table};
 use tenure_hal::{Flash, Instant, UnixTime};
 use tenure_kernel::CallId;
-use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
+use tenure_rpc::OutgoingCall;
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{
     Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
 };
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::{Name, PublicKey};
 
-use crate::config::{Config, Hub};
+use crate::config::Config;
+use crate::hub::{KeptHub, KnownHub};
 use crate::identity::RecordContents;
 use crate::node::{Moment, Node, Notice};
 use crate::outbound::{Purpose, Waiter};
 
 /// How long the directory may take to answer.
-const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
 /// How often it is tried within that time.
 const ATTEMPTS: u8 = 4;
-/// How soon to try again after it gave no answer.
-const RETRY: Duration = Duration::from_secs(2);
+/// The shortest time between two records that tell the directory, or the mesh, of nothing but a new epoch.
+/// Strangers set the pace of epochs, and a peer that knows an old one loses one round trip alone.
+pub(crate) const EPOCH_PERIOD: Duration = Duration::from_secs(60);
 /// How soon to try again after it refused, which waiting alone seldom mends.
 const RETRY_REFUSED: Duration = Duration::from_secs(10);
 /// The most keys that one listing gathers.
@@ -32,30 +34,36 @@ const LISTED_MAX: usize = 512;
 /// What this device knows of the directory and through it.
 #[derive(Debug)]
 pub(crate) struct Directory {
-    hub: Option<KnownHub>,
+    pub(crate) hub: Option<KnownHub>,
     table: Table,
-    standing: Standing,
+    /// The records, by device and number, whose device wasn't where they say.
+    doubted: Vec<(Name, u64)>,
+    pub(crate) standing: Standing,
     /// When to register next; `None` while a registration is under way.
-    register_at: Option<Instant>,
-    /// The epoch in the record that was sent last.
-    published: Option<Epoch>,
+    pub(crate) register_at: Option<Instant>,
+    /// The epoch in the record that was sent last, and when it was sent.
+    published: Option<(Epoch, Instant)>,
+    /// Whether something changed while a registration was under way.
+    is_stale: bool,
+    /// The record that was signed last.
+    signed: Option<Signed>,
     /// Records made since boot.
     records: u32,
     queries: Vec<(Query, Vec<Waiter>)>,
     listing: Option<Gathering>,
 }
 
+/// A record as it was signed, and until when it is shown to whoever asks.
 #[derive(Clone, Debug)]
-struct KnownHub {
-    address: Address,
-    key: Option<PublicKey>,
-    epoch: Option<Epoch>,
-    asked: Option<IdentifyHandle>,
+struct Signed {
+    record: SignedRecord,
+    machines: Vec<(Name, PublicKey)>,
+    fresh_until: Instant,
 }
 
 /// How this device stands with the directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Standing {
+pub(crate) enum Standing {
     /// It has not answered yet.
     Unknown,
     /// It lists this device.
@@ -64,6 +72,8 @@ enum Standing {
     Refused(Refusal),
     /// It doesn't answer.
     Silent,
+    /// Its address shows this key, which isn't the one that this device trusts.
+    OtherKey(PublicKey),
 }
 
 /// A listing under way.
@@ -75,19 +85,16 @@ struct Gathering {
 }
 
 impl Directory {
-    pub(crate) fn new(config: &Config, now: Instant) -> Self {
-        let known = |hub: &Hub| KnownHub {
-            address: hub.address.clone(),
-            key: hub.key,
-            epoch: None,
-            asked: None,
-        };
+    pub(crate) fn new(config: &Config, kept: Option<KeptHub>, now: Instant) -> Self {
         Self {
-            hub: config.hub.as_ref().map(known),
+            hub: config.hub.as_ref().map(|hub| KnownHub::new(hub, kept)),
             table: Table::new([config.owner.verifying_key].to_vec(), config.records_max),
+            doubted: Vec::new(),
             standing: Standing::Unknown,
             register_at: Some(now),
             published: None,
+            is_stale: false,
+            signed: None,
             records: 0,
             queries: Vec::new(),
             listing: None,
@@ -110,13 +117,70 @@ impl Directory {
         waiters.filter(|waiter| matches!(waiter, Waiter::Caller(..))).count()
     }
 
-    /// Forgets the record of the device that holds the machine with `key`.
-    pub(crate) fn forget(&mut self, key: &PublicKey) {
-        let holds = |entry: &&Entry| entry.record.machines.iter().any(|(_, held)| held == key);
-        let device =
-            self.table.entries().find(holds).map(|entry| entry.record.enrolment.device.clone());
-        if let Some(device) = device {
-            self.table.forget(&device);
+    /// Takes note that the device that holds the machine with `key` isn't where its record says: whoever
+    /// looks for it next asks for a newer record, and uses this one if there is none.
+    pub(crate) fn doubt(&mut self, key: &PublicKey) {
+        let Some(entry) = self.table.find_whenever(&Query::Key(*key)) else { return };
+        let doubted = (entry.record.enrolment.device.clone(), entry.record.sequence);
+        if self.doubted.contains(&doubted) {
+            return;
+        }
+        // One a device: what is here of records that were replaced goes.
+        let table = &self.table;
+        self.doubted.retain(|(device, sequence)| {
+            let known = table.find_whenever(&Query::Device(device.clone()));
+            known.is_some_and(|entry| entry.record.sequence == *sequence)
+        });
+        self.doubted.push(doubted);
+    }
+
+    /// Takes note that no newer record can be had of the device that `query` asks for.
+    fn trust_again(&mut self, query: &Query) {
+        let Some(entry) = self.table.find_whenever(query) else { return };
+        let device = &entry.record.enrolment.device;
+        self.doubted.retain(|(doubted, _)| doubted != device);
+    }
+
+    /// Forgets the record that was signed last: the device goes by another name now.
+    pub(crate) fn forget_signed(&mut self) {
+        self.signed = None;
+    }
+
+    /// Whether the device of `entry` wasn't where it says.
+    fn doubts(&self, entry: &Entry) -> bool {
+        let of = |(device, sequence): &(Name, u64)| {
+            *device == entry.record.enrolment.device && *sequence == entry.record.sequence
+        };
+        self.doubted.iter().any(of)
+    }
+
+    /// The last record that answers `query`, however old it is.
+    pub(crate) fn last_record(&self, query: &Query) -> Option<&Entry> {
+        self.table.find_whenever(query)
+    }
+
+    /// Whether `key` is that of the own machine of a device that is known.
+    pub(crate) fn is_device(&self, key: &PublicKey) -> bool {
+        self.table.entries().any(|entry| entry.record.device_machine == *key)
+    }
+
+    /// Whether a newer record can be had from the hub, as far as is known.
+    pub(crate) fn hub_answers(&self) -> bool {
+        self.standing == Standing::Listed
+    }
+
+    /// How the hub's last silences and the next try go over a deep sleep.
+    pub(crate) fn pace(&self) -> (u32, Option<Instant>) {
+        (self.hub.as_ref().map_or(0, |hub| hub.silences), self.register_at)
+    }
+
+    /// Goes on in the pace that an earlier boot had when it fell asleep.
+    pub(crate) fn keep_pace(&mut self, (silences, register_at): (u32, Option<Instant>)) {
+        let Some(hub) = &mut self.hub else { return };
+        if silences > 0 {
+            hub.silences = silences;
+            self.standing = Standing::Silent;
+            self.register_at = register_at.or(self.register_at);
         }
     }
 }
@@ -131,21 +195,32 @@ impl<F: Flash> Node<F> {
     pub(crate) fn register_soon(&mut self, now: Instant) {
         #[cfg(feature = "mesh")]
         self.announce_soon(now);
-        if let Some(at) = &mut self.directory.register_at {
-            *at = now;
-        } else {
-            self.directory.published = None;
+        match &mut self.directory.register_at {
+            // A hub that is silent isn't asked sooner because something changed.
+            Some(_) if self.directory.hub.as_ref().is_some_and(|hub| hub.silences > 0) => {}
+            Some(at) => *at = now,
+            None => self.directory.is_stale = true,
         }
     }
 
     /// When the directory wants attention by itself.
     pub(crate) fn directory_wakes_at(&self) -> Option<Instant> {
-        self.directory.hub.as_ref().and(self.directory.register_at)
+        let hub = self.directory.hub.as_ref()?;
+        // The end of a question that is under way is the sessions' to watch.
+        if hub.asked.is_some() { None } else { self.directory.register_at }
     }
 
     /// The record that answers `query`, if one is known and in force.
     pub(crate) fn record(&self, moment: &Moment<'_>, query: &Query) -> Option<&Entry> {
-        self.directory.table.find(query, self.directory_time(moment)?.seconds)
+        let entry = self.directory.table.find(query, self.directory_time(moment)?.seconds)?;
+        (!self.directory.doubts(entry)).then_some(entry)
+    }
+
+    /// As [`Self::record`], and the last one that was in force where no newer one can be had: the
+    /// address in it is a hint, and the session proves the key.
+    pub(crate) fn record_or_last(&self, moment: &Moment<'_>, query: &Query) -> Option<&Entry> {
+        let last = || self.directory.last_record(query).filter(|_| !self.directory.hub_answers());
+        self.record(moment, query).or_else(last)
     }
 
     /// The time by which records are judged.
@@ -158,40 +233,23 @@ impl<F: Flash> Node<F> {
 
     /// Registers when it is time to, and finds out the directory's key before that.
     pub(crate) fn attend_to_directory(&mut self, moment: &mut Moment<'_>) {
-        if self.directory.published.is_some_and(|epoch| epoch != self.endpoint.epoch()) {
-            self.register_soon(moment.now);
+        let epoch = self.endpoint.epoch();
+        if let Some((published, at)) = self.directory.published
+            && published != epoch
+            && let Some(register_at) = &mut self.directory.register_at
+        {
+            *register_at = (*register_at).min((at + EPOCH_PERIOD).max(moment.now));
         }
         let Some(hub) = &self.directory.hub else { return };
         if self.directory.register_at.is_none_or(|at| at > moment.now) || hub.asked.is_some() {
             return;
         }
-        if hub.key.is_none() {
+        if hub.key.is_none() || hub.epoch.is_none() {
             self.ask_who_is_the_hub(moment);
         } else if self.is_enrolled() {
             self.register(moment);
         } else {
             self.directory.register_at = Some(moment.now + RETRY_REFUSED);
-        }
-    }
-
-    /// Takes the answer to the question who the directory is.
-    pub(crate) fn hub_identified(
-        &mut self,
-        now: Instant,
-        handle: IdentifyHandle,
-        identity: Option<HubIdentity>,
-    ) {
-        let Some(hub) = &mut self.directory.hub else { return };
-        if hub.asked != Some(handle) {
-            return;
-        }
-        hub.asked = None;
-        match identity {
-            Some(HubIdentity { key: Some(key), epoch }) => {
-                hub.key = Some(key);
-                hub.epoch = Some(epoch);
-            }
-            _ => self.hub_silent(now),
         }
     }
 
@@ -202,10 +260,11 @@ impl<F: Flash> Node<F> {
             return self.hub_silent(moment.now);
         };
         let knew_the_time = self.unix_time(moment).is_some();
+        self.hub_answered();
         self.hub_told_time(moment, UnixTime { seconds: unix_s });
-        let changed = self.directory.published != Some(self.endpoint.epoch());
+        let is_stale = core::mem::take(&mut self.directory.is_stale);
         let wait = match refusal {
-            None if changed => Duration::ZERO,
+            None if is_stale => Duration::ZERO,
             None => self.config.record_lifetime / 3,
             Some(Refusal::Expired) if !knew_the_time => Duration::ZERO,
             Some(_) => RETRY_REFUSED,
@@ -261,9 +320,16 @@ impl<F: Flash> Node<F> {
         answer: Result<Option<Vec<u8>>, ()>,
     ) {
         let answered = answer.is_ok();
+        if !answered && self.directory.register_at.is_some() {
+            self.hub_silent(moment.now);
+        }
         let found = answer.ok().flatten().and_then(|bytes| postcard::from_bytes(&bytes).ok());
         if let (Some(found), Some(time)) = (found, self.unix_time(moment)) {
             self.learn(found, time);
+        }
+        if answered {
+            // The hub has no newer one.
+            self.directory.trust_again(query);
         }
         for waiter in self.directory.take_waiters(query) {
             self.record_arrived(moment, waiter, answered);
@@ -299,29 +365,8 @@ impl<F: Flash> Node<F> {
         }
     }
 
-    fn ask_who_is_the_hub(&mut self, moment: &mut Moment<'_>) {
-        let Some(hub) = &mut self.directory.hub else { return };
-        let deadline = moment.now + ANSWER_TIMEOUT;
-        let route = hub.address.clone();
-        match self.endpoint.identify(moment.now, route, deadline) {
-            Ok(handle) => hub.asked = Some(handle),
-            Err(_) => self.hub_silent(moment.now),
-        }
-    }
-
-    fn hub_silent(&mut self, now: Instant) {
-        self.directory.register_at = Some(now + RETRY);
-        let configured = self.config.hub.as_ref().and_then(|hub| hub.key);
-        if let Some(hub) = &mut self.directory.hub {
-            // A key that was told may have been damaged on the way, or be another one by now.
-            hub.key = configured;
-            hub.epoch = None;
-        }
-        self.stand(Standing::Silent);
-    }
-
     /// Notes how the device stands with the directory, and says so if that is new.
-    fn stand(&mut self, standing: Standing) {
+    pub(crate) fn stand(&mut self, standing: Standing) {
         if self.directory.standing == standing {
             return;
         }
@@ -331,12 +376,15 @@ impl<F: Flash> Node<F> {
             Standing::Listed => self.notify(Notice::Registered),
             Standing::Refused(refusal) => self.notify(Notice::Refused(refusal)),
             Standing::Silent => self.notify(Notice::HubSilent),
+            Standing::OtherKey(key) => self.notify(Notice::HubKeyDiffers { key }),
         }
     }
 
     fn register(&mut self, moment: &mut Moment<'_>) {
-        let Some(signed) = self.signed_record(moment) else { return };
-        self.directory.published = Some(self.endpoint.epoch());
+        let lifetime = self.config.record_lifetime;
+        let Some(signed) = self.sign_record_for(moment, lifetime) else { return };
+        // The one to publish, as it has just been signed.
+        self.directory.published = Some((self.endpoint.epoch(), moment.now));
         self.directory.register_at = None;
         let parameter = postcard::to_allocvec(&signed).unwrap_or_default();
         if !self.call_hub(moment, function::REGISTER, parameter, Purpose::Register) {
@@ -344,29 +392,43 @@ impl<F: Flash> Node<F> {
         }
     }
 
-    /// What this device says of itself now, signed; `None` if it isn't enrolled.
+    /// What this device says of itself, signed; `None` if it isn't enrolled. It is signed anew when its
+    /// machines change and otherwise once in a third of a record's life, so that strangers who ask for it
+    /// cost no signatures.
     pub(crate) fn signed_record(&mut self, moment: &Moment<'_>) -> Option<SignedRecord> {
-        self.signed_record_for(moment, self.config.record_lifetime)
+        let machines = self.listed_machines();
+        let is_fresh =
+            |signed: &&Signed| signed.fresh_until > moment.now && signed.machines == machines;
+        if let Some(signed) = self.directory.signed.as_ref().filter(is_fresh) {
+            return Some(signed.record.clone());
+        }
+        self.sign_record_for(moment, self.config.record_lifetime)
     }
 
-    /// As [`Self::signed_record`], in force for `lifetime`.
-    pub(crate) fn signed_record_for(
+    /// Signs a record that is in force for `lifetime`.
+    pub(crate) fn sign_record_for(
         &mut self,
         moment: &Moment<'_>,
         lifetime: Duration,
     ) -> Option<SignedRecord> {
         self.directory.records = self.directory.records.saturating_add(1);
         let unix_s = self.directory_time(moment).map_or(0, |time| time.seconds);
-        let machines = self.kernel.machines();
-        let machines =
-            machines.map(|info| (info.record.name.clone(), info.record.public_key)).collect();
-        self.identity.sign_record(RecordContents {
+        let machines = self.listed_machines();
+        let record = self.identity.sign_record(RecordContents {
             number: self.directory.records,
             expires_unix_s: unix_s.saturating_add(lifetime.as_secs()),
             epoch: self.endpoint.epoch_to_publish(moment.now),
             addresses: self.config.addresses.clone(),
-            machines,
-        })
+            machines: machines.clone(),
+        })?;
+        let fresh_until = moment.now + self.config.record_lifetime / 3;
+        self.directory.signed = Some(Signed { record: record.clone(), machines, fresh_until });
+        Some(record)
+    }
+
+    fn listed_machines(&self) -> Vec<(Name, PublicKey)> {
+        let machines = self.kernel.machines();
+        machines.map(|info| (info.record.name.clone(), info.record.public_key)).collect()
     }
 
     /// Calls the directory in the name of the device; `false` if it can't be called now.

@@ -159,7 +159,8 @@ impl<F: Flash> Node<F> {
         at.is_some_and(|at| at <= now)
     }
 
-    /// Takes note that somebody was heard in a session: a firmware on trial has shown that it is well.
+    /// Takes note that the owner, the hub or a device of the owner's was heard in a session: a firmware on
+    /// trial has shown that it is well.
     pub(crate) fn confirm_firmware(&mut self) {
         let Some(firmware) = self.firmware.as_mut().filter(|firmware| firmware.is_on_trial())
         else {

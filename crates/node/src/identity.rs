@@ -16,6 +16,7 @@ use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 use crate::config::Owner;
+use crate::hub::KeptHub;
 use crate::node::BootError;
 use crate::sealing::Keys;
 
@@ -24,6 +25,7 @@ pub(crate) const NODE_TREE: TreeId = TreeId(u16::MAX);
 pub(crate) const SEED_PATH: &str = "seed";
 const BOOTS_PATH: &str = "boots";
 const ENROLMENT_PATH: &str = "enrolment";
+const HUB_PATH: &str = "hub";
 #[cfg(feature = "mesh")]
 const NETWORK_PATH: &str = "network";
 #[cfg(feature = "experiments")]
@@ -142,6 +144,20 @@ impl Identity {
     /// The key that seals one version of a tenant's secret.
     pub(crate) fn secret_key(&self, tenant: &VerifyingKey, version: u64) -> AeadKey {
         self.seed.secret_key(tenant, version)
+    }
+
+    /// What is kept of the hub, if anything is.
+    pub(crate) fn hub<F: Flash>(store: &mut Store<F>) -> Result<Option<KeptHub>, BootError> {
+        Ok(read(store, HUB_PATH)?.and_then(|bytes| KeptHub::from_bytes(&bytes)))
+    }
+
+    /// Keeps the hub's key, or forgets it.
+    pub(crate) fn keep_hub<F: Flash>(
+        &self,
+        store: &mut Store<F>,
+        kept: Option<&[u8]>,
+    ) -> Result<(), BootError> {
+        write(store, HUB_PATH, kept.unwrap_or_default())
     }
 
     /// The key of the mesh that was joined, and the number of the invitation.

@@ -168,6 +168,7 @@ pub(crate) fn not_installed(error: InstallError) -> ControlError {
         InstallError::OtherTenant
         | InstallError::Stopped
         | InstallError::Stale
+        | InstallError::NameTaken
         | InstallError::Values
         | InstallError::Record => ControlError::Refused(error.to_string()),
         _ => ControlError::Device(error.to_string()),

@@ -27,6 +27,7 @@ use tenure_rpc::{
     CallHandle, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall, PeerAddress,
 };
 use tenure_store::{Store, TreeId};
+use tenure_wire::directory::SignedRecord;
 use tenure_wire::frame::Declined;
 use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
 
@@ -117,7 +118,9 @@ pub struct Leaf<F> {
     mesh: Option<MeshStack>,
     records_time: RecordsTime,
     publish_at: Instant,
-    published: Option<Epoch>,
+    published: Option<(Epoch, Instant)>,
+    /// The record that was signed last, and until when it is shown to whoever asks.
+    signed: Option<(SignedRecord, Instant)>,
     /// How many records were signed in this boot.
     records: u32,
     /// Calls whose caller isn't known yet, and until when they wait.
@@ -147,6 +150,7 @@ impl<F: Flash> Leaf<F> {
             records_time: RecordsTime::new(moment.now),
             publish_at: moment.now,
             published: None,
+            signed: None,
             records: 0,
             services: Vec::new(),
             mesh: None,

@@ -24,6 +24,7 @@ mod doorstep;
 #[cfg(feature = "experiments")]
 pub mod experiment;
 mod firmware;
+mod hub;
 mod identity;
 mod install;
 #[cfg(feature = "mesh")]
@@ -43,8 +44,10 @@ mod secrets;
 mod sleep;
 mod snapshot;
 mod time;
+mod toll;
+mod trash;
 
-pub use config::{Config, HeapUse, Hub, Owner};
+pub use config::{Config, HeapUse, Hub, HubKeyError, Owner};
 pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
 pub use leaf::{Ask, Leaf, LeafConfig, LeafNotice, Outcome, Service, ServiceCall, ServiceTree};

@@ -19,6 +19,7 @@ use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{Found, Query};
 use tenure_wire::{Address, PublicKey};
 
+use crate::directory::EPOCH_PERIOD;
 use crate::doorstep::Doorstep;
 #[cfg(feature = "experiments")]
 use crate::experiment::Experimenting;
@@ -38,8 +39,8 @@ const EVENTS_PER_POLL: usize = 64;
 pub(crate) struct Mesh {
     pub(crate) stack: MeshStack,
     publish_at: Instant,
-    /// The sessions' epoch in the record that was published last.
-    published: Option<Epoch>,
+    /// The sessions' epoch in the record that was published last, and when that was.
+    published: Option<(Epoch, Instant)>,
     /// What is waited for that some device's record tells, and until when.
     wanted: Vec<(Query, Instant)>,
     records_time: RecordsTime,
@@ -259,12 +260,16 @@ impl<F: Flash> Node<F> {
     fn publish_in_mesh(&mut self, moment: &Moment<'_>) {
         let epoch = self.endpoint.epoch();
         let Some(mesh) = &mut self.mesh else { return };
-        if mesh.publish_at > moment.now && mesh.published == Some(epoch) {
+        let epoch_is_due = |(published, at): (Epoch, Instant)| {
+            published != epoch && moment.now >= at + EPOCH_PERIOD
+        };
+        if mesh.publish_at > moment.now && !mesh.published.is_none_or(epoch_is_due) {
             return;
         }
         mesh.publish_at = moment.now + RECORD_LIFETIME / 3;
-        mesh.published = Some(self.endpoint.epoch_to_publish(moment.now));
-        let Some(signed) = self.signed_record_for(moment, RECORD_LIFETIME) else { return };
+        let epoch = self.endpoint.epoch_to_publish(moment.now);
+        mesh.published = Some((epoch, moment.now));
+        let Some(signed) = self.sign_record_for(moment, RECORD_LIFETIME) else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&self.identity.verifying_key());
         let (unix_s, is_known) = self.time_for_records(moment);

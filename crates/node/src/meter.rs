@@ -14,14 +14,13 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{InstallError, MachineRecord, State};
+use tenure_kernel::{InstallError, MachineInfo, MachineRecord, State};
 use tenure_package::{NO_RECEIPT, Receipt, Renewal, digest_of_receipt};
 use tenure_store::{Change, ValueKind};
 use tenure_wire::control::{Answer, ControlError, ReceiptForget, ReceiptPage, ReceiptQuery, Renew};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::term::Stage;
 use tenure_wire::usage::Usage;
-use tenure_wire::{Digest, MachineId, Name, Term};
+use tenure_wire::{Digest, MachineId, Name, Term, VerifyingKey};
 
 use crate::install;
 use crate::node::{Moment, Node};
@@ -32,7 +31,7 @@ use crate::sealing::SEALED_TREE;
 const RECEIPTS_MAX: usize = 24;
 /// The version of ledgers in the store. One of another version isn't guessed at: a new one goes on from
 /// the last receipt that is there.
-const LEDGER_VERSION: u8 = 1;
+const LEDGER_VERSION: u8 = 2;
 const LEDGERS_PATH: &str = "ledgers";
 const RECEIPTS_PATH: &str = "receipts";
 
@@ -44,9 +43,10 @@ pub(crate) struct Meter {
     /// When the ledgers are written to flash next.
     checkpoint_at: Instant,
     /// The latest time that any lease went by, in milliseconds since 1970 UTC, and when that was: all of
-    /// them go by it, so that what one learnt counts for the others, over restarts too.
-    latest: (u64, Instant),
-    /// When a lease or its grace ends next, if one does.
+    /// them go by it, so that what one learnt counts for the others, over restarts too. `None` while no
+    /// lease and nobody has told one.
+    latest: Option<(u64, Instant)>,
+    /// When a lease, its grace or a stay in the trash ends next, if one does.
     lease_ends_at: Option<Instant>,
     /// When a period ends next, if that is before the checkpoint.
     period_ends_at: Instant,
@@ -65,8 +65,9 @@ struct Ledger {
     /// What time it is for the lease, in milliseconds since 1970 UTC: the latest that was known of the
     /// owner's clock at the signature and the device's, and the time that the device was on since.
     lease_ms: u64,
-    /// Whether the receipt of the lease's end was the last.
-    is_over: bool,
+    /// How many milliseconds the device has been on since it learned that the lease is over, or since the
+    /// machine was removed; `None` while it is in force.
+    over_ms: Option<u64>,
     /// Up to when `counted_ms` counts, in this boot.
     #[serde(skip, default = "boot")]
     until: Instant,
@@ -90,7 +91,7 @@ impl Ledger {
         (*version == LEDGER_VERSION && rest.is_empty()).then_some(ledger)
     }
 
-    /// The first one of a machine.
+    /// The first one of a machine whose lease was signed at that time.
     fn first(now: Instant, unix_s: Option<u64>) -> Self {
         Self {
             number: 0,
@@ -99,7 +100,7 @@ impl Ledger {
             counted_ms: 0,
             usage: Usage::default(),
             lease_ms: 0,
-            is_over: false,
+            over_ms: None,
             until: now,
         }
     }
@@ -110,28 +111,84 @@ impl Meter {
         Self {
             ledgers: BTreeMap::new(),
             checkpoint_at: now,
-            latest: (0, now),
+            latest: None,
             lease_ends_at: None,
             period_ends_at: now,
         }
     }
 
-    /// What time it is at least, in milliseconds since 1970 UTC.
+    /// What time it is at least, in milliseconds since 1970 UTC; 0 if nothing is known.
     fn latest_ms(&self, now: Instant) -> u64 {
-        let (latest_ms, at) = self.latest;
-        latest_ms.saturating_add(now.since(at).as_millis() as u64)
+        let since = |at| now.since(at).as_millis() as u64;
+        self.latest.map_or(0, |(latest_ms, at)| latest_ms.saturating_add(since(at)))
     }
 
     /// Learns that it is at least so late.
     fn learn_latest(&mut self, now: Instant, ms: u64) {
-        self.latest = (self.latest_ms(now).max(ms), now);
+        if ms > 0 {
+            self.latest = Some((self.latest_ms(now).max(ms), now));
+        }
+    }
+
+    /// What time leases go by, in seconds since 1970 UTC, if anything is known of it.
+    pub(crate) fn latest_unix_s(&self, now: Instant) -> Option<u64> {
+        self.latest.map(|_| self.latest_ms(now) / 1000)
+    }
+
+    /// Learns that it is at least so late, in seconds since 1970 UTC.
+    pub(crate) fn learn_unix_s(&mut self, now: Instant, unix_s: u64) {
+        self.learn_latest(now, unix_s.saturating_mul(1000));
+    }
+
+    /// Sets back the time that leases go by, in seconds since 1970 UTC.
+    pub(crate) fn set_back(&mut self, now: Instant, unix_s: u64) {
+        let ms = unix_s.saturating_mul(1000);
+        for ledger in self.ledgers.values_mut() {
+            ledger.lease_ms = ledger.lease_ms.min(ms);
+        }
+        self.latest = Some((ms, now));
+    }
+
+    /// For how much longer the data of a machine is kept whose lease is over, in milliseconds that the
+    /// device is on.
+    fn left_ms(&self, id: &MachineId, span_ms: u64) -> u64 {
+        let over_ms = self.ledgers.get(id).and_then(|ledger| ledger.over_ms);
+        span_ms.saturating_sub(over_ms.unwrap_or(0))
+    }
+}
+
+/// When something is due for a machine's lease.
+enum Due {
+    /// In so many milliseconds.
+    In(u64),
+    /// Not by itself.
+    Never,
+    /// The machine is gone, or the store couldn't let it go now and is asked again at the checkpoint.
+    Gone,
+}
+
+/// What the meter has to know of a machine to decide about its lease.
+struct Leased {
+    id: MachineId,
+    name: Name,
+    term: Term,
+    state: State,
+    is_removed: bool,
+}
+
+impl Leased {
+    fn of(info: &MachineInfo<'_>) -> Self {
+        let MachineInfo { record, id, state, is_removed, .. } = info;
+        let (id, state, is_removed) = (*id, *state, *is_removed);
+        Self { id, name: record.name.clone(), term: record.term, state, is_removed }
     }
 }
 
 impl<F: Flash> Node<F> {
     /// Takes up the ledgers of all machines, at boot.
     pub(crate) fn take_up_ledgers(&mut self, moment: &Moment<'_>) {
-        let ids: Vec<MachineId> = self.kernel.machines().map(|info| info.id).collect();
+        let all = self.kernel.machines().chain(self.kernel.trash());
+        let ids: Vec<MachineId> = all.map(|info| info.id).collect();
         for id in ids {
             self.take_up_ledger(moment, id);
             let written = self.meter.ledgers.get(&id).map_or(0, |ledger| ledger.usage.flash_bytes);
@@ -149,17 +206,22 @@ impl<F: Flash> Node<F> {
             Some(ledger) => Ledger { until: moment.now, ..ledger },
             None => {
                 let (number, previous) = self.after_last_receipt(&id);
-                Ledger { number, previous, ..Ledger::first(moment.now, unix_s) }
+                let signed_s = self.term_of(id).map_or(0, |term| term.signed_unix_s);
+                let lease_ms = signed_s.saturating_mul(1000);
+                Ledger { number, previous, lease_ms, ..Ledger::first(moment.now, unix_s) }
             }
         };
         self.meter.learn_latest(moment.now, ledger.lease_ms);
         self.meter.ledgers.insert(id, Box::new(ledger));
     }
 
-    /// The number of the receipt that comes after the last one that waits to be fetched, and the digest of
-    /// that: where a machine goes on whose ledger can't be read.
+    /// The number of the receipt that comes after the last one, and the digest of that: where a machine goes on whose ledger can't be read.
     fn after_last_receipt(&mut self, id: &MachineId) -> (u64, Digest) {
         let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
+        let chain = self.kernel.store().get(SEALED_TREE, &parent).ok().flatten();
+        if let Some(chain) = chain.and_then(|value| postcard::from_bytes(&value.bytes).ok()) {
+            return chain;
+        }
         let last = self.children(&parent).ok().and_then(|mut numbers| numbers.pop());
         let Some(last) = last else { return (0, NO_RECEIPT) };
         let receipt = self.kernel.store().get(SEALED_TREE, &join(&parent, &last)).ok().flatten();
@@ -183,45 +245,27 @@ impl<F: Flash> Node<F> {
         self.meter.lease_ends_at
     }
 
-    /// Stops machines whose leases are over, removes those whose grace is, ends the periods that are
-    /// over, and finds out when something of that is due next.
+    /// Stops machines whose leases are over, moves those whose grace is to the trash, deletes what has been
+    /// there for long enough, ends the periods that are over, and finds out when something of that is due
+    /// next.
     pub(crate) fn attend_to_leases(&mut self, moment: &Moment<'_>) {
-        let leases: Vec<(MachineId, Name, Term, State)> = self
-            .kernel
-            .machines()
-            .map(|info| (info.id, info.record.name.clone(), info.record.term, info.state))
-            .collect();
+        let all = self.kernel.machines().chain(self.kernel.trash());
+        let leases: Vec<Leased> = all.map(|info| Leased::of(&info)).collect();
         let in_ms = |ms: u64| moment.now + Duration::from_millis(ms);
         let (mut lease_ends_at, mut period_ends_at) = (None::<Instant>, self.meter.checkpoint_at);
-        for (id, name, term, state) in leases {
-            let Some(counted_ms) = self.count(moment, id) else { continue };
-            let lease_ms = self.meter.ledgers.get(&id).map_or(0, |ledger| ledger.lease_ms);
-            match term.stage(lease_ms / 1000) {
-                Stage::Over if state != State::Over => {
-                    if !self.meter.ledgers.get(&id).is_some_and(|ledger| ledger.is_over) {
-                        self.end_period(moment, id);
-                    }
-                    self.kernel.end_lease(moment.now, id);
+        for leased in leases {
+            let Some(counted_ms) = self.count(moment, leased.id) else { continue };
+            match self.attend_to_lease(moment, &leased) {
+                Due::In(ms) => {
+                    let at = in_ms(ms);
+                    lease_ends_at = Some(lease_ends_at.map_or(at, |before| before.min(at)));
                 }
-                Stage::Expired => {
-                    // If the store can't now, it is tried again.
-                    let _ = self.remove_machine(moment, &name);
-                    continue;
-                }
-                Stage::InForce => {
-                    if let Some(ledger) = self.meter.ledgers.get_mut(&id) {
-                        ledger.is_over = false;
-                    }
-                }
-                Stage::Over => {}
+                Due::Never => {}
+                Due::Gone => continue,
             }
-            if let Some(change) = term.changes_at(lease_ms / 1000) {
-                let at = in_ms(change.saturating_mul(1000).saturating_sub(lease_ms));
-                lease_ends_at = Some(lease_ends_at.map_or(at, |before| before.min(at)));
-            }
-            let period_ms = self.period_ms(&term);
+            let period_ms = self.period_ms(&leased.term);
             let left_ms = match period_ms.saturating_sub(counted_ms) {
-                0 if self.end_period(moment, id) => period_ms,
+                0 if self.end_period(moment, leased.id) => period_ms,
                 left_ms => left_ms,
             };
             if left_ms > 0 {
@@ -230,6 +274,71 @@ impl<F: Flash> Node<F> {
         }
         self.meter.lease_ends_at = lease_ends_at;
         self.meter.period_ends_at = period_ends_at;
+    }
+
+    /// Does what one machine's lease asks for now.
+    fn attend_to_lease(&mut self, moment: &Moment<'_>, leased: &Leased) -> Due {
+        let Leased { id, name, term, state, is_removed } = leased;
+        if *is_removed {
+            let left_ms = self.meter.left_ms(id, self.config.trash_span.as_millis() as u64);
+            // If the store can't delete it now, the next checkpoint tries again.
+            if left_ms == 0 {
+                let _ = self.delete_from_trash(moment, *id);
+                return Due::Gone;
+            }
+            return Due::In(left_ms);
+        }
+        let lease_ms = self.meter.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms);
+        if !term.is_over(lease_ms / 1000) {
+            if let Some(ledger) = self.meter.ledgers.get_mut(id) {
+                ledger.over_ms = None;
+            }
+            if *state == State::Over {
+                self.kernel.resume_lease(moment.now, *id);
+            }
+            let in_ms = |end: u64| Due::In(end.saturating_mul(1000).saturating_sub(lease_ms));
+            return term.ends_unix_s.map_or(Due::Never, in_ms);
+        }
+        if self.meter.ledgers.get(id).is_some_and(|ledger| ledger.over_ms.is_none()) {
+            self.end_period(moment, *id);
+            if let Some(ledger) = self.meter.ledgers.get_mut(id) {
+                ledger.over_ms.get_or_insert(0);
+            }
+        }
+        if *state != State::Over {
+            self.kernel.end_lease(moment.now, *id);
+        }
+        match self.meter.left_ms(id, term.grace_s.saturating_mul(1000)) {
+            0 => {
+                // As above.
+                let _ = self.discard_machine(moment, name);
+                Due::Gone
+            }
+            left_ms => Due::In(left_ms),
+        }
+    }
+
+    /// For how much longer a machine stays whose lease is over, in seconds that the device is on.
+    pub(crate) fn grace_left_s(&self, id: &MachineId, term: &Term) -> u64 {
+        self.meter.left_ms(id, term.grace_s.saturating_mul(1000)).div_ceil(1000)
+    }
+
+    /// For how much longer a machine stays in the trash, in seconds that the device is on.
+    pub(crate) fn trash_left_s(&self, id: &MachineId) -> u64 {
+        self.meter.left_ms(id, self.config.trash_span.as_millis() as u64).div_ceil(1000)
+    }
+
+    /// Begins to count anew how long a machine's data is kept, or ends that, and writes it down.
+    pub(crate) fn count_over(&mut self, id: &MachineId, over_ms: Option<u64>) {
+        if let Some(ledger) = self.meter.ledgers.get_mut(id) {
+            ledger.over_ms = over_ms;
+        }
+        self.keep_ledger(id);
+    }
+
+    fn term_of(&self, id: MachineId) -> Option<Term> {
+        let mut all = self.kernel.machines().chain(self.kernel.trash());
+        Some(all.find(|info| info.id == id)?.record.term)
     }
 
     /// How long a period of a lease lasts, in milliseconds.
@@ -259,12 +368,43 @@ impl<F: Flash> Node<F> {
             return Err(install::not_installed(InstallError::Stale));
         }
         let id = found.id;
+        if !renew.ends_now && renewal.term.is_over(self.lease_time_s(moment, id, &renewal.term)) {
+            return Err(ControlError::Refused(
+                "the lease would be over already; say that it is to end now, if it is meant"
+                    .to_string(),
+            ));
+        }
         self.end_lease(moment, id);
         self.kernel
             .renew(moment.now, id, renewal.sequence, renewal.term)
             .map_err(install::not_installed)?;
-        self.attend_to_leases(moment);
+        self.lease_signed(moment, id, &renewal.term);
         Ok(())
+    }
+
+    /// What time it is for a lease of that term, in seconds since 1970 UTC.
+    pub(crate) fn lease_time_s(&self, moment: &Moment<'_>, id: MachineId, term: &Term) -> u64 {
+        let board_s = moment.unix_time.map_or(0, |time| time.seconds);
+        let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
+        self.lease_unix_s(&id).max(term.signed_unix_s).max(board_s).max(latest_s)
+    }
+
+    /// Takes the time at which the owner signed a term for what time it is at least; the grace and all else
+    /// that was counted of an end before begins anew.
+    pub(crate) fn lease_signed(&mut self, moment: &Moment<'_>, id: MachineId, term: &Term) {
+        self.meter.learn_unix_s(moment.now, term.signed_unix_s);
+        self.attend_to_leases(moment);
+        self.keep_ledger(&id);
+    }
+
+    /// Puts what a tenant's change of a secret wrote to flash on the bill of a machine of the tenant.
+    pub(crate) fn bill_tenant(&mut self, tenant: &VerifyingKey, flash_bytes: u64) {
+        let first = self.kernel.machines().find(|info| info.record.tenant == *tenant);
+        let Some(id) = first.map(|info| info.id) else { return };
+        if let Some(ledger) = self.meter.ledgers.get_mut(&id) {
+            let usage = Usage { flash_writes: 1, flash_bytes, ..Usage::default() };
+            ledger.usage = ledger.usage.and(usage);
+        }
     }
 
     /// Writes all ledgers to flash, and ends the periods that are over: after this nothing that was
@@ -273,13 +413,14 @@ impl<F: Flash> Node<F> {
         self.meter.checkpoint_at = moment.now + self.config.checkpoint;
         self.attend_to_leases(moment);
         let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
-        for id in ids {
-            let Some(ledger) = self.meter.ledgers.get(&id) else { continue };
-            let Some(bytes) = ledger.to_bytes() else { continue };
-            // A full or failing store must not stop the device: the next checkpoint tries again.
-            let path = ledger_path(&id);
-            let _ = self.kernel.store().set(SEALED_TREE, &path, ValueKind::Bytes, &bytes);
-        }
+        ids.iter().for_each(|id| self.keep_ledger(id));
+    }
+
+    fn keep_ledger(&mut self, id: &MachineId) {
+        let ledger = self.meter.ledgers.get(id);
+        let Some(bytes) = ledger.and_then(|ledger| ledger.to_bytes()) else { return };
+        // A full or failing store must not stop the device: the next checkpoint tries again.
+        let _ = self.kernel.store().set(SEALED_TREE, &ledger_path(id), ValueKind::Bytes, &bytes);
     }
 
     /// Ends the period of a machine whose lease changes or ends.
@@ -293,6 +434,16 @@ impl<F: Flash> Node<F> {
     pub(crate) fn drop_ledger(&mut self, id: &MachineId) {
         self.meter.ledgers.remove(id);
         let _ = self.kernel.store().delete(SEALED_TREE, &ledger_path(id));
+        self.drop_chain(id);
+    }
+
+    /// Forgets where the receipts of a machine that is gone went on, once the last was fetched.
+    fn drop_chain(&mut self, id: &MachineId) {
+        let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
+        let is_gone = !self.meter.ledgers.contains_key(id);
+        if is_gone && self.children(&parent).is_ok_and(|numbers| numbers.is_empty()) {
+            let _ = self.kernel.store().delete(SEALED_TREE, &parent);
+        }
     }
 
     /// Ends all periods under way, for an owner who wants to bill now.
@@ -343,6 +494,7 @@ impl<F: Flash> Node<F> {
                     .map_err(|error| ControlError::Device(alloc::format!("{error}")))?;
             }
         }
+        self.drop_chain(&forget.machine);
         Ok(())
     }
 
@@ -350,8 +502,8 @@ impl<F: Flash> Node<F> {
     /// has lasted, in milliseconds.
     fn count(&mut self, moment: &Moment<'_>, id: MachineId) -> Option<u64> {
         let used = self.kernel.take_usage(moment.now, id)?;
-        let term = self.kernel.machines().find(|info| info.id == id)?.record.term;
-        let unix_ms = self.unix_time(moment).map_or(0, |time| time.seconds.saturating_mul(1000));
+        // What was told has moved the latest time already, as far as it may.
+        let unix_ms = moment.unix_time.map_or(0, |time| time.seconds.saturating_mul(1000));
         let air_bytes = self.endpoint.take_sent_bytes(&id);
         let latest_ms = self.meter.latest_ms(moment.now);
         let ledger = self.meter.ledgers.get_mut(&id)?;
@@ -359,11 +511,14 @@ impl<F: Flash> Node<F> {
         let until = core::mem::replace(&mut ledger.until, moment.now);
         let on_ms = moment.now.as_millis().saturating_sub(until.as_millis());
         ledger.counted_ms += on_ms;
-        let signed_ms = term.signed_unix_s.saturating_mul(1000);
-        let own_ms = ledger.lease_ms.max(signed_ms).saturating_add(on_ms);
+        ledger.over_ms = ledger.over_ms.map(|over_ms| over_ms.saturating_add(on_ms));
+        // A lease that knows no time begins to count with 1970, as ever.
+        let own_ms = ledger.lease_ms.saturating_add(on_ms);
         ledger.lease_ms = own_ms.max(unix_ms).max(latest_ms);
         let (counted_ms, lease_ms) = (ledger.counted_ms, ledger.lease_ms);
-        self.meter.learn_latest(moment.now, lease_ms);
+        if self.meter.latest.is_some() || unix_ms > 0 {
+            self.meter.learn_latest(moment.now, lease_ms);
+        }
         Some(counted_ms)
     }
 
@@ -372,7 +527,7 @@ impl<F: Flash> Node<F> {
     fn end_period(&mut self, moment: &Moment<'_>, id: MachineId) -> bool {
         let unix_s = self.unix_time(moment).map(|time| time.seconds);
         let Some(ledger) = self.meter.ledgers.get(&id).cloned() else { return false };
-        let known = self.kernel.machines().find(|info| info.id == id);
+        let known = self.kernel.machines().chain(self.kernel.trash()).find(|info| info.id == id);
         let Some(record) = known.map(|info| info.record.clone()) else { return false };
         let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
         if self.children(&parent).map_or(RECEIPTS_MAX, |numbers| numbers.len()) >= RECEIPTS_MAX {
@@ -384,16 +539,22 @@ impl<F: Flash> Node<F> {
             number: ledger.number + 1,
             previous: digest_of_receipt(&bytes),
             lease_ms: ledger.lease_ms,
-            is_over: record.term.stage(ledger.lease_ms / 1000) != Stage::InForce,
+            over_ms: match record.term.is_over(ledger.lease_ms / 1000) {
+                true => Some(ledger.over_ms.unwrap_or(0)),
+                false => ledger.over_ms,
+            },
             ..Ledger::first(moment.now, unix_s)
         };
         let Some(next_bytes) = next.to_bytes() else { return false };
+        let chain = (next.number, next.previous);
+        let Ok(chain) = postcard::to_allocvec(&chain) else { return false };
         // Twenty digits, so that the order of paths is that of numbers.
         let receipt_path = alloc::format!("{parent}.{:020}", ledger.number);
         let ledger_path = ledger_path(&id);
         let set =
             |path, value| Change::Set { tree: SEALED_TREE, path, kind: ValueKind::Bytes, value };
-        let changes = [set(&receipt_path, &bytes), set(&ledger_path, &next_bytes)];
+        let changes =
+            [set(&receipt_path, &bytes), set(&ledger_path, &next_bytes), set(&parent, &chain)];
         if self.kernel.store().batch(&changes).is_err() {
             return false;
         }

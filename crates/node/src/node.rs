@@ -31,8 +31,9 @@ use crate::outbound::{Outbound, Waiter};
 use crate::peers::Peers;
 use crate::peripherals::Peripherals;
 use crate::sealing::seal_store;
+use crate::secrets::SecretTolls;
 use crate::sleep::{Rhythm, take_asleep};
-use crate::time::ToldTime;
+use crate::time::{HUB_JUMP_S_MAX, ToldTime};
 
 /// The flash that a board gives its node, in three parts of any size.
 pub struct Parts<F> {
@@ -97,6 +98,11 @@ pub enum Notice {
     Refused(Refusal),
     /// The directory doesn't answer.
     HubSilent,
+    /// The directory's address shows a key that the device doesn't trust, and isn't spoken to.
+    HubKeyDiffers {
+        /// The key that it shows.
+        key: PublicKey,
+    },
     /// The firmware that was on trial is well, and stays.
     FirmwareConfirmed {
         /// Its number.
@@ -136,12 +142,15 @@ pub struct Node<F> {
     pub(crate) peers: Peers,
     pub(crate) directory: Directory,
     pub(crate) told_time: Option<ToldTime>,
+    /// How far the hub may still move the time that leases go by, in seconds.
+    pub(crate) hub_jump_left_s: u64,
     pub(crate) outbound: Outbound,
     pub(crate) log: Log,
     pub(crate) meter: Meter,
     pub(crate) peripherals: Peripherals,
     pub(crate) calibration: Calibration,
     pub(crate) rhythm: Rhythm,
+    pub(crate) secret_tolls: SecretTolls,
     pub(crate) firmware: Option<Firmware<F>>,
     /// What the last poll said.
     pub(crate) next_wake: Wake,
@@ -180,6 +189,7 @@ impl<F: Flash> Node<F> {
         config.rpc.owner = Some(config.owner.machine);
         let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
         let identity = Identity::take_up(&mut store, moment.entropy)?;
+        let hub = Identity::hub(&mut store)?;
         let keys = identity.sealing_keys();
         seal_store(&mut store, &keys).map_err(BootError::Read)?;
         let asleep = take_asleep(&mut store);
@@ -193,14 +203,16 @@ impl<F: Flash> Node<F> {
         let mut node = Self {
             transfer: Transfer::new(parts.staging),
             peers: Peers::new(config.peers_max),
-            directory: Directory::new(&config, moment.now),
+            directory: Directory::new(&config, hub, moment.now),
             told_time: None,
+            hub_jump_left_s: HUB_JUMP_S_MAX,
             outbound: Outbound::default(),
             log: Log::new(config.log_lines_max),
             meter: Meter::new(moment.now),
             peripherals: Peripherals::default(),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
+            secret_tolls: SecretTolls::new(moment.now, config.kernel.machines_max),
             firmware: None,
             next_wake: Wake::Now,
             served: BTreeMap::new(),
@@ -293,6 +305,7 @@ impl<F: Flash> Node<F> {
 
     /// Takes a datagram that came from `from`.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
+        self.stay_awake();
         self.calibration.disturb();
         self.rhythm.heard(moment.now);
         self.endpoint.receive(moment.now, moment.entropy, from, datagram);
@@ -301,6 +314,7 @@ impl<F: Flash> Node<F> {
 
     /// Does what is due and runs one slice of one machine.
     pub fn poll(&mut self, moment: &mut Moment<'_>) -> Wake {
+        self.stay_awake();
         if let Some(fuel_per_second) = self.calibration.poll(moment.now) {
             self.kernel.calibrate(fuel_per_second);
         }
@@ -367,6 +381,17 @@ impl<F: Flash> Node<F> {
     /// The calls from outside that are being served.
     pub(crate) fn served(&self) -> impl Iterator<Item = (Ticket, IncomingCallHandle, MachineId)> {
         self.served.iter().map(|(ticket, served)| (*ticket, served.handle, served.by))
+    }
+
+    /// Tells who waits for a machine that is going that its calls have failed, while its sessions stand.
+    pub(crate) fn end_calls_of(&mut self, now: Instant, machine: MachineId) {
+        let Self { served, endpoint, .. } = self;
+        served.retain(|_, Served { handle, by }| {
+            if *by == machine {
+                endpoint.reply(now, *handle, Err(Declined::Execution));
+            }
+            *by != machine
+        });
     }
 
     /// Takes up the calls that were being served before a deep sleep. Those whose machine starts afresh
@@ -439,16 +464,22 @@ impl<F: Flash> Node<F> {
                     self.take_call(moment, handle, peer, call);
                 }
                 Event::CallDone { handle, result } => self.call_done(moment, handle, result),
-                Event::PeerSeen { peer, from, .. } => {
-                    self.confirm_firmware();
-                    if peer != self.config.owner.machine && !self.directory.is_hub(&peer) {
-                        self.peers.heard(moment.now, peer, from, None);
-                    }
-                }
+                Event::PeerSeen { peer, from, .. } => self.peer_seen(moment, peer, from),
                 Event::Identified { handle, identity } => {
                     self.hub_identified(moment.now, handle, identity);
                 }
             }
+        }
+    }
+
+    fn peer_seen(&mut self, moment: &Moment<'_>, peer: PublicKey, from: Address) {
+        let is_own = peer == self.config.owner.machine || self.directory.is_hub(&peer);
+        let is_known = is_own || self.is_of_this_owner(&peer);
+        if is_known {
+            self.confirm_firmware();
+        }
+        if !is_own {
+            self.peers.heard(moment.now, peer, from, None, is_known);
         }
     }
 
@@ -491,7 +522,8 @@ impl<F: Flash> Node<F> {
             && self.kernel.needs_name_of(&peer, call.to)
             && self.has_directory()
         {
-            if self.directory.callers_waiting() >= self.config.rpc.running_max / 4 {
+            let waiting = self.directory.callers_waiting();
+            if waiting >= self.config.rpc.running_max / 4 || !self.has_room_for_caller() {
                 return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
             }
             let waiter = Waiter::Caller(handle, call);
@@ -517,7 +549,7 @@ impl<F: Flash> Node<F> {
         call: IncomingCall,
     ) {
         let by = call.to;
-        if !self.may_serve(by) {
+        if call.standing != Standing::Owner && !self.may_serve(by) {
             return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
         }
         let ticket = Ticket(self.tickets);
@@ -535,7 +567,7 @@ impl<F: Flash> Node<F> {
         if *peer == self.config.owner.machine {
             return Standing::Owner;
         }
-        let Some(entry) = self.record(moment, &Query::Key(*peer)) else {
+        let Some(entry) = self.record_or_last(moment, &Query::Key(*peer)) else {
             return Standing::Stranger;
         };
         let mut machines = entry.record.machines.iter();
@@ -548,12 +580,29 @@ impl<F: Flash> Node<F> {
         }
     }
 
+    /// Whether `peer` is a machine on a device of this owner's, or such a device's own, by a record that is
+    /// known here.
+    fn is_of_this_owner(&self, peer: &PublicKey) -> bool {
+        // Records of other owners' devices are never taken.
+        self.directory.last_record(&Query::Key(*peer)).is_some() || self.directory.is_device(peer)
+    }
+
     /// Whether `machine` may serve one more call from outside: no more than are still free, so that
     /// however many are hogged, others find some (dynamic thresholds, Choudhury and Hahne 1998).
     fn may_serve(&self, machine: MachineId) -> bool {
-        let in_all = self.config.rpc.running_max.saturating_sub(SERVED_FOR_OWNER).max(1);
         let held = self.served.values().filter(|served| served.by == machine).count();
-        held < in_all.saturating_sub(self.served.len())
+        held < self.calls_free()
+    }
+
+    /// Whether one more caller may wait for the directory to say who it is.
+    fn has_room_for_caller(&self) -> bool {
+        self.calls_free() > 0
+    }
+
+    /// How many more calls from outside, served and waiting ones together, leave the owner's share free.
+    fn calls_free(&self) -> usize {
+        let in_all = self.config.rpc.running_max.saturating_sub(SERVED_FOR_OWNER).max(1);
+        in_all.saturating_sub(self.served.len() + self.directory.callers_waiting())
     }
 }
 

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{CallId, Failed, IncomingCall, Kernel, OutgoingCall};
+use tenure_kernel::{CallId, Failed, IncomingCall, Kernel, OutgoingCall, Standing};
 use tenure_rpc::{CallError, CallHandle, Failure, IncomingCallHandle};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
@@ -135,12 +135,12 @@ impl<F: Flash> Node<F> {
                 Some(route) => self.resolved(moment, id, &route),
                 None => self.kernel.complete(moment.now, id, Err(error.into())),
             },
-            Waiter::Caller(handle, _) if !answered => {
-                self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
-            }
             Waiter::Caller(handle, mut call) => {
                 if let Some(caller) = &call.caller {
                     call.standing = self.standing_of(moment, caller);
+                }
+                if !answered && call.standing == Standing::Stranger {
+                    return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
                 }
                 self.deliver(moment, handle, call);
             }
@@ -175,14 +175,14 @@ impl<F: Flash> Node<F> {
         match target {
             Target::Own | Target::Local(_) => None,
             Target::Remote { machine, device } => {
-                let entry = self.record(moment, &Query::Device(device.clone()))?;
+                let entry = self.record_or_last(moment, &Query::Device(device.clone()))?;
                 let named = |(name, _): &&(_, _)| name == machine;
                 let (_, key) = entry.record.machines.iter().find(named)?;
                 self.way_to(moment, key)
             }
             Target::Id(id) => {
                 let known = self.peers.key_of(*id).or_else(|| {
-                    let entry = self.record(moment, &Query::Id(*id))?;
+                    let entry = self.record_or_last(moment, &Query::Id(*id))?;
                     let keys = entry.record.machines.iter().map(|(_, key)| *key);
                     keys.into_iter().find(|key| machine_id(key) == *id)
                 });
@@ -192,14 +192,18 @@ impl<F: Flash> Node<F> {
         }
     }
 
-    /// The way to the machine with `key`: as the directory's record says, or where it was heard.
+    /// The way to the machine with `key`: as the directory's record says, or where it was heard, or as
+    /// the last record said.
     fn way_to(&self, moment: &Moment<'_>, key: &PublicKey) -> Option<Route> {
         if let Some(entry) = self.record(moment, &Query::Key(*key)) {
             let (address, epoch) = (entry.seen_at.clone(), Some(entry.record.epoch));
             return Some(Route { key: *key, address, epoch });
         }
-        let peer = self.peers.get(key)?;
-        Some(Route { key: *key, address: peer.address.clone(), epoch: peer.epoch })
+        if let Some(peer) = self.peers.get(key) {
+            return Some(Route { key: *key, address: peer.address.clone(), epoch: peer.epoch });
+        }
+        let entry = self.record_or_last(moment, &Query::Key(*key))?;
+        Some(Route { key: *key, address: entry.seen_at.clone(), epoch: Some(entry.record.epoch) })
     }
 
     fn send(&mut self, moment: &mut Moment<'_>, call: OutgoingCall, route: Route) {
@@ -234,12 +238,17 @@ impl<F: Flash> Node<F> {
         self.kernel.complete(moment.now, id, Ok(Some(route.key.0.to_vec())));
     }
 
-    /// Forgets where a machine was thought to be if it isn't there. A deadline that passed shows
+    /// Doubts where a machine was thought to be if it isn't there. A deadline that passed shows
     /// nothing: a tenant could choose it too short and make the device forget what others need.
     fn doubt(&mut self, peer: &PublicKey, failure: Failure) {
         if matches!(failure, Failure::Unreachable | Failure::NoSuchMachine) {
-            self.peers.forget(peer);
-            self.directory.forget(peer);
+            // Where nobody tells a newer address, the last one known may be right again.
+            if self.directory.hub_answers()
+                || self.directory.last_record(&Query::Key(*peer)).is_some()
+            {
+                self.peers.forget(peer);
+            }
+            self.directory.doubt(peer);
         }
     }
 }

@@ -17,9 +17,12 @@ pub(crate) struct Peer {
     pub(crate) epoch: Option<Epoch>,
     /// When it was last heard of.
     heard: Instant,
+    /// Whether its device's record was known then: it isn't a stranger.
+    is_known: bool,
 }
 
-/// The peers of one device; the one not heard of for longest makes room.
+/// The peers of one device; the one not heard of for longest makes room, of strangers first. A stranger
+/// takes no known peer's place.
 #[derive(Debug)]
 pub(crate) struct Peers {
     peers_max: usize,
@@ -38,20 +41,22 @@ impl Peers {
         key: PublicKey,
         address: Address,
         epoch: Option<Epoch>,
+        is_known: bool,
     ) {
         if let Some(peer) = self.by_key.get_mut(&key) {
             peer.heard = now;
             peer.address = address;
             peer.epoch = epoch.or(peer.epoch);
+            peer.is_known = is_known;
             return;
         }
         if self.by_key.len() >= self.peers_max {
-            let oldest = self.by_key.iter().min_by_key(|(_, peer)| peer.heard);
-            if let Some(oldest) = oldest.map(|(key, _)| *key) {
-                self.by_key.remove(&oldest);
-            }
+            let may_go = self.by_key.iter().filter(|(_, peer)| is_known || !peer.is_known);
+            let oldest = may_go.min_by_key(|(_, peer)| (peer.is_known, peer.heard));
+            let Some(oldest) = oldest.map(|(key, _)| *key) else { return };
+            self.by_key.remove(&oldest);
         }
-        self.by_key.insert(key, Peer { address, epoch, heard: now });
+        self.by_key.insert(key, Peer { address, epoch, heard: now, is_known });
     }
 
     /// Forgets a machine that could not be reached.
@@ -68,9 +73,11 @@ impl Peers {
         self.by_key.keys().find(|key| machine_id(key) == id).copied()
     }
 
-    /// All of them, with where they are.
-    pub(crate) fn list(&self) -> Vec<(PublicKey, Address, Option<Epoch>)> {
-        let each = |(key, peer): (&PublicKey, &Peer)| (*key, peer.address.clone(), peer.epoch);
+    /// All of them, with where they are, and whether they are known.
+    pub(crate) fn list(&self) -> Vec<(PublicKey, Address, Option<Epoch>, bool)> {
+        let each = |(key, peer): (&PublicKey, &Peer)| {
+            (*key, peer.address.clone(), peer.epoch, peer.is_known)
+        };
         self.by_key.iter().map(each).collect()
     }
 
@@ -92,14 +99,33 @@ mod tests {
     fn the_one_not_heard_of_for_longest_makes_room() {
         let mut peers = Peers::new(2);
         let place = Address::Simulated(1);
-        peers.heard(Instant::from_millis(1), key(1), place.clone(), Some(Epoch([1; 8])));
-        peers.heard(Instant::from_millis(2), key(2), place.clone(), None);
-        peers.heard(Instant::from_millis(3), key(1), Address::Simulated(9), None);
-        peers.heard(Instant::from_millis(4), key(3), place, None);
+        let at = Instant::from_millis;
+        peers.heard(at(1), key(1), place.clone(), Some(Epoch([1; 8])), false);
+        peers.heard(at(2), key(2), place.clone(), None, false);
+        peers.heard(at(3), key(1), Address::Simulated(9), None, false);
+        peers.heard(at(4), key(3), place, None, false);
         assert_eq!(peers.keys(), [key(1), key(3)]);
         let first = peers.get(&key(1)).unwrap();
         assert_eq!(first.address, Address::Simulated(9));
         assert_eq!(first.epoch, Some(Epoch([1; 8])), "an epoch once told is kept");
         assert_eq!(peers.key_of(machine_id(&key(3))), Some(key(3)));
+    }
+
+    #[test]
+    fn strangers_take_the_place_of_strangers_alone() {
+        let mut peers = Peers::new(2);
+        let at = |number: u8| Instant::from_millis(number.into());
+        peers.heard(at(1), key(1), Address::Simulated(1), None, true);
+        for number in 2..9 {
+            peers.heard(at(number), key(number), Address::Simulated(2), None, false);
+        }
+        assert_eq!(peers.keys(), [key(1), key(8)]);
+        peers.heard(at(9), key(9), Address::Simulated(3), None, true);
+        peers.heard(at(10), key(10), Address::Simulated(4), None, false);
+        assert_eq!(
+            peers.keys(),
+            [key(1), key(9)],
+            "there is no stranger left to take the place of"
+        );
     }
 }

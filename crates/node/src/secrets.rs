@@ -6,23 +6,51 @@
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::Nonce;
-use tenure_hal::{Entropy, Flash};
+use tenure_hal::{Entropy, Flash, Instant};
 use tenure_kernel::CallId;
 use tenure_package::{SecretChange, SecretError, SecretQuery};
 use tenure_store::{BatchError, Change, ReadError, ValueKind};
-use tenure_wire::control::{Answer, ControlError, SecretStatus};
+use tenure_wire::control::{Answer, ControlError, SecretList, SecretStatus};
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Name, PublicKey, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::node::{Moment, Node};
 use crate::sealing::SEALED_TREE;
+use crate::toll::{Limit, Toll};
 
 /// The most secrets of one tenant on a device.
 const SECRETS_MAX: usize = 16;
+/// How many changes of secrets a tenant may make, so that they don't wear the flash out: the machines'
+/// budgets of flash don't count them.
+const CHANGES: Limit = Limit { at_once: 32, one_each: Duration::from_secs(45 * 60) };
+/// How many signatures somebody who isn't the owner may have verified.
+const VERIFICATIONS: Limit = Limit { at_once: 4, one_each: Duration::from_secs(2) };
+/// The same, for all of them together.
+const VERIFICATIONS_IN_ALL: Limit = Limit { at_once: 16, one_each: Duration::from_millis(500) };
+/// The most callers whose verifications are counted one by one.
+const CALLERS_MAX: usize = 16;
+
+/// What others than the owner may cost the device for tenants' secrets.
+#[derive(Debug)]
+pub(crate) struct SecretTolls {
+    changes: Toll<VerifyingKey>,
+    verifications: Toll<PublicKey>,
+}
+
+impl SecretTolls {
+    pub(crate) fn new(now: Instant, tenants_max: usize) -> Self {
+        let in_all = Some(VERIFICATIONS_IN_ALL);
+        Self {
+            changes: Toll::new(CHANGES, None, tenants_max, now),
+            verifications: Toll::new(VERIFICATIONS, in_all, CALLERS_MAX, now),
+        }
+    }
+}
 
 /// A secret as it is kept.
 #[derive(Serialize, Deserialize)]
@@ -35,8 +63,14 @@ struct Kept {
 
 impl<F: Flash> Node<F> {
     /// Takes a tenant's change of a secret.
-    pub(crate) fn change_secret(&mut self, entropy: &mut dyn Entropy, bytes: &[u8]) -> Answer<()> {
+    pub(crate) fn change_secret(
+        &mut self,
+        moment: &mut Moment<'_>,
+        caller: &PublicKey,
+        bytes: &[u8],
+    ) -> Answer<()> {
         self.check_tenant(SecretChange::signer(bytes))?;
+        self.pay_verification(moment.now, caller)?;
         let (change, tenant) = SecretChange::verify(bytes).map_err(refused)?;
         if change.device != self.identity.verifying_key() {
             return Err(ControlError::Refused("the secret is for another device".to_string()));
@@ -44,7 +78,9 @@ impl<F: Flash> Node<F> {
         let last = self.secrets_version(&tenant)?;
         if last.is_some_and(|last| last >= change.version) {
             return Err(ControlError::Refused(
-                "a newer change of a secret is in force".to_string(),
+                "the device has a change of the tenant's secrets with a higher number; list them for \
+                 that number"
+                    .to_string(),
             ));
         }
         let value = change.open(&tenant, &self.identity.device_secret()).map_err(refused)?;
@@ -60,8 +96,14 @@ impl<F: Flash> Node<F> {
                 return Err(ControlError::Full(message));
             }
             None => None,
-            Some(value) => Some(self.seal_secret(entropy, &tenant, &change, value)?),
+            Some(value) => Some(self.seal_secret(moment.entropy, &tenant, &change, value)?),
         };
+        self.secret_tolls.changes.pay(moment.now, &tenant).map_err(|wait| {
+            let seconds = wait.as_secs().max(1);
+            ControlError::Full(alloc::format!(
+                "too many changes of the tenant's secrets; the next is taken in {seconds} seconds"
+            ))
+        })?;
         let version = change.version.to_le_bytes();
         let parent = parent_of(&tenant);
         let of_version = Change::Set {
@@ -76,21 +118,40 @@ impl<F: Flash> Node<F> {
             }
             None => Change::Delete { tree: SEALED_TREE, path: &path },
         };
-        self.kernel.store().batch(&[of_version, of_value]).map_err(not_kept)
+        self.kernel.store().batch(&[of_version, of_value]).map_err(not_kept)?;
+        let bytes = path.len() + version.len() + kept.map_or(0, |kept| kept.len());
+        self.bill_tenant(&tenant, bytes as u64);
+        Ok(())
     }
 
     /// The tenant's secrets here, for whoever the tenant's signature lets ask.
     pub(crate) fn list_secrets(
         &mut self,
+        now: Instant,
         caller: &PublicKey,
         bytes: &[u8],
-    ) -> Answer<Vec<SecretStatus>> {
+    ) -> Answer<SecretList> {
         self.check_tenant(SecretQuery::signer(bytes))?;
+        self.pay_verification(now, caller)?;
         let (query, tenant) = SecretQuery::verify(bytes).map_err(refused)?;
         if query.device != self.identity.verifying_key() || query.caller != *caller {
             return Err(ControlError::Refused("the question is somebody else's".to_string()));
         }
-        self.list_secrets_of(&tenant)
+        let last = self.secrets_version(&tenant)?.unwrap_or(0);
+        Ok(SecretList { secrets: self.list_secrets_of(&tenant)?, last })
+    }
+
+    /// Refuses who has had too many signatures verified of late. The owner pays nothing.
+    fn pay_verification(&mut self, now: Instant, caller: &PublicKey) -> Answer<()> {
+        if *caller == self.config.owner.machine {
+            return Ok(());
+        }
+        self.secret_tolls.verifications.pay(now, caller).map_err(|wait| {
+            let milliseconds = wait.as_millis();
+            ControlError::Full(alloc::format!(
+                "too many signatures to verify; try again in {milliseconds} milliseconds"
+            ))
+        })
     }
 
     /// Gives a machine the secret that it asked for, and had a right to.
@@ -112,7 +173,8 @@ impl<F: Flash> Node<F> {
     /// Deletes the secrets of a tenant who has no machine here any more. Their last number stays, so
     /// that nothing old is taken for new if the tenant returns.
     pub(crate) fn forget_secrets_of(&mut self, tenant: &VerifyingKey) {
-        if self.kernel.machines().any(|info| info.record.tenant == *tenant) {
+        let is_theirs = |info: tenure_kernel::MachineInfo<'_>| info.record.tenant == *tenant;
+        if self.kernel.machines().chain(self.kernel.trash()).any(is_theirs) {
             return;
         }
         let Ok(Some(version)) = self.secrets_version(tenant) else { return };

@@ -22,7 +22,7 @@ use crate::firmware::Firmware;
 use crate::node::{Moment, Node, Wake};
 use crate::outbound::Purpose;
 use crate::sealing::SEALED_TREE;
-use crate::time::ToldTime;
+use crate::time::{Teller, ToldTime};
 
 /// Where it stands in the tree of sealed things that the device sleeps.
 const ASLEEP_PATH: &str = "asleep";
@@ -77,6 +77,8 @@ pub(crate) struct Rhythm {
     until: Option<Instant>,
     /// How long the sleep was that the node woke from.
     slept: Option<Duration>,
+    /// Where everything was written down for a sleep that hasn't begun.
+    written: Option<Extent>,
 }
 
 impl Rhythm {
@@ -89,6 +91,7 @@ impl Rhythm {
             quiet_at: now + QUIET,
             until: None,
             slept: None,
+            written: None,
         }
     }
 
@@ -130,9 +133,13 @@ struct Luggage {
     sessions: Rest<Address>,
     /// Calls of machines that the sessions carry.
     outbound: Vec<(CallHandle, CallId, MachineId, PublicKey)>,
-    peers: Vec<(PublicKey, Address, Option<Epoch>)>,
-    /// The wall clock as it was told, in seconds, and when, in microseconds.
-    told_time: Option<(u64, u64)>,
+    peers: Vec<(PublicKey, Address, Option<Epoch>, bool)>,
+    /// When the wall clock was told, in microseconds, what it was then in seconds, and who told it.
+    told_time: Option<(u64, u64, Teller)>,
+    /// How far the hub may still move the time that leases go by, in seconds.
+    hub_jump_left_s: u64,
+    /// How often in a row the hub was silent, and when to ask it again, in microseconds.
+    hub_pace: (u32, Option<u64>),
     tickets: u64,
     /// The calls from outside that machines serve.
     served: Vec<(Ticket, IncomingCallHandle, MachineId)>,
@@ -204,6 +211,7 @@ impl<F: Flash> Node<F> {
     /// # Errors
     /// As [`SleepError`] says; the node is awake then and can be polled on.
     pub fn fall_asleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
+        self.stay_awake();
         self.rhythm.announced = None;
         self.rhythm.not_before = moment.now + RETRY;
         self.checkpoint(moment);
@@ -226,12 +234,24 @@ impl<F: Flash> Node<F> {
                     .map_err(SleepError::Store)
             });
         written.inspect_err(|_| self.kernel.code().release(extent))?;
+        self.rhythm.written = Some(extent);
         if let Some(until) = self.rhythm.until.take() {
             self.endpoint.announce_sleep(until.since(moment.now));
             #[cfg(feature = "mesh")]
             self.send_by_mesh(moment.now);
         }
         Ok(())
+    }
+
+    /// Takes back what was written down for a sleep, where the power didn't go off: a later start must not
+    /// take it up, as the node has gone on since. Every poll and every datagram do so first.
+    pub(crate) fn stay_awake(&mut self) {
+        let Some(extent) = self.rhythm.written else { return };
+        // While the record stands, its place isn't given to others; the next poll tries again.
+        if self.kernel.store().delete(SEALED_TREE, ASLEEP_PATH).is_ok() {
+            self.rhythm.written = None;
+            self.kernel.code().release(extent);
+        }
     }
 
     /// How long the deep sleep was that this node has woken from, if it has.
@@ -266,10 +286,13 @@ impl<F: Flash> Node<F> {
             })
             .collect();
         let carried = |handle: CallHandle| outbound.iter().any(|one| one.0 == handle);
+        let (silences, register_at) = self.directory.pace();
         let luggage = Luggage {
             sessions: self.endpoint.rest(carried),
             peers: self.peers.list(),
-            told_time: self.told_time.map(|told| (told.at.as_micros(), told.unix.seconds)),
+            told_time: self.told_time.map(|told| (told.at.as_micros(), told.unix.seconds, told.by)),
+            hub_jump_left_s: self.hub_jump_left_s,
+            hub_pace: (silences, register_at.map(Instant::as_micros)),
             tickets: self.tickets(),
             served: self.served().collect(),
             log_lines: self.log.lines(),
@@ -292,13 +315,16 @@ impl<F: Flash> Node<F> {
         for (handle, id, from, to) in luggage.outbound {
             self.outbound.insert(handle, Purpose::Machine { id, from, to });
         }
-        for (key, address, epoch) in luggage.peers {
-            self.peers.heard(moment.now, key, address, epoch);
+        for (key, address, epoch, is_known) in luggage.peers {
+            self.peers.heard(moment.now, key, address, epoch, is_known);
         }
-        if let Some((at, seconds)) = luggage.told_time {
+        if let Some((at, seconds, by)) = luggage.told_time {
             let (at, unix) = (Instant::from_micros(at), UnixTime { seconds });
-            self.told_time = Some(ToldTime { at, unix });
+            self.told_time = Some(ToldTime { at, unix, by });
         }
+        self.hub_jump_left_s = luggage.hub_jump_left_s;
+        let (silences, register_at) = luggage.hub_pace;
+        self.directory.keep_pace((silences, register_at.map(Instant::from_micros)));
         self.serve_again(moment.now, luggage.tickets, luggage.served);
         self.log.go_on_from(luggage.log_lines);
         Some(())

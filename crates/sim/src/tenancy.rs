@@ -382,7 +382,11 @@ impl World {
                 let renewal = Renewal { device, machine, term, sequence: number };
                 let renewal = renewal.sign(&self.keys.owner).expect("well formed");
                 self.books.offered(number, end_us(&term), self.now_us);
-                (Errand::Renew { number }, function::RENEW, encode(&Renew { renewal }))
+                (
+                    Errand::Renew { number },
+                    function::RENEW,
+                    encode(&Renew { renewal, ends_now: false }),
+                )
             }
             1..=2 if self.is_quiet => {
                 let (begun, on_us) = (self.books.begun(), self.books.on_us(self.now_us));

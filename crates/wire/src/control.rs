@@ -27,10 +27,19 @@ pub mod function {
     pub const INSTALL_CHUNK: &str = "install_chunk";
     /// Takes an [`super::InstallCommit`], gives the [`super::MachineStatus`] of the new machine.
     pub const INSTALL_COMMIT: &str = "install_commit";
-    /// Takes a [`super::Remove`], gives nothing.
+    /// Takes a [`super::Remove`], returns nothing: the machine is in the trash, unless it is to go for good.
     pub const REMOVE: &str = "remove";
     /// Takes a [`super::Renew`], gives nothing.
     pub const RENEW: &str = "renew";
+    /// Takes a [`super::LeaseNumber`], returns the highest number of a placement or renewal that counted for
+    /// that name, as a `u64`: the next one has the number after it.
+    pub const LEASE_NUMBER: &str = "lease_number";
+    /// Takes nothing, returns a [`super::Trash`].
+    pub const TRASH: &str = "trash";
+    /// Takes a [`super::TrashRestore`], returns nothing: the machine starts afresh with what it had stored.
+    pub const TRASH_RESTORE: &str = "trash_restore";
+    /// Takes a [`super::TrashEmpty`], returns nothing.
+    pub const TRASH_EMPTY: &str = "trash_empty";
     /// Takes an [`super::Unban`], gives nothing.
     pub const UNBAN: &str = "unban";
     /// Takes a [`super::Restart`], gives nothing.
@@ -49,7 +58,7 @@ pub mod function {
     /// Takes a tenant's signed change of a secret, gives nothing. Anybody may call it: the
     /// signature counts.
     pub const SECRET_CHANGE: &str = "secret_change";
-    /// Takes a tenant's signed query, gives a list of [`super::SecretStatus`]. Anybody may call it.
+    /// Takes a tenant's signed query, returns a [`super::SecretList`]. Anybody may call it.
     pub const SECRET_LIST: &str = "secret_list";
     /// Takes a [`super::TreeQuery`], gives a [`super::TreeNode`].
     pub const TREE: &str = "tree";
@@ -59,6 +68,11 @@ pub mod function {
     pub const ENROL: &str = "enrol";
     /// Takes a [`super::TellTime`], gives nothing: a device without a clock knows the time from then on.
     pub const TIME: &str = "time";
+    /// Takes nothing, returns a [`super::HubStatus`], or nothing if the device has no hub.
+    pub const HUB: &str = "hub";
+    /// Takes a [`super::TrustHub`], returns nothing: the device trusts the hub with that key, and no
+    /// other, from then on.
+    pub const TRUST_HUB: &str = "trust_hub";
     /// Takes a [`super::Join`], gives nothing: the device is in the owner's mesh from then on.
     pub const JOIN: &str = "join";
     /// Takes nothing, gives a [`super::MeshStatus`].
@@ -116,8 +130,8 @@ pub struct DeviceStatus {
     pub version: String,
     /// Milliseconds since it booted.
     pub uptime_ms: u64,
-    /// What time it is by its clock, its hub or its owner, in seconds since 1970 UTC; `None` if none has told
-    /// it since it booted.
+    /// What time leases go by: by its clock, its owner, or a hub whose key is pinned, in seconds since 1970
+    /// UTC; `None` if none has told it since it booted.
     pub unix_s: Option<u64>,
     /// How often it has booted.
     pub boots: u32,
@@ -129,6 +143,10 @@ pub struct DeviceStatus {
     pub policy: String,
     /// The fuel that it burns in a second, as far as it was measured.
     pub fuel_per_second: u64,
+    /// How many machines are in the trash.
+    pub trash_machines: u32,
+    /// The flash that they take, in bytes.
+    pub trash_bytes: u32,
     /// The longest image or package that still fits, in bytes.
     pub code_bytes_free: u32,
     /// Its heap, where the device has one of a fixed size.
@@ -168,6 +186,41 @@ pub struct Enrol {
 pub struct TellTime {
     /// Seconds since 1970 UTC, by the owner's clock.
     pub unix_s: u64,
+}
+
+/// How a device stands with its hub.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct HubStatus {
+    /// Where the hub is.
+    pub address: Address,
+    /// Whether the hub lists the device.
+    pub is_registered: bool,
+    /// The hub's key, as far as it is known.
+    pub key: Option<PublicKey>,
+    /// Why the device takes that key for the hub's.
+    pub trust: HubTrust,
+    /// A different key that the hub's address showed last; the device doesn't speak to its holder.
+    pub shown: Option<PublicKey>,
+}
+
+/// Why a device takes a key for its hub's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HubTrust {
+    /// No key is known.
+    Unknown,
+    /// The hub's address showed it, and has not proved it yet.
+    Shown,
+    /// It was the first key that registered the device. Its word on time moves no lease.
+    FirstSeen,
+    /// The owner or the device's settings named it. Its word on time counts for leases.
+    Owner,
+}
+
+/// The owner's word on the hub's key.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrustHub {
+    /// The only key to trust; `None` to forget the one that was kept, so that the next first one is.
+    pub key: Option<PublicKey>,
 }
 
 /// The owner's invitation to a mesh.
@@ -303,6 +356,10 @@ pub struct MachineStatus {
     pub term: Term,
     /// What time the device takes it to be for this lease, in seconds since 1970 UTC.
     pub lease_unix_s: u64,
+    /// The number of the placement or renewal in force; the next one has a higher one.
+    pub lease_number: u64,
+    /// For how much longer the machine stays once its lease is over, in seconds that the device is on.
+    pub grace_left_s: u64,
     /// How much of its tree was given by its package and lies with its code, in bytes.
     pub base_bytes: u32,
     /// The longest it has waited for its turn since the device booted, in microseconds.
@@ -320,6 +377,55 @@ pub struct MachineStatus {
 pub struct Renew {
     /// The owner's signed renewal.
     pub renewal: Vec<u8>,
+    /// Whether a term that is over already is meant; without this it is refused.
+    pub ends_now: bool,
+}
+
+/// Asks for the number that counts for a machine's lease.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeaseNumber {
+    /// The machine's name; whether it is there, was removed or never was.
+    pub machine: Name,
+}
+
+/// The machines that were removed and can be fetched back.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Trash {
+    /// All of them; a device has fewer slots than would fill an answer.
+    pub machines: Vec<TrashedMachine>,
+}
+
+/// A machine in the trash.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrashedMachine {
+    /// The name that it had; another machine may have it now.
+    pub name: Name,
+    /// Its id.
+    pub id: MachineId,
+    /// The package it was made from.
+    pub package: Name,
+    /// Who signed the package, and pays for the flash that it takes.
+    pub tenant: VerifyingKey,
+    /// Keys and values in its tree, in bytes.
+    pub stored_bytes: u32,
+    /// Its code, in bytes.
+    pub code_bytes: u32,
+    /// For how much longer it stays there, in seconds that the device is on.
+    pub left_s: u64,
+}
+
+/// Fetches a machine back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrashRestore {
+    /// The machine's id.
+    pub machine: MachineId,
+}
+
+/// Deletes what is in the trash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TrashEmpty {
+    /// Only the machine with that id; `None` for all of them.
+    pub machine: Option<MachineId>,
 }
 
 /// Announces a package.
@@ -387,11 +493,13 @@ pub struct OtherFirmware {
     pub fate: String,
 }
 
-/// Removes a machine and all it stored.
+/// Removes a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remove {
-    /// Which.
+    /// The machine's name.
     pub machine: Name,
+    /// Whether all it stored is deleted at once, and not kept in the trash.
+    pub for_good: bool,
 }
 
 /// Asks what a machine may do.
@@ -433,6 +541,15 @@ pub struct ReceiptForget {
     pub machine: MachineId,
     /// The highest number of those fetched.
     pub through: u64,
+}
+
+/// A tenant's secrets on a device.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SecretList {
+    /// The secrets.
+    pub secrets: Vec<SecretStatus>,
+    /// The number of the last change of any of them; the next change has a higher one.
+    pub last: u64,
 }
 
 /// A secret that a device holds.

@@ -15,37 +15,17 @@ pub struct Term {
     pub signed_unix_s: u64,
     /// When the machine is stopped, in seconds since 1970 UTC; `None` if never.
     pub ends_unix_s: Option<u64>,
-    /// For how many seconds after that its data is kept.
+    /// For how many seconds its machine stays once the device has learned of the end, counted while the
+    /// device is on: no told time and no clock shortens it. Then it goes to the trash.
     pub grace_s: u64,
     /// How many seconds one receipt is for, as long as the device is on; 0 leaves that to the device.
     pub receipts_every_s: u64,
 }
 
-/// Where in its term a lease is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Stage {
-    /// It counts.
-    InForce,
-    /// It is over; the data is still there.
-    Over,
-    /// It is over, and the data may go.
-    Expired,
-}
-
 impl Term {
-    /// Where the lease is at a time.
-    pub fn stage(&self, unix_s: u64) -> Stage {
-        match self.ends_unix_s {
-            Some(end) if unix_s >= end.saturating_add(self.grace_s) => Stage::Expired,
-            Some(end) if unix_s >= end => Stage::Over,
-            _ => Stage::InForce,
-        }
-    }
-
-    /// When its stage changes next after a time, if ever.
-    pub fn changes_at(&self, unix_s: u64) -> Option<u64> {
-        let end = self.ends_unix_s?;
-        [end, end.saturating_add(self.grace_s)].into_iter().find(|change| *change > unix_s)
+    /// Whether the lease is over at a time.
+    pub fn is_over(&self, unix_s: u64) -> bool {
+        self.ends_unix_s.is_some_and(|end| unix_s >= end)
     }
 }
 
@@ -61,16 +41,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_term_runs_is_over_and_expires() {
+    fn a_term_runs_until_its_end_and_is_over_from_then_on() {
         let term = Term { ends_unix_s: Some(100), grace_s: 20, ..Term::default() };
-        let stage = |unix_s| (term.stage(unix_s), term.changes_at(unix_s));
-        assert_eq!(stage(99), (Stage::InForce, Some(100)));
-        assert_eq!(stage(100), (Stage::Over, Some(120)));
-        assert_eq!(stage(119), (Stage::Over, Some(120)));
-        assert_eq!(stage(120), (Stage::Expired, None));
-        assert_eq!(Term::default().stage(u64::MAX), Stage::InForce);
-        assert_eq!(Term::default().changes_at(0), None);
-        let for_ever = Term { ends_unix_s: Some(u64::MAX), ..Term::default() };
-        assert_eq!(for_ever.changes_at(5), Some(u64::MAX));
+        assert_eq!([99, 100, 120].map(|unix_s| term.is_over(unix_s)), [false, true, true]);
+        assert!(!Term::default().is_over(u64::MAX), "without an end");
     }
 }

@@ -4,7 +4,7 @@ use alloc::vec::Vec;
 use core::net::Ipv4Addr;
 use core::time::Duration;
 
-use tenure_node::SleepPolicy;
+use tenure_node::{Hub, SleepPolicy};
 use tenure_wire::{PublicKey, VerifyingKey};
 
 use super::{Settings, SettingsError};
@@ -34,7 +34,15 @@ fn settings_with_every_line_are_read() {
     let all = text("attic") + "gateway=10.0.2.2\nport=7\nhub=10.0.2.2:7369";
     let settings = Settings::parse(&sector(&all)).unwrap();
     assert_eq!(settings.gateway, Some(Ipv4Addr::new(10, 0, 2, 2)));
-    assert_eq!((settings.port, settings.hub), (7, Some("10.0.2.2:7369".parse().unwrap())));
+    let address: core::net::SocketAddr = "10.0.2.2:7369".parse().unwrap();
+    let hub = Hub { address: address.into(), key: None };
+    assert_eq!((settings.port, settings.hub), (7, Some(hub.clone())));
+    let key = PublicKey([3; 32]);
+    let pinned = text("attic") + &format!("hub=10.0.2.2:7369#{key}");
+    let settings = Settings::parse(&sector(&pinned)).unwrap();
+    assert_eq!(settings.hub, Some(Hub { key: Some(key), ..hub }));
+    let damaged = text("attic") + "hub=10.0.2.2:7369#abc";
+    assert_eq!(Settings::parse(&sector(&damaged)), Err(SettingsError::Wrong("hub")));
 }
 
 #[test]

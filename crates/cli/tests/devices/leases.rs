@@ -30,10 +30,14 @@ fn a_lease_ends_when_its_owner_says_and_goes_on_when_it_is_renewed() {
     let text = user.ok(&[&["list"][..], &at].concat());
     assert!(text.contains("counter: its lease ends 20"), "{text}");
 
-    // An end in the past is one at once; its data stays for the grace.
+    // An end in the past is refused unless it is meant; then it is one at once, and the data stays.
     let yesterday = SystemTime::now() - Duration::from_secs(86_400);
     let yesterday = humantime::format_rfc3339_seconds(yesterday).to_string();
-    let ended = user.ok(&[&["renew", "counter", "--until", &yesterday][..], &at].concat());
+    let refused = user.error(&[&["renew", "counter", "--until", &yesterday][..], &at].concat());
+    assert!(refused.contains("is over already"), "{refused}");
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
+    let ended =
+        user.ok(&[&["renew", "counter", "--end-now", "--until", &yesterday][..], &at].concat());
     assert!(ended.contains(&format!("the lease of counter ends {yesterday}")), "{ended}");
     assert_eq!(counter(&user, &device)["state"], "lease over");
     let refused = user.call_error(on(&device), &["counter", "add"]);
@@ -45,7 +49,16 @@ fn a_lease_ends_when_its_owner_says_and_goes_on_when_it_is_renewed() {
         (&"counter".into(), &Value::Null)
     );
     assert_eq!(renewed["term"]["receipts_every_s"], 6 * 3_600, "what isn't said stays");
-    assert_eq!(user.call(on(&device), &["counter", "add"]), "2");
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "3");
+
+    user.ok(&[&["remove", "counter"][..], &at].concat());
+    let trash = user.json(&[&["trash", "list"][..], &at].concat());
+    assert_eq!(trash["trash"][0]["name"], "counter");
+    user.ok(&[&["trash", "restore", "counter"][..], &at].concat());
+    assert_eq!(user.call(on(&device), &["counter", "add"]), "4");
+    user.ok(&[&["remove", "counter", "--for-good"][..], &at].concat());
+    let trash = user.json(&[&["trash", "list"][..], &at].concat());
+    assert_eq!(trash["trash"], Value::Array(Vec::new()));
 }
 
 #[test]

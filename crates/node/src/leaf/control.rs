@@ -64,6 +64,7 @@ impl<F: Flash> Leaf<F> {
                 error => ControlError::Device(error.to_string()),
             },
         )?;
+        self.signed = None;
         self.publish_at = moment.now;
         self.notices.push_back(LeafNotice::Enrolled);
         Ok(())
@@ -84,6 +85,8 @@ impl<F: Flash> Leaf<F> {
             machines: self.services.len() as u32,
             policy: "as they come".to_string(),
             fuel_per_second: 0,
+            trash_machines: 0,
+            trash_bytes: 0,
             code_bytes_free: 0,
             heap,
             record: self.signed_record(moment.now),
@@ -124,6 +127,8 @@ impl<F: Flash> Leaf<F> {
             share: Share::default(),
             term: Term::default(),
             lease_unix_s: 0,
+            lease_number: 0,
+            grace_left_s: 0,
             base_bytes: 0,
             waited_max_us: 0,
             wait_bound_us: 0,

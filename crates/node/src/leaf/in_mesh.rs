@@ -12,6 +12,7 @@ use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
 use tenure_wire::frame::Declined;
 
 use super::{Ask, Leaf, LeafNotice, Place, limits};
+use crate::directory::EPOCH_PERIOD;
 use crate::identity::RecordContents;
 use crate::membership::{
     JoinError, RECORD_LIFETIME, Replica, accept_invitation, answers, introduce, key_of, node_of,
@@ -137,30 +138,44 @@ impl<F: Flash> Leaf<F> {
         });
     }
 
-    /// What this device says of itself now, signed; `None` if it isn't enrolled.
+    /// What this device says of itself, signed; `None` if it isn't enrolled. It is signed anew once a
+    /// minute at most, so that strangers who ask for it cost no signatures.
     pub(super) fn signed_record(&mut self, now: Instant) -> Option<SignedRecord> {
+        match &self.signed {
+            Some((record, fresh_until)) if *fresh_until > now => Some(record.clone()),
+            _ => self.sign_record(now),
+        }
+    }
+
+    fn sign_record(&mut self, now: Instant) -> Option<SignedRecord> {
         self.records = self.records.saturating_add(1);
         let services = self.services.iter();
         let machines = services.map(|offered| (offered.name.clone(), offered.key)).collect();
         let unix_s = self.records_time.at(now).seconds;
-        self.identity.sign_record(RecordContents {
+        let record = self.identity.sign_record(RecordContents {
             number: self.records,
             expires_unix_s: unix_s.saturating_add(RECORD_LIFETIME.as_secs()),
             epoch: self.endpoint.epoch_to_publish(now),
             addresses: Vec::new(),
             machines,
-        })
+        })?;
+        self.signed = Some((record.clone(), now + EPOCH_PERIOD));
+        Some(record)
     }
 
     fn publish(&mut self, moment: &Moment<'_>) {
         let epoch = self.endpoint.epoch();
-        let is_due = self.publish_at <= moment.now || self.published != Some(epoch);
+        let epoch_is_due = |(published, at): (Epoch, Instant)| {
+            published != epoch && moment.now >= at + EPOCH_PERIOD
+        };
+        let is_due = self.publish_at <= moment.now || self.published.is_none_or(epoch_is_due);
         if self.mesh.is_none() || !is_due {
             return;
         }
         self.publish_at = moment.now + RECORD_LIFETIME / 3;
-        self.published = Some(self.endpoint.epoch_to_publish(moment.now));
-        let Some(signed) = self.signed_record(moment.now) else { return };
+        let epoch = self.endpoint.epoch_to_publish(moment.now);
+        self.published = Some((epoch, moment.now));
+        let Some(signed) = self.sign_record(moment.now) else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&self.identity.verifying_key());
         let unix_s = self.records_time.at(moment.now).seconds;

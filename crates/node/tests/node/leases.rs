@@ -13,6 +13,7 @@ pub(crate) struct Lease {
     pub(crate) budget: Budget,
     pub(crate) grants: Capabilities,
     pub(crate) term: Term,
+    pub(crate) sequence: u64,
     exports: Vec<String>,
     wasm: Vec<u8>,
 }
@@ -34,6 +35,7 @@ impl Lease {
             budget: Budget::default(),
             grants,
             term: Term::default(),
+            sequence: 1,
             exports: exports.map(|rest| rest.split('"').next().unwrap().to_string()).collect(),
             wasm: wat::parse_str(text).unwrap(),
         }
@@ -60,7 +62,7 @@ impl Lease {
             share: Share::default(),
             grants: self.grants,
             term: self.term,
-            sequence: 1,
+            sequence: self.sequence,
         };
         Signed { package, placement: placement.sign(owner).unwrap(), digest }
     }

@@ -1,10 +1,12 @@
 //! Nodes with real machines, wired to one another and to hostile strangers in memory.
 
+mod authority;
 mod confidential;
 mod failures;
 mod hostile;
 mod hostile_calls;
 mod hostile_guest;
+mod hubs;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod leases;
@@ -12,5 +14,7 @@ mod leases;
 mod mesh;
 mod sleep;
 mod snapshots;
+mod strangers;
 mod terms;
+mod trash;
 mod world;

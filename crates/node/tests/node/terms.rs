@@ -6,8 +6,9 @@ use tenure_package::{Receipt, ReceiptChain};
 use tenure_rpc::Failure;
 use tenure_store::{TreeId, ValueKind};
 use tenure_wire::control::{
-    Answer, ControlError, ListMachines, MachineList, MachineStatus, ReceiptPage, ReceiptQuery,
-    TellTime, function,
+    Answer, ControlError, LeaseNumber, ListMachines, MachineList, MachineStatus, ReceiptForget,
+    ReceiptPage, ReceiptQuery, Remove, Renew, TellTime, Trash, TrashRestore, TrashedMachine,
+    function,
 };
 use tenure_wire::{PublicKey, Term};
 
@@ -16,7 +17,7 @@ use crate::snapshots::ask;
 use crate::world::World;
 
 /// Keeps what it is told, and takes a long time over `wait`.
-const KEEPER: &str = r#"(module
+pub(crate) const KEEPER: &str = r#"(module
     (import "tenure" "tree_set" (func $set (param i32 i32 i32 i32 i32) (result i32)))
     (import "tenure" "tree_get" (func $get (param i32 i32 i32 i32) (result i32)))
     (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
@@ -46,6 +47,10 @@ fn install(world: &mut World, term: Term) -> PublicKey {
 fn keeper(world: &mut World) -> Option<MachineStatus> {
     let list: MachineList = ask(world, function::LIST, &ListMachines { skip: 0 }).unwrap();
     list.machines.into_iter().find(|machine| machine.name.as_str() == "keeper")
+}
+
+pub(crate) fn trash(world: &mut World) -> Vec<TrashedMachine> {
+    ask::<Trash>(world, function::TRASH, &()).unwrap().machines
 }
 
 fn receipts(world: &mut World) -> Vec<Receipt> {
@@ -95,11 +100,15 @@ fn device_time_counts_over_restarts_and_a_machine_goes_with_its_grace() {
     world.skip(Duration::from_secs(700));
     assert!(keeper(&mut world).is_some(), "its data is kept");
     world.skip(Duration::from_secs(300));
-    assert!(keeper(&mut world).is_none(), "its data is gone");
+    assert!(keeper(&mut world).is_none(), "it is in the trash");
     assert_eq!(receipts(&mut world).len(), 2, "until its end, and for what was kept");
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));
     assert!(keeper(&mut world).is_none());
+    let trash = trash(&mut world);
+    assert_eq!(trash.len(), 1, "and can be fetched back");
+    let week = 7 * 24 * 3600;
+    assert!((week - 10..=week).contains(&trash[0].left_s), "{}", trash[0].left_s);
 }
 
 /// The owner tells that it is so many seconds after the leases were signed.
@@ -123,8 +132,56 @@ fn a_lease_ends_on_time_on_a_device_that_was_off_once_its_owner_tells_the_time()
     assert_ne!(keeper(&mut world).unwrap().state, "lease over");
     world.skip(Duration::from_secs(20));
     assert_eq!(keeper(&mut world).unwrap().state, "lease over");
-    tell(&mut world, 2_000);
-    assert!(keeper(&mut world).is_none(), "its grace is over too");
+    tell(&mut world, 2_000_000_000);
+    world.skip(Duration::from_secs(990));
+    assert!(
+        keeper(&mut world).is_some(),
+        "its grace counts from when the device learned of the end"
+    );
+    world.skip(Duration::from_secs(10));
+    assert!(keeper(&mut world).is_none(), "and while the device is on");
+}
+
+#[test]
+fn an_owners_wrong_clock_that_ended_a_lease_is_put_right_by_the_right_one() {
+    let mut world = World::new(|_| {});
+    let key = install(&mut world, term(500));
+    world.call(0, &key, "keep", None).unwrap();
+    tell(&mut world, 300_000_000);
+    assert_eq!(keeper(&mut world).unwrap().state, "lease over");
+    world.skip(Duration::from_secs(100));
+    tell(&mut world, 105);
+    assert_ne!(keeper(&mut world).unwrap().state, "lease over");
+    assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
+    let mut world = world.off_for(Duration::from_secs(1));
+    world.pass(Duration::from_secs(1));
+    assert_ne!(keeper(&mut world).unwrap().state, "lease over", "after a restart, too");
+}
+
+#[test]
+fn the_next_number_of_a_lease_is_the_one_after_that_in_force_whatever_the_clock_says() {
+    let mut world = World::new(|_| {});
+    install(&mut world, term(500));
+    let ask_number = |world: &mut World| {
+        let query = LeaseNumber { machine: "keeper".parse().unwrap() };
+        ask::<u64>(world, function::LEASE_NUMBER, &query).unwrap()
+    };
+    assert_eq!(ask_number(&mut world), 1);
+    let renew = world.renewal("keeper", term(600), 4_000_000_000_000);
+    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    let last = ask_number(&mut world);
+    assert_eq!((last, keeper(&mut world).unwrap().lease_number), (4_000_000_000_000, last));
+    let renew = world.renewal("keeper", term(700), last + 1);
+    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    for for_good in [false, true] {
+        let remove = Remove { machine: "keeper".parse().unwrap(), for_good };
+        ask::<()>(&mut world, function::REMOVE, &remove).unwrap();
+        assert_eq!(ask_number(&mut world), last + 1, "one that was removed counts on");
+        if !for_good {
+            let restore = TrashRestore { machine: trash(&mut world)[0].id };
+            ask::<()>(&mut world, function::TRASH_RESTORE, &restore).unwrap();
+        }
+    }
 }
 
 #[test]
@@ -168,12 +225,15 @@ fn a_lease_may_have_receipts_of_its_own_period() {
 }
 
 #[test]
-fn a_lease_ends_for_whoever_renews_it_to_the_past() {
+fn a_renewal_to_the_past_is_refused_unless_the_owner_says_that_it_is_meant() {
     let mut world = World::new(|_| {});
     let key = install(&mut world, Term::default());
     world.call(0, &key, "keep", None).unwrap();
     let renew = world.renewal("keeper", term(0), 2);
-    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    let refused = ask::<()>(&mut world, function::RENEW, &renew);
+    assert!(matches!(&refused, Err(ControlError::Refused(why)) if why.contains("over already")));
+    assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
+    ask::<()>(&mut world, function::RENEW, &Renew { ends_now: true, ..renew }).unwrap();
     assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));
@@ -205,4 +265,27 @@ fn a_ledger_of_another_version_costs_its_period_and_breaks_no_chain() {
         chain.follow(receipt).unwrap();
     }
     assert_eq!(chain.length, 4);
+}
+
+#[test]
+fn a_ledger_that_is_lost_after_its_receipts_were_fetched_begins_no_second_chain() {
+    let mut world = World::new(|_| {});
+    install(&mut world, Term { receipts_every_s: 60, ..Term::default() });
+    for _ in 0..5 {
+        world.skip(Duration::from_secs(31));
+    }
+    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let machine = Receipt::verify(&page.receipts[0]).unwrap().0.machine;
+    let mut chain = ReceiptChain::begin(&page.receipts[0]).unwrap();
+    chain.follow(&page.receipts[1]).unwrap();
+    let forget = ReceiptForget { machine, through: 1 };
+    ask::<()>(&mut world, function::RECEIPTS_FORGET, &forget).unwrap();
+    world = world.with_store(|store| {
+        store.delete(SEALED_TREE, "ledgers").unwrap();
+    });
+    for _ in 0..3 {
+        world.skip(Duration::from_secs(31));
+    }
+    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    chain.follow(&page.receipts[0]).unwrap();
 }

@@ -12,8 +12,8 @@ use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake, 
 use tenure_package::{Renewal, SecretChange};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_store::Store;
-use tenure_wire::control::{Answer, Renew, function};
-use tenure_wire::directory::Enrolment;
+use tenure_wire::control::{Answer, MachineStatus, Renew, function};
+use tenure_wire::directory::{self, Enrolment, Found, Registered};
 use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 
 use crate::leases::{Lease, anybody};
@@ -74,7 +74,7 @@ pub(crate) struct WiredFlash {
 }
 
 impl WiredFlash {
-    fn new(sector_count: u32, fuse: &Fuse) -> Self {
+    pub(crate) fn new(sector_count: u32, fuse: &Fuse) -> Self {
         let geometry = FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 };
         Self { flash: RamFlash::new(geometry), fuse: fuse.clone() }
     }
@@ -196,11 +196,80 @@ impl World {
         self.node.install(&mut moment, &signed.package, &signed.placement).unwrap().key
     }
 
+    /// Hands the device a package and a placement, and returns its answer.
+    pub(crate) fn try_install(
+        &mut self,
+        package: &[u8],
+        placement: &[u8],
+    ) -> Answer<MachineStatus> {
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        self.node.install(&mut moment, package, placement)
+    }
+
+    /// The owner's signing key.
+    pub(crate) fn owner(&self) -> SigningKey {
+        self.owner.clone()
+    }
+
+    /// Answers what a hub is asked: registrations, by `unix_s`; lookups, by nothing found. Returns how many
+    /// registrations there were.
+    pub(crate) fn serve_as_hub(&mut self, hub: usize, unix_s: u64) -> usize {
+        let incoming = std::mem::take(&mut self.strangers[hub].incoming);
+        let mut registrations = 0;
+        for (handle, function) in incoming {
+            if function == directory::function::REGISTER {
+                registrations += 1;
+                let answer = Registered { refusal: None, unix_s };
+                self.reply(hub, handle, Some(postcard::to_allocvec(&answer).unwrap()));
+            } else {
+                self.reply(hub, handle, Some(postcard::to_allocvec(&None::<Found>).unwrap()));
+            }
+        }
+        registrations
+    }
+
+    /// Lets time pass while a stranger answers as the hub; returns how many registrations there were.
+    pub(crate) fn pass_with_hub(&mut self, hub: usize, unix_s: u64, span: Duration) -> usize {
+        let until = self.now + span;
+        let mut registrations = 0;
+        while self.now < until {
+            self.tick();
+            registrations += self.serve_as_hub(hub, unix_s);
+        }
+        registrations
+    }
+
+    /// Lets two strangers change places on the network.
+    pub(crate) fn swap_addresses(&mut self, one: usize, other: usize) {
+        let address = self.strangers[one].address.clone();
+        self.strangers[one].address = self.strangers[other].address.clone();
+        self.strangers[other].address = address;
+    }
+
+    /// Lets time pass as a board does that wakes only when the device said it would, with nobody around;
+    /// returns how often it woke.
+    pub(crate) fn sleep_through(&mut self, span: Duration) -> u64 {
+        let until = self.now + span;
+        let mut wakes = 0;
+        while self.now < until {
+            wakes += 1;
+            let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+            let wake = self.node.poll(&mut moment);
+            while self.node.transmit().is_some() {}
+            self.now = match wake {
+                Wake::Now => self.now + Duration::from_micros(10),
+                Wake::At(at) => at.min(until),
+                Wake::Never => until,
+            };
+        }
+        wakes
+    }
+
     /// Gives a machine another term, by a renewal of that number.
     pub(crate) fn renewal(&self, machine: &str, term: Term, sequence: u64) -> Renew {
         let (device, machine) = (self.node.device_key(), machine.parse().unwrap());
         let renewal = Renewal { device, machine, term, sequence };
-        Renew { renewal: renewal.sign(&self.owner).unwrap() }
+        Renew { renewal: renewal.sign(&self.owner).unwrap(), ends_now: false }
     }
 
     /// Turns the device off after it has fallen asleep, and on again after `span`.

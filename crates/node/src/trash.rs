@@ -1,0 +1,134 @@
+//! The trash: machines that were removed, or whose grace is over, until their span there is over.
+//!
+//! A span is counted while the device is on, so that no told time and no clock shortens it. What a machine
+//! in the trash takes in flash stays on its lease: its receipts go on.
+
+use alloc::vec::Vec;
+
+use tenure_hal::Flash;
+use tenure_kernel::InstallError;
+use tenure_wire::control::{
+    Answer, ControlError, LeaseNumber, Remove, Trash, TrashEmpty, TrashRestore, TrashedMachine,
+};
+use tenure_wire::{MachineId, Name};
+
+use crate::install;
+use crate::node::{Moment, Node};
+
+impl<F: Flash> Node<F> {
+    /// Takes a machine off the device: into the trash, or with everything it stored if that is meant.
+    pub(crate) fn remove(&mut self, moment: &Moment<'_>, remove: &Remove) -> Answer<()> {
+        if remove.for_good {
+            return self.remove_machine(moment, &remove.machine);
+        }
+        self.discard_machine(moment, &remove.machine)
+    }
+
+    /// Takes a machine off the device and puts it into the trash.
+    pub(crate) fn discard_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
+        let id = self.id_of(name)?;
+        self.end_lease(moment, id);
+        self.kernel.discard(moment.now, name).map_err(|error| match error {
+            InstallError::StoreFull => ControlError::Full(
+                "the store has no room even to mark the machine as removed; remove it for good"
+                    .into(),
+            ),
+            error => install::not_installed(error),
+        })?;
+        self.count_over(&id, Some(0));
+        self.end_calls_of(moment.now, id);
+        self.endpoint.remove_machine(moment.now, &id);
+        self.register_soon(moment.now);
+        self.attend_to_leases(moment);
+        Ok(())
+    }
+
+    /// Takes a machine off the device, with everything it stored.
+    pub(crate) fn remove_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
+        let id = self.id_of(name)?;
+        let tenant =
+            self.kernel.machines().find(|info| info.id == id).map(|info| info.record.tenant);
+        self.end_lease(moment, id);
+        self.kernel.remove(moment.now, name).map_err(install::not_installed)?;
+        self.drop_ledger(&id);
+        tenant.iter().for_each(|tenant| self.forget_secrets_of(tenant));
+        self.end_calls_of(moment.now, id);
+        self.endpoint.remove_machine(moment.now, &id);
+        self.register_soon(moment.now);
+        Ok(())
+    }
+
+    /// What is in the trash.
+    pub(crate) fn list_trash(&self) -> Trash {
+        let trashed = self.kernel.trash().map(|info| TrashedMachine {
+            name: info.record.name.clone(),
+            id: info.id,
+            package: info.record.package_name.clone(),
+            tenant: info.record.tenant,
+            stored_bytes: info.stored_bytes as u32,
+            code_bytes: info.record.extents().map(|extent| extent.bytes).sum(),
+            left_s: self.trash_left_s(&info.id),
+        });
+        Trash { machines: trashed.collect() }
+    }
+
+    /// How many machines are in the trash, and the bytes of flash that they take.
+    pub(crate) fn trash_use(&self) -> (u32, u32) {
+        let Trash { machines } = self.list_trash();
+        let bytes = machines.iter().map(|machine| machine.stored_bytes + machine.code_bytes).sum();
+        (machines.len() as u32, bytes)
+    }
+
+    /// Takes a machine out of the trash again.
+    pub(crate) fn restore_from_trash(
+        &mut self,
+        moment: &Moment<'_>,
+        restore: &TrashRestore,
+    ) -> Answer<()> {
+        let found = self.kernel.trash().find(|info| info.id == restore.machine);
+        let salt = found.map(|info| info.record.salt).ok_or_else(not_there)?;
+        self.end_lease(moment, restore.machine);
+        self.kernel.fetch_back(moment.now, restore.machine).map_err(install::not_installed)?;
+        self.count_over(&restore.machine, None);
+        self.speak_for(restore.machine, &salt);
+        self.register_soon(moment.now);
+        self.attend_to_leases(moment);
+        Ok(())
+    }
+
+    /// Deletes one machine in the trash, or all of them.
+    pub(crate) fn empty_trash(&mut self, moment: &Moment<'_>, empty: &TrashEmpty) -> Answer<()> {
+        match empty.machine {
+            Some(id) => self.delete_from_trash(moment, id),
+            None => {
+                let ids: Vec<MachineId> = self.kernel.trash().map(|info| info.id).collect();
+                ids.into_iter().try_for_each(|id| self.delete_from_trash(moment, id))
+            }
+        }
+    }
+
+    /// Deletes a machine in the trash with everything it stored; its receipts stay until they are fetched.
+    pub(crate) fn delete_from_trash(&mut self, moment: &Moment<'_>, id: MachineId) -> Answer<()> {
+        let found = self.kernel.trash().find(|info| info.id == id);
+        let tenant = found.map(|info| info.record.tenant).ok_or_else(not_there)?;
+        self.end_lease(moment, id);
+        self.kernel.delete_trash(moment.now, id).map_err(install::not_installed)?;
+        self.drop_ledger(&id);
+        self.forget_secrets_of(&tenant);
+        Ok(())
+    }
+
+    /// The highest number of a placement or renewal that counted for a machine of that name; 0 if none did.
+    pub(crate) fn lease_number(&mut self, query: &LeaseNumber) -> Answer<u64> {
+        self.kernel.last_placement(&query.machine).map_err(install::not_installed)
+    }
+
+    fn id_of(&self, name: &Name) -> Answer<MachineId> {
+        let found = self.kernel.machines().find(|info| info.record.name == *name);
+        Ok(found.ok_or_else(|| ControlError::NoSuchMachine(name.clone()))?.id)
+    }
+}
+
+fn not_there() -> ControlError {
+    ControlError::Refused("that machine isn't in the trash".into())
+}
