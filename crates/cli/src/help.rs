@@ -5,13 +5,16 @@ use clap::Command;
 /// The commands, by what they are for; each is in one group.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Write a machine", &["new", "build", "test", "run", "inspect", "key", "secret"]),
-    ("Hold devices", &["device", "hub", "enrol", "use", "devices", "firmware", "serial"]),
+    (
+        "Hold devices",
+        &["device", "hub", "trust-hub", "enrol", "use", "devices", "firmware", "serial"],
+    ),
     (
         "Put machines on them",
         &["install", "remove", "trash", "renew", "unban", "snapshot", "restore"],
     ),
     ("Look and call", &["status", "list", "call", "log", "tree", "events"]),
-    ("Mesh and experiments", &["invite", "trust-hub", "mesh", "experiment", "sim"]),
+    ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),
     ("Bills and the shell", &["receipts", "bill", "completions"]),
 ];
 

@@ -169,6 +169,15 @@ impl Directory {
         self.standing == Standing::Listed
     }
 
+    /// Has a silent hub tried again soon: its owner is there, and may have started it.
+    pub(crate) fn retry_soon(&mut self, now: Instant) {
+        let soon = now + RETRY_REFUSED;
+        let is_silent = self.hub.as_ref().is_some_and(|hub| hub.silences > 0);
+        if is_silent && let Some(at) = &mut self.register_at {
+            *at = (*at).min(soon);
+        }
+    }
+
     /// How the hub's last silences and the next try go over a deep sleep.
     pub(crate) fn pace(&self) -> (u32, Option<Instant>) {
         (self.hub.as_ref().map_or(0, |hub| hub.silences), self.register_at)
@@ -234,8 +243,11 @@ impl<F: Flash> Node<F> {
     /// Registers when it is time to, and finds out the directory's key before that.
     pub(crate) fn attend_to_directory(&mut self, moment: &mut Moment<'_>) {
         let epoch = self.endpoint.epoch();
+        // Nor is a silent hub asked sooner because of a new epoch.
+        let is_silent = self.directory.hub.as_ref().is_some_and(|hub| hub.silences > 0);
         if let Some((published, at)) = self.directory.published
             && published != epoch
+            && !is_silent
             && let Some(register_at) = &mut self.directory.register_at
         {
             *register_at = (*register_at).min((at + EPOCH_PERIOD).max(moment.now));

@@ -130,6 +130,16 @@ impl Meter {
         }
     }
 
+    /// The latest time that leases went by, in milliseconds since 1970 UTC, and when that was.
+    pub(crate) fn latest(&self) -> Option<(u64, Instant)> {
+        self.latest
+    }
+
+    /// Goes on, after a deep sleep, from the time that leases went by before it.
+    pub(crate) fn go_on_from(&mut self, ms: u64, at: Instant) {
+        self.latest = Some((ms, at));
+    }
+
     /// What time leases go by, in seconds since 1970 UTC, if anything is known of it.
     pub(crate) fn latest_unix_s(&self, now: Instant) -> Option<u64> {
         self.latest.map(|_| self.latest_ms(now) / 1000)

@@ -478,6 +478,9 @@ impl<F: Flash> Node<F> {
         if is_known {
             self.confirm_firmware();
         }
+        if peer == self.config.owner.machine {
+            self.directory.retry_soon(moment.now);
+        }
         if !is_own {
             self.peers.heard(moment.now, peer, from, None, is_known);
         }

@@ -136,6 +136,8 @@ struct Luggage {
     peers: Vec<(PublicKey, Address, Option<Epoch>, bool)>,
     /// When the wall clock was told, in microseconds, what it was then in seconds, and who told it.
     told_time: Option<(u64, u64, Teller)>,
+    /// The latest time that leases went by, in milliseconds, and when that was, in microseconds.
+    lease_time: Option<(u64, u64)>,
     /// How far the hub may still move the time that leases go by, in seconds.
     hub_jump_left_s: u64,
     /// How often in a row the hub was silent, and when to ask it again, in microseconds.
@@ -291,6 +293,7 @@ impl<F: Flash> Node<F> {
             sessions: self.endpoint.rest(carried),
             peers: self.peers.list(),
             told_time: self.told_time.map(|told| (told.at.as_micros(), told.unix.seconds, told.by)),
+            lease_time: self.meter.latest().map(|(ms, at)| (ms, at.as_micros())),
             hub_jump_left_s: self.hub_jump_left_s,
             hub_pace: (silences, register_at.map(Instant::as_micros)),
             tickets: self.tickets(),
@@ -321,6 +324,9 @@ impl<F: Flash> Node<F> {
         if let Some((at, seconds, by)) = luggage.told_time {
             let (at, unix) = (Instant::from_micros(at), UnixTime { seconds });
             self.told_time = Some(ToldTime { at, unix, by });
+        }
+        if let Some((ms, at_us)) = luggage.lease_time {
+            self.meter.go_on_from(ms, Instant::from_micros(at_us));
         }
         self.hub_jump_left_s = luggage.hub_jump_left_s;
         let (silences, register_at) = luggage.hub_pace;

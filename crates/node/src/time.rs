@@ -71,13 +71,22 @@ impl<F: Flash> Node<F> {
         }
         // Without a lease that tells about when it is, the hub's word moves none.
         let Some(known_s) = self.meter.latest_unix_s(moment.now) else { return };
-        let ahead_s = unix.seconds.saturating_sub(known_s);
-        if ahead_s > JUMP_S {
-            let jump_s = ahead_s.min(self.hub_jump_left_s);
-            self.hub_jump_left_s -= jump_s;
-            self.meter.learn_unix_s(moment.now, known_s + jump_s);
+        let ahead_s = unix.seconds.saturating_sub(known_s).min(self.hub_jump_left_s);
+        self.hub_jump_left_s -= ahead_s;
+        self.leases_learn(moment, known_s, known_s + ahead_s);
+    }
+
+    /// Lets leases, which went by `known_s`, go by a later time.
+    fn leases_learn(&mut self, moment: &Moment<'_>, known_s: u64, unix_s: u64) {
+        if unix_s <= known_s {
+            return;
+        }
+        self.meter.learn_unix_s(moment.now, unix_s);
+        if unix_s > known_s.saturating_add(JUMP_S) {
             // Leases may be over by it, and it is known at the next start.
             self.checkpoint(moment);
+        } else {
+            self.attend_to_leases(moment);
         }
     }
 
@@ -90,11 +99,12 @@ impl<F: Flash> Node<F> {
             let unix = UnixTime { seconds: unix_s };
             self.told_time = Some(ToldTime { at: moment.now, unix, by: Teller::Owner });
         }
-        match self.meter.latest_unix_s(moment.now) {
-            Some(known_s) if is_set_back(known_s) => self.meter.set_back(moment.now, unix_s),
-            Some(known_s) if known_s.saturating_add(JUMP_S) >= unix_s => return,
-            _ => self.meter.learn_unix_s(moment.now, unix_s),
+        let known_s = self.meter.latest_unix_s(moment.now);
+        if known_s.is_some_and(is_set_back) {
+            self.meter.set_back(moment.now, unix_s);
+            self.checkpoint(moment);
+        } else if moment.unix_time.is_none() {
+            self.leases_learn(moment, known_s.unwrap_or(0), unix_s);
         }
-        self.checkpoint(moment);
     }
 }

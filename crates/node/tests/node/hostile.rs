@@ -13,7 +13,7 @@ const SLEEPER: &str = r#"(func (export "sleep") (call $sleep_ms (i32.const -1)))
 
 /// `ask` and `ask_briefly` call `function` of the target that is their parameter and reply with the
 /// status; `hog` queues as many such calls as it can.
-const CALLER: &str = r#"
+pub(crate) const CALLER: &str = r#"
   (func $ask_within (param $deadline i32)
     (i32.store (i32.const 2048) (call $call (i32.const 1024) (call $target)
       (i32.const 0) (i32.const 8) (i32.const 0) (i32.const 0) (local.get $deadline)))

@@ -6,6 +6,7 @@ mod failures;
 mod hostile;
 mod hostile_calls;
 mod hostile_guest;
+mod house;
 mod hubs;
 #[cfg(feature = "mesh")]
 mod leaf;

@@ -5,7 +5,9 @@ use std::time::Duration;
 use tenure_hal::Instant;
 use tenure_node::{Bedtime, SleepPolicy};
 use tenure_rpc::Failure;
+use tenure_wire::control::{DeviceStatus, function};
 
+use crate::snapshots::ask;
 use crate::world::World;
 
 /// Dives seven functions deep in its start, sleeps there for two seconds, and logs that it is back.
@@ -239,4 +241,23 @@ fn a_device_with_a_duty_cycle_runs_tells_its_machines_and_sleeps() {
         world.pass(Duration::from_millis(5));
         assert_eq!(world.logged("after 10000"), round, "{:?}", world.notices);
     }
+}
+
+#[test]
+fn a_device_whose_power_did_not_go_off_takes_back_what_it_wrote_down() {
+    let mut world = World::new(|_| {});
+    let counter = world.install("counter", 8, r#"(func (export "echo"))"#);
+    let free = |world: &mut World| {
+        ask::<DeviceStatus>(world, function::STATUS, &()).unwrap().code_bytes_free
+    };
+    let before = free(&mut world);
+    for _ in 0..50 {
+        world.fall_asleep().unwrap();
+        assert_eq!(world.call(0, &counter, "echo", None), Ok(None), "it goes on");
+    }
+    assert_eq!(free(&mut world), before);
+    world.fall_asleep().unwrap();
+    world.pass(Duration::from_secs(1));
+    let world = world.off_for(Duration::from_secs(5));
+    assert_eq!(world.node.slept(), None, "a later start takes up nothing old");
 }

@@ -13,7 +13,7 @@ use tenure_package::{Renewal, SecretChange};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_store::Store;
 use tenure_wire::control::{Answer, MachineStatus, Renew, function};
-use tenure_wire::directory::{self, Enrolment, Found, Registered};
+use tenure_wire::directory::{self, Enrolment, Registered};
 use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 
 use crate::leases::{Lease, anybody};
@@ -23,7 +23,7 @@ const DEVICE: Address = Address::Simulated(0);
 /// How far time goes on at a time.
 const TICK: Duration = Duration::from_millis(5);
 
-const PRELUDE: &str = r#"
+pub(crate) const PRELUDE: &str = r#"
   (import "tenure" "parameter_length" (func $parameter_length (result i32)))
   (import "tenure" "parameter_read" (func $parameter_read (param i32 i32 i32) (result i32)))
   (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
@@ -222,7 +222,7 @@ impl World {
                 let answer = Registered { refusal: None, unix_s };
                 self.reply(hub, handle, Some(postcard::to_allocvec(&answer).unwrap()));
             } else {
-                self.reply(hub, handle, Some(postcard::to_allocvec(&None::<Found>).unwrap()));
+                self.reply(hub, handle, None);
             }
         }
         registrations

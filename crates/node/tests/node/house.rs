@@ -1,0 +1,246 @@
+//! A house of two devices that know each other, whose hub goes away for good.
+
+use std::time::Duration;
+
+use tenure_crypto::{Seed, SigningKey, machine_id};
+use tenure_directory::{Table, enrol};
+use tenure_hal::Instant;
+use tenure_hal::simulated::Sequence;
+use tenure_node::{Config, Hub, Moment, Node, Owner, Parts, Wake};
+use tenure_rpc::{Endpoint, Event, OutgoingCall};
+use tenure_wire::directory::{Enrolment, Query, Registered, SignedRecord, function};
+use tenure_wire::{Address, Capabilities, Name, PublicKey};
+
+use crate::hostile::CALLER;
+use crate::leases::{Lease, anybody};
+use crate::world::{Fuse, WiredFlash};
+
+const NAMES: [&str; 2] = ["attic", "cellar"];
+const HUB: Address = Address::Simulated(2);
+const OWNER: Address = Address::Simulated(3);
+const UNIX_S: u64 = 1_000_000_000;
+const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
+
+struct House {
+    now: Instant,
+    entropy: Sequence,
+    nodes: Vec<Node<WiredFlash>>,
+    wakes: [Wake; 2],
+    /// How often each device has been awake since the hub went away.
+    awake: [u64; 2],
+    hub: Option<(Endpoint<Address>, Table)>,
+    owner: Endpoint<Address>,
+    owner_key: PublicKey,
+    answers: Vec<Option<Vec<u8>>>,
+}
+
+fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
+    Moment { now, unix_time: None, entropy }
+}
+
+fn party(secret: tenure_crypto::StaticSecret, entropy: &mut Sequence) -> Endpoint<Address> {
+    let mut endpoint = Endpoint::new(tenure_rpc::Config::large(), Instant::BOOT, entropy).unwrap();
+    let own = endpoint.add_machine(secret).unwrap();
+    endpoint.identify_as(&own);
+    endpoint
+}
+
+impl House {
+    fn new() -> Self {
+        let owner = SigningKey::from_bytes(&[7; 32]);
+        let owner_secret = Seed::from_bytes(&owner.to_bytes()).device_secret();
+        let owner_key = owner_secret.public_key();
+        let keys = Owner { verifying_key: owner.verifying_key(), machine: owner_key };
+        let mut entropy = Sequence(1);
+        let fuse = Fuse::default();
+        let mut boot = |name: &str| {
+            let name: Name = name.parse().unwrap();
+            let mut config = Config::new(name.clone(), keys);
+            config.hub = Some(Hub { address: HUB, key: None });
+            let [store, code, staging] = [32, 64, 32].map(|size| WiredFlash::new(size, &fuse));
+            let parts = Parts { store, code, staging };
+            let mut node =
+                Node::boot(config, parts, &mut moment(Instant::BOOT, &mut entropy)).unwrap();
+            let enrolment = Enrolment { device: name, device_key: node.device_key(), number: 1 };
+            let signature = enrol(&owner, &enrolment);
+            node.enrol(enrolment, signature).unwrap();
+            node
+        };
+        let nodes = NAMES.iter().map(|name| boot(name)).collect();
+        let hub = party(Seed::from_bytes(&[2; 32]).device_secret(), &mut entropy);
+        let table = Table::new(vec![owner.verifying_key()], 8);
+        Self {
+            now: Instant::BOOT,
+            nodes,
+            wakes: [Wake::Now; 2],
+            awake: [0; 2],
+            hub: Some((hub, table)),
+            owner: party(owner_secret, &mut entropy),
+            owner_key,
+            answers: Vec::new(),
+            entropy,
+        }
+    }
+
+    fn install(
+        &mut self,
+        device: usize,
+        name: &str,
+        text: &str,
+        grants: Capabilities,
+    ) -> PublicKey {
+        let owner = SigningKey::from_bytes(&[7; 32]);
+        let node = &mut self.nodes[device];
+        let signed = Lease::of(name, text, grants).sign(&owner, node.device_key());
+        let mut moment = moment(self.now, &mut self.entropy);
+        node.install(&mut moment, &signed.package, &signed.placement).unwrap().key
+    }
+
+    /// Lets the owner call a machine of the first device, and waits; returns the answer.
+    fn ask(&mut self, to: &PublicKey, parameter: &[u8]) -> Option<Vec<u8>> {
+        let call = OutgoingCall {
+            function: "ask".to_string(),
+            parameter: Some(parameter.to_vec()),
+            deadline: self.now + Duration::from_secs(20),
+            attempts: 20,
+        };
+        let own = machine_id(&self.owner_key);
+        let (owner, entropy) = (&mut self.owner, &mut self.entropy);
+        let to_device = Address::Simulated(0);
+        owner.call(self.now, entropy, &own, to, to_device, None, call).unwrap();
+        let until = self.now + Duration::from_secs(20);
+        while self.answers.is_empty() && self.now < until {
+            self.step(until);
+        }
+        self.answers.pop().flatten()
+    }
+
+    fn pass(&mut self, span: Duration) {
+        let until = self.now + span;
+        while self.now < until {
+            self.step(until);
+        }
+    }
+
+    /// Everybody does what is due, all datagrams arrive, and time goes on to when somebody wants it next.
+    fn step(&mut self, until: Instant) {
+        let due = |wake: &Wake| match wake {
+            Wake::Now => true,
+            Wake::At(at) => *at <= self.now,
+            Wake::Never => false,
+        };
+        let mut is_awake = [due(&self.wakes[0]), due(&self.wakes[1])];
+        loop {
+            let mut sent = Vec::new();
+            for (index, node) in self.nodes.iter_mut().enumerate() {
+                if is_awake[index] {
+                    self.wakes[index] = node.poll(&mut moment(self.now, &mut self.entropy));
+                }
+                while let Some((to, datagram)) = node.transmit() {
+                    sent.push((Address::Simulated(index as u32), to, datagram));
+                }
+            }
+            self.attend_others(&mut sent);
+            if sent.is_empty() && !self.wakes.contains(&Wake::Now) {
+                break;
+            }
+            for (from, to, datagram) in sent {
+                self.arrive(from, &to, &datagram, &mut is_awake);
+            }
+        }
+        for (count, is_awake) in self.awake.iter_mut().zip(is_awake) {
+            *count += u64::from(is_awake);
+        }
+        let timers = self.wakes.iter().filter_map(|wake| match wake {
+            Wake::At(at) => Some(*at),
+            _ => None,
+        });
+        let others = self.hub.as_ref().and_then(|(hub, _)| hub.poll_at());
+        let next = timers.chain(others).chain(self.owner.poll_at()).min().unwrap_or(until);
+        self.now = next.min(until).max(self.now + Duration::from_micros(1));
+    }
+
+    fn arrive(&mut self, from: Address, to: &Address, datagram: &[u8], is_awake: &mut [bool; 2]) {
+        let (now, entropy) = (self.now, &mut self.entropy);
+        match to {
+            Address::Simulated(device @ 0..=1) => {
+                let index = *device as usize;
+                self.nodes[index].receive(&mut moment(now, entropy), from, datagram);
+                is_awake[index] = true;
+                self.wakes[index] = Wake::Now;
+            }
+            to if *to == OWNER => self.owner.receive(now, entropy, from, datagram),
+            _ => {
+                if let Some((hub, _)) = &mut self.hub {
+                    hub.receive(now, entropy, from, datagram);
+                }
+            }
+        }
+    }
+
+    /// Lets the hub and the owner do what is due.
+    fn attend_others(&mut self, sent: &mut Vec<(Address, Address, Vec<u8>)>) {
+        let (now, entropy) = (self.now, &mut self.entropy);
+        self.owner.poll(now, entropy);
+        while let Some(event) = self.owner.event() {
+            if let Event::CallDone { result, .. } = event {
+                self.answers.push(result.ok().flatten());
+            }
+        }
+        while let Some((to, datagram)) = self.owner.transmit() {
+            sent.push((OWNER, to, datagram));
+        }
+        let Some((hub, table)) = &mut self.hub else { return };
+        hub.poll(now, entropy);
+        while let Some(event) = hub.event() {
+            let Event::IncomingCall { handle, function, parameter, .. } = event else { continue };
+            let answer = serve_as_hub(table, &function, &parameter.unwrap_or_default());
+            hub.reply(now, handle, Ok(answer));
+        }
+        while let Some((to, datagram)) = hub.transmit() {
+            sent.push((HUB, to, datagram));
+        }
+    }
+}
+
+fn serve_as_hub(table: &mut Table, name: &str, parameter: &[u8]) -> Option<Vec<u8>> {
+    if name == function::REGISTER {
+        let record: SignedRecord = postcard::from_bytes(parameter).unwrap();
+        let opened = tenure_directory::open_whenever(&record).unwrap();
+        let position = NAMES.iter().position(|name| opened.enrolment.device.as_str() == *name);
+        let seen_at = Address::Simulated(position.unwrap() as u32);
+        let refusal = table.accept(record, seen_at, UNIX_S).err();
+        return postcard::to_allocvec(&Registered { refusal, unix_s: UNIX_S }).ok();
+    }
+    assert_eq!(name, function::RESOLVE);
+    let query: Query = postcard::from_bytes(parameter).unwrap();
+    let found = table.find(&query, UNIX_S).map(|entry| entry.found());
+    found.map(|found| postcard::to_allocvec(&found).unwrap())
+}
+
+#[test]
+fn devices_whose_hub_is_gone_for_a_week_go_on_calling_each_other_and_rest_between() {
+    let mut house = House::new();
+    let echo = r#"(func (export "function") (drop (call $reply (i32.const 4) (i32.const 4))))"#;
+    let echo = format!("(module {} {echo})", crate::world::PRELUDE);
+    let named =
+        Capabilities { callers: vec!["caller@attic".parse().unwrap()], ..Capabilities::default() };
+    house.install(1, "echo", &echo, named);
+    let caller = format!("(module {} {CALLER})", crate::world::PRELUDE);
+    let caller = house.install(0, "caller", &caller, anybody());
+    house.pass(Duration::from_secs(10));
+    let done = Some(4_i32.to_le_bytes().to_vec());
+    assert_eq!(house.ask(&caller, b"echo@cellar"), done, "with the hub");
+    house.hub = None;
+    let mut answered = 0;
+    let gone_at = house.now;
+    while house.now < gone_at + WEEK {
+        answered += u32::from(house.ask(&caller, b"echo@cellar") == done);
+        house.pass(Duration::from_secs(3600));
+    }
+    assert!(answered >= 167, "{answered} calls in a week, one an hour");
+    // The first hour has the tries that come quickly, one after another.
+    for awake in house.awake {
+        assert!(awake / (7 * 24) <= 150, "{awake} times awake in a week, calls included");
+    }
+}
