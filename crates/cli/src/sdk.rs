@@ -62,6 +62,7 @@ files! {
     "rust/src/native.rs",
     "rust/src/secret.rs",
     "rust/src/status.rs",
+    "rust/src/timers.rs",
     "rust/src/tree.rs",
 }
 

@@ -12,6 +12,7 @@ mod rsa;
 use ed25519_dalek::Signer;
 use tenure_hal::Entropy;
 use tenure_wire::PublicKey;
+#[cfg(any(feature = "mlkem", feature = "p256", feature = "p384"))]
 use zeroize::Zeroizing;
 
 use crate::{

@@ -9,8 +9,6 @@ use tenure_vm::Limits;
 use tenure_wire::control::HeapStatus;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
-use crate::sleep::SleepPolicy;
-
 /// The configuration of a node. The limits have strict defaults.
 #[derive(Clone, Debug)]
 pub struct Config {
@@ -144,7 +142,7 @@ impl Hub {
     }
 }
 
-/// What stands behind the `#` of a hub is no public key.
+/// The text behind the `#` of a hub is no public key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct HubKeyError;
 
@@ -157,3 +155,25 @@ impl core::fmt::Display for HubKeyError {
 }
 
 impl core::error::Error for HubKeyError {}
+
+/// When a device turns itself off.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SleepPolicy {
+    /// Never.
+    #[default]
+    Never,
+    /// Whenever nothing is due for so long, nothing was heard for two seconds, and no machine serves a
+    /// call from outside.
+    WhenIdle {
+        /// The shortest sleep that is worth it.
+        at_least: Duration,
+    },
+    /// It runs and sleeps by turns, whatever machines do. Those that export `on_sleep` are called
+    /// before.
+    DutyCycle {
+        /// How long it runs.
+        run: Duration,
+        /// How long it sleeps.
+        sleep: Duration,
+    },
+}

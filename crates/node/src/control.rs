@@ -16,8 +16,9 @@ use tenure_wire::control::{
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
+use crate::boot_error::BootError;
 use crate::install;
-use crate::node::{BootError, Moment, Node};
+use crate::node::{Moment, Node};
 
 /// How much room is left in an answer beside its list, in bytes.
 const ANSWER_OVERHEAD: usize = 512;

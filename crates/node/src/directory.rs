@@ -14,8 +14,9 @@ use tenure_wire::directory::{
 use tenure_wire::{Name, PublicKey};
 
 use crate::config::Config;
-use crate::hub::{KeptHub, KnownHub};
+use crate::hub::KnownHub;
 use crate::identity::RecordContents;
+use crate::kept_hub::KeptHub;
 use crate::node::{Moment, Node, Notice};
 use crate::outbound::{Purpose, Waiter};
 

@@ -8,7 +8,6 @@
 
 use core::time::Duration;
 
-use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
 use tenure_rpc::{IdentifyHandle, Identity as HubIdentity};
 use tenure_wire::control::{Answer, ControlError, HubStatus, HubTrust, TrustHub};
@@ -17,14 +16,13 @@ use tenure_wire::{Address, PublicKey};
 
 use crate::config::Hub;
 use crate::directory::{ANSWER_TIMEOUT, Standing};
+use crate::kept_hub::KeptHub;
 use crate::node::{Moment, Node};
 
 /// How soon to try again after the hub gave no answer; twice as long after each further silence.
 const RETRY: Duration = Duration::from_secs(2);
 /// The longest wait between two tries.
 pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
-/// The version of what is kept of the hub.
-const KEPT_VERSION: u8 = 1;
 
 /// The hub of this device.
 #[derive(Clone, Debug)]
@@ -41,22 +39,6 @@ pub(crate) struct KnownHub {
     shown: Option<PublicKey>,
     /// How often in a row it gave no answer.
     pub(crate) silences: u32,
-}
-
-/// What the store keeps of the hub.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct KeptHub {
-    version: u8,
-    key: PublicKey,
-    trust: HubTrust,
-}
-
-impl KeptHub {
-    /// What stands in `bytes`, if it is of this version.
-    pub(crate) fn from_bytes(bytes: &[u8]) -> Option<Self> {
-        let kept: Self = postcard::from_bytes(bytes).ok()?;
-        (kept.version == KEPT_VERSION).then_some(kept)
-    }
 }
 
 impl KnownHub {
@@ -152,7 +134,7 @@ impl<F: Flash> Node<F> {
         let Some(hub) = &mut self.directory.hub else { return };
         (hub.silences, hub.shown) = (0, None);
         let (HubTrust::Shown, Some(key)) = (hub.trust, hub.key) else { return };
-        let kept = KeptHub { version: KEPT_VERSION, key, trust: HubTrust::FirstSeen };
+        let kept = KeptHub::new(key, HubTrust::FirstSeen);
         // A store that can't keep it now is asked again at the next registration.
         if self.keep_hub(Some(&kept)).is_ok()
             && let Some(hub) = &mut self.directory.hub
@@ -170,8 +152,7 @@ impl<F: Flash> Node<F> {
         if hub.is_set {
             return refused("the device's settings pin the hub's key; change it there");
         }
-        let kept =
-            trust.key.map(|key| KeptHub { version: KEPT_VERSION, key, trust: HubTrust::Owner });
+        let kept = trust.key.map(|key| KeptHub::new(key, HubTrust::Owner));
         self.keep_hub(kept.as_ref())?;
         if let (Some(hub), Some(settings)) = (&mut self.directory.hub, &self.config.hub) {
             *hub = KnownHub::new(settings, kept);

@@ -15,9 +15,9 @@ use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
+use crate::boot_error::BootError;
 use crate::config::Owner;
-use crate::hub::KeptHub;
-use crate::node::BootError;
+use crate::kept_hub::KeptHub;
 use crate::sealing::Keys;
 
 /// Where the node keeps what isn't sealed, the seed first of all; the kernel's trees count up from 0.
@@ -146,7 +146,7 @@ impl Identity {
         self.seed.secret_key(tenant, version)
     }
 
-    /// What is kept of the hub, if anything is.
+    /// The hub's kept key, if there is one.
     pub(crate) fn hub<F: Flash>(store: &mut Store<F>) -> Result<Option<KeptHub>, BootError> {
         Ok(read(store, HUB_PATH)?.and_then(|bytes| KeptHub::from_bytes(&bytes)))
     }

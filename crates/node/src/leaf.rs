@@ -31,10 +31,11 @@ use tenure_wire::directory::SignedRecord;
 use tenure_wire::frame::Declined;
 use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
 
+use crate::boot_error::BootError;
 use crate::config::{HeapUse, Owner};
 use crate::identity::Identity;
 use crate::membership::{MeshStack, RecordsTime};
-use crate::node::{BootError, Moment, Wake, mount_or_format};
+use crate::node::{Moment, Wake, mount_or_format};
 
 use self::service::Tree;
 pub use self::service::{Ask, Outcome, Service, ServiceCall, ServiceTree};

@@ -15,6 +15,7 @@
 
 extern crate alloc;
 
+mod boot_error;
 mod calibration;
 mod config;
 mod control;
@@ -27,6 +28,7 @@ mod firmware;
 mod hub;
 mod identity;
 mod install;
+mod kept_hub;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod log;
@@ -47,13 +49,14 @@ mod time;
 mod toll;
 mod trash;
 
-pub use config::{Config, HeapUse, Hub, HubKeyError, Owner};
+pub use boot_error::BootError;
+pub use config::{Config, HeapUse, Hub, HubKeyError, Owner, SleepPolicy};
 pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
 pub use leaf::{Ask, Leaf, LeafConfig, LeafNotice, Outcome, Service, ServiceCall, ServiceTree};
 #[cfg(feature = "mesh")]
 pub use membership::{JoinError, MeshStack};
-pub use node::{BootError, Moment, Node, Notice, Parts, Wake};
+pub use node::{Moment, Node, Notice, Parts, Wake};
 pub use peripherals::AttachError;
 pub use sealing::unseal_store;
-pub use sleep::{Bedtime, SleepError, SleepPolicy};
+pub use sleep::{Bedtime, SleepError};

@@ -25,8 +25,8 @@ use tenure_wire::control::{Answer, ControlError, MeshStatus, MeshWay};
 use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
 use tenure_wire::{Name, VerifyingKey};
 
+use crate::boot_error::BootError;
 use crate::identity::Identity;
-use crate::node::BootError;
 
 /// The stack of a device's protocols. A board hands it frames and sends what it gives.
 pub type MeshStack = Stack<Framer<NetworkKey>>;

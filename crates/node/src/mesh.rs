@@ -19,6 +19,7 @@ use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{Found, Query};
 use tenure_wire::{Address, PublicKey};
 
+use crate::boot_error::BootError;
 use crate::directory::EPOCH_PERIOD;
 use crate::doorstep::Doorstep;
 #[cfg(feature = "experiments")]
@@ -27,7 +28,7 @@ use crate::membership::{
     JoinError, MeshLimits, MeshStack, RECORD_LIFETIME, RecordsTime, Replica, accept_invitation,
     answers, introduce, key_of, node_of, satellite_of, start_stack, status_of,
 };
-use crate::node::{BootError, Moment, Node};
+use crate::node::{Moment, Node};
 use crate::outbound::Waiter;
 
 /// How long a call waits for the record of a device that isn't known yet.

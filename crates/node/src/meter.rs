@@ -117,7 +117,7 @@ impl Meter {
         }
     }
 
-    /// What time it is at least, in milliseconds since 1970 UTC; 0 if nothing is known.
+    /// The earliest time that it can be, in milliseconds since 1970 UTC; 0 if nothing is known.
     fn latest_ms(&self, now: Instant) -> u64 {
         let since = |at| now.since(at).as_millis() as u64;
         self.latest.map_or(0, |(latest_ms, at)| latest_ms.saturating_add(since(at)))
@@ -140,7 +140,7 @@ impl Meter {
         self.latest = Some((ms, at));
     }
 
-    /// What time leases go by, in seconds since 1970 UTC, if anything is known of it.
+    /// The time that leases go by, in seconds since 1970 UTC, if anything is known of it.
     pub(crate) fn latest_unix_s(&self, now: Instant) -> Option<u64> {
         self.latest.map(|_| self.latest_ms(now) / 1000)
     }
@@ -177,7 +177,7 @@ enum Due {
     Gone,
 }
 
-/// What the meter has to know of a machine to decide about its lease.
+/// All that the meter has to know of a machine to decide about its lease.
 struct Leased {
     id: MachineId,
     name: Name,
@@ -392,7 +392,7 @@ impl<F: Flash> Node<F> {
         Ok(())
     }
 
-    /// What time it is for a lease of that term, in seconds since 1970 UTC.
+    /// The time for a lease of that term, in seconds since 1970 UTC.
     pub(crate) fn lease_time_s(&self, moment: &Moment<'_>, id: MachineId, term: &Term) -> u64 {
         let board_s = moment.unix_time.map_or(0, |time| time.seconds);
         let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);

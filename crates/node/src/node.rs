@@ -3,7 +3,6 @@
 use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 use tenure_crypto::machine_id;
@@ -11,14 +10,15 @@ use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_kernel::{
     DeliverError, Effect, Engine, Failed, IncomingCall, Kernel, Ran, Standing, Ticket, World,
 };
-use tenure_rpc::{Endpoint, EndpointError, Event, IncomingCallHandle};
-use tenure_store::{MountError, MountReport, ReadError, SetError, Store};
+use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
+use tenure_store::{MountReport, Store};
 use tenure_wire::control::LogLine;
 use tenure_wire::directory::{Enrolment, Query, Refusal};
 use tenure_wire::frame::Declined;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
+use crate::boot_error::BootError;
 use crate::calibration::Calibration;
 use crate::config::{Config, Owner};
 use crate::directory::Directory;
@@ -650,38 +650,3 @@ fn not_delivered(error: DeliverError) -> Declined {
         DeliverError::TooLong => Declined::TooLong,
     }
 }
-
-/// Why a node doesn't start, or isn't enrolled.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BootError {
-    /// The store's flash holds no store that can be taken up.
-    Mount(MountError),
-    /// The node's own values can't be read.
-    Read(ReadError),
-    /// The node's own values can't be written.
-    Write(SetError),
-    /// What the store holds as the device's identity is none.
-    Identity,
-    /// No randomness for an identity or a store.
-    Entropy,
-    /// The session limits don't fit one another, or there is no randomness for them.
-    Endpoint(EndpointError),
-    /// The enrolment is for another device or name, or isn't signed by the owner.
-    Enrolment,
-}
-
-impl fmt::Display for BootError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mount(error) => write!(f, "the store can't be taken up: {error}"),
-            Self::Read(error) => write!(f, "the node's own values can't be read: {error}"),
-            Self::Write(error) => write!(f, "the node's own values can't be written: {error}"),
-            Self::Identity => f.write_str("the stored identity is damaged"),
-            Self::Entropy => f.write_str("there is no randomness for an identity or a store"),
-            Self::Endpoint(error) => write!(f, "sessions: {error}"),
-            Self::Enrolment => f.write_str("the enrolment isn't this owner's for this device"),
-        }
-    }
-}
-
-impl core::error::Error for BootError {}

@@ -35,7 +35,7 @@ const VERIFICATIONS_IN_ALL: Limit = Limit { at_once: 16, one_each: Duration::fro
 /// The most callers whose verifications are counted one by one.
 const CALLERS_MAX: usize = 16;
 
-/// What others than the owner may cost the device for tenants' secrets.
+/// The most that others than the owner may cost the device for tenants' secrets.
 #[derive(Debug)]
 pub(crate) struct SecretTolls {
     changes: Toll<VerifyingKey>,

@@ -18,6 +18,7 @@ use tenure_store::{SetError, Store, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
 
+use crate::config::SleepPolicy;
 use crate::firmware::Firmware;
 use crate::node::{Moment, Node, Wake};
 use crate::outbound::Purpose;
@@ -33,28 +34,6 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(2);
 /// How soon a device that couldn't fall asleep tries again.
 const RETRY: Duration = Duration::from_secs(60);
-
-/// When a device turns itself off.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum SleepPolicy {
-    /// Never.
-    #[default]
-    Never,
-    /// Whenever nothing is due for so long, nothing was heard for two seconds, and no machine serves a
-    /// call from outside.
-    WhenIdle {
-        /// The shortest sleep that is worth it.
-        at_least: Duration,
-    },
-    /// It runs and sleeps by turns, whatever machines do. Those that export `on_sleep` are called
-    /// before.
-    DutyCycle {
-        /// How long it runs.
-        run: Duration,
-        /// How long it sleeps.
-        sleep: Duration,
-    },
-}
 
 /// That it is time to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,4 +1,4 @@
-//! What time it is: by the board's clock, or on a board that has none by what the owner or the hub told since
+//! The time: by the board's clock, or on a board that has none by what the owner or the hub told since
 //! it booted.
 //!
 //! Two questions are kept apart:
@@ -22,7 +22,7 @@ pub(crate) const HUB_JUMP_S_MAX: u64 = 24 * 60 * 60;
 /// may be one that was on its way for long.
 const SET_BACK_S_MIN: u64 = 60 * 60;
 
-/// Who told a time; a later one in this order counts more.
+/// The teller of a time; a later one in this order counts more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub(crate) enum Teller {
     /// A hub that nobody vouched for.

@@ -74,17 +74,17 @@ struct Accepted {
 pub(crate) struct Acceptance<'a, A> {
     /// The epoch that it names.
     pub(crate) epoch: Epoch,
-    /// What tells it from others.
+    /// The mark that tells it from others.
     pub(crate) echo: Echo,
     /// Where it came from.
     pub(crate) from: &'a A,
     /// The session that came of it.
     pub(crate) session: SessionIndex,
-    /// What it was answered with.
+    /// The answer that it got.
     pub(crate) response: Vec<u8>,
 }
 
-/// What to do about an initiation that was accepted before.
+/// The answer to an initiation that was accepted before.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Repeated {
     /// Answer it as the first time.

@@ -71,7 +71,7 @@ impl ProofKey {
     }
 }
 
-/// What stands in an initiation so that it can be told, before any key agreement, that its sender knows
+/// The mark in an initiation by which it can be told, before any key agreement, that its sender knows
 /// `key`: a cookie, or a [`ProofKey`]. Whoever changes a byte of the initiation loses it.
 pub(crate) fn proof(key: &[u8], header: &[u8], noise: &[u8]) -> [u8; PROOF_BYTES] {
     let mut mac = Hmac::new(key);

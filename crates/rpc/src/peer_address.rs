@@ -1,4 +1,4 @@
-//! What an endpoint needs to know of the addresses of its transport.
+//! All that an endpoint needs to know of the addresses of its transport.
 
 use core::hash::{Hash, Hasher};
 use core::net::{IpAddr, SocketAddr};

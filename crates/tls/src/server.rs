@@ -15,7 +15,7 @@ use crate::tickets::{EarlyDataGuard, TICKET_BYTES, TicketContent, TicketKey};
 use crate::wire::{Full, Reader, Writer};
 use crate::x509::Purpose;
 
-/// What a server offers.
+/// The offers of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct ServerConfig<'a> {
     /// The certificates to show, the first whose key the client can verify. None, if every client has
@@ -59,7 +59,7 @@ impl core::fmt::Debug for ExternalKey<'_> {
 /// A server's connection.
 pub type Server<'b, 'c> = Connection<'b, ServerHandshake<'c>>;
 
-/// What a server keeps during its handshake.
+/// The state that a server keeps during its handshake.
 pub struct ServerHandshake<'c> {
     config: &'c ServerConfig<'c>,
     guard: Option<&'c EarlyDataGuard>,
@@ -227,7 +227,7 @@ struct ClientHello<'a> {
     extensions: Extensions<'a>,
 }
 
-/// What was chosen from it.
+/// The choice from it.
 struct Choice {
     suite: Suite,
     psk: Option<ChosenKey>,

@@ -28,7 +28,7 @@ impl core::fmt::Debug for TicketKey {
     }
 }
 
-/// What a ticket says.
+/// The contents of a ticket.
 pub(crate) struct TicketContent {
     pub(crate) suite: Suite,
     pub(crate) key: HashValue,

@@ -85,7 +85,7 @@ impl<'a> Writer<'a> {
         self.length
     }
 
-    /// What has been written.
+    /// The bytes written so far.
     pub(crate) fn written(&mut self) -> &mut [u8] {
         &mut self.buffer[..self.length]
     }

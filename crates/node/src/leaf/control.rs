@@ -12,9 +12,10 @@ use tenure_wire::control::{
 use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
 
 use super::{Leaf, LeafNotice, Offered};
+use crate::boot_error::BootError;
 use crate::control::{decode, encode};
 use crate::membership::status_of;
-use crate::node::{BootError, Moment};
+use crate::node::Moment;
 
 /// The most children of a place in a tree that one answer names.
 const CHILDREN_MAX: usize = 24;

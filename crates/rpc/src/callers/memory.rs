@@ -22,7 +22,7 @@ const ASSEMBLY_SAFE_AT_FIRST: Duration = Duration::from_millis(500);
 /// A call in parts stays safe while so many bytes of it come in a second.
 const ASSEMBLY_BYTES_PER_SECOND: u64 = 4 * 1024;
 
-/// What memory is wanted for.
+/// The use that memory is wanted for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Use {
     /// A call that comes in in parts. It can wait.
@@ -31,7 +31,7 @@ pub(crate) enum Use {
     Result,
 }
 
-/// What memory takes, by use, and by whether it is the owner's.
+/// The memory in use, by use, and by whether it is the owner's.
 #[derive(Clone, Copy, Debug, Default)]
 struct Taken {
     assemblies: usize,
@@ -39,7 +39,7 @@ struct Taken {
     owners: usize,
 }
 
-/// What the owner's calls may take beside [`Config::buffer_bytes_max`]: one call and one result.
+/// The most that the owner's calls may take beside [`Config::buffer_bytes_max`]: one call and one result.
 pub(crate) fn owners_reserve(config: &Config) -> usize {
     if config.owner.is_some() { 2 * config.body_bytes_max() } else { 0 }
 }

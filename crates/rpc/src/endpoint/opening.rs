@@ -702,7 +702,7 @@ fn end_session<A>(sessions: &mut Vec<Session<A>>, calls: &mut [Call<A>], index: 
     }
 }
 
-/// What proves, in the initiation in `datagram`, that its sender was given a cookie.
+/// The proof, in the initiation in `datagram`, that its sender was given a cookie.
 fn proof_by(cookie: &Cookie, datagram: &[u8]) -> [u8; PROOF_BYTES] {
     let (header, rest) = datagram.split_at(INITIATION_HEADER_BYTES);
     proof(&cookie.0, header, &rest[PROOF_BYTES..])

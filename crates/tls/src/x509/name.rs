@@ -10,7 +10,7 @@ use super::der::{Der, implicit};
 pub(super) const DNS_NAME: u8 = implicit(2);
 pub(super) const IP_ADDRESS: u8 = implicit(7);
 
-/// Whom a client wants to speak to.
+/// The name that a client wants to speak to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerName<'a> {
     /// A DNS name, in ASCII, with or without the dot at its end.

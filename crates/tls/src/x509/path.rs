@@ -37,7 +37,7 @@ impl<'a> Anchor<'a> {
     }
 }
 
-/// What a chain is to vouch for.
+/// The subject that a chain is to vouch for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Purpose {
     /// A server.
