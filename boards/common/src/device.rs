@@ -122,6 +122,7 @@ where
             node.use_firmware(FirmwareParts {
                 board: model.0,
                 trial: model.1,
+                linked_for: None,
                 log: flash.boot_log,
                 slots: flash.slots,
                 maker: settings.maker,
@@ -255,11 +256,11 @@ where
     }
 }
 
-fn moment<'a>(clock: &impl Clock, entropy: &'a mut dyn Entropy) -> Moment<'a> {
+pub(crate) fn moment<'a>(clock: &impl Clock, entropy: &'a mut dyn Entropy) -> Moment<'a> {
     Moment { now: clock.now(), unix_time: clock.unix_time(), entropy }
 }
 
-fn show(console: &mut impl Write, notice: &Notice) {
+pub(crate) fn show(console: &mut impl Write, notice: &Notice) {
     // As above.
     let _ = match notice {
         Notice::Log(line) => {

@@ -19,6 +19,9 @@ impl Layout {
     /// For a flash of 4 MiB: 960 KiB for the store, 1 MiB for images, 480 KiB for an arriving package.
     pub const FOUR_MIB: Self = Self { store: 240, code: 264, staging: 120 };
 
+    /// For a flash of 2 MiB: 160 KiB for the store, 192 KiB for images, 96 KiB for an arriving package.
+    pub const TWO_MIB: Self = Self { store: 40, code: 48, staging: 24 };
+
     /// Divides the flash; `handle` gives one handle of it a part.
     ///
     /// # Errors
@@ -47,6 +50,8 @@ impl Layout {
 const _: () = {
     let Layout { store, code, staging } = Layout::FOUR_MIB;
     assert!((map::REST + store + code + staging) * map::SECTOR_BYTES == 4 << 20);
+    let Layout { store, code, staging } = Layout::TWO_MIB;
+    assert!((map::REST + store + code + staging) * map::SECTOR_BYTES == 2 << 20);
 };
 
 /// The parts of a device's flash.

@@ -28,6 +28,7 @@ mod device;
 mod heap;
 mod layout;
 mod leaf_device;
+mod line_device;
 mod native;
 #[cfg(any(test, target_os = "none"))]
 mod pieces;
@@ -51,10 +52,11 @@ pub use device::{Board, Device, StartError, small_class};
 pub use heap::Heap;
 pub use layout::{Layout, Parts};
 pub use leaf_device::{LeafBoard, LeafDevice};
+pub use line_device::{LineBoard, LineDevice};
 pub use native::NativeMachines;
 #[cfg(any(test, target_arch = "arm"))]
 pub use pmsa::{STEP_BYTES, Window, is_store};
-pub use settings::{LeafSettings, Settings, SettingsError};
+pub use settings::{LeafSettings, LineSettings, Settings, SettingsError};
 pub use tenure_kernel::MACHINE_FORMAT;
 pub use tenure_node::HeapUse;
 pub use ticks::microseconds;

@@ -65,22 +65,8 @@ impl Settings {
     pub fn parse(sector: &[u8]) -> Result<Self, SettingsError> {
         let lines = Lines::of(sector, &KEYS)?;
         let (value, need) = (|key| lines.value(key), |key| lines.need(key));
-        let sleep = match (value("deep-sleep-after"), value("duty-cycle")) {
-            (Some((_, text)), _) => {
-                let at_least = seconds(text).ok_or(SettingsError::Wrong("deep-sleep-after"))?;
-                SleepPolicy::WhenIdle { at_least }
-            }
-            (None, Some((_, text))) => {
-                let spans = text.split_once('/').map(|(run, sleep)| (seconds(run), seconds(sleep)));
-                let Some((Some(run), Some(sleep))) = spans else {
-                    return Err(SettingsError::Wrong("duty-cycle"));
-                };
-                SleepPolicy::DutyCycle { run, sleep }
-            }
-            (None, None) => SleepPolicy::Never,
-        };
         Ok(Self {
-            sleep,
+            sleep: lines.sleep()?,
             maker: value("maker").map(|(_, text)| parsed("maker", text)).transpose()?,
             name: parsed("name", need("name")?)?,
             owner: owner(need("owner")?).ok_or(SettingsError::Wrong("owner"))?,
@@ -107,6 +93,44 @@ const KEYS: [&str; 11] = [
     "deep-sleep-after",
     "duty-cycle",
 ];
+
+/// The settings of a device on serial lines alone, which has no address.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LineSettings {
+    /// `name`: what the device is called.
+    pub name: Name,
+    /// `owner`: whose it is, as `tenure key` prints it.
+    pub owner: Owner,
+    /// As [`Settings::sleep`].
+    pub sleep: SleepPolicy,
+    /// `maker`: whose firmware the device takes beside its owner's.
+    pub maker: Option<VerifyingKey>,
+}
+
+impl LineSettings {
+    /// Reads the settings from their part of flash.
+    ///
+    /// # Errors
+    /// [`StartError`]: the flash fails, or the settings do.
+    pub fn read<F: Flash>(flash: &mut F) -> Result<Self, StartError> {
+        Self::parse(&contents(flash)?).map_err(StartError::Settings)
+    }
+
+    /// Reads the settings sector.
+    ///
+    /// # Errors
+    /// As [`Settings::parse`].
+    pub fn parse(sector: &[u8]) -> Result<Self, SettingsError> {
+        let keys = ["name", "owner", "maker", "deep-sleep-after", "duty-cycle"];
+        let lines = Lines::of(sector, &keys)?;
+        Ok(Self {
+            name: parsed("name", lines.need("name")?)?,
+            owner: owner(lines.need("owner")?).ok_or(SettingsError::Wrong("owner"))?,
+            sleep: lines.sleep()?,
+            maker: lines.value("maker").map(|(_, text)| parsed("maker", text)).transpose()?,
+        })
+    }
+}
 
 /// The settings of a leaf, which are few.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -168,6 +192,23 @@ impl<'a> Lines<'a> {
     fn value(&self, wanted: &'static str) -> Option<(&'a str, &'a str)> {
         let lines = self.0.lines().filter_map(|line| line.split_once('='));
         lines.map(|(key, value)| (key.trim(), value.trim())).find(|(key, _)| *key == wanted)
+    }
+
+    fn sleep(&self) -> Result<SleepPolicy, SettingsError> {
+        match (self.value("deep-sleep-after"), self.value("duty-cycle")) {
+            (Some((_, text)), _) => {
+                let at_least = seconds(text).ok_or(SettingsError::Wrong("deep-sleep-after"))?;
+                Ok(SleepPolicy::WhenIdle { at_least })
+            }
+            (None, Some((_, text))) => {
+                let spans = text.split_once('/').map(|(run, sleep)| (seconds(run), seconds(sleep)));
+                let Some((Some(run), Some(sleep))) = spans else {
+                    return Err(SettingsError::Wrong("duty-cycle"));
+                };
+                Ok(SleepPolicy::DutyCycle { run, sleep })
+            }
+            (None, None) => Ok(SleepPolicy::Never),
+        }
     }
 
     fn need(&self, key: &'static str) -> Result<&'a str, SettingsError> {

@@ -24,7 +24,7 @@ fn main() -> ! {
         stop(format_args!("there is no flash.img of 4 MiB in the folder of the emulator"))
     };
     let open = || NorFlash::new(chip.clone());
-    let choice = match load(open, reset_cause(), BOARD, WINDOW as u32) {
+    let choice = match load(open, reset_cause(), BOARD, [WINDOW as u32; 2]) {
         Ok(choice) => choice,
         Err(error) => end(format_args!("{error}"), error.status()),
     };

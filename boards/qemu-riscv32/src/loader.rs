@@ -39,7 +39,7 @@ extern "C" fn main() -> ! {
     if !watchdog::start() {
         stop(format_args!("there is no watchdog (-device i6300esb,addr=1)"));
     }
-    let choice = match load(open_flash, reset_cause(), BOARD, WINDOW as u32) {
+    let choice = match load(open_flash, reset_cause(), BOARD, [WINDOW as u32; 2]) {
         Ok(choice) => choice,
         Err(error) => end(format_args!("{error}"), error.status()),
     };

@@ -23,7 +23,9 @@ pub enum LoadError {
     Foreign(Choice),
 }
 
-/// Chooses an image for `board`, linked for the address `window`, from the flash of which `open` gives handles.
+/// Chooses an image for `board` from the flash of which `open` returns handles. The image in each slot must be
+/// linked for that slot's address in `linked_for`: twice the same where a chosen slot is mapped or copied to one
+/// window, two addresses where code executes from the slot itself.
 ///
 /// # Errors
 /// As [`LoadError`] says.
@@ -31,7 +33,7 @@ pub fn load<F: Flash>(
     open: impl Fn() -> F,
     cause: ResetCause,
     board: &str,
-    window: u32,
+    linked_for: [u32; 2],
 ) -> Result<Choice, LoadError> {
     let part = |run: map::Run| Partition::new(open(), run.first, run.count);
     let [a, b] = map::SLOTS;
@@ -40,7 +42,9 @@ pub fn load<F: Flash>(
     let choice = choose(&mut log, &mut slots, cause).map_err(LoadError::NoImage)?;
     let mut header = [0; HEADER_BYTES];
     slots[choice.image.slot.index()].read(0, &mut header)?;
-    let is_for = |header: Header| header.board() == board && header.load_at == window;
+    let is_for = |header: Header| {
+        header.board() == board && header.load_at == linked_for[choice.image.slot.index()]
+    };
     match Header::from_bytes(&header) {
         Some(header) if is_for(header) => Ok(choice),
         _ => Err(LoadError::Foreign(choice)),

@@ -243,10 +243,10 @@ fn an_image_for_another_board_or_place_is_not_started() {
     part(map::SLOTS[0]).program(0, &padded).unwrap();
     let good = Image::new(Slot::A, 1, &bytes);
     BootLog::open(part(map::LOG)).unwrap().append(State { good, other: None }).unwrap();
-    let choice = load(|| &flash, ResetCause::PowerOn, "test", 1).unwrap();
+    let choice = load(|| &flash, ResetCause::PowerOn, "test", [1, 1]).unwrap();
     assert_eq!(choice.to_string(), "firmware 1 in slot A");
     for (board, window) in [("another", 1), ("test", 2)] {
-        let error = load(|| &flash, ResetCause::PowerOn, board, window).unwrap_err();
+        let error = load(|| &flash, ResetCause::PowerOn, board, [window; 2]).unwrap_err();
         assert_eq!(error.to_string(), "the image in slot A isn't for this board");
         assert_eq!(error.status(), STATUS_FAULT);
     }

@@ -36,6 +36,8 @@ pub struct FirmwareParts<F> {
     pub slots: [F; 2],
     /// How long a firmware on trial has: the watchdog's period.
     pub trial: Duration,
+    /// The address that an image in each slot must be linked for, on chips that execute from the slot itself.
+    pub linked_for: Option<[u32; 2]>,
     /// Whose firmware the device takes beside its owner's.
     pub maker: Option<VerifyingKey>,
 }
@@ -46,6 +48,7 @@ pub(crate) struct Firmware<F> {
     log: BootLog<F>,
     slots: [F; 2],
     trial: Duration,
+    linked_for: Option<[u32; 2]>,
     maker: Option<VerifyingKey>,
     arriving: Option<Arriving>,
     restart_at: Option<Instant>,
@@ -60,9 +63,9 @@ struct Arriving {
 
 impl<F: Flash> Firmware<F> {
     fn open(parts: FirmwareParts<F>) -> Result<Self, LogError> {
-        let FirmwareParts { board, log, slots, trial, maker } = parts;
+        let FirmwareParts { board, log, slots, trial, linked_for, maker } = parts;
         let log = BootLog::open(log)?;
-        Ok(Self { board, log, slots, trial, maker, arriving: None, restart_at: None })
+        Ok(Self { board, log, slots, trial, linked_for, maker, arriving: None, restart_at: None })
     }
 
     /// Whether what runs now is on trial.
@@ -111,10 +114,20 @@ impl<F: Flash> Firmware<F> {
         let slot = &mut self.slots[arriving.update.slot().index()];
         let written = arriving.update.append(slot, bytes);
         arriving.hash.update(bytes);
-        written.map_err(|error| {
+        let (slot, header) = (arriving.update.slot(), arriving.update.header());
+        if let Err(error) = written {
             self.arriving = None;
-            not_updated(error)
-        })
+            return Err(not_updated(error));
+        }
+        let wanted = self.linked_for.map(|addresses| addresses[slot.index()]);
+        if wanted.is_some_and(|wanted| header.is_some_and(|header| header.load_at != wanted)) {
+            self.arriving = None;
+            return Err(ControlError::Refused(alloc::format!(
+                "the image is linked for the other slot: slot {} is free, bring the image for that one",
+                slot.as_str()
+            )));
+        }
+        Ok(())
     }
 
     fn commit(&mut self, now: Instant) -> Result<(), ControlError> {

@@ -14,6 +14,8 @@ pub enum Address {
     Simulated(u32),
     /// A node of the mesh that this one has joined, by its id there.
     Mesh([u8; 6]),
+    /// Whoever is at the other end of a serial line of this device, by the line's number.
+    Line(u8),
 }
 
 impl fmt::Display for Address {
@@ -21,6 +23,7 @@ impl fmt::Display for Address {
         match self {
             Self::Udp(socket) => write!(f, "{socket}"),
             Self::Simulated(place) => write!(f, "simulated:{place}"),
+            Self::Line(line) => write!(f, "line:{line}"),
             Self::Mesh(node) => {
                 f.write_str("mesh:")?;
                 node.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
