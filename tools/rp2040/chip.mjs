@@ -107,6 +107,9 @@ export class Device {
     this.resetWanted = false;
     chip.logger = new ConsoleLogger(LogLevel.Error, false);
     chip.logger.warn = () => {};
+    // An alarm is a nanosecond away at least: a counter's remainder is lost in rounding, and it would ring for ever.
+    const link = chip.clock.linkAlarm.bind(chip.clock);
+    chip.clock.linkAlarm = (nanos, alarm) => link(Math.max(1, nanos), alarm);
     this.serial = new SerialInterface(this.flash);
     this.ring = new RingOscillator(chip, this.random);
     this.ring.isStuck = this.isRingStuck;
@@ -235,7 +238,8 @@ export class Device {
           continue;
         }
         const next = clock.nextAlarm ? clock.nanosToNextAlarm : Infinity;
-        clock.tick(Math.max(0, Math.min(next, end - clock.nanos)));
+        // A nanosecond at least: less may be lost in the rounding of a large number, and time would stand still.
+        clock.tick(Math.max(1, Math.min(next, end - clock.nanos)));
       } else {
         const cycles = core.executeInstruction();
         this.instructions += 1;

@@ -154,7 +154,6 @@ const SR = 0x28;
 const IDR = 0x58;
 const VERSION = 0x5c;
 const DR0 = 0x60;
-const SPI_CTRLR0 = 0xf4;
 const TMOD_EEPROM_READ = 3;
 
 /** The serial interface: bytes by its data register to the chip, or the window into flash. */
@@ -248,7 +247,7 @@ export class SerialInterface {
     if (!this.enabled) return;
     // The second stage tells the chip to go on reading with addresses alone, 32 bits at a time: the window's matter.
     const frame = ((this.registers.get(CTRLR0) ?? 0) >>> 21) & 3;
-    if (this.isWindow || frame !== 0 || (this.registers.get(SPI_CTRLR0) ?? 0) & 0x3c) {
+    if (this.isWindow || frame !== 0) {
       this.received.push(0);
       return;
     }

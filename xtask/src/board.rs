@@ -3,6 +3,7 @@
 mod costs;
 mod flash;
 mod image;
+pub(crate) mod rp2040;
 mod supply;
 
 use std::io::ErrorKind;
@@ -111,6 +112,9 @@ pub(crate) enum Board {
     /// A leaf with 64 KB of RAM: QEMU's `lm3s6965evb`, on two serial lines.
     #[value(alias = "leaf")]
     QemuLeaf,
+    /// A Raspberry Pi Pico: an RP2040 with 2 MiB of flash, on two serial lines.
+    #[value(alias = "pico")]
+    Rp2040,
     /// Espressif's ESP32-C3; no emulator stands for it.
     Esp32c3,
     /// Espressif's ESP32-C6; no emulator stands for it.
@@ -118,11 +122,12 @@ pub(crate) enum Board {
 }
 
 impl Board {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::QemuRiscv32,
         Self::QemuCortexM,
         Self::QemuCortexM0,
         Self::QemuLeaf,
+        Self::Rp2040,
         Self::Esp32c3,
         Self::Esp32c6,
     ];
@@ -133,6 +138,7 @@ impl Board {
             Self::QemuCortexM => "qemu-cortex-m",
             Self::QemuCortexM0 => "qemu-cortex-m0",
             Self::QemuLeaf => "qemu-leaf",
+            Self::Rp2040 => "rp2040",
             Self::Esp32c3 => "esp32c3",
             Self::Esp32c6 => "esp32c6",
         }
@@ -143,7 +149,7 @@ impl Board {
             Self::QemuRiscv32 | Self::Esp32c6 => "riscv32imac-unknown-none-elf",
             Self::Esp32c3 => toolchain::WITHOUT_ATOMICS_TARGET,
             Self::QemuCortexM | Self::QemuLeaf => "thumbv7m-none-eabi",
-            Self::QemuCortexM0 => toolchain::SMALLEST_TARGET,
+            Self::QemuCortexM0 | Self::Rp2040 => toolchain::SMALLEST_TARGET,
         }
     }
 
@@ -153,6 +159,7 @@ impl Board {
             Self::QemuRiscv32 => "qemu-riscv32",
             Self::QemuCortexM | Self::QemuCortexM0 => "qemu-cortex-m",
             Self::QemuLeaf => "qemu-leaf",
+            Self::Rp2040 => "rp2040",
             Self::Esp32c3 | Self::Esp32c6 => "esp32",
         }
     }
@@ -161,6 +168,7 @@ impl Board {
     fn own_features(self) -> &'static str {
         match self {
             Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0 | Self::QemuLeaf => "",
+            Self::Rp2040 => "",
             Self::Esp32c3 | Self::Esp32c6 => self.name(),
         }
     }
@@ -180,6 +188,7 @@ impl Board {
             Self::QemuRiscv32 => 32 << 20,
             // The part that the firmware isn't in.
             Self::QemuLeaf => 32 << 10,
+            Self::Rp2040 => 2 << 20,
             _ => 4 << 20,
         }
     }
@@ -197,13 +206,13 @@ impl Board {
             Self::QemuCortexM | Self::QemuCortexM0 => {
                 Some(Memory { bytes: 16 << 20, variables: (0, 0), always_on: 4 << 20 })
             }
-            Self::QemuLeaf | Self::Esp32c3 | Self::Esp32c6 => None,
+            Self::QemuLeaf | Self::Rp2040 | Self::Esp32c3 | Self::Esp32c6 => None,
         }
     }
 
     /// Whether its emulator starts with a loader of ours, which takes a flat image from a slot.
     fn has_loader(self) -> bool {
-        matches!(self, Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0)
+        matches!(self, Self::QemuRiscv32 | Self::QemuCortexM | Self::QemuCortexM0 | Self::Rp2040)
     }
 
     /// Builds the firmware, and gives its file.
@@ -286,6 +295,10 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
             let variant = arguments.planted.as_deref().map_or(Variant::Product, Variant::Planted);
             let built = board.build_variant(variant, root)?;
             // Others take the program as it is linked.
+            if board == Board::Rp2040 {
+                // The same, linked for the other slot: what an update brings while slot A runs.
+                image::write(&board.product("board", root).with_file_name("tenure-board-rp2040-b"))?;
+            }
             if board.has_loader() { image::write(&built)? } else { built }
         }
     };
@@ -298,6 +311,9 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     }
     if board == Board::QemuLeaf {
         return run_leaf(data, &firmware, arguments);
+    }
+    if board == Board::Rp2040 {
+        return rp2040::run(data, &firmware, arguments, root);
     }
     if arguments.mesh_line.is_some() {
         bail!("only a leaf has a line of the mesh; others are plugged into a link by --link");

@@ -39,6 +39,8 @@ pub(crate) enum Need {
     Emulators,
     /// valgrind, which watches where secrets go.
     Valgrind,
+    /// Node.js with npm, and Python with pip, which run the emulator of an RP2040 and fetch its boot ROM.
+    Node,
     /// The routing daemons that meshes are compared with.
     Routers,
 }
@@ -119,6 +121,10 @@ impl Need {
                 EMULATORS.iter().all(|emulator| process::find_program(emulator).is_some())
             }
             Need::Valgrind => process::find_program("valgrind").is_some(),
+            Need::Node => {
+                ["node", "npm", "python3"].iter().all(|tool| process::find_program(tool).is_some())
+                    && process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
+            }
             Need::Routers => {
                 ["batmand", "babeld"].iter().all(|daemon| process::find_program(daemon).is_some())
             }
@@ -143,6 +149,7 @@ impl Need {
                  what is built for other cores"
             }
             Need::Valgrind => "valgrind, which checks that no branch depends on a secret",
+            Need::Node => "Node.js, npm and Python with pip, for the emulator of an RP2040",
             Need::Routers => "batmand and babeld, with which meshes are compared",
         }
     }
@@ -162,6 +169,7 @@ impl Need {
             | Need::CPlusPlus
             | Need::Emulators
             | Need::Valgrind
+            | Need::Node
             | Need::Routers => None,
         }
     }

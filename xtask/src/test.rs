@@ -8,6 +8,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
+use crate::board::rp2040;
 use crate::{check, files, mesh, paint, planted, process, toolchain};
 
 /// Set up this machine, build everything, run every test.
@@ -54,6 +55,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
             let mut command = process::cargo(root);
             tests_with(command.args(optimised), &["--ignored", "--nocapture"])
         });
+        report.step("an RP2040 from its boot ROM on", || rp2040::test(root));
         check::slow_steps(&mut report, root, false, false);
     }
     report.finish()

@@ -12,6 +12,7 @@ use core::convert::Infallible;
 use core::fmt::Write as _;
 use core::time::Duration;
 
+use fugit::ExtU32 as _;
 use rp2040_hal::pac;
 use tenure_board_common::{Layout, LineBoard, LineDevice, StartError, small_class};
 use tenure_board_rp2040::power::{self, ChipPower};
@@ -38,6 +39,8 @@ fn run() -> Result<Infallible, StartError> {
     let plls = (parts.PLL_SYS, parts.PLL_USB);
     let chip = chip::start(parts.XOSC, parts.CLOCKS, plls, parts.RESETS, parts.WATCHDOG);
     let mut chip = chip.ok_or(StartError::Absent("crystal of 12 MHz"))?;
+    // The loader started it, and what it counts from must be known here to be counted from again.
+    chip.watchdog.start(power::PERIOD_MS.millis());
     let flash = flash::Chip::find().ok_or(StartError::Absent("flash chip of 2 to 16 MiB"))?;
     let pins = peripherals::Pins::new(parts.IO_BANK0, parts.PADS_BANK0, parts.SIO, &mut chip.resets);
     let [first, second] = Uart::start(&mut chip.resets, &mut parts.DMA);

@@ -250,6 +250,9 @@ fn an_image_for_another_board_or_place_is_not_started() {
         assert_eq!(error.to_string(), "the image in slot A isn't for this board");
         assert_eq!(error.status(), STATUS_FAULT);
     }
+    // On a chip that executes from the slot itself, each slot has an address of its own.
+    assert!(load(|| &flash, ResetCause::PowerOn, "test", [1, 2]).is_ok());
+    assert!(load(|| &flash, ResetCause::PowerOn, "test", [2, 1]).is_err());
     let on_trial = Choice { on_trial: true, ..choice };
     assert_eq!(on_trial.to_string(), "firmware 1 in slot A, on trial");
     assert_eq!(LoadError::Foreign(on_trial).status(), STATUS_RESET, "it is given up");

@@ -78,6 +78,13 @@ impl Flash {
         Ok(log.state())
     }
 
+    /// Writes the loader, on a chip that begins to execute there.
+    pub(super) fn flash_loader(&mut self, loader: &[u8]) -> Result<()> {
+        let mut padded = loader.to_vec();
+        padded.resize(map::LOADER.bytes() as usize, 0xFF);
+        self.write(map::LOADER, &padded)
+    }
+
     /// Writes `image` into the first slot, as the good one that has `number`.
     pub(super) fn flash_firmware(&mut self, image: &[u8], number: u32) -> Result<()> {
         let [slot, _] = map::SLOTS;

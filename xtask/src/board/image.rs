@@ -16,8 +16,24 @@ pub(super) fn write(file: &Path) -> Result<PathBuf> {
     Ok(path)
 }
 
-/// What is to be loaded, from the header on, gaps filled as erased flash is.
+/// The flat image of a program that is no firmware, of at most `bytes_max` bytes.
+pub(super) fn program(file: &Path, bytes_max: u32) -> Result<Vec<u8>> {
+    let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
+    let (_, image) = loaded(&bytes, bytes_max).with_context(|| file.display().to_string())?;
+    Ok(image)
+}
+
+/// A firmware, from the header on.
 fn flat(bytes: &[u8]) -> Result<Vec<u8>> {
+    let (start, image) = loaded(bytes, map::SLOTS[0].bytes())?;
+    if Header::from_bytes(&image).is_none_or(|header| header.load_at != start) {
+        bail!("it doesn't begin with the header of a firmware");
+    }
+    Ok(image)
+}
+
+/// What is to be loaded, and where; gaps are filled as erased flash is.
+fn loaded(bytes: &[u8], bytes_max: u32) -> Result<(u32, Vec<u8>)> {
     let header = elf::FileHeader32::<Endianness>::parse(bytes)?;
     let endian = header.endian()?;
     let mut parts = Vec::new();
@@ -32,14 +48,11 @@ fn flat(bytes: &[u8]) -> Result<Vec<u8>> {
     let mut image = Vec::new();
     for (address, data) in parts {
         let at = (address - start) as usize;
-        if at < image.len() || at + data.len() > map::SLOTS[0].bytes() as usize {
-            bail!("it doesn't fit a slot of {} bytes", map::SLOTS[0].bytes());
+        if at < image.len() || at + data.len() > bytes_max as usize {
+            bail!("it doesn't fit {bytes_max} bytes");
         }
         image.resize(at, 0xFF);
         image.extend(data);
     }
-    if Header::from_bytes(&image).is_none_or(|header| header.load_at != start) {
-        bail!("it doesn't begin with the header of a firmware");
-    }
-    Ok(image)
+    Ok((start, image))
 }

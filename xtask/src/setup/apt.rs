@@ -33,6 +33,7 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 vec!["qemu-system-arm".into(), "qemu-system-misc".into(), "qemu-user".into()]
             }
             Need::Valgrind => vec!["valgrind".into()],
+            Need::Node => vec!["nodejs".into(), "npm".into(), "python3-pip".into()],
             Need::Routers => vec!["batmand".into(), "babeld".into()],
             Need::Clang => {
                 let release = newest_clang();

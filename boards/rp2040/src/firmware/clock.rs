@@ -10,6 +10,13 @@ use tenure_hal::{Clock, Instant, UnixTime};
 /// The longest nap: the lines have no interrupt of their own while direct memory access empties them.
 const NAP_MAX: Duration = Duration::from_millis(2);
 
+/// What ends a nap.
+const WAKING: [pac::Interrupt; 3] = [
+    pac::Interrupt::TIMER_IRQ_0,
+    pac::Interrupt::USBCTRL_IRQ,
+    pac::Interrupt::IO_IRQ_BANK0,
+];
+
 fn timer() -> &'static pac::timer::RegisterBlock {
     // SAFETY: registers of the chip for good; one core uses them.
     unsafe { &*pac::TIMER::ptr() }
@@ -18,11 +25,7 @@ fn timer() -> &'static pac::timer::RegisterBlock {
 /// Lets what ends a nap be pending. None of it is ever handled: interrupts are off.
 pub(super) fn start() {
     timer().inte().modify(|_, w| w.alarm_0().set_bit());
-    for interrupt in [
-        pac::Interrupt::TIMER_IRQ_0,
-        pac::Interrupt::USBCTRL_IRQ,
-        pac::Interrupt::IO_IRQ_BANK0,
-    ] {
+    for interrupt in WAKING {
         // SAFETY: interrupts are off, so unmasking one calls nothing.
         unsafe { NVIC::unmask(interrupt) };
     }
@@ -63,7 +66,8 @@ pub(super) fn wait(nap: Duration) {
     }
     set_alarm(None);
     timer().intr().write(|w| w.alarm_0().clear_bit_by_one());
-    NVIC::unpend(pac::Interrupt::TIMER_IRQ_0);
+    // What was pending stays so though its cause is gone, since nothing handles it.
+    WAKING.into_iter().for_each(NVIC::unpend);
 }
 
 /// The clock of the chip, which has no wall clock.

