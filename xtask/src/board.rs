@@ -297,7 +297,9 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
             // Others take the program as it is linked.
             if board == Board::Rp2040 {
                 // The same, linked for the other slot: what an update brings while slot A runs.
-                image::write(&board.product("board", root).with_file_name("tenure-board-rp2040-b"))?;
+                image::write(
+                    &board.product("board", root).with_file_name("tenure-board-rp2040-b"),
+                )?;
             }
             if board.has_loader() { image::write(&built)? } else { built }
         }

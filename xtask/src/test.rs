@@ -6,9 +6,9 @@ use std::process::Command;
 
 use anyhow::Result;
 
+use crate::board::rp2040;
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::board::rp2040;
 use crate::{check, files, mesh, paint, planted, process, toolchain};
 
 /// Set up this machine, build everything, run every test.

@@ -234,7 +234,9 @@ where
         // As in `turn`.
         let _ = match (&asleep, until) {
             (Err(error), _) => writeln!(self.console, "can't sleep: {error}"),
-            (Ok(()), Some(until)) => writeln!(self.console, "asleep until {} ms", until.as_millis()),
+            (Ok(()), Some(until)) => {
+                writeln!(self.console, "asleep until {} ms", until.as_millis())
+            }
             (Ok(()), None) => writeln!(self.console, "asleep until it is woken"),
         };
         if asleep.is_ok() {

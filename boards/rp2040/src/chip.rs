@@ -27,6 +27,7 @@ pub fn start(
     let mut watchdog = rp2040_hal::Watchdog::new(watchdog);
     let (system, usb) = plls;
     let clocks =
-        init_clocks_and_plls(CRYSTAL_HZ, xosc, clocks, system, usb, &mut resets, &mut watchdog).ok()?;
+        init_clocks_and_plls(CRYSTAL_HZ, xosc, clocks, system, usb, &mut resets, &mut watchdog)
+            .ok()?;
     Some(Chip { clocks, watchdog, resets })
 }

@@ -42,7 +42,8 @@ fn run() -> Result<Infallible, StartError> {
     // The loader started it, and what it counts from must be known here to be counted from again.
     chip.watchdog.start(power::PERIOD_MS.millis());
     let flash = flash::Chip::find().ok_or(StartError::Absent("flash chip of 2 to 16 MiB"))?;
-    let pins = peripherals::Pins::new(parts.IO_BANK0, parts.PADS_BANK0, parts.SIO, &mut chip.resets);
+    let pins =
+        peripherals::Pins::new(parts.IO_BANK0, parts.PADS_BANK0, parts.SIO, &mut chip.resets);
     let [first, second] = Uart::start(&mut chip.resets, &mut parts.DMA);
     let usb = lines::start_usb(parts.USBCTRL_REGS, parts.USBCTRL_DPRAM, &mut chip);
     clock::start();

@@ -45,7 +45,11 @@ impl Chip {
 
 impl Flash for Chip {
     fn geometry(&self) -> FlashGeometry {
-        FlashGeometry { sector_bytes: SECTOR_BYTES, sector_count: self.sector_count, program_bytes: 4 }
+        FlashGeometry {
+            sector_bytes: SECTOR_BYTES,
+            sector_count: self.sector_count,
+            program_bytes: 4,
+        }
     }
 
     fn read(&mut self, offset: u32, into: &mut [u8]) -> Result<(), FlashError> {

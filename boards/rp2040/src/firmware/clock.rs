@@ -11,11 +11,8 @@ use tenure_hal::{Clock, Instant, UnixTime};
 const NAP_MAX: Duration = Duration::from_millis(2);
 
 /// What ends a nap.
-const WAKING: [pac::Interrupt; 3] = [
-    pac::Interrupt::TIMER_IRQ_0,
-    pac::Interrupt::USBCTRL_IRQ,
-    pac::Interrupt::IO_IRQ_BANK0,
-];
+const WAKING: [pac::Interrupt; 3] =
+    [pac::Interrupt::TIMER_IRQ_0, pac::Interrupt::USBCTRL_IRQ, pac::Interrupt::IO_IRQ_BANK0];
 
 fn timer() -> &'static pac::timer::RegisterBlock {
     // SAFETY: registers of the chip for good; one core uses them.

@@ -45,9 +45,7 @@ pub(super) struct Uart {
 impl Uart {
     /// Starts both, and the transfers.
     pub(super) fn start(resets: &mut pac::RESETS, dma: &mut pac::DMA) -> [Self; 2] {
-        resets.reset().modify(|_, w| {
-            w.uart0().clear_bit().uart1().clear_bit().dma().clear_bit()
-        });
+        resets.reset().modify(|_, w| w.uart0().clear_bit().uart1().clear_bit().dma().clear_bit());
         loop {
             let done = resets.reset_done().read();
             if done.uart0().bit() && done.uart1().bit() && done.dma().bit() {

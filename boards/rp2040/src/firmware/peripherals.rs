@@ -39,9 +39,9 @@ impl Pins {
         sio: pac::SIO,
         resets: &mut pac::RESETS,
     ) -> Self {
-        resets.reset().modify(|_, w| {
-            w.io_bank0().clear_bit().pads_bank0().clear_bit().pwm().clear_bit()
-        });
+        resets
+            .reset()
+            .modify(|_, w| w.io_bank0().clear_bit().pads_bank0().clear_bit().pwm().clear_bit());
         loop {
             let done = resets.reset_done().read();
             if done.io_bank0().bit() && done.pads_bank0().bit() && done.pwm().bit() {
