@@ -187,7 +187,7 @@ impl Board {
             // The bank of flash is of this size or none.
             Self::QemuRiscv32 => 32 << 20,
             // The part that the firmware isn't in.
-            Self::QemuLeaf => 32 << 10,
+            Self::QemuLeaf => 16 << 10,
             Self::Rp2040 => 2 << 20,
             _ => 4 << 20,
         }

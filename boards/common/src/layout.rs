@@ -16,11 +16,11 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// For a flash of 4 MiB: 960 KiB for the store, 1 MiB for images, 480 KiB for an arriving package.
-    pub const FOUR_MIB: Self = Self { store: 240, code: 264, staging: 120 };
+    /// For a flash of 4 MiB: 800 KiB for the store, 1,008 KiB for images, 432 KiB for an arriving package.
+    pub const FOUR_MIB: Self = Self { store: 200, code: 252, staging: 108 };
 
-    /// For a flash of 2 MiB: 160 KiB for the store, 192 KiB for images, 96 KiB for an arriving package.
-    pub const TWO_MIB: Self = Self { store: 40, code: 48, staging: 24 };
+    /// For a flash of 2 MiB: 64 KiB for the store, 80 KiB for images, 48 KiB for an arriving package.
+    pub const TWO_MIB: Self = Self { store: 16, code: 20, staging: 12 };
 
     /// Divides the flash; `handle` gives one handle of it a part.
     ///

@@ -1,4 +1,4 @@
-//! The last 32 KiB of the chip's flash. The emulator's flash can't be written, so they are the file
+//! The last 16 KiB of the chip's flash. The emulator's flash can't be written, so they are the file
 //! `flash.img` in the folder that it runs in, reached by semihosting: nothing of them is in RAM.
 //!
 //! What is written has reached the host's kernel, so that killing the emulator loses nothing.
@@ -11,14 +11,14 @@ use semihosting::io::{Read, Seek, SeekFrom, Write};
 use tenure_hal::{FlashError, Medium};
 
 const FILE: &CStr = c"flash.img";
-const BYTES: usize = 32 << 10;
+const BYTES: usize = 16 << 10;
 
 /// The sector with the settings.
 pub(crate) const SETTINGS: u32 = 0;
 /// The first sector of the store.
 pub(crate) const STORE: u32 = 1;
 /// How many it has.
-pub(crate) const STORE_SECTORS: u32 = 7;
+pub(crate) const STORE_SECTORS: u32 = 3;
 
 /// A handle of the file, for one of its parts.
 #[derive(Debug)]

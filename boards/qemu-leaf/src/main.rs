@@ -44,7 +44,7 @@ fn main() -> ! {
 
 fn run() -> Result<Infallible, StartError> {
     const NO_FLASH: StartError =
-        StartError::Absent("flash.img of 32 KiB in the folder of the emulator");
+        StartError::Absent("flash.img of 16 KiB in the folder of the emulator");
     let mut peripherals = Peripherals::take().ok_or(StartError::Absent("core of its own"))?;
     clock::init(&mut peripherals.SYST);
     watchdog::start();

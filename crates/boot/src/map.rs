@@ -37,7 +37,7 @@ pub const LOG: Run = Run { first: LOADER.end(), count: 2 };
 /// What a device is told before its first start.
 pub const SETTINGS: Run = Run { first: LOG.end(), count: 1 };
 /// The slots begin at a multiple of 64 KiB, which is what the flash mapping of small chips wants.
-pub const SLOTS: [Run; 2] = [Run { first: 16, count: 192 }, Run { first: 208, count: 192 }];
+pub const SLOTS: [Run; 2] = [Run { first: 16, count: 224 }, Run { first: 240, count: 224 }];
 /// The first sector that is the node's.
 pub const REST: u32 = SLOTS[1].end();
 

@@ -29,9 +29,9 @@ const SECRETS_MAX: usize = 16;
 /// budgets of flash don't count them.
 const CHANGES: Limit = Limit { at_once: 32, one_each: Duration::from_secs(45 * 60) };
 /// How many signatures somebody who isn't the owner may have verified.
-const VERIFICATIONS: Limit = Limit { at_once: 4, one_each: Duration::from_secs(2) };
+const VERIFICATIONS: Limit = Limit { at_once: 32, one_each: Duration::from_secs(2) };
 /// The same, for all of them together.
-const VERIFICATIONS_IN_ALL: Limit = Limit { at_once: 16, one_each: Duration::from_millis(500) };
+const VERIFICATIONS_IN_ALL: Limit = Limit { at_once: 64, one_each: Duration::from_millis(500) };
 /// The most callers whose verifications are counted one by one.
 const CALLERS_MAX: usize = 16;
 

@@ -180,7 +180,10 @@ impl Footprint {
         let kilobytes: u64 = anonymous.split_whitespace().next()?.parse().ok()?;
         let mut busy_ns = 0_u64;
         for task in std::fs::read_dir(format!("/proc/{id}/task")).ok()?.flatten() {
-            let schedule = std::fs::read_to_string(task.path().join("schedstat")).ok()?;
+            // A thread may have ended since it was listed.
+            let Ok(schedule) = std::fs::read_to_string(task.path().join("schedstat")) else {
+                continue;
+            };
             busy_ns += schedule.split_whitespace().next()?.parse::<u64>().ok()?;
         }
         let busy = Duration::from_nanos(busy_ns);

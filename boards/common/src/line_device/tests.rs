@@ -123,7 +123,7 @@ fn a_node_answers_at_the_line_at_which_it_is_asked_and_at_no_other() {
     let cables = [Cable::default(), Cable::default()];
     let flash = flash();
     let board = LineBoard {
-        model: ("test", Duration::from_secs(8), [0x1001_0000, 0x100D_0000]),
+        model: ("test", Duration::from_secs(8), [0x1001_0000, 0x100F_0000]),
         flash: Layout::TWO_MIB.divide(|| flash.clone()).unwrap(),
         lines: cables.to_vec(),
         greeted: 0,

@@ -39,8 +39,10 @@ fn full_store_refuses_new_values_and_keeps_the_old() {
     device.kill();
     let device = user.device("attic", None);
     assert_eq!(user.call(on(&device), &["counter", "value"]), "7");
-    // What the full store has no room for, it has again once something is freed.
-    user.ok(&["remove", "probe", "--device", &device.address]);
+    // Not even room for the trash's mark is left, which the refusal says with the way out.
+    let full = user.error(&["remove", "probe", "--device", &device.address]);
+    assert!(full.contains("remove it for good"), "{full}");
+    user.ok(&["remove", "probe", "--for-good", "--device", &device.address]);
     assert_eq!(user.call(on(&device), &["counter", "add"]), "8");
     user.install(&device, &["nihilo-a"]);
 }
