@@ -23,7 +23,7 @@ use self::clock::Timer;
 use self::entropy::RingOscillator;
 use self::lines::{Console, Uart, Wire};
 
-/// What `start` calls, with a heap.
+/// Called by `start`, with a heap.
 fn main() -> ! {
     let Err(error) = run();
     // A console that takes nothing has nobody who reads it.

@@ -1,4 +1,4 @@
-//! What the loader and the firmware of an RP2040 share: clocks, flash, reset causes, and memory that outlives a reset.
+//! Shared by the loader and the firmware of an RP2040: clocks, flash, reset causes, and memory that outlives a reset.
 //!
 //! Unsafe code is needed to touch the chip. Each use says what it relies on; in all of them the second core sleeps in
 //! its boot ROM, and no interrupt is ever taken: `wfi` ends when one is pending, which is all that they are for.

@@ -10,9 +10,9 @@ use tenure_hal::{Instant, Power, ResetCause, Retained};
 /// The watchdog's period: with its counter going down by two a tick (erratum RP2040-E1), the chip has 8.3 s at most.
 pub const PERIOD_MS: u32 = 8_000;
 
-/// What the first scratch register holds when the software started the chip anew.
+/// The first scratch register's value when the software started the chip anew.
 const RESTARTED: u32 = 0x5446_5273;
-/// What it holds when a sleep has ended.
+/// Its value when a sleep has ended.
 const WOKEN: u32 = 0x5446_776B;
 
 const PAGE_BYTES: usize = 4096;

@@ -10,7 +10,7 @@ use tenure_hal::{Clock, Instant, UnixTime};
 /// The longest nap: the lines have no interrupt of their own while direct memory access empties them.
 const NAP_MAX: Duration = Duration::from_millis(2);
 
-/// What ends a nap.
+/// The interrupts that end a nap.
 const WAKING: [pac::Interrupt; 3] =
     [pac::Interrupt::TIMER_IRQ_0, pac::Interrupt::USBCTRL_IRQ, pac::Interrupt::IO_IRQ_BANK0];
 
@@ -63,7 +63,7 @@ pub(super) fn wait(nap: Duration) {
     }
     set_alarm(None);
     timer().intr().write(|w| w.alarm_0().clear_bit_by_one());
-    // What was pending stays so though its cause is gone, since nothing handles it.
+    // An interrupt that was pending stays so though its cause is gone, since nothing handles it.
     WAKING.into_iter().for_each(NVIC::unpend);
 }
 

@@ -67,7 +67,7 @@ impl RingOscillator {
             hash.update(&[byte]);
         }
         let digest = hash.finish();
-        // What leaves doesn't tell the state that goes on.
+        // The block that leaves doesn't tell the state that goes on.
         self.state = labelled(b"state", &digest.0);
         Ok(labelled(b"block", &digest.0))
     }

@@ -23,7 +23,7 @@ const RING_BYTES: usize = 2048;
 /// The logarithm of a ring's length, as the controller wants it.
 const RING_BITS: u8 = 11;
 const _: () = assert!(1 << RING_BITS == RING_BYTES);
-/// What a transfer counts down from; the channel is started again when it is done, after four days of traffic.
+/// The number that a transfer counts down from; the channel is started again when it is done, after four days of traffic.
 const TRANSFER: u32 = u32::MAX;
 
 /// A ring, aligned to its length.
@@ -131,7 +131,7 @@ impl Uart {
     fn take(&mut self, into: &mut [u8]) -> usize {
         let arrived = TRANSFER - self.channel().ch_trans_count().read().bits();
         let waiting = arrived.wrapping_sub(self.taken) as usize;
-        // What the ring had no room for is lost, and the frames with it: those are sent again.
+        // Bytes that the ring had no room for are lost, and the frames with it: those are sent again.
         let lost = waiting.saturating_sub(RING_BYTES);
         let count = (waiting - lost).min(into.len());
         let from = self.taken as usize + lost;
@@ -215,7 +215,7 @@ impl Port for Wire {
             Self::Usb(usb) if !usb.is_open() => Ok(bytes.len()),
             Self::Usb(usb) => {
                 let taken = usb.port.write(bytes).unwrap_or(0);
-                // What the host hasn't fetched yet is offered again at the next poll.
+                // Bytes that the host hasn't fetched yet are offered again at the next poll.
                 let _ = usb.port.flush();
                 Ok(taken)
             }

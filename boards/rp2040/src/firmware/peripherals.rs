@@ -1,4 +1,4 @@
-//! What machines can sense and move: the lamp on the board, its button input, the thermometer of the chip, three analog
+//! The parts that machines can sense and move: the lamp on the board, its button input, the thermometer of the chip, three analog
 //! inputs, and an output with a duty cycle.
 
 use alloc::boxed::Box;
@@ -66,7 +66,7 @@ impl Pins {
         Self(())
     }
 
-    /// What is on them.
+    /// The peripherals on them.
     pub(super) fn peripherals(
         self,
         _: pac::ADC,

@@ -175,6 +175,15 @@ fn a_tenants_query_counts_for_the_caller_and_the_device_that_it_names() {
 
 /// Slots, a log, and a firmware that runs from slot A.
 fn with_firmware(world: &mut World, other: Option<(Image, tenure_boot::Trial)>) {
+    with_firmware_linked_for(world, other, None);
+}
+
+/// As [`with_firmware`], on a chip that executes images from their slots.
+fn with_firmware_linked_for(
+    world: &mut World,
+    other: Option<(Image, tenure_boot::Trial)>,
+    linked_for: Option<[u32; 2]>,
+) {
     let fuse = Fuse::default();
     let mut log = BootLog::open(WiredFlash::new(2, &fuse)).unwrap();
     log.append(State { good: Image::new(Slot::A, 1, b"first"), other }).unwrap();
@@ -182,6 +191,7 @@ fn with_firmware(world: &mut World, other: Option<(Image, tenure_boot::Trial)>) 
         board: "board",
         log: log.into_flash(),
         slots: [WiredFlash::new(8, &fuse), WiredFlash::new(8, &fuse)],
+        linked_for,
         trial: core::time::Duration::from_secs(60),
         maker: None,
     };
@@ -198,6 +208,23 @@ fn send_firmware(world: &mut World, released: &[u8], sent: &[u8]) -> Answer<()> 
         ask::<()>(world, function::FIRMWARE_CHUNK, &part)?;
     }
     ask(world, function::FIRMWARE_COMMIT, &())
+}
+
+#[test]
+fn a_firmware_that_is_linked_for_the_running_slot_is_refused_at_its_first_part() {
+    let mut world = World::new(|_| {});
+    // Slot A runs, so that the next image must be linked for slot B.
+    with_firmware_linked_for(&mut world, None, Some([0x1000, 0x2000]));
+    let image = |load_at| {
+        let mut image = Header::new("board", load_at, MACHINE_FORMAT).to_bytes().to_vec();
+        image.resize(6000, 7);
+        image
+    };
+    let wrong = image(0x1000);
+    let refused = why(send_firmware(&mut world, &wrong, &wrong));
+    assert!(refused.contains("slot B is free"), "{refused}");
+    let right = image(0x2000);
+    send_firmware(&mut world, &right, &right).unwrap();
 }
 
 #[test]
