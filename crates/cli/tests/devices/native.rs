@@ -264,8 +264,8 @@ fn riscv32_bad_pointers_in_every_host_call_end_that_machine_or_are_refused() {
 
 fn check_pointers(user: &User, device: &mut Process, gang: &mut Gang<'_>, walls: &Walls) {
     let counted: u32 = user.call(on(device), &["counter", "value"]).parse().unwrap();
-    const CALLS: [u16; 23] =
-        [0, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 30, 31, 32, 34, 35, 37, 40];
+    const CALLS: [u16; 26] =
+        [0, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 25, 26, 27, 30, 31, 32, 34, 35, 37, 40];
     let asked: Vec<u16> = TABLE
         .iter()
         .filter(|call| call.parameters.iter().any(|parameter| parameter.kind.slots() == 2))
@@ -297,7 +297,7 @@ fn cortex_m_native_machines_do_what_machines_do_and_no_more() {
     // There the processor lets everybody wait, until the machine's time is over.
     assert_eq!(user.call(on(&device), &["renegade", "privileged", "wait"]), "wait");
     for name in ["renegade", "probe"] {
-        user.ok(&["remove", name, "--device", &device.address]);
+        user.ok(&["remove", name, "--for-good", "--device", &device.address]);
     }
     let mut gang = Gang::install(&user, &device, 3);
     check_ways_out(&user, &mut device, &mut gang, &CORTEX_M_WALLS);

@@ -161,7 +161,7 @@ impl Tenants<'_> {
 
     fn remove_all(&self) {
         for number in 0..COUNT {
-            self.ok("remove", &[&name(number)]);
+            self.ok("remove", &[&name(number), "--for-good"]);
         }
     }
 
