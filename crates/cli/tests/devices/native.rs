@@ -264,8 +264,10 @@ fn riscv32_bad_pointers_in_every_host_call_end_that_machine_or_are_refused() {
 
 fn check_pointers(user: &User, device: &mut Process, gang: &mut Gang<'_>, walls: &Walls) {
     let counted: u32 = user.call(on(device), &["counter", "value"]).parse().unwrap();
-    const CALLS: [u16; 26] =
-        [0, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 25, 26, 27, 30, 31, 32, 34, 35, 37, 40];
+    const CALLS: [u16; 26] = [
+        0, 3, 4, 6, 7, 8, 9, 10, 11, 12, 13, 14, 17, 18, 19, 20, 25, 26, 27, 30, 31, 32, 34, 35,
+        37, 40,
+    ];
     let asked: Vec<u16> = TABLE
         .iter()
         .filter(|call| call.parameters.iter().any(|parameter| parameter.kind.slots() == 2))
