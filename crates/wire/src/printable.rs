@@ -15,7 +15,7 @@ pub fn misleads(character: char) -> bool {
     character.is_control() && character != '\t' || invisible || turns
 }
 
-/// One line of text, with U+FFFD in the place of each character that [misleads](misleads).
+/// One line of text, with U+FFFD in the place of each character that [`misleads`].
 pub fn printable(text: &str) -> String {
     text.chars().map(|character| if misleads(character) { '\u{FFFD}' } else { character }).collect()
 }
