@@ -256,7 +256,6 @@ fn check_preemption(user: &User, device: &Process) {
 }
 
 #[test]
-#[ignore = "the line that tells of a native fault is waited for in vain since logs have a rate"]
 fn riscv32_bad_pointers_in_every_host_call_end_that_machine_or_are_refused() {
     let (user, mut device) = board_with_neighbours(RISCV32);
     let mut gang = Gang::install(&user, &device, 3);
@@ -292,7 +291,6 @@ fn check_pointers(user: &User, device: &mut Process, gang: &mut Gang<'_>, walls:
 
 /// All of it on one device that isn't started anew in between, but for the loss of power.
 #[test]
-#[ignore = "the line that tells of a native fault is waited for in vain since logs have a rate"]
 fn cortex_m_native_machines_do_what_machines_do_and_no_more() {
     let (user, device) = board_with_neighbours(CORTEX_M);
     let mut device = check_daily_life(&user, device, CORTEX_M);

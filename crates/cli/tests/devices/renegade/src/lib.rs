@@ -260,6 +260,9 @@ fn bad_pointer(words: &str) -> Result<String, &'static str> {
                 host::abort(bytes, length);
                 0
             }
+            25 => host::timer_after(bytes, length, bytes, length, 10, 0),
+            26 => host::timer_at(bytes, length, bytes, length, 10, 0),
+            27 => host::timer_cancel(bytes, length),
             30 => host::publish(bytes, length, bytes, length),
             31 => host::subscribe(bytes, length, 0, 1, bytes, length),
             32 => host::unsubscribe(bytes, length),
