@@ -13,7 +13,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Put machines on them",
         &["install", "remove", "trash", "renew", "unban", "snapshot", "restore"],
     ),
-    ("Look and call", &["status", "list", "call", "log", "tree", "events"]),
+    ("Look and call", &["status", "list", "call", "log", "tree", "events", "tls"]),
     ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),
     ("Bills and the shell", &["receipts", "bill", "completions"]),
 ];

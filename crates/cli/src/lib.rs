@@ -52,6 +52,7 @@ pub mod status;
 pub mod stop;
 pub mod symbols;
 pub mod test;
+pub mod tls;
 pub mod toolchain;
 pub mod trash;
 pub mod trust_hub;

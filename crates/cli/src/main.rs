@@ -10,7 +10,7 @@ use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, help, hub,
     inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim, snapshot,
-    status, test, trash, trust_hub,
+    status, test, tls, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -58,6 +58,7 @@ enum Command {
     Key(list::KeyArguments),
     Secret(secret::Arguments),
     Test(test::Arguments),
+    Tls(tls::Arguments),
     Receipts(receipts::Arguments),
     Bill(receipts::BillArguments),
     Sim(sim::Arguments),
@@ -123,6 +124,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Receipts(arguments) => receipts::run(arguments, &output),
         Command::Bill(arguments) => receipts::bill(arguments, &output),
         Command::Test(arguments) => test::run(arguments, &output),
+        Command::Tls(arguments) => tls::run(arguments, &output),
         Command::Secret(arguments) => secret::run(arguments, &output),
         Command::Sim(arguments) => sim::run(arguments, &output),
         Command::Completions(arguments) => {

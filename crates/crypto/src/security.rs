@@ -143,6 +143,16 @@ pub enum Group {
 }
 
 impl Group {
+    /// The name in IANA's registry of TLS groups.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::X25519 => "x25519",
+            Self::Secp256r1 => "secp256r1",
+            Self::Secp384r1 => "secp384r1",
+            Self::X25519MlKem768 => "X25519MLKEM768",
+        }
+    }
+
     /// The length of the public part that begins an agreement, in bytes.
     pub const fn share_bytes(self) -> usize {
         match self {

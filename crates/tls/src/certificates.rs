@@ -277,6 +277,7 @@ impl Core<'_> {
         let mut statement = [0; STATEMENT_BYTES_MAX];
         let statement = write_statement(purpose, &digest, &mut statement);
         security.verify(algorithm, &key, Signed::Message(statement), signature)?;
+        self.peer_signature = Some(algorithm);
         self.channel.unpin();
         self.take_in(total);
         Ok(())

@@ -92,6 +92,7 @@ pub struct ClientHandshake<'c> {
     key: Option<EphemeralKey>,
     schedule: Option<Schedule>,
     is_retried: bool,
+    is_change_cipher_spec_sent: bool,
     /// Whether the server chose the pre-shared key.
     has_psk: bool,
     early_data: EarlyData,
@@ -132,6 +133,7 @@ impl<'b, 'c> Client<'b, 'c> {
             key: None,
             schedule: None,
             is_retried: false,
+            is_change_cipher_spec_sent: false,
             has_psk: false,
             early_data: EarlyData::NotOffered,
             is_asked: false,
@@ -197,6 +199,12 @@ impl Handshake for ClientHandshake<'_> {
         {
             let early = Schedule::early(psk.suite.hash(), Some(psk.key));
             let secret = early.derive(b"c e traffic", &core.transcript.digest(psk.suite.hash()));
+            self.send_change_cipher_spec(core, security)?;
+            #[cfg(feature = "keylog")]
+            {
+                core.key_log.set_random(&self.random);
+                core.key_log.keep_early(&secret);
+            }
             core.channel.writing = Some(traffic_keys(psk.suite, &secret));
             core.sends_early_data = true;
             core.early_data_left = psk.early_data_bytes_max as usize;
@@ -392,14 +400,15 @@ impl<'c> ClientHandshake<'c> {
         writer: &mut Writer<'_>,
         retry: Option<Suite>,
     ) -> Result<(), Full> {
+        // Also without a key: servers send tickets to those clients alone that say how they use them
+        // (§4.2.9). Only with a key agreement: nothing is read by whoever learns the key later.
+        extension(writer, extension::PSK_KEY_EXCHANGE_MODES, |writer| {
+            writer.vector(1, |writer| writer.u8(1))
+        })?;
         let Some(psk) = self.offered_psk(retry) else { return Ok(()) };
         if self.early_data == EarlyData::Offered {
             extension(writer, extension::EARLY_DATA, |_| Ok::<_, Full>(()))?;
         }
-        // Only with a key agreement: nothing is read by whoever learns the key later.
-        extension(writer, extension::PSK_KEY_EXCHANGE_MODES, |writer| {
-            writer.vector(1, |writer| writer.u8(1))
-        })?;
         extension(writer, extension::PRE_SHARED_KEY, |writer| {
             writer.vector(2, |writer| {
                 writer.vector(2, |writer| writer.bytes(psk.identity))?;
@@ -465,13 +474,13 @@ impl<'c> ClientHandshake<'c> {
         core.group = Some(key.group());
         core.transcript.choose(hash);
         core.take_in(total);
+        #[cfg(feature = "keylog")]
+        core.key_log.set_random(&self.random);
         core.handshake_secrets(&schedule)?;
         core.read_with_peer_secret()?;
         self.schedule = Some(schedule.master());
         core.state = State::EncryptedExtensions;
         self.has_psk = has_psk;
-        #[cfg(feature = "keylog")]
-        core.key_log.set_random(&self.random);
         Ok(())
     }
 
@@ -552,9 +561,23 @@ impl<'c> ClientHandshake<'c> {
         if self.early_data == EarlyData::Offered {
             self.early_data = EarlyData::Refused;
         }
+        self.send_change_cipher_spec(core, security)?;
         self.send_hello(core, security, group, Some(suite))?;
         core.channel.consume(total);
         Ok(())
+    }
+
+    /// Sends a `change_cipher_spec`, once, before the second flight, or behind the first message where
+    /// early data follows it (§D.4).
+    fn send_change_cipher_spec(
+        &mut self,
+        core: &mut Core<'_>,
+        security: &mut impl Security,
+    ) -> Result<(), Error> {
+        if core::mem::replace(&mut self.is_change_cipher_spec_sent, true) {
+            return Ok(());
+        }
+        core.send_change_cipher_spec(security)
     }
 
     fn encrypted_extensions(&mut self, core: &mut Core<'_>, total: usize) -> Result<(), Error> {
@@ -646,6 +669,7 @@ impl<'c> ClientHandshake<'c> {
         core.check_finished(&core.peer_secret, total)?;
         core.take_in(total);
         let transcript = core.transcript_digest()?;
+        self.send_change_cipher_spec(core, security)?;
         if self.early_data == EarlyData::Accepted {
             core.send_message(security, Message::EndOfEarlyData, |_, _| Ok(()))?;
         }

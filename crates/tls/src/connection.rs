@@ -1,6 +1,6 @@
 //! What both ends of a connection have: bytes in, bytes out, data, keys, the end.
 
-use tenure_crypto::{Group, HashValue, Security};
+use tenure_crypto::{Group, HashValue, Security, SignatureAlgorithm};
 
 use crate::certificates::{CertificateReader, Reading};
 use crate::channel::{Channel, Incoming};
@@ -54,6 +54,7 @@ pub(crate) struct Core<'b> {
     pub(crate) state: State,
     pub(crate) suite: Option<Suite>,
     pub(crate) group: Option<Group>,
+    pub(crate) peer_signature: Option<SignatureAlgorithm>,
     pub(crate) certificates: CertificateReader,
     /// The secrets that traffic keys follow from, of the current epoch.
     pub(crate) own_secret: HashValue,
@@ -123,6 +124,7 @@ impl<'b> Core<'b> {
             state,
             suite: None,
             group: None,
+            peer_signature: None,
             certificates: CertificateReader::default(),
             own_secret: HashValue::EMPTY,
             peer_secret: HashValue::EMPTY,
@@ -179,6 +181,15 @@ impl<'b> Core<'b> {
         })
     }
 
+    /// Sends a `change_cipher_spec`, which means nothing and which middleboxes wait for (§D.4).
+    pub(crate) fn send_change_cipher_spec(
+        &mut self,
+        security: &mut impl Security,
+    ) -> Result<(), Error> {
+        let content = ContentType::ChangeCipherSpec;
+        self.channel.emit(security, content, |_, _, writer| Ok(writer.u8(1)?))
+    }
+
     /// The handshake secrets of both ends, and the keys of what is read now.
     pub(crate) fn handshake_secrets(&mut self, schedule: &Schedule) -> Result<(), Error> {
         let digest = self.transcript_digest()?;
@@ -204,7 +215,10 @@ impl<'b> Core<'b> {
         );
         self.exporter = schedule.derive(b"exp master", transcript);
         #[cfg(feature = "keylog")]
-        self.log_keys(false);
+        {
+            self.log_keys(false);
+            self.key_log.keep_exporter(&self.exporter);
+        }
         Ok(())
     }
 
@@ -593,6 +607,18 @@ impl<H: Handshake> Connection<'_, H> {
     /// The group of the key agreement, once it is chosen; none if a pre-shared key did without.
     pub fn group(&self) -> Option<Group> {
         self.core.group
+    }
+
+    /// The algorithm by which the peer proved that it has its certificate's key, once it has.
+    pub fn peer_signature(&self) -> Option<SignatureAlgorithm> {
+        self.core.peer_signature
+    }
+
+    /// The secrets of this connection that are known so far, as lines of an `SSLKEYLOGFILE`. Each has
+    /// the name of its kind, the client's random and the secret; who reads them reads the connection.
+    #[cfg(feature = "keylog")]
+    pub fn key_log(&self) -> crate::keylog::KeyLogLines<'_> {
+        crate::keylog::KeyLogLines(&self.core.key_log)
     }
 
     /// The certificate that [`Event::Certificate`] announced, in DER, or the peer's key alone (RFC

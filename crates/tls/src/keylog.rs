@@ -4,17 +4,25 @@ use core::fmt;
 
 use tenure_crypto::HashValue;
 
-/// The secrets of one connection.
+/// The names of the kinds of secrets, in the order in which they become known.
+const LABELS: [&str; 6] = [
+    "CLIENT_EARLY_TRAFFIC_SECRET",
+    "CLIENT_HANDSHAKE_TRAFFIC_SECRET",
+    "SERVER_HANDSHAKE_TRAFFIC_SECRET",
+    "CLIENT_TRAFFIC_SECRET_0",
+    "SERVER_TRAFFIC_SECRET_0",
+    "EXPORTER_SECRET",
+];
+
+/// The secrets of one connection, which are wiped when it is dropped.
 pub(crate) struct KeyLog {
     random: [u8; 32],
-    /// Of the client and the server, in the handshake and after.
-    secrets: [[HashValue; 2]; 2],
+    secrets: [HashValue; LABELS.len()],
 }
 
 impl Default for KeyLog {
     fn default() -> Self {
-        const NONE: [HashValue; 2] = [HashValue::EMPTY, HashValue::EMPTY];
-        Self { random: [0; 32], secrets: [NONE, NONE] }
+        Self { random: [0; 32], secrets: [const { HashValue::EMPTY }; LABELS.len()] }
     }
 }
 
@@ -23,8 +31,18 @@ impl KeyLog {
         self.random = *random;
     }
 
+    pub(crate) fn keep_early(&mut self, client: &HashValue) {
+        self.secrets[0] = client.clone();
+    }
+
     pub(crate) fn keep(&mut self, in_handshake: bool, client: &HashValue, server: &HashValue) {
-        self.secrets[usize::from(!in_handshake)] = [client.clone(), server.clone()];
+        let first = if in_handshake { 1 } else { 3 };
+        self.secrets[first] = client.clone();
+        self.secrets[first + 1] = server.clone();
+    }
+
+    pub(crate) fn keep_exporter(&mut self, secret: &HashValue) {
+        self.secrets[5] = secret.clone();
     }
 }
 
@@ -34,12 +52,7 @@ pub struct KeyLogLines<'a>(pub(crate) &'a KeyLog);
 
 impl fmt::Display for KeyLogLines<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        const LABELS: [[&str; 2]; 2] = [
-            ["CLIENT_HANDSHAKE_TRAFFIC_SECRET", "SERVER_HANDSHAKE_TRAFFIC_SECRET"],
-            ["CLIENT_TRAFFIC_SECRET_0", "SERVER_TRAFFIC_SECRET_0"],
-        ];
-        let labels = LABELS.iter().flatten();
-        for (label, secret) in labels.zip(self.0.secrets.iter().flatten()) {
+        for (label, secret) in LABELS.iter().zip(&self.0.secrets) {
             if secret.is_empty() {
                 continue;
             }

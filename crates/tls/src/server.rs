@@ -337,6 +337,8 @@ impl<'c> ServerHandshake<'c> {
         self.application = core.transcript_digest()?;
         self.client_handshake = core.peer_secret.clone();
         if choice.takes_early_data {
+            #[cfg(feature = "keylog")]
+            core.key_log.keep_early(&early_secret);
             core.channel.read_with(traffic_keys(choice.suite, &early_secret))?;
             core.takes_early_data = true;
             core.early_data_left = self.early_data_bytes() as usize;
@@ -611,8 +613,7 @@ impl<'c> ServerHandshake<'c> {
         if session.is_empty() || is_sent {
             return Ok(());
         }
-        let content = crate::record::ContentType::ChangeCipherSpec;
-        core.channel.emit(security, content, |_, _, writer| Ok(writer.u8(1)?))
+        core.send_change_cipher_spec(security)
     }
 
     /// The first identity whose algorithm the client verifies; none with a pre-shared key.

@@ -107,6 +107,30 @@ pub(crate) fn offered_schemes(security: &impl Security) -> impl Iterator<Item = 
         .map(|(number, _)| *number)
 }
 
+/// The name of `algorithm` in the RFC (§4.2.3); none if no connection uses it.
+pub const fn scheme_name(algorithm: SignatureAlgorithm) -> Option<&'static str> {
+    use HashAlgorithm::Sha256;
+    #[cfg(feature = "sha512")]
+    use HashAlgorithm::{Sha384, Sha512};
+    Some(match algorithm {
+        SignatureAlgorithm::EcdsaP256(Sha256) => "ecdsa_secp256r1_sha256",
+        SignatureAlgorithm::Ed25519 => "ed25519",
+        SignatureAlgorithm::RsaPss(Sha256) => "rsa_pss_rsae_sha256",
+        SignatureAlgorithm::RsaPkcs1(Sha256) => "rsa_pkcs1_sha256",
+        #[cfg(feature = "sha512")]
+        SignatureAlgorithm::EcdsaP384(Sha384) => "ecdsa_secp384r1_sha384",
+        #[cfg(feature = "sha512")]
+        SignatureAlgorithm::RsaPss(Sha384) => "rsa_pss_rsae_sha384",
+        #[cfg(feature = "sha512")]
+        SignatureAlgorithm::RsaPss(Sha512) => "rsa_pss_rsae_sha512",
+        #[cfg(feature = "sha512")]
+        SignatureAlgorithm::RsaPkcs1(Sha384) => "rsa_pkcs1_sha384",
+        #[cfg(feature = "sha512")]
+        SignatureAlgorithm::RsaPkcs1(Sha512) => "rsa_pkcs1_sha512",
+        _ => return None,
+    })
+}
+
 pub(crate) fn scheme_number(algorithm: SignatureAlgorithm) -> Option<u16> {
     SCHEMES.iter().find(|(_, it)| *it == algorithm).map(|(number, _)| *number)
 }

@@ -6,11 +6,13 @@ mod der;
 mod error;
 mod name;
 mod path;
+mod private_key;
 mod time;
 
 pub use certificate::{Certificate, Validity, parse_public_key};
 pub use error::CertificateError;
-pub use name::ServerName;
+pub use name::{AlternativeName, ServerName};
 pub use path::{Anchor, Purpose, verify_chain};
 pub(crate) use path::{Path, Policy, Verdict};
+pub use private_key::parse_private_key;
 pub use time::UnixTime;

@@ -6,6 +6,7 @@ use super::constraints::NameConstraints;
 use super::der::{
     BIT_STRING, Der, NULL, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, explicit, implicit,
 };
+use super::name::AlternativeName;
 use super::{CertificateError, UnixTime};
 
 type Result<T> = core::result::Result<T, CertificateError>;
@@ -107,19 +108,36 @@ impl<'a> Certificate<'a> {
 
     /// The most specific common name, for people to read; it never decides anything.
     pub fn common_name(&self) -> Option<&'a str> {
-        let mut names = Der::new(self.subject).sequence().ok()?;
-        let mut found = None;
-        while !names.is_empty() {
-            let mut set = Der::new(names.any().ok()?.1);
-            let mut pair = set.sequence().ok()?;
-            let kind = pair.expect(OBJECT_IDENTIFIER).ok()?;
-            let (_, value, _) = pair.any().ok()?;
-            if kind == [0x55, 4, 3] {
-                found = core::str::from_utf8(value).ok();
-            }
-        }
-        found
+        common_name_of(self.subject)
     }
+
+    /// The issuer's most specific common name, for people to read as well.
+    pub fn issuer_common_name(&self) -> Option<&'a str> {
+        common_name_of(self.issuer)
+    }
+
+    /// The DNS names and IP addresses that it is for; it ends at one that is malformed.
+    pub fn alternative_names(&self) -> impl Iterator<Item = AlternativeName<'a>> {
+        let mut names = Der::new(self.extensions.alternative_names.unwrap_or_default());
+        core::iter::from_fn(move || names.any().ok())
+            .filter_map(|(tag, value, _)| AlternativeName::from_general(tag, value))
+    }
+}
+
+/// The last common name of a `Name`.
+fn common_name_of(name: &[u8]) -> Option<&str> {
+    let mut names = Der::new(name).sequence().ok()?;
+    let mut found = None;
+    while !names.is_empty() {
+        let mut set = Der::new(names.any().ok()?.1);
+        let mut pair = set.sequence().ok()?;
+        let kind = pair.expect(OBJECT_IDENTIFIER).ok()?;
+        let (_, value, _) = pair.any().ok()?;
+        if kind == [0x55, 4, 3] {
+            found = core::str::from_utf8(value).ok();
+        }
+    }
+    found
 }
 
 /// A `Name`, all of it.
@@ -132,10 +150,10 @@ fn name<'a>(fields: &mut Der<'a>) -> Result<&'a [u8]> {
 
 const RSA_ENCRYPTION: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const RSA_PSS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 10];
-const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
-const PRIME256V1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
-const SECP384R1: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
-const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
+pub(super) const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
+pub(super) const PRIME256V1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+pub(super) const SECP384R1: &[u8] = &[0x2b, 0x81, 0x04, 0x00, 0x22];
+pub(super) const ED25519: &[u8] = &[0x2b, 0x65, 0x70];
 
 /// The key of a `SubjectPublicKeyInfo` (RFC 5280 §4.1.2.7, RFC 5480, RFC 8410).
 ///

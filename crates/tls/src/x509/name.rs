@@ -36,6 +36,31 @@ impl<'a> ServerName<'a> {
     }
 }
 
+/// A name or an address in a certificate.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AlternativeName<'a> {
+    /// A DNS name, perhaps with a wildcard for its first label.
+    Dns(&'a str),
+    /// An IPv4 address.
+    Ipv4([u8; 4]),
+    /// An IPv6 address.
+    Ipv6([u8; 16]),
+}
+
+impl<'a> AlternativeName<'a> {
+    /// The name that the general name with `tag` is, if it is of a kind that can be asked for.
+    pub(super) fn from_general(tag: u8, value: &'a [u8]) -> Option<Self> {
+        match tag {
+            DNS_NAME => core::str::from_utf8(value).ok().map(Self::Dns),
+            IP_ADDRESS => match value.try_into() {
+                Ok(address) => Some(Self::Ipv4(address)),
+                Err(_) => value.try_into().ok().map(Self::Ipv6),
+            },
+            _ => None,
+        }
+    }
+}
+
 /// Whether `name` is labels of letters, digits, hyphens and underscores, and no address.
 pub(super) fn is_dns_name(name: &[u8]) -> bool {
     let is_label = |label: &[u8]| {

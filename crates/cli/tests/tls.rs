@@ -1,0 +1,264 @@
+//! `tenure tls` against OpenSSL's programs, curl, and itself.
+
+mod common;
+
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+use common::Workbench;
+
+/// A root and a server's certificate for `device.test` and 127.0.0.1, made by OpenSSL.
+fn certificates(bench: &Workbench) {
+    bench.write(&[(
+        "ext",
+        "[ca]\nbasicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n\
+         [leaf]\nbasicConstraints=CA:FALSE\nkeyUsage=critical,digitalSignature\n\
+         extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=DNS:device.test,IP:127.0.0.1\n",
+    )]);
+    let key = "genpkey -algorithm EC -pkeyopt ec_paramgen_curve:P-256 -out";
+    for arguments in [
+        &format!("{key} root.key"),
+        &format!("{key} leaf.key"),
+        "req -new -key root.key -subj /CN=root -out root.csr",
+        "x509 -req -in root.csr -signkey root.key -days 9 -extfile ext -extensions ca -out root.pem",
+        "req -new -key leaf.key -subj /CN=leaf -out leaf.csr",
+        "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 9 \
+         -extfile ext -extensions leaf -out leaf.pem",
+    ] {
+        let command = Command::new("openssl")
+            .args(arguments.split_whitespace())
+            .current_dir(bench.path(""))
+            .output();
+        let output = command.expect("openssl is installed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+    }
+}
+
+/// A program that runs until it is dropped.
+struct Running {
+    process: Child,
+    lines: std::io::Lines<BufReader<ChildStdout>>,
+}
+
+impl Running {
+    fn start(bench: &Workbench, program: &str, arguments: &[&str]) -> Self {
+        let mut process = Command::new(program)
+            .args(arguments)
+            .current_dir(bench.path(""))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("it is installed");
+        let lines = BufReader::new(process.stdout.take().expect("its output")).lines();
+        Self { process, lines }
+    }
+
+    /// The next line with `word`.
+    fn line_with(&mut self, word: &str) -> String {
+        let mut lines = self.lines.by_ref().map(|line| line.expect("a line"));
+        lines.find(|line| line.contains(word)).unwrap_or_else(|| panic!("no line with {word}"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+/// `tenure tls serve` with more arguments, and where it listens.
+fn serve(bench: &Workbench, arguments: &[&str]) -> (Running, String) {
+    let base =
+        ["tls", "serve", "--listen", "127.0.0.1:0", "--cert", "leaf.pem", "--key", "leaf.key"];
+    let arguments: Vec<_> = base.iter().chain(arguments).copied().collect();
+    let mut server = Running::start(bench, env!("CARGO_BIN_EXE_tenure"), &arguments);
+    let line = server.line_with("listening at ");
+    let address = line.split_once("listening at ").expect("an address").1.to_owned();
+    (server, address)
+}
+
+/// `openssl s_server` that answers requests for pages, and where it listens.
+fn openssl_server(bench: &Workbench, arguments: &[&str]) -> (Running, String) {
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port().to_string();
+    drop(listener);
+    let base = ["s_server", "-accept", &port, "-cert", "leaf.pem", "-key", "leaf.key"];
+    let arguments: Vec<_> = base.iter().chain(arguments).copied().collect();
+    let mut server = Running::start(bench, "openssl", &arguments);
+    server.line_with("ACCEPT");
+    (server, format!("127.0.0.1:{port}"))
+}
+
+fn feed(bench: &Workbench, program: &str, arguments: &[&str], input: &[u8]) -> Output {
+    let mut process = Command::new(program)
+        .args(arguments)
+        .current_dir(bench.path(""))
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it is installed");
+    let mut stdin = process.stdin.take().expect("its input");
+    let input = input.to_vec();
+    let writer = std::thread::spawn(move || stdin.write_all(&input));
+    let output = process.wait_with_output().expect("it ends");
+    // A program that was refused doesn't read its input.
+    let _ = writer.join().expect("a writer");
+    output
+}
+
+fn connect(bench: &Workbench, address: &str, arguments: &[&str], input: &[u8]) -> Output {
+    let base = ["tls", "connect", address];
+    let arguments: Vec<_> = base.iter().chain(arguments).copied().collect();
+    feed(bench, env!("CARGO_BIN_EXE_tenure"), &arguments, input)
+}
+
+fn text(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
+
+#[test]
+fn openssl_server_is_reported_on_and_its_page_printed() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = openssl_server(&bench, &["-www", "-alpn", "http/1.1"]);
+    let trust = ["--ca", "root.pem", "--keylog", "keys"];
+    let arguments = [&trust[..], &["--alpn", "h2,http/1.1", "--groups", "p256,x25519"]].concat();
+    let output = connect(&bench, &address, &arguments, REQUEST);
+    let report = text(&output.stderr);
+    assert!(output.status.success(), "{report}");
+    assert!(text(&output.stdout).contains("</HTML>"), "{}", text(&output.stdout));
+    for word in [
+        "TLS_CHACHA20_POLY1305_SHA256",
+        "secp256r1",
+        "ecdsa_secp256r1_sha256",
+        "http/1.1",
+        "leaf, issued by root",
+        "device.test 127.0.0.1",
+    ] {
+        assert!(report.contains(word), "{word}: {report}");
+    }
+    let keys = std::fs::read_to_string(bench.path("keys")).expect("a key log");
+    assert_eq!(keys.lines().count(), 5, "{keys}");
+    assert!(keys.contains("SERVER_TRAFFIC_SECRET_0 "), "{keys}");
+}
+
+#[test]
+fn check_prints_one_object_and_ends() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = openssl_server(&bench, &["-www"]);
+    let output = connect(&bench, &address, &["--ca", "root.pem", "--check", "--json"], b"");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).expect("an object");
+    assert_eq!(report["group"], "x25519");
+    assert_eq!(report["certificates"][0]["subject"], "leaf");
+    assert_eq!(report["certificates"][0]["names"][0], "device.test");
+}
+
+#[test]
+fn refusal_names_its_rule_and_the_certificate() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = openssl_server(&bench, &["-www"]);
+    for (arguments, rule) in [
+        (&["--ca", "root.pem", "--sni", "other.test"][..], "it is for another name"),
+        (&["--ca", "leaf.pem"], "nobody who is trusted issued it"),
+        (&["--pin", "root.pem"], "its key is not one of those that are trusted"),
+    ] {
+        let output = connect(&bench, &address, &[arguments, &["--check"]].concat(), b"");
+        let error = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{error}");
+        assert!(error.contains(rule) && error.contains("(leaf)"), "{error}");
+    }
+    let (_old, address) = openssl_server(&bench, &["-www", "-tls1_2"]);
+    let output = connect(&bench, &address, &["--ca", "root.pem", "--check"], b"");
+    let error = text(&output.stderr);
+    assert!(error.contains("protocol_version"), "{error}");
+}
+
+#[test]
+fn ticket_of_one_connection_resumes_the_next_and_carries_early_data() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    bench.write(&[("request", "GET / HTTP/1.0\r\n\r\n")]);
+    let trust = ["--ca", "root.pem", "--resume", "ticket"];
+    let (_server, address) = openssl_server(&bench, &["-rev"]);
+    for resumed in ["resumed     no", "resumed     yes"] {
+        let output = connect(&bench, &address, &trust, b"abc\n");
+        assert_eq!(text(&output.stdout), "cba\n");
+        assert!(text(&output.stderr).contains(resumed), "{}", text(&output.stderr));
+    }
+    std::fs::remove_file(bench.path("ticket")).expect("a ticket");
+    let (_server, address) = serve(&bench, &["--early-data", "1000", "--www"]);
+    let early = [&trust[..], &["--early-data", "request"]].concat();
+    for (word, is_there) in [("early data  taken", false), ("early data  taken", true)] {
+        let output = connect(&bench, &address, &early, b"");
+        assert!(text(&output.stdout).contains("</html>"), "{}", text(&output.stderr));
+        assert_eq!(text(&output.stderr).contains(word), is_there, "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn what_is_piped_comes_back_from_an_echo_whole() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = serve(&bench, &[]);
+    let input: Vec<u8> = (0..1_000_000_u32).map(|number| (number / 7) as u8).collect();
+    let output = connect(&bench, &address, &["--ca", "root.pem"], &input);
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    assert!(output.stdout == input, "{} bytes came back", output.stdout.len());
+}
+
+#[test]
+fn client_that_must_prove_itself_is_refused_without_a_certificate() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (mut server, address) = serve(&bench, &["--client-ca", "root.pem"]);
+    let trust = ["--ca", "root.pem"];
+    let output = connect(&bench, &address, &trust, b"hello");
+    assert!(text(&output.stderr).contains("certificate_required"), "{}", text(&output.stderr));
+    server.line_with("a client certificate is required");
+    let known = [&trust[..], &["--cert", "leaf.pem", "--key", "leaf.key"]].concat();
+    let output = connect(&bench, &address, &known, b"hello");
+    assert_eq!(text(&output.stdout), "hello", "{}", text(&output.stderr));
+    server.line_with("client leaf, issued by root");
+}
+
+#[test]
+fn curl_fetches_a_page_of_ours() {
+    if Command::new("curl").arg("--version").output().is_err() {
+        return tenure_testbed::skip_without_tool("curl");
+    }
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = serve(&bench, &["--www"]);
+    let url = format!("https://{address}/<b>");
+    let curl = ["--silent", "--show-error", "--cacert", "root.pem", &url];
+    let output = feed(&bench, "curl", &curl, b"");
+    let page = text(&output.stdout);
+    assert!(
+        page.contains("TLS_CHACHA20_POLY1305_SHA256") || page.contains("TLS_AES"),
+        "{output:?}"
+    );
+    assert!(page.contains("&lt;b&gt;") || page.contains("%3Cb%3E"), "{page}");
+}
+
+#[test]
+fn openssl_client_speaks_to_our_server_and_resumes() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (mut server, address) = serve(&bench, &["--www"]);
+    let base = ["s_client", "-connect", &address, "-CAfile", "root.pem", "-verify_return_error"];
+    for (arguments, resumed) in [("-sess_out", false), ("-sess_in", true)] {
+        let quiet = [&base[..], &["-ign_eof", arguments, "session"]].concat();
+        let output = feed(&bench, "openssl", &quiet, REQUEST);
+        let page = text(&output.stdout);
+        assert!(page.contains("</html>"), "{page} {}", text(&output.stderr));
+        assert_eq!(server.line_with("TLS 1.3").contains("resumed"), resumed);
+    }
+}
