@@ -26,7 +26,7 @@ pub struct Arguments {
 #[derive(Subcommand)]
 enum Command {
     Connect(Box<connect::Arguments>),
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
 }
 
 /// Runs `tenure tls connect` or `tenure tls serve`.
