@@ -1,4 +1,4 @@
-//! `cargo xtask generate`: writes the guest bindings from the host-call table in `tenure_wire`.
+//! `cargo xtask generate`: writes guest bindings and reference pages from the tables in `tenure_wire`.
 //!
 //! The generated files are committed, so that a guest builds without this workspace; `check` says
 //! when one of them is no longer what the table gives.
@@ -9,14 +9,16 @@ use anyhow::{Context as _, Result, bail};
 use tenure_wire::host_call::{HostCallInfo, HostError, TABLE};
 
 mod c;
+mod control;
 mod markdown;
 mod rust;
 
 /// The generated files, by their path in the repository, with the generator of each.
-const FILES: [(&str, Generator); 3] = [
+const FILES: [(&str, Generator); 4] = [
     ("sdk/c/include/tenure_host.h", c::header),
     ("sdk/rust/src/host.rs", rust::module),
     ("docs/host-calls.md", markdown::page),
+    ("docs/control.md", control::page),
 ];
 
 /// Gives the whole text of a file.

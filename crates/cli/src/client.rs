@@ -1,16 +1,17 @@
 //! The owner's end: sessions with devices and the hub over UDP, as a blocking client.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, Identity, OutgoingCall};
-use tenure_wire::control::{Answer, ControlError, DeviceStatus, TellTime, function};
+use tenure_wire::control::{
+    Client as _, ControlError, DeviceStatus, Function, Hello, TellTime, decode_answer,
+};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::SignedRecord;
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
@@ -70,6 +71,8 @@ pub struct Client {
     own: MachineId,
     keys: OwnerKeys,
     known: Known,
+    /// The versions that devices speak which were greeted.
+    greeted: BTreeMap<PublicKey, Hello>,
 }
 
 /// A machine that can be called: its key and the way to it.
@@ -116,7 +119,7 @@ impl Client {
         let own = endpoint.add_machine(keys.machine.clone())?;
         let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
         let known = Known::of(home)?;
-        Ok(Self { endpoint, link, clock, entropy, own, keys, known })
+        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted: BTreeMap::new() })
     }
 
     /// The user's keys.
@@ -181,9 +184,8 @@ impl Client {
     /// Nobody answers, it belongs to somebody else, or it isn't what it says.
     pub fn device(&mut self, place: &Place) -> anyhow::Result<Device> {
         let (route, address) = (self.route(place)?, place.address);
-        let status: DeviceStatus = self
-            .control(&route, function::STATUS, &())
-            .with_context(|| format!("the device at {address}"))?;
+        let status: DeviceStatus =
+            self.at(&route).status(()).with_context(|| format!("the device at {address}"))?;
         let record = status.record.as_ref().ok_or_else(|| {
             anyhow!("the device at {address} isn't enrolled by its owner; its owner types: tenure enrol {address}")
         })?;
@@ -219,7 +221,7 @@ impl Client {
     /// The device can't be reached any more.
     pub fn set_time(&mut self, route: &Route) -> anyhow::Result<()> {
         let unix_s = self.unix_s();
-        self.control::<_, ()>(route, function::TIME, &TellTime { unix_s })
+        self.at(route).time(TellTime { unix_s })
     }
 
     /// Opens a session with the device at `place`, which `owner` leases to this user, and lets it
@@ -233,7 +235,7 @@ impl Client {
         owner: VerifyingKey,
     ) -> anyhow::Result<LeasedDevice> {
         let (route, address) = (self.route(place)?, place.address);
-        let record: Option<SignedRecord> = self.control(&route, function::RECORD, &())?;
+        let record: Option<SignedRecord> = self.at(&route).record(())?;
         let record = record.with_context(|| format!("the device at {address} isn't enrolled"))?;
         let proven = tenure_directory::open_whenever(&record)
             .map_err(|refusal| anyhow!("what answers at {address} can't be trusted: {refusal}"))?;
@@ -257,39 +259,21 @@ impl Client {
         self.keys.machine.public_key()
     }
 
-    /// Calls a control function of a device's own machine.
-    ///
-    /// # Errors
-    /// The device can't be reached, or refuses.
-    pub fn control<P: Serialize, R: DeserializeOwned>(
-        &mut self,
-        route: &Route,
-        name: &str,
-        parameter: &P,
-    ) -> anyhow::Result<R> {
-        self.control_raw(route, name, postcard::to_allocvec(parameter)?)
+    /// The device's own machine at `route`, to be called by the owner's protocol.
+    pub fn at<'a>(&'a mut self, route: &'a Route) -> OwnMachine<'a> {
+        OwnMachine { client: self, route }
     }
 
-    /// As [`Client::control`], with a parameter that is encoded already.
-    ///
-    /// # Errors
-    /// The device can't be reached, or refuses.
-    pub fn control_raw<R: DeserializeOwned>(
+    /// Calls one function of a device's own machine; the answer is still encoded.
+    fn call_control(
         &mut self,
         route: &Route,
-        name: &str,
-        parameter: Vec<u8>,
-    ) -> anyhow::Result<R> {
-        let answer = self
-            .call(route, name, Some(parameter), CONTROL_TIMEOUT)
+        function: Function,
+        request: Vec<u8>,
+    ) -> anyhow::Result<Vec<u8>> {
+        self.call(route, function.name(), Some(request), CONTROL_TIMEOUT)
             .map_err(|failure| unanswered(failure, &route.address))?
-            .context("the device gave no answer to that request: it runs another version")?;
-        let answer: Answer<R> = postcard::from_bytes(&answer)
-            .map_err(|_| anyhow!("the device's answer can't be read: it runs another version"))?;
-        answer.map_err(|error| match way_out(&error) {
-            Some(way_out) => anyhow!("{error}; {way_out}"),
-            None => error.into(),
-        })
+            .context("the device gave no answer to that request: it runs another version")
     }
 
     /// Calls a function of a machine and waits for its result.
@@ -367,6 +351,64 @@ impl Client {
             }
         }
         Ok(())
+    }
+}
+
+impl OwnMachine<'_> {
+    /// Exchanges versions with the device, once, before anything else is asked of it.
+    fn greet(&mut self) -> anyhow::Result<Hello> {
+        if let Some(spoken) = self.client.greeted.get(&self.route.key) {
+            return Ok(spoken.clone());
+        }
+        let own = Hello::own(env!("CARGO_PKG_VERSION"));
+        let request = tenure_wire::message::encode(&own);
+        let answer = self.client.call_control(self.route, Function::hello, request)?;
+        let spoken = decode_answer::<Hello>(&answer).map_err(|_| {
+            anyhow!(
+                "the device at {} doesn't say which versions it speaks: it is older than {own}; \
+                 update it with a `tenure` of its own age",
+                self.route.address
+            )
+        })?;
+        if own.common(&spoken).is_none() {
+            let older = if spoken.newest < own.oldest { "the device" } else { "this computer" };
+            bail!(
+                "the device at {} runs {spoken}, and this is {own}: update {older}",
+                self.route.address
+            );
+        }
+        self.client.greeted.insert(self.route.key, spoken.clone());
+        Ok(spoken)
+    }
+}
+
+/// A device's own machine: [`control::Client`](tenure_wire::control::Client) lists its functions.
+pub struct OwnMachine<'a> {
+    client: &'a mut Client,
+    route: &'a Route,
+}
+
+impl tenure_wire::control::Client for OwnMachine<'_> {
+    type Error = anyhow::Error;
+
+    fn exchange(&mut self, function: Function, request: Vec<u8>) -> anyhow::Result<Vec<u8>> {
+        let spoken = self.greet()?;
+        let since = function.info().since;
+        if spoken.newest < since {
+            bail!(
+                "the device at {} runs {spoken}; `{}` came with version {since}: update the device",
+                self.route.address,
+                function.name()
+            );
+        }
+        self.client.call_control(self.route, function, request)
+    }
+
+    fn refused(&self, _: Function, error: ControlError) -> anyhow::Error {
+        match way_out(&error) {
+            Some(way_out) => anyhow!("{error}; {way_out}"),
+            None => error.into(),
+        }
     }
 }
 

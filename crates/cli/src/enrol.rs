@@ -1,7 +1,7 @@
 //! `tenure enrol`: gives a device that runs elsewhere its name, in the owner's word.
 
 use tenure_wire::VerifyingKey;
-use tenure_wire::control::{DeviceStatus, Enrol, function};
+use tenure_wire::control::{Client as _, DeviceStatus, Enrol};
 use tenure_wire::directory::Enrolment;
 
 use crate::client::Client;
@@ -37,13 +37,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let place = Place { address, key: arguments.key.or(key), name: None };
     let route = client.route(&place)?;
     let key = route.key;
-    let status: DeviceStatus = client.control(&route, function::STATUS, &())?;
+    let status: DeviceStatus = client.at(&route).status(())?;
     client.tell_time(&route, &status)?;
     let (device, device_key): (_, VerifyingKey) = (status.name, status.key);
     let enrolment = Enrolment { device: device.clone(), device_key, number: now_in_milliseconds() };
     let signature = tenure_directory::enrol(&client.keys().signing_key, &enrolment);
     let enrol = Enrol { enrolment, signature };
-    client.control::<_, ()>(&route, function::ENROL, &enrol)?;
+    client.at(&route).enrol(enrol)?;
     let checked = match place.key {
         Some(_) => "",
         None => {

@@ -1,7 +1,7 @@
 //! `tenure events`: the topics of a device, who has subscribed, and what was lost.
 
 use serde_json::{Value, json};
-use tenure_wire::control::{EventsPage, EventsQuery, SubscriptionState, TopicState, function};
+use tenure_wire::control::{Client as _, EventsPage, EventsQuery, SubscriptionState, TopicState};
 
 use crate::client::{Client, Device};
 use crate::home::Home;
@@ -54,15 +54,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 
 /// All pages in one. What is published or subscribed between two pages may be missing or twice.
 fn gather(client: &mut Client, device: &Device) -> anyhow::Result<EventsPage> {
-    let mut all: EventsPage =
-        client.control(&device.route, function::EVENTS, &EventsQuery { skip: 0 })?;
+    let mut all: EventsPage = client.at(&device.route).events(EventsQuery { skip: 0 })?;
     loop {
         let skip = (all.topics.len() + all.subscriptions.len()) as u32;
         if skip >= all.total {
             return Ok(all);
         }
-        let page: EventsPage =
-            client.control(&device.route, function::EVENTS, &EventsQuery { skip })?;
+        let page: EventsPage = client.at(&device.route).events(EventsQuery { skip })?;
         if page.topics.is_empty() && page.subscriptions.is_empty() {
             return Ok(all);
         }

@@ -9,7 +9,8 @@ use serde_json::json;
 use tenure_mesh::{NodeId, ProtocolNumber};
 use tenure_node::experiment::{Settings, Value, protocols};
 use tenure_protocols::experiment::{Order, sign};
-use tenure_wire::control::{ExperimentLog, MeshStatus, function};
+use tenure_wire::control::{Client as _, ExperimentLog, MeshStatus};
+use tenure_wire::message::List;
 
 use crate::client::{Client, Device};
 use crate::clock::now_in_milliseconds;
@@ -100,7 +101,7 @@ impl Verb {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.order.place().connect(&mut client)?;
-    let status: MeshStatus = client.control(&device.route, function::MESH, &())?;
+    let status: MeshStatus = client.at(&device.route).mesh(())?;
     let (order, done) = match &arguments.order {
         Verb::Start { protocol: (name, number), interval, value, .. } => {
             let interval_ms = interval.as_millis().try_into().context("--interval is too long")?;
@@ -142,7 +143,7 @@ fn direct(
 ) -> anyhow::Result<()> {
     let director = status.node.parse().context("the device has no name in the mesh")?;
     let signed = sign(&client.keys().signing_key, now_in_milliseconds(), director, order);
-    client.control_raw(&device.route, function::EXPERIMENT_DIRECT, signed)
+    client.at(&device.route).experiment_direct(&signed)
 }
 
 /// Prints the logs as they come, until those of all are here that the device has ways to.
@@ -157,8 +158,7 @@ fn collect(
     let expected = status.ways.len() + 1;
     let mut shown: Vec<String> = Vec::new();
     while shown.len() < expected {
-        let logs: Vec<ExperimentLog> =
-            client.control(&device.route, function::EXPERIMENT_LOGS, &())?;
+        let List(logs) = client.at(&device.route).experiment_logs(())?;
         for ExperimentLog { node, device, text } in logs {
             if shown.contains(&node) {
                 continue;

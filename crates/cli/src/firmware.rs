@@ -8,7 +8,7 @@ use serde_json::json;
 use tenure_boot::Header;
 use tenure_package::{FirmwareFile, Release};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, FirmwareBegin, FirmwareStatus, InstallChunk, OtherFirmware, function,
+    CHUNK_BYTES_MAX, Client as _, FirmwareBegin, FirmwareStatus, InstallChunk, OtherFirmware,
 };
 
 use crate::client::{Client, Device, OwnerKeys};
@@ -122,7 +122,7 @@ fn object(device: &Device, status: &FirmwareStatus) -> serde_json::Value {
 }
 
 fn ask(client: &mut Client, device: &Device) -> anyhow::Result<FirmwareStatus> {
-    client.control(&device.route, function::FIRMWARE, &())
+    client.at(&device.route).firmware(())
 }
 
 fn sign(arguments: &SignArguments, output: &Output) -> anyhow::Result<()> {
@@ -192,14 +192,14 @@ fn transfer(
 ) -> anyhow::Result<()> {
     let (route, image) = (&device.route, firmware.image);
     let begin = FirmwareBegin { release: firmware.signed.to_vec() };
-    client.control::<_, ()>(route, function::FIRMWARE_BEGIN, &begin)?;
+    client.at(route).firmware_begin(begin)?;
     for (index, bytes) in image.chunks(CHUNK_BYTES_MAX).enumerate() {
         let offset = (index * CHUNK_BYTES_MAX) as u32;
         let part = InstallChunk { offset, bytes };
-        client.control::<_, ()>(route, function::FIRMWARE_CHUNK, &part)?;
+        client.at(route).firmware_chunk(part)?;
         progress(output, offset as usize + bytes.len(), image.len());
     }
-    client.control::<_, ()>(route, function::FIRMWARE_COMMIT, &())
+    client.at(route).firmware_commit(())
 }
 
 /// Waits until the device has started anew and the trial has ended, one way or the other.

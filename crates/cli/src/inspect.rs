@@ -9,7 +9,7 @@ use tenure_kernel::NativeBinary;
 use tenure_package::{CodeKind, Package, ValueKind};
 use tenure_vm::{FunctionIndex, Image, Instance, InstanceConfig, Limits, ValueType, disassemble};
 use tenure_wire::capability::GrantUse;
-use tenure_wire::control::{GrantQuery, GrantReport, function};
+use tenure_wire::control::{Client as _, GrantQuery, GrantReport};
 use tenure_wire::{Budget, Name};
 
 use crate::call::hex;
@@ -185,7 +185,7 @@ fn report(arguments: &Arguments, package: Name) -> anyhow::Result<GrantReport> {
     let machine = arguments.name.clone().unwrap_or(package);
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
-    client.control(&device.route, function::GRANTS, &GrantQuery { machine })
+    client.at(&device.route).grants(GrantQuery { machine })
 }
 
 fn granted(report: &GrantReport) -> String {

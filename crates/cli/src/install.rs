@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, LeaseNumber, MachineStatus, Remove,
-    Unban, function,
+    CHUNK_BYTES_MAX, Client as _, InstallBegin, InstallChunk, InstallCommit, LeaseNumber,
+    MachineStatus, Remove, Unban,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey};
@@ -112,7 +112,7 @@ pub fn unban(arguments: &UnbanArguments, output: &Output) -> anyhow::Result<()> 
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let machine = arguments.machine.clone();
-    client.control::<_, ()>(&device.route, function::UNBAN, &Unban { machine })?;
+    client.at(&device.route).unban(Unban { machine })?;
     let name = &arguments.machine;
     output.line(
         &format!("nothing is held against {name} any more"),
@@ -196,7 +196,7 @@ pub fn remove(arguments: &RemoveArguments, output: &Output) -> anyhow::Result<()
     let device = arguments.place.connect(&mut client)?;
     let (machine, for_good) = (arguments.machine.clone(), arguments.for_good);
     let remove = Remove { machine, for_good };
-    client.control::<_, ()>(&device.route, function::REMOVE, &remove)?;
+    client.at(&device.route).remove(remove)?;
     let name = &arguments.machine;
     let device = &device.status.name;
     let text = match for_good {
@@ -306,7 +306,7 @@ fn install(
         bail!("the package asks for more capabilities than one placement can grant");
     }
     transfer(client, device, package, output)?;
-    client.control(&device.route, function::INSTALL_COMMIT, &InstallCommit { placement })
+    client.at(&device.route).install_commit(InstallCommit { placement })
 }
 
 /// The number of the next placement or renewal of a machine: the one after that which is in force.
@@ -319,7 +319,7 @@ pub fn next_lease_number(
     machine: &Name,
 ) -> anyhow::Result<u64> {
     let query = LeaseNumber { machine: machine.clone() };
-    let last: u64 = client.control(&device.route, function::LEASE_NUMBER, &query)?;
+    let last: u64 = client.at(&device.route).lease_number(query)?;
     Ok(last.saturating_add(1))
 }
 
@@ -334,11 +334,11 @@ pub fn transfer(
     output: &Output,
 ) -> anyhow::Result<()> {
     let bytes = u32::try_from(whole.len()).context("it is too large")?;
-    client.control::<_, ()>(&device.route, function::INSTALL_BEGIN, &InstallBegin { bytes })?;
+    client.at(&device.route).install_begin(InstallBegin { bytes })?;
     for (index, chunk) in whole.chunks(CHUNK_BYTES_MAX).enumerate() {
         let offset = (index * CHUNK_BYTES_MAX) as u32;
         let part = InstallChunk { offset, bytes: chunk };
-        client.control::<_, ()>(&device.route, function::INSTALL_CHUNK, &part)?;
+        client.at(&device.route).install_chunk(part)?;
         progress(output, offset as usize + chunk.len(), whole.len());
     }
     Ok(())

@@ -4,7 +4,7 @@
 use anyhow::Context as _;
 use serde_json::json;
 use tenure_wire::PublicKey;
-use tenure_wire::control::{Join, MeshStatus, function};
+use tenure_wire::control::{Client as _, Join, MeshStatus};
 
 use crate::client::{Client, Route};
 use crate::home::Home;
@@ -81,9 +81,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     };
     let invitation = invitation(&home, &client.keys().signing_key, &route.key)?;
     client
-        .control::<_, ()>(&route, function::JOIN, &Join { invitation })
+        .at(&route)
+        .join(Join { invitation })
         .context("the device doesn't join; an older `tenure` there doesn't know how to")?;
-    let status: MeshStatus = client.control(&route, function::MESH, &())?;
+    let status: MeshStatus = client.at(&route).mesh(())?;
     output.line(
         &format!("{address} is in the mesh as {}", status.node),
         &json!({ "event": "invited", "node": status.node, "key": route.key.to_string() }),
@@ -101,7 +102,7 @@ pub fn show(arguments: &MeshArguments, output: &Output) -> anyhow::Result<()> {
     if arguments.strangers {
         return strangers::list(&mut client, &route, output);
     }
-    let status: MeshStatus = client.control(&route, function::MESH, &())?;
+    let status: MeshStatus = client.at(&route).mesh(())?;
     if output.is_json() {
         output.line("", &serde_json::to_value(&status)?);
         return Ok(());

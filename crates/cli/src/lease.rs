@@ -4,7 +4,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use anyhow::bail;
 use tenure_package::Renewal;
-use tenure_wire::control::{MachineStatus, Renew, function};
+use tenure_wire::control::{Client as _, MachineStatus, Renew};
 use tenure_wire::{Name, Term};
 
 use crate::client::{AHEAD_S_MAX, Client};
@@ -106,7 +106,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     };
     let renewal = renewal.sign(&client.keys().signing_key)?;
     let renew = Renew { renewal, ends_now: arguments.end_now };
-    client.control::<_, ()>(&device.route, function::RENEW, &renew)?;
+    client.at(&device.route).renew(renew)?;
     output.line(
         &format!("the lease of {name} {}", in_words(&term)),
         &serde_json::json!({ "renewed": name.as_str(), "term": term }),

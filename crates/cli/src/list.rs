@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde_json::{Value, json};
 use tenure_package::Package;
 use tenure_wire::control::{
-    LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue, function,
+    Client as _, LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue,
 };
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
 use tenure_wire::limits::PATH_BYTES_MAX;
@@ -268,7 +268,7 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
     let mut from = 0;
     loop {
         let query = LogQuery { machine: arguments.machine.clone(), from };
-        let page: anyhow::Result<LogPage> = client.control(&device.route, function::LOG, &query);
+        let page: anyhow::Result<LogPage> = client.at(&device.route).log(query);
         let page = match page {
             Ok(page) => page,
             Err(error) if !arguments.follow => return Err(error),
@@ -482,7 +482,7 @@ impl Walk<'_> {
                 "the device tells of values without end"
             );
             let query = TreeQuery { machine: self.machine.clone(), path: path.to_string(), skip };
-            let node: TreeNode = self.client.control(&self.device.route, function::TREE, &query)?;
+            let node: TreeNode = self.client.at(&self.device.route).tree(query)?;
             if let (0, Some(value)) = (skip, node.value) {
                 self.values.push((path.to_string(), value));
             }

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_package::{Receipt, ReceiptChain, Tariff};
-use tenure_wire::control::{ReceiptForget, ReceiptPage, ReceiptQuery, function};
+use tenure_wire::control::{Client as _, ReceiptForget, ReceiptPage, ReceiptQuery};
 use tenure_wire::usage::Usage;
 use tenure_wire::{MachineId, VerifyingKey};
 
@@ -63,12 +63,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     if arguments.close {
-        client.control::<_, ()>(&device.route, function::RECEIPTS_CLOSE, &())?;
+        client.at(&device.route).receipts_close(())?;
     }
     let mut fetched = Vec::new();
     loop {
         let query = ReceiptQuery { skip: fetched.len() as u32 };
-        let page: ReceiptPage = client.control(&device.route, function::RECEIPTS, &query)?;
+        let page: ReceiptPage = client.at(&device.route).receipts(query)?;
         let more = page.more && !page.receipts.is_empty();
         fetched.extend(page.receipts);
         anyhow::ensure!(fetched.len() <= LISTED_MAX, "the device tells of receipts without end");
@@ -140,7 +140,7 @@ fn forget(client: &mut Client, device: &Device, receipts: &[Receipt]) -> anyhow:
     }
     for (machine, through) in last {
         let forget = ReceiptForget { machine, through };
-        client.control::<_, ()>(&device.route, function::RECEIPTS_FORGET, &forget)?;
+        client.at(&device.route).receipts_forget(forget)?;
     }
     Ok(())
 }

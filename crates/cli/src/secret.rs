@@ -8,7 +8,7 @@ use clap::Subcommand;
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::SigningKey;
 use tenure_package::{SecretChange, SecretQuery};
-use tenure_wire::control::{SecretList, function};
+use tenure_wire::control::{Client as _, SecretList};
 use tenure_wire::limits::SECRET_BYTES_MAX;
 use tenure_wire::{Name, VerifyingKey};
 use zeroize::Zeroizing;
@@ -102,12 +102,12 @@ impl Session {
     fn list(&mut self) -> anyhow::Result<SecretList> {
         let query = SecretQuery { device: self.device.key, caller: self.client.own_key() };
         let query = query.sign(&self.key)?;
-        self.client.control_raw(&self.device.route, function::SECRET_LIST, query)
+        self.client.at(&self.device.route).secret_list(&query)
     }
 
     fn change(&mut self, change: &SecretChange) -> anyhow::Result<()> {
         let change = change.sign(&self.key)?;
-        self.client.control_raw(&self.device.route, function::SECRET_CHANGE, change)
+        self.client.at(&self.device.route).secret_change(&change)
     }
 }
 

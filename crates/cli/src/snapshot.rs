@@ -6,7 +6,7 @@ use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tenure_package::Snapshot;
 use tenure_wire::Name;
-use tenure_wire::control::{Restore, SnapshotBegin, SnapshotInfo, SnapshotRead, function};
+use tenure_wire::control::{Client as _, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead};
 
 use crate::client::Client;
 use crate::home::Home;
@@ -53,11 +53,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let begin = SnapshotBegin { machine: arguments.machine.clone() };
-    let info: SnapshotInfo = client.control(&device.route, function::SNAPSHOT_BEGIN, &begin)?;
+    let info: SnapshotInfo = client.at(&device.route).snapshot_begin(begin)?;
     let mut bytes: Vec<u8> = Vec::new();
     while bytes.len() < info.bytes as usize {
         let read = SnapshotRead { offset: bytes.len() as u32 };
-        let part: Vec<u8> = client.control(&device.route, function::SNAPSHOT_READ, &read)?;
+        let part: Vec<u8> = client.at(&device.route).snapshot_read(read)?;
         ensure!(!part.is_empty(), "the device gave nothing more");
         bytes.extend(part);
     }
@@ -101,7 +101,7 @@ pub fn restore(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<
     let device = arguments.place.connect(&mut client)?;
     transfer(&mut client, &device, &bytes, output)?;
     let restore = Restore { machine: arguments.machine.clone() };
-    client.control::<_, ()>(&device.route, function::RESTORE, &restore)?;
+    client.at(&device.route).restore(restore)?;
     output.line(
         &format!("{} has {values} values from {}", arguments.machine, path.display()),
         &json!({ "machine": arguments.machine.as_str(), "values": values }),

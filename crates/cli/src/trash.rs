@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::bail;
-use tenure_wire::control::{Trash, TrashEmpty, TrashRestore, TrashedMachine, function};
+use tenure_wire::control::{Client as _, Trash, TrashEmpty, TrashRestore, TrashedMachine};
 use tenure_wire::{MachineId, Name};
 
 use crate::client::{Client, Device};
@@ -71,7 +71,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             let device = place.connect(&mut client)?;
             let found = find(&machines_in_trash(&mut client, &device)?, machine)?;
             let restore = TrashRestore { machine: found.id };
-            client.control::<_, ()>(&device.route, function::TRASH_RESTORE, &restore)?;
+            client.at(&device.route).trash_restore(restore)?;
             output.line(
                 &format!("{} is back on {}", found.name, device.status.name),
                 &serde_json::json!({ "restored": found.name.as_str(), "id": found.id.to_string() }),
@@ -82,7 +82,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             let machines = machines_in_trash(&mut client, &device)?;
             let only = machine.as_deref().map(|machine| find(&machines, machine)).transpose()?;
             let empty = TrashEmpty { machine: only.as_ref().map(|machine| machine.id) };
-            client.control::<_, ()>(&device.route, function::TRASH_EMPTY, &empty)?;
+            client.at(&device.route).trash_empty(empty)?;
             let deleted: Vec<&TrashedMachine> = match &only {
                 Some(machine) => vec![machine],
                 None => machines.iter().collect(),
@@ -101,7 +101,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 }
 
 fn machines_in_trash(client: &mut Client, device: &Device) -> anyhow::Result<Vec<TrashedMachine>> {
-    let Trash { machines } = client.control(&device.route, function::TRASH, &())?;
+    let Trash { machines } = client.at(&device.route).trash(())?;
     Ok(machines)
 }
 

@@ -2,7 +2,7 @@
 
 use anyhow::bail;
 use tenure_wire::PublicKey;
-use tenure_wire::control::{HubStatus, HubTrust, TrustHub, function};
+use tenure_wire::control::{Client as _, HubStatus, HubTrust, TrustHub};
 
 use crate::client::Client;
 use crate::home::Home;
@@ -35,9 +35,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let device = arguments.place.connect(&mut client)?;
     if arguments.key.is_some() || arguments.forget {
         let trust = TrustHub { key: arguments.key };
-        client.control::<_, ()>(&device.route, function::TRUST_HUB, &trust)?;
+        client.at(&device.route).trust_hub(trust)?;
     }
-    let status: Option<HubStatus> = client.control(&device.route, function::HUB, &())?;
+    let status: Option<HubStatus> = client.at(&device.route).hub(())?;
     let Some(status) = status else {
         bail!("{} has no hub; its settings name none", device.status.name);
     };

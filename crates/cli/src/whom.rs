@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail, ensure};
-use tenure_wire::control::{ListMachines, MachineList, MachineStatus, function as control};
+use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
 use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
@@ -232,8 +232,7 @@ pub fn machines(client: &mut Client, device: &Device) -> anyhow::Result<Vec<Mach
     let mut machines: Vec<MachineStatus> = Vec::new();
     loop {
         let skip = machines.len() as u32;
-        let page: MachineList =
-            client.control(&device.route, control::LIST, &ListMachines { skip })?;
+        let page: MachineList = client.at(&device.route).list(ListMachines { skip })?;
         let last = page.machines.is_empty();
         machines.extend(page.machines);
         if last || machines.len() >= page.total as usize {

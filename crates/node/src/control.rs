@@ -1,20 +1,28 @@
-//! The device's own machine: what the owner asks of the device, done.
+//! The device's own machine: serves the owner's protocol.
 
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
-use serde::Serialize;
-use serde::de::Deserialize;
 use tenure_hal::{Flash, Instant};
 use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
+#[cfg(feature = "experiments")]
+use tenure_wire::control::ExperimentLog;
+#[cfg(feature = "mesh")]
+use tenure_wire::control::{Admission, Join, MeshStatus, MeshStranger, StrangersQuery};
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, Enrol, GrantQuery, GrantReport, HeapStatus, InstallBegin,
-    InstallChunk, InstallCommit, ListMachines, LogPage, LogQuery, MachineList, MachineStatus,
-    Restart, TellTime, TreeNode, TreeQuery, TreeValue, Unban, function,
+    Answer, Caller, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery, FirmwareBegin,
+    FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello, HubStatus,
+    InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage, LogQuery,
+    MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew, Restart,
+    Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, TellTime, Trash,
+    TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban, dispatch,
 };
+use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
+#[cfg(feature = "mesh")]
+use tenure_wire::message::List;
 
 use crate::boot_error::BootError;
 use crate::install;
@@ -25,121 +33,219 @@ const ANSWER_OVERHEAD: usize = 512;
 /// What one machine takes in a list, beside its texts, at most.
 const MACHINE_OVERHEAD: usize = 384;
 
+/// The functions that this build doesn't serve.
+const NOT_SERVED: Functions = {
+    let mut left_out = Functions::of(&[]);
+    if !cfg!(feature = "mesh") {
+        left_out = left_out.and(Functions::of(&[
+            Function::join,
+            Function::mesh,
+            Function::mesh_strangers,
+            Function::mesh_admit,
+        ]));
+    }
+    if !cfg!(feature = "experiments") {
+        let experiments = [Function::experiment_direct, Function::experiment_logs];
+        left_out = left_out.and(Functions::of(&experiments));
+    }
+    left_out
+};
+
+/// One call to the device's own machine: the node, the moment and the caller.
+struct Served<'a, 'm, F> {
+    node: &'a mut Node<F>,
+    moment: &'a mut Moment<'m>,
+    caller: &'a PublicKey,
+}
+
+impl<F: Flash> Service for Served<'_, '_, F> {
+    const SERVES: Functions = Functions::ALL.without(NOT_SERVED);
+
+    fn hello(&mut self, _: Hello) -> Answer<Hello> {
+        Ok(Hello::own(env!("CARGO_PKG_VERSION")))
+    }
+
+    fn status(&mut self, (): ()) -> Answer<DeviceStatus> {
+        Ok(self.node.status(self.moment))
+    }
+
+    fn list(&mut self, query: ListMachines) -> Answer<MachineList> {
+        Ok(self.node.list(self.moment.now, &query))
+    }
+
+    fn install_begin(&mut self, InstallBegin { bytes }: InstallBegin) -> Answer<()> {
+        self.node.transfer.begin(bytes)
+    }
+
+    fn install_chunk(&mut self, InstallChunk { offset, bytes }: InstallChunk<'_>) -> Answer<()> {
+        self.node.transfer.chunk(offset, bytes)
+    }
+
+    fn install_commit(&mut self, commit: InstallCommit) -> Answer<MachineStatus> {
+        self.node.commit(self.moment, &commit)
+    }
+
+    fn remove(&mut self, remove: Remove) -> Answer<()> {
+        self.node.remove(self.moment, &remove)
+    }
+
+    fn renew(&mut self, renew: Renew) -> Answer<()> {
+        self.node.renew(self.moment, &renew)
+    }
+
+    fn lease_number(&mut self, query: LeaseNumber) -> Answer<u64> {
+        self.node.lease_number(&query)
+    }
+
+    fn trash(&mut self, (): ()) -> Answer<Trash> {
+        Ok(self.node.list_trash())
+    }
+
+    fn trash_restore(&mut self, restore: TrashRestore) -> Answer<()> {
+        self.node.restore_from_trash(self.moment, &restore)
+    }
+
+    fn trash_empty(&mut self, empty: TrashEmpty) -> Answer<()> {
+        self.node.empty_trash(self.moment, &empty)
+    }
+
+    fn unban(&mut self, unban: Unban) -> Answer<()> {
+        self.node.unban(self.moment, &unban)
+    }
+
+    fn restart(&mut self, restart: Restart) -> Answer<()> {
+        self.node.restart(self.moment, &restart)
+    }
+
+    fn grants(&mut self, query: GrantQuery) -> Answer<GrantReport> {
+        self.node.grants(&query)
+    }
+
+    fn receipts(&mut self, query: ReceiptQuery) -> Answer<ReceiptPage> {
+        self.node.receipts(&query)
+    }
+
+    fn receipts_forget(&mut self, forget: ReceiptForget) -> Answer<()> {
+        self.node.forget_receipts(&forget)
+    }
+
+    fn receipts_close(&mut self, (): ()) -> Answer<()> {
+        self.node.end_periods(self.moment);
+        Ok(())
+    }
+
+    fn record(&mut self, (): ()) -> Answer<Option<SignedRecord>> {
+        Ok(self.node.signed_record(self.moment))
+    }
+
+    fn secret_change(&mut self, signed: &[u8]) -> Answer<()> {
+        self.node.change_secret(self.moment, self.caller, signed)
+    }
+
+    fn secret_list(&mut self, signed: &[u8]) -> Answer<SecretList> {
+        self.node.list_secrets(self.moment.now, self.caller, signed)
+    }
+
+    fn tree(&mut self, query: TreeQuery) -> Answer<TreeNode> {
+        self.node.tree(&query)
+    }
+
+    fn log(&mut self, query: LogQuery) -> Answer<LogPage> {
+        Ok(self.node.log_page(&query))
+    }
+
+    fn enrol(&mut self, enrol: Enrol) -> Answer<()> {
+        self.node.take_enrolment(self.moment, enrol)
+    }
+
+    fn time(&mut self, TellTime { unix_s }: TellTime) -> Answer<()> {
+        self.node.owner_told_time(self.moment, unix_s);
+        Ok(())
+    }
+
+    fn hub(&mut self, (): ()) -> Answer<Option<HubStatus>> {
+        Ok(self.node.hub_status())
+    }
+
+    fn trust_hub(&mut self, trust: TrustHub) -> Answer<()> {
+        self.node.trust_hub(self.moment, &trust)
+    }
+
+    #[cfg(feature = "mesh")]
+    fn join(&mut self, join: Join) -> Answer<()> {
+        self.node.take_invitation(self.moment, &join)
+    }
+
+    #[cfg(feature = "mesh")]
+    fn mesh(&mut self, (): ()) -> Answer<MeshStatus> {
+        self.node.mesh_status()
+    }
+
+    #[cfg(feature = "mesh")]
+    fn mesh_strangers(&mut self, query: StrangersQuery) -> Answer<List<MeshStranger>> {
+        self.node.strangers(self.moment.now, &query).map(List)
+    }
+
+    #[cfg(feature = "mesh")]
+    fn mesh_admit(&mut self, admission: Admission) -> Answer<()> {
+        self.node.admit(self.moment.now, admission)
+    }
+
+    #[cfg(feature = "experiments")]
+    fn experiment_direct(&mut self, signed: &[u8]) -> Answer<()> {
+        self.node.direct_experiment(self.moment.now, signed)
+    }
+
+    #[cfg(feature = "experiments")]
+    fn experiment_logs(&mut self, (): ()) -> Answer<List<ExperimentLog>> {
+        self.node.experiment_logs().map(List)
+    }
+
+    fn snapshot_begin(&mut self, begin: SnapshotBegin) -> Answer<SnapshotInfo> {
+        self.node.freeze(self.moment, &begin)
+    }
+
+    fn snapshot_read(&mut self, read: SnapshotRead) -> Answer<Vec<u8>> {
+        self.node.thaw(&read)
+    }
+
+    fn restore(&mut self, restore: Restore) -> Answer<()> {
+        self.node.restore(self.moment, &restore)
+    }
+
+    fn firmware(&mut self, (): ()) -> Answer<FirmwareStatus> {
+        self.node.firmware_status(self.moment)
+    }
+
+    fn firmware_begin(&mut self, begin: FirmwareBegin) -> Answer<()> {
+        self.node.begin_firmware(&begin)
+    }
+
+    fn firmware_chunk(&mut self, chunk: InstallChunk<'_>) -> Answer<()> {
+        self.node.take_firmware_chunk(&chunk)
+    }
+
+    fn firmware_commit(&mut self, (): ()) -> Answer<()> {
+        self.node.commit_firmware(self.moment.now)
+    }
+
+    fn events(&mut self, query: EventsQuery) -> Answer<EventsPage> {
+        Ok(self.node.events_page(&query))
+    }
+}
+
 impl<F: Flash> Node<F> {
-    /// Serves one call to the device's own machine; the answer is its encoded [`Answer`].
-    pub(crate) fn serve_owner(
+    /// Serves one call to the device's own machine and returns the encoded answer.
+    pub(crate) fn serve_control(
         &mut self,
         moment: &mut Moment<'_>,
         caller: &PublicKey,
         name: &str,
-        parameter: &[u8],
+        request: &[u8],
     ) -> Vec<u8> {
-        match name {
-            function::RECORD => return encode(Ok(self.signed_record(moment))),
-            function::SECRET_CHANGE => {
-                return encode(self.change_secret(moment, caller, parameter));
-            }
-            function::SECRET_LIST => {
-                return encode(self.list_secrets(moment.now, caller, parameter));
-            }
-            _ => {}
-        }
-        if *caller != self.config.owner.machine {
-            return encode::<()>(Err(ControlError::NotOwner));
-        }
-        match name {
-            function::STATUS => encode(Ok(self.status(moment))),
-            function::LIST => encode(decode(parameter).map(|query| self.list(moment.now, &query))),
-            function::INSTALL_BEGIN => encode(
-                decode(parameter).and_then(|InstallBegin { bytes }| self.transfer.begin(bytes)),
-            ),
-            function::INSTALL_CHUNK => encode(
-                decode(parameter)
-                    .and_then(|InstallChunk { offset, bytes }| self.transfer.chunk(offset, bytes)),
-            ),
-            function::INSTALL_COMMIT => {
-                encode(decode(parameter).and_then(|commit| self.commit(moment, &commit)))
-            }
-            function::REMOVE => {
-                encode(decode(parameter).and_then(|remove| self.remove(moment, &remove)))
-            }
-            function::RENEW => {
-                encode(decode(parameter).and_then(|renew| self.renew(moment, &renew)))
-            }
-            function::RESTART => {
-                encode(decode(parameter).and_then(|restart| self.restart(moment, &restart)))
-            }
-            function::LEASE_NUMBER => {
-                encode(decode(parameter).and_then(|query| self.lease_number(&query)))
-            }
-            function::TRASH => encode(Ok(self.list_trash())),
-            function::TRASH_RESTORE => encode(
-                decode(parameter).and_then(|restore| self.restore_from_trash(moment, &restore)),
-            ),
-            function::TRASH_EMPTY => {
-                encode(decode(parameter).and_then(|empty| self.empty_trash(moment, &empty)))
-            }
-            function::HUB => encode(Ok(self.hub_status())),
-            function::TRUST_HUB => {
-                encode(decode(parameter).and_then(|trust| self.trust_hub(moment, &trust)))
-            }
-            function::GRANTS => encode(decode(parameter).and_then(|query| self.grants(&query))),
-            function::RECEIPTS => encode(decode(parameter).and_then(|query| self.receipts(&query))),
-            function::RECEIPTS_FORGET => {
-                encode(decode(parameter).and_then(|forget| self.forget_receipts(&forget)))
-            }
-            function::RECEIPTS_CLOSE => {
-                self.end_periods(moment);
-                encode(Ok(()))
-            }
-            function::UNBAN => {
-                encode(decode(parameter).and_then(|unban| self.unban(moment, &unban)))
-            }
-            function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
-            function::LOG => encode(decode(parameter).map(|query| self.log_page(&query))),
-            function::ENROL => {
-                encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
-            }
-            function::TIME => {
-                let told = decode(parameter);
-                encode(told.map(|TellTime { unix_s }| self.owner_told_time(moment, unix_s)))
-            }
-            #[cfg(feature = "mesh")]
-            function::JOIN => {
-                encode(decode(parameter).and_then(|join| self.take_invitation(moment, &join)))
-            }
-            #[cfg(feature = "mesh")]
-            function::MESH => encode(self.mesh_status()),
-            #[cfg(feature = "mesh")]
-            function::MESH_STRANGERS => {
-                encode(decode(parameter).and_then(|query| self.strangers(moment.now, &query)))
-            }
-            #[cfg(feature = "mesh")]
-            function::MESH_ADMIT => {
-                encode(decode(parameter).and_then(|admission| self.admit(moment.now, admission)))
-            }
-            #[cfg(feature = "experiments")]
-            function::EXPERIMENT_DIRECT => encode(self.direct_experiment(moment.now, parameter)),
-            #[cfg(feature = "experiments")]
-            function::EXPERIMENT_LOGS => encode(self.experiment_logs()),
-            function::SNAPSHOT_BEGIN => {
-                encode(decode(parameter).and_then(|begin| self.freeze(moment, &begin)))
-            }
-            function::SNAPSHOT_READ => encode(decode(parameter).and_then(|read| self.thaw(&read))),
-            function::RESTORE => {
-                encode(decode(parameter).and_then(|restore| self.restore(moment, &restore)))
-            }
-            function::FIRMWARE => encode(self.firmware_status(moment)),
-            function::FIRMWARE_BEGIN => {
-                encode(decode(parameter).and_then(|begin| self.begin_firmware(&begin)))
-            }
-            function::FIRMWARE_CHUNK => {
-                encode(decode(parameter).and_then(|chunk| self.take_firmware_chunk(&chunk)))
-            }
-            function::FIRMWARE_COMMIT => encode(self.commit_firmware(moment.now)),
-            function::EVENTS => encode(decode(parameter).map(|query| self.events_page(&query))),
-            _ => encode::<()>(Err(ControlError::NoSuchFunction)),
-        }
+        let is_owner = *caller == self.config.owner.machine;
+        let standing = if is_owner { Caller::Owner } else { Caller::Stranger };
+        dispatch(&mut Served { node: self, moment, caller }, standing, name, request)
     }
 
     fn status(&mut self, moment: &Moment<'_>) -> DeviceStatus {
@@ -373,13 +479,4 @@ fn in_flash(state: State) -> &'static str {
         State::Ready => "coming",
         _ => "swapped",
     }
-}
-
-pub(crate) fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Answer<T> {
-    postcard::from_bytes(parameter).map_err(|_| ControlError::Malformed)
-}
-
-/// Encodes what has been built of valid parts, which can't fail but for want of memory.
-pub(crate) fn encode<T: Serialize>(answer: Answer<T>) -> Vec<u8> {
-    postcard::to_allocvec(&answer).unwrap_or_default()
 }

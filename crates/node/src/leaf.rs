@@ -277,7 +277,7 @@ impl<F: Flash> Leaf<F> {
     fn take_call(&mut self, moment: &mut Moment<'_>, call: Incoming, from: Place) {
         if call.to == self.identity.machine {
             let parameter = call.parameter.unwrap_or_default();
-            let answer = self.serve_owner(moment, &call.caller, &call.function, &parameter);
+            let answer = self.serve_control(moment, &call.caller, &call.function, &parameter);
             return self.endpoint.reply(moment.now, call.handle, Ok(Some(answer)));
         }
         if call.caller == self.config.owner.machine || self.knows(&call.caller) {

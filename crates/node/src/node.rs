@@ -517,7 +517,7 @@ impl<F: Flash> Node<F> {
     ) {
         if call.to == self.identity.machine {
             let parameter = call.parameter.unwrap_or_default();
-            let answer = self.serve_owner(moment, &peer, &call.function, &parameter);
+            let answer = self.serve_control(moment, &peer, &call.function, &parameter);
             self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
             return;
         }

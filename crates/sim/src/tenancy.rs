@@ -15,7 +15,7 @@ use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_node::{Config, Moment, Node, Notice, Parts, Wake};
 use tenure_package::{Package, Renewal, SecretChange};
 use tenure_wire::control::{
-    Answer, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, TellTime, function,
+    Function, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, TellTime, decode_answer,
 };
 use tenure_wire::{Address, PublicKey, Term, VerifyingKey};
 
@@ -371,7 +371,11 @@ impl World {
 
     fn owners_errand(&mut self, device: VerifyingKey) -> (Errand, &'static str, Vec<u8>) {
         if let Some(forget) = self.books.forget() {
-            return (Errand::Forget, function::RECEIPTS_FORGET, encode::<ReceiptForget>(&forget));
+            return (
+                Errand::Forget,
+                Function::receipts_forget.name(),
+                encode::<ReceiptForget>(&forget),
+            );
         }
         let is_due = self.is_quiet && !self.books.is_leased_until(TROUBLE_US + QUIET_US);
         match self.random.between(0..=4) {
@@ -384,20 +388,20 @@ impl World {
                 self.books.offered(number, end_us(&term), self.now_us);
                 (
                     Errand::Renew { number },
-                    function::RENEW,
+                    Function::renew.name(),
                     encode(&Renew { renewal, ends_now: false }),
                 )
             }
             1..=2 if self.is_quiet => {
                 let (begun, on_us) = (self.books.begun(), self.books.on_us(self.now_us));
-                (Errand::Close { begun, on_us }, function::RECEIPTS_CLOSE, Vec::new())
+                (Errand::Close { begun, on_us }, Function::receipts_close.name(), Vec::new())
             }
             3 => {
                 let (sent_us, cuts) = (self.now_us, self.books.cuts);
                 let time = TellTime { unix_s: self.unix_s() };
-                (Errand::Tell { sent_us, cuts }, function::TIME, encode(&time))
+                (Errand::Tell { sent_us, cuts }, Function::time.name(), encode(&time))
             }
-            _ => (Errand::Fetch, function::RECEIPTS, encode(&ReceiptQuery { skip: 0 })),
+            _ => (Errand::Fetch, Function::receipts.name(), encode(&ReceiptQuery { skip: 0 })),
         }
     }
 
@@ -421,7 +425,7 @@ impl World {
             None => SecretChange::remove(device, name, version),
         };
         let change = change.sign(tenant).expect("well formed");
-        (Errand::Change { version }, function::SECRET_CHANGE, change)
+        (Errand::Change { version }, Function::secret_change.name(), change)
     }
 
     fn done(&mut self, place: usize, errand: Errand, result: party::Outcome) {
@@ -441,7 +445,7 @@ impl World {
             }
             Errand::Close { begun, on_us } if is_yes(&reply) => self.books.closed(begun, on_us),
             Errand::Fetch => {
-                let page = postcard::from_bytes::<Answer<ReceiptPage>>(&reply).expect("an answer");
+                let page = decode_answer::<ReceiptPage>(&reply);
                 let page = page.unwrap_or_else(|error| panic!("no receipts: {error}"));
                 self.books.received(&page.receipts);
                 if !page.more {
@@ -472,7 +476,7 @@ fn end_us(term: &Term) -> u64 {
 }
 
 fn is_yes(reply: &[u8]) -> bool {
-    matches!(postcard::from_bytes::<Answer<()>>(reply), Ok(Ok(())))
+    decode_answer::<()>(reply).is_ok()
 }
 
 fn encode<T: serde::Serialize>(value: &T) -> Vec<u8> {

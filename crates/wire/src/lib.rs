@@ -21,6 +21,7 @@ pub mod host_call;
 mod id;
 pub mod limits;
 mod list;
+pub mod message;
 mod name;
 pub mod printable;
 mod serialized_as_text;

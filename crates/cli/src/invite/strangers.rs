@@ -6,8 +6,11 @@ use anyhow::{Context as _, bail};
 use serde_json::json;
 use tenure_mesh::decode;
 use tenure_protocols::joining::Knock;
-use tenure_wire::control::{Admission, Enrol, MeshStatus, MeshStranger, StrangersQuery, function};
+use tenure_wire::control::{
+    Admission, Client as _, Enrol, MeshStatus, MeshStranger, StrangersQuery,
+};
 use tenure_wire::directory::Enrolment;
+use tenure_wire::message::List;
 use tenure_wire::{Name, PublicKey};
 
 use super::{Arguments, route_to};
@@ -65,7 +68,7 @@ pub(super) fn invite(
     let mut admit_at = Instant::now();
     while !is_in(client, &route, &node)? {
         if Instant::now() >= admit_at {
-            client.control::<_, ()>(&route, function::MESH_ADMIT, &admission)?;
+            client.at(&route).mesh_admit(admission.clone())?;
             admit_at = Instant::now() + ADMIT_AGAIN;
         }
         if Instant::now() >= deadline {
@@ -174,7 +177,7 @@ fn strangers(
     awaited: Option<PublicKey>,
 ) -> anyhow::Result<Vec<Proven>> {
     let query = StrangersQuery { awaited };
-    let heard: Vec<MeshStranger> = client.control(route, function::MESH_STRANGERS, &query)?;
+    let List(heard) = client.at(route).mesh_strangers(query)?;
     let owner = &client.keys().machine;
     let proven = heard.into_iter().filter_map(|MeshStranger { knock, by, age_s }| {
         let (knock, _) = decode::<Knock>(&knock)?;
@@ -185,6 +188,6 @@ fn strangers(
 
 /// Whether the member has a way to that node.
 fn is_in(client: &mut Client, route: &Route, node: &str) -> anyhow::Result<bool> {
-    let status: MeshStatus = client.control(route, function::MESH, &())?;
+    let status: MeshStatus = client.at(route).mesh(())?;
     Ok(status.ways.iter().any(|way| way.to == node))
 }

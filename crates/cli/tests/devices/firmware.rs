@@ -8,7 +8,7 @@ use serde_json::Value;
 use tenure_cli::client::{Client, Device};
 use tenure_cli::home::Home;
 use tenure_package::Release;
-use tenure_wire::control::{CHUNK_BYTES_MAX, FirmwareBegin, InstallChunk, function};
+use tenure_wire::control::{CHUNK_BYTES_MAX, Client as _, FirmwareBegin, InstallChunk};
 
 use crate::boards::{Board, CORTEX_M, RISCV32, boot, device_at, firmware};
 use crate::harness::{Chance, Process, User, free_address, on};
@@ -153,15 +153,15 @@ fn bring(
         let mut client = Client::new(&home).unwrap();
         let Device { route, .. } = client.device(&address.into()).unwrap();
         let begin = FirmwareBegin { release: firmware.signed.to_vec() };
-        client.control::<_, ()>(&route, function::FIRMWARE_BEGIN, &begin).unwrap();
+        client.at(&route).firmware_begin(begin).unwrap();
         for (index, bytes) in firmware.image.chunks(CHUNK_BYTES_MAX).enumerate() {
             let part = InstallChunk { offset: (index * CHUNK_BYTES_MAX) as u32, bytes };
-            if client.control::<_, ()>(&route, function::FIRMWARE_CHUNK, &part).is_err() {
+            if client.at(&route).firmware_chunk(part).is_err() {
                 return;
             }
             let _ = sender.send(index);
         }
-        if to_the_end && client.control::<_, ()>(&route, function::FIRMWARE_COMMIT, &()).is_ok() {
+        if to_the_end && client.at(&route).firmware_commit(()).is_ok() {
             let _ = sender.send(usize::MAX);
         }
     });

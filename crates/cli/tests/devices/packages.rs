@@ -3,7 +3,7 @@
 use tenure_cli::client::Client;
 use tenure_cli::home::Home;
 use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder};
-use tenure_wire::control::{InstallBegin, function};
+use tenure_wire::control::{Client as _, InstallBegin};
 
 use crate::guests::package;
 use crate::harness::{Process, User, on};
@@ -125,7 +125,7 @@ fn package_that_the_device_has_no_room_for_is_refused() {
     let mut client = Client::new(&Home::at(user.home())).unwrap();
     let place = client.device(&device.socket_address().into()).unwrap().route;
     let begin = InstallBegin { bytes: 3 << 20 };
-    let error = client.control::<_, ()>(&place, function::INSTALL_BEGIN, &begin).unwrap_err();
+    let error = client.at(&place).install_begin(begin).unwrap_err();
     assert_eq!(
         error.to_string(),
         "the device is full: the package has 3145728 bytes, the device takes 2097152; take off \

@@ -6,54 +6,94 @@ use alloc::vec::Vec;
 use tenure_hal::Flash;
 use tenure_store::ValueKind;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, Enrol, Join, ListMachines, MachineList, MachineStatus,
-    TellTime, TreeNode, TreeQuery, TreeValue, function,
+    Answer, Caller, ControlError, DeviceStatus, Enrol, Function, Functions, Hello, Join,
+    ListMachines, MachineList, MachineStatus, MeshStatus, Service, TellTime, TreeNode, TreeQuery,
+    TreeValue, dispatch,
 };
+use tenure_wire::directory::SignedRecord;
 use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
 
 use super::{Leaf, LeafNotice, Offered};
 use crate::boot_error::BootError;
-use crate::control::{decode, encode};
 use crate::membership::status_of;
 use crate::node::Moment;
 
 /// The most children of a place in a tree that one answer names.
 const CHILDREN_MAX: usize = 24;
 
+/// One call to a leaf's own machine.
+struct Served<'a, 'm, F> {
+    leaf: &'a mut Leaf<F>,
+    moment: &'a Moment<'m>,
+}
+
+impl<F: Flash> Service for Served<'_, '_, F> {
+    const SERVES: Functions = Functions::of(&[
+        Function::hello,
+        Function::status,
+        Function::list,
+        Function::tree,
+        Function::enrol,
+        Function::join,
+        Function::time,
+        Function::mesh,
+        Function::record,
+    ]);
+
+    fn hello(&mut self, _: Hello) -> Answer<Hello> {
+        Ok(Hello::own(env!("CARGO_PKG_VERSION")))
+    }
+
+    fn status(&mut self, (): ()) -> Answer<DeviceStatus> {
+        Ok(self.leaf.status(self.moment))
+    }
+
+    fn list(&mut self, query: ListMachines) -> Answer<MachineList> {
+        Ok(self.leaf.list(&query))
+    }
+
+    fn tree(&mut self, query: TreeQuery) -> Answer<TreeNode> {
+        self.leaf.tree(&query)
+    }
+
+    fn enrol(&mut self, enrol: Enrol) -> Answer<()> {
+        self.leaf.take_enrolment(self.moment, enrol)
+    }
+
+    fn join(&mut self, join: Join) -> Answer<()> {
+        self.leaf
+            .join_mesh(self.moment.now, &join.invitation)
+            .map_err(|error| ControlError::Refused(error.to_string()))
+    }
+
+    fn time(&mut self, TellTime { unix_s }: TellTime) -> Answer<()> {
+        if self.leaf.records_time.tell(self.moment.now, unix_s) {
+            self.leaf.publish_at = self.moment.now;
+        }
+        Ok(())
+    }
+
+    fn mesh(&mut self, (): ()) -> Answer<MeshStatus> {
+        status_of(self.leaf.mesh.as_ref())
+    }
+
+    fn record(&mut self, (): ()) -> Answer<Option<SignedRecord>> {
+        Ok(self.leaf.signed_record(self.moment.now))
+    }
+}
+
 impl<F: Flash> Leaf<F> {
-    /// Serves one call to the device's own machine; the answer is its encoded [`Answer`].
-    pub(super) fn serve_owner(
+    /// Serves one call to the device's own machine and returns the encoded answer.
+    pub(super) fn serve_control(
         &mut self,
         moment: &Moment<'_>,
         caller: &PublicKey,
         name: &str,
-        parameter: &[u8],
+        request: &[u8],
     ) -> Vec<u8> {
-        if name == function::RECORD {
-            return encode(Ok(self.signed_record(moment.now)));
-        }
-        if *caller != self.config.owner.machine {
-            return encode::<()>(Err(ControlError::NotOwner));
-        }
-        match name {
-            function::STATUS => encode(Ok(self.status(moment))),
-            function::LIST => encode(decode(parameter).map(|query| self.list(&query))),
-            function::TREE => encode(decode(parameter).and_then(|query| self.tree(&query))),
-            function::ENROL => {
-                encode(decode(parameter).and_then(|enrol| self.take_enrolment(moment, enrol)))
-            }
-            function::JOIN => encode(decode(parameter).and_then(|join: Join| {
-                self.join_mesh(moment.now, &join.invitation)
-                    .map_err(|error| ControlError::Refused(error.to_string()))
-            })),
-            function::TIME => encode(decode(parameter).map(|TellTime { unix_s }| {
-                if self.records_time.tell(moment.now, unix_s) {
-                    self.publish_at = moment.now;
-                }
-            })),
-            function::MESH => encode(status_of(self.mesh.as_ref())),
-            _ => encode::<()>(Err(ControlError::NoSuchFunction)),
-        }
+        let is_owner = *caller == self.config.owner.machine;
+        let standing = if is_owner { Caller::Owner } else { Caller::Stranger };
+        dispatch(&mut Served { leaf: self, moment }, standing, name, request)
     }
 
     fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {

@@ -9,8 +9,8 @@ use tenure_node::FirmwareParts;
 use tenure_package::{Package, Placement, Release, Renewal, SecretChange, SecretQuery};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::control::{
-    Answer, ControlError, FirmwareBegin, FirmwareStatus, GrantQuery, GrantReport, InstallChunk,
-    Renew, SecretList, function,
+    Answer, ControlError, FirmwareBegin, FirmwareStatus, Function, GrantQuery, GrantReport,
+    InstallChunk, Renew, SecretList,
 };
 use tenure_wire::{Budget, Capabilities, Digest, Share, Term, VerifyingKey};
 
@@ -99,7 +99,7 @@ fn a_machine_has_no_right_that_its_package_did_not_ask_for() {
     let all = Placement { grants: anybody(), ..placement(&package, device) };
     place(&mut world, &package, &all).unwrap();
     let query = GrantQuery { machine: "echo".parse().unwrap() };
-    let report: GrantReport = ask(&mut world, function::GRANTS, &query).unwrap();
+    let report: GrantReport = ask(&mut world, Function::grants.name(), &query).unwrap();
     assert_eq!(report.uses.len(), 1, "{:?}", report.uses);
 }
 
@@ -115,23 +115,24 @@ fn a_renewal_by_another_owner_or_for_another_device_is_refused() {
         Renew { renewal, ends_now: false }
     };
     let (owner, other) = (world.owner(), SigningKey::from_bytes(&[8; 32]));
-    let by_other: Answer<()> = ask(&mut world, function::RENEW, &renewal(device, &other));
+    let by_other: Answer<()> = ask(&mut world, Function::renew.name(), &renewal(device, &other));
     assert!(why(by_other).contains("owner"));
-    let for_other: Answer<()> = ask(&mut world, function::RENEW, &renewal(elsewhere, &owner));
+    let for_other: Answer<()> =
+        ask(&mut world, Function::renew.name(), &renewal(elsewhere, &owner));
     assert!(why(for_other).contains("another device"));
-    ask::<()>(&mut world, function::RENEW, &renewal(device, &owner)).unwrap();
+    ask::<()>(&mut world, Function::renew.name(), &renewal(device, &owner)).unwrap();
 }
 
 fn change_secret(world: &mut World, caller: usize, bytes: &[u8]) -> Answer<()> {
     let device = world.node.device_machine();
-    let answer = world.call(caller, &device, function::SECRET_CHANGE, Some(bytes));
+    let answer = world.call(caller, &device, Function::secret_change.name(), Some(bytes));
     postcard::from_bytes(&answer.unwrap().unwrap()).unwrap()
 }
 
 fn list_secrets(world: &mut World, caller: usize, query: &SecretQuery) -> Answer<SecretList> {
     let device = world.node.device_machine();
     let query = query.sign(&tenant()).unwrap();
-    let answer = world.call(caller, &device, function::SECRET_LIST, Some(&query));
+    let answer = world.call(caller, &device, Function::secret_list.name(), Some(&query));
     postcard::from_bytes(&answer.unwrap().unwrap()).unwrap()
 }
 
@@ -202,12 +203,12 @@ fn send_firmware(world: &mut World, released: &[u8], sent: &[u8]) -> Answer<()> 
     let release = Release::new("board", 2, MACHINE_FORMAT, released);
     let file = release.to_file(released, &world.owner()).unwrap();
     let signed = Release::from_file(&file).unwrap().signed.to_vec();
-    ask::<()>(world, function::FIRMWARE_BEGIN, &FirmwareBegin { release: signed })?;
+    ask::<()>(world, Function::firmware_begin.name(), &FirmwareBegin { release: signed })?;
     for (number, bytes) in sent.chunks(4096).enumerate() {
         let part = InstallChunk { offset: number as u32 * 4096, bytes };
-        ask::<()>(world, function::FIRMWARE_CHUNK, &part)?;
+        ask::<()>(world, Function::firmware_chunk.name(), &part)?;
     }
-    ask(world, function::FIRMWARE_COMMIT, &())
+    ask(world, Function::firmware_commit.name(), &())
 }
 
 #[test]
@@ -237,10 +238,10 @@ fn a_firmware_that_is_not_what_the_owner_signed_is_not_tried() {
     changed[HEADER_BYTES + 1000] ^= 1;
     let answer = send_firmware(&mut world, &image, &changed);
     assert!(why(answer).contains("isn't the one that was signed"));
-    let status: FirmwareStatus = ask(&mut world, function::FIRMWARE, &()).unwrap();
+    let status: FirmwareStatus = ask(&mut world, Function::firmware.name(), &()).unwrap();
     assert!(status.other.is_none_or(|other| !other.is_next));
     send_firmware(&mut world, &image, &image).unwrap();
-    let status: FirmwareStatus = ask(&mut world, function::FIRMWARE, &()).unwrap();
+    let status: FirmwareStatus = ask(&mut world, Function::firmware.name(), &()).unwrap();
     assert!(status.other.is_some_and(|other| other.is_next));
 }
 
@@ -251,9 +252,9 @@ fn a_firmware_on_trial_is_confirmed_by_the_owner_and_not_by_a_stranger() {
     with_firmware(&mut world, Some(trial));
     let stranger = world.stranger();
     let device = world.node.device_machine();
-    world.call(stranger, &device, function::STATUS, Some(&[])).unwrap();
+    world.call(stranger, &device, Function::status.name(), Some(&[])).unwrap();
     assert!(world.node.is_on_trial());
-    ask::<FirmwareStatus>(&mut world, function::FIRMWARE, &()).unwrap();
+    ask::<FirmwareStatus>(&mut world, Function::firmware.name(), &()).unwrap();
     assert!(!world.node.is_on_trial());
 }
 

@@ -9,7 +9,7 @@ use tenure_kernel::{KERNEL_TREE, MachineRecord};
 use tenure_node::unseal_store;
 use tenure_store::Store;
 use tenure_wire::Capabilities;
-use tenure_wire::control::{Answer, SnapshotBegin, SnapshotInfo, SnapshotRead, function};
+use tenure_wire::control::{Function, SnapshotBegin, SnapshotInfo, SnapshotRead, decode_answer};
 
 use crate::leases::Lease;
 use crate::world::World;
@@ -46,21 +46,23 @@ fn what_is_told(world: &mut World, machine: &str) -> Vec<u8> {
     let device = world.node.device_machine();
     let begin = SnapshotBegin { machine: machine.parse().unwrap() };
     let begin = postcard::to_allocvec(&begin).unwrap();
-    let answer = world.call(0, &device, function::SNAPSHOT_BEGIN, Some(&begin)).unwrap().unwrap();
-    let info: SnapshotInfo = postcard::from_bytes::<Answer<_>>(&answer).unwrap().unwrap();
+    let answer =
+        world.call(0, &device, Function::snapshot_begin.name(), Some(&begin)).unwrap().unwrap();
+    let info: SnapshotInfo = decode_answer::<_>(&answer).unwrap();
     let mut told = Vec::new();
     while told.len() < info.bytes as usize {
         let read = SnapshotRead { offset: told.len() as u32 };
         let read = postcard::to_allocvec(&read).unwrap();
-        let part = world.call(0, &device, function::SNAPSHOT_READ, Some(&read)).unwrap().unwrap();
-        told.extend(postcard::from_bytes::<Answer<Vec<u8>>>(&part).unwrap().unwrap());
+        let part =
+            world.call(0, &device, Function::snapshot_read.name(), Some(&read)).unwrap().unwrap();
+        told.extend(decode_answer::<Vec<u8>>(&part).unwrap());
     }
     for (function, parameter) in [
-        (function::RECEIPTS_CLOSE, &[][..]),
-        (function::RECEIPTS, &[0]),
-        (function::LOG, &[0, 0, 0]),
-        (function::LIST, &[0]),
-        (function::STATUS, &[]),
+        (Function::receipts_close.name(), &[][..]),
+        (Function::receipts.name(), &[0]),
+        (Function::log.name(), &[0, 0, 0]),
+        (Function::list.name(), &[0]),
+        (Function::status.name(), &[]),
     ] {
         told.extend(world.call(0, &device, function, Some(parameter)).unwrap().unwrap());
     }

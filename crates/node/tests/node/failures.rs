@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_rpc::Failure;
 use tenure_wire::PublicKey;
-use tenure_wire::control::{Answer, MachineList, Restart, Unban, function};
+use tenure_wire::control::{Answer, Function, MachineList, Restart, Unban, decode_answer};
 
 use crate::world::{CallResult, World};
 
@@ -66,8 +66,8 @@ fn who_calls_a_banned_machine_is_told_so_until_the_owner_lifts_that() {
     assert_eq!(call_within(&mut world, &machine, "well", 1_000), Err(Failure::Banned));
     let unban = postcard::to_allocvec(&Unban { machine: "machine".parse().unwrap() }).unwrap();
     let device = world.node.device_machine();
-    let answer = world.call(0, &device, function::UNBAN, Some(&unban)).unwrap().unwrap();
-    postcard::from_bytes::<Answer<()>>(&answer).unwrap().unwrap();
+    let answer = world.call(0, &device, Function::unban.name(), Some(&unban)).unwrap().unwrap();
+    decode_answer::<()>(&answer).unwrap();
     assert_eq!(call_within(&mut world, &machine, "well", 1_000), Ok(None));
 }
 
@@ -94,15 +94,15 @@ fn the_owner_sees_what_a_busy_machine_serves_and_restarts_it() {
     let served = world.start_call(0, &machine, "sleep", None, Duration::from_secs(15));
     world.pass(Duration::from_secs(3));
     let status = |world: &mut World| {
-        let list = world.call(0, &device, function::LIST, Some(&[0])).unwrap().unwrap();
-        let list: Answer<MachineList> = postcard::from_bytes(&list).unwrap();
+        let list = world.call(0, &device, Function::list.name(), Some(&[0])).unwrap().unwrap();
+        let list: Answer<MachineList> = decode_answer(&list);
         let machine = list.unwrap().machines.remove(0);
         (machine.serves, machine.serves_ms / 1_000)
     };
     assert_eq!(status(&mut world), (Some("sleep".to_string()), 3));
     let restart = postcard::to_allocvec(&Restart { machine: "machine".parse().unwrap() }).unwrap();
-    let answer = world.call(0, &device, function::RESTART, Some(&restart)).unwrap().unwrap();
-    postcard::from_bytes::<Answer<()>>(&answer).unwrap().unwrap();
+    let answer = world.call(0, &device, Function::restart.name(), Some(&restart)).unwrap().unwrap();
+    decode_answer::<()>(&answer).unwrap();
     world.pass(Duration::from_secs(1));
     assert_eq!(world.take_result(0, served), Some(Err(Failure::Execution)));
     assert_eq!(status(&mut world), (None, 0));

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tenure_node::{Hub, Notice};
 use tenure_rpc::Failure;
-use tenure_wire::control::{Answer, DeviceStatus, function};
+use tenure_wire::control::{Answer, DeviceStatus, Function, decode_answer};
 use tenure_wire::directory::Registered;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, Capabilities, PublicKey};
@@ -41,8 +41,8 @@ fn status(result: Result<Option<Vec<u8>>, Failure>) -> i32 {
 /// The owner asks the device how it is.
 fn ask_status(world: &mut World) -> Result<DeviceStatus, Failure> {
     let device = world.node.device_machine();
-    let answer = world.call(0, &device, function::STATUS, Some(&[]))?;
-    let answer: Answer<DeviceStatus> = postcard::from_bytes(&answer.unwrap()).unwrap();
+    let answer = world.call(0, &device, Function::status.name(), Some(&[]))?;
+    let answer: Answer<DeviceStatus> = decode_answer(&answer.unwrap());
     Ok(answer.unwrap())
 }
 
@@ -131,8 +131,9 @@ fn a_stranger_is_told_nothing_by_the_devices_own_machine() {
     let mut world = World::new(|_| {});
     let stranger = world.stranger();
     let device = world.node.device_machine();
-    let answer = world.call(stranger, &device, function::STATUS, Some(&[])).unwrap().unwrap();
-    let answer: Answer<DeviceStatus> = postcard::from_bytes(&answer).unwrap();
+    let answer =
+        world.call(stranger, &device, Function::status.name(), Some(&[])).unwrap().unwrap();
+    let answer: Answer<DeviceStatus> = decode_answer(&answer);
     assert_eq!(answer, Err(tenure_wire::control::ControlError::NotOwner));
 }
 

@@ -14,7 +14,7 @@ use tenure_crypto::{SigningKey, machine_id};
 use tenure_kernel::policy::PolicyKind;
 use tenure_node::{Config, Notice};
 use tenure_rpc::Failure;
-use tenure_wire::control::{Answer, Unban, function};
+use tenure_wire::control::{Function, Unban, decode_answer};
 use tenure_wire::host_call::TABLE;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Budget, Capabilities, PublicKey};
@@ -152,7 +152,7 @@ impl Arena {
     fn tell_device(&mut self, function: &str, parameter: &[u8]) {
         let device = self.world.node.device_machine();
         let answer = self.world.call(OWNER, &device, function, Some(parameter)).unwrap().unwrap();
-        postcard::from_bytes::<Answer<()>>(&answer).unwrap().unwrap();
+        decode_answer::<()>(&answer).unwrap();
     }
 
     /// Lets the guest perform a script, then looks at what it has, and at how its neighbours are.
@@ -180,7 +180,7 @@ impl Arena {
             self.world.skip(BACK_OFF);
             let machine = "guest".parse().unwrap();
             let unban = postcard::to_allocvec(&Unban { machine }).unwrap();
-            self.tell_device(function::UNBAN, &unban);
+            self.tell_device(Function::unban.name(), &unban);
         } else {
             self.inspect(tally);
         }

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use tenure_node::{Config, Hub, Notice};
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, HubStatus, HubTrust, ListMachines, MachineList, TrustHub,
-    function,
+    Answer, ControlError, DeviceStatus, Function, HubStatus, HubTrust, ListMachines, MachineList,
+    TrustHub, decode_answer,
 };
 use tenure_wire::{Address, PublicKey, Term};
 
@@ -37,12 +37,12 @@ fn install(world: &mut World, lasts_s: u64, grace_s: u64) -> PublicKey {
 }
 
 fn state(world: &mut World) -> Option<String> {
-    let list: MachineList = ask(world, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list: MachineList = ask(world, Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     list.machines.into_iter().next().map(|machine| machine.state)
 }
 
 fn hub_status(world: &mut World) -> HubStatus {
-    ask::<Option<HubStatus>>(world, function::HUB, &()).unwrap().unwrap()
+    ask::<Option<HubStatus>>(world, Function::hub.name(), &()).unwrap().unwrap()
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_false_hub_does_not_delete_machines() {
     assert!(world.notices.contains(&Notice::Registered));
     assert!(state(&mut world).is_some_and(|state| state != "lease over"));
     assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
-    let status: DeviceStatus = ask(&mut world, function::STATUS, &()).unwrap();
+    let status: DeviceStatus = ask(&mut world, Function::status.name(), &()).unwrap();
     assert_eq!(status.unix_s, None, "the owner is asked for the time");
 }
 
@@ -68,7 +68,7 @@ fn a_pinned_hub_moves_leases_by_a_day_at_most_and_deletes_nothing() {
     world.pass_with_hub(hub, 4_000_000_000, Duration::from_secs(60));
     assert!(state(&mut world).is_some_and(|state| state != "lease over"));
     let late = world.renewal("keeper", Term { ends_unix_s: Some(SIGNED + DAY), ..term() }, 2);
-    let answer: Answer<()> = ask(&mut world, function::RENEW, &late);
+    let answer: Answer<()> = ask(&mut world, Function::renew.name(), &late);
     assert!(matches!(answer, Err(ControlError::Refused(_))), "a day has passed: {answer:?}");
 
     let mut world = World::new(with_hub(Some(key_of_hub())));
@@ -78,7 +78,7 @@ fn a_pinned_hub_moves_leases_by_a_day_at_most_and_deletes_nothing() {
     world.pass_with_hub(hub, SIGNED + DAY / 2 + 1, Duration::from_secs(30));
     assert_eq!(state(&mut world).as_deref(), Some("lease over"), "a word that can be true counts");
     let renew = world.renewal("keeper", Term { ends_unix_s: None, ..term() }, 2);
-    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    ask::<()>(&mut world, Function::renew.name(), &renew).unwrap();
     assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
 }
 
@@ -115,10 +115,10 @@ fn the_first_hub_is_kept_over_restarts_and_changes_by_the_owners_word_alone() {
     let device = world.node.device_machine();
     let trust = TrustHub { key: Some(second) };
     let parameter = postcard::to_allocvec(&trust).unwrap();
-    let answer = world.call(other, &device, function::TRUST_HUB, Some(&parameter)).unwrap();
-    let answer: Answer<()> = postcard::from_bytes(&answer.unwrap()).unwrap();
+    let answer = world.call(other, &device, Function::trust_hub.name(), Some(&parameter)).unwrap();
+    let answer: Answer<()> = decode_answer(&answer.unwrap());
     assert_eq!(answer, Err(ControlError::NotOwner));
-    ask::<()>(&mut world, function::TRUST_HUB, &trust).unwrap();
+    ask::<()>(&mut world, Function::trust_hub.name(), &trust).unwrap();
     assert!(world.pass_with_hub(other, SIGNED, Duration::from_secs(10)) > 0);
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass_with_hub(other, SIGNED, Duration::from_secs(10));
@@ -133,7 +133,7 @@ fn settings_that_pin_the_hubs_key_are_not_overruled_by_a_word_over_the_network()
     let hub = world.stranger();
     assert_eq!(world.pass_with_hub(hub, SIGNED, Duration::from_secs(30)), 0);
     let trust = TrustHub { key: Some(world.strangers[hub].key) };
-    let answer: Answer<()> = ask(&mut world, function::TRUST_HUB, &trust);
+    let answer: Answer<()> = ask(&mut world, Function::trust_hub.name(), &trust);
     assert!(matches!(answer, Err(ControlError::Refused(_))));
 }
 

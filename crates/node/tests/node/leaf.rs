@@ -16,8 +16,8 @@ use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, Enrol, Join, ListMachines, MachineList, MeshStatus,
-    TreeNode, TreeQuery, TreeValue, function,
+    Answer, ControlError, DeviceStatus, Enrol, Function, Join, ListMachines, MachineList,
+    MeshStatus, TreeNode, TreeQuery, TreeValue, decode_answer,
 };
 use tenure_wire::directory::{Enrolment, SignedRecord};
 use tenure_wire::frame::Declined;
@@ -206,13 +206,13 @@ impl World {
         let (device, device_key) = ("leaf".parse().unwrap(), self.leaf.device_key());
         let enrolment = Enrolment { device, device_key, number: 1 };
         let signature = enrol(&self.owner, &enrolment);
-        self.control::<()>(function::ENROL, &Enrol { enrolment, signature }).unwrap();
+        self.control::<()>(Function::enrol.name(), &Enrol { enrolment, signature }).unwrap();
     }
 
     fn invite_leaf(&mut self) {
         let to = self.leaf.device_machine();
         let invitation = invite(&self.owner, &to, 1, &self.network, &mut self.entropy).unwrap();
-        self.control::<()>(function::JOIN, &Join { invitation }).unwrap();
+        self.control::<()>(Function::join.name(), &Join { invitation }).unwrap();
     }
 
     /// Lets time pass; each hears the other's frames. Only the node has a clock of the wall.
@@ -254,7 +254,7 @@ fn a_machine_calls_a_leaf_by_name_and_the_leaf_asks_back() {
     world.invite_leaf();
     world.pass(STEP);
     assert_eq!(world.told, [LeafNotice::Enrolled, LeafNotice::Joined]);
-    let thermostat = world.control::<MachineList>(function::LIST, &ListMachines { skip: 0 });
+    let thermostat = world.control::<MachineList>(Function::list.name(), &ListMachines { skip: 0 });
     let thermostat = thermostat.unwrap().machines[0].key;
     let owner = Seed::from_bytes(&world.owner.to_bytes()).device_secret();
     world.at_line(&owner, thermostat, "set", b"22.5".to_vec()).unwrap();
@@ -265,9 +265,9 @@ fn a_machine_calls_a_leaf_by_name_and_the_leaf_asks_back() {
     assert_eq!(world.logged, ["22.5", "17.5"], "what it keeps, then what it asked for");
     let query =
         TreeQuery { machine: "thermostat".parse().unwrap(), path: "degrees".into(), skip: 0 };
-    let node = world.control::<TreeNode>(function::TREE, &query).unwrap();
+    let node = world.control::<TreeNode>(Function::tree.name(), &query).unwrap();
     assert_eq!(node.value, Some(TreeValue::Text("22.5".into())));
-    let status = world.control::<MeshStatus>(function::MESH, &()).unwrap();
+    let status = world.control::<MeshStatus>(Function::mesh.name(), &()).unwrap();
     assert_eq!((status.neighbours, status.ways.len()), (1, 1));
     assert_eq!(status.ways[0].device, Some("attic".parse().unwrap()));
 }
@@ -278,11 +278,11 @@ fn a_leaf_answers_nobody_but_its_owner_and_machines_of_its_owners_devices() {
     world.enrol_leaf();
     let stranger = StaticSecret::from_bytes(&[9; 32]);
     let device = world.leaf.device_machine();
-    let refused = world.at_line(&stranger, device, function::STATUS, Vec::new()).unwrap();
-    let refused: Answer<DeviceStatus> = postcard::from_bytes(&refused.unwrap()).unwrap();
+    let refused = world.at_line(&stranger, device, Function::status.name(), Vec::new()).unwrap();
+    let refused: Answer<DeviceStatus> = decode_answer(&refused.unwrap());
     assert_eq!(refused, Err(ControlError::NotOwner));
-    let record = world.at_line(&stranger, device, function::RECORD, Vec::new()).unwrap();
-    let record: Answer<Option<SignedRecord>> = postcard::from_bytes(&record.unwrap()).unwrap();
+    let record = world.at_line(&stranger, device, Function::record.name(), Vec::new()).unwrap();
+    let record: Answer<Option<SignedRecord>> = decode_answer(&record.unwrap());
     let record = open_whenever(&record.unwrap().unwrap()).unwrap();
     let (name, thermostat) = &record.machines[0];
     assert_eq!(name.as_str(), "thermostat", "its record is no secret");
@@ -292,9 +292,9 @@ fn a_leaf_answers_nobody_but_its_owner_and_machines_of_its_owners_devices() {
     let (device, device_key) = ("leaf".parse().unwrap(), world.leaf.device_key());
     let enrolment = Enrolment { device, device_key, number: 2 };
     let signature = enrol(&other, &enrolment);
-    let forged = world.control::<()>(function::ENROL, &Enrol { enrolment, signature });
+    let forged = world.control::<()>(Function::enrol.name(), &Enrol { enrolment, signature });
     assert!(matches!(forged, Err(ControlError::Refused(_))), "{forged:?}");
-    let install = world.control::<()>(function::INSTALL_BEGIN, &());
+    let install = world.control::<()>(Function::install_begin.name(), &());
     assert_eq!(install, Err(ControlError::NoSuchFunction), "it takes no machines");
 }
 
@@ -302,7 +302,8 @@ fn a_leaf_answers_nobody_but_its_owner_and_machines_of_its_owners_devices() {
 fn a_leaf_without_a_way_to_whom_it_asks_says_so_and_serves_on() {
     let mut world = World::new();
     world.enrol_leaf();
-    let list = world.control::<MachineList>(function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list =
+        world.control::<MachineList>(Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     assert_eq!((list.total, list.machines[0].exports.len()), (1, 3));
     let owner = Seed::from_bytes(&world.owner.to_bytes()).device_secret();
     let thermostat = list.machines[0].key;
@@ -318,7 +319,8 @@ fn a_leaf_is_the_same_after_a_loss_of_power() {
     world.enrol_leaf();
     world.invite_leaf();
     let owner = Seed::from_bytes(&world.owner.to_bytes()).device_secret();
-    let list = world.control::<MachineList>(function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list =
+        world.control::<MachineList>(Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     let thermostat = list.machines[0].key;
     world.at_line(&owner, thermostat, "set", b"19.0".to_vec()).unwrap();
     let before = world.leaf.device_machine();

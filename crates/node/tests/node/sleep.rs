@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_hal::Instant;
 use tenure_node::{Bedtime, SleepPolicy};
 use tenure_rpc::Failure;
-use tenure_wire::control::{DeviceStatus, function};
+use tenure_wire::control::{DeviceStatus, Function};
 
 use crate::snapshots::ask;
 use crate::world::World;
@@ -248,7 +248,7 @@ fn a_device_whose_power_did_not_go_off_takes_back_what_it_wrote_down() {
     let mut world = World::new(|_| {});
     let counter = world.install("counter", 8, r#"(func (export "echo"))"#);
     let free = |world: &mut World| {
-        ask::<DeviceStatus>(world, function::STATUS, &()).unwrap().code_bytes_free
+        ask::<DeviceStatus>(world, Function::status.name(), &()).unwrap().code_bytes_free
     };
     let before = free(&mut world);
     for _ in 0..50 {

@@ -4,8 +4,8 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenure_package::{Entry, SnapshotWriter, ValueKind};
 use tenure_wire::control::{
-    Answer, ControlError, InstallBegin, InstallChunk, Restore, SnapshotBegin, SnapshotInfo,
-    SnapshotRead, function,
+    Answer, ControlError, Function, InstallBegin, InstallChunk, Restore, SnapshotBegin,
+    SnapshotInfo, SnapshotRead,
 };
 
 use crate::world::World;
@@ -35,12 +35,12 @@ fn snapshot(world: &World, values: usize) -> Vec<u8> {
 
 fn restore(world: &mut World, bytes: &[u8]) -> Answer<()> {
     let begin = InstallBegin { bytes: bytes.len() as u32 };
-    ask::<()>(world, function::INSTALL_BEGIN, &begin).unwrap();
+    ask::<()>(world, Function::install_begin.name(), &begin).unwrap();
     for (number, chunk) in bytes.chunks(4096).enumerate() {
         let part = InstallChunk { offset: number as u32 * 4096, bytes: chunk };
-        ask::<()>(world, function::INSTALL_CHUNK, &part).unwrap();
+        ask::<()>(world, Function::install_chunk.name(), &part).unwrap();
     }
-    ask(world, function::RESTORE, &Restore { machine: "keeper".parse().unwrap() })
+    ask(world, Function::restore.name(), &Restore { machine: "keeper".parse().unwrap() })
 }
 
 #[test]
@@ -50,16 +50,16 @@ fn what_is_put_back_is_fetched_as_it_was_part_by_part() {
     let bytes = snapshot(&world, 40);
     restore(&mut world, &bytes).unwrap();
     let begin = SnapshotBegin { machine: "keeper".parse().unwrap() };
-    let info: SnapshotInfo = ask(&mut world, function::SNAPSHOT_BEGIN, &begin).unwrap();
+    let info: SnapshotInfo = ask(&mut world, Function::snapshot_begin.name(), &begin).unwrap();
     assert_eq!((info.keys, info.bytes as usize), (40, bytes.len()));
     let mut fetched: Vec<u8> = Vec::new();
     while fetched.len() < bytes.len() {
         let read = SnapshotRead { offset: fetched.len() as u32 };
-        fetched.extend::<Vec<u8>>(ask(&mut world, function::SNAPSHOT_READ, &read).unwrap());
+        fetched.extend::<Vec<u8>>(ask(&mut world, Function::snapshot_read.name(), &read).unwrap());
     }
     assert_eq!(fetched, bytes);
     let read = SnapshotRead { offset: 0 };
-    let again: Answer<Vec<u8>> = ask(&mut world, function::SNAPSHOT_READ, &read);
+    let again: Answer<Vec<u8>> = ask(&mut world, Function::snapshot_read.name(), &read);
     assert_eq!(again, Err(ControlError::Transfer), "it was let go");
 }
 
@@ -71,6 +71,6 @@ fn a_snapshot_beyond_the_budget_changes_nothing() {
     restore(&mut world, &small).unwrap();
     assert!(matches!(restore(&mut world, &large), Err(ControlError::Full(_))));
     let begin = SnapshotBegin { machine: "keeper".parse().unwrap() };
-    let info: SnapshotInfo = ask(&mut world, function::SNAPSHOT_BEGIN, &begin).unwrap();
+    let info: SnapshotInfo = ask(&mut world, Function::snapshot_begin.name(), &begin).unwrap();
     assert_eq!(info.keys, 2);
 }

@@ -8,8 +8,8 @@ use tenure_hal::simulated::Sequence;
 use tenure_node::Hub;
 use tenure_package::SecretChange;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, InstallBegin, InstallChunk, InstallCommit, MachineStatus,
-    ReceiptPage, ReceiptQuery, function,
+    Answer, ControlError, DeviceStatus, Function, Hello, InstallBegin, InstallChunk, InstallCommit,
+    MachineStatus, ReceiptPage, ReceiptQuery, decode_answer,
 };
 use tenure_wire::directory::SignedRecord;
 use tenure_wire::{Address, Capabilities, PublicKey};
@@ -36,8 +36,27 @@ fn change(world: &World, version: u64) -> Vec<u8> {
 
 fn send_change(world: &mut World, caller: usize, bytes: &[u8]) -> Answer<()> {
     let device = world.node.device_machine();
-    let answer = world.call(caller, &device, function::SECRET_CHANGE, Some(bytes));
+    let answer = world.call(caller, &device, Function::secret_change.name(), Some(bytes));
     postcard::from_bytes(&answer.unwrap().unwrap()).unwrap()
+}
+
+#[test]
+fn stranger_who_greets_the_device_learns_its_versions_and_nothing_of_its_functions() {
+    let mut world = World::new(|_| {});
+    let stranger = world.stranger();
+    let device = world.node.device_machine();
+    let own = Hello { oldest: 40, newest: 50, software: "9.9".to_string() };
+    let mut ask = |function: &str, request: &[u8]| {
+        world.call(stranger, &device, function, Some(request)).unwrap().unwrap()
+    };
+    let answer = ask(Function::hello.name(), &tenure_wire::message::encode(&own));
+    let spoken: Hello = decode_answer(&answer).unwrap();
+    assert!(spoken.oldest <= spoken.newest);
+    assert_eq!(spoken.common(&own), None);
+    for function in [Function::status.name(), "fly"] {
+        let answer = ask(function, &[]);
+        assert_eq!(decode_answer::<()>(&answer), Err(ControlError::NotOwner));
+    }
 }
 
 #[test]
@@ -48,8 +67,9 @@ fn strangers_cost_no_unlimited_signatures() {
     let mut records: Vec<SignedRecord> = Vec::new();
     let began = world.now;
     for _ in 0..100 {
-        let answer = world.call(stranger, &device, function::RECORD, Some(&[])).unwrap().unwrap();
-        let record: Answer<Option<SignedRecord>> = postcard::from_bytes(&answer).unwrap();
+        let answer =
+            world.call(stranger, &device, Function::record.name(), Some(&[])).unwrap().unwrap();
+        let record: Answer<Option<SignedRecord>> = decode_answer(&answer);
         records.push(record.unwrap().expect("it is enrolled"));
     }
     records.dedup();
@@ -87,8 +107,9 @@ fn secrets_do_not_wear_the_flash_beyond_their_number_a_day_and_are_billed() {
     world.skip(Duration::from_secs(3600));
     let bytes = change(&world, 500);
     assert_eq!(send_change(&mut world, 0, &bytes), Ok(()), "one more after a while");
-    ask::<()>(&mut world, function::RECEIPTS_CLOSE, &()).unwrap();
-    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    ask::<()>(&mut world, Function::receipts_close.name(), &()).unwrap();
+    let page: ReceiptPage =
+        ask(&mut world, Function::receipts.name(), &ReceiptQuery { skip: 0 }).unwrap();
     let (receipt, _) = tenure_package::Receipt::verify(&page.receipts[0]).unwrap();
     assert_eq!(receipt.usage.flash_writes, 33);
     assert!(receipt.usage.flash_bytes >= 33 * 64, "{}", receipt.usage.flash_bytes);
@@ -104,7 +125,13 @@ fn strangers_do_not_set_the_pace_of_registrations() {
     let mut registrations = 0;
     for _ in 0..60 {
         let stranger = world.stranger();
-        world.start_call(stranger, &device, function::STATUS, Some(&[]), Duration::from_secs(5));
+        world.start_call(
+            stranger,
+            &device,
+            Function::status.name(),
+            Some(&[]),
+            Duration::from_secs(5),
+        );
         registrations += world.pass_with_hub(hub, 1_000_000, Duration::from_millis(500));
     }
     assert!(registrations <= 2, "{registrations} in 30 s, where the pace is one in 20 s");
@@ -145,7 +172,7 @@ fn strangers_do_not_keep_the_owner_out() {
     let mut world = flooded();
     for _ in 0..10 {
         let device = world.node.device_machine();
-        let answer = world.call(0, &device, function::STATUS, Some(&[]));
+        let answer = world.call(0, &device, Function::status.name(), Some(&[]));
         assert!(answer.is_ok(), "{answer:?}");
         world.pass(Duration::from_millis(300));
     }
@@ -163,26 +190,26 @@ fn the_owner_installs_under_the_floods_of_strangers_tenants_and_a_hub_at_once() 
     let signed = lease.sign(&world.owner(), world.node.device_key());
     let flood = |world: &mut World| {
         let timeout = Duration::from_secs(60);
-        for function in [function::RECORD, function::STATUS] {
+        for function in [Function::record.name(), Function::status.name()] {
             world.start_call(flooder, &device, function, Some(&[]), timeout);
         }
-        world.start_call(flooder, &device, function::SECRET_CHANGE, Some(&forged), timeout);
+        world.start_call(flooder, &device, Function::secret_change.name(), Some(&forged), timeout);
         let fresh = world.stranger();
         // Of two datagrams, which the device has to put together.
-        world.start_call(fresh, &device, function::SECRET_CHANGE, Some(&[0; 1500]), timeout);
+        world.start_call(fresh, &device, Function::secret_change.name(), Some(&[0; 1500]), timeout);
     };
     flood(&mut world);
     let begin = InstallBegin { bytes: signed.package.len() as u32 };
-    ask::<()>(&mut world, function::INSTALL_BEGIN, &begin).unwrap();
+    ask::<()>(&mut world, Function::install_begin.name(), &begin).unwrap();
     for (number, bytes) in signed.package.chunks(512).enumerate() {
         flood(&mut world);
         let part = InstallChunk { offset: number as u32 * 512, bytes };
-        ask::<()>(&mut world, function::INSTALL_CHUNK, &part).unwrap();
+        ask::<()>(&mut world, Function::install_chunk.name(), &part).unwrap();
     }
     flood(&mut world);
     let commit = InstallCommit { placement: signed.placement };
-    let machine: MachineStatus = ask(&mut world, function::INSTALL_COMMIT, &commit).unwrap();
+    let machine: MachineStatus = ask(&mut world, Function::install_commit.name(), &commit).unwrap();
     assert_eq!(world.call(0, &machine.key, "echo", None), Ok(None));
-    let status: DeviceStatus = ask(&mut world, function::STATUS, &()).unwrap();
+    let status: DeviceStatus = ask(&mut world, Function::status.name(), &()).unwrap();
     assert_eq!(status.machines, 6);
 }

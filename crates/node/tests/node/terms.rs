@@ -6,9 +6,9 @@ use tenure_package::{Receipt, ReceiptChain};
 use tenure_rpc::Failure;
 use tenure_store::{TreeId, ValueKind};
 use tenure_wire::control::{
-    Answer, ControlError, LeaseNumber, ListMachines, MachineList, MachineStatus, ReceiptForget,
-    ReceiptPage, ReceiptQuery, Remove, Renew, TellTime, Trash, TrashRestore, TrashedMachine,
-    function,
+    Answer, ControlError, Function, LeaseNumber, ListMachines, MachineList, MachineStatus,
+    ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew, TellTime, Trash, TrashRestore,
+    TrashedMachine, decode_answer,
 };
 use tenure_wire::{PublicKey, Term};
 
@@ -45,16 +45,17 @@ fn install(world: &mut World, term: Term) -> PublicKey {
 }
 
 fn keeper(world: &mut World) -> Option<MachineStatus> {
-    let list: MachineList = ask(world, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list: MachineList = ask(world, Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     list.machines.into_iter().find(|machine| machine.name.as_str() == "keeper")
 }
 
 pub(crate) fn trash(world: &mut World) -> Vec<TrashedMachine> {
-    ask::<Trash>(world, function::TRASH, &()).unwrap().machines
+    ask::<Trash>(world, Function::trash.name(), &()).unwrap().machines
 }
 
 fn receipts(world: &mut World) -> Vec<Receipt> {
-    let page: ReceiptPage = ask(world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let page: ReceiptPage =
+        ask(world, Function::receipts.name(), &ReceiptQuery { skip: 0 }).unwrap();
     page.receipts.iter().map(|bytes| Receipt::verify(bytes).unwrap().0).collect()
 }
 
@@ -79,9 +80,9 @@ fn a_lease_that_ends_stops_its_machine_tells_its_callers_and_keeps_its_data() {
     assert!((500_000..510_000).contains(&bills[0].counted_ms), "{}", bills[0].counted_ms);
 
     let renew = world.renewal("keeper", term(5_000), 2);
-    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    ask::<()>(&mut world, Function::renew.name(), &renew).unwrap();
     assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
-    let again: Answer<()> = ask(&mut world, function::RENEW, &renew);
+    let again: Answer<()> = ask(&mut world, Function::renew.name(), &renew);
     assert!(matches!(again, Err(ControlError::Refused(_))), "once only: {again:?}");
 }
 
@@ -114,7 +115,7 @@ fn device_time_counts_over_restarts_and_a_machine_goes_with_its_grace() {
 /// The owner tells that it is so many seconds after the leases were signed.
 fn tell(world: &mut World, seconds: u64) {
     let told = TellTime { unix_s: SIGNED + seconds };
-    ask::<()>(world, function::TIME, &told).unwrap();
+    ask::<()>(world, Function::time.name(), &told).unwrap();
 }
 
 #[test]
@@ -164,22 +165,22 @@ fn the_next_number_of_a_lease_is_the_one_after_that_in_force_whatever_the_clock_
     install(&mut world, term(500));
     let ask_number = |world: &mut World| {
         let query = LeaseNumber { machine: "keeper".parse().unwrap() };
-        ask::<u64>(world, function::LEASE_NUMBER, &query).unwrap()
+        ask::<u64>(world, Function::lease_number.name(), &query).unwrap()
     };
     assert_eq!(ask_number(&mut world), 1);
     let renew = world.renewal("keeper", term(600), 4_000_000_000_000);
-    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    ask::<()>(&mut world, Function::renew.name(), &renew).unwrap();
     let last = ask_number(&mut world);
     assert_eq!((last, keeper(&mut world).unwrap().lease_number), (4_000_000_000_000, last));
     let renew = world.renewal("keeper", term(700), last + 1);
-    ask::<()>(&mut world, function::RENEW, &renew).unwrap();
+    ask::<()>(&mut world, Function::renew.name(), &renew).unwrap();
     for for_good in [false, true] {
         let remove = Remove { machine: "keeper".parse().unwrap(), for_good };
-        ask::<()>(&mut world, function::REMOVE, &remove).unwrap();
+        ask::<()>(&mut world, Function::remove.name(), &remove).unwrap();
         assert_eq!(ask_number(&mut world), last + 1, "one that was removed counts on");
         if !for_good {
             let restore = TrashRestore { machine: trash(&mut world)[0].id };
-            ask::<()>(&mut world, function::TRASH_RESTORE, &restore).unwrap();
+            ask::<()>(&mut world, Function::trash_restore.name(), &restore).unwrap();
         }
     }
 }
@@ -190,8 +191,9 @@ fn nobody_but_the_owner_tells_a_device_the_time() {
     install(&mut world, term(500));
     let (stranger, device) = (world.stranger(), world.node.device_machine());
     let told = postcard::to_allocvec(&TellTime { unix_s: SIGNED + 9_999 }).unwrap();
-    let answer = world.call(stranger, &device, function::TIME, Some(&told)).unwrap().unwrap();
-    let answer: Answer<()> = postcard::from_bytes(&answer).unwrap();
+    let answer =
+        world.call(stranger, &device, Function::time.name(), Some(&told)).unwrap().unwrap();
+    let answer: Answer<()> = decode_answer(&answer);
     assert_eq!(answer, Err(ControlError::NotOwner));
     assert_ne!(keeper(&mut world).unwrap().state, "lease over");
 }
@@ -207,7 +209,8 @@ fn what_time_one_lease_went_by_counts_for_another_after_a_restart() {
     lease.term = term(500);
     world.install_lease(lease);
     world.skip(Duration::from_secs(60));
-    let list: MachineList = ask(&mut world, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list: MachineList =
+        ask(&mut world, Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     let late = list.machines.into_iter().find(|machine| machine.name.as_str() == "late");
     assert_eq!(late.unwrap().state, "lease over");
 }
@@ -230,10 +233,10 @@ fn a_renewal_to_the_past_is_refused_unless_the_owner_says_that_it_is_meant() {
     let key = install(&mut world, Term::default());
     world.call(0, &key, "keep", None).unwrap();
     let renew = world.renewal("keeper", term(0), 2);
-    let refused = ask::<()>(&mut world, function::RENEW, &renew);
+    let refused = ask::<()>(&mut world, Function::renew.name(), &renew);
     assert!(matches!(&refused, Err(ControlError::Refused(why)) if why.contains("over already")));
     assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
-    ask::<()>(&mut world, function::RENEW, &Renew { ends_now: true, ..renew }).unwrap();
+    ask::<()>(&mut world, Function::renew.name(), &Renew { ends_now: true, ..renew }).unwrap();
     assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));
@@ -259,7 +262,8 @@ fn a_ledger_of_another_version_costs_its_period_and_breaks_no_chain() {
     for _ in 0..5 {
         world.skip(Duration::from_secs(31));
     }
-    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let page: ReceiptPage =
+        ask(&mut world, Function::receipts.name(), &ReceiptQuery { skip: 0 }).unwrap();
     let mut chain = ReceiptChain::begin(&page.receipts[0]).unwrap();
     for receipt in &page.receipts[1..] {
         chain.follow(receipt).unwrap();
@@ -274,18 +278,20 @@ fn a_ledger_that_is_lost_after_its_receipts_were_fetched_begins_no_second_chain(
     for _ in 0..5 {
         world.skip(Duration::from_secs(31));
     }
-    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let page: ReceiptPage =
+        ask(&mut world, Function::receipts.name(), &ReceiptQuery { skip: 0 }).unwrap();
     let machine = Receipt::verify(&page.receipts[0]).unwrap().0.machine;
     let mut chain = ReceiptChain::begin(&page.receipts[0]).unwrap();
     chain.follow(&page.receipts[1]).unwrap();
     let forget = ReceiptForget { machine, through: 1 };
-    ask::<()>(&mut world, function::RECEIPTS_FORGET, &forget).unwrap();
+    ask::<()>(&mut world, Function::receipts_forget.name(), &forget).unwrap();
     world = world.with_store(|store| {
         store.delete(SEALED_TREE, "ledgers").unwrap();
     });
     for _ in 0..3 {
         world.skip(Duration::from_secs(31));
     }
-    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let page: ReceiptPage =
+        ask(&mut world, Function::receipts.name(), &ReceiptQuery { skip: 0 }).unwrap();
     chain.follow(&page.receipts[0]).unwrap();
 }

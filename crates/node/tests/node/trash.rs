@@ -5,8 +5,8 @@ use std::time::Duration;
 use tenure_hal::Instant;
 use tenure_package::Receipt;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, ListMachines, MachineList, ReceiptPage, ReceiptQuery,
-    Remove, TrashEmpty, TrashRestore, function,
+    Answer, ControlError, DeviceStatus, Function, ListMachines, MachineList, ReceiptPage,
+    ReceiptQuery, Remove, TrashEmpty, TrashRestore, decode_answer,
 };
 use tenure_wire::{MachineId, PublicKey};
 
@@ -21,15 +21,15 @@ fn install(world: &mut World, name: &str) -> PublicKey {
 
 fn remove(world: &mut World, name: &str, for_good: bool) {
     let remove = Remove { machine: name.parse().unwrap(), for_good };
-    ask::<()>(world, function::REMOVE, &remove).unwrap();
+    ask::<()>(world, Function::remove.name(), &remove).unwrap();
 }
 
 fn restore(world: &mut World, machine: MachineId) -> Answer<()> {
-    ask(world, function::TRASH_RESTORE, &TrashRestore { machine })
+    ask(world, Function::trash_restore.name(), &TrashRestore { machine })
 }
 
 fn names(world: &mut World) -> Vec<String> {
-    let list: MachineList = ask(world, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list: MachineList = ask(world, Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     list.machines.iter().map(|machine| machine.name.to_string()).collect()
 }
 
@@ -45,7 +45,7 @@ fn a_machine_that_was_removed_is_fetched_back_with_its_key_and_what_it_stored() 
     assert!(matches!(world.take_result(0, waiting), Some(Err(_))), "its callers are told");
     assert_eq!(names(&mut world), Vec::<String>::new());
     assert!(world.call(0, &key, "kept", None).is_err(), "nobody answers for it");
-    let status: DeviceStatus = ask(&mut world, function::STATUS, &()).unwrap();
+    let status: DeviceStatus = ask(&mut world, Function::status.name(), &()).unwrap();
     assert_eq!((status.machines, status.trash_machines), (0, 1));
     assert!(status.trash_bytes > 0);
 
@@ -95,15 +95,16 @@ fn the_trash_is_emptied_by_the_owner_or_after_its_span_and_pays_for_its_flash_un
     }
     let two = trash(&mut world).into_iter().find(|one| one.name.as_str() == "two").unwrap();
     let empty = TrashEmpty { machine: Some(two.id) };
-    ask::<()>(&mut world, function::TRASH_EMPTY, &empty).unwrap();
+    ask::<()>(&mut world, Function::trash_empty.name(), &empty).unwrap();
     assert_eq!(trash(&mut world).len(), 2);
     let free = |world: &mut World| {
-        ask::<DeviceStatus>(world, function::STATUS, &()).unwrap().code_bytes_free
+        ask::<DeviceStatus>(world, Function::status.name(), &()).unwrap().code_bytes_free
     };
     let before = free(&mut world);
     world.skip(Duration::from_secs(7 * 24 * 3600 - 60));
     assert_eq!(trash(&mut world).len(), 2);
-    let page: ReceiptPage = ask(&mut world, function::RECEIPTS, &ReceiptQuery { skip: 0 }).unwrap();
+    let page: ReceiptPage =
+        ask(&mut world, Function::receipts.name(), &ReceiptQuery { skip: 0 }).unwrap();
     let paid = page.receipts.iter().map(|bytes| Receipt::verify(bytes).unwrap().0);
     let paid: u64 =
         paid.filter(|one| one.name.as_str() == "one").map(|r| r.usage.code_byte_ms).sum();
@@ -121,7 +122,7 @@ fn told_time_deletes_nothing_from_the_trash() {
     install(&mut world, "keeper");
     remove(&mut world, "keeper", false);
     let told = tenure_wire::control::TellTime { unix_s: 4_000_000_000 };
-    ask::<()>(&mut world, function::TIME, &told).unwrap();
+    ask::<()>(&mut world, Function::time.name(), &told).unwrap();
     world.pass(Duration::from_secs(1));
     assert_eq!(trash(&mut world).len(), 1);
 }
@@ -136,8 +137,9 @@ fn a_power_cut_at_any_write_of_a_removal_leaves_the_machine_whole_or_in_the_tras
         let device = world.node.device_machine();
         let remove = Remove { machine: "keeper".parse().unwrap(), for_good: false };
         let parameter = postcard::to_allocvec(&remove).unwrap();
-        let answer = world.call(0, &device, function::REMOVE, Some(&parameter)).unwrap().unwrap();
-        let answer: Answer<()> = postcard::from_bytes(&answer).unwrap();
+        let answer =
+            world.call(0, &device, Function::remove.name(), Some(&parameter)).unwrap().unwrap();
+        let answer: Answer<()> = decode_answer(&answer);
         let was_cut = world.fuse.get() == Some(0);
         let at: Instant = world.now;
         let mut world = world.off_until(at + Duration::from_secs(5), Instant::BOOT);

@@ -12,7 +12,7 @@ use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake, 
 use tenure_package::{Renewal, SecretChange};
 use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
 use tenure_store::Store;
-use tenure_wire::control::{Answer, MachineStatus, Renew, function};
+use tenure_wire::control::{Answer, Function, MachineStatus, Renew, decode_answer};
 use tenure_wire::directory::{self, Enrolment, Registered};
 use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 
@@ -341,8 +341,8 @@ impl World {
         let change =
             SecretChange::set(entropy, &tenant.verifying_key(), (key, &device), place, value);
         let change = change.unwrap().sign(tenant).unwrap();
-        let answer = self.call(0, &device, function::SECRET_CHANGE, Some(&change));
-        postcard::from_bytes::<Answer<()>>(&answer.unwrap().unwrap()).unwrap().unwrap();
+        let answer = self.call(0, &device, Function::secret_change.name(), Some(&change));
+        decode_answer::<()>(&answer.unwrap().unwrap()).unwrap();
     }
 
     /// Takes the device apart: what its store, its code and its staging flash hold.
