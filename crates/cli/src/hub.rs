@@ -1,11 +1,12 @@
 //! `tenure hub`: the directory as a process.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
-use tenure_hub::{Config, Hub, Moment, Notice};
+use tenure_hub::{Config, FlashStorage, Hub, Moment, Notice, Storage as _};
+use tenure_hub_server::Database;
 use tenure_wire::{Address, VerifyingKey};
 
 use crate::home::Home;
@@ -13,10 +14,14 @@ use crate::network::{DATAGRAMS_PER_TURN, HUB_PORT, address_of};
 use crate::output::Output;
 use crate::stop::Stop;
 
-/// The flash file of a hub.
+/// The database of a hub.
+const DATABASE: &str = "hub.sqlite";
+/// The flash file in which earlier versions kept their records.
 const FLASH: &str = "hub.flash";
-/// How large it is: room for some ten thousand devices.
-const FLASH_BYTES: u32 = 32 * 1024 * 1024;
+/// The name of that file once its records are in the database.
+const FLASH_IMPORTED: &str = "hub.flash.imported";
+/// The bytes of a page of the database.
+const PAGE_BYTES: u64 = 4096;
 /// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
 /// at it and the wait.
 const NAP: std::time::Duration = std::time::Duration::from_secs(2);
@@ -28,10 +33,56 @@ const NAP: std::time::Duration = std::time::Duration::from_secs(2);
 ///
 /// Example: tenure hub --data hub --owner own --listen 127.0.0.1:7369
 #[derive(clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Arguments {
-    /// The folder that holds the hub; made if it isn't there.
+    #[command(subcommand)]
+    command: Option<Command>,
+    #[command(flatten)]
+    run: RunArguments,
+}
+
+#[derive(clap::Subcommand)]
+enum Command {
+    Backup(BackupArguments),
+    VerifyAudit(VerifyArguments),
+}
+
+/// Copy the database of a hub that may be running to a new file.
+///
+/// The copy is of one moment, and holds the hub's seed: keep it as you keep the hub. To go back to it, stop the
+/// hub, put the copy in the place of `hub.sqlite` and delete `hub.sqlite-wal`.
+///
+/// Example: tenure hub backup --data hub --to hub-2026-11-22.sqlite
+#[derive(clap::Args)]
+struct BackupArguments {
+    /// The hub's folder.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
+    /// The file to make.
+    #[arg(long, value_name = "FILE")]
+    to: PathBuf,
+}
+
+/// Check that nobody changed the audit log of a hub or of a backup.
+///
+/// Prints its last number and hash. Keep both elsewhere: entries that were cut off at the end show only by them.
+///
+/// Example: tenure hub verify-audit hub-2026-11-22.sqlite
+#[derive(clap::Args)]
+struct VerifyArguments {
+    /// The database: a backup, or the `hub.sqlite` of a hub.
+    database: PathBuf,
+}
+
+/// The arguments of a hub that runs.
+#[derive(clap::Args)]
+struct RunArguments {
+    /// The folder that holds the hub; made if it isn't there.
+    #[arg(long, value_name = "DIR", required = true)]
+    data: Option<PathBuf>,
+    /// The most MiB that the database takes; beyond it, writes are refused as on a full disk.
+    #[arg(long, value_name = "MIB", default_value = "4096", value_parser = clap::value_parser!(u64).range(1..=16 << 20))]
+    disk_max: u64,
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7369")]
     listen: String,
@@ -72,14 +123,22 @@ impl std::str::FromStr for Whose {
 /// # Errors
 /// The folder isn't a hub's, the address is taken, or the flash fails.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    match &arguments.command {
+        Some(Command::Backup(backup)) => back_up(backup, output),
+        Some(Command::VerifyAudit(verify)) => verify_audit(verify, output),
+        None => serve(&arguments.run, output),
+    }
+}
+
+fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
-    let flash = open_flash(arguments)?;
+    let database = open_database(arguments)?;
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let config = config(arguments)?;
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
-    let mut hub = Hub::open(config, flash, &mut moment)?;
+    let mut hub = Hub::open(config, database, &mut moment)?;
     announce(&hub, &link, output);
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
@@ -107,7 +166,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn config(arguments: &Arguments) -> anyhow::Result<Config> {
+fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
     let key_of = |whose: &Whose| match whose {
         Whose::Own => Ok(Home::from_environment()?.owner_key()?.verifying_key()),
         Whose::Key(key) => Ok(*key),
@@ -121,19 +180,65 @@ fn config(arguments: &Arguments) -> anyhow::Result<Config> {
     Ok(config)
 }
 
-fn open_flash(arguments: &Arguments) -> anyhow::Result<FileFlash> {
-    let folder = &arguments.data;
-    let path = folder.join(FLASH);
+fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
+    let folder = arguments.data.as_deref().context("say where the hub is with --data")?;
+    let (path, flash) = (folder.join(DATABASE), folder.join(FLASH));
     let holds_something = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
-    if holds_something && !path.exists() {
+    if holds_something && !path.exists() && !flash.exists() {
         bail!("{} holds other files and is no hub's; name a new or empty folder", folder.display());
     }
     std::fs::create_dir_all(folder)
         .with_context(|| format!("can't make the folder {}", folder.display()))?;
-    Ok(FileFlash::open_or_create(&path, FLASH_BYTES, Durability::PowerLoss)?)
+    let mut database = Database::open(&path)?;
+    if flash.exists() {
+        import(&mut database, &flash, &folder.join(FLASH_IMPORTED))?;
+    }
+    let pages = arguments.disk_max.saturating_mul(1 << 20) / PAGE_BYTES;
+    database.limit_pages(Some(u32::try_from(pages).unwrap_or(u32::MAX)))?;
+    Ok(database)
 }
 
-fn announce(hub: &Hub<FileFlash>, link: &UdpLink, output: &Output) {
+/// Takes over the flash file of an earlier version, and renames it. A hub that ended between the two
+/// has the records already.
+fn import(database: &mut Database, flash: &Path, renamed: &Path) -> anyhow::Result<()> {
+    if database.seed()?.is_none() {
+        let file = FileFlash::open(flash, Durability::PowerLoss)?;
+        let mut storage = FlashStorage::open(file, &mut LinuxEntropy)?;
+        let unix_s = LinuxClock::start().unix_time().map_or(0, |time| time.seconds);
+        database.import(&mut storage, unix_s)?;
+    }
+    std::fs::rename(flash, renamed).with_context(|| format!("can't rename {}", flash.display()))
+}
+
+fn back_up(arguments: &BackupArguments, output: &Output) -> anyhow::Result<()> {
+    let from = arguments.data.join(DATABASE);
+    if !from.exists() {
+        bail!("{} holds no hub", arguments.data.display());
+    }
+    Database::back_up(&from, &arguments.to)?;
+    let to = arguments.to.display().to_string();
+    output.line(&format!("backup: {to}"), &serde_json::json!({ "backup": to }));
+    Ok(())
+}
+
+fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<()> {
+    let path = arguments.database.display();
+    match Database::read(&arguments.database)?.verify_audit()? {
+        Ok(Some(last)) => {
+            let (number, hash) = (last.number, last.hash.to_string());
+            let text = format!("{number} entries, unbroken; the last has the hash {hash}");
+            output.line(&text, &serde_json::json!({ "entries": number, "hash": hash }));
+        }
+        Ok(None) => output.line("no entries", &serde_json::json!({ "entries": 0 })),
+        Err(broken) => bail!(
+            "{path}: entry {} doesn't follow the one before it: the log was changed there",
+            broken.number
+        ),
+    }
+    Ok(())
+}
+
+fn announce(hub: &Hub<Database>, link: &UdpLink, output: &Output) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());
     output.line(
         &format!("hub listens on {address}, key {key}\n  for devices: --hub {address}#{key}"),
@@ -150,6 +255,10 @@ fn show(notice: &Notice, output: &Output) {
         Notice::Refused { refusal, address } => output.line(
             &format!("refused a record from {address}: {refusal}"),
             &serde_json::json!({ "event": "refused", "reason": refusal.to_string(), "address": address.to_string() }),
+        ),
+        Notice::NotStored { reason } => output.line(
+            &format!("can't store, and refuses what is new: {reason}"),
+            &serde_json::json!({ "event": "not-stored", "reason": reason }),
         ),
     }
 }

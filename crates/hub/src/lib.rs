@@ -2,74 +2,54 @@
 //!
 //! Invariants:
 //! - Sans-IO, as a node is: a board hands in time, randomness and datagrams, sends what
-//!   [`Hub::transmit`] gives, and calls [`Hub::poll`] when [`Hub::poll_at`] says.
-//! - What is accepted is stored before it is acknowledged, so that a restart doesn't forget whose a
-//!   name is or how far its numbers have come.
+//!   [`Hub::transmit`] returns, and calls [`Hub::poll`] when [`Hub::poll_at`] says.
+//! - A reply to a call that stored something is sent after [`Storage::commit`], so that a restart
+//!   doesn't forget whose a name is or how far its numbers have come.
 //! - It answers anybody and trusts nobody: a record proves itself or is refused.
 //! - Where it lists anybody's devices, no owner and no address takes more than its quota, and what
 //!   expired long ago makes room.
+//! - No device makes it write more than [`Config::records_per_minute`] records, nor all together more
+//!   than [`Config::records_per_second_max`].
 #![no_std]
 #![forbid(unsafe_code)]
 
 extern crate alloc;
 
+mod admission;
+mod config;
+mod error;
+mod flash_storage;
+mod storage;
+
 use alloc::collections::VecDeque;
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
-use core::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Seed, machine_id};
-use tenure_directory::Table;
-use tenure_hal::{Entropy, Flash, Instant, UnixTime};
-use tenure_rpc::{Endpoint, EndpointError, Event};
-use tenure_store::{MountError, ReadError, SetError, Store, TreeId, ValueKind};
+use tenure_directory::{Entry, Table};
+use tenure_hal::{Entropy, Instant, UnixTime};
+use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
 use tenure_wire::directory::{
     DeviceRecord, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
 };
 use tenure_wire::frame::Declined;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
+use tenure_wire::{Address, MachineId, Name, PublicKey};
 
-const OWN_TREE: TreeId = TreeId(0);
-const DEVICES_TREE: TreeId = TreeId(1);
-const SEED_PATH: &str = "seed";
+pub use crate::config::Config;
+pub use crate::error::OpenError;
+pub use crate::flash_storage::FlashStorage;
+pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
+
+use crate::admission::{Pace, is_same_host};
+
 /// What one machine takes in a listing, at most.
 const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
 /// The most notices that wait to be taken; older ones make room.
 const NOTICES_MAX: usize = 256;
 /// How often it looks for what is to be forgotten, in seconds.
 const SWEEP_EVERY_S: u64 = 60 * 60;
-
-/// The configuration of a hub.
-#[derive(Clone, Debug)]
-pub struct Config {
-    /// The only owners whose devices it lists; empty means anybody's.
-    pub owners: Vec<VerifyingKey>,
-    /// The most devices it lists.
-    pub devices_max: usize,
-    /// Where it lists anybody's: the most devices of one owner.
-    pub devices_per_owner_max: usize,
-    /// Where it lists anybody's: the most devices last heard from one host.
-    pub devices_per_host_max: usize,
-    /// How long after its record expired a device is forgotten, and its name free again, in seconds.
-    pub forget_after_s: u64,
-    /// The sessions' part.
-    pub rpc: tenure_rpc::Config,
-}
-
-impl Default for Config {
-    fn default() -> Self {
-        Self {
-            owners: Vec::new(),
-            devices_max: 10_000,
-            devices_per_owner_max: 256,
-            devices_per_host_max: 256,
-            forget_after_s: 30 * 24 * 60 * 60,
-            rpc: tenure_rpc::Config::large(),
-        }
-    }
-}
 
 /// What a hub is told at each call.
 pub struct Moment<'a> {
@@ -100,46 +80,90 @@ pub enum Notice {
         /// Where it came from.
         address: Address,
     },
+    /// The storage failed; callers that wrote something were refused.
+    NotStored {
+        /// Why, in words.
+        reason: String,
+    },
 }
 
 /// A directory of devices.
-pub struct Hub<F> {
+pub struct Hub<S> {
     endpoint: Endpoint<Address>,
     machine: MachineId,
     key: PublicKey,
     config: Config,
     table: Table,
+    pace: Pace,
     /// When to look again for what is to be forgotten, in seconds since 1970 UTC.
     sweep_at_unix_s: u64,
-    store: Store<F>,
+    storage: S,
+    /// Replies that wait for the commit of what their calls wrote.
+    held: Vec<Held>,
+    /// The table's entries before that, to be put back if the commit fails.
+    undo: Vec<(Name, Option<Entry>)>,
+    /// Whether something was written since the last commit.
+    is_dirty: bool,
     notices: VecDeque<Notice>,
 }
 
-/// A device as the store keeps it.
-#[derive(Serialize, Deserialize)]
-struct Kept {
-    record: SignedRecord,
-    seen_at: Address,
+/// A reply that is sent after the commit.
+struct Held {
+    handle: IncomingCallHandle,
+    result: Result<Option<Vec<u8>>, Declined>,
+    /// The reply if the commit fails.
+    otherwise: Result<Option<Vec<u8>>, Declined>,
+    notice: Option<Notice>,
 }
 
-impl<F: Flash> Hub<F> {
-    /// Takes up the hub on `flash`, or makes a new one there if it is blank.
+/// How a call is answered.
+enum Answer {
+    /// At once.
+    Now(Result<Option<Vec<u8>>, Declined>),
+    /// After the commit.
+    Held {
+        result: Result<Option<Vec<u8>>, Declined>,
+        otherwise: Result<Option<Vec<u8>>, Declined>,
+        notice: Option<Notice>,
+    },
+}
+
+impl<S: Storage> Hub<S> {
+    /// Takes up the hub in `storage`, or makes a new one there if it is blank.
     ///
     /// # Errors
     /// As [`OpenError`] says; nothing was overwritten.
-    pub fn open(config: Config, flash: F, moment: &mut Moment<'_>) -> Result<Self, OpenError> {
-        let mut store = mount_or_format(flash, moment.entropy)?;
-        let seed = take_up_seed(&mut store, moment.entropy)?;
+    pub fn open(
+        config: Config,
+        mut storage: S,
+        moment: &mut Moment<'_>,
+    ) -> Result<Self, OpenError> {
+        let seed = take_up_seed(&mut storage, moment.entropy)?;
         let mut table = Table::new(config.owners.clone(), config.devices_max);
-        restore(&mut store, &mut table)?;
+        for kept in storage.records()? {
+            let _ = table.restore(kept.record, kept.seen_at);
+        }
         let mut endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(OpenError::Endpoint)?;
         let secret = seed.device_secret();
         let key = secret.public_key();
         let machine = endpoint.add_machine(secret).unwrap_or_else(|_| machine_id(&key));
         endpoint.identify_as(&machine);
-        let (sweep_at_unix_s, notices) = (0, VecDeque::new());
-        Ok(Self { endpoint, machine, key, config, table, sweep_at_unix_s, store, notices })
+        let pace = Pace::new(moment.now, config.records_per_minute, config.records_per_second_max);
+        Ok(Self {
+            endpoint,
+            machine,
+            key,
+            config,
+            table,
+            pace,
+            sweep_at_unix_s: 0,
+            storage,
+            held: Vec::new(),
+            undo: Vec::new(),
+            is_dirty: false,
+            notices: VecDeque::new(),
+        })
     }
 
     /// The hub's public key.
@@ -147,21 +171,29 @@ impl<F: Flash> Hub<F> {
         self.key
     }
 
-    /// Takes a datagram that came from `from`.
+    /// Where records are kept.
+    pub fn storage(&mut self) -> &mut S {
+        &mut self.storage
+    }
+
+    /// Takes a datagram that came from `from`. Replies to calls that wrote something wait for
+    /// [`Self::poll`], so that many share one commit.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
         self.endpoint.receive(moment.now, moment.entropy, from, datagram);
         self.attend_to_sessions(moment);
     }
 
-    /// Does what is due.
+    /// Does what is due, and makes safe what was written.
     pub fn poll(&mut self, moment: &mut Moment<'_>) {
         self.endpoint.poll(moment.now, moment.entropy);
         self.attend_to_sessions(moment);
+        self.commit(moment.now);
     }
 
     /// When to call [`Self::poll`] next, if nothing else happens.
     pub fn poll_at(&self) -> Option<Instant> {
-        self.endpoint.poll_at()
+        let waits = !self.held.is_empty() || self.is_dirty;
+        if waits { Some(Instant::BOOT) } else { self.endpoint.poll_at() }
     }
 
     /// The next datagram to send, and where to.
@@ -176,14 +208,49 @@ impl<F: Flash> Hub<F> {
 
     fn attend_to_sessions(&mut self, moment: &Moment<'_>) {
         while let Some(event) = self.endpoint.event() {
-            if let Event::IncomingCall { handle, to, peer, function, parameter, from, .. } = event {
-                let parameter = parameter.unwrap_or_default();
-                let result = if to == self.machine {
-                    self.serve(moment, &peer, from, &function, &parameter)
-                } else {
-                    Err(Declined::NoSuchMachine)
-                };
-                self.endpoint.reply(moment.now, handle, result);
+            let Event::IncomingCall { handle, to, peer, function, parameter, from, .. } = event
+            else {
+                continue;
+            };
+            let parameter = parameter.unwrap_or_default();
+            let answer = if to == self.machine {
+                self.serve(moment, &peer, from, &function, &parameter)
+            } else {
+                Answer::Now(Err(Declined::NoSuchMachine))
+            };
+            match answer {
+                Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
+                Answer::Held { result, otherwise, notice } => {
+                    self.held.push(Held { handle, result, otherwise, notice });
+                }
+            }
+        }
+    }
+
+    /// Makes safe what was written, and sends the replies that wait for it. If that fails, the table
+    /// is as it was before, and the callers are told.
+    fn commit(&mut self, now: Instant) {
+        if self.held.is_empty() && !core::mem::take(&mut self.is_dirty) {
+            return;
+        }
+        self.is_dirty = false;
+        let failed = self.storage.commit().err();
+        let undo = core::mem::take(&mut self.undo);
+        if let Some(error) = &failed {
+            self.notify(Notice::NotStored { reason: error.0.clone() });
+            for (device, before) in undo.into_iter().rev() {
+                match before {
+                    Some(entry) => self.table.put(entry.record, entry.signed, entry.seen_at),
+                    None => self.table.forget(&device),
+                }
+            }
+        }
+        for held in core::mem::take(&mut self.held) {
+            if failed.is_none() {
+                held.notice.into_iter().for_each(|notice| self.notify(notice));
+                self.endpoint.reply(now, held.handle, held.result);
+            } else {
+                self.endpoint.reply(now, held.handle, held.otherwise);
             }
         }
     }
@@ -195,41 +262,63 @@ impl<F: Flash> Hub<F> {
         from: Address,
         name: &str,
         parameter: &[u8],
-    ) -> Result<Option<Vec<u8>>, Declined> {
+    ) -> Answer {
         let unix_s = moment.unix_time.seconds;
         match name {
-            function::REGISTER => {
-                let refusal = self.register(unix_s, peer, from.clone(), parameter).err();
-                if let Some(refusal) = refusal {
-                    self.notify(Notice::Refused { refusal, address: from });
-                }
-                Ok(Some(encode(&Registered { refusal, unix_s })))
-            }
-            function::RESOLVE => {
-                let query: Query = decode(parameter)?;
-                Ok(self
-                    .table
-                    .find_for(Some(peer), &query, unix_s)
-                    .map(|entry| encode(&entry.found())))
-            }
-            function::LIST => {
-                let ListFrom { skip } = decode(parameter)?;
+            function::REGISTER => self.serve_registration(moment, peer, from, parameter),
+            function::RESOLVE => Answer::Now(decode(parameter).map(|query: Query| {
+                let found = self.table.find_for(Some(peer), &query, unix_s);
+                found.map(|entry| encode(&entry.found()))
+            })),
+            function::LIST => Answer::Now(decode(parameter).map(|ListFrom { skip }| {
                 let count = PARAMETER_BYTES_MAX / LISTED_BYTES - 1;
                 let page = self.table.machines(unix_s).skip(skip as usize).take(count);
                 let total = self.table.machines(unix_s).count() as u32;
-                Ok(Some(encode(&Listing { machines: page.collect(), total })))
+                Some(encode(&Listing { machines: page.collect(), total }))
+            })),
+            function => {
+                let hub = &self.key;
+                let call = ServiceCall { peer, hub, function, parameter, unix_s };
+                let otherwise = Err(Declined::Execution);
+                self.is_dirty = true;
+                match self.storage.call(&call) {
+                    Err(declined) => Answer::Now(Err(declined)),
+                    result => Answer::Held { result, otherwise, notice: None },
+                }
             }
-            _ => Err(Declined::NoSuchFunction),
         }
     }
 
-    fn register(
+    fn serve_registration(
         &mut self,
-        unix_s: u64,
+        moment: &Moment<'_>,
         peer: &PublicKey,
         from: Address,
         parameter: &[u8],
-    ) -> Result<(), Refusal> {
+    ) -> Answer {
+        let unix_s = moment.unix_time.seconds;
+        let reply = |refusal| Ok(Some(encode(&Registered { refusal, unix_s })));
+        match self.register(moment, peer, from.clone(), parameter) {
+            Ok(notice) => {
+                let otherwise = reply(Some(Refusal::Full));
+                Answer::Held { result: reply(None), otherwise, notice }
+            }
+            Err(refusal) => {
+                self.notify(Notice::Refused { refusal, address: from });
+                Answer::Now(reply(Some(refusal)))
+            }
+        }
+    }
+
+    /// Checks, stores and lists a record; returns what there is to say of it.
+    fn register(
+        &mut self,
+        moment: &Moment<'_>,
+        peer: &PublicKey,
+        from: Address,
+        parameter: &[u8],
+    ) -> Result<Option<Notice>, Refusal> {
+        let unix_s = moment.unix_time.seconds;
         let signed: SignedRecord =
             postcard::from_bytes(parameter).map_err(|_| Refusal::Malformed)?;
         let record = tenure_directory::open(&signed, unix_s)?;
@@ -237,16 +326,23 @@ impl<F: Flash> Hub<F> {
             return Err(Refusal::Sender);
         }
         self.sweep(unix_s)?;
-        if self.table.assess(&record)? {
-            self.check_quota(&record, &from)?;
-            let device = record.enrolment.device.as_str();
-            let kept = encode(&Kept { record: signed.clone(), seen_at: from.clone() });
-            let stored = self.store.set(DEVICES_TREE, device, ValueKind::Bytes, &kept);
-            stored.map_err(|_| Refusal::Full)?;
+        let is_new = self.table.assess(&record)?;
+        let device = record.enrolment.device.clone();
+        let before = self.table.find_whenever(&Query::Device(device.clone())).cloned();
+        let kept = Kept { record: signed, seen_at: from };
+        if is_new {
+            self.check_quota(&record, &kept.seen_at)?;
+            if !self.pace.admit(moment.now, &device) {
+                return Err(Refusal::TooOften);
+            }
+            let accepted = Accepted { kept: &kept, record: &record, unix_s };
+            self.is_dirty = true;
+            self.storage.put(&accepted).map_err(|error| self.not_stored(error))?;
         }
-        self.announce(unix_s, &record, &from);
-        self.table.put(record, signed, from);
-        Ok(())
+        let notice = self.announcement(unix_s, &record, &kept.seen_at);
+        self.undo.push((device, before));
+        self.table.put(record, kept.record, kept.seen_at);
+        Ok(notice)
     }
 
     /// Forgets what expired long ago, once in a while and whenever there is no room.
@@ -259,12 +355,18 @@ impl<F: Flash> Hub<F> {
         let forget_after_s = self.config.forget_after_s;
         let is_over =
             |record: &DeviceRecord| record.expires_unix_s.saturating_add(forget_after_s) < unix_s;
-        let entries = self.table.entries().filter(|entry| is_over(&entry.record));
-        let names: Vec<Name> = entries.map(|entry| entry.record.enrolment.device.clone()).collect();
-        for name in names {
-            let deleted = self.store.delete(DEVICES_TREE, name.as_str());
-            deleted.map_err(|_| Refusal::Full)?;
+        let over: Vec<Entry> =
+            self.table.entries().filter(|entry| is_over(&entry.record)).cloned().collect();
+        for entry in over {
+            let name = entry.record.enrolment.device.clone();
+            self.is_dirty = true;
+            self.storage.delete(&name).map_err(|error| self.not_stored(error))?;
             self.table.forget(&name);
+            self.undo.push((name, Some(entry)));
+        }
+        if self.pace.len() > self.config.devices_max {
+            let table = &self.table;
+            self.pace.retain(|name| table.find_whenever(&Query::Device(name.clone())).is_some());
         }
         Ok(())
     }
@@ -272,11 +374,8 @@ impl<F: Flash> Hub<F> {
     /// Whether a device that isn't listed yet may be: only an open hub has strangers to divide its
     /// room among.
     fn check_quota(&self, record: &DeviceRecord, from: &Address) -> Result<(), Refusal> {
-        let is_known = self
-            .table
-            .entries()
-            .any(|entry| entry.record.enrolment.device == record.enrolment.device);
-        if !self.config.owners.is_empty() || is_known {
+        let known = self.table.find_whenever(&Query::Device(record.enrolment.device.clone()));
+        if !self.config.owners.is_empty() || known.is_some() {
             return Ok(());
         }
         let entries = || self.table.entries();
@@ -287,14 +386,19 @@ impl<F: Flash> Hub<F> {
         if is_within { Ok(()) } else { Err(Refusal::Quota) }
     }
 
-    /// Says so if a device is listed anew, or lists other machines than before.
-    fn announce(&mut self, unix_s: u64, record: &DeviceRecord, from: &Address) {
+    /// A notice if a device is listed anew, or lists other machines than before.
+    fn announcement(&self, unix_s: u64, record: &DeviceRecord, from: &Address) -> Option<Notice> {
         let device = record.enrolment.device.clone();
         let known = self.table.find(&Query::Device(device.clone()), unix_s);
-        if known.is_none_or(|entry| entry.record.machines != record.machines) {
-            let machines = record.machines.len();
-            self.notify(Notice::Listed { device, address: from.clone(), machines });
-        }
+        let is_news = known.is_none_or(|entry| entry.record.machines != record.machines);
+        let machines = record.machines.len();
+        is_news.then(|| Notice::Listed { device, address: from.clone(), machines })
+    }
+
+    /// Says that the storage failed; the device is told that the hub is full.
+    fn not_stored(&mut self, error: StorageError) -> Refusal {
+        self.notify(Notice::NotStored { reason: error.0 });
+        Refusal::Full
     }
 
     fn notify(&mut self, notice: Notice) {
@@ -305,89 +409,21 @@ impl<F: Flash> Hub<F> {
     }
 }
 
-/// Whether two addresses are of one host, whatever the port. Of IPv6 one network (/64) counts as one
-/// host, which has as many addresses as it likes.
-fn is_same_host(one: &Address, other: &Address) -> bool {
-    match (one, other) {
-        (Address::Udp(SocketAddr::V6(one)), Address::Udp(SocketAddr::V6(other))) => {
-            one.ip().octets()[..8] == other.ip().octets()[..8]
-        }
-        (Address::Udp(one), Address::Udp(other)) => one.ip() == other.ip(),
-        _ => one == other,
-    }
-}
-
-/// Takes up the store on `flash`, or makes a blank flash one, with a salt that no device can know.
-fn mount_or_format<F: Flash>(flash: F, entropy: &mut dyn Entropy) -> Result<Store<F>, OpenError> {
-    let mut salt = [0; 4];
-    entropy.fill(&mut salt).map_err(|_| OpenError::Entropy)?;
-    let mounted = Store::mount_or_format(flash, u32::from_le_bytes(salt));
-    mounted.map(|(store, _)| store).map_err(OpenError::Mount)
-}
-
-fn take_up_seed<F: Flash>(
-    store: &mut Store<F>,
-    entropy: &mut dyn Entropy,
-) -> Result<Seed, OpenError> {
-    let kept = store.get(OWN_TREE, SEED_PATH).map_err(OpenError::Read)?;
-    if let Some(value) = kept {
-        let bytes: [u8; 32] = value.bytes.try_into().map_err(|_| OpenError::Identity)?;
+fn take_up_seed(storage: &mut impl Storage, entropy: &mut dyn Entropy) -> Result<Seed, OpenError> {
+    if let Some(bytes) = storage.seed()? {
         return Ok(Seed::from_bytes(&bytes));
     }
     let seed = Seed::generate(entropy).map_err(|_| OpenError::Entropy)?;
-    let stored = store.set(OWN_TREE, SEED_PATH, ValueKind::Bytes, seed.as_bytes());
-    stored.map_err(OpenError::Write)?;
+    storage.set_seed(seed.as_bytes())?;
+    storage.commit()?;
     Ok(seed)
-}
-
-/// Takes up what was accepted before. A record that can't be read any more is left out: its device
-/// will register again.
-fn restore<F: Flash>(store: &mut Store<F>, table: &mut Table) -> Result<(), OpenError> {
-    for device in store.children(DEVICES_TREE, "").map_err(OpenError::Read)? {
-        let Ok(Some(value)) = store.get(DEVICES_TREE, &device) else { continue };
-        let Ok(kept) = postcard::from_bytes::<Kept>(&value.bytes) else { continue };
-        let _ = table.restore(kept.record, kept.seen_at);
-    }
-    Ok(())
 }
 
 fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Result<T, Declined> {
     postcard::from_bytes(parameter).map_err(|_| Declined::Execution)
 }
 
-/// Encodes what has been built of valid parts, which can't fail but for want of memory.
-fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+/// Encodes a value that was built of valid parts, which can't fail but for want of memory.
+pub(crate) fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_allocvec(value).unwrap_or_default()
 }
-
-/// Why a hub doesn't start.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OpenError {
-    /// The flash holds no store that can be taken up.
-    Mount(MountError),
-    /// The hub's own values can't be read.
-    Read(ReadError),
-    /// The hub's own values can't be written.
-    Write(SetError),
-    /// What the store holds as the hub's identity is none.
-    Identity,
-    /// No randomness for an identity or a store.
-    Entropy,
-    /// The session limits don't fit one another, or there is no randomness for them.
-    Endpoint(EndpointError),
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Mount(error) => write!(f, "the store can't be taken up: {error}"),
-            Self::Read(error) => write!(f, "the hub's own values can't be read: {error}"),
-            Self::Write(error) => write!(f, "the hub's own values can't be written: {error}"),
-            Self::Identity => f.write_str("the stored identity is damaged"),
-            Self::Entropy => f.write_str("there is no randomness for an identity or a store"),
-            Self::Endpoint(error) => write!(f, "sessions: {error}"),
-        }
-    }
-}
-
-impl core::error::Error for OpenError {}

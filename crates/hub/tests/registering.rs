@@ -6,7 +6,9 @@ use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::{enrol, seal};
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_hub::{Config, Hub, Moment};
+use tenure_hub::{
+    Accepted, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
+};
 use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
 use tenure_wire::directory::{
     DeviceRecord, Enrolment, Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord,
@@ -22,8 +24,42 @@ const FLASH: FlashGeometry =
 struct World {
     now: Instant,
     unix_s: u64,
-    hub: Hub<RamFlash>,
+    hub: Hub<Faulty>,
     entropy: Sequence,
+}
+
+/// A storage whose commits can be made to fail.
+struct Faulty {
+    flash: FlashStorage<RamFlash>,
+    commits: usize,
+    fails: bool,
+}
+
+impl Storage for Faulty {
+    fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
+        self.flash.seed()
+    }
+
+    fn set_seed(&mut self, seed: &[u8; 32]) -> Result<(), StorageError> {
+        self.flash.set_seed(seed)
+    }
+
+    fn records(&mut self) -> Result<Vec<Kept>, StorageError> {
+        self.flash.records()
+    }
+
+    fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        self.flash.put(accepted)
+    }
+
+    fn delete(&mut self, device: &tenure_wire::Name) -> Result<(), StorageError> {
+        self.flash.delete(device)
+    }
+
+    fn commit(&mut self) -> Result<(), StorageError> {
+        self.commits += 1;
+        if self.fails { Err(StorageError("no room".into())) } else { Ok(()) }
+    }
 }
 
 /// A device as the hub sees it: keys, and an endpoint.
@@ -44,7 +80,9 @@ impl World {
         let mut entropy = Sequence(1);
         let unix_time = UnixTime { seconds: NOW };
         let mut moment = Moment { now: Instant::BOOT, unix_time, entropy: &mut entropy };
-        let hub = Hub::open(config, RamFlash::new(FLASH), &mut moment).unwrap();
+        let flash = FlashStorage::open(RamFlash::new(FLASH), moment.entropy).unwrap();
+        let storage = Faulty { flash, commits: 0, fails: false };
+        let hub = Hub::open(config, storage, &mut moment).unwrap();
         Self { now: Instant::BOOT, unix_s: NOW, hub, entropy }
     }
 
@@ -232,4 +270,71 @@ fn junk_is_refused_and_the_hub_goes_on() {
     let listing: Listing = postcard::from_bytes(&answer).unwrap();
     assert_eq!((listing.machines.len(), listing.total), (1, 1));
     assert_eq!(attic.owner.verifying_key(), attic.record.owner);
+}
+
+#[test]
+fn registration_that_cannot_be_committed_is_refused_and_not_listed() {
+    let mut world = World::new(4);
+    let mut attic = world.device(1, 10, "attic");
+    world.hub.storage().fails = true;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::Full));
+    assert_eq!(world.hub.notice(), Some(Notice::NotStored { reason: "no room".into() }));
+    assert_eq!(world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())), None);
+    world.hub.storage().fails = false;
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    assert!(world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())).is_some());
+}
+
+#[test]
+fn renewal_that_cannot_be_committed_leaves_the_record_before_in_force() {
+    let mut world = World::new(4);
+    let mut attic = world.device(1, 10, "attic");
+    assert_eq!(world.register_itself(&mut attic).refusal, None);
+    let before = attic.signed();
+    world.hub.storage().fails = true;
+    attic.record.sequence = 2;
+    assert_eq!(world.register_itself(&mut attic).refusal, Some(Refusal::Full));
+    let found = world.resolve(&mut attic, &Query::Device("attic".parse().unwrap())).unwrap();
+    assert_eq!(found.record, before);
+}
+
+#[test]
+fn device_that_registers_without_pause_is_slowed_down_and_others_are_not() {
+    let mut world = World::with(Config { records_per_minute: 4, ..Config::default() });
+    let (mut attic, mut cellar) = (world.device(1, 10, "attic"), world.device(1, 11, "cellar"));
+    let mut register = |world: &mut World, sequence| {
+        attic.record.sequence = sequence;
+        world.register_itself(&mut attic).refusal
+    };
+    for sequence in 1..=4 {
+        assert_eq!(register(&mut world, sequence), None);
+    }
+    assert_eq!(register(&mut world, 5), Some(Refusal::TooOften));
+    assert_eq!(world.register_itself(&mut cellar).refusal, None);
+    world.now = world.now + Duration::from_secs(15);
+    assert_eq!(register(&mut world, 6), None, "one in a quarter of a minute");
+    assert_eq!(register(&mut world, 7), Some(Refusal::TooOften));
+}
+
+#[test]
+fn all_devices_together_write_no_more_than_the_hub_allows_in_a_second() {
+    let mut world = World::with(Config { records_per_second_max: 3, ..Config::default() });
+    let mut accepted = 0;
+    for number in 10..30 {
+        let mut device = world.device(1, number, &format!("device-{number}"));
+        let refusal = world.register_itself(&mut device).refusal;
+        assert!(matches!(refusal, None | Some(Refusal::TooOften)), "{refusal:?}");
+        accepted += usize::from(refusal.is_none());
+    }
+    let seconds = world.now.since(tenure_hal::Instant::BOOT).as_secs() as usize + 1;
+    assert!(accepted <= 3 * (seconds + 1) && accepted < 20, "{accepted} in {seconds} s");
+}
+
+#[test]
+fn same_record_again_is_not_written_again() {
+    let mut world = World::with(Config { records_per_minute: 1, ..Config::default() });
+    let mut attic = world.device(1, 10, "attic");
+    for _ in 0..5 {
+        assert_eq!(world.register_itself(&mut attic).refusal, None);
+    }
 }

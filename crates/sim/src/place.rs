@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_hub::Hub;
+use tenure_hub::{FlashStorage, Hub};
 use tenure_node::{Config, MeshStack, Moment, Node, Notice, Owner, Parts, Wake};
 use tenure_package::Package;
 use tenure_protocols::network_key::{NetworkKey, invite};
@@ -89,7 +89,7 @@ pub(crate) struct Place {
 /// What runs on a place.
 pub(crate) enum Running {
     /// The hub.
-    Hub(Box<Hub<Partition>>),
+    Hub(Box<Hub<FlashStorage<Partition>>>),
     /// A device.
     Device(Box<Node<Partition>>),
 }
@@ -207,7 +207,9 @@ impl Place {
             unix_time: unix_time(now_us),
             entropy: &mut self.random,
         };
-        let hub = Hub::open(config, flash, &mut moment).map_err(|error| error.to_string())?;
+        let storage = FlashStorage::open(flash, moment.entropy);
+        let hub = storage.and_then(|storage| Hub::open(config, storage, &mut moment));
+        let hub = hub.map_err(|error| error.to_string())?;
         let identity = Identity { device: None, machine: hub.key() };
         self.running = Some(Running::Hub(Box::new(hub)));
         Ok(identity)

@@ -99,6 +99,8 @@ pub enum Refusal {
     Full,
     /// The directory lists as many devices of this owner, or from this address, as it takes.
     Quota,
+    /// The device sends new records more often than the directory stores them.
+    TooOften,
 }
 
 impl core::fmt::Display for Refusal {
@@ -116,6 +118,7 @@ impl core::fmt::Display for Refusal {
             Self::Quota => {
                 "the directory takes no more devices of this owner, or from this address"
             }
+            Self::TooOften => "the device sends new records too often; it is accepted again soon",
         })
     }
 }

@@ -7,7 +7,7 @@ use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_hub::Hub;
+use tenure_hub::{FlashStorage, Hub};
 use tenure_node::{Config, Moment, Node, Parts, Wake};
 use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
 use tenure_wire::directory::Enrolment;
@@ -43,7 +43,7 @@ struct Device {
 pub(super) struct World {
     now: Instant,
     devices: Vec<Device>,
-    hub: Hub<RamFlash>,
+    hub: Hub<FlashStorage<RamFlash>>,
     keys: OwnerKeys,
     owner: Endpoint<Address>,
     owner_machine: MachineId,
@@ -68,7 +68,9 @@ impl World {
         let mut entropy = LinuxEntropy;
         let mut moment = hub_moment(now, &mut entropy);
         let config = tenure_hub::Config { devices_max: 16, ..tenure_hub::Config::default() };
-        let hub = Hub::open(config, flash(16), &mut moment).map_err(|error| anyhow!("{error}"))?;
+        let storage = FlashStorage::open(flash(16), moment.entropy);
+        let hub = storage.and_then(|storage| Hub::open(config, storage, &mut moment));
+        let hub = hub.map_err(|error| anyhow!("{error}"))?;
         let mut owner = Endpoint::new(tenure_rpc::Config::large(), now, &mut LinuxEntropy)?;
         let owner_machine = owner.add_machine(keys.machine.clone())?;
         let (devices, pretended) = (Vec::new(), Vec::new());

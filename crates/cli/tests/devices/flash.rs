@@ -151,7 +151,7 @@ fn folder_in_use_is_refused_and_its_user_goes_on() {
     assert!(error.starts_with("attic/flash.bin is in use by another process"), "{error}");
     let hub: Process = user.hub();
     let error = user.error(&["hub", "--data", "hub", "--open", "--listen", "127.0.0.1:0"]);
-    assert!(error.starts_with("hub/hub.flash is in use by another process"), "{error}");
+    assert!(error.starts_with("hub/hub.sqlite is in use by another process"), "{error}");
     user.json(&["list", "--device", &device.address]);
     drop(hub);
 }

@@ -10,6 +10,7 @@ mod flash;
 mod grants;
 mod guests;
 mod harness;
+mod hub;
 mod kill;
 mod leaf;
 mod leases;

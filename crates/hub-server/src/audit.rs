@@ -1,0 +1,115 @@
+//! The audit log: who did what; each entry bound to the one before by a hash.
+//!
+//! A changed, deleted or inserted entry breaks the chain from there on. Entries that are cut off at the
+//! end leave a chain that is whole and shorter: whoever keeps the last number and hash elsewhere finds
+//! that, too.
+
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tenure_crypto::sha256;
+use tenure_wire::Digest;
+
+/// The hash before the first entry.
+const START: Digest = Digest([0; 32]);
+
+/// An event that is to be written down.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Event<'a> {
+    /// The wall clock, in seconds since 1970 UTC.
+    pub(crate) unix_s: u64,
+    /// The one who did it: a key, or `hub`.
+    pub(crate) who: &'a str,
+    /// The deed.
+    pub(crate) action: &'a str,
+    /// The thing that it was done to.
+    pub(crate) subject: &'a str,
+    /// The circumstances.
+    pub(crate) detail: &'a str,
+    /// The owner who may read it; empty for the hub's own.
+    pub(crate) owner: &'a str,
+}
+
+/// An entry of the audit log.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Entry {
+    /// Its number, from 1 on.
+    pub number: u64,
+    /// The hash of it and all before it.
+    pub hash: Digest,
+}
+
+/// The first entry that doesn't follow the one before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Broken {
+    /// Its number.
+    pub number: u64,
+}
+
+/// Writes `event` down behind the last entry, in the transaction that is under way.
+pub(crate) fn append(connection: &Connection, event: &Event<'_>) -> Result<(), rusqlite::Error> {
+    let last = "SELECT number, hash FROM audit ORDER BY number DESC LIMIT 1";
+    let last: Option<(i64, [u8; 32])> = connection
+        .prepare_cached(last)?
+        .query_row([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let (number, previous) = last.map_or((0, START), |(number, hash)| (number, Digest(hash)));
+    let hash = hash(&previous, number + 1, event);
+    let insert = "INSERT INTO audit (number, unix_s, who, action, subject, detail, owner, hash) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
+    let Event { unix_s, who, action, subject, detail, owner } = *event;
+    let number = number + 1;
+    let row = params![number, seconds(unix_s), who, action, subject, detail, owner, hash.0];
+    connection.prepare_cached(insert)?.execute(row).map(drop)
+}
+
+/// Checks the whole chain; returns its last entry, or `None` if there is none.
+///
+/// # Errors
+/// SQLite fails; or inside, where the chain is broken.
+pub(crate) fn verify(
+    connection: &Connection,
+) -> Result<Result<Option<Entry>, Broken>, rusqlite::Error> {
+    let all = "SELECT number, unix_s, who, action, subject, detail, owner, hash FROM audit \
+         ORDER BY number";
+    let mut statement = connection.prepare(all)?;
+    let mut rows = statement.query([])?;
+    let mut last: Option<Entry> = None;
+    while let Some(row) = rows.next()? {
+        let text = |index: usize| row.get::<_, String>(index);
+        let (who, action, subject) = (text(2)?, text(3)?, text(4)?);
+        let (detail, owner) = (text(5)?, text(6)?);
+        let number: i64 = row.get(0)?;
+        let event = Event {
+            unix_s: u64::try_from(row.get::<_, i64>(1)?).unwrap_or(0),
+            who: &who,
+            action: &action,
+            subject: &subject,
+            detail: &detail,
+            owner: &owner,
+        };
+        let previous = last.as_ref().map_or(START, |entry| entry.hash);
+        let expected = last.as_ref().map_or(1, |entry| entry.number + 1);
+        let hash = hash(&previous, number, &event);
+        let number = u64::try_from(number).unwrap_or(0);
+        if number != expected || row.get::<_, [u8; 32]>(7)? != hash.0 {
+            return Ok(Err(Broken { number: expected }));
+        }
+        last = Some(Entry { number, hash });
+    }
+    Ok(Ok(last))
+}
+/// SHA-256 of the hash before, the number, the time and each text with its length before it.
+fn hash(previous: &Digest, number: i64, event: &Event<'_>) -> Digest {
+    let mut bytes = Vec::from(previous.0);
+    bytes.extend(number.to_le_bytes());
+    bytes.extend(seconds(event.unix_s).to_le_bytes());
+    for text in [event.who, event.action, event.subject, event.detail, event.owner] {
+        bytes.extend((text.len() as u64).to_le_bytes());
+        bytes.extend(text.as_bytes());
+    }
+    sha256(&[&bytes])
+}
+
+/// Seconds as SQLite stores them; no clock comes near the end.
+pub(crate) fn seconds(unix_s: u64) -> i64 {
+    i64::try_from(unix_s).unwrap_or(i64::MAX)
+}

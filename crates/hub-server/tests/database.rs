@@ -1,0 +1,219 @@
+//! The database: what was acknowledged is there after a kill, a full disk or a move from flash.
+
+use std::io::{BufRead as _, BufReader};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use tenure_crypto::{Seed, SigningKey};
+use tenure_directory::{enrol, seal};
+use tenure_hal::FlashGeometry;
+use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hub::{Accepted, FlashStorage, Kept, Storage};
+use tenure_hub_server::{Broken, Database, DatabaseError};
+use tenure_wire::directory::{DeviceRecord, Enrolment};
+use tenure_wire::{Address, Epoch, PublicKey};
+
+const NOW: u64 = 1_800_000_000;
+/// Names the database to the process that is killed.
+const VICTIM: &str = "TENURE_TEST_VICTIM";
+
+fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
+    let owner = SigningKey::from_bytes(&[1; 32]);
+    let seed = Seed::from_bytes(&[9; 32]);
+    let device_key = seed.device_signing_key().verifying_key();
+    let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
+    let record = DeviceRecord {
+        owner: owner.verifying_key(),
+        enrolment_signature: enrol(&owner, &enrolment),
+        enrolment,
+        sequence,
+        expires_unix_s: NOW + 60,
+        epoch: Epoch([7; 8]),
+        addresses: Vec::new(),
+        device_machine: seed.device_secret().public_key(),
+        machines: vec![("thermostat".parse().unwrap(), PublicKey([5; 32]))],
+    };
+    let signed = seal(&seed.device_signing_key(), &record);
+    (Kept { record: signed, seen_at: Address::Simulated(3) }, record)
+}
+
+fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {
+    let (kept, record) = record(name, sequence);
+    database.put(&Accepted { kept: &kept, record: &record, unix_s: NOW }).is_ok()
+}
+
+fn sequences(database: &mut Database) -> Vec<(String, u64)> {
+    let records = database.records().unwrap().into_iter().map(|kept| {
+        let record = tenure_directory::open_whenever(&kept.record).unwrap();
+        (record.enrolment.device.to_string(), record.sequence)
+    });
+    records.collect()
+}
+
+fn path(folder: &tempfile::TempDir) -> PathBuf {
+    folder.path().join("hub.sqlite")
+}
+
+#[test]
+fn what_was_committed_is_there_after_a_restart_and_the_rest_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut database = Database::open(&path(&folder)).unwrap();
+    database.set_seed(&[7; 32]).unwrap();
+    assert!(put(&mut database, "attic", 1));
+    database.commit().unwrap();
+    assert!(put(&mut database, "attic", 2) && put(&mut database, "cellar", 1));
+    drop(database);
+    let mut database = Database::open(&path(&folder)).unwrap();
+    assert_eq!(database.seed().unwrap(), Some([7; 32]));
+    assert_eq!(sequences(&mut database), [("attic".to_string(), 1)]);
+}
+
+/// Not a test by itself: the process that [`process_that_is_killed_while_it_writes_loses_nothing_acknowledged`]
+/// starts and kills. It says each number after its commit.
+#[test]
+fn victim() {
+    let Ok(path) = std::env::var(VICTIM) else { return };
+    let mut database = Database::open(Path::new(&path)).unwrap();
+    let first = sequences(&mut database).iter().map(|(_, sequence)| *sequence).max().unwrap_or(0);
+    for sequence in first + 1.. {
+        for device in 0..4 {
+            assert!(put(&mut database, &format!("device-{device}"), sequence));
+        }
+        database.commit().unwrap();
+        println!("\ncommitted {sequence}");
+    }
+}
+
+#[test]
+fn process_that_is_killed_while_it_writes_loses_nothing_acknowledged() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut acknowledged = 0;
+    for round in 0..5 {
+        let mut child = Command::new(std::env::current_exe().unwrap())
+            .args(["--exact", "victim", "--nocapture"])
+            .env(VICTIM, path(&folder))
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        let lines = BufReader::new(child.stdout.take().unwrap()).lines();
+        let numbers = lines.filter_map(|line| line.ok()?.strip_prefix("committed ")?.parse().ok());
+        for number in numbers.take(10 + 7 * round) {
+            acknowledged = number;
+        }
+        child.kill().unwrap();
+        child.wait().unwrap();
+        let mut database = Database::open(&path(&folder)).unwrap();
+        let kept = sequences(&mut database);
+        assert_eq!(kept.len(), 4);
+        assert!(kept.iter().all(|(_, sequence)| *sequence == kept[0].1), "all or none: {kept:?}");
+        assert!(kept[0].1 >= acknowledged, "{} after {acknowledged}", kept[0].1);
+        assert_eq!(database.verify_audit().unwrap().unwrap().unwrap().number, 4);
+    }
+    assert!(acknowledged > 0);
+}
+
+#[test]
+fn full_disk_refuses_the_whole_batch_and_writes_go_on_when_there_is_room() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut database = Database::open(&path(&folder)).unwrap();
+    assert!(put(&mut database, "attic", 1));
+    database.commit().unwrap();
+    database.limit_pages(Some(40)).unwrap();
+    let mut count = 0;
+    while put(&mut database, &format!("device-{count}"), 1) {
+        count += 1;
+        assert!(count < 10_000, "the limit is never met");
+    }
+    assert!(count > 0, "some of the batch were written before");
+    assert!(!put(&mut database, "cellar", 1), "nothing more counts in this batch");
+    assert!(database.commit().is_err());
+    assert_eq!(sequences(&mut database), [("attic".to_string(), 1)]);
+    database.limit_pages(None).unwrap();
+    assert!(put(&mut database, "cellar", 1));
+    database.commit().unwrap();
+    assert_eq!(sequences(&mut database).len(), 2);
+}
+
+#[test]
+fn records_and_identity_of_a_flash_file_are_taken_over() {
+    let folder = tempfile::tempdir().unwrap();
+    let geometry = FlashGeometry { sector_bytes: 4096, sector_count: 64, program_bytes: 4 };
+    let mut flash = FlashStorage::open(RamFlash::new(geometry), &mut Sequence(1)).unwrap();
+    flash.set_seed(&[8; 32]).unwrap();
+    assert!(put(&mut flash, "attic", 5) && put(&mut flash, "cellar", 6));
+    let mut database = Database::open(&path(&folder)).unwrap();
+    assert_eq!(database.import(&mut flash, NOW).unwrap(), 2);
+    drop(database);
+    let mut database = Database::open(&path(&folder)).unwrap();
+    assert_eq!(database.seed().unwrap(), Some([8; 32]));
+    assert_eq!(sequences(&mut database), [("attic".to_string(), 5), ("cellar".to_string(), 6)]);
+}
+
+#[test]
+fn second_process_on_the_same_database_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let first = Database::open(&path(&folder)).unwrap();
+    assert!(matches!(Database::open(&path(&folder)), Err(DatabaseError::InUse(_))));
+    drop(first);
+    Database::open(&path(&folder)).unwrap();
+}
+
+#[test]
+fn backup_of_a_running_hub_is_a_whole_database_and_overwrites_nothing() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut database = Database::open(&path(&folder)).unwrap();
+    database.set_seed(&[7; 32]).unwrap();
+    assert!(put(&mut database, "attic", 1));
+    database.commit().unwrap();
+    assert!(put(&mut database, "attic", 2), "a transaction is under way");
+    let copy = folder.path().join("copy.sqlite");
+    Database::back_up(&path(&folder), &copy).unwrap();
+    assert!(Database::back_up(&path(&folder), &copy).is_err(), "it exists");
+    database.commit().unwrap();
+    let mut copied = Database::open(&copy).unwrap();
+    assert_eq!(copied.seed().unwrap(), Some([7; 32]));
+    assert_eq!(sequences(&mut copied), [("attic".to_string(), 1)]);
+    let missing = folder.path().join("missing.sqlite");
+    assert!(Database::back_up(&missing, &folder.path().join("other")).is_err());
+    assert!(!missing.exists(), "a backup makes no database");
+}
+
+#[test]
+fn database_of_a_newer_version_or_of_another_program_is_refused_and_left_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    drop(Database::open(&path(&folder)).unwrap());
+    let change = |statement: &str| {
+        let connection = rusqlite::Connection::open(path(&folder)).unwrap();
+        connection.execute_batch(statement).unwrap();
+    };
+    change("PRAGMA user_version = 999");
+    let newer = Database::open(&path(&folder));
+    assert!(matches!(newer, Err(DatabaseError::Newer { version: 999, .. })));
+    change("PRAGMA application_id = 1");
+    assert!(matches!(Database::open(&path(&folder)), Err(DatabaseError::Foreign)));
+    let other = folder.path().join("hub.other");
+    std::fs::write(&other, "not a database, but long enough to be read as one".repeat(40)).unwrap();
+    assert!(matches!(Database::open(&other), Err(DatabaseError::Sqlite(_))));
+}
+
+#[test]
+fn changed_deleted_or_exchanged_audit_entry_is_found() {
+    for (change, number) in [
+        ("UPDATE audit SET subject = 'other' WHERE number = 2", 2),
+        ("DELETE FROM audit WHERE number = 1", 1),
+        ("UPDATE audit SET unix_s = unix_s + 1 WHERE number = 3", 3),
+        ("UPDATE audit SET who = who || 'x', action = substr(action, 2) WHERE number = 1", 1),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let mut database = Database::open(&path(&folder)).unwrap();
+        for device in ["attic", "cellar", "shed"] {
+            assert!(put(&mut database, device, 1));
+        }
+        database.commit().unwrap();
+        assert_eq!(database.verify_audit().unwrap().unwrap().unwrap().number, 3);
+        let connection = rusqlite::Connection::open(path(&folder)).unwrap();
+        connection.execute_batch(change).unwrap();
+        assert_eq!(database.verify_audit().unwrap(), Err(Broken { number }), "{change}");
+    }
+}

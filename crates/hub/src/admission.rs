@@ -1,0 +1,89 @@
+//! How often devices may make a hub write, and which addresses count as one host.
+
+use alloc::collections::BTreeMap;
+use core::net::SocketAddr;
+use core::time::Duration;
+
+use tenure_hal::Instant;
+use tenure_wire::{Address, Name};
+
+/// Counts the records that are written, by device and in all.
+#[derive(Clone, Debug)]
+pub(crate) struct Pace {
+    per_minute: u32,
+    per_second_max: u32,
+    all: Bucket,
+    devices: BTreeMap<Name, Bucket>,
+}
+
+impl Pace {
+    /// A pace of `per_minute` records of a device, and `per_second_max` of all.
+    pub(crate) fn new(now: Instant, per_minute: u32, per_second_max: u32) -> Self {
+        let all = Bucket::full(now, per_second_max);
+        Self { per_minute, per_second_max, all, devices: BTreeMap::new() }
+    }
+
+    /// Whether one more record of `device` may be written now; it is counted if so.
+    pub(crate) fn admit(&mut self, now: Instant, device: &Name) -> bool {
+        let (capacity, minute) = (self.per_minute, Duration::from_secs(60));
+        let bucket =
+            self.devices.entry(device.clone()).or_insert_with(|| Bucket::full(now, capacity));
+        bucket.fill(now, capacity, minute);
+        self.all.fill(now, self.per_second_max, Duration::from_secs(1));
+        if bucket.tokens < 1 || self.all.tokens < 1 {
+            return false;
+        }
+        bucket.tokens -= 1;
+        self.all.tokens -= 1;
+        true
+    }
+
+    /// Forgets the devices that are not `listed`: as many counts stay as there are devices.
+    pub(crate) fn retain(&mut self, listed: impl Fn(&Name) -> bool) {
+        self.devices.retain(|device, _| listed(device));
+    }
+
+    /// How many devices are counted.
+    pub(crate) fn len(&self) -> usize {
+        self.devices.len()
+    }
+}
+
+/// A bucket that fills evenly.
+#[derive(Clone, Copy, Debug)]
+struct Bucket {
+    tokens: u32,
+    filled_at: Instant,
+}
+
+impl Bucket {
+    fn full(now: Instant, tokens: u32) -> Self {
+        Self { tokens, filled_at: now }
+    }
+
+    /// Adds the tokens since the last one that was added: `capacity` of them in a `period`.
+    fn fill(&mut self, now: Instant, capacity: u32, period: Duration) {
+        let step = period / capacity.max(1);
+        let steps = now.since(self.filled_at).as_nanos() / step.as_nanos().max(1);
+        let missing = u128::from(capacity.saturating_sub(self.tokens));
+        if steps >= missing {
+            *self = Self::full(now, capacity.max(self.tokens));
+        } else {
+            let steps = steps as u32;
+            self.tokens += steps;
+            self.filled_at = self.filled_at + step.saturating_mul(steps);
+        }
+    }
+}
+
+/// Whether two addresses are of one host, whatever the port. Of IPv6 one network (/64) counts as one
+/// host, which has as many addresses as it likes.
+pub(crate) fn is_same_host(one: &Address, other: &Address) -> bool {
+    match (one, other) {
+        (Address::Udp(SocketAddr::V6(one)), Address::Udp(SocketAddr::V6(other))) => {
+            one.ip().octets()[..8] == other.ip().octets()[..8]
+        }
+        (Address::Udp(one), Address::Udp(other)) => one.ip() == other.ip(),
+        _ => one == other,
+    }
+}

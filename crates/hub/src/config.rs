@@ -1,0 +1,41 @@
+//! The limits of a hub.
+
+use alloc::vec::Vec;
+
+use tenure_wire::VerifyingKey;
+
+/// The configuration of a hub.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// The only owners whose devices it lists; empty means anybody's.
+    pub owners: Vec<VerifyingKey>,
+    /// The most devices it lists.
+    pub devices_max: usize,
+    /// Where it lists anybody's: the most devices of one owner.
+    pub devices_per_owner_max: usize,
+    /// Where it lists anybody's: the most devices last heard from one host.
+    pub devices_per_host_max: usize,
+    /// How long after its record expired a device is forgotten, and its name free again, in seconds.
+    pub forget_after_s: u64,
+    /// The most new records of one device that are stored in a minute. As many are accepted at once.
+    pub records_per_minute: u32,
+    /// The most new records of all devices that are stored in a second. As many are accepted at once.
+    pub records_per_second_max: u32,
+    /// The sessions' part.
+    pub rpc: tenure_rpc::Config,
+}
+
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            owners: Vec::new(),
+            devices_max: 10_000,
+            devices_per_owner_max: 256,
+            devices_per_host_max: 256,
+            forget_after_s: 30 * 24 * 60 * 60,
+            records_per_minute: 20,
+            records_per_second_max: 1_000,
+            rpc: tenure_rpc::Config::large(),
+        }
+    }
+}

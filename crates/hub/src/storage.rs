@@ -1,0 +1,111 @@
+//! Where a hub keeps its identity and the records that it accepted.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+use core::fmt;
+
+use serde::{Deserialize, Serialize};
+use tenure_wire::directory::{DeviceRecord, SignedRecord};
+use tenure_wire::frame::Declined;
+use tenure_wire::{Address, Name, PublicKey};
+
+/// A device as the storage keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Kept {
+    /// Its last record, as it was signed.
+    pub record: SignedRecord,
+    /// Where it was last heard from.
+    pub seen_at: Address,
+}
+
+/// A record that was checked and is to be stored.
+#[derive(Clone, Copy, Debug)]
+pub struct Accepted<'a> {
+    /// The record as it was signed, and its sender's address.
+    pub kept: &'a Kept,
+    /// The same record, read.
+    pub record: &'a DeviceRecord,
+    /// The wall clock, in seconds since 1970 UTC.
+    pub unix_s: u64,
+}
+
+/// A call of a function that isn't the directory's.
+#[derive(Clone, Copy, Debug)]
+pub struct ServiceCall<'a> {
+    /// The caller's key, which its session proved.
+    pub peer: &'a PublicKey,
+    /// The hub's own key.
+    pub hub: &'a PublicKey,
+    /// The function.
+    pub function: &'a str,
+    /// Its parameter.
+    pub parameter: &'a [u8],
+    /// The wall clock, in seconds since 1970 UTC.
+    pub unix_s: u64,
+}
+
+/// Where a hub keeps its identity and records.
+///
+/// Writes count together from [`Storage::commit`] on: after a power cut either all or none of those
+/// since the last one are there. A storage may write earlier, and more than it promised.
+pub trait Storage {
+    /// The seed of the hub's keys, if it has one.
+    ///
+    /// # Errors
+    /// The storage fails, or what it holds is no seed.
+    fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError>;
+
+    /// Stores the seed of a new hub.
+    ///
+    /// # Errors
+    /// The storage fails or is full.
+    fn set_seed(&mut self, seed: &[u8; 32]) -> Result<(), StorageError>;
+
+    /// Every record that was accepted. A record that can't be read any more is left out: its device
+    /// will register again.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn records(&mut self) -> Result<Vec<Kept>, StorageError>;
+
+    /// Stores a record in the place of the device's last one.
+    ///
+    /// # Errors
+    /// The storage fails or is full.
+    fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError>;
+
+    /// Deletes a device's record.
+    ///
+    /// # Errors
+    /// The storage fails.
+    fn delete(&mut self, device: &Name) -> Result<(), StorageError>;
+
+    /// Waits until everything that was written is safe from a power cut.
+    ///
+    /// # Errors
+    /// The storage fails or is full; nothing since the last commit counts then.
+    fn commit(&mut self) -> Result<(), StorageError> {
+        Ok(())
+    }
+
+    /// Answers a call of a function that isn't the directory's. The reply is sent after a commit.
+    ///
+    /// # Errors
+    /// As [`Declined`] says.
+    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, Declined> {
+        let _ = call;
+        Err(Declined::NoSuchFunction)
+    }
+}
+
+/// Why a storage failed, in words.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageError(pub String);
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl core::error::Error for StorageError {}
