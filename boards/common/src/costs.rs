@@ -266,7 +266,7 @@ where
             base: None,
         };
         let installation = Installation { record, id: id_of(&public_key) };
-        if kernel.install(Instant::BOOT, installation).is_err() {
+        if kernel.tenancy(Instant::BOOT).install(installation).is_err() {
             panic!("no machine")
         }
     }

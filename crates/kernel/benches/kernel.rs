@@ -154,7 +154,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         base: None,
     };
     let id = id_of(&public_key);
-    kernel.install(Instant::BOOT, Installation { record, id }).expect("room for a machine");
+    kernel.tenancy(Instant::BOOT).install(Installation { record, id }).expect("room for a machine");
 }
 
 fn id_of(key: &PublicKey) -> MachineId {

@@ -1,7 +1,7 @@
 //! Deep sleep: everything that a kernel knows beside what its store keeps, written down and taken up.
 //!
 //! Instances go to code flash as those of machines that don't fit into RAM do (see
-//! [`suspended`](crate::suspended)); what is written down here says where each stands, and holds the
+//! [`residence`](crate::residence)); what is written down here says where each stands, and holds the
 //! rest: queues, timers, calls under way, events. A machine goes on where it was, in the middle of a
 //! function or of a call if need be, and notices nothing but that time has passed.
 //!
@@ -10,14 +10,13 @@
 
 use alloc::boxed::Box;
 use alloc::collections::VecDeque;
-use alloc::string::{String, ToString};
+use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
-use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
-use tenure_pipeline::{Pipeline, State as PipelineState, Subscriber};
+use tenure_pipeline::State as PipelineState;
 use tenure_wire::{Digest, MachineId};
 
 use crate::bucket::Meters;
@@ -25,16 +24,19 @@ use crate::calls::{CallId, Calls};
 use crate::code::{CodeError, Extent};
 use crate::conduct::Conduct;
 use crate::events::Handler;
-use crate::kernel::Kernel;
 use crate::lifecycle::State;
 use crate::machine::{Machine, Running, Wait, Woken};
-use crate::task::{ReplyTo, Task, Ticket};
+use crate::parts::Parts;
+use crate::policy::Slots;
+use crate::residence::NotWrittenDown;
+use crate::slot::Slot;
+use crate::task::{ReplyTo, Task};
 use crate::timer::Timer;
 
 /// The function that is called when a device is about to sleep for its duty cycle.
-const ON_SLEEP: &str = "on_sleep";
+pub(crate) const ON_SLEEP: &str = "on_sleep";
 /// The function that is called when a device has woken from deep sleep.
-const ON_WAKE: &str = "on_wake";
+pub(crate) const ON_WAKE: &str = "on_wake";
 
 /// A kernel, written down.
 #[derive(Serialize, Deserialize)]
@@ -47,7 +49,7 @@ struct Asleep {
 /// A machine, as far as the store doesn't keep it.
 #[derive(Serialize, Deserialize)]
 struct AsleepMachine {
-    slot: u16,
+    slot: Slot,
     id: MachineId,
     package: Digest,
     placement: u64,
@@ -67,38 +69,32 @@ struct AsleepMachine {
     tasks_done: u64,
 }
 
-impl<F: Flash> Kernel<F> {
-    /// Suspends all machines, or writes down where they stand, and gives everything that is to be kept beside them. Until the device
-    /// is off, the kernel can go on as if nothing had been.
-    ///
-    /// # Errors
-    /// As [`SleepError`] says; nothing is lost.
-    pub fn fall_asleep(&mut self) -> Result<Vec<u8>, SleepError> {
-        self.write_down()?;
-        self.suspend_all().map_err(SleepError::Code)?;
-        let occupied = self.machines.iter_mut().enumerate();
-        let machines = occupied
-            .filter_map(|(slot, machine)| Some(AsleepMachine::of(slot, machine.as_mut()?)))
-            .collect();
+impl<F: Flash> Parts<F> {
+    /// Suspends all machines, or writes down where they stand, and returns everything that is to be kept
+    /// beside them. Until the device is off, the kernel can go on as if nothing had been.
+    pub(crate) fn fall_asleep(&mut self) -> Result<Vec<u8>, SleepError> {
+        // Nobody comes in, so that the time doesn't matter.
+        let now = Instant::default();
+        for slot in self.machines.slots() {
+            let written = self.residence(now).write_down(slot);
+            written.map_err(|error| self.not_asleep(slot, error))?;
+        }
+        self.residence(now).suspend_all().map_err(SleepError::Code)?;
+        let machines = self.machines.iter_mut().map(AsleepMachine::of).collect();
         let calls = core::mem::take(&mut self.calls);
         let asleep = Asleep { machines, calls, events: self.events.state().clone() };
         let bytes = postcard::to_allocvec(&asleep).map_err(|_| SleepError::Memory);
         self.calls = asleep.calls;
         for asleep in asleep.machines {
-            if let Some(machine) = self.machine_mut(asleep.slot.into()) {
+            if let Some(machine) = self.machines.known_mut(asleep.slot) {
                 asleep.give_back(machine);
             }
         }
         bytes
     }
 
-    /// Takes up what [`Kernel::fall_asleep`] gave, right after boot. `under_way` are the calls off
-    /// the device that are still being carried; those that nobody carries any more are sent again,
-    /// which they never were. A machine that isn't the same any more starts afresh.
-    ///
-    /// # Errors
-    /// [`NotAsleep`]; all machines have started afresh then.
-    pub fn wake_up(
+    /// Takes up what [`Parts::fall_asleep`] returned, right after boot.
+    pub(crate) fn wake_up(
         &mut self,
         bytes: &[u8],
         now: Instant,
@@ -107,77 +103,51 @@ impl<F: Flash> Kernel<F> {
         let Asleep { machines, calls, events } =
             postcard::from_bytes(bytes).map_err(|_| NotAsleep)?;
         self.calls = calls;
-        self.no_timer_before = None;
-        self.events = Pipeline::with_state(self.config.events, events);
-        let mut awake = Vec::new();
+        self.clock.timers_changed();
+        let mut awake = Slots::default();
         for asleep in machines {
-            let slot = usize::from(asleep.slot);
-            let known = self.machine_mut(slot);
+            // A machine that isn't the same any more starts afresh.
+            let known = self.machines.get_mut(asleep.slot);
             let Some(machine) = known.filter(|machine| asleep.is_of(machine)) else { continue };
-            let instance = asleep.instance;
+            awake.insert(machine.slot.index());
+            if let Some(extent) = asleep.instance {
+                self.storage.code.claim(extent);
+            }
             asleep.wake(machine);
-            if let Some(extent) = instance {
-                self.code.claim(extent);
-            }
-            awake.push(slot);
         }
-        for slot in 0..self.machines.len().max(self.calls.slots()) {
-            if !awake.contains(&slot) {
-                self.calls.remove_all_of(slot);
-                self.events.remove(Subscriber(slot as u16));
-            }
-        }
+        self.calls.keep_only(awake);
+        self.events.wake_up(self.config.events, events, |slot| awake.contains(slot.index()));
         self.send_again(now, under_way);
         Ok(())
     }
 
-    /// Tells all machines that care, by a call of their `on_sleep`, that the device is about to sleep.
-    pub fn announce_sleep(&mut self) {
-        self.call_all(ON_SLEEP, None);
-    }
-
-    /// Tells all machines that care, by a call of their `on_wake` with the milliseconds for which it
-    /// slept, that the device has woken.
-    pub fn announce_wake(&mut self, slept: Duration) {
-        self.call_all(ON_WAKE, Some(slept.as_millis().to_string()));
-    }
-
-    /// Whether a machine has something to do at once.
-    pub fn is_busy(&self) -> bool {
-        self.machines.iter().flatten().any(|machine| machine.state == State::Ready)
-    }
-
-    /// The calls from outside that machines have in their queues or serve.
-    pub fn serving(&self) -> impl Iterator<Item = Ticket> {
-        let tasks = self.machines.iter().flatten().flat_map(|machine| machine.tasks());
-        tasks.filter_map(|task| match task.reply_to {
-            ReplyTo::Outside(ticket) => Some(ticket),
-            _ => None,
-        })
-    }
-
-    fn call_all(&mut self, function: &str, parameter: Option<String>) {
-        for slot in 0..self.machines.len() {
-            if !self.has_function(slot, function) {
-                continue;
-            }
-            if let Some(machine) = self.machine_mut(slot)
-                && !matches!(machine.state, State::Banned | State::Over)
+    /// Queues a call of `function` for each machine that has it and may run.
+    pub(crate) fn call_all(&mut self, function: &str, parameter: Option<&str>) {
+        for machine in self.machines.iter_mut() {
+            if self.storage.has_function(machine, function)
+                && !machine.is_stopped()
                 && !machine.queue.iter().any(|task| task.function == function)
             {
-                let parameter = parameter.clone().map(String::into_bytes);
+                let parameter = parameter.map(|text| text.as_bytes().to_vec());
                 machine.enqueue(Task::of_kernel(function.to_string(), parameter));
             }
         }
     }
 
+    fn not_asleep(&self, slot: Slot, error: NotWrittenDown) -> SleepError {
+        match (error, self.machines.known(slot)) {
+            (NotWrittenDown::Code(error), _) => SleepError::Code(error),
+            (NotWrittenDown::Engine, Some(machine)) => {
+                SleepError::Engine { machine: machine.record.name.clone() }
+            }
+            (NotWrittenDown::Engine | NotWrittenDown::Memory, _) => SleepError::Memory,
+        }
+    }
+
     /// Sends what waited for something that the sleep has ended, such as the directory's answer.
     fn send_again(&mut self, now: Instant, under_way: &[CallId]) {
-        let served_here: Vec<CallId> = self
-            .machines
-            .iter()
-            .flatten()
-            .flat_map(|machine| machine.tasks())
+        let tasks = self.machines.iter().flat_map(Machine::tasks);
+        let served_here: Vec<CallId> = tasks
             .filter_map(|task| match task.reply_to {
                 ReplyTo::Call(id) => Some(id),
                 _ => None,
@@ -185,7 +155,7 @@ impl<F: Flash> Kernel<F> {
             .collect();
         for id in self.calls.sent() {
             if !served_here.contains(&id) && !under_way.contains(&id) {
-                self.dispatch(now, id);
+                self.exchange(now).dispatch(id);
             }
         }
     }
@@ -193,9 +163,9 @@ impl<F: Flash> Kernel<F> {
 
 impl AsleepMachine {
     /// Takes what there is of `machine`, to be given back.
-    fn of(slot: usize, machine: &mut Machine) -> Self {
+    fn of(machine: &mut Machine) -> Self {
         Self {
-            slot: slot as u16,
+            slot: machine.slot,
             id: machine.id,
             package: machine.record.package,
             placement: machine.record.placement,

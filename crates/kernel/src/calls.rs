@@ -10,6 +10,9 @@ use tenure_hal::Instant;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Name, Target};
 
+use crate::policy::Slots;
+use crate::slot::Slot;
+
 /// The kernel's number for a call that one of its machines made. Not used again before four billion
 /// others, by when its deadline has long passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -22,7 +25,7 @@ const RETRY_FIRST: Duration = Duration::from_millis(250);
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct PendingCall {
     /// The slot of the machine that made it.
-    pub(crate) caller: usize,
+    pub(crate) caller: Slot,
     /// What to send, kept while it may have to be sent again.
     pub(crate) request: Request,
     /// What happens when it's done.
@@ -89,7 +92,7 @@ pub(crate) struct Calls {
 impl Calls {
     pub(crate) fn insert(
         &mut self,
-        caller: usize,
+        caller: Slot,
         request: Request,
         completion: Completion,
         deadline: Instant,
@@ -123,30 +126,35 @@ impl Calls {
         self.select(|call| call.retry_at.is_none())
     }
 
-    /// One more than the highest slot that has a call under way.
-    pub(crate) fn slots(&self) -> usize {
-        self.pending.values().map(|call| call.caller + 1).max().unwrap_or(0)
+    /// Forgets what the machines in slots other than `kept` have under way.
+    pub(crate) fn keep_only(&mut self, kept: Slots) {
+        self.pending.retain(|_, call| kept.contains(call.caller.index()));
+    }
+
+    /// How long the parameters of all calls are together.
+    pub(crate) fn parameter_bytes(&self) -> usize {
+        self.pending.values().map(|call| call.request.parameter_bytes()).sum()
     }
 
     /// How many calls of `caller` are under way.
-    pub(crate) fn count_of(&self, caller: usize) -> usize {
+    pub(crate) fn count_of(&self, caller: Slot) -> usize {
         self.pending.values().filter(|call| call.caller == caller).count()
     }
 
     /// How long the parameters of the calls of `caller` are together.
-    pub(crate) fn parameter_bytes_of(&self, caller: usize) -> usize {
+    pub(crate) fn parameter_bytes_of(&self, caller: Slot) -> usize {
         let calls = self.pending.values().filter(|call| call.caller == caller);
         calls.map(|call| call.request.parameter_bytes()).sum()
     }
 
     /// Takes out what `caller` has under way, in the order in which it was called.
-    pub(crate) fn take_all_of(&mut self, caller: usize) -> Vec<(CallId, PendingCall)> {
+    pub(crate) fn take_all_of(&mut self, caller: Slot) -> Vec<(CallId, PendingCall)> {
         let ids = self.select(|call| call.caller == caller);
         ids.into_iter().filter_map(|id| Some((id, self.pending.remove(&id)?))).collect()
     }
 
     /// Forgets what `caller` has under way; answers that still come are dropped.
-    pub(crate) fn remove_all_of(&mut self, caller: usize) {
+    pub(crate) fn remove_all_of(&mut self, caller: Slot) {
         self.pending.retain(|_, call| call.caller != caller);
     }
 

@@ -44,6 +44,15 @@ pub struct Config {
     pub log_bytes_per_second: u64,
 }
 
+impl Config {
+    /// Whether a machine may hold `bytes` more bytes of parameters that holds so many, of all that are
+    /// taken: what it holds must not be more than what is left (dynamic thresholds, Choudhury and Hahne
+    /// 1998).
+    pub(crate) fn has_room_for(&self, bytes: usize, held: usize, taken: usize) -> bool {
+        bytes == 0 || held + bytes <= self.parameter_bytes_max.saturating_sub(taken)
+    }
+}
+
 impl Default for Config {
     /// What fits on the smallest class of device.
     fn default() -> Self {

@@ -5,8 +5,6 @@ use core::time::Duration;
 
 use tenure_wire::host_call::HostError;
 
-use crate::kernel::DeliverError;
-
 /// What whoever made a call is told in place of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
@@ -47,4 +45,28 @@ impl fmt::Display for Failed {
             None => Ok(()),
         }
     }
+}
+
+/// Why a call was not queued.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum DeliverError {
+    /// No machine with that id here.
+    NoSuchMachine,
+    /// The machine doesn't offer that function.
+    NoSuchFunction,
+    /// The machine doesn't let this caller call it.
+    Denied,
+    /// The machine is banned and serves nobody.
+    Banned,
+    /// The machine was stopped for a fault and starts again after the call's deadline.
+    Stopped {
+        /// How long until then.
+        restarts_in: Duration,
+    },
+    /// Its lease is over.
+    LeaseOver,
+    /// The machine's queue is full.
+    Busy,
+    /// Function name or parameter are over the limit.
+    TooLong,
 }

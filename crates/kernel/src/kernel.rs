@@ -1,50 +1,44 @@
-//! The kernel: its machines by slot, boot, and the tasks that come from outside.
+//! The kernel: its parts put together, and what a node asks of them.
 
 use alloc::boxed::Box;
-use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::time::Duration;
 
-use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
-use tenure_pipeline::Pipeline;
-use tenure_store::{ReadError, Store, TreeId};
-use tenure_vm::{Image, Wall};
-use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
-use tenure_wire::{CodeKind, MachineId, Name, PublicKey, Share};
+use tenure_hal::{Flash, Instant, ResetCause, Retained};
+use tenure_pipeline::{Published, TooLong};
+use tenure_store::{ReadError, Store, ValueKind};
+use tenure_vm::Wall;
+use tenure_wire::usage::Usage;
+use tenure_wire::{CodeKind, MachineId, Name, PublicKey, Share, Topic};
 
-use crate::calls::Calls;
-use crate::code::CodeRegion;
+use crate::asleep::{NotAsleep, ON_SLEEP, ON_WAKE, SleepError};
+use crate::breadcrumb::Breadcrumb;
+use crate::calls::{CallId, Calls};
+use crate::clock::Clock;
+use crate::code::{CodeError, CodeRegion};
+use crate::conduct::{Conduct, Repute};
 use crate::config::Config;
 use crate::effect::{Effect, LogLevel};
-use crate::events::Handler;
+use crate::events::Events;
+use crate::failed::{DeliverError, Failed};
+use crate::fault::{Fault, FaultKind};
 use crate::lifecycle::{Event, State};
-use crate::machine::{CodeToken, Fault, FaultKind, Machine};
-use crate::native::NativeBinary;
-use crate::policy::Policy;
-use crate::program::{Engine, callable};
+use crate::look::{self, Look, LookError, MachineInfo};
+use crate::machine::Machine;
+use crate::machines::Machines;
+use crate::outbox::Outbox;
+use crate::parts::Parts;
+use crate::processors::Processors;
+use crate::program::Engine;
 use crate::record::MachineRecord;
-use crate::run::LastTurn;
-use crate::sealing::{Sealer, read_record};
-use crate::task::{IncomingCall, ReplyTo, Task, Ticket};
-
-/// The function that runs when a machine starts.
-pub(crate) const ENTRY: &str = "entry";
-/// Where the kernel keeps its own things.
-pub const KERNEL_TREE: TreeId = TreeId(0);
-/// The path in the kernel's tree below which machines are recorded, one a slot.
-pub(crate) const MACHINES_PATH: &str = "machines";
-/// The digest of its package that stands before a native binary in code flash.
-const DIGEST_BYTES: usize = 32;
-/// What the kernel is told of the world for the length of one call.
-pub struct World<'a> {
-    /// The time since boot.
-    pub now: Instant,
-    /// The wall clock, if known.
-    pub unix_time: Option<UnixTime>,
-    /// Randomness for machines.
-    pub entropy: &'a mut dyn Entropy,
-}
+use crate::scheduler::{LastTurn, Scheduler};
+use crate::sealing::{Sealer, read_record, slot_of};
+use crate::slot::{KERNEL_TREE, MACHINES_PATH, Slot};
+use crate::storage::Storage;
+use crate::task::{IncomingCall, ReplyTo, Ticket};
+use crate::tenancy::{Tenancy, is_marked_as_trash};
+use crate::turn::World;
 
 /// What [`Kernel::run`] did.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -60,35 +54,8 @@ pub enum Ran {
 
 /// Machines, their tasks, and what they keep.
 pub struct Kernel<F> {
-    pub(crate) config: Config,
-    pub(crate) store: Store<F>,
-    pub(crate) sealer: Option<Box<dyn Sealer>>,
-    pub(crate) code: CodeRegion<F>,
-    pub(crate) machines: Vec<Option<Box<Machine>>>,
-    pub(crate) calls: Calls,
-    pub(crate) events: Pipeline<Handler>,
-    pub(crate) effects: VecDeque<Effect>,
-    pub(crate) logs_dropped: u64,
-    pub(crate) policy: Box<dyn Policy>,
-    pub(crate) last_turn: Option<LastTurn>,
-    /// A time before which no timer is due, as far as that was found out since one was set.
-    pub(crate) no_timer_before: Option<Instant>,
-    /// When it began, if nothing but it has happened since.
-    pub(crate) turn_began: Option<Instant>,
-    /// Whether the turn under way was nothing but the vm's so far.
-    pub(crate) turn_is_plain: bool,
-    /// What the host call under way costs beside what was known before.
-    pub(crate) extra_cost: u64,
-    /// The time of day at which the device booted, in microseconds since 1970, as far as it was told.
-    pub(crate) booted_unix_us: Option<u64>,
-    /// Until when nobody is swapped, because the flash failed.
-    pub(crate) swap_again_at: Instant,
-    pub(crate) engine: Option<Box<dyn Engine>>,
-    /// Where it says who runs.
-    pub(crate) retained: Option<Box<dyn Retained>>,
-    /// The device's speed, as far as it is known.
-    pub(crate) fuel_per_second: u64,
-    pub(crate) wall: Option<Box<dyn Wall>>,
+    parts: Parts<F>,
+    scheduler: Scheduler,
 }
 
 impl<F: Flash> Kernel<F> {
@@ -106,52 +73,31 @@ impl<F: Flash> Kernel<F> {
         now: Instant,
         id_of: impl Fn(&PublicKey) -> MachineId,
     ) -> Result<Self, ReadError> {
+        let policy = config.policy.build(config.slice_fuel, config.fuel_per_second);
+        let code = CodeRegion::new(code, config.swap_bytes_max);
         let mut kernel = Self {
-            machines: Vec::new(),
-            store,
-            sealer: None,
-            code: CodeRegion::new(code, config.swap_bytes_max),
-            calls: Calls::default(),
-            events: Pipeline::new(config.events),
-            effects: VecDeque::new(),
-            logs_dropped: 0,
-            policy: config.policy.build(config.slice_fuel, config.fuel_per_second),
-            last_turn: None,
-            no_timer_before: None,
-            turn_began: None,
-            turn_is_plain: false,
-            extra_cost: 0,
-            booted_unix_us: None,
-            swap_again_at: Instant::default(),
-            engine: None,
-            retained: None,
-            fuel_per_second: config.fuel_per_second.max(1),
-            wall: None,
-            config,
+            scheduler: Scheduler::new(policy, config.slice_fuel),
+            parts: Parts {
+                machines: Machines::default(),
+                calls: Calls::default(),
+                events: Events::new(config.events),
+                outbox: Outbox::new(config.effects_max, config.log_bytes_per_second),
+                storage: Storage { store, code, sealer: None },
+                clock: Clock::default(),
+                processors: Processors::new(config.fuel_per_second),
+                swap_again_at: Instant::default(),
+                config,
+            },
         };
-        for child in kernel.store.children(KERNEL_TREE, MACHINES_PATH)? {
-            let Ok(slot) = child.parse::<usize>() else { continue };
-            let Some(record) = read_record(&mut kernel.store, slot) else {
-                kernel.log_unreadable(slot, now);
-                continue;
-            };
-            kernel.code.claim_all(record.extents());
-            let id = id_of(&record.public_key);
-            let is_removed = kernel.is_marked_as_trash(slot)?;
-            if !is_removed {
-                kernel.admit_at_boot(slot, &record, now);
+        for child in kernel.parts.storage.store.children(KERNEL_TREE, MACHINES_PATH)? {
+            let Some(slot) = slot_of(&child) else { continue };
+            match read_record(&mut kernel.parts.storage.store, slot) {
+                Some(record) => {
+                    let id = id_of(&record.public_key);
+                    kernel.take_up(now, slot, record, id)?;
+                }
+                None => kernel.log_unreadable(now, slot),
             }
-            let log_rate = kernel.config.log_bytes_per_second;
-            let machine = Machine::new(record, id, tree_of(slot), now, log_rate);
-            let meters = machine.meters.at_boot();
-            kernel.occupy(slot, Machine { meters, is_removed, ..machine });
-            kernel.recall_hidden(slot)?;
-            kernel.recall_timers(slot, now);
-            kernel.recall_conduct(slot, now);
-            if let Some(machine) = kernel.machine_mut(slot).filter(|machine| machine.is_removed) {
-                machine.step(Event::Ended);
-            }
-            kernel.check_image(slot, now);
         }
         Ok(kernel)
     }
@@ -159,45 +105,79 @@ impl<F: Flash> Kernel<F> {
     /// Says, after a boot, how many bytes a machine wrote before it in the period under way: that much
     /// is missing from what it may write at once, and no more than all but a sixteenth.
     pub fn recall_flash_use(&mut self, id: MachineId, bytes: u64) {
-        let slot = self.slot_of_id(id);
-        if let Some(machine) = slot.and_then(|slot| self.machine_mut(slot)) {
+        if let Some(machine) = self.parts.machines.with_id_mut(id) {
             machine.meters.recall_flash(bytes);
         }
     }
 
     /// Code flash, for whoever writes images to it.
     pub fn code(&mut self) -> &mut CodeRegion<F> {
-        &mut self.code
+        &mut self.parts.storage.code
     }
 
     /// The store, for the node's own tree.
     pub fn store(&mut self) -> &mut Store<F> {
-        &mut self.store
+        &mut self.parts.storage.store
     }
 
-    /// Lends the kernel an engine; before, the vm runs what it can.
-    pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
-        self.engine = Some(engine);
-    }
-
-    /// Lets the vm run machines behind the board's memory protection from now on.
-    pub fn use_wall(&mut self, wall: Box<dyn Wall>) {
-        self.wall = Some(wall);
-    }
-
-    /// What the engine that the board lends runs, if it lends one.
-    pub fn engine_kind(&self) -> Option<CodeKind> {
-        self.engine.as_ref().map(|engine| engine.kind())
-    }
-
-    /// Ends it, and gives its flash back: the store's and code's.
+    /// Ends it, and returns its flash: the store's and code's.
     pub fn into_flash(self) -> (F, F) {
-        (self.store.into_flash(), self.code.into_flash())
+        let Storage { store, code, .. } = self.parts.storage;
+        (store.into_flash(), code.into_flash())
     }
 
     /// What the kernel was configured with.
     pub fn config(&self) -> &Config {
-        &self.config
+        &self.parts.config
+    }
+
+    /// Lends the kernel an engine; before, the vm runs what it can.
+    pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
+        self.parts.processors.engine = Some(engine);
+    }
+
+    /// Lets the vm run machines behind the board's memory protection from now on.
+    pub fn use_wall(&mut self, wall: Box<dyn Wall>) {
+        self.parts.processors.wall = Some(wall);
+    }
+
+    /// Lends the kernel memory that outlasts resets, to say there who runs.
+    pub fn use_retained(&mut self, retained: Box<dyn Retained>) {
+        self.scheduler.retained = Some(retained);
+    }
+
+    /// Seals what machines keep from now on. What the store holds has its seals already, by
+    /// [`seal_trees`](crate::seal_trees).
+    pub fn seal_with(&mut self, sealer: Box<dyn Sealer>) {
+        self.parts.storage.sealer = Some(sealer);
+    }
+
+    /// What the engine that the board lends runs, if it lends one.
+    pub fn engine_kind(&self) -> Option<CodeKind> {
+        self.parts.processors.engine_kind()
+    }
+
+    /// What changes which machines there are, and for how long, at `now`.
+    pub fn tenancy(&mut self, now: Instant) -> Tenancy<'_, F> {
+        Tenancy { parts: &mut self.parts, policy: &mut *self.scheduler.policy, now }
+    }
+
+    /// The queues of events, to see who has subscribed to what.
+    pub fn events(&self) -> &Events {
+        &self.parts.events
+    }
+
+    /// The same, for drivers that listen to commands.
+    pub fn events_mut(&mut self) -> &mut Events {
+        &mut self.parts.events
+    }
+
+    /// Publishes what the device itself has to say.
+    ///
+    /// # Errors
+    /// [`TooLong`] if it is longer than an event's payload may be.
+    pub fn publish(&mut self, topic: &Topic, payload: &[u8]) -> Result<Published, TooLong> {
+        self.parts.events.publish(&mut self.parts.machines, topic, payload)
     }
 
     /// Queues a call from outside. At its deadline, or after [`Config::deadline_max`], it is
@@ -211,235 +191,268 @@ impl<F: Flash> Kernel<F> {
         call: IncomingCall,
         ticket: Ticket,
     ) -> Result<(), DeliverError> {
-        let slot = self.slot_of_id(call.to).ok_or(DeliverError::NoSuchMachine)?;
-        self.admit(now, slot, &call)?;
-        let task = Task {
-            caller: call.caller,
-            function: call.function,
-            parameter: call.parameter,
-            reply_to: ReplyTo::Outside(ticket),
-            deadline: Some(call.deadline.min(now + self.config.deadline_max)),
-            is_event: false,
-            callback_of: None,
-        };
-        self.submit(now, slot, task, Access::Others)
+        self.parts.exchange(now).deliver(call, ticket)
+    }
+
+    /// Whether a call from outside to machine `to` can only be judged once the caller's name is
+    /// known, which its key alone doesn't tell.
+    pub fn needs_name_of(&self, caller: &PublicKey, to: MachineId) -> bool {
+        let callee = self.parts.machines.with_id(to);
+        callee.is_some_and(|machine| machine.grants.depends_on_name(caller))
+    }
+
+    /// Takes the answer to a call or a resolution that left the device. An answer that nobody
+    /// waits for any more is dropped.
+    pub fn complete(&mut self, now: Instant, id: CallId, result: Result<Option<Vec<u8>>, Failed>) {
+        self.parts.exchange(now).complete(id, result);
+    }
+
+    /// Whether a machine still waits for the answer to call `id`.
+    pub fn awaits(&self, id: CallId) -> bool {
+        self.parts.calls.get(id).is_some()
+    }
+
+    /// The calls from outside that machines have in their queues or serve.
+    pub fn serving(&self) -> impl Iterator<Item = Ticket> {
+        let tasks = self.parts.machines.iter().flat_map(Machine::tasks);
+        tasks.filter_map(|task| match task.reply_to {
+            ReplyTo::Outside(ticket) => Some(ticket),
+            _ => None,
+        })
     }
 
     /// The next thing the node has to do for the kernel.
     pub fn effect(&mut self) -> Option<Effect> {
-        self.effects.pop_front()
+        self.parts.outbox.pop()
     }
 
-    /// Queues a task if its function may be called and the queue has room.
-    pub(crate) fn submit(
-        &mut self,
-        now: Instant,
-        slot: usize,
-        task: Task,
-        access: Access,
-    ) -> Result<(), DeliverError> {
-        if task.function.len() > FUNCTION_BYTES_MAX
-            || task.parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX)
-        {
-            return Err(DeliverError::TooLong);
+    /// How many log lines were dropped because nobody took them, or their machine said too much.
+    pub fn logs_dropped(&self) -> u64 {
+        self.parts.outbox.lines_dropped()
+    }
+
+    /// Does what is due, then gives the machine whose turn it is its turn.
+    pub fn run(&mut self, world: &mut World<'_>) -> Ran {
+        let now = world.now;
+        self.scheduler.bill_last_turn(&mut self.parts, now);
+        self.parts.hear_time_of_day(now, world.unix_time.map(|unix| unix.seconds));
+        self.parts.attend_to_timers(now);
+        if self.scheduler.run_turn(&mut self.parts, world) {
+            return Ran::Slice;
         }
-        let busy = self.calls.count_of(slot);
-        let machine = self.machine_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
-        match machine.state {
-            State::Banned => return Err(DeliverError::Banned),
-            State::Over => return Err(DeliverError::LeaseOver),
-            _ => {}
+        self.parts.clock.timers_changed();
+        Ran::Idle { until: self.scheduler.next_event(&mut self.parts, now) }
+    }
+
+    /// Whether a machine has something to do at once.
+    pub fn is_busy(&self) -> bool {
+        self.parts.machines.iter().any(|machine| machine.state == State::Ready)
+    }
+
+    /// The last turn that a machine had.
+    pub fn last_turn(&self) -> Option<LastTurn> {
+        self.scheduler.last_turn
+    }
+
+    /// The most fuel that is burnt between a machine's being ready and its turn if the
+    /// device's speed is as it was told.
+    pub fn wait_fuel_max(&self, slot: Slot) -> u64 {
+        self.scheduler.wait_fuel_max(slot)
+    }
+
+    /// The most fuel that one turn takes.
+    pub fn turn_fuel_max(&self) -> u64 {
+        self.scheduler.turn_fuel_max()
+    }
+
+    /// Tells how much fuel the device was seen to burn in a second.
+    pub fn calibrate(&mut self, fuel_per_second: u64) {
+        self.parts.processors.fuel_per_second = fuel_per_second.max(1);
+        self.scheduler.policy.calibrate(fuel_per_second);
+    }
+
+    /// Says why the device started, right after boot. If the watchdog bit while a machine ran, as the
+    /// `breadcrumb` tells that was found in retained memory, that is a fault of this machine. Any
+    /// other cause is nobody's fault.
+    pub fn started_by(&mut self, now: Instant, cause: ResetCause, breadcrumb: Option<Breadcrumb>) {
+        let Some(Breadcrumb(id)) = breadcrumb.filter(|_| cause == ResetCause::Watchdog) else {
+            return;
+        };
+        let guilty = self.parts.machines.with_id(id).filter(|machine| !machine.is_stopped());
+        let Some(slot) = guilty.map(|machine| machine.slot) else { return };
+        self.parts.fault(now, slot, Fault::of(FaultKind::Watchdog));
+        if let Some(machine) = self.parts.machines.known(slot) {
+            self.parts.storage.keep_conduct(machine);
         }
-        if let Some(restart_at) = machine.restarts_too_late_for(&task) {
-            return Err(DeliverError::Stopped { restarts_in: restart_at.since(now) });
+    }
+
+    /// Lifts a ban, or ends a probation; a machine that was banned starts at once.
+    ///
+    /// # Errors
+    /// [`LookError::NoSuchMachine`].
+    pub fn pardon(&mut self, now: Instant, name: &Name) -> Result<(), LookError> {
+        let Parts { machines, storage, .. } = &mut self.parts;
+        let machine = machines.with_name_mut(name).ok_or(LookError::NoSuchMachine)?;
+        let was_good = machine.conduct.repute() == Repute::Good;
+        machine.conduct = Conduct::default();
+        if !was_good {
+            storage.keep_conduct(machine);
         }
-        let offered = task.function != ENTRY && machine.record.exports.contains(&task.function);
-        if access == Access::Others && !offered {
-            return Err(DeliverError::NoSuchFunction);
-        }
-        if machine.tasks_waiting() + busy >= usize::from(machine.record.budget.queue_length) {
-            return Err(DeliverError::Busy);
-        }
-        if !self.has_room_for(slot, task.parameter.as_ref().map_or(0, Vec::len)) {
-            return Err(DeliverError::Busy);
-        }
-        if access == Access::Own && !self.has_function(slot, &task.function) {
-            return Err(DeliverError::NoSuchFunction);
-        }
-        self.no_timer_before = None;
-        if let Some(machine) = self.machine_mut(slot) {
-            machine.enqueue(task);
+        let slot = machine.slot;
+        if machine.state == State::Banned {
+            self.parts.restart(slot);
+            self.parts.log(now, slot, LogLevel::Info, "the ban was lifted");
         }
         Ok(())
     }
 
-    /// Whether the machine in `slot` may hold `bytes` more bytes of parameters: what it holds must
-    /// not be more than what is left (dynamic thresholds, Choudhury and Hahne 1998).
-    pub(crate) fn has_room_for(&self, slot: usize, bytes: usize) -> bool {
-        let of_tasks = |slot| self.machine(slot).map_or(0, Machine::parameter_bytes);
-        let held_by = |slot| of_tasks(slot) + self.calls.parameter_bytes_of(slot);
-        let taken: usize = (0..self.machines.len()).map(held_by).sum();
-        bytes == 0 || held_by(slot) + bytes <= self.config.parameter_bytes_max.saturating_sub(taken)
+    /// What the machine used since this was last asked, but for what its device sent for it.
+    pub fn take_usage(&mut self, now: Instant, id: MachineId) -> Option<Usage> {
+        let machine = self.parts.machines.with_id_mut(id)?;
+        self.parts.storage.bill(machine, now);
+        let next = Usage { memory_bytes_peak: machine.memory_bytes() as u64, ..Usage::default() };
+        Some(core::mem::replace(&mut machine.usage, next))
     }
 
-    pub(crate) fn machine(&self, slot: usize) -> Option<&Machine> {
-        self.machines.get(slot)?.as_deref()
+    /// The machines on this device but for those in the trash, in the order of their slots.
+    pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.occupied().filter(|info| !info.is_removed)
     }
 
-    pub(crate) fn machine_mut(&mut self, slot: usize) -> Option<&mut Machine> {
-        self.machines.get_mut(slot)?.as_deref_mut()
+    /// The machines in the trash, in the order of their slots.
+    pub fn trash(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.occupied().filter(|info| info.is_removed)
     }
 
-    pub(crate) fn slot_of_id(&self, id: MachineId) -> Option<usize> {
-        self.slot_where(|machine| machine.id == id)
+    /// The name of the machine in `slot`.
+    pub fn name_of(&self, slot: Slot) -> Option<&Name> {
+        self.parts.machines.get(slot).map(|machine| &machine.record.name)
     }
 
-    pub(crate) fn slot_of_key(&self, key: &PublicKey) -> Option<usize> {
-        self.slot_where(|machine| !machine.is_removed && machine.public_key() == *key)
+    /// Hands over every value in the tree of machine `name`, in the order of their paths.
+    ///
+    /// # Errors
+    /// [`LookError`]; some values may have been handed over.
+    pub fn each_value(
+        &mut self,
+        name: &Name,
+        each: impl FnMut(&str, ValueKind, &[u8]),
+    ) -> Result<(), LookError> {
+        look::each_value(&mut self.parts, name, each)
     }
 
-    pub(crate) fn slot_of_name(&self, name: &Name) -> Option<usize> {
-        self.slot_where(|machine| !machine.is_removed && machine.record.name == *name)
+    /// The value at `path` in the tree of machine `name`, for the owner's eyes.
+    ///
+    /// # Errors
+    /// [`LookError`].
+    pub fn look(&mut self, name: &Name, path: &str) -> Result<Look, LookError> {
+        look::look(&mut self.parts, name, path)
     }
 
-    /// Whether the image of `slot` offers `function` in the form that tasks have: no parameters,
-    /// no results.
-    pub(crate) fn has_function(&self, slot: usize, function: &str) -> bool {
-        match self.image(slot) {
-            Some(image) => callable(&image, function).is_some(),
-            None => self.binary(slot).is_some_and(|binary| binary.function(function).is_some()),
+    /// Suspends every machine to flash; each returns by itself when it runs next.
+    ///
+    /// # Errors
+    /// As [`CodeError`] says; some machines may be in flash and some in RAM then, and all run on.
+    pub fn suspend_all(&mut self) -> Result<(), CodeError> {
+        self.parts.residence(Instant::default()).suspend_all()
+    }
+
+    /// Suspends all machines, or writes down where they stand, and returns everything that is to be kept
+    /// beside them. Until the device is off, the kernel can go on as if nothing had been.
+    ///
+    /// # Errors
+    /// As [`SleepError`] says; nothing is lost.
+    pub fn fall_asleep(&mut self) -> Result<Vec<u8>, SleepError> {
+        self.parts.fall_asleep()
+    }
+
+    /// Takes up what [`Kernel::fall_asleep`] returned, right after boot. `under_way` are the calls off
+    /// the device that are still being carried; those that nobody carries any more are sent again,
+    /// which they never were. A machine that isn't the same any more starts afresh.
+    ///
+    /// # Errors
+    /// [`NotAsleep`]; all machines have started afresh then.
+    pub fn wake_up(
+        &mut self,
+        bytes: &[u8],
+        now: Instant,
+        under_way: &[CallId],
+    ) -> Result<(), NotAsleep> {
+        self.parts.wake_up(bytes, now, under_way)
+    }
+
+    /// Tells all machines that care, by a call of their `on_sleep`, that the device is about to sleep.
+    pub fn announce_sleep(&mut self) {
+        self.parts.call_all(ON_SLEEP, None);
+    }
+
+    /// Tells all machines that care, by a call of their `on_wake` with the milliseconds for which it
+    /// slept, that the device has woken.
+    pub fn announce_wake(&mut self, slept: Duration) {
+        self.parts.call_all(ON_WAKE, Some(&slept.as_millis().to_string()));
+    }
+
+    /// All machines that have a slot.
+    fn occupied(&self) -> impl Iterator<Item = MachineInfo<'_>> {
+        self.parts.machines.iter().map(|machine| {
+            let stored_bytes = self.parts.storage.stored_bytes(machine.slot);
+            MachineInfo::of(machine, stored_bytes, self.scheduler.wait_fuel_max(machine.slot))
+        })
+    }
+
+    /// Takes up a machine that the store has a record of, at boot.
+    fn take_up(
+        &mut self,
+        now: Instant,
+        slot: Slot,
+        record: MachineRecord,
+        id: MachineId,
+    ) -> Result<(), ReadError> {
+        let storage = &mut self.parts.storage;
+        storage.code.claim_all(record.extents());
+        let is_removed = is_marked_as_trash(&mut storage.store, slot)?;
+        if !is_removed {
+            self.admit_at_boot(now, slot, &record);
         }
-    }
-
-    /// The image of `slot`, if it has one, which was checked when the machine took its slot.
-    pub(crate) fn image(&self, slot: usize) -> Option<Image<'_>> {
-        let machine = self.machine(slot)?;
-        let Some(CodeToken::Image(token)) = &machine.token else { return None };
-        Image::reopen(self.code.view(machine.record.image).ok()?, token).ok()
-    }
-
-    /// The native binary of `slot`, if it has one, which was checked when the machine took its slot.
-    pub(crate) fn binary(&self, slot: usize) -> Option<NativeBinary<'_>> {
-        let machine = self.machine(slot)?;
-        let Some(CodeToken::Native) = machine.token else { return None };
-        let bytes = self.code.view(machine.record.image).ok()?;
-        NativeBinary::reopen(bytes.get(DIGEST_BYTES..)?).ok()
-    }
-
-    fn slot_where(&self, wanted: impl Fn(&Machine) -> bool) -> Option<usize> {
-        self.machines.iter().position(|slot| slot.as_deref().is_some_and(&wanted))
-    }
-
-    pub(crate) fn occupy(&mut self, slot: usize, machine: Machine) {
-        if self.machines.len() <= slot {
-            self.machines.resize_with(slot + 1, || None);
+        let log_rate = self.parts.config.log_bytes_per_second;
+        let mut machine = Machine::new(record, id, slot, now, log_rate);
+        let storage = &mut self.parts.storage;
+        machine.meters = machine.meters.at_boot();
+        machine.is_removed = is_removed;
+        machine.hidden = storage.recall_hidden(slot)?;
+        machine.conduct = storage.recall_conduct(slot, &machine.record, now);
+        if machine.conduct.repute() == Repute::Banned {
+            machine.state = State::Banned;
         }
-        self.machines[slot] = Some(Box::new(machine));
-        self.no_timer_before = None;
-    }
-
-    /// Checks the code of `slot` once, and queues its `entry`; a damaged one stops the machine.
-    pub(crate) fn check_image(&mut self, slot: usize, now: Instant) {
-        let Some(machine) = self.machine(slot) else { return };
-        let MachineRecord { code, image, package, .. } = &machine.record;
-        let view = self.code.view(*image).ok();
-        let whole = self.base(slot).is_some();
-        let token = view.filter(|_| whole).and_then(|bytes| match code {
-            CodeKind::WebAssembly => {
-                let image = Image::parse_bound(bytes, &package.0).ok()?;
-                Some(CodeToken::Image(image.token()))
-            }
-            kind => {
-                let binary = NativeBinary::parse(bytes.strip_prefix(&package.0)?).ok()?;
-                (binary.kind() == *kind).then_some(CodeToken::Native)
-            }
-        });
-        if let Some(machine) = self.machine_mut(slot) {
-            machine.token = token;
+        self.parts.recall_timers(now, &mut machine);
+        if is_removed {
+            machine.step(Event::Ended);
         }
-        match token {
-            Some(_) => self.enqueue_entry(slot),
-            None if self
-                .machine(slot)
-                .is_some_and(|machine| matches!(machine.state, State::Banned | State::Over)) => {}
-            None => self.fault(slot, now, Fault::of(FaultKind::Image)),
-        }
-    }
-
-    /// Queues `entry` ahead of everything else, if the machine has one.
-    pub(crate) fn enqueue_entry(&mut self, slot: usize) {
-        if !self.has_function(slot, ENTRY) {
-            return;
-        }
-        if let Some(machine) = self.machine_mut(slot)
-            && !matches!(machine.state, State::Banned | State::Over)
-        {
-            machine.queue.reserve_exact(1);
-            machine.queue.push_front(Task::of_kernel(ENTRY.to_string(), None));
-            if machine.state == State::Idle {
-                machine.step(Event::Enqueued);
-            }
-        }
+        self.parts.occupy(now, machine);
+        Ok(())
     }
 
     /// Lets the policy know of a machine. One whose reservation doesn't fit, because the device has
     /// another policy now, runs without.
-    fn admit_at_boot(&mut self, slot: usize, record: &MachineRecord, now: Instant) {
-        if self.policy.admit(slot, &record.share).is_err() {
+    fn admit_at_boot(&mut self, now: Instant, slot: Slot, record: &MachineRecord) {
+        let policy = &mut self.scheduler.policy;
+        if policy.admit(slot.index(), &record.share).is_err() {
             let unreserved = Share { period_ms: 0, bandwidth_permille: 0, ..record.share };
-            let _ = self.policy.admit(slot, &unreserved);
+            let _ = policy.admit(slot.index(), &unreserved);
             let message = "its reservation doesn't fit beside the others': it runs without";
-            self.log(now, record.name.clone(), LogLevel::Error, message.to_string());
+            self.parts.outbox.log(now, &record.name, LogLevel::Error, message.to_string());
         }
     }
 
-    /// Says of whom nothing is known but its slot that it is left out.
-    fn log_unreadable(&mut self, slot: usize, now: Instant) {
-        let Some(device) = self.config.device.clone().or_else(|| "device".parse().ok()) else {
-            return;
-        };
-        let message = alloc::format!("the record of machine {slot} can't be read: it is left out");
-        self.log(now, device, LogLevel::Fault, message);
+    /// Logs that the machine in `slot` was left out because its record is unreadable.
+    fn log_unreadable(&mut self, now: Instant, slot: Slot) {
+        let device: Option<Name> =
+            self.parts.config.device.clone().or_else(|| "device".parse().ok());
+        debug_assert!(device.is_some(), "`device` is a name");
+        if let Some(device) = device {
+            let message: String =
+                alloc::format!("the record of machine {slot} can't be read: it is left out");
+            self.parts.outbox.log(now, &device, LogLevel::Fault, message);
+        }
     }
-}
-
-/// Who asks for a function.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
-    /// Another machine: only what the package exports, and never the start.
-    Others,
-    /// The machine itself: any function its code offers.
-    Own,
-}
-
-pub(crate) fn tree_of(slot: usize) -> TreeId {
-    TreeId(slot as u16 + 1)
-}
-
-pub(crate) fn record_path(slot: usize) -> String {
-    alloc::format!("{MACHINES_PATH}.{slot}")
-}
-
-/// Why a call was not queued.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum DeliverError {
-    /// No machine with that id here.
-    NoSuchMachine,
-    /// The machine doesn't offer that function.
-    NoSuchFunction,
-    /// The machine doesn't let this caller call it.
-    Denied,
-    /// The machine is banned and serves nobody.
-    Banned,
-    /// The machine was stopped for a fault and starts again after the call's deadline.
-    Stopped {
-        /// How long until then.
-        restarts_in: Duration,
-    },
-    /// Its lease is over.
-    LeaseOver,
-    /// The machine's queue is full.
-    Busy,
-    /// Function name or parameter are over the limit.
-    TooLong,
 }

@@ -5,91 +5,90 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::{Flash, Instant};
-use tenure_store::{ReadError, Value, ValueKind};
+use tenure_store::{Overlay, ReadError, Value, ValueKind};
 use tenure_wire::{Grants, MachineId, Name};
 
 use crate::conduct::Repute;
-use crate::kernel::Kernel;
+use crate::fault::Fault;
 use crate::lifecycle::State;
-use crate::machine::Fault;
+use crate::machine::Machine;
+use crate::parts::Parts;
 use crate::program::Program;
 use crate::record::MachineRecord;
 
-impl<F: Flash> Kernel<F> {
-    /// The machines on this device but for those in the trash, in the order of their slots.
-    pub fn machines(&self) -> impl Iterator<Item = MachineInfo<'_>> {
-        self.occupied().filter(|info| !info.is_removed)
-    }
+/// The value at `path` in the tree of machine `name`, and what is below.
+///
+/// # Errors
+/// [`LookError`].
+pub(crate) fn look<F: Flash>(
+    parts: &mut Parts<F>,
+    name: &Name,
+    path: &str,
+) -> Result<Look, LookError> {
+    let mut tree = tree_of(parts, name)?;
+    let value = match path {
+        "" => None,
+        _ => tree.get(path).map_err(LookError::Store)?,
+    };
+    let children = tree.children(path).map_err(LookError::Store)?;
+    Ok(Look { value, children })
+}
 
-    /// All machines that have a slot.
-    pub(crate) fn occupied(&self) -> impl Iterator<Item = MachineInfo<'_>> {
-        let taken = self.machines.iter().enumerate();
-        let taken = taken.filter_map(|(slot, machine)| Some((slot, machine.as_ref()?)));
-        taken.map(|(slot, machine)| MachineInfo {
+/// Hands over every value in the tree of machine `name`, in the order of their paths.
+///
+/// # Errors
+/// [`LookError`]; some values may have been handed over.
+pub(crate) fn each_value<F: Flash>(
+    parts: &mut Parts<F>,
+    name: &Name,
+    mut each: impl FnMut(&str, ValueKind, &[u8]),
+) -> Result<(), LookError> {
+    let mut tree = tree_of(parts, name)?;
+    let mut last: Option<String> = None;
+    while let Some(path) = tree.next_path(last.as_deref()).map_err(LookError::Store)? {
+        if let Some(value) = tree.get(&path).map_err(LookError::Store)? {
+            each(&path, value.kind, &value.bytes);
+        }
+        last = Some(path);
+    }
+    Ok(())
+}
+
+fn tree_of<'a, F: Flash>(
+    parts: &'a mut Parts<F>,
+    name: &Name,
+) -> Result<Overlay<'a, F>, LookError> {
+    let machine = parts.machines.with_name_mut(name).ok_or(LookError::NoSuchMachine)?;
+    parts.storage.tree(machine).ok_or(LookError::NoSuchMachine)
+}
+
+impl<'a> MachineInfo<'a> {
+    /// What there is to see of `machine`, which stores so many bytes and waits for its turn while so
+    /// much fuel is burnt, at most.
+    pub(crate) fn of(machine: &'a Machine, stored_bytes: usize, wait_fuel_max: u64) -> Self {
+        let running = machine.current.as_ref();
+        Self {
             record: &machine.record,
             id: machine.id,
             state: machine.state,
             is_removed: machine.is_removed,
             queue_length: machine.tasks_waiting(),
-            serves: machine
-                .current
-                .as_ref()
+            serves: running
                 .map(|running| Serves { function: &running.task.function, begun: running.begun }),
             fuel_used: machine.fuel_used,
             waited_max: machine.waited_max,
-            wait_fuel_max: self.wait_fuel_max(slot),
+            wait_fuel_max,
             is_throttled: machine.meters.is_throttled,
-            is_swapped: machine.suspended.is_some() && machine.instance.is_none(),
+            is_swapped: machine.is_swapped(),
             tasks_done: machine.tasks_done,
             faults: machine.conduct.score(),
             repute: machine.conduct.repute(),
             last_fault: machine.last_fault,
             grants: &machine.grants,
-            memory_bytes: machine.instance.as_ref().map_or(0, |instance| instance.memory().len()),
-            stored_bytes: self.stored_bytes(slot),
+            memory_bytes: machine.memory_bytes(),
+            stored_bytes,
             on_engine: matches!(machine.instance, Some(Program::Engine(_))),
-        })
-    }
-
-    /// The name of the machine in `slot`.
-    pub fn name_of(&self, slot: usize) -> Option<&Name> {
-        self.machine(slot).map(|machine| &machine.record.name)
-    }
-
-    /// Hands over every value in the tree of machine `name`, in the order of their paths.
-    ///
-    /// # Errors
-    /// [`LookError`]; some values may have been handed over.
-    pub fn each_value(
-        &mut self,
-        name: &Name,
-        mut each: impl FnMut(&str, ValueKind, &[u8]),
-    ) -> Result<(), LookError> {
-        let slot = self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?;
-        let mut tree = self.tree(slot).ok_or(LookError::NoSuchMachine)?;
-        let mut last: Option<String> = None;
-        while let Some(path) = tree.next_path(last.as_deref()).map_err(LookError::Store)? {
-            if let Some(value) = tree.get(&path).map_err(LookError::Store)? {
-                each(&path, value.kind, &value.bytes);
-            }
-            last = Some(path);
         }
-        Ok(())
-    }
-
-    /// The value at `path` in the tree of machine `name`, for the owner's eyes.
-    ///
-    /// # Errors
-    /// [`LookError`].
-    pub fn look(&mut self, name: &Name, path: &str) -> Result<Look, LookError> {
-        let slot = self.slot_of_name(name).ok_or(LookError::NoSuchMachine)?;
-        let mut tree = self.tree(slot).ok_or(LookError::NoSuchMachine)?;
-        let value = match path {
-            "" => None,
-            _ => tree.get(path).map_err(LookError::Store)?,
-        };
-        let children = tree.children(path).map_err(LookError::Store)?;
-        Ok(Look { value, children })
     }
 }
 

@@ -4,14 +4,13 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_pipeline::Publication;
-use tenure_store::{Deletion, Hidden, TreeId};
-use tenure_vm::{Breach, ImageToken, TrapKind, Value};
+use tenure_store::{Deletion, Hidden};
+use tenure_vm::{ImageToken, Value};
 use tenure_wire::host_call::{GuestBuffer, HostCall, HostError};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Grants, MachineId, PublicKey};
@@ -21,10 +20,12 @@ use crate::bucket::Meters;
 use crate::calls::CallId;
 use crate::code::Extent;
 use crate::conduct::{Conduct, Repute};
+use crate::fault::Fault;
 use crate::lifecycle::{Event, State};
 use crate::log::{Denials, LogMeter};
 use crate::program::Program;
 use crate::record::MachineRecord;
+use crate::slot::Slot;
 use crate::task::{ReplyTo, Task};
 use crate::timer::Timer;
 
@@ -34,7 +35,7 @@ pub(crate) struct Machine {
     pub(crate) id: MachineId,
     /// What it may do; asked at each use.
     pub(crate) grants: Grants,
-    pub(crate) tree: TreeId,
+    pub(crate) slot: Slot,
     /// What it has deleted of the tree that it began with.
     pub(crate) hidden: Hidden,
     /// What its code is known by since it was checked; absent if it is damaged.
@@ -191,7 +192,7 @@ impl Machine {
     pub(crate) fn new(
         record: MachineRecord,
         id: MachineId,
-        tree: TreeId,
+        slot: Slot,
         now: Instant,
         log_bytes_per_second: u64,
     ) -> Self {
@@ -203,7 +204,7 @@ impl Machine {
             meters: Meters::new(&record.budget, now),
             record,
             id,
-            tree,
+            slot,
             hidden: Hidden::default(),
             token: None,
             state: State::Idle,
@@ -246,6 +247,65 @@ impl Machine {
         self.state = next.unwrap_or(self.state);
     }
 
+    /// Whether it is banned, or its lease is over: nobody calls it, and it starts nothing.
+    pub(crate) fn is_stopped(&self) -> bool {
+        matches!(self.state, State::Banned | State::Over)
+    }
+
+    /// Notes that its queue has become empty, if it has and nothing is under way.
+    pub(crate) fn settle_queue(&mut self) {
+        if self.state == State::Ready && self.current.is_none() && self.queue.is_empty() {
+            self.step(Event::Drained);
+        }
+    }
+
+    /// Queues its start ahead of everything else.
+    pub(crate) fn enqueue_first(&mut self, task: Task) {
+        self.queue.reserve_exact(1);
+        self.queue.push_front(task);
+        if self.state == State::Idle {
+            self.step(Event::Enqueued);
+        }
+    }
+
+    /// Ends what is held against it before its lease went on or it was fetched back: a ban stays.
+    pub(crate) fn renew(&mut self) {
+        self.step(Event::Renewed);
+        if self.conduct.repute() == Repute::Banned {
+            self.state = State::Banned;
+        }
+    }
+
+    /// How far the host call under way has come.
+    pub(crate) fn take_progress(&mut self) -> Progress {
+        let under_way = self.long_call.take();
+        under_way.map_or_else(Progress::default, |under_way| under_way.progress)
+    }
+
+    /// Puts bytes that were written to flash for it down to its budget and its bill.
+    pub(crate) fn charge_flash(&mut self, now: Instant, bytes: usize) {
+        self.meters.flash.charge(now, bytes as u64);
+        self.usage.flash_writes += 1;
+        self.usage.flash_bytes += bytes as u64;
+    }
+
+    /// The linear memory that it has committed, in bytes.
+    pub(crate) fn memory_bytes(&self) -> usize {
+        self.instance.as_ref().map_or(0, |program| program.memory().len())
+    }
+
+    /// Puts the fuel of a turn down to its bill, with the memory in use after it.
+    pub(crate) fn count_turn(&mut self, fuel: u64) {
+        self.usage.fuel += fuel;
+        let memory = self.memory_bytes() as u64;
+        self.usage.memory_bytes_peak = self.usage.memory_bytes_peak.max(memory);
+    }
+
+    /// Whether it stands in flash and not in RAM.
+    pub(crate) fn is_swapped(&self) -> bool {
+        self.suspended.is_some() && self.instance.is_none()
+    }
+
     /// Adds a task at the end of the queue, whatever its length.
     pub(crate) fn enqueue(&mut self, task: Task) {
         // Room for four would be kept for good, and most machines never have two waiting.
@@ -264,9 +324,7 @@ impl Machine {
     pub(crate) fn take_overdue(&mut self, now: Instant) -> Option<ReplyTo> {
         if let Some(position) = self.queue.iter().position(|task| task.is_overdue(now)) {
             let task = self.queue.remove(position)?;
-            if self.state == State::Ready && self.current.is_none() && self.queue.is_empty() {
-                self.step(Event::Drained);
-            }
+            self.settle_queue();
             return Some(task.reply_to);
         }
         let task = &mut self.current.as_mut()?.task;
@@ -364,78 +422,5 @@ impl Machine {
             (State::Waiting, Some(Wait::Event(until))) => until,
             _ => None,
         }
-    }
-}
-
-/// What a machine was stopped for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Fault {
-    /// What happened.
-    pub kind: FaultKind,
-    /// The function it happened in, as its index in the module, where known.
-    pub function: Option<u32>,
-    /// The offset in the function's image code, in bytes, where known; in the wasm module if an
-    /// engine ran it.
-    pub offset: Option<u32>,
-    /// Whether an engine ran it.
-    pub by_engine: bool,
-}
-
-impl Fault {
-    /// A fault of which only the kind is known.
-    pub(crate) const fn of(kind: FaultKind) -> Self {
-        Self { kind, function: None, offset: None, by_engine: false }
-    }
-}
-
-/// The kinds of fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum FaultKind {
-    /// The vm trapped.
-    Trap(TrapKind),
-    /// It tried to leave its memory, and the board's memory protection stopped it.
-    Breach(Breach),
-    /// It passed a pointer outside its memory to a host call.
-    BadPointer,
-    /// It called `abort`.
-    Aborted,
-    /// One task used more fuel than the budget has for it.
-    TaskFuel,
-    /// It asks for more memory than its budget, or than the device has.
-    Memory,
-    /// Its image is damaged.
-    Image,
-    /// What was written to flash of its running state is damaged, or is good for other firmware alone.
-    Suspended,
-    /// It slept, and where it was in memory is another's now.
-    Place,
-    /// It isn't a callable function.
-    Function,
-    /// The watchdog bit while it ran.
-    Watchdog,
-}
-
-impl fmt::Display for Fault {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.kind {
-            FaultKind::Trap(kind) => write!(f, "trap: {kind}")?,
-            FaultKind::Breach(breach) => write!(f, "memory protection: it {breach}")?,
-            FaultKind::BadPointer => f.write_str("passed the host a pointer outside its memory")?,
-            FaultKind::Aborted => f.write_str("aborted")?,
-            FaultKind::TaskFuel => f.write_str("one task used more fuel than its budget has")?,
-            FaultKind::Memory => f.write_str("needs more memory than its budget or the device")?,
-            FaultKind::Image => f.write_str("its image in flash is damaged")?,
-            FaultKind::Suspended => {
-                f.write_str("its running state in flash is damaged, or of other firmware")?
-            }
-            FaultKind::Place => f.write_str("its place in memory was taken while it slept")?,
-            FaultKind::Function => f.write_str("has no such function")?,
-            FaultKind::Watchdog => f.write_str("the watchdog reset the device while it ran")?,
-        }
-        if let (Some(function), Some(offset)) = (self.function, self.offset) {
-            let place = if self.by_engine { "module offset" } else { "offset" };
-            write!(f, ", in function {function} at {place} {offset:#x}")?;
-        }
-        Ok(())
     }
 }

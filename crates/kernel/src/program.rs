@@ -12,7 +12,7 @@ use core::fmt;
 use tenure_vm::{Breach, Image, Instance, InstanceConfig, Outcome, Value, Wall};
 use tenure_wire::{CodeKind, Digest};
 
-use crate::machine::FaultKind;
+use crate::fault::FaultKind;
 use crate::native::NativeBinary;
 
 /// Runs machines by other means than the vm: the wasm of those that ask for speed, or native binaries.

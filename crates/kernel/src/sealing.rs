@@ -7,10 +7,10 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tenure_hal::Flash;
-use tenure_store::{ReadError, Seal, Store, TreeId, Unsealable};
+use tenure_store::{ReadError, Seal, Store, Unsealable};
 
-use crate::kernel::{KERNEL_TREE, Kernel, MACHINES_PATH, record_path, tree_of};
 use crate::record::MachineRecord;
+use crate::slot::{KERNEL_TREE, MACHINES_PATH, Slot};
 
 /// Holds the keys of a device's machines.
 pub trait Sealer: Send {
@@ -39,36 +39,21 @@ pub trait Sealer: Send {
 pub fn seal_trees<F: Flash>(store: &mut Store<F>, sealer: &dyn Sealer) -> Result<(), ReadError> {
     store.seal_tree(KERNEL_TREE, Some(sealer.kernel_tree()));
     for child in store.children(KERNEL_TREE, MACHINES_PATH)? {
-        let Ok(slot) = child.parse::<usize>() else { continue };
+        let Some(slot) = slot_of(&child) else { continue };
         if let Some(record) = read_record(store, slot) {
-            store.seal_tree(tree_of(slot), Some(sealer.machine_tree(&record)));
+            store.seal_tree(slot.tree(), Some(sealer.machine_tree(&record)));
         }
     }
     Ok(())
 }
 
 /// The record of the machine in `slot`, if there is one that can be read.
-pub(crate) fn read_record<F: Flash>(store: &mut Store<F>, slot: usize) -> Option<MachineRecord> {
-    let value = store.get(KERNEL_TREE, &record_path(slot)).ok()??;
+pub(crate) fn read_record<F: Flash>(store: &mut Store<F>, slot: Slot) -> Option<MachineRecord> {
+    let value = store.get(KERNEL_TREE, &slot.record_path()).ok()??;
     MachineRecord::from_bytes(&value.bytes)
 }
 
-impl<F: Flash> Kernel<F> {
-    /// Seals what machines keep from now on. What the store holds has its seals already, by
-    /// [`seal_trees`].
-    pub fn seal_with(&mut self, sealer: Box<dyn Sealer>) {
-        self.sealer = Some(sealer);
-    }
-
-    /// Gives the tree of a machine that is new in its slot its seal.
-    pub(crate) fn seal_tree_of(&mut self, slot: usize, record: &MachineRecord) {
-        if let Some(sealer) = &self.sealer {
-            self.store.seal_tree(tree_of(slot), Some(sealer.machine_tree(record)));
-        }
-    }
-
-    /// Forgets the key of the machine that was in the slot.
-    pub(crate) fn unseal_tree(&mut self, tree: TreeId) {
-        self.store.seal_tree(tree, None);
-    }
+/// The slot that a name below [`MACHINES_PATH`] stands for.
+pub(crate) fn slot_of(name: &str) -> Option<Slot> {
+    Slot::new(name.parse().ok()?)
 }

@@ -9,6 +9,9 @@ use tenure_wire::{MachineId, Name, PublicKey};
 
 use crate::calls::CallId;
 
+/// The function that runs when a machine starts.
+pub(crate) const ENTRY: &str = "entry";
+
 /// The node's number for a call that it delivered from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Ticket(pub u64);

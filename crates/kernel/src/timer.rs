@@ -1,4 +1,8 @@
 //! One timer: what it calls, and when it fires next.
+//!
+//! A timer fires at its time or up to a tenth of its wait later, one second at most: timers that are due
+//! within that span share one wake-up. A wait counts from when the timer was set, and from the start after
+//! a restart of the device. A time of day counts as soon as the device knows it.
 
 use alloc::string::String;
 use alloc::vec::Vec;

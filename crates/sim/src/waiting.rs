@@ -176,7 +176,7 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
     };
     let id = id_of(&public_key);
     let installation = Installation { record, id };
-    kernel.install(Instant::BOOT, installation).expect("room for a machine");
+    kernel.tenancy(Instant::BOOT).install(installation).expect("room for a machine");
 }
 
 fn name_of(slot: usize) -> Name {

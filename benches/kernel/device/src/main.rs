@@ -242,7 +242,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         base: None,
     };
     let installation = Installation { record, id: id_of(&public_key) };
-    kernel.install(Instant::BOOT, installation).unwrap();
+    kernel.tenancy(Instant::BOOT).install(installation).unwrap();
 }
 
 fn id_of(key: &PublicKey) -> MachineId {

@@ -20,7 +20,7 @@ probe!({
         }
         if let Ok(name) = core::str::from_utf8(unknown_bytes()).unwrap_or_default().parse() {
             keep(kernel.look(&name, "a").is_ok());
-            keep(kernel.remove(now, &name).is_ok());
+            keep(kernel.tenancy(now).remove(&name).is_ok());
         }
         keep(kernel.machines().count());
     }

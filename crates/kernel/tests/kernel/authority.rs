@@ -154,7 +154,7 @@ fn a_placement_that_is_not_newer_is_refused_also_after_the_machine_was_removed()
         let installed = device.try_install("echo", ECHO, placement, Budget::default());
         assert_eq!(installed, Err(InstallError::Stale));
     }
-    device.kernel.remove(device.now, &name("echo")).unwrap();
+    device.kernel.tenancy(device.now).remove(&name("echo")).unwrap();
     let mut device = device.reboot();
     for placement in [4, 5] {
         let installed = device.try_install("echo", ECHO, placement, Budget::default());
@@ -194,10 +194,10 @@ fn a_renewal_whose_number_is_not_newer_changes_nothing() {
     let mut device = Device::new();
     let echo = device.try_install("echo", ECHO, 5, Budget::default()).unwrap();
     for number in [4, 5] {
-        let renewed = device.kernel.renew(device.now, echo, number, Term::default());
+        let renewed = device.kernel.tenancy(device.now).renew(echo, number, Term::default());
         assert_eq!(renewed, Err(InstallError::Stale));
         assert_eq!(device.kernel.machines().next().unwrap().record.placement, 5);
     }
-    device.kernel.renew(device.now, echo, 6, Term::default()).unwrap();
+    device.kernel.tenancy(device.now).renew(echo, 6, Term::default()).unwrap();
     assert_eq!(device.reboot().kernel.machines().next().unwrap().record.placement, 6);
 }

@@ -53,16 +53,23 @@ fn a_publication_to_a_hundred_and_twenty_queues_keeps_the_bound_of_a_turn() {
     }
     let publisher = device.try_install("zpublisher", PUBLISHER, 1, small).unwrap();
     device.settle(100);
-    assert_eq!(device.kernel.subscriptions().count(), 120);
+    assert_eq!(device.kernel.events().subscriptions().count(), 120);
     let ticket = device.deliver(publisher, "publish", None).unwrap();
     let promised = device.kernel.turn_fuel_max();
     let worst = worst_turn(&mut device, 50);
     assert!(worst <= promised, "{worst} fuel, promised at most {promised}");
     assert!(worst > promised / 2, "{worst}: handing over costs something");
     assert_eq!(text(device.replies.remove(&ticket).unwrap()), "78", "16 times 7, and 8");
-    assert!(device.kernel.subscriptions().all(|one| one.status.queued == 1), "each has it once");
+    assert!(
+        device.kernel.events().subscriptions().all(|one| one.status.queued == 1),
+        "each has it once"
+    );
     let topic: Topic = "a.b.c.d.e.f.g".parse().unwrap();
-    assert_eq!(device.kernel.topics().0.collect::<Vec<_>>(), [(&topic, 1)], "it counts as one");
+    assert_eq!(
+        device.kernel.events().topics().0.collect::<Vec<_>>(),
+        [(&topic, 1)],
+        "it counts as one"
+    );
 }
 
 /// Replies with the status of each kind of call that takes a text of the length in the parameter.

@@ -229,7 +229,7 @@ fn a_reservation_that_does_not_fit_is_refused() {
     device.install_with_share("a", SPINNING, budget, half).unwrap();
     let second = device.install_with_share("b", SPINNING, budget, half);
     assert_eq!(second, Err(InstallError::Overbooked));
-    device.kernel.remove(device.now, &name("a")).unwrap();
+    device.kernel.tenancy(device.now).remove(&name("a")).unwrap();
     device.install_with_share("b", SPINNING, budget, half).unwrap();
 }
 

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_kernel::{Driver, Listener, Ran};
+use tenure_kernel::{Driver, Listener, Ran, Slot};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::{Budget, Capabilities, Topic, TopicPattern};
 
@@ -95,7 +95,7 @@ fn a_full_queue_does_as_the_machine_chose_and_tells_what_is_lost() {
         device.settle(100);
         let lines: Vec<_> = device.log.iter().filter(|line| line.contains("door")).collect();
         assert_eq!(lines, expected, "policy {policy}");
-        let subscription = device.kernel.subscriptions().next().unwrap().status;
+        let subscription = device.kernel.events().subscriptions().next().unwrap().status;
         assert_eq!(subscription.delivered + subscription.dropped, 5);
     }
 }
@@ -178,8 +178,8 @@ fn a_machine_that_never_reads_costs_nobody_else() {
     }
     let of = |name: &str| {
         let slot = if name == "hoarder" { 0 } else { 1 };
-        let mut all = device.kernel.subscriptions();
-        all.find(|one| one.listener == Listener::Slot(slot)).unwrap().status
+        let mut all = device.kernel.events().subscriptions();
+        all.find(|one| one.listener == Listener::Slot(Slot::new(slot).unwrap())).unwrap().status
     };
     assert_eq!((of("reader").delivered, of("reader").dropped), (1_000, 0));
     assert_eq!((of("hoarder").queued, of("hoarder").dropped), (4, 996));
@@ -212,12 +212,12 @@ fn subscriptions_end_with_the_run_of_the_program_that_made_them() {
     device.deliver(busy, "memory_trap", None).unwrap();
     device.kernel.publish(&topic("door.front"), b"y").unwrap();
     device.settle(2);
-    assert_eq!(device.kernel.subscriptions().count(), 0);
+    assert_eq!(device.kernel.events().subscriptions().count(), 0);
     device.pass(Duration::from_secs(2));
     device.settle(100);
-    assert_eq!(device.kernel.subscriptions().count(), 1, "its start has made it anew");
-    device.kernel.remove(device.now, &"busy".parse().unwrap()).unwrap();
-    assert_eq!(device.kernel.subscriptions().count(), 0);
+    assert_eq!(device.kernel.events().subscriptions().count(), 1, "its start has made it anew");
+    device.kernel.tenancy(device.now).remove(&"busy".parse().unwrap()).unwrap();
+    assert_eq!(device.kernel.events().subscriptions().count(), 0);
 }
 
 #[test]
@@ -227,10 +227,13 @@ fn a_driver_is_told_what_machines_publish_for_it() {
         PUBLISHER.replace("(i32.const 10)", "(i32.const 12)").replace("door.front", "command.lamp");
     let publisher = device.install("publisher", &body);
     let lamp = Driver(0);
-    device.kernel.listen(lamp, &topic("command.lamp")).unwrap();
+    device.kernel.events_mut().listen(lamp, &topic("command.lamp")).unwrap();
     device.call(publisher, "publish", Some(b"on")).unwrap();
-    assert_eq!(device.kernel.command(lamp), Some(("command.lamp".into(), b"on".to_vec())));
-    assert_eq!(device.kernel.command(lamp), None);
+    assert_eq!(
+        device.kernel.events_mut().command(lamp),
+        Some(("command.lamp".into(), b"on".to_vec()))
+    );
+    assert_eq!(device.kernel.events_mut().command(lamp), None);
 }
 
 #[test]
@@ -239,7 +242,7 @@ fn no_machine_speaks_for_the_device() {
     let body = PUBLISHER.replace("door.front", "device.tem");
     let publisher = device.install("publisher", &body);
     assert_eq!(text(device.call(publisher, "publish", Some(b"99"))), "-", "denied");
-    assert_eq!(device.kernel.topics().0.count(), 0);
+    assert_eq!(device.kernel.events().topics().0.count(), 0);
 }
 
 #[test]
@@ -279,6 +282,6 @@ fn it_takes_a_grant_to_publish_to_subscribe_and_to_command() {
         let mut device = Device::new();
         device.install_granted("c", &handler(0, 1), 1, Budget::default(), grants).unwrap();
         device.settle(100);
-        assert_eq!(device.kernel.subscriptions().count(), subscriptions);
+        assert_eq!(device.kernel.events().subscriptions().count(), subscriptions);
     }
 }

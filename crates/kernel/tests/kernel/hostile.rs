@@ -168,7 +168,7 @@ fn a_removal_cut_at_any_flash_operation_removes_all_or_nothing() {
         device.install("machine", QUIET);
         device.kernel.store().set(TreeId(1), "mine", ValueKind::Text, b"yes").unwrap();
         device.kernel.store().flash_mut().cut_power_after(operations, operations);
-        let removed = device.kernel.remove(device.now, &name("machine")).is_ok();
+        let removed = device.kernel.tenancy(device.now).remove(&name("machine")).is_ok();
         let still_on = !device.kernel.store().flash().is_off();
         let mut device = device.reboot();
         let machine = device.kernel.machines().count() == 1;
@@ -187,7 +187,7 @@ fn a_removal_cut_at_any_flash_operation_removes_all_or_nothing() {
 fn an_old_placement_does_not_bring_a_removed_machine_back() {
     let mut device = Device::new();
     device.try_install("machine", QUIET, 7, Budget::default()).unwrap();
-    device.kernel.remove(device.now, &name("machine")).unwrap();
+    device.kernel.tenancy(device.now).remove(&name("machine")).unwrap();
     let mut device = device.reboot();
     for old in [6, 7] {
         let again = device.try_install("machine", QUIET, old, Budget::default());
@@ -206,7 +206,7 @@ fn a_machine_can_be_removed_from_a_full_store() {
         device.kernel.store().set(TreeId(9), &path, ValueKind::Bytes, &[1; 2000]).is_err()
     });
     assert!(filled.is_some_and(|count| count > 1));
-    device.kernel.remove(device.now, &name("machine")).unwrap();
+    device.kernel.tenancy(device.now).remove(&name("machine")).unwrap();
     assert_eq!(device.reboot().kernel.machines().count(), 0);
 }
 

@@ -45,8 +45,11 @@ fn a_removed_machine_leaves_nothing_to_its_successor() {
     let mut device = Device::new();
     let notebook = device.install("notebook", NOTEBOOK);
     device.call(notebook, "write", Some(b"secret")).unwrap();
-    device.kernel.remove(device.now, &name("notebook")).unwrap();
-    assert_eq!(device.kernel.remove(device.now, &name("notebook")), Err(InstallError::NotFound));
+    device.kernel.tenancy(device.now).remove(&name("notebook")).unwrap();
+    assert_eq!(
+        device.kernel.tenancy(device.now).remove(&name("notebook")),
+        Err(InstallError::NotFound)
+    );
     let successor = device.install("successor", NOTEBOOK);
     assert_eq!(device.call(successor, "read", None), Ok(None));
     assert_eq!(device.reboot().kernel.machines().count(), 1);

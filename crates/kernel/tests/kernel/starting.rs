@@ -84,7 +84,7 @@ fn a_restart_by_the_owner_loses_memory_and_tasks_and_keeps_the_rest() {
     let before = device.kernel.machines().next().unwrap();
     let (fuel, stored) = (before.fuel_used, before.stored_bytes);
     let free = device.kernel.code().free_bytes();
-    device.kernel.restart_machine(device.now, &name("counting")).unwrap();
+    device.kernel.tenancy(device.now).restart(&name("counting")).unwrap();
     device.settle(10);
     assert_eq!(device.replies.remove(&waiting), Some(Err(HostError::Execution)));
     let after = device.kernel.machines().next().unwrap();
@@ -102,10 +102,10 @@ fn a_restart_by_the_owner_lifts_no_ban_and_gives_no_budget_back() {
     let counting = device.try_install("counting", COUNTING, 1, few).unwrap();
     for _ in 0..5 {
         device.call(counting, "keep", None).unwrap();
-        device.kernel.restart_machine(device.now, &name("counting")).unwrap();
+        device.kernel.tenancy(device.now).restart(&name("counting")).unwrap();
     }
     let usage = device.kernel.take_usage(device.now, counting).unwrap();
     assert!(usage.flash_writes < 5, "{} writes", usage.flash_writes);
-    let nobody = device.kernel.restart_machine(device.now, &name("nobody"));
+    let nobody = device.kernel.tenancy(device.now).restart(&name("nobody"));
     assert_eq!(nobody, Err(InstallError::NotFound));
 }

@@ -71,7 +71,7 @@ fn suspended_machines_give_their_room_in_code_flash_back() {
     device.deliver(deep, "dive", None).unwrap();
     device.settle(100);
     device.kernel.suspend_all().unwrap();
-    device.kernel.remove(device.now, &"deep".parse().unwrap()).unwrap();
+    device.kernel.tenancy(device.now).remove(&"deep".parse().unwrap()).unwrap();
     assert!(device.kernel.code().free_bytes() > free, "and with the machine, all of it");
 }
 

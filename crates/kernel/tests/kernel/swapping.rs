@@ -177,7 +177,7 @@ fn a_removed_machine_gives_back_what_it_had_in_flash() {
         run_dry(&mut device);
         device.replies.clear();
         let gone = letter(round % 5);
-        device.kernel.remove(device.now, &name(&gone)).unwrap();
+        device.kernel.tenancy(device.now).remove(&name(&gone)).unwrap();
         let placement = 2 + u64::from(round);
         device.try_install(&gone, COUNTING, placement, Budget::default()).unwrap();
         assert_eq!(device.kernel.machines().count(), 5);

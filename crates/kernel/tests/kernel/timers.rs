@@ -203,7 +203,7 @@ fn an_update_ends_the_timers_of_the_version_before() {
     device.try_install("ticking", TICKING, 2, Budget::default()).unwrap();
     assert_eq!(pass(&mut device, Duration::from_secs(60)), 0);
     set(&mut device, ticking, "after", 1_000, 1_000);
-    device.kernel.remove(device.now, &name("ticking")).unwrap();
+    device.kernel.tenancy(device.now).remove(&name("ticking")).unwrap();
     device.try_install("other", TICKING, 2, Budget::default()).unwrap();
     assert_eq!(
         pass(&mut device, Duration::from_secs(60)),

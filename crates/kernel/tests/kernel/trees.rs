@@ -107,7 +107,7 @@ fn a_restored_tree_is_what_was_saved_and_no_more() {
     let text =
         |path: &str, value: &str| (path.to_string(), ValueKind::Text, value.as_bytes().to_vec());
     let saved = [text("b.c", "1"), text("b.e", "5")];
-    device.kernel.restore(device.now, &name("keeper"), &saved).unwrap();
+    device.kernel.tenancy(device.now).restore(&name("keeper"), &saved).unwrap();
     let mut device = device.reboot();
     let mut values = Vec::new();
     let each =

@@ -286,7 +286,7 @@ impl Device {
         };
         let id = id_of(&public_key);
         let installation = Installation { record: record.clone(), id };
-        self.kernel.install(self.now, installation).inspect_err(|_| {
+        self.kernel.tenancy(self.now).install(installation).inspect_err(|_| {
             self.kernel.code().release_all(record.extents());
         })?;
         Ok(id)

@@ -1,0 +1,91 @@
+//! Faults: what a machine is stopped for, and what its caller is told of that.
+
+use core::fmt;
+
+use tenure_vm::{Breach, TrapKind};
+use tenure_wire::host_call::HostError;
+
+/// What a machine was stopped for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fault {
+    /// What happened.
+    pub kind: FaultKind,
+    /// The function it happened in, as its index in the module, where known.
+    pub function: Option<u32>,
+    /// The offset in the function's image code, in bytes, where known; in the wasm module if an
+    /// engine ran it.
+    pub offset: Option<u32>,
+    /// Whether an engine ran it.
+    pub by_engine: bool,
+}
+
+impl Fault {
+    /// A fault of which only the kind is known.
+    pub(crate) const fn of(kind: FaultKind) -> Self {
+        Self { kind, function: None, offset: None, by_engine: false }
+    }
+}
+
+impl FaultKind {
+    /// What a caller is told of the fault that ended its call: whether more budget would have helped.
+    pub(crate) fn told(self) -> HostError {
+        match self {
+            Self::TaskFuel
+            | Self::Memory
+            | Self::Trap(TrapKind::StackOverflow | TrapKind::MemoryBudget) => HostError::Overspent,
+            _ => HostError::Execution,
+        }
+    }
+}
+
+/// The kinds of fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultKind {
+    /// The vm trapped.
+    Trap(TrapKind),
+    /// It tried to leave its memory, and the board's memory protection stopped it.
+    Breach(Breach),
+    /// It passed a pointer outside its memory to a host call.
+    BadPointer,
+    /// It called `abort`.
+    Aborted,
+    /// One task used more fuel than the budget has for it.
+    TaskFuel,
+    /// It asks for more memory than its budget, or than the device has.
+    Memory,
+    /// Its image is damaged.
+    Image,
+    /// What was written to flash of its running state is damaged, or is good for other firmware alone.
+    Suspended,
+    /// It slept, and where it was in memory is another's now.
+    Place,
+    /// It isn't a callable function.
+    Function,
+    /// The watchdog bit while it ran.
+    Watchdog,
+}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.kind {
+            FaultKind::Trap(kind) => write!(f, "trap: {kind}")?,
+            FaultKind::Breach(breach) => write!(f, "memory protection: it {breach}")?,
+            FaultKind::BadPointer => f.write_str("passed the host a pointer outside its memory")?,
+            FaultKind::Aborted => f.write_str("aborted")?,
+            FaultKind::TaskFuel => f.write_str("one task used more fuel than its budget has")?,
+            FaultKind::Memory => f.write_str("needs more memory than its budget or the device")?,
+            FaultKind::Image => f.write_str("its image in flash is damaged")?,
+            FaultKind::Suspended => {
+                f.write_str("its running state in flash is damaged, or of other firmware")?
+            }
+            FaultKind::Place => f.write_str("its place in memory was taken while it slept")?,
+            FaultKind::Function => f.write_str("has no such function")?,
+            FaultKind::Watchdog => f.write_str("the watchdog reset the device while it ran")?,
+        }
+        if let (Some(function), Some(offset)) = (self.function, self.offset) {
+            let place = if self.by_engine { "module offset" } else { "offset" };
+            write!(f, ", in function {function} at {place} {offset:#x}")?;
+        }
+        Ok(())
+    }
+}

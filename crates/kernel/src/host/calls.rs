@@ -1,0 +1,149 @@
+//! Host calls that call other machines, or ask for keys and secrets.
+
+use alloc::string::ToString;
+use core::time::Duration;
+
+use tenure_hal::Flash;
+use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
+use tenure_wire::limits::{NAME_BYTES_MAX, TARGET_BYTES_MAX};
+use tenure_wire::{Name, Target};
+
+use super::{Status, Stop, function_name, read_parameter, spend_message, text};
+use crate::calls::{CallId, Completion, Request};
+use crate::exchange::{Sought, callee, is_meant, local_machine};
+use crate::machine::Wait;
+use crate::program::Program;
+use crate::turn::Turn;
+
+/// The bits of [`Turn::peers`] that ask for this device's machines, and for others'.
+const PEERS_HERE: u32 = 1;
+const PEERS_ELSEWHERE: u32 = 2;
+
+/// Whom a machine calls, which function, and with what.
+type Called = (GuestText, GuestText, Option<GuestBytes>);
+
+impl<F: Flash> Turn<'_, '_, F> {
+    pub(super) fn call(&mut self, called: Called, deadline_ms: u32) -> Status {
+        let (target, request) = read_call(&self.program, called)?;
+        if is_meant(&self.machine, self.parts.config.device.as_ref(), &target) {
+            // It does one task at a time, so it would wait for itself until the deadline.
+            return Err(HostError::Denied.into());
+        }
+        self.check_call(&target)?;
+        let id = self.insert_blocking(deadline_ms, request)?;
+        Err(Stop::Wait(Wait::Call(id)))
+    }
+
+    pub(super) fn queue(
+        &mut self,
+        called: Called,
+        (on_success, on_failure): (GuestText, GuestText),
+        (deadline_ms, retries): (u32, u32),
+    ) -> Status {
+        let (target, request) = read_call(&self.program, called)?;
+        let completion = Completion::Callbacks {
+            on_success: function_name(&self.program, on_success)?.to_string(),
+            on_failure: function_name(&self.program, on_failure)?.to_string(),
+        };
+        self.check_call(&target)?;
+        let retries = u8::try_from(retries).unwrap_or(u8::MAX);
+        Err(Stop::Send(self.insert(request, completion, deadline_ms, retries)?))
+    }
+
+    pub(super) fn resolve(&mut self, target: GuestText, into: GuestBuffer) -> Status {
+        into.write(self.program.memory_mut(), &[])?;
+        let target = target_of(&self.program, target)?;
+        let id = self.insert_blocking(0, Request::Resolve { target })?;
+        Err(Stop::Wait(Wait::Keys(id, into)))
+    }
+
+    pub(super) fn secret_read(&mut self, name: GuestText, into: GuestBuffer) -> Status {
+        into.write(self.program.memory_mut(), &[])?;
+        let name = text(&self.program, name, NAME_BYTES_MAX)?;
+        let name = name.parse::<Name>().map_err(|_| HostError::Invalid)?;
+        let now = self.now();
+        let (outbox, machine) = (&mut self.parts.outbox, &mut self.machine);
+        let granted = outbox.ask(machine, now, |grants| grants.read_secret(name.as_str()));
+        granted.map_err(|_| HostError::NotGranted)?;
+        let id = self.insert_blocking(0, Request::Secret { name })?;
+        Err(Stop::Wait(Wait::Secret(id, into)))
+    }
+
+    pub(super) fn peers(&mut self, which: u32, into: GuestBuffer) -> Status {
+        into.write(self.program.memory_mut(), &[])?;
+        let own = which & PEERS_HERE != 0;
+        let others = which & PEERS_ELSEWHERE != 0;
+        let id = self.insert_blocking(0, Request::Peers { own, others })?;
+        Err(Stop::Wait(Wait::Keys(id, into)))
+    }
+
+    /// Whether the machine may call `target`.
+    fn check_call(&mut self, target: &Target) -> Result<(), HostError> {
+        let now = self.now();
+        let device = self.parts.config.device.as_ref();
+        if is_meant(&self.machine, device, target) {
+            return Ok(());
+        }
+        let sought: Sought<'_> = local_machine(&self.parts.machines, device, target);
+        let callee = callee(device, &sought, target);
+        let (outbox, machine) = (&mut self.parts.outbox, &mut self.machine);
+        let granted = outbox.ask(machine, now, |grants| grants.call(&callee));
+        granted.map_err(|_| HostError::NotGranted)
+    }
+
+    /// Makes a call that the machine waits for.
+    fn insert_blocking(&mut self, deadline_ms: u32, request: Request) -> Result<CallId, Stop> {
+        self.insert(request, Completion::Blocking, deadline_ms, 0)
+    }
+
+    /// Makes a call, if there is room for it and a message left.
+    ///
+    /// A machine's tasks and calls share one limit, so that each call's callback has its room.
+    fn insert(
+        &mut self,
+        request: Request,
+        completion: Completion,
+        deadline_ms: u32,
+        retries: u8,
+    ) -> Result<CallId, Stop> {
+        let now = self.now();
+        let (parts, machine) = (&mut *self.parts, &mut self.machine);
+        let slot = machine.slot;
+        let taken = machine.tasks_waiting() + parts.calls.count_of(slot);
+        if taken >= usize::from(machine.record.budget.queue_length) {
+            return Err(HostError::QueueBudget.into());
+        }
+        let own_tasks = machine.parameter_bytes();
+        let held = own_tasks + parts.calls.parameter_bytes_of(slot);
+        let taken = own_tasks + parts.machines.parameter_bytes() + parts.calls.parameter_bytes();
+        if !parts.config.has_room_for(request.parameter_bytes(), held, taken) {
+            return Err(HostError::Full.into());
+        }
+        parts.clock.timers_changed();
+        spend_message(machine, now, request.message_bytes())?;
+        let wanted = match deadline_ms {
+            0 => parts.config.deadline_default,
+            _ => Duration::from_millis(u64::from(deadline_ms)),
+        };
+        let deadline = now + wanted.min(parts.config.deadline_max);
+        Ok(parts.calls.insert(slot, request, completion, deadline, retries))
+    }
+}
+
+fn target_of(program: &Program, target: GuestText) -> Result<Target, Stop> {
+    let target = text(program, target, TARGET_BYTES_MAX)?.parse::<Target>();
+    Ok(target.map_err(|_| HostError::Invalid)?)
+}
+
+fn read_call(
+    program: &Program,
+    (target, function, parameter): Called,
+) -> Result<(Target, Request), Stop> {
+    let target = target_of(program, target)?;
+    let function = function_name(program, function)?.to_string();
+    if function.is_empty() {
+        return Err(HostError::Invalid.into());
+    }
+    let parameter = read_parameter(program, parameter)?;
+    Ok((target.clone(), Request::Call { target, function, parameter }))
+}

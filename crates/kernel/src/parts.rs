@@ -1,0 +1,308 @@
+//! What a kernel is made of, and what takes several parts at once: a start, a fault, an end.
+
+use alloc::boxed::Box;
+use alloc::string::{String, ToString};
+use core::time::Duration;
+
+use tenure_hal::{Flash, Instant, proportion};
+use tenure_wire::host_call::HostError;
+
+use crate::calls::Calls;
+use crate::clock::Clock;
+use crate::conduct::Repute;
+use crate::config::Config;
+use crate::effect::LogLevel;
+use crate::events::Events;
+use crate::exchange::Exchange;
+use crate::failed::Failed;
+use crate::fault::{Fault, FaultKind};
+use crate::lifecycle::{Event, State};
+use crate::machine::{Machine, Wait, Woken};
+use crate::machines::Machines;
+use crate::outbox::Outbox;
+use crate::processors::Processors;
+use crate::residence::Residence;
+use crate::slot::Slot;
+use crate::storage::Storage;
+use crate::task::{ENTRY, Task};
+use crate::timer::{self, First, Timer};
+
+/// The parts of a kernel below its scheduler.
+pub(crate) struct Parts<F> {
+    pub(crate) config: Config,
+    pub(crate) machines: Machines,
+    pub(crate) calls: Calls,
+    pub(crate) events: Events,
+    pub(crate) outbox: Outbox,
+    pub(crate) storage: Storage<F>,
+    pub(crate) clock: Clock,
+    pub(crate) processors: Processors,
+    /// Until when nobody is swapped, because the flash failed.
+    pub(crate) swap_again_at: Instant,
+}
+
+impl<F: Flash> Parts<F> {
+    /// Calls and tasks, at `now`.
+    pub(crate) fn exchange(&mut self, now: Instant) -> Exchange<'_, F> {
+        Exchange {
+            machines: &mut self.machines,
+            calls: &mut self.calls,
+            outbox: &mut self.outbox,
+            storage: &self.storage,
+            clock: &mut self.clock,
+            config: &self.config,
+            now,
+        }
+    }
+
+    /// Programs in RAM and in flash, at `now`.
+    pub(crate) fn residence(&mut self, now: Instant) -> Residence<'_, F> {
+        Residence {
+            machines: &mut self.machines,
+            outbox: &mut self.outbox,
+            storage: &mut self.storage,
+            processors: &mut self.processors,
+            swap_again_at: &mut self.swap_again_at,
+            config: &self.config,
+            now,
+        }
+    }
+
+    /// A machine in its slot that was made from `machine`: it takes up what the store knows of it, its code
+    /// is checked once, and its `entry` is queued; a damaged one is stopped.
+    pub(crate) fn occupy(&mut self, now: Instant, machine: Machine) {
+        let slot = machine.slot;
+        self.machines.put(Box::new(machine));
+        self.clock.timers_changed();
+        self.check_code(now, slot);
+    }
+
+    /// Takes up the timers that the store knows of a machine that isn't in its slot yet.
+    pub(crate) fn recall_timers(&mut self, now: Instant, machine: &mut Machine) {
+        machine.timers = self.storage.recall_timers(machine);
+        let unix_us = self.clock.unix_us(now);
+        for timer in &mut machine.timers {
+            timer.due = None;
+            timer.begin(now, unix_us);
+        }
+    }
+
+    /// Checks the code of `slot` once, and queues its `entry`; a damaged one stops the machine.
+    pub(crate) fn check_code(&mut self, now: Instant, slot: Slot) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        machine.token = self.storage.checked_code(&machine.record);
+        if machine.token.is_some() {
+            self.enqueue_entry(slot);
+        } else if !machine.is_stopped() {
+            self.fault(now, slot, Fault::of(FaultKind::Image));
+        }
+    }
+
+    /// Queues `entry` ahead of everything else, if the machine has one and may run.
+    pub(crate) fn enqueue_entry(&mut self, slot: Slot) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        if !machine.is_stopped() && self.storage.has_function(machine, ENTRY) {
+            machine.enqueue_first(Task::of_kernel(ENTRY.to_string(), None));
+        }
+    }
+
+    /// Starts a machine again that was backed off or banned.
+    pub(crate) fn restart(&mut self, slot: Slot) {
+        if let Some(machine) = self.machines.known_mut(slot) {
+            machine.restart_at = None;
+            machine.step(Event::Restarted);
+        }
+        self.enqueue_entry(slot);
+        if let Some(machine) = self.machines.known_mut(slot) {
+            machine.settle_queue();
+        }
+    }
+
+    /// Lets a machine go on whose lease was over.
+    pub(crate) fn renew(&mut self, now: Instant, slot: Slot, message: &str) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        if machine.state != State::Over || machine.is_removed {
+            return;
+        }
+        machine.renew();
+        self.enqueue_entry(slot);
+        self.log(now, slot, LogLevel::Info, message);
+    }
+
+    /// Stops a machine: its task fails, its memory goes, its back-off begins.
+    pub(crate) fn fault(&mut self, now: Instant, slot: Slot, fault: Fault) {
+        let fuel_per_second = self.processors.fuel_per_second;
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        let repute = machine.conduct.repute();
+        let ran = time_of(machine.fuel_used - machine.fuel_at_start, fuel_per_second);
+        machine.back_off(now, ran, fault);
+        self.clock.timers_changed();
+        let task = machine.current.take().map(|running| running.task);
+        let serving = task.as_ref().map_or(String::new(), |task| {
+            machine.tasks_done += 1;
+            alloc::format!(" while serving `{}`", task.function)
+        });
+        self.events.forget(machine);
+        self.storage.discard_state(machine);
+        let message = alloc::format!("stopped{serving}: {fault}");
+        self.outbox.log(now, &machine.record.name, LogLevel::Fault, message);
+        self.exchange(now).refuse(task.into_iter(), fault.kind.told().into());
+        self.exchange(now).abandon_calls_of(slot);
+        self.turn_away(now, slot);
+        self.punish(now, slot, repute);
+    }
+
+    /// Ends what `slot` has under way, for good: its subscriptions, its calls, its queue; its callers get
+    /// `failed`.
+    pub(crate) fn end(&mut self, now: Instant, slot: Slot, failed: HostError) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        let (current, queue) = machine.end();
+        self.events.forget(machine);
+        self.storage.discard_state(machine);
+        self.calls.remove_all_of(slot);
+        let tasks = current.into_iter().chain(queue);
+        self.exchange(now).refuse(tasks, failed.into());
+    }
+
+    /// Empties a slot: its callers get a failure, its code its room back.
+    pub(crate) fn vacate(&mut self, now: Instant, slot: Slot) {
+        let Some(mut machine) = self.machines.take(slot).map(|machine| *machine) else {
+            debug_assert!(false, "slot {slot} is empty");
+            return;
+        };
+        self.events.forget(&mut machine);
+        self.storage.code.release_all(machine.record.extents());
+        self.storage.discard_state(&mut machine);
+        self.calls.remove_all_of(slot);
+        let current = machine.current.map(|running| running.task);
+        let tasks = current.into_iter().chain(machine.queue);
+        self.exchange(now).refuse(tasks, HostError::Execution.into());
+    }
+
+    /// Lets good behaviour count, at the end of a task.
+    pub(crate) fn settle_conduct(&mut self, now: Instant, slot: Slot) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        let before = machine.conduct.repute();
+        machine.conduct.settle(now);
+        if machine.conduct.repute() != before {
+            self.storage.keep_conduct(machine);
+        }
+    }
+
+    /// Adds a line of the kernel's own to the log of the machine in `slot`.
+    pub(crate) fn log(&mut self, now: Instant, slot: Slot, level: LogLevel, message: &str) {
+        if let Some(machine) = self.machines.known(slot) {
+            self.outbox.log(now, &machine.record.name, level, message.to_string());
+        }
+    }
+
+    /// Does what is due by now: calls that failed or are tried again, tasks that nobody waits for any more,
+    /// machines that slept, timers.
+    pub(crate) fn attend_to_timers(&mut self, now: Instant) {
+        if self.clock.is_quiet(now) {
+            return;
+        }
+        for id in self.calls.expired(now) {
+            self.exchange(now).complete(id, Err(HostError::Deadline.into()));
+        }
+        for id in self.calls.take_due_retries(now) {
+            self.exchange(now).dispatch(id);
+        }
+        for slot in self.machines.slots() {
+            let overdue = |parts: &mut Self| parts.machines.get_mut(slot)?.take_overdue(now);
+            while let Some(waiting) = overdue(self) {
+                self.exchange(now).answer(waiting, Err(HostError::Deadline.into()));
+            }
+            let wakes_at = self.machines.get(slot).and_then(Machine::wakes_at);
+            if wakes_at.is_some_and(|at| at <= now) {
+                self.attend_to(slot);
+            }
+            if let Some(machine) = self.machines.get_mut(slot) {
+                fire_timers(&mut self.storage, machine, now);
+            }
+        }
+        self.clock.set_quiet_until(self.next_timer());
+    }
+
+    /// When the first of all timers is due.
+    pub(crate) fn next_timer(&self) -> Option<Instant> {
+        let timers = self.machines.iter().flat_map(|machine| {
+            [machine.wakes_at(), machine.first_deadline(), timer::wakes_at(&machine.timers)]
+        });
+        timers.chain([self.calls.next_event()]).flatten().min()
+    }
+
+    /// Hears the time of day; timers that fire by it begin to count, or change when it was set.
+    pub(crate) fn hear_time_of_day(&mut self, now: Instant, unix_s: Option<u64>) {
+        let Some(unix_us) = self.clock.hear(now, unix_s) else { return };
+        for timer in self.machines.iter_mut().flat_map(|machine| &mut machine.timers) {
+            if matches!(timer.first, First::At(_)) {
+                timer.begin(now, Some(unix_us));
+            }
+        }
+    }
+
+    /// Wakes a machine that slept long enough, or starts it again.
+    fn attend_to(&mut self, slot: Slot) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        if machine.state == State::BackedOff {
+            return self.restart(slot);
+        }
+        machine.ready_since = machine.wakes_at();
+        machine.wake(match machine.wait {
+            Some(Wait::Event(_)) => Woken::with_status(HostError::Deadline.code()),
+            _ => Woken::default(),
+        });
+    }
+
+    /// Tells those who wait for a machine that it doesn't serve them any more.
+    fn turn_away(&mut self, now: Instant, slot: Slot) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        let failed = match machine.restart_at {
+            None => HostError::Banned.into(),
+            Some(at) => Failed { error: HostError::Stopped, again_in: Some(at.since(now)) },
+        };
+        let tasks = machine.take_hopeless();
+        self.exchange(now).refuse(tasks.into_iter(), failed);
+    }
+
+    /// Does what a change of repute brings with it.
+    fn punish(&mut self, now: Instant, slot: Slot, before: Repute) {
+        let Some(machine) = self.machines.known(slot) else { return };
+        let repute = machine.conduct.repute();
+        if repute == before {
+            return;
+        }
+        let message = match repute {
+            Repute::Banned => {
+                "banned after repeated faults, until its owner lifts that or updates it"
+            }
+            _ => "on probation after repeated faults",
+        };
+        self.outbox.log(now, &machine.record.name, LogLevel::Fault, message.to_string());
+        self.storage.keep_conduct(machine);
+    }
+}
+
+/// Queues a call for each timer of `machine` that is due.
+fn fire_timers<F: Flash>(storage: &mut Storage<F>, machine: &mut Machine, now: Instant) {
+    let is_due = |timer: &Timer| timer.due.is_some_and(|due| due <= now);
+    while let Some(position) = machine.timers.iter().position(is_due) {
+        let task = machine.timers[position].task();
+        if !machine.timers[position].advance(now) {
+            let mut timers = core::mem::take(&mut machine.timers);
+            timers.remove(position);
+            // If the store has no room to forget it, it fires again after a restart of the device.
+            let _ = storage.keep_timers(machine, now, &timers);
+            machine.timers = timers;
+        }
+        let waits = machine.queue.iter().any(|waiting| waiting.is_same_call(&task));
+        if !waits && !machine.is_stopped() {
+            machine.enqueue(task);
+        }
+    }
+}
+
+fn time_of(fuel: u64, fuel_per_second: u64) -> Duration {
+    Duration::from_micros(proportion(fuel, 1_000_000, fuel_per_second.max(1)))
+}

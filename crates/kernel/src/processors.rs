@@ -1,0 +1,45 @@
+//! What runs programs: the vm, behind the board's memory protection if it has one, and the engine that the
+//! board lends.
+
+use alloc::boxed::Box;
+
+use tenure_vm::{Image, Outcome, Wall};
+use tenure_wire::CodeKind;
+
+use crate::fault::{Fault, FaultKind};
+use crate::program::{Engine, Program};
+
+/// The processors of a device, as the kernel sees them.
+pub(crate) struct Processors {
+    /// What the board has beyond the vm.
+    pub(crate) engine: Option<Box<dyn Engine>>,
+    /// The board's memory protection.
+    pub(crate) wall: Option<Box<dyn Wall>>,
+    /// The device's speed, as far as it is known.
+    pub(crate) fuel_per_second: u64,
+}
+
+impl Processors {
+    pub(crate) fn new(fuel_per_second: u64) -> Self {
+        Self { engine: None, wall: None, fuel_per_second: fuel_per_second.max(1) }
+    }
+
+    /// What the engine runs, if there is one.
+    pub(crate) fn engine_kind(&self) -> Option<CodeKind> {
+        self.engine.as_ref().map(|engine| engine.kind())
+    }
+
+    /// Lets a program run as far as `fuel` lasts.
+    pub(crate) fn run(
+        &mut self,
+        program: &mut Program,
+        image: Option<&Image<'_>>,
+        fuel: &mut u64,
+    ) -> Result<Outcome, Fault> {
+        let fuel_per_ms = u32::try_from(self.fuel_per_second / 1000).unwrap_or(u32::MAX).max(1);
+        let wall = self.wall.as_mut().map(|wall| &mut **wall as &mut dyn Wall);
+        let outcome = program.run(image, fuel, fuel_per_ms, wall);
+        let by_engine = matches!(program, Program::Engine(_));
+        outcome.map_err(|kind: FaultKind| Fault { by_engine, ..Fault::of(kind) })
+    }
+}
