@@ -23,6 +23,7 @@ use crate::effect::{Effect, LogLevel};
 use crate::events::Events;
 use crate::failed::{DeliverError, Failed};
 use crate::fault::{Fault, FaultKind};
+use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};
 use crate::look::{self, Look, LookError, MachineInfo};
 use crate::machine::Machine;
@@ -37,7 +38,7 @@ use crate::sealing::{Sealer, read_record, slot_of};
 use crate::slot::{KERNEL_TREE, MACHINES_PATH, Slot};
 use crate::storage::Storage;
 use crate::task::{IncomingCall, ReplyTo, Ticket};
-use crate::tenancy::{Tenancy, is_marked_as_trash};
+use crate::tenancy::{Tenancy, is_marked_as_trash, placement_before_removal};
 use crate::turn::World;
 
 /// What [`Kernel::run`] did.
@@ -322,6 +323,19 @@ impl<F: Flash> Kernel<F> {
     /// The machines in the trash, in the order of their slots.
     pub fn trash(&self) -> impl Iterator<Item = MachineInfo<'_>> {
         self.occupied().filter(|info| info.is_removed)
+    }
+
+    /// The highest number of a placement or a renewal that counts for a machine of that name, or did before
+    /// it was removed; 0 if none did.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn last_placement(&mut self, name: &Name) -> Result<u64, InstallError> {
+        let Parts { machines, storage, .. } = &mut self.parts;
+        match machines.with_name(name) {
+            Some(machine) => Ok(machine.record.placement),
+            None => Ok(placement_before_removal(&mut storage.store, name)?.unwrap_or(0)),
+        }
     }
 
     /// The name of the machine in `slot`.

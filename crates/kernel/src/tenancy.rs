@@ -170,18 +170,6 @@ impl<F: Flash> Tenancy<'_, F> {
         Ok(())
     }
 
-    /// The highest number of a placement or a renewal that counts for a machine of that name, or did before
-    /// it was removed; 0 if none did.
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn last_placement(&mut self, name: &Name) -> Result<u64, InstallError> {
-        match self.parts.machines.with_name(name) {
-            Some(machine) => Ok(machine.record.placement),
-            None => Ok(self.placement_before_removal(name)?.unwrap_or(0)),
-        }
-    }
-
     /// Stops a machine whose lease is over: who waits for it is told so, and it runs no more until its
     /// lease is renewed. Its code and its tree stay; its memory, its queue and its calls go.
     pub fn end_lease(&mut self, id: MachineId) {
@@ -320,19 +308,14 @@ impl<F: Flash> Tenancy<'_, F> {
             }
             return Ok(current.slot);
         }
-        if self.placement_before_removal(&record.name)?.is_some_and(|last| last >= record.placement)
-        {
+        let store = &mut self.parts.storage.store;
+        let last = placement_before_removal(store, &record.name)?;
+        if last.is_some_and(|last| last >= record.placement) {
             return Err(InstallError::Stale);
         }
         let free = self.parts.machines.free_slot();
         free.filter(|slot| slot.index() < self.parts.config.machines_max)
             .ok_or(InstallError::NoSlot)
-    }
-
-    /// The number of the last placement of a machine that was removed, if `name` had one.
-    fn placement_before_removal(&mut self, name: &Name) -> Result<Option<u64>, InstallError> {
-        let value = self.parts.storage.store.get(KERNEL_TREE, &removed_path(name))?;
-        Ok(value.and_then(|value| value.bytes.try_into().ok().map(u64::from_le_bytes)))
     }
 
     /// Checks that the device can keep the promise of `budget`, whatever the others use of theirs.
@@ -405,6 +388,15 @@ impl<F: Flash> Tenancy<'_, F> {
         }
         Ok(store.batch(&changes)?)
     }
+}
+
+/// The number of the last placement of a machine that was removed, if `name` had one.
+pub(crate) fn placement_before_removal<F: Flash>(
+    store: &mut Store<F>,
+    name: &Name,
+) -> Result<Option<u64>, InstallError> {
+    let value = store.get(KERNEL_TREE, &removed_path(name))?;
+    Ok(value.and_then(|value| value.bytes.try_into().ok().map(u64::from_le_bytes)))
 }
 
 /// Whether the machine in `slot` is in the trash, by the store.

@@ -348,7 +348,7 @@ impl<F: Flash> Node<F> {
         if replaces {
             self.end_lease(moment, id);
         }
-        if let Err(error) = self.kernel.install(moment.now, installation) {
+        if let Err(error) = self.kernel.tenancy(moment.now).install(installation) {
             self.kernel.code().release_all(record.extents());
             return Err(self.without_room(install::not_installed(error)));
         }
@@ -389,7 +389,7 @@ impl<F: Flash> Node<F> {
     }
 
     fn restart(&mut self, moment: &Moment<'_>, restart: &Restart) -> Answer<()> {
-        let restarted = self.kernel.restart_machine(moment.now, &restart.machine);
+        let restarted = self.kernel.tenancy(moment.now).restart(&restart.machine);
         restarted.map_err(install::not_installed)
     }
 

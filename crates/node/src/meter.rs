@@ -304,7 +304,7 @@ impl<F: Flash> Node<F> {
                 ledger.over_ms = None;
             }
             if *state == State::Over {
-                self.kernel.resume_lease(moment.now, *id);
+                self.kernel.tenancy(moment.now).resume_lease(*id);
             }
             let in_ms = |end: u64| Due::In(end.saturating_mul(1000).saturating_sub(lease_ms));
             return term.ends_unix_s.map_or(Due::Never, in_ms);
@@ -316,7 +316,7 @@ impl<F: Flash> Node<F> {
             }
         }
         if *state != State::Over {
-            self.kernel.end_lease(moment.now, *id);
+            self.kernel.tenancy(moment.now).end_lease(*id);
         }
         match self.meter.left_ms(id, term.grace_s.saturating_mul(1000)) {
             0 => {
@@ -386,7 +386,8 @@ impl<F: Flash> Node<F> {
         }
         self.end_lease(moment, id);
         self.kernel
-            .renew(moment.now, id, renewal.sequence, renewal.term)
+            .tenancy(moment.now)
+            .renew(id, renewal.sequence, renewal.term)
             .map_err(install::not_installed)?;
         self.lease_signed(moment, id, &renewal.term);
         Ok(())

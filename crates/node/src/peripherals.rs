@@ -63,7 +63,7 @@ impl<F: Flash> Node<F> {
         }
         let driver = Driver(attached.len() as u8);
         let commands = topic_of(COMMAND_TOPIC, &name, "").ok_or(AttachError::Name)?;
-        self.kernel.listen(driver, &commands).map_err(|_| AttachError::TooMany)?;
+        self.kernel.events_mut().listen(driver, &commands).map_err(|_| AttachError::TooMany)?;
         attached.push(Attached { peripheral, name, poll_at: Some(now) });
         Ok(())
     }
@@ -85,15 +85,15 @@ impl<F: Flash> Node<F> {
 
     /// A page of topics and subscriptions, for the owner.
     pub(crate) fn events_page(&self, query: &EventsQuery) -> EventsPage {
-        let (topics, uncounted) = self.kernel.topics();
+        let (topics, uncounted) = self.kernel.events().topics();
         let topics: Vec<_> = topics.collect();
-        let count = self.kernel.subscriptions().count();
+        let count = self.kernel.events().subscriptions().count();
         let mut page = EventsPage {
             topics: Vec::new(),
             subscriptions: Vec::new(),
             total: (topics.len() + count) as u32,
             uncounted,
-            bytes: self.kernel.event_bytes() as u32,
+            bytes: self.kernel.events().bytes() as u32,
         };
         let mut room = PARAMETER_BYTES_MAX - TOPIC_OVERHEAD;
         let mut fits = |bytes: usize| {
@@ -108,7 +108,7 @@ impl<F: Flash> Node<F> {
             }
             page.topics.push(TopicState { topic: (*topic).clone(), published: *published });
         }
-        for one in self.kernel.subscriptions().skip(skip.saturating_sub(topics.len())) {
+        for one in self.kernel.events().subscriptions().skip(skip.saturating_sub(topics.len())) {
             let Some(state) = self.subscription_state(&one) else { continue };
             if !fits(SUBSCRIPTION_OVERHEAD + one.handler.map_or(0, str::len)) {
                 return page;
@@ -144,7 +144,7 @@ impl Attached {
     fn obey<F: Flash>(&mut self, driver: Driver, kernel: &mut Kernel<F>, now: Instant) -> bool {
         let mut commanded = false;
         for _ in 0..COMMANDS_PER_POLL {
-            let Some((topic, command)) = kernel.command(driver) else { break };
+            let Some((topic, command)) = kernel.events_mut().command(driver) else { break };
             let own = COMMAND_TOPIC.len() + 1 + self.name.as_str().len();
             let part = topic.get(own + 1..).unwrap_or_default();
             self.peripheral.command(now, part, &command);

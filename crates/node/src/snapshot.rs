@@ -148,7 +148,7 @@ impl<F: Flash> Node<F> {
             (String::from(entry.path), kind, entry.value.to_vec())
         });
         let values: Vec<_> = values.collect();
-        let restored = self.kernel.restore(moment.now, &restore.machine, &values);
+        let restored = self.kernel.tenancy(moment.now).restore(&restore.machine, &values);
         // It was started afresh, whatever its lease says.
         self.attend_to_leases(moment);
         restored.map_err(|error| match error {

@@ -28,7 +28,7 @@ impl<F: Flash> Node<F> {
     pub(crate) fn discard_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
         let id = self.id_of(name)?;
         self.end_lease(moment, id);
-        self.kernel.discard(moment.now, name).map_err(|error| match error {
+        self.kernel.tenancy(moment.now).discard(name).map_err(|error| match error {
             InstallError::StoreFull => ControlError::Full(
                 "the store has no room even to mark the machine as removed; remove it for good"
                     .into(),
@@ -49,7 +49,7 @@ impl<F: Flash> Node<F> {
         let tenant =
             self.kernel.machines().find(|info| info.id == id).map(|info| info.record.tenant);
         self.end_lease(moment, id);
-        self.kernel.remove(moment.now, name).map_err(install::not_installed)?;
+        self.kernel.tenancy(moment.now).remove(name).map_err(install::not_installed)?;
         self.drop_ledger(&id);
         tenant.iter().for_each(|tenant| self.forget_secrets_of(tenant));
         self.end_calls_of(moment.now, id);
@@ -88,7 +88,10 @@ impl<F: Flash> Node<F> {
         let found = self.kernel.trash().find(|info| info.id == restore.machine);
         let salt = found.map(|info| info.record.salt).ok_or_else(not_there)?;
         self.end_lease(moment, restore.machine);
-        self.kernel.fetch_back(moment.now, restore.machine).map_err(install::not_installed)?;
+        self.kernel
+            .tenancy(moment.now)
+            .fetch_back(restore.machine)
+            .map_err(install::not_installed)?;
         self.count_over(&restore.machine, None);
         self.speak_for(restore.machine, &salt);
         self.register_soon(moment.now);
@@ -112,7 +115,7 @@ impl<F: Flash> Node<F> {
         let found = self.kernel.trash().find(|info| info.id == id);
         let tenant = found.map(|info| info.record.tenant).ok_or_else(not_there)?;
         self.end_lease(moment, id);
-        self.kernel.delete_trash(moment.now, id).map_err(install::not_installed)?;
+        self.kernel.tenancy(moment.now).delete_trash(id).map_err(install::not_installed)?;
         self.drop_ledger(&id);
         self.forget_secrets_of(&tenant);
         Ok(())

@@ -12,7 +12,7 @@ use tenure_hal::simulated::RamFlash;
 use tenure_hal::{FlashGeometry, Instant};
 use tenure_kernel::policy::PolicyKind;
 use tenure_kernel::{
-    Config, Draft, Installation, Kernel, MachineRecord, Ran, World, host_functions,
+    Config, Draft, Installation, Kernel, MachineRecord, Ran, Slot, World, host_functions,
 };
 use tenure_store::Store;
 use tenure_vm::{Limits, translate_bound};
@@ -101,8 +101,8 @@ pub fn run(policy: PolicyKind, seed: u64, span: Duration) -> Vec<Fared> {
             Ran::Slice => {
                 let turn = kernel.last_turn().expect("there was a turn");
                 fuel_burnt += turn.fuel;
-                fared[turn.slot].waits.push(turn.waited);
-                fared[turn.slot].fuel += turn.fuel;
+                fared[turn.slot.index()].waits.push(turn.waited);
+                fared[turn.slot.index()].fuel += turn.fuel;
             }
             Ran::Idle { until } => {
                 let until = until.expect("sleepers wake").since(Instant::BOOT);
@@ -113,6 +113,7 @@ pub fn run(policy: PolicyKind, seed: u64, span: Duration) -> Vec<Fared> {
         while kernel.effect().is_some() {}
     }
     for (slot, machine) in fared.iter_mut().enumerate() {
+        let slot = Slot::new(slot).expect("a slot for each machine");
         machine.bound = Duration::from_micros(kernel.wait_fuel_max(slot).div_ceil(FUEL_PER_US));
     }
     fared
