@@ -301,7 +301,11 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
                     &board.product("board", root).with_file_name("tenure-board-rp2040-b"),
                 )?;
             }
-            if board.has_loader() { image::write(&built)? } else { built }
+            let image = if board.has_loader() { image::write(&built)? } else { built };
+            if board == Board::Rp2040 {
+                rp2040::write_uf2(&image, arguments.number, root)?;
+            }
+            image
         }
     };
     let Some(data) = &arguments.data else {

@@ -30,7 +30,13 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         let mut command = process::cargo(root);
         process::run(command.args(["test", "--workspace", "--no-run"])).map(|()| Verdict::Passed)
     });
-    report.step("tests", || tests(process::cargo(root).args(["test", "--workspace"])));
+    report.step("tests", || {
+        let mut command = process::cargo(root);
+        // Those with devices wait for them half of their time.
+        let threads = 2 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        command.args(["test", "--workspace"]).env("RUST_TEST_THREADS", threads.to_string());
+        tests(&mut command)
+    });
     report.step("a planted mistake is found", || {
         let mut command = process::cargo(root);
         planted::plant(&mut command, "forgetful")?;

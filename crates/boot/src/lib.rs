@@ -17,6 +17,7 @@ mod image;
 mod load;
 mod log;
 pub mod map;
+pub mod uf2;
 mod update;
 
 pub use choice::{Choice, NoImage, choose};

@@ -687,7 +687,8 @@ fn parse_policy(text: &str) -> Result<PolicyKind, String> {
     text.parse().map_err(|error: UnknownPolicy| error.to_string())
 }
 
-fn parse_owner(text: &str) -> Result<Owner, String> {
+/// The keys of an owner, as `tenure key --own` prints them.
+pub(crate) fn parse_owner(text: &str) -> Result<Owner, String> {
     let (signing, machine) =
         text.split_once('/').ok_or("write both keys with a slash between them")?;
     let verifying_key: VerifyingKey =

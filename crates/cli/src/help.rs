@@ -7,7 +7,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Write a machine", &["new", "build", "test", "run", "inspect", "key", "secret"]),
     (
         "Hold devices",
-        &["device", "hub", "trust-hub", "enrol", "use", "devices", "firmware", "serial"],
+        &["device", "hub", "trust-hub", "enrol", "use", "devices", "firmware", "flash", "serial"],
     ),
     (
         "Put machines on them",

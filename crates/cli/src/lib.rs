@@ -21,6 +21,7 @@ pub mod enrol;
 pub mod events;
 pub mod experiment;
 pub mod firmware;
+pub mod flash;
 pub mod grant;
 pub mod help;
 pub mod home;

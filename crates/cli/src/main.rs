@@ -8,9 +8,9 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
-    build, call, completions, contexts, device, enrol, events, experiment, firmware, help, hub,
-    inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim, snapshot,
-    status, test, tls, trash, trust_hub,
+    build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, help,
+    hub, inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim,
+    snapshot, status, test, tls, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -53,6 +53,7 @@ enum Command {
     Log(list::LogArguments),
     Events(events::Arguments),
     Firmware(firmware::Arguments),
+    Flash(flash::Arguments),
     Snapshot(snapshot::Arguments),
     Restore(snapshot::RestoreArguments),
     Key(list::KeyArguments),
@@ -116,6 +117,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Tree(arguments) => list::tree(arguments, &output),
         Command::Log(arguments) => list::log(arguments, &output),
         Command::Events(arguments) => events::run(arguments, &output),
+        Command::Flash(arguments) => flash::run(arguments, &output),
         Command::Firmware(arguments) => firmware::run(arguments, &output),
         Command::Snapshot(arguments) => snapshot::run(arguments, &output),
         Command::Experiment(arguments) => experiment::run(arguments, &output),

@@ -5,7 +5,7 @@ use std::io::{Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result, bail};
-use tenure_boot::{ALIGNMENT, BootLog, Image, Slot, State, map};
+use tenure_boot::{ALIGNMENT, BootLog, Image, Slot, State, map, uf2};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Flash as _, FlashGeometry, Partition};
 
@@ -98,6 +98,38 @@ impl Flash {
         let mut log = BootLog::open(Partition::new(&mut self.contents, first, count)?)?;
         log.append(State { good: Image::new(Slot::A, number, image), other: None })?;
         self.save(map::LOG)
+    }
+
+    /// Loader, log and firmware as a file for a board that takes UF2; the settings are left to `tenure flash`.
+    pub(super) fn uf2(&self, firmware_bytes: usize) -> Vec<u8> {
+        let bytes = self.contents.bytes();
+        let slot = map::SLOTS[0].offset() as usize;
+        let sector = map::SECTOR_BYTES as usize;
+        // A sector is written whole, as the boot ROM erases it.
+        let slot = slot..slot + firmware_bytes.next_multiple_of(sector);
+        let before = 0..(map::LOG.offset() + map::LOG.bytes()) as usize;
+        let pages: Vec<_> = [before, slot]
+            .into_iter()
+            .flat_map(|run| run.step_by(uf2::PAGE_BYTES))
+            .filter_map(|at| {
+                let page = bytes[at..].first_chunk::<{ uf2::PAGE_BYTES }>()?;
+                Some((uf2::RP2040_FLASH + at as u32, *page))
+            })
+            .collect();
+        uf2::blocks(&pages).flatten().collect()
+    }
+
+    /// Writes what a file of UF2 has for the flash, as the boot ROM does.
+    pub(super) fn flash_uf2(&mut self, file: &[u8]) -> Result<()> {
+        for block in file.as_chunks::<{ uf2::BLOCK_BYTES }>().0 {
+            let block = uf2::Block::from_bytes(block)?;
+            let at = block.address.checked_sub(uf2::RP2040_FLASH).context("not in the flash")?;
+            if at.is_multiple_of(map::SECTOR_BYTES) {
+                self.contents.erase(at / map::SECTOR_BYTES)?;
+            }
+            self.contents.program(at, &block.page)?;
+        }
+        self.save(map::Run { first: 0, count: self.place.sectors })
     }
 
     fn write(&mut self, run: map::Run, bytes: &[u8]) -> Result<()> {

@@ -41,15 +41,28 @@ impl Rig {
 const TEST_OWNER: &str = "6ecd8-bt2z5-dkw1f-mprdb-7nnf3-bkyn8-7xf2f-yskwj-5ewc0-tzzv1-w0/\
                           00s24-zjqaa-wafh1-qx633-2mxk6-a0b2v-9ak9j-a172p-6p66f-749gn-c7";
 
+/// Writes the file that a Pico takes as a drive beside the firmware's flat image: loader, log and firmware.
+pub(super) fn write_uf2(image: &Path, number: u32, root: &Path) -> Result<PathBuf> {
+    let board = Board::Rp2040;
+    let path = image.with_file_name("tenure-pico.uf2");
+    let image = std::fs::read(image)?;
+    let folder = tempfile::tempdir()?;
+    let mut flash = Flash::open(folder.path(), board.flash_bytes(), Place::NODE)?;
+    flash.flash_loader(&image::program(&board.product("loader", root), map::LOADER.bytes())?)?;
+    flash.flash_firmware(&image, number)?;
+    std::fs::write(&path, flash.uf2(image.len()))
+        .with_context(|| format!("cannot write {}", path.display()))?;
+    Ok(path)
+}
+
 /// Builds the firmware, and runs its flash image in the emulator from the boot ROM on.
 pub(crate) fn test(root: &Path) -> Result<Verdict> {
     let rig = Rig::prepare(root)?;
     let board = Board::Rp2040;
-    let image = std::fs::read(image::write(&board.build(root)?)?)?;
+    let file = write_uf2(&image::write(&board.build(root)?)?, 1, root)?;
     let folder = tempfile::tempdir()?;
     let mut flash = Flash::open(folder.path(), board.flash_bytes(), Place::NODE)?;
-    flash.flash_loader(&image::program(&board.product("loader", root), map::LOADER.bytes())?)?;
-    flash.flash_firmware(&image, 1)?;
+    flash.flash_uf2(&std::fs::read(file)?)?;
     flash.write_settings(&format!("name=pico\nowner={TEST_OWNER}\n"))?;
     let mut command = Command::new("node");
     command.arg("--test").arg(&rig.folder).env("BOOTROM", &rig.bootrom).env("FLASH", flash.path());
