@@ -38,6 +38,9 @@ pub(crate) struct Arguments {
     /// Build the firmware, print where its image is, and end.
     #[arg(long)]
     build_only: bool,
+    /// Run the board's tests from its boot ROM on, as `cargo xtask test` does; the RP2040 has some.
+    #[arg(long, conflicts_with = "build_only")]
+    check: bool,
     /// Write the firmware into the device's flash though it has one.
     #[arg(long)]
     flash: bool,
@@ -45,7 +48,7 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "N", default_value_t = 1)]
     number: u32,
     /// The folder that holds the device; made if it isn't there.
-    #[arg(long, value_name = "DIR", required_unless_present_any = ["build_only", "costs"])]
+    #[arg(long, value_name = "DIR", required_unless_present_any = ["build_only", "check", "costs"])]
     data: Option<PathBuf>,
     /// Compile this deliberate mistake (a `--cfg`) into the firmware, for tests of what contains it.
     #[arg(long, value_name = "NAME", hide = true)]
@@ -289,6 +292,12 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         return print_costs(board, root);
     }
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
+    if arguments.check {
+        if board != Board::Rp2040 {
+            bail!("{} has no tests of its own; `cargo test` runs devices on it", board.name());
+        }
+        return rp2040::check(root);
+    }
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
         None => {

@@ -12,7 +12,7 @@ pub mod power;
 pub const BOARD: &str = "rp2040";
 
 /// Where flash is mapped into the address space (data sheet, 2.2).
-pub const FLASH_BASE: u32 = 0x1000_0000;
+pub use tenure_boot::uf2::RP2040_FLASH as FLASH_BASE;
 
 /// The address that the image in each slot is linked for: code executes from the slot itself, since the chip
 /// can't map flash elsewhere.

@@ -83,6 +83,14 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
     Ok(Verdict::Tests(tally))
 }
 
+/// As [`test`], as a command.
+pub(super) fn check(root: &Path) -> Result<()> {
+    match test(root)? {
+        Verdict::Tests(tally) if tally.failed > 0 => bail!("{} tests failed", tally.failed),
+        _ => Ok(()),
+    }
+}
+
 /// Runs a device whose image of slot A is `firmware`; the ends of its lines are in `data`.
 pub(super) fn run(data: &Path, firmware: &Path, arguments: &Arguments, root: &Path) -> Result<()> {
     let board = Board::Rp2040;
