@@ -250,6 +250,7 @@ where
         let record = MachineRecord {
             name,
             package_name,
+            package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
             public_key,
             salt: [0; 16],
             package: Digest([0; 32]),

@@ -103,6 +103,10 @@ fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error 
             "{machine} is banned for repeated faults; the call wasn't executed. Why, says `tenure log \
              {machine}`; its owner lifts that by `tenure unban {machine}`, or by installing a better one"
         ),
+        Failure::Halted => format!(
+            "{machine} was stopped by its owner: `tenure start {machine}` starts it again; a call that it \
+             was serving may have been executed in part"
+        ),
         Failure::Overspent => format!(
             "`{function}` was stopped: it took more fuel, memory or stack than the lease of {machine} \
              has; see `tenure inspect --installed` and `tenure log {machine}`"

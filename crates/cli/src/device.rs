@@ -35,6 +35,8 @@ const SETTINGS: &str = "device.toml";
 const FLASH: &str = "flash.bin";
 /// How the flash is split: 2 MiB for the store, 4 MiB for images, 2 MiB for an arriving package.
 const STORE_SECTORS: u32 = 512;
+/// The store of a device, in bytes: the largest of all boards.
+pub const STORE_BYTES: u64 = STORE_SECTORS as u64 * SECTOR_BYTES as u64;
 const CODE_SECTORS: u32 = 1024;
 const STAGING_SECTORS: u32 = 512;
 /// What the watchdog leaves when it bites, and how long the loop may stand still.

@@ -7,7 +7,8 @@ use std::str::FromStr;
 use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_wire::Capabilities;
-use tenure_wire::capability::Right;
+use tenure_wire::capability::{GrantUse, Right};
+use tenure_wire::control::GrantReport;
 
 /// What `--grant` says.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -16,6 +17,8 @@ pub enum Grant {
     All,
     /// Nothing.
     None,
+    /// What the machine that is updated holds, as far as the package asks for it.
+    Same,
     /// What this names.
     Some(Box<Capabilities>),
 }
@@ -27,6 +30,7 @@ impl FromStr for Grant {
         match text {
             "all" => return Ok(Self::All),
             "none" => return Ok(Self::None),
+            "same" => return Ok(Self::Same),
             _ => {}
         }
         let (list, names) = text.split_once('=').unwrap_or((text, ""));
@@ -41,7 +45,7 @@ impl FromStr for Grant {
             _ => {
                 let lists = Right::ALL.map(Right::list).join(", ");
                 return Err(format!(
-                    "write `all`, `none`, or LIST=NAME,NAME with one of the lists {lists}"
+                    "write `all`, `none`, `same`, or LIST=NAME,NAME with one of the lists {lists}"
                 ));
             }
         }
@@ -56,20 +60,29 @@ fn parse<T: FromStr<Err: Display>>(names: &str) -> Result<Vec<T>, String> {
         .collect()
 }
 
-/// What the owner grants: what `--grant` says, or the answer to a question at the terminal. Where
-/// nobody can be asked, leaving it open is an error.
+/// What the owner grants: what `--grant` says, else what the machine that is updated holds (`held`) if the
+/// package asks for no more, else the answer to a question at the terminal. Where nobody can be asked,
+/// leaving it open is an error.
 ///
 /// # Errors
 /// Nobody says what to grant, or more is granted than the package asks for.
-pub fn decide(grants: &[Grant], asked: &Capabilities) -> anyhow::Result<Capabilities> {
+pub fn decide(
+    grants: &[Grant],
+    asked: &Capabilities,
+    held: Option<&Capabilities>,
+) -> anyhow::Result<Capabilities> {
     if grants.is_empty() {
-        return ask(asked);
+        return ask(asked, held);
     }
     let mut granted = Capabilities::default();
     for grant in grants {
         match grant {
             Grant::None => {}
             Grant::All => add(&mut granted, asked),
+            Grant::Same => match held {
+                Some(held) => add(&mut granted, &held.within(asked)),
+                None => bail!("--grant same is for updates, and no such machine is on the device"),
+            },
             Grant::Some(some) => add(&mut granted, some),
         }
     }
@@ -96,18 +109,28 @@ fn add(granted: &mut Capabilities, more: &Capabilities) {
     extend(&mut granted.secrets, &more.secrets);
 }
 
-fn ask(asked: &Capabilities) -> anyhow::Result<Capabilities> {
-    if asked.is_empty() {
-        return Ok(Capabilities::default());
+fn ask(asked: &Capabilities, held: Option<&Capabilities>) -> anyhow::Result<Capabilities> {
+    let nothing = Capabilities::default();
+    let held = held.unwrap_or(&nothing);
+    let new = beyond(asked, held);
+    if new.is_empty() {
+        return Ok(asked.clone());
     }
+    let holds = match held.is_empty() {
+        true => String::new(),
+        false => format!(
+            "; of that its machine holds, and keeps by --grant same: {}",
+            describe(&held.within(asked))
+        ),
+    };
     if !std::io::stdin().is_terminal() {
         bail!(
-            "the package asks for: {}; say what it gets with --grant all, --grant none or \
+            "the package asks for: {}{holds}; say what it gets with --grant all, --grant none or \
              --grant LIST=NAME",
             describe(asked)
         );
     }
-    eprint!("the package asks for: {}\ngrant all of it? [y/N] ", describe(asked));
+    eprint!("the package asks for: {}{holds}\ngrant all of it? [y/N] ", describe(asked));
     std::io::stderr().flush().context("the terminal")?;
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer).context("the terminal")?;
@@ -115,6 +138,37 @@ fn ask(asked: &Capabilities) -> anyhow::Result<Capabilities> {
         "y" | "Y" | "yes" => Ok(asked.clone()),
         _ => bail!("nothing is installed; to install it with less, see --grant"),
     }
+}
+
+/// What of `asked` isn't held.
+fn beyond(asked: &Capabilities, held: &Capabilities) -> Capabilities {
+    let covered = asked.within(held);
+    fn without<T: Clone + PartialEq>(all: &[T], some: &[T]) -> Vec<T> {
+        all.iter().filter(|one| !some.contains(one)).cloned().collect()
+    }
+    Capabilities {
+        publish: without(&asked.publish, &covered.publish),
+        subscribe: without(&asked.subscribe, &covered.subscribe),
+        calls: without(&asked.calls, &covered.calls),
+        callers: without(&asked.callers, &covered.callers),
+        peripherals: without(&asked.peripherals, &covered.peripherals),
+        secrets: without(&asked.secrets, &covered.secrets),
+    }
+}
+
+/// The rights that a report of a device names.
+///
+/// # Errors
+/// The device names something that is no right.
+pub fn held(report: &GrantReport) -> anyhow::Result<Capabilities> {
+    let mut held = Capabilities::default();
+    for GrantUse { right, to, .. } in &report.uses {
+        match format!("{}={to}", right.list()).parse() {
+            Ok(Grant::Some(some)) => add(&mut held, &some),
+            _ => bail!("the device tells of a right that is none: {} {to}", right.list()),
+        }
+    }
+    Ok(held)
 }
 
 /// The lists that have something in them.
@@ -165,7 +219,7 @@ mod tests {
 
     fn decided(words: &[&str]) -> anyhow::Result<String> {
         let grants: Vec<Grant> = words.iter().map(|word| word.parse().unwrap()).collect();
-        decide(&grants, &asked()).map(|granted| describe(&granted))
+        decide(&grants, &asked(), None).map(|granted| describe(&granted))
     }
 
     #[test]
@@ -181,8 +235,32 @@ mod tests {
             let error = decided(&[beyond]).unwrap_err().to_string();
             assert!(error.contains("it asks for: calls store@*; secrets wifi"), "{error}");
         }
+        assert!(decided(&["same"]).is_err(), "nothing is updated");
         for nonsense in ["", "calls", "peers=x", "calls=A", "ALL"] {
             assert!(nonsense.parse::<Grant>().is_err(), "{nonsense}");
         }
+    }
+
+    #[test]
+    fn an_update_keeps_what_was_granted_and_gets_nothing_new_unasked() {
+        let report = |rights: &[(Right, &str)]| {
+            let uses = rights.iter();
+            let uses =
+                uses.map(|(right, to)| GrantUse { right: *right, to: (*to).into(), used: 7 });
+            held(&GrantReport { uses: uses.collect(), denied: 0 }).unwrap()
+        };
+        let all =
+            report(&[(Right::Call, "store@*"), (Right::Secret, "wifi"), (Right::Publish, "a.b")]);
+        assert_eq!(
+            decide(&[], &asked(), Some(&all)).unwrap(),
+            asked(),
+            "and no more than it asks for"
+        );
+        let part = report(&[(Right::Call, "store@attic")]);
+        // Nobody can be asked here.
+        let error = decide(&[], &asked(), Some(&part)).unwrap_err().to_string();
+        assert!(error.contains("--grant same: calls store@attic;"), "{error}");
+        let same = decide(&[Grant::Same], &asked(), Some(&part)).unwrap();
+        assert_eq!(describe(&same), "calls store@attic");
     }
 }

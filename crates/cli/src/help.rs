@@ -11,7 +11,10 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ),
     (
         "Put machines on them",
-        &["install", "remove", "trash", "renew", "unban", "snapshot", "restore"],
+        &[
+            "install", "remove", "trash", "renew", "restart", "stop", "start", "unban", "snapshot",
+            "restore",
+        ],
     ),
     ("Look and call", &["status", "list", "call", "log", "tree", "events", "tls"]),
     ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),

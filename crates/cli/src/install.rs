@@ -6,11 +6,11 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, Client as _, InstallBegin, InstallChunk, InstallCommit, LeaseNumber,
-    MachineStatus, Remove, Unban,
+    CHUNK_BYTES_MAX, Client as _, GrantQuery, InstallBegin, InstallChunk, InstallCommit,
+    LeaseNumber, MachineStatus, Remove, Unban,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
-use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey};
+use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey, Version};
 
 use crate::client::{Client, Device, OwnerKeys};
 use crate::grant::{self, Grant, decide, describe};
@@ -32,9 +32,10 @@ pub struct Arguments {
     /// What the machine is called on the device; by default as its package.
     #[arg(long = "as", value_name = "NAME")]
     name: Option<Name>,
-    /// What the machine may do of what its package asks for: `all`, `none`, or a list with some of
-    /// the names in it, as in --grant calls=thermostat@attic. Without it you are shown what it
-    /// asks for, and asked.
+    /// What the machine may do of what its package asks for: `all`, `none`, a list with some of the
+    /// names in it, as in --grant calls=thermostat@attic, or `same`, what the machine that is updated
+    /// holds. Without it an update that asks for no more than that keeps it; else you are shown what the
+    /// package asks for, and asked.
     #[arg(long, value_name = "WHAT")]
     grant: Vec<Grant>,
     #[command(flatten)]
@@ -138,11 +139,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let device = arguments.place.connect(&mut client)?;
     for (path, bytes) in paths.iter().zip(&packages) {
         let asked = Package::parse(bytes)?.manifest().capabilities.clone();
-        let grants =
-            decide(&arguments.grant, &asked).with_context(|| path.display().to_string())?;
         let name = arguments.name.clone();
         let known = replaced(&mut client, &device, bytes, &name)?;
-        let done = done_with(known.as_ref(), Package::parse(bytes)?.digest());
+        let held = known.as_ref().map(|known| held(&mut client, &device, known)).transpose()?;
+        let grants = decide(&arguments.grant, &asked, held.as_ref())
+            .with_context(|| path.display().to_string())?;
+        let done = done_with(known.as_ref(), &Package::parse(bytes)?);
+        let was = known.as_ref().map(|known| known.version);
         let share = known.as_ref().map_or(Share::default(), |machine| machine.share);
         let term = known.map_or(Term::default(), |machine| machine.term);
         let (share, term) = (arguments.share.over(share)?, arguments.term.over(term));
@@ -162,10 +165,18 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             Some(_) => format!("{granted}\n  its lease {}", lease::in_words(&term)),
         };
         output.line(
-            &format!("{done} {name} on {}, key {key}{granted}", device.status.name),
+            &format!(
+                "{} on {}, key {key}{granted}{}",
+                in_words(done, &machine, was),
+                device.status.name,
+                if_down(&machine)
+            ),
             &serde_json::json!({
                 "installed": name.as_str(),
                 "done": done,
+                "version": machine.version,
+                "version_before": was,
+                "state": machine.state,
                 "device": device.status.name.as_str(),
                 "id": machine.id.to_string(),
                 "key": key,
@@ -179,12 +190,44 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 }
 
 /// What an installation comes to, in a word, where `known` was there before.
-fn done_with(known: Option<&MachineStatus>, digest: tenure_wire::Digest) -> &'static str {
+fn done_with(known: Option<&MachineStatus>, package: &Package<'_>) -> &'static str {
+    let version = package.manifest().version;
     match known {
         None => "installed",
-        Some(known) if known.digest == digest => "installed again",
+        Some(known) if known.digest == package.digest() => "installed again",
+        Some(known) if known.version > version => "downgraded",
         Some(_) => "updated",
     }
+}
+
+/// What was done with `machine`, which had the version `was` before.
+fn in_words(done: &str, machine: &MachineStatus, was: Option<Version>) -> String {
+    let MachineStatus { name, version, .. } = machine;
+    match was {
+        Some(was) if was == *version && done == "updated" => {
+            format!("{done} {name} to another build of {version}")
+        }
+        Some(was) if was != *version => format!("{done} {name} from {was} to {version}"),
+        _ => format!("{done} {name} {version}"),
+    }
+}
+
+/// What keeps a machine that was just installed from running.
+fn if_down(machine: &MachineStatus) -> String {
+    match machine.state.as_str() {
+        "stopped" => format!("\n  it stays stopped until `tenure start {}`", machine.name),
+        _ => String::new(),
+    }
+}
+
+/// What a machine on the device may do.
+fn held(
+    client: &mut Client,
+    device: &Device,
+    known: &MachineStatus,
+) -> anyhow::Result<Capabilities> {
+    let query = GrantQuery { machine: known.name.clone() };
+    grant::held(&client.at(&device.route).grants(query)?)
 }
 
 /// Runs `tenure remove`.

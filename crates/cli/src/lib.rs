@@ -23,6 +23,7 @@ pub mod experiment;
 pub mod firmware;
 pub mod flash;
 pub mod grant;
+pub mod halt;
 pub mod help;
 pub mod home;
 pub mod hub;

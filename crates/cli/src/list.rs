@@ -164,8 +164,8 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     }
     output.line(
         &format!(
-            "{:<16} {:<9} {:>6} {:>9} {:>8}  functions",
-            "machine", "state", "tasks", "memory", "stored"
+            "{:<16} {:<8} {:<9} {:>6} {:>9} {:>8}  functions",
+            "machine", "version", "state", "tasks", "memory", "stored"
         ),
         &Value::Null,
     );
@@ -185,7 +185,10 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
     }
     let millions = status.fuel_per_second as f64 / 1e6;
     output.line(
-        &format!("scheduling: {}; {millions:.1} million fuel a second", status.policy),
+        &format!(
+            "scheduling: {}; {millions:.1} million units of fuel a second when it last ran",
+            status.policy
+        ),
         &Value::Null,
     );
     if let Some(heap) = status.heap {
@@ -362,15 +365,23 @@ fn machine_line(machine: &MachineStatus, symbols: &MachineSymbols) -> String {
         format!("  (last fault: {fault}{place})")
     });
     format!(
-        "{:<16} {:<9} {:>6} {:>9} {:>8}  {}{}",
+        "{:<16} {:<8} {:<9} {:>6} {:>9} {:>8}  {}{}{}",
         machine.name.as_str(),
+        machine.version.to_string(),
         machine.state,
         machine.tasks_done,
         machine.memory_bytes,
         machine.stored_bytes,
         offered(machine).join(" "),
+        serves(machine).map_or(String::new(), |serves| format!("  ({serves})")),
         fault.unwrap_or_default(),
     )
+}
+
+/// What a machine is in the middle of, and for how long, in words.
+pub(crate) fn serves(machine: &MachineStatus) -> Option<String> {
+    let function = machine.serves.as_deref()?;
+    Some(format!("serves {} for {:.1} s", printable(function), machine.serves_ms as f64 / 1000.0))
 }
 
 /// The functions that others may call: all but the one that runs at the start.
@@ -395,10 +406,13 @@ fn machine_object(machine: &MachineStatus, symbols: &MachineSymbols) -> Value {
         "id": machine.id.to_string(),
         "key": machine.key.to_string(),
         "package": machine.package.as_str(),
+        "version": machine.version,
         "digest": machine.digest.to_string(),
         "tenant": machine.tenant.to_string(),
         "functions": offered(machine),
         "state": machine.state,
+        "serves": machine.serves,
+        "serves_ms": machine.serves_ms,
         "queue_length": machine.queue_length,
         "tasks_done": machine.tasks_done,
         "fuel_used": machine.fuel_used,

@@ -8,8 +8,8 @@ use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tenure_cli::home::Home;
 use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
-    build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, help,
-    hub, inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim,
+    build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
+    help, hub, inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim,
     snapshot, status, test, tls, trash, trust_hub,
 };
 
@@ -46,6 +46,9 @@ enum Command {
     Trash(trash::Arguments),
     Renew(lease::Arguments),
     Unban(install::UnbanArguments),
+    Restart(halt::RestartArguments),
+    Stop(halt::StopArguments),
+    Start(halt::StartArguments),
     Status(status::Arguments),
     List(list::ListArguments),
     Call(call::Arguments),
@@ -111,6 +114,9 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::TrustHub(arguments) => trust_hub::run(arguments, &output),
         Command::Renew(arguments) => lease::run(arguments, &output),
         Command::Unban(arguments) => install::unban(arguments, &output),
+        Command::Restart(arguments) => halt::restart(arguments, &output),
+        Command::Stop(arguments) => halt::stop(arguments, &output),
+        Command::Start(arguments) => halt::start(arguments, &output),
         Command::Status(arguments) => status::run(arguments, &output),
         Command::List(arguments) => list::list(arguments, &output),
         Command::Call(arguments) => call::run(arguments, &output),

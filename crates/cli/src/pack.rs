@@ -5,6 +5,7 @@ use tenure_kernel::{NativeBinary, NativeError};
 use tenure_package::{CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
 use tenure_vm::Limits;
 
+use crate::device::STORE_BYTES;
 use crate::module::Module;
 use crate::project_file::ProjectFile;
 
@@ -59,6 +60,18 @@ pub enum PackError {
         value: u32,
         /// What to do.
         advice: &'static str,
+    },
+    /// A budget that no device has.
+    #[error(
+        "tenure.toml sets {name} = {value} in [budget], and the largest store of a device has {most} bytes"
+    )]
+    TooMuch {
+        /// Which.
+        name: &'static str,
+        /// To what.
+        value: u32,
+        /// The most that makes sense.
+        most: u64,
     },
     /// A topic that machines can't publish.
     #[error(
@@ -162,6 +175,10 @@ fn check_description(project: &ProjectFile) -> Result<(), PackError> {
         ("queue_length", u32::from(budget.queue_length), 1),
         ("stack_bytes", budget.stack_bytes, 64),
     ];
+    if u64::from(budget.stored_bytes) > STORE_BYTES {
+        let (name, value) = ("stored_bytes", budget.stored_bytes);
+        return Err(PackError::TooMuch { name, value, most: STORE_BYTES });
+    }
     if let Some((name, value, _)) = least.into_iter().find(|(_, value, least)| value < least) {
         return Err(PackError::Budget { name, value, advice });
     }

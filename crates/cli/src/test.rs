@@ -167,7 +167,7 @@ fn set_up(file: &TestFile, package: &[u8]) -> anyhow::Result<World> {
         let package = actor::package(&machine, &pretended.answers).with_context(place)?;
         world.pretend(&pretended.name, &there, &package).with_context(place)?;
     }
-    world.install(package, decide(&grants, &asked)?)?;
+    world.install(package, decide(&grants, &asked, None)?)?;
     Ok(world)
 }
 

@@ -137,6 +137,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
     let public_key = PublicKey([number; 32]);
     let record = MachineRecord {
         package_name: "machine".parse().expect("a name"),
+        package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
         name,
         public_key,
         salt: [0; 16],

@@ -214,6 +214,7 @@ impl<F: Flash> Exchange<'_, F> {
         match machine.state {
             State::Banned => return Err(DeliverError::Banned),
             State::Over => return Err(DeliverError::LeaseOver),
+            State::Halted => return Err(DeliverError::Halted),
             _ => {}
         }
         if let Some(restart_at) = machine.restarts_too_late_for(&task) {

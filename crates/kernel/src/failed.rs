@@ -30,6 +30,7 @@ impl From<DeliverError> for Failed {
                 return Self { error: HostError::Stopped, again_in: Some(restarts_in) };
             }
             DeliverError::LeaseOver => HostError::LeaseOver,
+            DeliverError::Halted => HostError::Halted,
             DeliverError::Busy => HostError::Full,
             DeliverError::TooLong => HostError::TooLong,
         }
@@ -65,6 +66,8 @@ pub enum DeliverError {
     },
     /// Its lease is over.
     LeaseOver,
+    /// Its owner stopped it.
+    Halted,
     /// The machine's queue is full.
     Busy,
     /// Function name or parameter are over the limit.

@@ -17,7 +17,7 @@ pub enum InstallError {
     NameTaken,
     /// A placement with this or a higher number is in force already.
     Stale,
-    /// The machine is banned, or its lease is over.
+    /// The machine is banned, its lease is over, or its owner stopped it.
     Stopped,
     /// Every slot is taken.
     NoSlot,
@@ -73,7 +73,10 @@ impl fmt::Display for InstallError {
             Self::Stale => f.write_str(
                 "the device has a lease with a higher number in force; ask it for that number",
             ),
-            Self::Stopped => f.write_str("the machine is banned, or its lease is over"),
+            Self::Stopped => f.write_str(
+                "the machine is banned (`tenure unban`), its lease is over (`tenure renew`), or its owner \
+                 stopped it (`tenure start`)",
+            ),
             Self::NoSlot => f.write_str("the device has no room for another machine"),
             Self::NoMemory => f.write_str("the device has too little memory left for its budget"),
             Self::Overbooked => {

@@ -23,6 +23,7 @@ use crate::effect::{Effect, LogLevel};
 use crate::events::Events;
 use crate::failed::{DeliverError, Failed};
 use crate::fault::{Fault, FaultKind};
+use crate::halt::recall_halt;
 use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};
 use crate::look::{self, Look, LookError, MachineInfo};
@@ -435,10 +436,9 @@ impl<F: Flash> Kernel<F> {
         machine.is_removed = is_removed;
         machine.hidden = storage.recall_hidden(slot)?;
         machine.conduct = storage.recall_conduct(slot, &machine.record, now);
-        if machine.conduct.repute() == Repute::Banned {
-            machine.state = State::Banned;
-        }
+        machine.stay_down();
         self.parts.recall_timers(now, &mut machine);
+        recall_halt(&mut self.parts.storage, &mut machine);
         if is_removed {
             machine.step(Event::Ended);
         }

@@ -33,6 +33,7 @@ mod events;
 mod exchange;
 mod failed;
 mod fault;
+mod halt;
 mod host;
 mod install_error;
 mod kernel;

@@ -13,6 +13,7 @@
 //!   Ready ◀────────────── Banned
 //!
 //!   any ── Ended ──▶ Over ── Renewed ──▶ Idle
+//!   any but Over ── Halted ──▶ Halted ── Resumed ──▶ Idle
 //! ```
 
 /// What a machine is doing.
@@ -32,6 +33,8 @@ pub enum State {
     Banned,
     /// Its lease is over.
     Over,
+    /// Its owner stopped it.
+    Halted,
 }
 
 /// What happens to a machine.
@@ -55,17 +58,29 @@ pub enum Event {
     Ended,
     /// Its lease goes on.
     Renewed,
+    /// Its owner stopped it.
+    Halted,
+    /// Its owner started it again.
+    Resumed,
 }
 
 impl State {
     /// Every state.
-    pub const ALL: [Self; 6] =
-        [Self::Idle, Self::Ready, Self::Waiting, Self::BackedOff, Self::Banned, Self::Over];
+    pub const ALL: [Self; 7] = [
+        Self::Idle,
+        Self::Ready,
+        Self::Waiting,
+        Self::BackedOff,
+        Self::Banned,
+        Self::Over,
+        Self::Halted,
+    ];
 
     /// The state after `event`, or `None` if the event can't happen in this state.
     pub const fn after(self, event: Event) -> Option<Self> {
         use Event::{
-            Banned, Blocked, Drained, Ended, Enqueued, Faulted, Renewed, Restarted, Woken,
+            Banned, Blocked, Drained, Ended, Enqueued, Faulted, Halted, Renewed, Restarted,
+            Resumed, Woken,
         };
         Some(match (self, event) {
             (Self::Idle | Self::Ready, Enqueued) => Self::Ready,
@@ -77,8 +92,9 @@ impl State {
             (Self::Idle | Self::Ready | Self::Waiting, Faulted) => Self::BackedOff,
             (Self::BackedOff | Self::Banned, Restarted) => Self::Ready,
             (Self::BackedOff, Banned) => Self::Banned,
-            (Self::Over, Renewed) => Self::Idle,
-            (_, Ended) => Self::Over,
+            (Self::Over, Renewed) | (Self::Halted, Resumed) => Self::Idle,
+            (_, Ended) | (Self::Over, Halted) => Self::Over,
+            (_, Halted) => Self::Halted,
             _ => return None,
         })
     }
@@ -89,9 +105,10 @@ impl State {
             Self::Idle => "idle",
             Self::Ready => "ready",
             Self::Waiting => "waiting",
-            Self::BackedOff => "stopped",
+            Self::BackedOff => "failed",
             Self::Banned => "banned",
             Self::Over => "lease over",
+            Self::Halted => "stopped",
         }
     }
 }
@@ -105,13 +122,15 @@ mod tests {
     #[test]
     fn transition_table_is_as_drawn() {
         use Event::{
-            Banned, Blocked, Drained, Ended, Enqueued, Faulted, Renewed, Restarted, Woken,
+            Banned, Blocked, Drained, Ended, Enqueued, Faulted, Halted, Renewed, Restarted,
+            Resumed, Woken,
         };
         let mut table = String::new();
         for state in State::ALL {
-            for event in
-                [Enqueued, Drained, Blocked, Woken, Faulted, Restarted, Banned, Ended, Renewed]
-            {
+            for event in [
+                Enqueued, Drained, Blocked, Woken, Faulted, Restarted, Banned, Ended, Renewed,
+                Halted, Resumed,
+            ] {
                 if let Some(next) = state.after(event) {
                     table += &format!("{state:?} {event:?} {next:?}\n");
                 }
@@ -122,23 +141,32 @@ mod tests {
             "Idle Enqueued Ready\n\
              Idle Faulted BackedOff\n\
              Idle Ended Over\n\
+             Idle Halted Halted\n\
              Ready Enqueued Ready\n\
              Ready Drained Idle\n\
              Ready Blocked Waiting\n\
              Ready Faulted BackedOff\n\
              Ready Ended Over\n\
+             Ready Halted Halted\n\
              Waiting Enqueued Waiting\n\
              Waiting Woken Ready\n\
              Waiting Faulted BackedOff\n\
              Waiting Ended Over\n\
+             Waiting Halted Halted\n\
              BackedOff Enqueued BackedOff\n\
              BackedOff Restarted Ready\n\
              BackedOff Banned Banned\n\
              BackedOff Ended Over\n\
+             BackedOff Halted Halted\n\
              Banned Restarted Ready\n\
              Banned Ended Over\n\
+             Banned Halted Halted\n\
              Over Ended Over\n\
-             Over Renewed Idle\n"
+             Over Renewed Idle\n\
+             Over Halted Over\n\
+             Halted Ended Over\n\
+             Halted Halted Halted\n\
+             Halted Resumed Idle\n"
         );
     }
 }

@@ -43,6 +43,8 @@ pub(crate) struct Machine {
     pub(crate) state: State,
     /// Whether it is in the trash; its state is [`State::Over`] then.
     pub(crate) is_removed: bool,
+    /// Whether its owner stopped it; a lease that is over, or the trash, hides that.
+    pub(crate) is_halted: bool,
     pub(crate) queue: VecDeque<Task>,
     /// The task being run, with what it has gathered. Boxed, as what else is seldom there: most
     /// machines rest most of the time.
@@ -209,6 +211,7 @@ impl Machine {
             token: None,
             state: State::Idle,
             is_removed: false,
+            is_halted: false,
             queue: VecDeque::new(),
             current: None,
             instance: None,
@@ -247,9 +250,10 @@ impl Machine {
         self.state = next.unwrap_or(self.state);
     }
 
-    /// Whether it is banned, or its lease is over: nobody calls it, and it starts nothing.
+    /// Whether it is banned, its lease is over, or its owner stopped it: nobody calls it, and it starts
+    /// nothing.
     pub(crate) fn is_stopped(&self) -> bool {
-        matches!(self.state, State::Banned | State::Over)
+        matches!(self.state, State::Banned | State::Over | State::Halted)
     }
 
     /// Notes that its queue has become empty, if it has and nothing is under way.
@@ -268,12 +272,10 @@ impl Machine {
         }
     }
 
-    /// Ends what is held against it before its lease went on or it was fetched back: a ban stays.
+    /// Lets it begin anew once its lease went on or it was fetched back: a ban and its owner's stop stay.
     pub(crate) fn renew(&mut self) {
         self.step(Event::Renewed);
-        if self.conduct.repute() == Repute::Banned {
-            self.state = State::Banned;
-        }
+        self.stay_down();
     }
 
     /// How far the host call under way has come.
@@ -383,12 +385,21 @@ impl Machine {
         }
     }
 
+    /// Keeps a machine that begins anew from running, if its owner or its conduct says so.
+    pub(crate) fn stay_down(&mut self) {
+        if self.is_halted {
+            self.state = State::Halted;
+        } else if self.conduct.repute() == Repute::Banned {
+            self.state = State::Banned;
+        }
+    }
+
     /// Stops it for good, as far as it knows: all but its record and what it used goes. Gives the task
     /// under way, and those that wait.
-    pub(crate) fn end(&mut self) -> (Option<Task>, VecDeque<Task>) {
+    pub(crate) fn end(&mut self, event: Event) -> (Option<Task>, VecDeque<Task>) {
         self.clear();
         self.restart_at = None;
-        self.step(Event::Ended);
+        self.step(event);
         (self.current.take().map(|running| running.task), core::mem::take(&mut self.queue))
     }
 

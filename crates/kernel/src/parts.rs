@@ -16,6 +16,7 @@ use crate::events::Events;
 use crate::exchange::Exchange;
 use crate::failed::Failed;
 use crate::fault::{Fault, FaultKind};
+use crate::halt::recalled_timers;
 use crate::lifecycle::{Event, State};
 use crate::machine::{Machine, Wait, Woken};
 use crate::machines::Machines;
@@ -79,12 +80,8 @@ impl<F: Flash> Parts<F> {
 
     /// Takes up the timers that the store knows of a machine that isn't in its slot yet.
     pub(crate) fn recall_timers(&mut self, now: Instant, machine: &mut Machine) {
-        machine.timers = self.storage.recall_timers(machine);
         let unix_us = self.clock.unix_us(now);
-        for timer in &mut machine.timers {
-            timer.due = None;
-            timer.begin(now, unix_us);
-        }
+        machine.timers = recalled_timers(&mut self.storage, unix_us, machine, now);
     }
 
     /// Checks the code of `slot` once, and queues its `entry`; a damaged one stops the machine.
@@ -152,11 +149,11 @@ impl<F: Flash> Parts<F> {
         self.punish(now, slot, repute);
     }
 
-    /// Ends what `slot` has under way, for good: its subscriptions, its calls, its queue; its callers get
+    /// Ends what `slot` has under way, by `event`: its subscriptions, its calls, its queue; its callers get
     /// `failed`.
-    pub(crate) fn end(&mut self, now: Instant, slot: Slot, failed: HostError) {
+    pub(crate) fn end(&mut self, now: Instant, slot: Slot, event: Event, failed: HostError) {
         let Some(machine) = self.machines.known_mut(slot) else { return };
-        let (current, queue) = machine.end();
+        let (current, queue) = machine.end(event);
         self.events.forget(machine);
         self.storage.discard_state(machine);
         self.calls.remove_all_of(slot);

@@ -10,13 +10,13 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use tenure_vm::IMAGE_VERSION;
 use tenure_wire::{
-    Budget, Capabilities, CodeKind, Digest, Name, PublicKey, Share, Term, VerifyingKey,
+    Budget, Capabilities, CodeKind, Digest, Name, PublicKey, Share, Term, VerifyingKey, Version,
 };
 
 use crate::code::Extent;
 
 /// The version of records.
-const RECORD_VERSION: u8 = 1;
+const RECORD_VERSION: u8 = 2;
 
 /// What a device's machines are written in: version of the records, and of the images in code flash. A
 /// firmware of another one finds none of them.
@@ -37,6 +37,8 @@ pub struct MachineRecord {
     pub package: Digest,
     /// The package's name.
     pub package_name: Name,
+    /// The package's version.
+    pub package_version: Version,
     /// The tenant who signed the package.
     pub tenant: VerifyingKey,
     /// The functions that others may call.

@@ -13,8 +13,9 @@ use tenure_wire::host_call::HostError;
 use tenure_wire::{Budget, MachineId, Name, Term};
 
 use crate::effect::LogLevel;
+use crate::halt::recall_halt;
 use crate::install_error::InstallError;
-use crate::lifecycle::State;
+use crate::lifecycle::{Event, State};
 use crate::machine::Machine;
 use crate::parts::Parts;
 use crate::policy::{Overbooked, Policy};
@@ -122,7 +123,8 @@ impl<F: Flash> Tenancy<'_, F> {
     /// get a failure; tree, timers, budgets, bill and what is held against it stay.
     ///
     /// # Errors
-    /// [`InstallError::NotFound`], or [`InstallError::Stopped`] if it is banned or its lease is over.
+    /// [`InstallError::NotFound`], or [`InstallError::Stopped`] if it is banned, its lease is over or
+    /// its owner stopped it.
     pub fn restart(&mut self, name: &Name) -> Result<(), InstallError> {
         let log_rate = self.parts.config.log_bytes_per_second;
         let Parts { machines, storage, .. } = &mut *self.parts;
@@ -176,7 +178,7 @@ impl<F: Flash> Tenancy<'_, F> {
         let machine = self.parts.machines.with_id(id);
         let Some(machine) = machine.filter(|machine| machine.state != State::Over) else { return };
         let slot = machine.slot;
-        self.parts.end(self.now, slot, HostError::LeaseOver);
+        self.parts.end(self.now, slot, Event::Ended, HostError::LeaseOver);
         self.parts.log(self.now, slot, LogLevel::Warning, "its lease is over");
     }
 
@@ -222,7 +224,7 @@ impl<F: Flash> Tenancy<'_, F> {
         machine.is_removed = true;
         let slot = machine.slot;
         self.policy.leave(slot.index());
-        self.parts.end(self.now, slot, HostError::Execution);
+        self.parts.end(self.now, slot, Event::Ended, HostError::Execution);
         Ok(())
     }
 
@@ -289,6 +291,7 @@ impl<F: Flash> Tenancy<'_, F> {
         let mut machine = Machine::new(record, id, slot, self.now, log_rate);
         machine.hidden = hidden;
         self.parts.recall_timers(self.now, &mut machine);
+        recall_halt(&mut self.parts.storage, &mut machine);
         self.parts.occupy(self.now, machine);
         self.parts.log(self.now, slot, LogLevel::Info, message);
     }

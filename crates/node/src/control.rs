@@ -4,9 +4,8 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{Installation, LookError, MachineInfo, MachineRecord, State};
+use tenure_kernel::{InstallError, Installation, LookError, MachineInfo, MachineRecord, State};
 use tenure_store::ValueKind;
-use tenure_wire::PublicKey;
 #[cfg(feature = "experiments")]
 use tenure_wire::control::ExperimentLog;
 #[cfg(feature = "mesh")]
@@ -16,13 +15,14 @@ use tenure_wire::control::{
     FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello, HubStatus,
     InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage, LogQuery,
     MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew, Restart,
-    Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, TellTime, Trash,
-    TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban, dispatch,
+    Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, Start, Stop, TellTime,
+    Trash, TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban, dispatch,
 };
 use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 #[cfg(feature = "mesh")]
 use tenure_wire::message::List;
+use tenure_wire::{Name, PublicKey};
 
 use crate::boot_error::BootError;
 use crate::install;
@@ -115,6 +115,16 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     fn restart(&mut self, restart: Restart) -> Answer<()> {
         self.node.restart(self.moment, &restart)
+    }
+
+    fn stop(&mut self, Stop { machine }: Stop) -> Answer<()> {
+        let halted = self.node.kernel.tenancy(self.moment.now).halt(&machine);
+        halted.map_err(unless_there(&machine))
+    }
+
+    fn start(&mut self, Start { machine }: Start) -> Answer<()> {
+        let started = self.node.kernel.tenancy(self.moment.now).start(&machine);
+        started.map_err(unless_there(&machine))
     }
 
     fn grants(&mut self, query: GrantQuery) -> Answer<GrantReport> {
@@ -390,7 +400,7 @@ impl<F: Flash> Node<F> {
 
     fn restart(&mut self, moment: &Moment<'_>, restart: &Restart) -> Answer<()> {
         let restarted = self.kernel.tenancy(moment.now).restart(&restart.machine);
-        restarted.map_err(install::not_installed)
+        restarted.map_err(unless_there(&restart.machine))
     }
 
     fn tree(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
@@ -435,6 +445,7 @@ impl<F: Flash> Node<F> {
             id: info.id,
             key: record.public_key,
             package: record.package_name.clone(),
+            version: record.package_version,
             digest: record.package,
             tenant: record.tenant,
             exports: record.exports.clone(),
@@ -470,6 +481,14 @@ impl<F: Flash> Node<F> {
 
     fn log_page(&self, query: &LogQuery) -> LogPage {
         self.log.page(query.machine.as_ref(), query.from, self.kernel.logs_dropped())
+    }
+}
+
+/// What the owner is told of a machine that the kernel left as it is.
+fn unless_there(name: &Name) -> impl FnOnce(InstallError) -> ControlError {
+    |error| match error {
+        InstallError::NotFound => ControlError::NoSuchMachine(name.clone()),
+        error => install::not_installed(error),
     }
 }
 

@@ -138,6 +138,7 @@ pub(crate) fn prepare<F: Flash>(
         salt,
         package: package.digest(),
         package_name: manifest.name.clone(),
+        package_version: manifest.version,
         tenant: package.tenant(),
         exports: manifest.exports.clone(),
         budget: manifest.budget.within(placement.budget),

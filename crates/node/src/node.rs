@@ -629,6 +629,7 @@ fn declined(failed: Failed) -> Declined {
         HostError::Banned => Declined::Banned,
         HostError::Overspent => Declined::Overspent,
         HostError::LeaseOver => Declined::LeaseOver,
+        HostError::Halted => Declined::Halted,
         _ => Declined::Execution,
     }
 }
@@ -646,6 +647,7 @@ fn not_delivered(error: DeliverError) -> Declined {
         DeliverError::Banned => Declined::Banned,
         DeliverError::Stopped { restarts_in } => stopped(restarts_in),
         DeliverError::LeaseOver => Declined::LeaseOver,
+        DeliverError::Halted => Declined::Halted,
         DeliverError::Busy => Declined::Busy,
         DeliverError::TooLong => Declined::TooLong,
     }

@@ -283,6 +283,7 @@ fn failed(failure: Failure) -> Failed {
         Failure::NoSuchFunction => HostError::NotFound,
         Failure::Denied => HostError::Denied,
         Failure::LeaseOver => HostError::LeaseOver,
+        Failure::Halted => HostError::Halted,
         Failure::Busy => HostError::Full,
         Failure::TooLong => HostError::TooLong,
         // Nobody signs that a machine isn't there: a call that seems to have missed it may have run,

@@ -26,7 +26,6 @@ mod signed;
 mod snapshot;
 mod tariff;
 mod tree;
-mod version;
 
 pub use builder::PackageBuilder;
 pub use firmware::{FirmwareError, FirmwareFile, RELEASE_BYTES_MAX, Release};
@@ -39,6 +38,5 @@ pub use renewal::Renewal;
 pub use secret::{SecretChange, SecretError, SecretQuery};
 pub use snapshot::{Snapshot, SnapshotError, SnapshotWriter};
 pub use tariff::Tariff;
-pub use tenure_wire::CodeKind;
+pub use tenure_wire::{CodeKind, Version, VersionError};
 pub use tree::{Entry, Tree, TreeError, ValueKind};
-pub use version::{Version, VersionError};

@@ -12,7 +12,7 @@ use tenure_wire::limits::FUNCTION_BYTES_MAX;
 use tenure_wire::printable::misleads;
 use tenure_wire::{Budget, Capabilities, CodeKind, Name};
 
-use crate::Version;
+use tenure_wire::Version;
 
 /// The most functions that a package offers.
 pub const EXPORTS_MAX: usize = 64;

@@ -146,6 +146,8 @@ pub enum Failure {
     OutcomeUnknown,
     /// The machine's lease is over.
     LeaseOver,
+    /// The machine's owner has stopped it.
+    Halted,
 }
 
 impl Failure {
@@ -161,7 +163,8 @@ impl Failure {
             | Self::Overspent
             | Self::Asleep { .. }
             | Self::OutcomeUnknown
-            | Self::LeaseOver => true,
+            | Self::LeaseOver
+            | Self::Halted => true,
             Self::NoSuchFunction
             | Self::Denied
             | Self::Busy
@@ -188,6 +191,7 @@ impl From<Declined> for Failure {
             Declined::Banned => Self::Banned,
             Declined::Overspent => Self::Overspent,
             Declined::LeaseOver => Self::LeaseOver,
+            Declined::Halted => Self::Halted,
         }
     }
 }
@@ -222,6 +226,7 @@ impl fmt::Display for Failure {
             Self::Deadline => "the deadline passed",
             Self::OutcomeUnknown => "outcome unknown: the device lost track of the call",
             Self::LeaseOver => "the machine's lease is over",
+            Self::Halted => "the machine's owner has stopped it",
         })
     }
 }

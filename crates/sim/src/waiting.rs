@@ -157,6 +157,7 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         salt: [0; 16],
         package: Digest([0; 32]),
         package_name: name_of(slot),
+        package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
         tenant: VerifyingKey([1; 32]),
         exports: vec!["work".to_string()],
         budget: Budget {

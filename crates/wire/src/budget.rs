@@ -2,6 +2,10 @@
 
 use serde::{Deserialize, Serialize};
 
+/// The fuel that one task may use where the manifest doesn't say: a hundred seconds of what a machine may use
+/// by the second where its manifest doesn't say that either, so that an endless loop is a fault.
+const TASK_FUEL_DEFAULT: u64 = 1_000_000_000;
+
 /// The limits of one machine. The defaults are strict: what fits on the smallest class of device.
 ///
 /// What is counted by the second or the day fills a bucket evenly; the bucket holds two seconds'
@@ -64,7 +68,7 @@ impl Default for Budget {
             stack_bytes: 4 * 1024,
             stored_bytes: 16 * 1024,
             queue_length: 8,
-            task_fuel: 0,
+            task_fuel: TASK_FUEL_DEFAULT,
             fuel_per_second: 10_000_000,
             flash_bytes_per_day: 512 * 1024,
             messages_per_second: 50,

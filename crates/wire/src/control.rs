@@ -28,8 +28,8 @@ pub use error::{Answer, ControlError};
 pub use hello::{Hello, OLDEST, VERSION};
 pub use machines::{
     CHUNK_BYTES_MAX, InstallBegin, InstallChunk, InstallCommit, ListMachines, MachineList,
-    MachineStatus, Remove, Restart, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead, Trash,
-    TrashEmpty, TrashRestore, TrashedMachine, Unban,
+    MachineStatus, Remove, Restart, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead, Start,
+    Stop, Trash, TrashEmpty, TrashRestore, TrashedMachine, Unban,
 };
 pub use mesh::{Admission, ExperimentLog, Join, MeshStatus, MeshStranger, MeshWay, StrangersQuery};
 pub use table::{Access, Caller, FunctionInfo, Functions};
@@ -172,6 +172,12 @@ control_functions! {
 
     /// Lists topics and subscriptions, a page at a time.
     events(EventsQuery) -> EventsPage; owner, since 1;
+
+    /// Stops a machine until it is started, over updates and restarts of the device. Its tree stays.
+    stop(Stop) -> (); owner, since 1;
+
+    /// Starts a machine that was stopped, from its entry.
+    start(Start) -> (); owner, since 1;
 }
 
 #[cfg(test)]

@@ -67,6 +67,8 @@ host_errors! {
     NotGranted = -20, "not granted";
     /// The lease of the machine that was called is over.
     LeaseOver = -21, "lease over";
+    /// The owner of the machine that was called has stopped it.
+    Halted = -22, "stopped by its owner";
 }
 
 host_calls! {

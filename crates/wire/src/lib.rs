@@ -30,6 +30,7 @@ pub mod term;
 mod text;
 mod topic;
 pub mod usage;
+mod version;
 
 pub use address::Address;
 pub use budget::Budget;
@@ -42,3 +43,4 @@ pub use share::Share;
 pub use term::Term;
 pub use text::TextError;
 pub use topic::{Topic, TopicError, TopicPattern};
+pub use version::{Version, VersionError};

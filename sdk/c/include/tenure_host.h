@@ -31,6 +31,7 @@ enum tenure_error {
     TENURE_ASLEEP = -19, /* the device sleeps */
     TENURE_NOT_GRANTED = -20, /* not granted */
     TENURE_LEASE_OVER = -21, /* lease over */
+    TENURE_HALTED = -22, /* stopped by its owner */
 };
 
 /* The words for each error, for tenure_error_text. */
@@ -55,7 +56,8 @@ enum tenure_error {
     EACH(TENURE_OVERSPENT, "the call took more than its machine's budget") \
     EACH(TENURE_ASLEEP, "the device sleeps") \
     EACH(TENURE_NOT_GRANTED, "not granted") \
-    EACH(TENURE_LEASE_OVER, "lease over")
+    EACH(TENURE_LEASE_OVER, "lease over") \
+    EACH(TENURE_HALTED, "stopped by its owner")
 
 #ifdef __wasm__
 #define TENURE_CALL(RESULT, NUMBER, NAME, PARAMETERS, BODY) \

@@ -55,6 +55,8 @@ pub enum Error {
     NotGranted = -20,
     /// Lease over.
     LeaseOver = -21,
+    /// Stopped by its owner.
+    Halted = -22,
 }
 
 impl Error {
@@ -81,6 +83,7 @@ impl Error {
             -19 => Self::Asleep,
             -20 => Self::NotGranted,
             -21 => Self::LeaseOver,
+            -22 => Self::Halted,
             _ => Self::Device,
         }
     }
@@ -109,6 +112,7 @@ impl Error {
             Self::Asleep => "the device sleeps",
             Self::NotGranted => "not granted",
             Self::LeaseOver => "lease over",
+            Self::Halted => "stopped by its owner",
         }
     }
 }

@@ -220,6 +220,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         salt: [0; 16],
         package: Digest([0; 32]),
         package_name: "guest".parse().unwrap(),
+        package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
         tenant: VerifyingKey([1; 32]),
         exports: functions.map(|name| name.to_string()).collect(),
         budget: Budget {

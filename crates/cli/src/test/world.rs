@@ -301,6 +301,7 @@ fn in_words(failure: Failure) -> String {
         Failure::NoSuchFunction | Failure::NoSuchMachine => HostError::NotFound,
         Failure::Denied => HostError::Denied,
         Failure::LeaseOver => HostError::LeaseOver,
+        Failure::Halted => HostError::Halted,
         Failure::Busy => HostError::Full,
         Failure::TooLong => HostError::TooLong,
         Failure::Unreachable => HostError::Unreachable,

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 23] = [
+const COMMANDS: [&str; 26] = [
     "new",
     "build",
     "test",
@@ -16,6 +16,9 @@ const COMMANDS: [&str; 23] = [
     "hub",
     "install",
     "remove",
+    "restart",
+    "stop",
+    "start",
     "list",
     "call",
     "tree",

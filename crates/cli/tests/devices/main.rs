@@ -29,4 +29,5 @@ mod sixteen;
 mod skeleton;
 mod sleep;
 mod snapshots;
+mod updates;
 mod wire_tap;

@@ -9,6 +9,7 @@ mod compiling;
 mod conduct;
 mod events;
 mod faults;
+mod halting;
 mod hostile;
 mod keeping;
 mod native;

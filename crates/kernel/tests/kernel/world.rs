@@ -272,6 +272,7 @@ impl Device {
             salt: [0; 16],
             package: Digest([placement as u8; 32]),
             package_name: name(machine),
+            package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
             tenant: self.tenant,
             exports: exports.map(ToString::to_string).collect(),
             budget,

@@ -141,13 +141,14 @@ impl<F: Flash> Leaf<F> {
         MachineList { machines, total: self.services.len() as u32 }
     }
 
-    /// A service as a machine is shown. It has no package, no budget and no fuel.
+    /// A service as a machine is shown. It has no package, no budget and no fuel, and the firmware's version.
     fn status_of(&self, offered: &Offered) -> MachineStatus {
         MachineStatus {
             name: offered.name.clone(),
             id: offered.id,
             key: offered.key,
             package: offered.name.clone(),
+            version: env!("CARGO_PKG_VERSION").parse().unwrap_or_default(),
             digest: Digest([0; 32]),
             tenant: self.config.owner.verifying_key,
             exports: offered.service.functions().iter().map(|name| name.to_string()).collect(),

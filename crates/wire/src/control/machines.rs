@@ -6,7 +6,9 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::message::growing;
-use crate::{Budget, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, VerifyingKey};
+use crate::{
+    Budget, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, VerifyingKey, Version,
+};
 
 /// The most bytes of a package that one [`InstallChunk`] carries.
 pub const CHUNK_BYTES_MAX: usize = 4096;
@@ -90,6 +92,9 @@ pub struct MachineStatus {
     pub serves: Option<String>,
     /// For how long it has been in the middle of that, in milliseconds.
     pub serves_ms: u64,
+    /// The version of its package.
+    #[serde(default)]
+    pub version: Version,
 }
 
 /// The machines that were removed and can be fetched back.
@@ -176,6 +181,20 @@ pub struct Unban {
 /// Starts a machine again from its entry; what it keeps stays.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Restart {
+    /// Which.
+    pub machine: Name,
+}
+
+/// Stops a machine until it is started; what it keeps stays.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Stop {
+    /// Which.
+    pub machine: Name,
+}
+
+/// Starts a machine that was stopped, from its entry.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Start {
     /// Which.
     pub machine: Name,
 }

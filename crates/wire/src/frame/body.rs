@@ -139,6 +139,8 @@ pub enum Declined {
     Overspent,
     /// The machine's lease is over. It was not executed, or stopped in the middle.
     LeaseOver,
+    /// The machine's owner stopped it. The call was not executed, or stopped in the middle.
+    Halted,
 }
 
 impl Declined {
@@ -156,6 +158,7 @@ impl Declined {
             Self::Banned => 10,
             Self::Overspent => 11,
             Self::LeaseOver => 12,
+            Self::Halted => 13,
         }
     }
 
@@ -187,6 +190,7 @@ impl Declined {
             10 => Self::Banned,
             11 => Self::Overspent,
             12 => Self::LeaseOver,
+            13 => Self::Halted,
             _ => return Err(FrameError),
         })
     }

@@ -1,13 +1,16 @@
 //! A package's version, `major.minor.patch`.
 
-use alloc::format;
 use alloc::string::String;
 use core::{fmt, str::FromStr};
 
 use serde::{Deserialize, Serialize};
 
+use crate::serialized_as_text::serialized_as_text;
+
 /// A version; later ones compare as greater.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 #[serde(try_from = "String", into = "String")]
 pub struct Version {
     /// Grows when callers have to change.
@@ -35,19 +38,7 @@ fn number(text: &str) -> Option<u16> {
     text.parse().ok().filter(|_| canonical)
 }
 
-impl TryFrom<String> for Version {
-    type Error = VersionError;
-
-    fn try_from(text: String) -> Result<Self, VersionError> {
-        text.parse()
-    }
-}
-
-impl From<Version> for String {
-    fn from(version: Version) -> Self {
-        format!("{version}")
-    }
-}
+serialized_as_text!(Version);
 
 impl fmt::Display for Version {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -1,0 +1,78 @@
+//! Machines that are updated, restarted, stopped and started by their owner.
+
+use crate::harness::{User, on};
+
+/// A project in C whose package asks for `capabilities`.
+fn project(user: &User, version: &str, capabilities: &str) {
+    let folder = user.path("served");
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let toml = format!(
+        "name = \"served\"\nversion = \"{version}\"\nlanguage = \"c\"\n[capabilities]\n{capabilities}\n"
+    );
+    std::fs::write(folder.join("tenure.toml"), toml).unwrap();
+    let source = "#include <tenure.h>\nstatic int calls;\n\
+                  TENURE_EXPORT(count) { tenure_reply_text(++calls == 1 ? \"first\" : \"again\"); }\n\
+                  TENURE_EXPORT(spin) { for (;;) tenure_yield(); }\n";
+    std::fs::write(folder.join("src/main.c"), source).unwrap();
+}
+
+#[test]
+fn an_update_says_which_way_it_goes_and_keeps_what_was_granted() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let at = ["--device", &device.address];
+    let install = |more: &[&str]| user.json(&[&["install", "served"], more, &at].concat());
+    project(&user, "0.1.0", "callers = [\"*@*\"]");
+    let error = user.error(&[&["install", "served"][..], &at].concat());
+    assert!(error.contains("callers *@*; say what it gets"), "{error}");
+    assert_eq!(install(&["--grant", "all"])["done"], "installed");
+    assert_eq!(install(&[])["done"], "installed again");
+    project(&user, "0.2.0", "callers = [\"*@*\"]");
+    let updated = install(&[]);
+    assert_eq!((&updated["done"], &updated["version"]), (&"updated".into(), &"0.2.0".into()));
+    assert_eq!(updated["version_before"], "0.1.0");
+    assert_eq!(updated["granted"]["callers"][0], "*@*");
+    project(&user, "0.1.5", "callers = [\"*@*\"]\nsecrets = [\"wifi\"]");
+    let error = user.error(&[&["install", "served"][..], &at].concat());
+    assert!(error.contains("keeps by --grant same: callers *@*"), "{error}");
+    let text = user.ok(&[&["install", "served", "--grant", "same"][..], &at].concat());
+    assert!(text.starts_with("downgraded served from 0.2.0 to 0.1.5 on attic"), "{text}");
+    assert!(text.contains("granted: callers *@*\n"), "{text}");
+    let list = user.ok(&[&["list"][..], &at].concat());
+    assert!(list.contains("served           0.1.5"), "{list}");
+}
+
+#[test]
+fn a_machine_is_restarted_stopped_and_started_by_its_owner() {
+    let user = User::new();
+    let address = crate::harness::free_address();
+    let device = user.device_at("attic", &address, None);
+    let at = ["--device", &address];
+    project(&user, "0.1.0", "");
+    user.ok(&[&["install", "served"][..], &at].concat());
+    let count = || user.call(on(&device), &["served", "count"]);
+    assert_eq!([count(), count()], ["first", "again"]);
+    let spin = ["call", "served", "spin", "--timeout", "0.2"];
+    user.error(&[&spin[..], &at].concat());
+    let machine = user.json(&[&["list"][..], &at].concat())["machines"][0].clone();
+    assert_eq!(machine["serves"], "spin", "{machine}");
+    let list = user.ok(&[&["list"][..], &at].concat());
+    assert!(list.contains("(serves spin for "), "{list}");
+    assert_eq!(user.json(&[&["restart", "served"][..], &at].concat())["restarted"], "served");
+    assert_eq!(count(), "first");
+    user.ok(&[&["stop", "served"][..], &at].concat());
+    let error = user.call_error(on(&device), &["served", "count"]);
+    assert!(error.contains("`tenure start served` starts it again"), "{error}");
+    let error = user.error(&[&["restart", "served"][..], &at].concat());
+    assert!(error.contains("`tenure start`"), "{error}");
+    device.kill();
+    let device = user.device_at("attic", &address, None);
+    let machine = user.json(&[&["list"][..], &at].concat())["machines"][0].clone();
+    assert_eq!(machine["state"], "stopped", "over a restart of its device");
+    let text = user.ok(&[&["install", "served"][..], &at].concat());
+    assert!(text.contains("stays stopped until `tenure start served`"), "{text}");
+    assert_eq!(user.json(&[&["start", "served"][..], &at].concat())["started"], "served");
+    assert_eq!(user.call(on(&device), &["served", "count"]), "first");
+    let error = user.error(&[&["stop", "nobody"][..], &at].concat());
+    assert!(error.contains("no machine `nobody`"), "{error}");
+}
