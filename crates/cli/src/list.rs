@@ -20,12 +20,11 @@ use crate::home::Home;
 use crate::install::read_package;
 use crate::lease;
 use crate::output::Output;
+use crate::pack::START_FUNCTION;
 use crate::stop::Stop;
 use crate::symbols::{MachineSymbols, Symbols};
 use crate::whom::{LISTED_MAX, Where, machines};
 
-/// The function that runs when a machine starts.
-const START_FUNCTION: &str = "entry";
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: Duration = Duration::from_secs(5);
 /// How often `tenure log --follow` looks for new lines.

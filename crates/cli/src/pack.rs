@@ -9,12 +9,15 @@ use crate::device::STORE_BYTES;
 use crate::module::Module;
 use crate::project_file::ProjectFile;
 
+/// The function that runs when a machine starts.
+pub const START_FUNCTION: &str = "entry";
+
 /// Why a project can't be packed. Its author is to blame, and `tenure.toml` or the code to change.
 #[derive(Debug, thiserror::Error)]
 pub enum PackError {
     /// It offers what it doesn't have.
     #[error(
-        "the package exports {name:?}, but the code ({kind}) has no such function; it has: {}",
+        "tenure.toml names {name:?}, but the code ({kind}) has no such function; it has: {}",
         .functions.join(", ")
     )]
     Export {
@@ -24,6 +27,12 @@ pub enum PackError {
         kind: CodeKind,
         /// What is.
         functions: Vec<String>,
+    },
+    /// It offers a function that it calls private, or calls its start so.
+    #[error("{name:?} can't be private: it is the start, or stands in `exports`, too")]
+    Private {
+        /// The function's name.
+        name: String,
     },
     /// It starts with more memory than it asks for.
     #[error(
@@ -194,17 +203,23 @@ fn check_code(code: &[u8]) -> Result<(), PackError> {
     tenure_vm::translate(code, &host, &limits, &mut Vec::new()).map_err(PackError::Code)
 }
 
-/// What the package offers: what the project says, or all that the code has.
+/// What the package offers: what the project says, or all that the code has, but for what is private.
 fn exports(project: &ProjectFile, compiled: &[CompiledCode]) -> Result<Vec<String>, PackError> {
     let all = compiled.first().map(|code| code.functions.clone()).unwrap_or_default();
     let exports = project.exports.clone().unwrap_or(all);
+    if let Some(both) = project.private.iter().find(|name| {
+        *name == START_FUNCTION || project.exports.as_ref().is_some_and(|all| all.contains(name))
+    }) {
+        return Err(PackError::Private { name: both.clone() });
+    }
     for code in compiled {
-        if let Some(name) = exports.iter().find(|name| !code.functions.contains(name)) {
+        let named = exports.iter().chain(&project.private);
+        if let Some(name) = named.into_iter().find(|name| !code.functions.contains(name)) {
             let functions = code.functions.clone();
             return Err(PackError::Export { name: name.clone(), kind: code.kind, functions });
         }
     }
-    Ok(exports)
+    Ok(exports.into_iter().filter(|name| !project.private.contains(name)).collect())
 }
 
 /// Puts a table's values into the tree below `parent`.

@@ -28,6 +28,10 @@ pub struct ProjectFile {
     module: Option<PathBuf>,
     /// The functions that callers may call; without it, every function that the code exports.
     pub exports: Option<Vec<String>>,
+    /// The functions that nobody may call but the device, for an event, a timer or a callback, and the
+    /// machine itself.
+    #[serde(default)]
+    pub private: Vec<String>,
     /// The kinds of code that its package carries: `wasm`, which every device runs, and `rv32` and
     /// `thumb` for those whose processor has memory protection.
     #[serde(default = "wasm_alone")]

@@ -348,12 +348,13 @@ impl MachineSymbols {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tenure_kernel::{Fault, FaultKind};
+    use tenure_kernel::{Fault, FaultKind, Limit};
 
     #[test]
     fn fault_as_the_kernel_writes_it_names_its_site() {
         let kind = FaultKind::Trap(tenure_vm::TrapKind::Unreachable);
-        let fault = Fault { kind, function: Some(12), offset: Some(0x3a), by_engine: false };
+        let limit = Some(Limit::Memory { used: 16_000, bytes: 16_384 });
+        let fault = Fault { kind, function: Some(12), offset: Some(0x3a), by_engine: false, limit };
         let text = format!("stopped while serving `x`: {fault}");
         assert_eq!(
             Site::in_text(&text),

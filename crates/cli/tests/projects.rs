@@ -73,6 +73,19 @@ fn existing_folder_is_left_alone() {
     assert_eq!(std::fs::read_dir(workbench.path("here")).unwrap().count(), 1);
 }
 
+#[test]
+fn private_function_is_in_the_code_and_not_offered() {
+    let workbench = Workbench::new();
+    let description = format!("{HEAD}private = [\"on_moisture\"]\n");
+    let source = format!("{SOURCE}TENURE_EXPORT(on_moisture) {{}}\n");
+    workbench.write(&[("m/tenure.toml", &description), ("m/src/main.c", &source)]);
+    let bytes = workbench.build("m");
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!(package.manifest().exports, ["run"]);
+    let code = package.code(tenure_wire::CodeKind::WebAssembly).unwrap();
+    assert!(code.windows(11).any(|name| name == b"on_moisture"), "a subscription finds it");
+}
+
 /// What `tenure build` complains of, for a C project with this description and source.
 fn complaint(description: &str, source: &str) -> String {
     let workbench = Workbench::new();
@@ -92,6 +105,9 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[budget]\nmemory = 3\n"), "expected one of `memory_bytes`"),
         (&format!("{HEAD}[budget]\nmemory_bytes = -3\n"), "line 5"),
         (&format!("{HEAD}exports = [\"walk\"]\n"), "it has: run"),
+        (&format!("{HEAD}private = [\"walk\"]\n"), "it has: run"),
+        (&format!("{HEAD}private = [\"entry\"]\n"), "\"entry\" can't be private"),
+        (&format!("{HEAD}exports = [\"run\"]\nprivate = [\"run\"]\n"), "can't be private"),
         (&format!("{HEAD}[budget]\nmemory_bytes = 1024\n"), "set memory_bytes"),
         (&format!("{HEAD}[tree]\na.b = 3.5\n"), "sets a.b in [tree] to float"),
         (&format!("{HEAD}[tree]\na = [1, 256]\n"), "numbers from 0 to 255"),

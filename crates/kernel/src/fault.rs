@@ -3,6 +3,7 @@
 use core::fmt;
 
 use tenure_vm::{Breach, TrapKind};
+use tenure_wire::Budget;
 use tenure_wire::host_call::HostError;
 
 /// What a machine was stopped for.
@@ -17,12 +18,68 @@ pub struct Fault {
     pub offset: Option<u32>,
     /// Whether an engine ran it.
     pub by_engine: bool,
+    /// The limit of its budget that it ran into, where that is known.
+    pub limit: Option<Limit>,
 }
 
 impl Fault {
     /// A fault of which only the kind is known.
     pub(crate) const fn of(kind: FaultKind) -> Self {
-        Self { kind, function: None, offset: None, by_engine: false }
+        Self { kind, function: None, offset: None, by_engine: false, limit: None }
+    }
+
+    /// The same fault with the limit of `budget` that it is about, by its kind and by how many bytes of
+    /// memory were in use.
+    pub(crate) fn within(self, budget: &Budget, memory_bytes_used: usize) -> Self {
+        let memory = Limit::Memory { used: memory_bytes_used as u64, bytes: budget.memory_bytes };
+        let is_full =
+            memory_bytes_used as u64 >= u64::from(budget.memory_bytes) / FULL_OF * FULL_PARTS;
+        let limit = match self.kind {
+            FaultKind::TaskFuel => Some(Limit::TaskFuel(budget.task_fuel)),
+            FaultKind::Trap(TrapKind::StackOverflow) => Some(Limit::Stack(budget.stack_bytes)),
+            FaultKind::Memory | FaultKind::Trap(TrapKind::MemoryBudget) => Some(memory),
+            // What an engine runs has all of its memory from the beginning.
+            FaultKind::Aborted | FaultKind::Trap(TrapKind::Unreachable)
+                if is_full && !self.by_engine =>
+            {
+                Some(memory)
+            }
+            _ => None,
+        };
+        Self { limit, ..self }
+    }
+}
+
+/// A machine that gives up while it has committed so much of its memory is likely to have found no more:
+/// seven eighths.
+const FULL_PARTS: u64 = 7;
+const FULL_OF: u64 = 8;
+
+/// A limit of a budget, as its manifest names it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Limit {
+    /// `memory_bytes`.
+    Memory {
+        /// How many bytes were in use.
+        used: u64,
+        /// The limit, in bytes.
+        bytes: u32,
+    },
+    /// `stack_bytes`, in bytes.
+    Stack(u32),
+    /// `task_fuel`, in units of fuel.
+    TaskFuel(u64),
+}
+
+impl fmt::Display for Limit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory { used, bytes } => {
+                write!(f, "{used} bytes used of memory_bytes = {bytes}")
+            }
+            Self::Stack(bytes) => write!(f, "stack_bytes = {bytes}"),
+            Self::TaskFuel(fuel) => write!(f, "task_fuel = {fuel}"),
+        }
     }
 }
 
@@ -81,6 +138,9 @@ impl fmt::Display for Fault {
             FaultKind::Place => f.write_str("its place in memory was taken while it slept")?,
             FaultKind::Function => f.write_str("has no such function")?,
             FaultKind::Watchdog => f.write_str("the watchdog reset the device while it ran")?,
+        }
+        if let Some(limit) = self.limit {
+            write!(f, " ({limit})")?;
         }
         if let (Some(function), Some(offset)) = (self.function, self.offset) {
             let place = if self.by_engine { "module offset" } else { "offset" };

@@ -69,7 +69,7 @@ pub use config::Config;
 pub use effect::{Effect, LogEntry, LogLevel, OutgoingCall};
 pub use events::{COMMAND_TOPIC, DEVICE_TOPIC, Driver, Events, Listener, Subscribed};
 pub use failed::{DeliverError, Failed};
-pub use fault::{Fault, FaultKind};
+pub use fault::{Fault, FaultKind, Limit};
 pub use host::host_functions;
 pub use install_error::InstallError;
 pub use kernel::{Kernel, Ran};

@@ -130,6 +130,7 @@ impl<F: Flash> Parts<F> {
     pub(crate) fn fault(&mut self, now: Instant, slot: Slot, fault: Fault) {
         let fuel_per_second = self.processors.fuel_per_second;
         let Some(machine) = self.machines.known_mut(slot) else { return };
+        let fault = fault.within(&machine.record.budget, machine.memory_bytes());
         let repute = machine.conduct.repute();
         let ran = time_of(machine.fuel_used - machine.fuel_at_start, fuel_per_second);
         machine.back_off(now, ran, fault);

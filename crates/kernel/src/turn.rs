@@ -297,10 +297,10 @@ impl<F: Flash> Turn<'_, '_, F> {
             Outcome::Done => End::Done,
             Outcome::OutOfFuel => End::Slice,
             Outcome::Trap(trap) => End::Faulted(Fault {
-                kind: FaultKind::Trap(trap.kind),
                 function: Some(trap.function),
                 offset: Some(trap.offset),
                 by_engine: matches!(self.program, Program::Engine(_)),
+                ..Fault::of(FaultKind::Trap(trap.kind))
             }),
             Outcome::HostCall { function } => {
                 match HostCall::decode(function, self.program.host_arguments()) {
@@ -328,7 +328,10 @@ impl<F: Flash> Turn<'_, '_, F> {
             }
             Verdict::More => (self.meter.left == 0).then_some(End::Slice),
             Verdict::Wait(wait) => Some(End::Blocked(wait)),
-            Verdict::Fault(kind) => Some(End::Faulted(Fault::of(kind))),
+            Verdict::Fault(kind) => {
+                let by_engine = matches!(self.program, Program::Engine(_));
+                Some(End::Faulted(Fault { by_engine, ..Fault::of(kind) }))
+            }
         }
     }
 

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tenure_kernel::{Config, State};
+use tenure_wire::Budget;
 use tenure_wire::host_call::HostError;
 
 use crate::world::{Device, name, text};
@@ -123,4 +124,41 @@ fn log_lines_beyond_what_the_node_takes_are_dropped_and_counted() {
     device.step();
     assert!(device.log.len() <= 8, "{}", device.log.len());
     assert!(device.kernel.logs_dropped() > 0);
+}
+
+#[test]
+fn fault_for_want_of_a_budget_names_the_limit() {
+    let body = r#"
+        (func $deep (export "deep") (call $deep) (call $yield_now))
+        (func (export "spin") (loop (br 0)))
+        (func (export "beyond") (drop (i32.load (i32.const 32000))))
+        (func (export "full") (i32.store (i32.const 16000) (i32.const 1)) unreachable)
+        (func (export "empty") unreachable)
+        (func (export "small_abort") (call $abort (i32.const 0) (i32.const 1)))"#;
+    let budget = Budget {
+        memory_bytes: 16_384,
+        stack_bytes: 4_096,
+        task_fuel: 100_000,
+        ..Budget::default()
+    };
+    let cases = [
+        ("deep", "stack_bytes = 4096"),
+        ("spin", "task_fuel = 100000"),
+        ("beyond", "of memory_bytes = 16384"),
+        ("full", "of memory_bytes = 16384"),
+    ];
+    for (function, limit) in cases {
+        let mut device = Device::new();
+        let machine = device.try_install("hungry", body, 1, budget).unwrap();
+        device.call(machine, function, None).unwrap_err();
+        assert!(device.logged(limit), "{function}: {:?}", device.log);
+        let fault = device.kernel.machines().next().unwrap().last_fault.unwrap();
+        assert!(fault.to_string().contains(limit), "{function}: {fault}");
+    }
+    for function in ["empty", "small_abort"] {
+        let mut device = Device::new();
+        let machine = device.try_install("hungry", body, 1, budget).unwrap();
+        device.call(machine, function, None).unwrap_err();
+        assert!(!device.logged("_bytes = "), "{function}: {:?}", device.log);
+    }
 }
