@@ -189,13 +189,17 @@ impl<'b> Channel<'b> {
     ) -> Result<Option<Incoming>, Error> {
         let raw = &self.buffer[self.raw.clone()];
         let kept = self.pinned + self.opened.len();
-        let Some([kind, version, _, high, low]) = raw.first_chunk() else {
+        let content = match raw.first() {
+            // Not waited for: more of what is no record makes none.
+            Some(kind) => Some(ContentType::from_number(*kind).ok_or(Misbehaviour::Unexpected)?),
+            None => None,
+        };
+        let (Some(content), Some([_, version, _, high, low])) = (content, raw.first_chunk()) else {
             // A message that fills the buffer and isn't complete never will be.
             let is_full = kept + HEADER_BYTES > self.buffer.len();
             return if is_full { Err(Error::BufferTooSmall) } else { Ok(None) };
         };
         let length = usize::from(u16::from_be_bytes([*high, *low]));
-        let content = ContentType::from_number(*kind).ok_or(Misbehaviour::Unexpected)?;
         // Minor versions are to be ignored (§5.1); another major one is no TLS at all.
         if *version != 3 {
             return Err(Misbehaviour::Malformed.into());

@@ -119,6 +119,22 @@ fn find(mut list: Reader<'_>, number: u16) -> Option<Reader<'_>> {
     None
 }
 
+/// Checks that `server_name` is one name of a host (RFC 6066 §3). It changes nothing: a server has the
+/// same certificates for all names.
+pub(crate) fn check_server_name(mut content: Reader<'_>) -> Result<(), Error> {
+    const HOST_NAME: u8 = 0;
+    let mut names = content.vector16()?;
+    content.finish()?;
+    let kind = names.u8()?;
+    let name = names.vector16()?.rest();
+    names.finish()?;
+    let is_host = |byte: &u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    if kind != HOST_NAME || name.is_empty() || !name.iter().all(is_host) {
+        return Err(Misbehaviour::IllegalParameter.into());
+    }
+    Ok(())
+}
+
 /// The smallest record size limit (RFC 8449 §4).
 const RECORD_SIZE_LIMIT_MIN: u16 = 64;
 

@@ -6,7 +6,9 @@ use crate::certificates::{Identity, Reading, Trust};
 use crate::client::binder_of;
 use crate::connection::{Connection, Core, Handshake, Now};
 use crate::error::{Error, Misbehaviour};
-use crate::hello::{Extensions, RETRY_RANDOM, extension, fragment_bytes, limit_of, read_limit};
+use crate::hello::{
+    Extensions, RETRY_RANDOM, check_server_name, extension, fragment_bytes, limit_of, read_limit,
+};
 use crate::record::PLAINTEXT_BYTES_MAX;
 use crate::schedule::{Schedule, expand_secret, traffic_keys};
 use crate::state::{Message, State};
@@ -258,6 +260,10 @@ impl<'a> ClientHello<'a> {
         if !contains_number(versions.vector8()?, 0x0304)? {
             return Err(Misbehaviour::OldVersion.into());
         }
+        // No cookie was sent that the client could repeat (§4.2.2).
+        if extensions.take(extension::COOKIE).is_some() {
+            return Err(Misbehaviour::IllegalParameter.into());
+        }
         if version != 0x0303 || compressions != [0] || session.len() > 32 {
             return Err(Misbehaviour::IllegalParameter.into());
         }
@@ -403,7 +409,9 @@ impl<'c> ServerHandshake<'c> {
             None => None,
         };
         let limit = limit.transpose()?;
-        let names_server = hello.extensions.take(extension::SERVER_NAME).is_some();
+        let name = hello.extensions.take(extension::SERVER_NAME);
+        let names_server = name.is_some();
+        name.map_or(Ok(()), check_server_name)?;
         Ok(Choice {
             suite,
             psk,
