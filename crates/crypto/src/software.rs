@@ -9,6 +9,7 @@ mod nist;
 #[cfg(feature = "rsa")]
 mod rsa;
 
+#[cfg(feature = "ed25519")]
 use ed25519_dalek::Signer;
 use tenure_hal::Entropy;
 use tenure_wire::PublicKey;
@@ -45,7 +46,7 @@ impl<E: Entropy> Security for Software<E> {
 
     fn has_signature(&self, algorithm: SignatureAlgorithm) -> bool {
         match algorithm {
-            SignatureAlgorithm::Ed25519 => true,
+            SignatureAlgorithm::Ed25519 => cfg!(feature = "ed25519"),
             SignatureAlgorithm::EcdsaP256(_) => cfg!(feature = "p256"),
             SignatureAlgorithm::EcdsaP384(_) => cfg!(feature = "p384"),
             SignatureAlgorithm::RsaPkcs1(_) | SignatureAlgorithm::RsaPss(_) => {
@@ -138,6 +139,7 @@ impl<E: Entropy> Security for Software<E> {
             PrivateKey::P256(secret) => nist::p256::sign(secret, message, signature),
             #[cfg(feature = "p384")]
             PrivateKey::P384(secret) => nist::p384::sign(secret, message, signature),
+            #[cfg(feature = "ed25519")]
             PrivateKey::Ed25519(secret) => {
                 let signed = ed25519_dalek::SigningKey::from_bytes(secret).sign(message).to_bytes();
                 let place = signature.first_chunk_mut().ok_or(SecurityError::BufferTooSmall)?;
@@ -236,7 +238,13 @@ pub fn verify(
         let (PublicKeyRef::Ed25519(key), Signed::Message(message)) = (key, message) else {
             return Err(SecurityError::InvalidPublicKey);
         };
+        #[cfg(feature = "ed25519")]
         return ed25519(key, message, signature);
+        #[cfg(not(feature = "ed25519"))]
+        {
+            let _ = (key, message, signature);
+            return Err(SecurityError::Unsupported);
+        }
     };
     let digest = match message {
         Signed::Message(message) => hash.digest(&[message]),
@@ -267,6 +275,7 @@ pub fn verify(
     }
 }
 
+#[cfg(feature = "ed25519")]
 fn ed25519(key: &[u8], message: &[u8], signature: &[u8]) -> Result<(), SecurityError> {
     let key: &[u8; 32] = key.try_into().map_err(|_| SecurityError::InvalidPublicKey)?;
     let key = ed25519_dalek::VerifyingKey::from_bytes(key)
