@@ -16,7 +16,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "restore",
         ],
     ),
-    ("Look and call", &["status", "list", "call", "log", "tree", "events", "tls"]),
+    ("Look and call", &["status", "top", "list", "call", "log", "tree", "events", "tls"]),
     ("Mesh and experiments", &["invite", "mesh", "experiment", "sim"]),
     ("Bills and the shell", &["receipts", "bill", "completions"]),
 ];

@@ -56,6 +56,7 @@ pub mod symbols;
 pub mod test;
 pub mod tls;
 pub mod toolchain;
+pub mod top;
 pub mod trash;
 pub mod trust_hub;
 pub mod whom;

@@ -10,7 +10,7 @@ use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
     help, hub, inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim,
-    snapshot, status, test, tls, trash, trust_hub,
+    snapshot, status, test, tls, top, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -50,6 +50,7 @@ enum Command {
     Stop(halt::StopArguments),
     Start(halt::StartArguments),
     Status(status::Arguments),
+    Top(top::Arguments),
     List(list::ListArguments),
     Call(call::Arguments),
     Tree(list::TreeArguments),
@@ -118,6 +119,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Stop(arguments) => halt::stop(arguments, &output),
         Command::Start(arguments) => halt::start(arguments, &output),
         Command::Status(arguments) => status::run(arguments, &output),
+        Command::Top(arguments) => top::run(arguments, &output),
         Command::List(arguments) => list::list(arguments, &output),
         Command::Call(arguments) => call::run(arguments, &output),
         Command::Tree(arguments) => list::tree(arguments, &output),

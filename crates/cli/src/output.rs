@@ -50,6 +50,14 @@ impl Output {
         if self.json { self.print_json(object) } else { self.print(&printable_lines(text)) }
     }
 
+    /// Sends what steers a terminal, if one reads it.
+    pub fn steer(&self, codes: &str) {
+        if !self.silent && !self.json && std::io::stdout().is_terminal() {
+            let mut stdout = std::io::stdout().lock();
+            let _ = stdout.write_all(codes.as_bytes());
+        }
+    }
+
     /// Prints bytes that are no text: to a file or pipe as they are, to a terminal in hexadecimal digits.
     ///
     /// # Errors

@@ -24,6 +24,8 @@ pub const EVENT_BYTES_MAX: usize = 2 * 1024;
 pub const LOG_BYTES_MAX: usize = 256;
 /// The longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 1024;
+/// The most timers of one machine.
+pub const TIMERS_MAX: usize = 8;
 /// The most machines that one device announces.
 pub const MACHINES_MAX: usize = 32;
 

@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 26] = [
+const COMMANDS: [&str; 27] = [
     "new",
     "build",
     "test",
@@ -27,6 +27,7 @@ const COMMANDS: [&str; 26] = [
     "snapshot",
     "restore",
     "status",
+    "top",
     "use",
     "devices",
     "key",

@@ -56,6 +56,11 @@ fn a_machine_is_restarted_stopped_and_started_by_its_owner() {
     user.error(&[&spin[..], &at].concat());
     let machine = user.json(&[&["list"][..], &at].concat())["machines"][0].clone();
     assert_eq!(machine["serves"], "spin", "{machine}");
+    let top = user.json(&[&["top", "--once", "--every", "0.1"][..], &at].concat());
+    let busy = &top["machines"][0];
+    assert_eq!((&busy["name"], &busy["serves"]), (&"served".into(), &"spin".into()), "{top}");
+    let text = user.ok(&[&["top", "--once", "--every", "0.1"][..], &at].concat());
+    assert!(text.starts_with("attic, up ") && !text.contains('\x1b'), "{text}");
     let list = user.ok(&[&["list"][..], &at].concat());
     assert!(list.contains("(serves spin for "), "{list}");
     assert_eq!(user.json(&[&["restart", "served"][..], &at].concat())["restarted"], "served");

@@ -12,14 +12,13 @@ use core::time::Duration;
 
 use tenure_hal::Flash;
 use tenure_wire::host_call::{GuestBytes, GuestText, HostError};
+use tenure_wire::limits::TIMERS_MAX;
 
 use super::{Status, Stop, check_flash, function_name, read_parameter};
 use crate::storage::KeepTimersError;
 use crate::timer::{First, Timer};
 use crate::turn::Turn;
 
-/// The most timers of one machine.
-const TIMERS_MAX: usize = 8;
 /// The longest parameter of a timer, in bytes.
 const PARAMETER_MAX: usize = 64;
 /// The shortest time between two calls of one timer, in milliseconds.

@@ -1,0 +1,141 @@
+//! The page of limits: what users meet, with the number that the code has.
+
+use std::fmt::Write as _;
+
+use tenure_kernel::Config;
+use tenure_package::{
+    CODE_BYTES_MAX, DESCRIPTION_BYTES_MAX, EXPORTS_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX,
+    TREE_BYTES_MAX,
+};
+use tenure_wire::Budget;
+use tenure_wire::capability::CAPABILITIES_MAX;
+use tenure_wire::limits::{
+    BUFFER_BYTES_MAX, EVENT_BYTES_MAX, FUNCTION_BYTES_MAX, LOG_BYTES_MAX, NAME_BYTES_MAX,
+    PARAMETER_BYTES_MAX, PATH_BYTES_MAX, SECRET_BYTES_MAX, TIMERS_MAX, TOPIC_BYTES_MAX,
+    VALUE_BYTES_MAX,
+};
+
+use super::Description;
+
+/// A limit: of what, how much, and what becomes of what exceeds it.
+type Limit = (&'static str, u64, &'static str);
+
+pub(super) fn page(_: &Description) -> String {
+    let mut text = String::from(
+        "<!-- Generated from the limits in the code by `cargo xtask generate`. -->\n\
+         # Limits\n\n\
+         Sizes are in bytes unless a row says otherwise.\n",
+    );
+    section(&mut text, "Calls, trees, events", &messages());
+    section(&mut text, "Packages", &packages());
+    text += "\n## Budgets\n\n\
+             A manifest asks for a budget, and these count where it is silent. What overspending does stands in \
+             the\n[guide](guide.md).\n";
+    table(&mut text, "budget", "default", &budgets());
+    text += "\n## Devices\n\n\
+             A board sets these for itself. The numbers are those of the smallest class; `tenure device` on \
+             Linux takes more\nmachines, memory and log. `tenure status` shows what a device has left.\n";
+    table(&mut text, "limit", "smallest class", &devices());
+    text
+}
+
+fn messages() -> Vec<Limit> {
+    vec![
+        ("name of a machine or device", NAME_BYTES_MAX as u64, "rejected"),
+        ("name of a function", FUNCTION_BYTES_MAX as u64, "rejected"),
+        ("parameter or result of a call", PARAMETER_BYTES_MAX as u64, "the call fails: *too long*"),
+        ("what one host call writes", BUFFER_BYTES_MAX as u64, "the rest is read by an offset"),
+        ("path in a tree", PATH_BYTES_MAX as u64, "the host call fails: *too long*"),
+        ("value in a tree", VALUE_BYTES_MAX as u64, "the write fails: *too long*"),
+        ("topic", TOPIC_BYTES_MAX as u64, "the host call fails: *too long*"),
+        ("payload of an event", EVENT_BYTES_MAX as u64, "the host call fails: *too long*"),
+        ("line of a log", LOG_BYTES_MAX as u64, "cut"),
+        ("secret", SECRET_BYTES_MAX as u64, "rejected"),
+        (
+            "timers of a machine, in number",
+            TIMERS_MAX as u64,
+            "the host call fails: *no room left*",
+        ),
+        ("rights of one kind, in number", CAPABILITIES_MAX as u64, "rejected at build"),
+    ]
+}
+
+fn packages() -> Vec<Limit> {
+    vec![
+        ("package", PACKAGE_BYTES_MAX as u64, "rejected at build"),
+        ("code of one kind", CODE_BYTES_MAX as u64, "rejected at build"),
+        ("initial tree", TREE_BYTES_MAX as u64, "rejected at build"),
+        ("manifest", MANIFEST_BYTES_MAX as u64, "rejected at build"),
+        ("exports, in number", EXPORTS_MAX as u64, "rejected at build"),
+        ("description", DESCRIPTION_BYTES_MAX as u64, "rejected at build"),
+    ]
+}
+
+fn budgets() -> Vec<(&'static str, u64)> {
+    let budget = Budget::default();
+    vec![
+        ("`memory_bytes`", budget.memory_bytes.into()),
+        ("`stack_bytes`", budget.stack_bytes.into()),
+        ("`stored_bytes`", budget.stored_bytes.into()),
+        ("`queue_length`, tasks", budget.queue_length.into()),
+        ("`task_fuel`, units of fuel", budget.task_fuel),
+        ("`fuel_per_second`, units of fuel", budget.fuel_per_second),
+        ("`flash_bytes_per_day`", budget.flash_bytes_per_day.into()),
+        ("`messages_per_second`, messages", budget.messages_per_second.into()),
+        ("`message_bytes_per_second`", budget.message_bytes_per_second.into()),
+    ]
+}
+
+fn devices() -> Vec<(&'static str, u64)> {
+    let config = Config::default();
+    let events = &config.events;
+    vec![
+        ("machines, in number", config.machines_max as u64),
+        ("memory and stacks of all machines", config.memory_bytes_max as u64),
+        ("parameters that wait, of all machines", config.parameter_bytes_max as u64),
+        ("longest deadline of a call, seconds", config.deadline_max.as_secs()),
+        ("deadline of a call that names none, seconds", config.deadline_default.as_secs()),
+        ("subscriptions of a machine, in number", events.subscriptions_per_subscriber_max as u64),
+        ("events in the queue of a subscription, in number", events.depth_max as u64),
+        ("events in all queues of a machine", events.bytes_per_subscriber_max as u64),
+        ("log of a machine in a second", config.log_bytes_per_second),
+    ]
+}
+
+fn section(text: &mut String, title: &str, limits: &[Limit]) {
+    let _ =
+        write!(text, "\n## {title}\n\n| limit of | at most | what exceeds it |\n|---|--:|---|\n");
+    for (what, most, outcome) in limits {
+        let _ = writeln!(text, "| {what} | {} | {outcome} |", grouped(*most));
+    }
+}
+
+fn table(text: &mut String, what: &str, how_much: &str, rows: &[(&str, u64)]) {
+    let _ = write!(text, "\n| {what} | {how_much} |\n|---|--:|\n");
+    for (what, number) in rows {
+        let _ = writeln!(text, "| {what} | {} |", grouped(*number));
+    }
+}
+
+/// A number with commas between thousands.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (position, digit) in digits.chars().enumerate() {
+        if position > 0 && (digits.len() - position).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_number_has_commas_between_thousands() {
+        assert_eq!([7, 999, 1000, 1_234_567].map(grouped), ["7", "999", "1,000", "1,234,567"]);
+    }
+}
