@@ -251,11 +251,10 @@ impl<F: Flash> Exchange<'_, F> {
     /// here and isn't, `None` if it is elsewhere.
     #[allow(clippy::option_option)]
     fn local(&self, caller: Slot, target: &Target) -> Option<Option<Slot>> {
-        let found = |machine: Option<&Machine>| machine.map(|machine| machine.slot);
         match target {
             Target::Own => Some(Some(caller)),
             _ => match local_machine(self.machines, self.config.device.as_ref(), target) {
-                Sought::Here(machine) => Some(found(Some(machine))),
+                Sought::Here(machine) => Some(Some(machine.slot)),
                 Sought::Nobody => Some(None),
                 Sought::Elsewhere => None,
             },

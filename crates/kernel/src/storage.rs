@@ -80,19 +80,15 @@ impl<F: Flash> Storage<F> {
 
     /// What a machine began with, unless it is damaged.
     pub(crate) fn base(&self, extent: Option<Extent>) -> Option<Base<'_>> {
-        extent.map_or(Some(Base::EMPTY), |extent| Base::open(self.code.view(extent).ok()?))
+        base_in(&self.code, extent)
     }
 
     /// The tree of `machine`: what it changed, on top of what its package gave it. `None` if that is
     /// damaged.
     pub(crate) fn tree<'a>(&'a mut self, machine: &'a mut Machine) -> Option<Overlay<'a, F>> {
-        let base = match machine.record.base {
-            Some(extent) => Base::open(self.code.view(extent).ok()?)?,
-            None => Base::EMPTY,
-        };
         Some(Overlay {
             store: &mut self.store,
-            base,
+            base: base_in(&self.code, machine.record.base)?,
             hidden: &mut machine.hidden,
             tree: machine.slot.tree(),
             hidden_tree: machine.slot.hidden_tree(),
@@ -169,7 +165,7 @@ impl<F: Flash> Storage<F> {
         self.store.batch(&changes)
     }
 
-    /// Writes down the timers of a machine, and puts that down to it; returns what to tell the machine.
+    /// Writes down `timers` as those of a machine, and charges it for that; `machine.timers` stays as it is.
     pub(crate) fn keep_timers(
         &mut self,
         machine: &mut Machine,
@@ -272,6 +268,11 @@ pub(crate) fn set<'a>(path: &'a str, value: &'a [u8]) -> Change<'a> {
 /// A change that deletes a value of the kernel's tree.
 pub(crate) fn delete(path: &str) -> Change<'_> {
     Change::Delete { tree: KERNEL_TREE, path }
+}
+
+/// The tree that stands in `extent`, or an empty one; `None` if it is damaged.
+fn base_in<F: Flash>(code: &CodeRegion<F>, extent: Option<Extent>) -> Option<Base<'_>> {
+    extent.map_or(Some(Base::EMPTY), |extent| Base::open(code.view(extent).ok()?))
 }
 
 /// What is kept of the conduct of a machine under that placement.

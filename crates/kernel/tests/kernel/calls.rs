@@ -167,6 +167,25 @@ fn callbacks_get_the_result_or_the_reason() {
 }
 
 #[test]
+fn queued_call_that_fails_at_once_leaves_its_place_within_the_turn() {
+    let mut device = Device::new();
+    let caller = device.install(
+        "caller",
+        r#"(data (i32.const 0) "nobody") (data (i32.const 64) "echo")
+        (func (export "go") (local $refused i32) (local $made i32)
+          (loop $again
+            (if (i32.lt_s (call $queue (i32.const 0) (i32.const 6) (i32.const 64) (i32.const 4)
+                (i32.const 64) (i32.const 4) (i32.const 0) (i32.const 0)
+                (i32.const 0) (i32.const 0) (i32.const 5000) (i32.const 0)) (i32.const 0))
+              (then (local.set $refused (i32.const 1))))
+            (local.set $made (i32.add (local.get $made) (i32.const 1)))
+            (br_if $again (i32.lt_s (local.get $made) (i32.const 20))))
+          (call $reply_digit (local.get $refused)))"#,
+    );
+    assert_eq!(text(device.call(caller, "go", None)), "0", "twenty calls, and room for eight");
+}
+
+#[test]
 fn the_failure_callback_runs_after_the_retries() {
     let mut device = Device::new();
     let caller = device.install("caller", &queuer("nobody", 2));
