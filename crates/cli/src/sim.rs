@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, bail};
 use serde_json::json;
 use tenure_sim::Trouble;
-use tenure_sim::mesh::{Metrics, Options, Outcome, Scenario, run as run_scenario};
+use tenure_sim::mesh::{GivenUp, Metrics, Options, Outcome, Scenario, run as run_scenario};
 use tenure_wire::host_call::HostError;
 
 use crate::output::Output;
@@ -130,6 +130,15 @@ fn figures(metrics: &Metrics) -> Vec<(&'static str, String)> {
             .push((what, format!("{delivered} of {sent} ({:.2} %)", 100.0 * metrics.delivery())));
         let (median, most) = (metrics.latency_median_ms, metrics.latency_99_ms);
         figures.push(("time on the way, median and 99 %", format!("{median:.1} ms, {most:.1} ms")));
+    }
+    let GivenUp { no_way, not_taken, full, too_far } = metrics.given_up;
+    if no_way + not_taken + full + too_far > 0 {
+        let why =
+            format!("{no_way} no way, {not_taken} not taken, {full} no room, {too_far} too far");
+        figures.push(("datagrams given up", why));
+    }
+    if metrics.sent_while_parted > 0 {
+        figures.push(("sent while nodes were parted", metrics.sent_while_parted.to_string()));
     }
     if metrics.broadcasts > 0 {
         let (complete, all) = (metrics.broadcasts_complete, metrics.broadcasts);

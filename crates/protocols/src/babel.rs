@@ -198,6 +198,7 @@ pub struct Babel {
     demand: Demand,
     /// What others search for, by destination.
     searches: BTreeMap<NodeId, Searched>,
+    search_budget: search::Budget,
     unrest: Unrest,
 }
 
@@ -237,6 +238,7 @@ impl Babel {
             wants: BTreeMap::new(),
             demand: Demand::default(),
             searches: BTreeMap::new(),
+            search_budget: search::Budget::default(),
             unrest: Unrest::default(),
         }
     }

@@ -16,8 +16,9 @@
 //!  wants a way ───────► waits for ──────────────────────────────► done
 //!     ▲  │              acknowledgement ──┐ time is over:
 //!     │  │ no way within     │      ▲     │ sent again
-//!     │  ▼ 2 s               │      └─────┘
-//!     │ dropped              │ sent too often, or the link says that it wasn't delivered:
+//!     │  ▼ 8 s, or 2 s if    │      └─────┘
+//!     │ dropped: others      │
+//!     │ need the room        │ sent too often, or the link says that it wasn't delivered:
 //!     └──────────────────────┘ LinkFailing is told, and another way asked for, a few times
 //! ```
 
@@ -42,8 +43,8 @@ mod tests;
 
 /// The most that a datagram's head and its record take of a frame's message.
 pub(crate) const HEAD_BYTES_MAX: usize = 29;
-/// How many hops a datagram makes at most.
-const HOPS_MAX: u8 = 64;
+/// How many nodes pass a datagram on at most: it makes one hop more.
+pub const HOPS_MAX: u8 = 64;
 /// The first guess of how long a neighbour takes to acknowledge.
 const WAIT_FIRST: Duration = Duration::from_millis(40);
 const WAIT_MIN: Duration = Duration::from_millis(12);
@@ -52,6 +53,8 @@ const WAIT_MAX: Duration = Duration::from_secs(1);
 const TIMES_MAX: usize = 32;
 /// A datagram sent so often to a neighbour that doesn't acknowledge puts the link in doubt.
 const DOUBTFUL_SENDS: u8 = 4;
+/// A datagram that has waited so long for a way leaves its room to one that needs it.
+const STRANDED_AT_EASE: Duration = Duration::from_secs(2);
 /// Where there is no way, it is asked for again after this, or when the router has one.
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A link that repairs by itself has failed by then, or hasn't.
@@ -98,9 +101,9 @@ impl Default for Config {
             life: ANY_LIFE,
             repair: Repair::Acknowledged,
             sends_max: 7,
-            ways_max: 4,
+            ways_max: 8,
             patience: Duration::from_secs(10),
-            stranded_max: Duration::from_secs(2),
+            stranded_max: Duration::from_secs(8),
             datagrams_max: 32,
             bytes_max: 16 * 1024,
             remembered: 128,
@@ -136,8 +139,10 @@ pub struct Counters {
     pub passed_on: u64,
     /// Times that one was sent again.
     pub repeated: u64,
-    /// Datagrams that were given up for want of a way.
+    /// Datagrams that were given up because the router knew no way.
     pub no_way: u64,
+    /// Datagrams that were given up because no next hop that the router named took them.
+    pub not_taken: u64,
     /// Datagrams that weren't taken, for they were meant for an earlier life of the node.
     pub too_late: u64,
     /// Datagrams that had made too many hops.
@@ -235,6 +240,22 @@ impl Forwarding {
         &self.counters
     }
 
+    /// Whether there is room for one more datagram, if need be that of those that wait long for a way.
+    fn make_room(&mut self, bytes: usize, now: Instant) -> bool {
+        while !self.has_room(bytes) {
+            let waits_long = |parcel: &&(usize, &Parcel)| {
+                let is_stranded = matches!(parcel.1.state, State::Stranded { .. });
+                is_stranded && now.since(parcel.1.taken_at) >= STRANDED_AT_EASE
+            };
+            let parcels = self.under_way.iter().enumerate();
+            let longest = parcels.filter(|it| waits_long(&it)).min_by_key(|(_, it)| it.taken_at);
+            let Some((at, _)) = longest else { return false };
+            self.counters.no_way += 1;
+            self.under_way.swap_remove(at);
+        }
+        true
+    }
+
     /// Whether there is room for one more datagram.
     fn has_room(&self, bytes: usize) -> bool {
         let held: usize = self.under_way.iter().map(|parcel| parcel.body.len()).sum();
@@ -294,8 +315,13 @@ impl Forwarding {
             context.tell(&LinkFailing { neighbour: to }, &[]);
         }
         parcel.ways += 1;
-        if parcel.ways >= ways_max || matches!(parcel.state, State::WantsWay { .. }) {
-            self.counters.no_way += 1;
+        let is_unanswered = matches!(parcel.state, State::WantsWay { .. });
+        if is_unanswered || parcel.ways >= ways_max {
+            let counter = match is_unanswered {
+                true => &mut self.counters.no_way,
+                false => &mut self.counters.not_taken,
+            };
+            *counter += 1;
             self.under_way.swap_remove(at);
             return;
         }
@@ -397,7 +423,7 @@ impl Serves<SendDatagram> for Forwarding {
         if question.body.len() + HEAD_BYTES_MAX > context.payload_bytes_max() {
             return Some(Taken::TooLong);
         }
-        if !self.has_room(question.body.len()) {
+        if !self.make_room(question.body.len(), context.now()) {
             self.counters.full += 1;
             return Some(Taken::Full);
         }
@@ -460,7 +486,7 @@ impl Handles<Datagram> for Forwarding {
             self.counters.too_late += 1;
             return;
         }
-        if !ends_here && !self.has_room(reception.body.len()) {
+        if !ends_here && !self.make_room(reception.body.len(), context.now()) {
             // Not acknowledged: the neighbour keeps it, and tries again or another way.
             self.counters.full += 1;
             return;

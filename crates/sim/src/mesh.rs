@@ -23,7 +23,7 @@ mod world;
 
 pub use fleet::DeviceFigures;
 pub use many::{Figure, run_many};
-pub use measure::{Metrics, Second};
+pub use measure::{GivenUp, Metrics, Second};
 pub use playback::Playback;
 pub use scenario::{
     Aggregation, Broadcasting, CallPlan, DEVICES_MAX, Devices, DutyCycle, Expectation, Fault,

@@ -153,6 +153,23 @@ impl Medium {
         parts[0] == parts[1] && self.ground.link(from, to).is_some()
     }
 
+    /// Whether a chain of stations that are on leads from one to the other, each in range of the one before.
+    pub(crate) fn is_connected(&self, from: Station, to: Station) -> bool {
+        let mut seen = vec![false; self.stations.len()];
+        let mut next = vec![from];
+        while let Some(station) = next.pop() {
+            if station == to {
+                return true;
+            }
+            if std::mem::replace(&mut seen[station as usize], true) {
+                continue;
+            }
+            let near = self.ground.neighbours(station).iter().map(|neighbour| neighbour.station);
+            next.extend(near.filter(|other| self.reaches(station, *other)));
+        }
+        false
+    }
+
     /// The strength in dBm with which `to` hears `from`; the least there is if it doesn't.
     pub(crate) fn signal(&self, from: Station, to: Station) -> i8 {
         self.ground.link(from, to).map_or(i8::MIN, |link| link.signal_dbm)

@@ -16,8 +16,6 @@ use crate::interface::{LinkDoubted, LinkFailing};
 /// How long lines may be missing before they are asked for; twice that until they are again, longer if
 /// many are missing, because the answer takes time as well, and twice as long each time nothing comes.
 const MISSING_PAUSE: Duration = Duration::from_millis(100);
-/// Where links come and go, who comes is asked only if it stays a while.
-const MISSING_PAUSE_RESTLESS: Duration = Duration::from_secs(5);
 const PAUSES_UNTIL_AGAIN: u32 = 2;
 const LINES_A_PAUSE: u32 = 32;
 const PAUSES_FOR_LINES_MAX: u32 = 6;
@@ -40,13 +38,13 @@ pub(super) struct Asked {
 
 impl Babel {
     /// Asks a neighbour for the lines of its table that are missing here, in a moment. Who was asked
-    /// already goes on by itself.
+    /// already goes on by itself. Where links come and go, nobody is asked: what is needed is searched for, and
+    /// the first hello that comes when they stay again leads here.
     pub(super) fn chase(&mut self, neighbour: NodeId, context: &mut Context<'_, Self>) {
-        let pause = match self.unrest.is_restless(context.now()) {
-            true => MISSING_PAUSE_RESTLESS,
-            false => self.shared(MISSING_PAUSE),
-        };
-        let after = context.random().around(pause);
+        if self.unrest.is_restless(context.now()) {
+            return;
+        }
+        let after = context.random().around(self.shared(MISSING_PAUSE));
         let at = context.now() + after;
         if let Some(link) = self.link(neighbour)
             && link.is_incomplete()

@@ -16,8 +16,13 @@ use super::{Babel, Found, Search};
 const RINGS: [u8; 3] = [3, 32, 32];
 /// A search is passed on within this, so that neighbours don't all do at once.
 const PASS_ON_WITHIN: Duration = Duration::from_millis(15);
-/// The same search is passed on once in this time.
-const PASS_ON_PAUSE: Duration = Duration::from_millis(120);
+/// The same search is passed on once in this time. A copy that came by a shorter way reaches further by some
+/// hops, and isn't worth the air; one of a wider ring is.
+const PASS_ON_PAUSE: Duration = Duration::from_millis(200);
+const WIDER_BY: u8 = 8;
+/// So many searches of others may be passed on one after the other, and one more after so long.
+const PASSED_ON_AT_ONCE: u32 = 30;
+const PASSED_ON_EVERY: Duration = Duration::from_millis(80);
 /// How long it is remembered who searched.
 const REMEMBERED_FOR: Duration = Duration::from_secs(2);
 /// The most searches that are remembered, and the most neighbours that are for each.
@@ -31,6 +36,39 @@ pub(super) struct Searched {
     askers: Vec<NodeId>,
     hops: u8,
     at: Instant,
+}
+
+/// How many searches of others a node may pass on: whatever others search for, and whoever invents it, the air
+/// stays free for hellos and datagrams.
+#[derive(Debug)]
+pub(super) struct Budget {
+    left: u32,
+    counted_at: Instant,
+}
+
+impl Default for Budget {
+    fn default() -> Self {
+        Self { left: PASSED_ON_AT_ONCE, counted_at: Instant::BOOT }
+    }
+}
+
+impl Budget {
+    /// How many may be passed on at once, as it was when one was last.
+    #[cfg(test)]
+    pub(super) fn left(&self) -> u32 {
+        self.left
+    }
+
+    /// Whether one more may be passed on now; it counts as passed on then.
+    fn take(&mut self, now: Instant) -> bool {
+        let more = now.since(self.counted_at).as_micros() / PASSED_ON_EVERY.as_micros();
+        let more = u32::try_from(more).unwrap_or(u32::MAX);
+        self.counted_at = self.counted_at + PASSED_ON_EVERY * more;
+        self.left = self.left.saturating_add(more).min(PASSED_ON_AT_ONCE);
+        let may_pass = self.left > 0;
+        self.left = self.left.saturating_sub(1);
+        may_pass
+    }
 }
 
 impl Babel {
@@ -116,7 +154,7 @@ impl Handles<Search> for Babel {
         let fresh = Searched { seqno, askers: Vec::new(), hops: 0, at: now };
         let searched = self.searches.entry(destination).or_insert(fresh);
         let is_recent = now.since(searched.at) < PASS_ON_PAUSE && searched.seqno >= seqno;
-        if is_recent && hops <= searched.hops {
+        if is_recent && hops <= searched.hops.saturating_add(WIDER_BY) {
             // Who had it from where this node had it is told by others. So all are told on one way only.
             let is_open = hops == searched.hops && !searched.askers.is_empty();
             if is_open && !searched.askers.contains(&from) && searched.askers.len() < ASKERS_MAX {
@@ -143,7 +181,7 @@ impl Handles<Search> for Babel {
                 searched.askers.push(from);
             }
         }
-        if hops > 0 {
+        if hops > 0 && self.search_budget.take(now) {
             let patience = context.random().below_span(PASS_ON_WITHIN);
             let search = Search { destination, seqno, hops };
             context.transmit(&search, Outgoing { patience, ..Outgoing::default() });

@@ -4,13 +4,13 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_mesh::{NodeId, Stack};
+use tenure_mesh::{NodeId, Outgoing, Stack};
 
 use super::demand::Demand;
 use super::link::Link;
 use super::table::{Distance, Entry, News, Selection, Seqno, Table};
 use super::unrest::Unrest;
-use super::{Babel, Config, INFINITE};
+use super::{Babel, Config, INFINITE, Search};
 use crate::testing::{Network, id};
 
 const NOW: Instant = Instant::BOOT;
@@ -304,4 +304,39 @@ fn what_nobody_uses_is_asked_for_within_a_budget_and_what_is_used_always() {
     assert!(!demand.is_used(id(999), later));
     let asked = (0..1000).filter(|index| demand.may_ask(id(*index), later)).count();
     assert_eq!(asked, 5, "one more every two seconds");
+}
+
+/// Lets node 0 send a search that reaches `hops` further, and returns how many node 1 may still pass on.
+fn searched(network: &mut Network, destination: usize, hops: u8) -> u32 {
+    let search = Search { destination: id(destination), seqno: Seqno::default(), hops };
+    network.stacks[0].act::<Babel, _>(network.now, |_, context| {
+        context.transmit(&search, Outgoing::default());
+    });
+    network.run(Duration::from_millis(20));
+    network.stacks[1].protocol::<Babel>().unwrap().search_budget.left()
+}
+
+#[test]
+fn a_search_that_comes_again_by_a_shorter_way_is_passed_on_once_and_a_wider_ring_is_too() {
+    let mut network = Network::new(3, set_up);
+    (network.link(0, 1, 0), network.link(1, 2, 0));
+    network.run(Duration::from_secs(3));
+    let first = searched(&mut network, 9, 3);
+    assert_eq!(searched(&mut network, 9, 6), first);
+    assert_eq!(searched(&mut network, 9, 32), first - 1);
+}
+
+#[test]
+fn a_neighbour_that_searches_without_end_is_passed_on_within_a_budget() {
+    let mut network = Network::new(3, set_up);
+    (network.link(0, 1, 0), network.link(1, 2, 0));
+    network.run(Duration::from_secs(3));
+    let sent = |network: &Network| network.stacks[1].counters().frames_sent;
+    let before = sent(&network);
+    let left = (0..200).map(|number| searched(&mut network, 100 + number, 9)).min();
+    assert_eq!(left, Some(0));
+    // Four seconds: 30 at once, 50 after them, and hellos.
+    assert!(sent(&network) - before < 90, "{}", sent(&network) - before);
+    network.run(Duration::from_secs(3));
+    assert!(searched(&mut network, 400, 9) > 20);
 }

@@ -16,9 +16,11 @@ const PASS_ON_PAUSE: Duration = Duration::from_millis(100);
 /// How often a newer sequence number is asked for, and how long after the first time again.
 const WANT_TRIES: u8 = 8;
 const WANT_PAUSE: Duration = Duration::from_millis(120);
-const SEARCHED_PAUSE: Duration = Duration::from_millis(400);
+/// Where links come and go: how long after the first search until the second, how many follow each other, and
+/// how long none follows them.
+const SEARCH_PAUSE: Duration = Duration::from_millis(200);
 const SEARCHES: u8 = 4;
-const SEARCH_PAUSE: Duration = Duration::from_millis(100);
+const SEARCHED_PAUSE: Duration = Duration::from_millis(800);
 /// How long a better way, where there is a way, is not asked for again.
 const IMPROVE_PAUSE: Duration = Duration::from_secs(30);
 /// How far a request goes.

@@ -114,12 +114,28 @@ fn a_link_that_reports_failure_is_believed_sooner() {
 fn without_a_way_a_datagram_is_dropped_and_counted() {
     let mut network = line(2, 0);
     send(&mut network, 0, 7, b"nowhere");
-    network.run(Duration::from_secs(1));
+    network.run(Duration::from_secs(7));
     let forwarding = network.stacks[0].protocol::<Forwarding>().unwrap();
     assert_eq!((forwarding.counters.no_way, forwarding.under_way.len()), (0, 1));
     network.run(Duration::from_millis(1_200));
     let forwarding = network.stacks[0].protocol::<Forwarding>().unwrap();
     assert_eq!((forwarding.counters.no_way, forwarding.under_way.len()), (1, 0));
+}
+
+#[test]
+fn a_full_node_drops_what_has_waited_for_a_way_for_long_and_takes_what_has_one() {
+    let mut network = line(2, 0);
+    let most = Config::default().datagrams_max;
+    (0..most).for_each(|_| send(&mut network, 0, 7, b"nowhere"));
+    network.run(Duration::from_secs(1));
+    send(&mut network, 0, 1, b"too soon");
+    network.run(Duration::from_millis(1_500));
+    assert_eq!(arrivals(&mut network, 1).len(), 0);
+    send(&mut network, 0, 1, b"there is room");
+    network.run(Duration::from_millis(100));
+    assert_eq!(arrivals(&mut network, 1).len(), 1);
+    let counters = network.stacks[0].protocol::<Forwarding>().unwrap().counters;
+    assert_eq!((counters.full, counters.no_way), (1, 1));
 }
 
 #[test]

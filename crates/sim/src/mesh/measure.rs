@@ -16,7 +16,7 @@ use tenure_protocols::discovery::Discovery;
 use tenure_protocols::distance_broadcast::Distance;
 use tenure_protocols::flooding::Everything;
 use tenure_protocols::flow_updating::FlowUpdating;
-use tenure_protocols::forwarding::Forwarding;
+use tenure_protocols::forwarding::{self, Forwarding};
 use tenure_protocols::fragmentation::Fragmentation;
 use tenure_protocols::gap::Gap;
 use tenure_protocols::gossip::Gossip;
@@ -155,6 +155,11 @@ pub struct Metrics {
     pub collisions: u64,
     /// Receptions that a link lost.
     pub lost: u64,
+    /// Why nodes gave up datagrams. A datagram may be given up at one node and go on from another.
+    pub given_up: GivenUp,
+    /// Datagrams that were sent while no chain of stations in range led to their receiver. Counted where
+    /// nodes move.
+    pub sent_while_parted: u64,
     /// How often next hops formed a loop.
     pub loops: u64,
     /// For each fault, when the first datagram that was sent after it arrived, in seconds after it.
@@ -173,6 +178,29 @@ pub struct Metrics {
     pub trouble: Trouble,
     /// What came of whole devices; what was sent and delivered are their calls then.
     pub devices: Option<DeviceFigures>,
+}
+
+/// Datagrams that nodes gave up, by cause. What a node counted before it restarted isn't in it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct GivenUp {
+    /// The router knew no way in time.
+    pub no_way: u64,
+    /// No next hop took them.
+    pub not_taken: u64,
+    /// There was no room for them.
+    pub full: u64,
+    /// They had made too many hops.
+    pub too_far: u64,
+}
+
+impl GivenUp {
+    /// Adds what a node's forwarding counted.
+    pub(super) fn add(&mut self, counters: &forwarding::Counters) {
+        self.no_way += counters.no_way;
+        self.not_taken += counters.not_taken;
+        self.full += counters.full;
+        self.too_far += counters.too_far;
+    }
 }
 
 impl Metrics {

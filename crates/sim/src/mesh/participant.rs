@@ -183,6 +183,11 @@ impl Participant {
         }
     }
 
+    /// What forwarding counted.
+    pub(super) fn forwarding(&self) -> Option<&forwarding::Counters> {
+        self.stack.protocol::<Forwarding>().map(Forwarding::counters)
+    }
+
     /// Which of the node's lives this is.
     pub(super) fn life(&self) -> u32 {
         self.life

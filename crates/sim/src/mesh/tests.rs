@@ -37,6 +37,42 @@ fn the_line_converges_within_a_second_and_delivers() {
 }
 
 #[test]
+fn ways_are_known_when_the_last_node_was_switched_on_and_not_before() {
+    let text = "name = 'late'\nseconds = 30\nboot_within_ms = 20000\n\
+                [topology]\nshape = 'line'\nnodes = 3\n";
+    let outcome = check(&scenario(text));
+    let known_at = outcome.metrics.converged_s.expect("it converges");
+    let last_booted = outcome.seconds.iter().rposition(|second| second.reachable < Some(1.0));
+    assert!(known_at > 5.0 && last_booted.is_some_and(|at| at as f64 <= known_at), "{known_at}");
+}
+
+#[test]
+fn a_way_that_is_longer_than_datagrams_travel_is_none() {
+    let reachable = |nodes: u32| {
+        let text = format!(
+            "name = 'long'\nseconds = 12\n[topology]\nshape = 'line'\nnodes = {nodes}\n\
+             [radio]\ncontention = false\n"
+        );
+        let outcome = check(&scenario(&text));
+        (outcome.metrics.converged_s.is_some(), outcome.seconds.last().and_then(|it| it.reachable))
+    };
+    assert_eq!(reachable(66), (true, Some(1.0)));
+    let (converged, share) = reachable(70);
+    assert!(!converged && share.is_some_and(|share| (0.98..1.0).contains(&share)), "{share:?}");
+}
+
+#[test]
+fn datagrams_sent_while_nodes_are_parted_are_counted() {
+    let text = "name = 'apart'\nseconds = 20\n\
+                [topology]\nshape = 'places'\nplaces = [[0, 0], [2000, 0]]\n\
+                [movement]\nspeed_m_s = [1, 2]\n[[traffic]]\nfrom = 0\nto = 1\nevery_ms = 1000\n";
+    let metrics = check(&scenario(text)).metrics;
+    assert!(metrics.sent > 5 && metrics.delivered == 0, "{metrics:?}");
+    assert_eq!(metrics.sent_while_parted, metrics.sent);
+    assert!(metrics.given_up.no_way > 0, "{:?}", metrics.given_up);
+}
+
+#[test]
 fn a_cut_link_is_got_around() {
     let outcome = check(&scenario(include_str!("../../../../scenarios/cut.toml")));
     let recovered = outcome.metrics.recovered_s[0].expect("it recovers");

@@ -296,6 +296,12 @@ impl World {
         metrics.delivered = datagrams.delivered;
         metrics.duplicates = datagrams.duplicates;
         metrics.hops_max = hops_max;
+        for seat in &mut self.seats {
+            let participant = seat.occupant.as_mut().and_then(Occupant::bare);
+            if let Some(counters) = participant.and_then(|it| it.forwarding()) {
+                metrics.given_up.add(counters);
+            }
+        }
         metrics.aggregate_error = aggregate.map(|(average, _)| average);
         metrics.aggregate_count_error = aggregate.map(|(_, count)| count);
         metrics.broadcasts = self.broadcasts.len() as u64;
@@ -811,6 +817,10 @@ impl World {
         }
         if from == to || !is_on(from) || !is_on(to) {
             return;
+        }
+        let is_watched = self.scenario.movement.is_some() && self.seats.len() <= WATCHED_NODES_MAX;
+        if is_watched && !self.medium.is_connected(from, to) {
+            self.metrics.sent_while_parted += 1;
         }
         let number = self.depart();
         let mut payload = number.to_le_bytes().to_vec();

@@ -2,6 +2,8 @@
 
 use std::collections::BTreeSet;
 
+use tenure_protocols::forwarding::HOPS_MAX;
+
 use super::super::occupant::Occupant;
 use super::super::participant::{UNIT_HOLDER, value_of};
 use super::super::scenario::Aggregation;
@@ -9,6 +11,9 @@ use super::{Event, LOOK_US, World};
 
 /// In larger meshes only so many destinations are looked at.
 const DESTINATIONS_LOOKED_AT: u32 = 100;
+
+/// More hops than any way has.
+const NEVER_REACHED: u32 = u32::MAX;
 
 impl World {
     /// The furthest that a node is off with average and number of the nodes that it is connected to.
@@ -51,12 +56,13 @@ impl World {
         parts
     }
 
-    /// Looks who reaches whom, until everybody does everybody.
+    /// Looks who reaches whom, until every node was switched on and all that are on reach each other.
     pub(super) fn look(&mut self) {
         if self.metrics.converged_s.is_some() {
             return;
         }
-        if self.reachable() >= 1.0 {
+        let are_all_here = self.seats.iter().all(|seat| seat.boots > 0);
+        if are_all_here && self.reachable() >= 1.0 {
             self.metrics.converged_s = Some(self.now_us as f64 / 1e6);
         } else {
             let pause_us = LOOK_US * (self.seats.len() as u64).div_ceil(200);
@@ -64,7 +70,8 @@ impl World {
         }
     }
 
-    /// The share of ordered pairs of nodes that are on between which next hops lead.
+    /// The share of ordered pairs of nodes that are on between which next hops lead, by no more hops than
+    /// datagrams make.
     pub(super) fn reachable(&self) -> f64 {
         let count = self.seats.len() as u32;
         let is_on = |number: u32| self.seats[number as usize].occupant.is_some();
@@ -72,26 +79,29 @@ impl World {
         let destinations = self.destinations();
         let every = destinations.div_ceil(DESTINATIONS_LOOKED_AT).max(1);
         for to in (0..destinations).step_by(every as usize).filter(|to| is_on(*to)) {
-            // Whether each node reaches `to`: unknown, or known from a way that passed it.
-            let mut known: Vec<Option<bool>> = vec![None; count as usize];
-            known[to as usize] = Some(true);
+            // In how many hops each node reaches `to`: unknown, or known from a way that passed it.
+            let mut known: Vec<Option<u32>> = vec![None; count as usize];
+            known[to as usize] = Some(0);
             for from in (0..count).filter(|from| is_on(*from)) {
                 let mut way = Vec::new();
                 let mut at = from;
-                let answer = loop {
-                    if let Some(answer) = known[at as usize] {
-                        break answer;
+                let end = loop {
+                    if let Some(hops) = known[at as usize] {
+                        break hops;
                     }
-                    known[at as usize] = Some(false);
+                    known[at as usize] = Some(NEVER_REACHED);
                     way.push(at);
                     match self.next_hop(at, to).filter(|next| self.hears(at, *next)) {
                         Some(next) => at = next,
-                        None => break false,
+                        None => break NEVER_REACHED,
                     }
                 };
-                way.iter().for_each(|passed| known[*passed as usize] = Some(answer));
+                for (passed, hops) in way.iter().rev().zip(1..) {
+                    known[*passed as usize] = Some(end.saturating_add(hops));
+                }
                 pairs += 1;
-                reached += u64::from(answer);
+                let hops = known[from as usize].unwrap_or(NEVER_REACHED);
+                reached += u64::from(hops <= u32::from(HOPS_MAX) + 1);
             }
         }
         if pairs == 0 { 0.0 } else { reached as f64 / pairs as f64 }
