@@ -319,7 +319,8 @@ fn searched(network: &mut Network, destination: usize, hops: u8) -> u32 {
 #[test]
 fn a_search_that_comes_again_by_a_shorter_way_is_passed_on_once_and_a_wider_ring_is_too() {
     let mut network = Network::new(3, set_up);
-    (network.link(0, 1, 0), network.link(1, 2, 0));
+    network.link(0, 1, 0);
+    network.link(1, 2, 0);
     network.run(Duration::from_secs(3));
     let first = searched(&mut network, 9, 3);
     assert_eq!(searched(&mut network, 9, 6), first);
@@ -329,7 +330,8 @@ fn a_search_that_comes_again_by_a_shorter_way_is_passed_on_once_and_a_wider_ring
 #[test]
 fn a_neighbour_that_searches_without_end_is_passed_on_within_a_budget() {
     let mut network = Network::new(3, set_up);
-    (network.link(0, 1, 0), network.link(1, 2, 0));
+    network.link(0, 1, 0);
+    network.link(1, 2, 0);
     network.run(Duration::from_secs(3));
     let sent = |network: &Network| network.stacks[1].counters().frames_sent;
     let before = sent(&network);
