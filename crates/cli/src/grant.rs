@@ -17,7 +17,7 @@ pub enum Grant {
     All,
     /// Nothing.
     None,
-    /// What the machine that is updated holds, as far as the package asks for it.
+    /// The rights of the machine that is updated, as far as the package asks for it.
     Same,
     /// What this names.
     Some(Box<Capabilities>),
@@ -60,7 +60,7 @@ fn parse<T: FromStr<Err: Display>>(names: &str) -> Result<Vec<T>, String> {
         .collect()
 }
 
-/// What the owner grants: what `--grant` says, else what the machine that is updated holds (`held`) if the
+/// Returns the owner's grants: what `--grant` says, else what the machine that is updated holds (`held`) if the
 /// package asks for no more, else the answer to a question at the terminal. Where nobody can be asked,
 /// leaving it open is an error.
 ///
@@ -140,7 +140,7 @@ fn ask(asked: &Capabilities, held: Option<&Capabilities>) -> anyhow::Result<Capa
     }
 }
 
-/// What of `asked` isn't held.
+/// The rights in `asked` that aren't held.
 fn beyond(asked: &Capabilities, held: &Capabilities) -> Capabilities {
     let covered = asked.within(held);
     fn without<T: Clone + PartialEq>(all: &[T], some: &[T]) -> Vec<T> {

@@ -200,7 +200,7 @@ fn done_with(known: Option<&MachineStatus>, package: &Package<'_>) -> &'static s
     }
 }
 
-/// What was done with `machine`, which had the version `was` before.
+/// The outcome for `machine`, which had the version `was` before.
 fn in_words(done: &str, machine: &MachineStatus, was: Option<Version>) -> String {
     let MachineStatus { name, version, .. } = machine;
     match was {
@@ -212,7 +212,7 @@ fn in_words(done: &str, machine: &MachineStatus, was: Option<Version>) -> String
     }
 }
 
-/// What keeps a machine that was just installed from running.
+/// The reason that keeps a machine that was just installed from running.
 fn if_down(machine: &MachineStatus) -> String {
     match machine.state.as_str() {
         "stopped" => format!("\n  it stays stopped until `tenure start {}`", machine.name),
@@ -220,7 +220,7 @@ fn if_down(machine: &MachineStatus) -> String {
     }
 }
 
-/// What a machine on the device may do.
+/// The rights of a machine on the device.
 fn held(
     client: &mut Client,
     device: &Device,

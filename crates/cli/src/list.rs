@@ -377,7 +377,7 @@ fn machine_line(machine: &MachineStatus, symbols: &MachineSymbols) -> String {
     )
 }
 
-/// What a machine is in the middle of, and for how long, in words.
+/// The function that a machine is in the middle of, and for how long, in words.
 pub(crate) fn serves(machine: &MachineStatus) -> Option<String> {
     let function = machine.serves.as_deref()?;
     Some(format!("serves {} for {:.1} s", printable(function), machine.serves_ms as f64 / 1000.0))

@@ -17,7 +17,7 @@ use crate::whom::{Where, machines};
 const NAP: Duration = Duration::from_millis(200);
 /// The shortest time from one measurement to the next, so that looking costs the device little.
 const EVERY_MIN: Duration = Duration::from_millis(100);
-/// What clears a terminal and begins at its first line.
+/// The codes that clear a terminal and begin at its first line.
 const CLEAR: &str = "\x1b[H\x1b[2J";
 
 /// Show what machines take of a device, again and again: fuel, memory, queue, waits.
@@ -92,7 +92,7 @@ impl Sample {
     }
 }
 
-/// What a machine did between two moments, by the second.
+/// The work of a machine between two moments, by the second.
 struct Row<'a> {
     machine: &'a MachineStatus,
     fuel_per_second: u64,

@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use tenure_wire::host_call::HostError;
 
-/// What whoever made a call is told in place of a result.
+/// The failure that a caller is told in place of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Failed {
     /// Why.

@@ -18,7 +18,7 @@ use tenure_tls::x509::{Anchor, ServerName, UnixTime};
 use tenure_tls::{Client, ClientConfig, Event, Now, Suite, Trust};
 
 static ANCHOR: &[u8] = include_bytes!(env!("TENURE_ANCHOR"));
-/// What is sent: a line, which the server sends back reversed.
+/// The request: a line, which the server sends back reversed.
 const MESSAGE_BYTES: usize = 1024;
 const BUFFER_BYTES: usize = number(env!("TENURE_BUFFER"));
 /// The clock ticks at 25 MHz; with `-icount shift=0` an instruction takes a nanosecond.

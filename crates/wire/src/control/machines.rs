@@ -43,7 +43,7 @@ pub struct MachineStatus {
     pub package: Name,
     /// The digest of that package.
     pub digest: Digest,
-    /// Who signed the package.
+    /// The tenant, who signed the package.
     pub tenant: VerifyingKey,
     /// The functions that others may call.
     pub exports: Vec<String>,
@@ -70,7 +70,7 @@ pub struct MachineStatus {
     pub budget: Budget,
     /// Whether it is run by its device's engine, and not by the vm.
     pub at_native_speed: bool,
-    /// What its code is.
+    /// The kind of its code.
     pub code: CodeKind,
     /// Its share of the processor.
     pub share: Share,
@@ -114,7 +114,7 @@ pub struct TrashedMachine {
     pub id: MachineId,
     /// The package it was made from.
     pub package: Name,
-    /// Who signed the package, and pays for the flash that it takes.
+    /// The tenant, who signed the package and pays for the flash that it takes.
     pub tenant: VerifyingKey,
     /// Keys and values in its tree, in bytes.
     pub stored_bytes: u32,
