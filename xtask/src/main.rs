@@ -18,6 +18,7 @@ mod measure;
 mod measurement;
 mod mesh;
 mod miri;
+mod mutants;
 mod paint;
 mod planted;
 mod process;
@@ -59,6 +60,7 @@ enum Verb {
     Measure(measure::Arguments),
     Mesh(mesh::Arguments),
     Miri(miri::Arguments),
+    Mutants(mutants::Arguments),
     Sim(sim::Arguments),
 }
 
@@ -101,6 +103,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Measure(arguments) => measure::run(&arguments, root),
         Verb::Mesh(arguments) => mesh::run(&arguments, root),
         Verb::Miri(arguments) => miri::run(&arguments, root),
+        Verb::Mutants(arguments) => mutants::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),
         Verb::Generate(arguments) => generate::run(arguments.check, root),
     }

@@ -7,19 +7,23 @@
 use std::env;
 use std::process::{Command, ExitCode};
 
-/// Names the mistake; set for cargo, and so for us in the compiler's place.
-const MISTAKE: &str = "TENURE_PLANTED";
+/// Names the mistakes; set for cargo, and so for us in the compiler's place.
+const MISTAKES: &str = "TENURE_PLANTED";
 
-/// Makes `cargo` call us as the compiler of the workspace's crates, with `mistake` compiled in.
-pub(crate) fn plant(cargo: &mut Command, mistake: &str) -> std::io::Result<()> {
-    cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(MISTAKE, mistake);
+/// Makes `cargo` call us as the compiler of the workspace's crates, with `mistakes`, whose names commas
+/// part, compiled in.
+pub(crate) fn plant(cargo: &mut Command, mistakes: &str) -> std::io::Result<()> {
+    cargo.env("RUSTC_WORKSPACE_WRAPPER", env::current_exe()?).env(MISTAKES, mistakes);
     Ok(())
 }
 
 /// Compiles, if that is what we were started for.
 pub(crate) fn in_place_of_rustc() -> Option<ExitCode> {
-    let mistake = env::var(MISTAKE).ok()?;
+    let mistakes = env::var(MISTAKES).ok()?;
     let mut arguments = env::args_os().skip(1);
-    let status = Command::new(arguments.next()?).args(arguments).args(["--cfg", &mistake]).status();
+    let status = Command::new(arguments.next()?)
+        .args(arguments)
+        .args(mistakes.split(',').flat_map(|mistake| ["--cfg", mistake]))
+        .status();
     Some(if status.is_ok_and(|it| it.success()) { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::{Result, bail};
 
-use crate::process;
+use crate::{planted, process};
 
 /// Run many nodes under one seeded clock, radio and flash.
 #[derive(clap::Args)]
@@ -20,6 +20,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         bail!("this version has no simulator (crates/sim)");
     }
     let mut command = process::cargo(root);
+    // In a build of its own, which watches each nonce and can plant weaknesses.
+    planted::plant(&mut command, "planted")?;
     command.args(["run", "--quiet", "--release", "--package", "tenure-sim", "--"]);
     process::run(command.args(&arguments.rest))
 }

@@ -37,18 +37,19 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         command.args(["test", "--workspace"]).env("RUST_TEST_THREADS", threads.to_string());
         tests(&mut command)
     });
-    report.step("a planted mistake is found", || {
+    report.step("planted mistakes are found", || {
         let mut command = process::cargo(root);
-        planted::plant(&mut command, "forgetful")?;
+        planted::plant(&mut command, "forgetful,planted")?;
         command.args([
             "test",
             "--package",
             "tenure-sim",
             "--test",
             "worlds",
-            "devices_that_forget",
+            "--test",
+            "weaknesses",
         ]);
-        tests(&mut command)
+        tests_with(&mut command, &["are_found"])
     });
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));

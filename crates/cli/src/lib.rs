@@ -5,7 +5,7 @@
 //! out.
 #![forbid(unsafe_code)]
 
-#[cfg(any(forgetful, unchecked_memory, unmetered))]
+#[cfg(any(forgetful, planted, unchecked_memory, unmetered))]
 compile_error!("a deliberate mistake for tests can't be compiled into the command `tenure`");
 
 pub mod build;

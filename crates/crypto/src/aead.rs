@@ -21,6 +21,8 @@ impl AeadKey {
 
     /// Encrypts `message` where it stands and returns its tag, which also covers `associated`.
     pub fn seal(&self, nonce: &Nonce, associated: &[u8], message: &mut [u8]) -> [u8; TAG_BYTES] {
+        #[cfg(planted)]
+        tenure_hal::planted::watch_seal(&self.0, &nonce.0, associated, message);
         ChaCha20Poly1305::with_key(&self.0)
             .seal(&nonce.0, associated, message)
             .expect("a message in memory is shorter than the 256 GiB that one nonce covers")
@@ -78,6 +80,8 @@ impl ExtendedKey {
         associated: &[u8],
         message: &mut [u8],
     ) -> [u8; TAG_BYTES] {
+        #[cfg(planted)]
+        tenure_hal::planted::watch_seal(&self.0, nonce, associated, message);
         XChaCha20Poly1305::with_key(&self.0)
             .seal(nonce, associated, message)
             .expect("a message in memory is shorter than the 256 GiB that one nonce covers")

@@ -72,6 +72,8 @@ impl SigningKey {
 
     /// Signs the message whose SHA-256 is `digest`; the same signature as [`Self::sign`] gives.
     pub fn sign_digest(&self, context: Context, digest: &Digest) -> Signature {
+        #[cfg(planted)]
+        tenure_hal::planted::watch_signing(true);
         let mut statement = [0; STATEMENT_BYTES];
         Signature::from_bytes(&self.0.sign(state(context, digest, &mut statement)).to_bytes())
     }
@@ -109,6 +111,8 @@ pub fn verify_digest(
     digest: &Digest,
     signature: &Signature,
 ) -> Result<(), BadSignature> {
+    #[cfg(planted)]
+    tenure_hal::planted::watch_signing(false);
     let mut statement = [0; STATEMENT_BYTES];
     let statement = state(context, digest, &mut statement);
     let signature = ed25519_dalek::Signature::from_bytes(&signature.to_bytes());

@@ -21,6 +21,7 @@ mod link;
 mod nor;
 mod partition;
 mod peripheral;
+pub mod planted;
 mod power;
 #[cfg(feature = "simulated")]
 pub mod simulated;

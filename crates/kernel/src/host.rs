@@ -10,6 +10,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
 use tenure_store::{DeleteError, ReadError, SetError};
 use tenure_vm::{FunctionType, HostFunctions, Value, ValueType};
@@ -374,11 +375,16 @@ fn write_from(instance: &mut Program, into: GuestBuffer, bytes: &[u8], offset: u
 
 /// A text of at most `bytes_max` bytes, which is looked at before any of them.
 fn text(instance: &Program, text: GuestText, bytes_max: usize) -> Result<&str, Stop> {
-    text.read(instance.memory(), bytes_max).map_err(|error| match error {
-        TextError::Pointer(error) => error.into(),
+    let is_unlimited = is_planted(Weakness::TextsReadToTheEnd);
+    let read_max = if is_unlimited { usize::MAX } else { bytes_max };
+    let text = text.read(instance.memory(), read_max).map_err(|error| match error {
+        TextError::Pointer(error) => Stop::from(error),
         TextError::TooLong => HostError::TooLong.into(),
         TextError::NotText => HostError::Invalid.into(),
-    })
+    })?;
+    #[cfg(planted)]
+    tenure_hal::planted::watch_text(text.len());
+    if text.len() > bytes_max { Err(HostError::TooLong.into()) } else { Ok(text) }
 }
 
 fn function_name(instance: &Program, name: GuestText) -> Result<&str, Stop> {

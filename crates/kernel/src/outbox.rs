@@ -9,6 +9,7 @@ use alloc::string::String;
 use core::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_wire::Grants;
 use tenure_wire::Name;
 use tenure_wire::capability::NotGranted;
@@ -69,7 +70,7 @@ impl Outbox {
     ) {
         let (meter, name) = (&mut machine.log, &machine.record.name);
         let bytes = (message.len() + LINE_BYTES) as u64;
-        if !meter.bytes.take(now, bytes) {
+        if !is_planted(Weakness::LogsWithoutLimit) && !meter.bytes.take(now, bytes) {
             meter.dropped = meter.dropped.saturating_add(1);
             self.lines_dropped += 1;
             return;
@@ -113,6 +114,9 @@ impl Outbox {
         device: Option<&Name>,
         denied: String,
     ) {
+        if is_planted(Weakness::DenialsFillLogs) {
+            return self.log(now, &machine.record.name, LogLevel::Warning, denied);
+        }
         let lines = machine.denials.get_or_insert_default().count(now, denied);
         for line in lines {
             self.log(now, device.unwrap_or(&machine.record.name), LogLevel::Warning, line);

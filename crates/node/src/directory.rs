@@ -4,6 +4,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_directory::{Entry, Table};
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant, UnixTime};
 use tenure_kernel::CallId;
 use tenure_rpc::OutgoingCall;
@@ -251,7 +252,11 @@ impl<F: Flash> Node<F> {
             && !is_silent
             && let Some(register_at) = &mut self.directory.register_at
         {
-            *register_at = (*register_at).min((at + EPOCH_PERIOD).max(moment.now));
+            let period = match is_planted(Weakness::StrangersSetThePace) {
+                true => Duration::ZERO,
+                false => EPOCH_PERIOD,
+            };
+            *register_at = (*register_at).min((at + period).max(moment.now));
         }
         let Some(hub) = &self.directory.hub else { return };
         if self.directory.register_at.is_none_or(|at| at > moment.now) || hub.asked.is_some() {
@@ -412,7 +417,8 @@ impl<F: Flash> Node<F> {
         let machines = self.listed_machines();
         let is_fresh =
             |signed: &&Signed| signed.fresh_until > moment.now && signed.machines == machines;
-        if let Some(signed) = self.directory.signed.as_ref().filter(is_fresh) {
+        let known = self.directory.signed.as_ref().filter(is_fresh);
+        if let Some(signed) = known.filter(|_| !is_planted(Weakness::SignaturesWithoutLimit)) {
             return Some(signed.record.clone());
         }
         self.sign_record_for(moment, self.config.record_lifetime)

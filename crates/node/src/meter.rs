@@ -13,6 +13,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
 use tenure_kernel::{InstallError, MachineInfo, MachineRecord, State};
 use tenure_package::{NO_RECEIPT, Receipt, Renewal, digest_of_receipt};
@@ -318,7 +319,13 @@ impl<F: Flash> Node<F> {
         if *state != State::Over {
             self.kernel.tenancy(moment.now).end_lease(*id);
         }
-        match self.meter.left_ms(id, term.grace_s.saturating_mul(1000)) {
+        let grace_ms = term.grace_s.saturating_mul(1000);
+        let told_ms = lease_ms - term.ends_unix_s.unwrap_or(0).saturating_mul(1000).min(lease_ms);
+        if is_planted(Weakness::FalseHubEndsLeases) && told_ms >= grace_ms {
+            let _ = self.remove_machine(moment, name);
+            return Due::Gone;
+        }
+        match self.meter.left_ms(id, grace_ms) {
             0 => {
                 // As above.
                 let _ = self.discard_machine(moment, name);

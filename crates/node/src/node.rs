@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_crypto::machine_id;
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
 use tenure_kernel::{
     DeliverError, Effect, Engine, Failed, IncomingCall, Kernel, Ran, Standing, Ticket, World,
@@ -605,6 +606,9 @@ impl<F: Flash> Node<F> {
     /// How many more calls from outside, served and waiting ones together, leave the owner's share free.
     fn calls_free(&self) -> usize {
         let in_all = self.config.rpc.running_max.saturating_sub(SERVED_FOR_OWNER).max(1);
+        if is_planted(Weakness::WaitingCallersUncounted) {
+            return in_all.saturating_sub(self.served.len());
+        }
         in_all.saturating_sub(self.served.len() + self.directory.callers_waiting())
     }
 }

@@ -10,6 +10,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::Nonce;
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, Flash, Instant};
 use tenure_kernel::CallId;
 use tenure_package::{SecretChange, SecretError, SecretQuery};
@@ -45,8 +46,12 @@ pub(crate) struct SecretTolls {
 impl SecretTolls {
     pub(crate) fn new(now: Instant, tenants_max: usize) -> Self {
         let in_all = Some(VERIFICATIONS_IN_ALL);
+        let changes = match is_planted(Weakness::SecretsWearFlash) {
+            true => Limit { at_once: u32::MAX, one_each: Duration::ZERO },
+            false => CHANGES,
+        };
         Self {
-            changes: Toll::new(CHANGES, None, tenants_max, now),
+            changes: Toll::new(changes, None, tenants_max, now),
             verifications: Toll::new(VERIFICATIONS, in_all, CALLERS_MAX, now),
         }
     }
@@ -143,7 +148,8 @@ impl<F: Flash> Node<F> {
 
     /// Refuses who has had too many signatures verified of late. The owner pays nothing.
     fn pay_verification(&mut self, now: Instant, caller: &PublicKey) -> Answer<()> {
-        if *caller == self.config.owner.machine {
+        let is_free = is_planted(Weakness::SignaturesWithoutLimit);
+        if is_free || *caller == self.config.owner.machine {
             return Ok(());
         }
         self.secret_tolls.verifications.pay(now, caller).map_err(|wait| {

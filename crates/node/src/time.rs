@@ -9,6 +9,7 @@
 //!   lease; and no told time deletes anything, as a machine's grace is counted.
 
 use serde::{Deserialize, Serialize};
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant, UnixTime};
 
 use crate::node::{Moment, Node};
@@ -65,6 +66,10 @@ impl<F: Flash> Node<F> {
         let by = if self.hub_is_vouched_for() { Teller::PinnedHub } else { Teller::Hub };
         if self.told_time.is_none_or(|told| told.by <= by) {
             self.told_time = Some(ToldTime { at: moment.now, unix, by });
+        }
+        if is_planted(Weakness::FalseHubEndsLeases) {
+            let known_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
+            return self.leases_learn(moment, known_s, unix.seconds);
         }
         if by < Teller::PinnedHub || moment.unix_time.is_some() {
             return;

@@ -14,6 +14,7 @@ mod memory;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_wire::PublicKey;
 use tenure_wire::datagram::SessionIndex;
 use tenure_wire::frame::{CallNumber, Declined, Finished, Fragment, FragmentSet, ReplyBody};
@@ -104,7 +105,7 @@ impl Incoming {
 
     /// Adds a part. Only one that is new lets the call stand still for longer.
     fn add(&mut self, now: Instant, fragment: &Fragment<'_>) {
-        if self.assembly.add(fragment) {
+        if self.assembly.add(fragment) || is_planted(Weakness::HalfSentCallsStay) {
             self.grew_at = now;
         }
     }
@@ -115,7 +116,11 @@ impl Incoming {
 
     /// When it is dropped if nothing more comes.
     fn expires_at(&self, config: &Config) -> Instant {
-        (self.grew_at + config.assembly_timeout).min(self.begun_at + config.assembly_lifetime)
+        let still_until = self.grew_at + config.assembly_timeout;
+        if is_planted(Weakness::HalfSentCallsStay) {
+            return still_until;
+        }
+        still_until.min(self.begun_at + config.assembly_lifetime)
     }
 }
 
@@ -249,6 +254,9 @@ impl Callers {
 
     /// Whether one more call of `peer` may run. The owner's run beside [`Config::running_max`].
     pub(crate) fn may_run(&self, config: &Config, peer: &PublicKey) -> bool {
+        if is_planted(Weakness::WaitingCallersUncounted) {
+            return self.table.iter().map(Caller::running).sum::<usize>() < config.running_max;
+        }
         let is_owner = config.is_owner(peer);
         let alike = self.table.iter().filter(|one| config.is_owner(&one.pair.peer) == is_owner);
         let running_max = if is_owner { config.running_per_caller_max } else { config.running_max };

@@ -16,6 +16,7 @@ use core::hash::Hasher;
 use core::time::Duration;
 
 use tenure_crypto::{Hmac, equal};
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, EntropyError, Instant};
 use tenure_wire::datagram::{Cookie, Echo, Epoch, Initiation, SessionIndex};
 use zeroize::Zeroizing;
@@ -163,7 +164,8 @@ impl Gate {
     /// Ends the epochs whose time is over.
     pub(crate) fn end_epochs(&mut self, now: Instant) {
         self.previous.take_if(|previous| previous.accepted_until <= now);
-        if now.since(self.epoch_began) < self.epoch_lifetime {
+        let is_young = now.since(self.epoch_began) < self.epoch_lifetime;
+        if is_young || is_planted(Weakness::EpochsNeverEnd) {
             return;
         }
         let ended = PreviousEpoch {
@@ -185,7 +187,8 @@ impl Gate {
     ) -> Option<Repeated> {
         let accepted = self.accepted.iter().find(|accepted| accepted.echo == *echo)?;
         let response = || accepted.response.clone();
-        Some(if accepted.from == self.address_code(from) {
+        let goes_anywhere = is_planted(Weakness::ResponsesGoAnywhere);
+        Some(if goes_anywhere || accepted.from == self.address_code(from) {
             Repeated::Answer(response())
         } else if is_shown {
             Repeated::AnswerElsewhere(response(), accepted.session)
@@ -211,6 +214,9 @@ impl Gate {
             return Admission::Challenge;
         }
         let admission = self.admit_anybody(now, from, is_shown);
+        if is_planted(Weakness::OneHostTakesHandshakes) {
+            return admission;
+        }
         if admission != Admission::Admit && is_owners() && self.for_owner.take(now) {
             return Admission::Admit;
         }
@@ -223,12 +229,12 @@ impl Gate {
         from: &A,
         is_shown: bool,
     ) -> Admission {
-        if is_shown {
+        if is_shown && !is_planted(Weakness::OneHostTakesHandshakes) {
             let host = self.host_budget(from);
             if !self.for_hosts[host].take(now) {
                 return Admission::Drop;
             }
-        } else if !self.for_anybody.take(now) {
+        } else if !is_shown && !self.for_anybody.take(now) {
             return Admission::Challenge;
         }
         if self.in_all.take(now) { Admission::Admit } else { Admission::Drop }

@@ -34,6 +34,11 @@ impl Device {
         self.flash.borrow_mut().cut_power_after(operations, seed);
     }
 
+    /// How many bytes were programmed since it was made.
+    pub(crate) fn programmed_bytes(&self) -> u64 {
+        self.flash.borrow().counters().program_bytes
+    }
+
     /// Takes the power away at once.
     pub(crate) fn cut_power(&self) {
         self.flash.borrow_mut().cut_power();

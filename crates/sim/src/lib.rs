@@ -25,6 +25,7 @@ mod place;
 pub mod radio;
 mod random;
 mod scenario;
+pub mod siege;
 pub mod tenancy;
 mod trace;
 mod trouble;

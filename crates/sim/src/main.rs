@@ -7,8 +7,10 @@ use std::time::Instant;
 
 use clap::Parser;
 use serde_json::json;
+use tenure_hal::planted::Weakness;
 use tenure_sim::mesh::hunt::{self, Finding};
 use tenure_sim::mesh::{Defect, Metrics, Options, Scenario, run_many};
+use tenure_sim::siege;
 use tenure_sim::tenancy::{self, Tally};
 use tenure_sim::{Outcomes, Report, Trouble, run};
 
@@ -22,8 +24,8 @@ macro_rules! say {
 /// Run many nodes under one seeded clock, network and flash.
 ///
 /// Each seed is a world of its own: how many devices, what they run, what is lost and when the
-/// power fails; a mesh of its own, of bare protocols in a radio; one of real nodes; and two tenants
-/// whose leases end and whose secrets change. The first seed that breaks an invariant ends the hunt
+/// power fails; a mesh of its own, of bare protocols in a radio; one of real nodes; two tenants whose
+/// leases end and whose secrets change; and a device that everybody attacks at once. The first seed that breaks an invariant ends the hunt
 /// with exit status 1; of a mesh, the least that still breaks it is printed as a scenario for `tenure
 /// sim`.
 ///
@@ -43,8 +45,8 @@ struct Arguments {
     /// Print every event.
     #[arg(long, requires = "seed")]
     trace: bool,
-    /// Run only real nodes and a hub, only meshes of bare protocols, only meshes of real nodes, or only
-    /// tenants with leases and secrets on one device.
+    /// Run only real nodes and a hub, only meshes of bare protocols, only meshes of real nodes, only
+    /// tenants with leases and secrets on one device, or only a device under siege.
     #[arg(long, value_enum)]
     only: Option<Kind>,
     /// Print a mesh that fails as it was drawn, without looking for the least of it that still does.
@@ -53,6 +55,9 @@ struct Arguments {
     /// Plant a defect in every node of a mesh, to see that the hunt finds it.
     #[arg(long, value_enum, requires = "only")]
     plant: Option<Defect>,
+    /// Plant a weakness that was mended in the device of a siege, such as `h2`, to see that the hunt finds it.
+    #[arg(long, value_parser = siege::weakness, requires = "only")]
+    weakness: Option<Weakness>,
     /// Go on after a failure.
     #[arg(long)]
     keep_going: bool,
@@ -75,6 +80,8 @@ enum Kind {
     Devices,
     /// Two tenants on one device: leases, receipts and secrets.
     Tenants,
+    /// A device that strangers, a tenant, a member of its mesh and a false hub attack.
+    Siege,
 }
 
 /// Runs a scenario with many seeds.
@@ -150,6 +157,12 @@ fn main() -> ExitCode {
             failed |= outcome.is_err();
             sum.add(outcome.as_ref().map_or_else(|_| Trouble::default(), Tally::trouble));
             show_tenants(seed, &outcome, &arguments);
+        }
+        if runs_kind(Kind::Siege) {
+            let outcome = siege::run(seed, arguments.weakness);
+            failed |= outcome.is_err();
+            sum.add(Trouble::default());
+            show_siege(seed, &outcome, &arguments);
         }
         sum.failures += u64::from(failed);
         if failed && !arguments.keep_going {
@@ -240,6 +253,21 @@ fn show_tenants(seed: u64, outcome: &Result<Tally, String>, arguments: &Argument
         Err(what) => {
             say!("tenants {seed} breaks: {what}");
             say!("repeat with: cargo xtask sim --only tenants --seed {seed}");
+        }
+    }
+}
+
+fn show_siege(seed: u64, outcome: &Result<siege::Tally, String>, arguments: &Arguments) {
+    match outcome {
+        _ if arguments.json => {
+            let (tally, violation) = (outcome.as_ref().ok(), outcome.as_ref().err());
+            say!("{}", json!({ "siege": seed, "tally": tally, "violation": violation }));
+        }
+        Ok(tally) if arguments.seed.is_some() => say!("siege {seed}: {tally}"),
+        Ok(_) => {}
+        Err(what) => {
+            say!("siege {seed} breaks: {what}");
+            say!("repeat with: cargo xtask sim -- --only siege --seed {seed}");
         }
     }
 }

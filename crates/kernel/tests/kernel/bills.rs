@@ -132,3 +132,13 @@ fn each_machine_is_billed_for_itself() {
     let other = of("other");
     assert_eq!((other.fuel, other.flash_bytes, other.messages, other.run_us), (0, 0, 0, 0));
 }
+
+#[test]
+fn the_most_memory_in_use_is_billed_although_it_is_not_kept() {
+    let mut device = Device::new();
+    let worker = device.install("worker", WORKER);
+    device.call(worker, "keep", None).unwrap();
+    let in_use = used(&mut device).memory_bytes_peak;
+    assert_ne!(in_use, 0);
+    assert_eq!(used(&mut device).memory_bytes_peak, in_use, "it is in use still");
+}

@@ -10,7 +10,7 @@ use tenure_package::{Package, Placement, Release, Renewal, SecretChange, SecretQ
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::control::{
     Answer, ControlError, FirmwareBegin, FirmwareStatus, Function, GrantQuery, GrantReport,
-    InstallChunk, Renew, SecretList,
+    InstallChunk, ListMachines, MachineList, Renew, SecretList,
 };
 use tenure_wire::{Budget, Capabilities, Digest, Share, Term, VerifyingKey};
 
@@ -278,4 +278,27 @@ fn a_sealed_secret_opens_for_its_tenant_its_number_and_its_device_alone() {
     let mut elsewhere = change;
     elsewhere.device = other;
     assert!(elsewhere.open(&tenant, &device_secret).is_err());
+}
+
+#[test]
+fn a_change_of_a_secret_for_another_device_is_refused() {
+    let mut world = World::new(|_| {});
+    world.install("echo", 8, r#"(func (export "echo"))"#);
+    world.set_secret(&tenant(), "wifi", 1, b"value");
+    let elsewhere = SigningKey::from_bytes(&[77; 32]).verifying_key();
+    let removal = SecretChange::remove(elsewhere, "wifi".parse().unwrap(), 2).sign(&tenant());
+    let answer = change_secret(&mut world, 0, &removal.unwrap());
+    assert!(why(answer).contains("another device"));
+}
+
+#[test]
+fn a_machine_has_no_more_than_its_owner_lets_it_have() {
+    let mut world = World::new(|_| {});
+    let package = package_of(ECHO, Capabilities::default(), &world);
+    let mut placement = placement(&package, world.node.device_key());
+    placement.budget.stored_bytes = 100;
+    place(&mut world, &package, &placement).unwrap();
+    let list: MachineList =
+        ask(&mut world, Function::list.name(), &ListMachines { skip: 0 }).unwrap();
+    assert_eq!(list.machines[0].budget.stored_bytes, 100);
 }

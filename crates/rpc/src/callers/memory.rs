@@ -8,6 +8,7 @@ use core::cmp::Reverse;
 use core::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_wire::frame::CallNumber;
 
 use super::{Caller, Callers, RememberedCall, State};
@@ -41,7 +42,8 @@ struct Taken {
 
 /// The most that the owner's calls may take beside [`Config::buffer_bytes_max`]: one call and one result.
 pub(crate) fn owners_reserve(config: &Config) -> usize {
-    if config.owner.is_some() { 2 * config.body_bytes_max() } else { 0 }
+    let is_kept = config.owner.is_some() && !is_planted(Weakness::HalfSentCallsStay);
+    if is_kept { 2 * config.body_bytes_max() } else { 0 }
 }
 
 impl Callers {
@@ -156,6 +158,7 @@ fn rank_max_of_strangers(wanted_for: Use) -> u8 {
 /// How early a call makes room; `None` if it takes nothing that would help.
 fn rank(caller: &Caller, call: &RememberedCall, now: Instant, short_of: Option<Use>) -> Option<u8> {
     match &call.state {
+        State::Assembling(_) if is_planted(Weakness::HalfSentCallsStay) => None,
         State::Assembling(incoming) if short_of != Some(Use::Result) => {
             let received_us = incoming.received_bytes() * 1_000_000 / ASSEMBLY_BYTES_PER_SECOND;
             let safe_for = ASSEMBLY_SAFE_AT_FIRST + Duration::from_micros(received_us);

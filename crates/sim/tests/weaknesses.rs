@@ -1,0 +1,27 @@
+//! Weaknesses that an audit found, planted again: a siege must find each by the promise that it breaks.
+//!
+//! Run by `cargo xtask test`, which compiles the weaknesses in: no product can have them.
+#![cfg(planted)]
+
+use tenure_sim::siege::{self, weakness};
+
+/// Each weakness with the seed from which on a few sieges find it soon, and the promise that breaks.
+const FOUND: [(&str, u64, &str); 5] = [
+    ("h1", 5, "no machine is lost"),
+    ("m5", 3, "no text is read beyond its limit"),
+    ("m7", 1, "a machine logs within its budget"),
+    ("m8", 1, "no machine's log is drowned"),
+    ("m9", 1, "no frame number is used twice"),
+];
+const SEEDS: u64 = 8;
+
+#[test]
+fn weaknesses_that_were_mended_and_are_planted_again_are_found_by_what_they_break() {
+    for (name, from, promise) in FOUND {
+        let planted = weakness(name).expect("this build can plant it");
+        let mut seeds = from..from + SEEDS;
+        let broken = seeds.find_map(|seed| siege::run(seed, Some(planted)).err());
+        let broken = broken.unwrap_or_else(|| panic!("{name} is not found from seed {from} on"));
+        assert!(broken.starts_with(promise), "{name}: {broken}");
+    }
+}

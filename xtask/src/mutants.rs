@@ -1,0 +1,142 @@
+//! `mutants`: takes away one check after the other of those that decide who may and who pays, and runs the
+//! tests of the crate that it is in, which must fail.
+//!
+//! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, Result, bail, ensure};
+use serde::Deserialize;
+
+use crate::process;
+
+/// The list, by this crate's folder.
+const LIST: &str = include_str!("../mutants.toml");
+/// Tests that take long and look for something else.
+const SKIPPED: [&str; 2] = ["fifty_thousand", "nor_do_as_many"];
+
+/// Take away each check of who may and who pays, and see that a test of its own crate fails.
+#[derive(clap::Args)]
+#[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants renewal\n  \
+                        cargo xtask mutants --generated crates/kernel/src/authority.rs")]
+pub(crate) struct Arguments {
+    /// Only mutants whose names hold this.
+    only: Option<String>,
+    /// Run what cargo-mutants makes of this file instead.
+    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    generated: Option<PathBuf>,
+}
+
+/// A change that a test must find.
+#[derive(Deserialize)]
+struct Mutant {
+    name: String,
+    package: String,
+    file: PathBuf,
+    old: String,
+    new: String,
+}
+
+#[derive(Deserialize)]
+struct List {
+    mutant: Vec<Mutant>,
+}
+
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    if let Some(file) = &arguments.generated {
+        return generated(file, root);
+    }
+    let wanted = |mutant: &Mutant| {
+        arguments.only.as_ref().is_none_or(|only| mutant.name.contains(only.as_str()))
+    };
+    let mutants: Vec<Mutant> = list()?.into_iter().filter(wanted).collect();
+    ensure!(!mutants.is_empty(), "no mutant has such a name");
+    let copy = copy_of(root)?;
+    let mut survivors = 0;
+    for mutant in &mutants {
+        let is_killed = try_mutant(mutant, &copy)?;
+        survivors += usize::from(!is_killed);
+        println!("{} {}", if is_killed { "killed  " } else { "SURVIVED" }, mutant.name);
+    }
+    println!("{} mutants, {survivors} survived", mutants.len());
+    ensure!(survivors == 0, "a check has no test in its own crate");
+    Ok(())
+}
+
+fn list() -> Result<Vec<Mutant>> {
+    Ok(toml::from_str::<List>(LIST).context("xtask/mutants.toml")?.mutant)
+}
+
+/// What the mutant makes of a source; none if what it changes doesn't stand there exactly once.
+fn mutated(mutant: &Mutant, source: &str) -> Option<String> {
+    let stands_once = source.matches(&mutant.old).count() == 1;
+    stands_once.then(|| source.replace(&mutant.old, &mutant.new))
+}
+
+/// Copies what git knows of the workspace, so that nobody's work is touched.
+fn copy_of(root: &Path) -> Result<PathBuf> {
+    let copy = root.join("target/mutants/sources");
+    let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
+    ensure!(listed.status.success(), "git doesn't list the sources");
+    for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
+        let (from, to) = (root.join(name), copy.join(name));
+        let Ok(bytes) = fs::read(&from) else { continue };
+        if fs::read(&to).is_ok_and(|before| before == bytes) {
+            continue;
+        }
+        fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
+        fs::write(to, bytes)?;
+    }
+    Ok(copy)
+}
+
+/// Whether the tests of the mutant's crate fail with it.
+fn try_mutant(mutant: &Mutant, copy: &Path) -> Result<bool> {
+    let path = copy.join(&mutant.file);
+    let source = fs::read_to_string(&path)?;
+    let Some(changed) = mutated(mutant, &source) else {
+        bail!("what `{}` changes doesn't stand in {} once", mutant.name, mutant.file.display());
+    };
+    fs::write(&path, changed)?;
+    let built = tests_of(mutant, copy).arg("--no-run").status();
+    let passed = tests_of(mutant, copy)
+        .arg("--")
+        .args(SKIPPED.iter().flat_map(|it| ["--skip", it]))
+        .status();
+    fs::write(&path, source)?;
+    ensure!(built?.success(), "`{}` doesn't compile", mutant.name);
+    Ok(!passed?.success())
+}
+
+fn tests_of(mutant: &Mutant, copy: &Path) -> Command {
+    let mut command = process::cargo(copy);
+    command.args(["test", "--quiet", "--lib", "--tests", "--package", &mutant.package]);
+    command.env("CARGO_TARGET_DIR", copy.with_file_name("target"));
+    command.stdout(Stdio::null()).stderr(Stdio::null());
+    command
+}
+
+fn generated(file: &Path, root: &Path) -> Result<()> {
+    let mut version = process::cargo(root);
+    let known = version.args(["mutants", "--version"]).stdout(Stdio::null()).stderr(Stdio::null());
+    if !known.status().is_ok_and(|status| status.success()) {
+        bail!("cargo-mutants isn't here; `cargo install --locked cargo-mutants` installs it");
+    }
+    process::run(process::cargo(root).args(["mutants", "--file"]).arg(file))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_mutant_changes_what_stands_in_its_file_once() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for mutant in list().unwrap() {
+            let source = fs::read_to_string(root.join(&mutant.file)).unwrap();
+            assert!(mutated(&mutant, &source).is_some(), "{}", mutant.name);
+        }
+    }
+}
