@@ -7,7 +7,18 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Write a machine", &["new", "build", "test", "run", "inspect", "key", "secret"]),
     (
         "Hold devices",
-        &["device", "hub", "trust-hub", "enrol", "use", "devices", "firmware", "flash", "serial"],
+        &[
+            "device",
+            "hub",
+            "login",
+            "trust-hub",
+            "enrol",
+            "use",
+            "devices",
+            "firmware",
+            "flash",
+            "serial",
+        ],
     ),
     (
         "Put machines on them",

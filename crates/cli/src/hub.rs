@@ -1,5 +1,6 @@
 //! `tenure hub`: the directory as a process.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -12,6 +13,7 @@ use tenure_wire::{Address, VerifyingKey};
 use crate::home::Home;
 use crate::network::{DATAGRAMS_PER_TURN, HUB_PORT, address_of};
 use crate::output::Output;
+use crate::receipts::read_tariff;
 use crate::stop::Stop;
 
 /// The database of a hub.
@@ -86,6 +88,16 @@ struct RunArguments {
     /// Where to listen.
     #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:7369")]
     listen: String,
+    /// Serve pages and an API over HTTP there, to whom signs in with `tenure login`. For other computers put a
+    /// proxy with TLS before it, and name its address with --pages-url.
+    #[arg(long, value_name = "ADDR")]
+    pages: Option<SocketAddr>,
+    /// The address under which browsers reach the pages.
+    #[arg(long, value_name = "URL", requires = "pages")]
+    pages_url: Option<String>,
+    /// The prices of bills on the pages, as `tenure bill` takes them.
+    #[arg(long, value_name = "FILE", requires = "pages")]
+    tariff: Option<PathBuf>,
     /// List only devices of this owner: a signing key, as `tenure key --own` prints it, or `own` for your own;
     /// may be repeated.
     #[arg(long, value_name = "KEY", required_unless_present = "open")]
@@ -132,14 +144,16 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 
 fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
-    let database = open_database(arguments)?;
+    let mut database = open_database(arguments)?;
+    let config = config(arguments)?;
+    let pages = serve_pages(arguments)?;
+    database.admit(config.owners.clone(), pages.clone());
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
-    let config = config(arguments)?;
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
-    announce(&hub, &link, output);
+    announce(&hub, &link, pages.as_deref(), output);
     let mut datagram = vec![0; 65_536];
     while !stop.is_requested() {
         for _ in 0..DATAGRAMS_PER_TURN {
@@ -178,6 +192,16 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
         config.devices_per_host_max = quota;
     }
     Ok(config)
+}
+
+/// Starts the pages, if they are asked for; returns their address.
+fn serve_pages(arguments: &RunArguments) -> anyhow::Result<Option<String>> {
+    let (Some(listen), Some(folder)) = (arguments.pages, &arguments.data) else { return Ok(None) };
+    let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
+    let address = tenure_hub_server::serve(listen, folder.join(DATABASE), tariff)
+        .with_context(|| format!("can't serve pages at {listen}"))?;
+    let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
+    Ok(Some(url.unwrap_or_else(|| format!("http://{address}"))))
 }
 
 fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
@@ -238,11 +262,14 @@ fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<
     Ok(())
 }
 
-fn announce(hub: &Hub<Database>, link: &UdpLink, output: &Output) {
+fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&str>, output: &Output) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());
+    let text = format!("hub listens on {address}, key {key}\n  for devices: --hub {address}#{key}");
+    let login =
+        pages.map(|url| format!("\n  pages: {url}; sign in with: tenure login --hub {address}"));
     output.line(
-        &format!("hub listens on {address}, key {key}\n  for devices: --hub {address}#{key}"),
-        &serde_json::json!({ "event": "listening", "address": address, "key": key }),
+        &(text + &login.unwrap_or_default()),
+        &serde_json::json!({ "event": "listening", "address": address, "key": key, "pages": pages }),
     );
 }
 

@@ -33,6 +33,7 @@ pub mod invite;
 pub mod known;
 pub mod lease;
 pub mod list;
+pub mod login;
 pub mod mesh;
 pub mod module;
 pub mod native;

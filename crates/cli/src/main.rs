@@ -9,8 +9,8 @@ use tenure_cli::home::Home;
 use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
-    help, hub, inspect, install, invite, lease, list, project, receipts, run, secret, serial, sim,
-    snapshot, status, test, tls, top, trash, trust_hub,
+    help, hub, inspect, install, invite, lease, list, login, project, receipts, run, secret,
+    serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -67,6 +67,7 @@ enum Command {
     Receipts(receipts::Arguments),
     Bill(receipts::BillArguments),
     Sim(sim::Arguments),
+    Login(login::Arguments),
     Completions(completions::Arguments),
 }
 
@@ -133,6 +134,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Key(arguments) => list::key(arguments, &output),
         Command::Receipts(arguments) => receipts::run(arguments, &output),
         Command::Bill(arguments) => receipts::bill(arguments, &output),
+        Command::Login(arguments) => login::run(arguments, &output),
         Command::Test(arguments) => test::run(arguments, &output),
         Command::Tls(arguments) => tls::run(arguments, &output),
         Command::Secret(arguments) => secret::run(arguments, &output),

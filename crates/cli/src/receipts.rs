@@ -8,12 +8,14 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_package::{Receipt, ReceiptChain, Tariff};
 use tenure_wire::control::{Client as _, ReceiptForget, ReceiptPage, ReceiptQuery};
+use tenure_wire::hub::Taken;
 use tenure_wire::usage::Usage;
 use tenure_wire::{MachineId, VerifyingKey};
 
 use crate::call::hex;
 use crate::client::{Client, Device};
 use crate::home::Home;
+use crate::login;
 use crate::output::Output;
 use crate::whom::{LISTED_MAX, Where};
 
@@ -30,6 +32,9 @@ pub struct Arguments {
     /// Add the receipts to this file, and let the device forget them once they are safe there.
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
+    /// Hand the receipts in at the hub, and let the device forget them once the hub has them.
+    #[arg(long)]
+    to_hub: bool,
     /// End the periods under way first, so that everything up to now is in a receipt.
     #[arg(long)]
     close: bool,
@@ -86,6 +91,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     if let Some(path) = &arguments.save {
         save(path, &fetched)?;
+    }
+    if arguments.to_hub {
+        let Taken { new, known } = login::hand_in(&mut client, &arguments.place, &fetched)?;
+        let object = json!({ "at_hub": { "new": new, "known": known } });
+        output.line(&format!("at the hub: {new} new, {known} known"), &object);
+    }
+    if arguments.save.is_some() || arguments.to_hub {
         forget(&mut client, &device, &known)?;
     }
     if known.is_empty() && !output.is_json() {
@@ -221,7 +233,11 @@ fn print_chain(
     output.line(&text, &object);
 }
 
-fn read_tariff(path: &Path) -> anyhow::Result<Tariff> {
+/// Reads a file of prices.
+///
+/// # Errors
+/// It can't be read, or isn't one.
+pub(crate) fn read_tariff(path: &Path) -> anyhow::Result<Tariff> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
     toml::from_str(&text).with_context(|| path.display().to_string())

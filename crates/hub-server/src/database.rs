@@ -2,16 +2,19 @@
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::os::unix::fs::OpenOptionsExt as _;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::backup::Backup;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 use tenure_hub::{Accepted, Storage};
+use tenure_wire::VerifyingKey;
+use tenure_wire::hub::{HubRefusal, Taken};
 
 use crate::audit;
 use crate::error::DatabaseError;
 use crate::migrations::migrate;
+use crate::receipts;
 
 /// How long a write waits for that of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -23,7 +26,10 @@ pub struct Database {
     pub(crate) connection: Connection,
     /// Whether a write of the running transaction failed, so that all of it has to.
     pub(crate) has_failed: bool,
-    path: PathBuf,
+    /// The owners whose devices are listed, who may always sign in.
+    pub(crate) owners: Vec<VerifyingKey>,
+    /// The address of the pages, if there are any.
+    pub(crate) pages: Option<String>,
     /// Held while the hub runs, so that no second one takes up the same folder.
     _lock: Option<File>,
 }
@@ -50,18 +56,10 @@ impl Database {
         let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
         let connection = Connection::open_with_flags(path, flags)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
-        Ok(Self { connection, has_failed: false, path: path.to_path_buf(), _lock: None })
+        Ok(Self::on(connection))
     }
 
-    /// One more connection to the database of a hub that runs.
-    ///
-    /// # Errors
-    /// SQLite refuses.
-    pub fn connect_again(&self) -> Result<Self, DatabaseError> {
-        Self::connect(&self.path)
-    }
-
-    fn connect(path: &Path) -> Result<Self, DatabaseError> {
+    pub(crate) fn connect(path: &Path) -> Result<Self, DatabaseError> {
         create_private(path)?;
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -70,7 +68,44 @@ impl Database {
         connection.pragma_update(None, "synchronous", "FULL")?;
         connection.pragma_update(None, "foreign_keys", true)?;
         connection.pragma_update(None, "trusted_schema", false)?;
-        Ok(Self { connection, has_failed: false, path: path.to_path_buf(), _lock: None })
+        Ok(Self::on(connection))
+    }
+
+    fn on(connection: Connection) -> Self {
+        let (owners, pages) = (Vec::new(), None);
+        Self { connection, has_failed: false, owners, pages, _lock: None }
+    }
+
+    /// Lets `owners` sign in although no device of theirs is listed yet, and says where the `pages` are.
+    pub fn admit(&mut self, owners: Vec<VerifyingKey>, pages: Option<String>) {
+        (self.owners, self.pages) = (owners, pages);
+    }
+
+    /// Runs `action` in a transaction of its own.
+    ///
+    /// # Errors
+    /// SQLite fails; nothing was changed then.
+    pub(crate) fn transact<T>(
+        &mut self,
+        action: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, DatabaseError> {
+        let behavior = TransactionBehavior::Immediate;
+        let transaction = self.connection.transaction_with_behavior(behavior)?;
+        let done = action(&transaction)?;
+        transaction.commit()?;
+        Ok(done)
+    }
+
+    /// Stores those of `receipts` that are new.
+    ///
+    /// # Errors
+    /// SQLite fails; or inside, the first receipt that isn't taken.
+    pub(crate) fn hand_in(
+        &mut self,
+        receipts: &[Vec<u8>],
+        unix_s: u64,
+    ) -> Result<Result<Taken, HubRefusal>, DatabaseError> {
+        self.transact(|connection| receipts::take(connection, receipts, unix_s))
     }
 
     /// Takes over the identity and the records of another storage, all or nothing. Returns how many

@@ -8,7 +8,7 @@ use crate::error::DatabaseError;
 const APPLICATION_ID: i64 = 0x546E_4862;
 
 /// The steps from each version to the next.
-const STEPS: [&str; 1] = [include_str!("../migrations/1.sql")];
+const STEPS: [&str; 2] = [include_str!("../migrations/1.sql"), include_str!("../migrations/2.sql")];
 
 /// Checks whose database it is, and brings it to this program's version in one transaction.
 ///

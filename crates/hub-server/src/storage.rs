@@ -2,9 +2,10 @@
 
 use rusqlite::{OptionalExtension as _, params};
 use tenure_crypto::machine_id;
-use tenure_hub::{Accepted, Kept, Storage, StorageError};
+use tenure_hub::{Accepted, Kept, ServiceCall, Storage, StorageError};
 use tenure_wire::Name;
 use tenure_wire::directory::DeviceRecord;
+use tenure_wire::frame::Declined;
 
 use crate::audit::{self, seconds};
 use crate::database::Database;
@@ -44,6 +45,10 @@ impl Storage for Database {
         })
     }
 
+    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, Declined> {
+        self.serve(call)
+    }
+
     fn commit(&mut self) -> Result<(), StorageError> {
         if std::mem::take(&mut self.has_failed) {
             self.roll_back();
@@ -63,7 +68,7 @@ impl Storage for Database {
 impl Database {
     /// Runs `action` in the transaction that the next commit ends. After an error nothing of that
     /// transaction counts: SQLite may have rolled back more than the one statement.
-    fn write(
+    pub(crate) fn write(
         &mut self,
         action: impl FnOnce(&mut Self) -> Result<(), rusqlite::Error>,
     ) -> Result<(), StorageError> {

@@ -18,6 +18,7 @@ pub mod datagram;
 pub mod directory;
 pub mod frame;
 pub mod host_call;
+pub mod hub;
 mod id;
 pub mod limits;
 mod list;

@@ -1,6 +1,20 @@
-//! The hub's database by the commands: taking over a flash file, backups, the audit log.
+//! The hub by the commands: backups, the audit log, signing in to its pages, receipts handed in.
 
-use crate::harness::User;
+use std::io::{Read as _, Write as _};
+use std::net::TcpStream;
+
+use crate::harness::{Process, User};
+
+/// The answer to a `GET` of `path` at the hub's pages.
+fn get(url: &str, path: &str, header: &str) -> String {
+    let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
+    let request =
+        format!("GET {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n{header}\r\n\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer
+}
 
 #[test]
 fn hub_is_backed_up_while_it_runs_and_its_audit_log_is_verified() {
@@ -15,4 +29,44 @@ fn hub_is_backed_up_while_it_runs_and_its_audit_log_is_verified() {
     assert!(error.contains("copy.sqlite"), "{error}");
     let error = user.error(&["hub", "backup", "--data", "attic", "--to", "other.sqlite"]);
     assert!(error.contains("holds no hub"), "{error}");
+}
+
+#[test]
+fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
+    let user = User::new();
+    std::fs::write(user.path("tariff.toml"), "currency = \"EUR\"\nmemory_kib = 1\n").unwrap();
+    let mut command = user.command(&[
+        "hub",
+        "--data",
+        "hub",
+        "--owner",
+        "own",
+        "--listen",
+        "127.0.0.1:0",
+        "--json",
+    ]);
+    command.args(["--pages", "127.0.0.1:0", "--tariff", "tariff.toml"]);
+    let mut hub = Process::start(command);
+    let device = user.device("attic", Some(&hub));
+    user.install(&device, &["counter"]);
+    hub.wait_until_listed("attic", 1);
+    let handed_in = ["receipts", "--close", "--to-hub", "--device", &device.address];
+    user.ok(&[&handed_in[..], &["--hub", &hub.address]].concat());
+    let login = ["login", "--hub", &hub.address];
+    let signed_in = user.json(&login);
+    let (url, address) =
+        (signed_in["url"].as_str().unwrap(), signed_in["address"].as_str().unwrap());
+    let answer = get(url, address.strip_prefix(url).unwrap(), "");
+    let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("cookie: {}", cookie.split(';').next().unwrap());
+    let page = get(url, "/", &cookie);
+    assert!(page.starts_with("HTTP/1.1 200") && page.contains(">attic<"), "{page}");
+    assert!(get(url, "/devices/attic", &cookie).contains("counter"));
+    assert!(get(url, "/bills", &cookie).contains("counter"));
+    let token = user.json(&[&login[..], &["--token", "prometheus"]].concat());
+    let bearer = format!("authorization: Bearer {}", token["token"].as_str().unwrap());
+    assert!(get(url, "/metrics", &bearer).contains("\ntenure_receipts 1\n"));
+    let stranger = user.error(&[&login[..], &["--tenant", "--token", "x"]].concat());
+    // The tenant of the receipts is this user's own tenant key only if it made the package.
+    assert!(stranger.contains("owns no device"), "{stranger}");
 }

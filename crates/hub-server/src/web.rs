@@ -1,0 +1,237 @@
+//! The hub over HTTP: pages for people, an API for programs.
+//!
+//! Invariants:
+//! - Nothing of a device or an owner is shown without a pass, and a pass shows its key's rows alone.
+//! - Pages load nothing from elsewhere and run no script but our own file (Content-Security-Policy).
+//! - A change that a browser asks for is made only if the request comes from our own pages.
+//! - Connections, the length of headers and bodies, and the time of a request are bounded.
+
+mod api;
+mod bill_pages;
+mod gate;
+mod openapi;
+mod pages;
+
+use std::convert::Infallible;
+use std::net::{SocketAddr, TcpListener};
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use axum_core::response::{IntoResponse as _, Response};
+use http::{Method, Request, StatusCode};
+use http_body_util::{BodyExt as _, Limited};
+use hyper::body::Incoming;
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tenure_package::Tariff;
+use tokio::sync::Semaphore;
+
+use crate::database::Database;
+use crate::error::DatabaseError;
+
+/// The most connections at once; more wait.
+const CONNECTIONS_MAX: usize = 256;
+/// The longest body of a request, in bytes.
+const BODY_BYTES_MAX: usize = 256 * 1024;
+/// The most headers of a request, and bytes that they take.
+const HEADERS_MAX: usize = 64;
+const HEADER_BYTES_MAX: usize = 16 * 1024;
+/// How long a client may take to send the headers.
+const HEADER_TIMEOUT: Duration = Duration::from_secs(10);
+/// How long a request may take, its body included.
+const REQUEST_TIMEOUT: Duration = Duration::from_secs(30);
+/// The longest life of a connection.
+const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);
+/// The database connections that are kept for the next requests.
+const IDLE_MAX: usize = 4;
+
+/// The state that the pages are served from.
+#[derive(Clone)]
+pub(crate) struct State(Arc<Shared>);
+
+struct Shared {
+    database: PathBuf,
+    tariff: Option<Tariff>,
+    idle: Mutex<Vec<Database>>,
+}
+
+/// Serves the pages of the hub whose database lies at `database`, on a thread of its own, until the process
+/// ends. Returns the address.
+///
+/// # Errors
+/// The address is taken, or the system has no thread.
+pub fn serve(
+    listen: SocketAddr,
+    database: PathBuf,
+    tariff: Option<Tariff>,
+) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind(listen)?;
+    listener.set_nonblocking(true)?;
+    let address = listener.local_addr()?;
+    let state = State::new(database, tariff);
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let listener = {
+        let _entered = runtime.enter();
+        tokio::net::TcpListener::from_std(listener)?
+    };
+    let serve = move || runtime.block_on(accept(listener, state));
+    std::thread::Builder::new().name("pages".into()).spawn(serve)?;
+    Ok(address)
+}
+
+/// Answers a request, within its time and with the headers that every answer has.
+async fn answer(state: State, request: Request<Incoming>) -> Response {
+    let refusal = gate::refusal(request.method(), request.headers());
+    let mut response = match refusal {
+        Some(refusal) => refusal,
+        None => tokio::time::timeout(REQUEST_TIMEOUT, route(state, request))
+            .await
+            .unwrap_or_else(|_| StatusCode::REQUEST_TIMEOUT.into_response()),
+    };
+    gate::protect(&mut response);
+    response
+}
+
+/// Finds the page or the part of the API that a request means.
+async fn route(state: State, request: Request<Incoming>) -> Response {
+    let (parts, body) = request.into_parts();
+    let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let body = body.to_bytes().to_vec();
+    let (headers, parameters) = (parts.headers, pairs(parts.uri.query().unwrap_or("").as_bytes()));
+    let segments: Vec<String> = parts.uri.path().split('/').skip(1).map(decoded).collect();
+    let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
+    let code = |pairs: &[(String, String)]| {
+        pairs
+            .iter()
+            .find(|(name, _)| name == "code")
+            .map_or_else(String::new, |(_, code)| code.clone())
+    };
+    match parts.method {
+        Method::GET | Method::HEAD => match segments[..] {
+            [""] => pages::home(state, headers, parameters).await,
+            ["sign-in"] => pages::sign_in(state, headers, code(&parameters)).await,
+            ["style.css"] => pages::style(),
+            ["live.js"] => pages::script(),
+            ["metrics"] => api::metrics(state, headers).await,
+            ["bills"] => bill_pages::page_of(state, headers, parameters).await,
+            ["bills.csv"] => bill_pages::csv(state, headers, parameters).await,
+            ["devices", device] => pages::device(state, device.into(), headers).await,
+            ["v1", "openapi.json"] => openapi::document(),
+            ["v1", "bills"] => bill_pages::json(state, headers, parameters).await,
+            ["v1", name] => api::list(state, name.into(), headers, parameters).await,
+            [name] => pages::list(state, name.into(), headers, parameters).await,
+            _ => pages::missing(),
+        },
+        Method::POST => match segments[..] {
+            ["sign-in"] => pages::sign_in_by_form(state, code(&pairs(&body))).await,
+            ["sign-out"] => pages::sign_out(state, headers).await,
+            ["passes", id, "revoke"] => match id.parse() {
+                Ok(id) => pages::revoke(state, id, headers).await,
+                Err(_) => pages::missing(),
+            },
+            ["v1", "receipts"] => api::take_receipts(state, headers, body).await,
+            _ => pages::missing(),
+        },
+        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+    }
+}
+
+/// Names and values of an address or a form.
+fn pairs(text: &[u8]) -> Vec<(String, String)> {
+    form_urlencoded::parse(text).into_owned().collect()
+}
+
+/// A segment of a path, decoded. A plus sign stands for itself there.
+fn decoded(segment: &str) -> String {
+    let escaped = segment.replace('+', "%2B").replace('&', "%26").replace('=', "%3D");
+    form_urlencoded::parse(escaped.as_bytes()).map(|(name, _)| name.into_owned()).collect()
+}
+
+/// Takes connections, each served by a task of its own.
+async fn accept(listener: tokio::net::TcpListener, state: State) {
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        let Ok(place) = places.clone().acquire_owned().await else { return };
+        let Ok((stream, _)) = listener.accept().await else {
+            // Too many open files, most likely: some close meanwhile.
+            tokio::time::sleep(Duration::from_millis(50)).await;
+            continue;
+        };
+        let state = state.clone();
+        let service = service_fn(move |request| {
+            let state = state.clone();
+            async move { Ok::<_, Infallible>(answer(state, request).await) }
+        });
+        tokio::spawn(async move {
+            let mut server = hyper::server::conn::http1::Builder::new();
+            server
+                .timer(TokioTimer::new())
+                .header_read_timeout(HEADER_TIMEOUT)
+                .max_headers(HEADERS_MAX)
+                .max_buf_size(HEADER_BYTES_MAX);
+            let connection = server.serve_connection(TokioIo::new(stream), service);
+            // A connection that breaks or takes too long concerns its client alone.
+            let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
+            drop(place);
+        });
+    }
+}
+
+impl State {
+    fn new(database: PathBuf, tariff: Option<Tariff>) -> Self {
+        Self(Arc::new(Shared { database, tariff, idle: Mutex::new(Vec::new()) }))
+    }
+
+    /// The prices, if the hub has any.
+    pub(crate) fn tariff(&self) -> Option<&Tariff> {
+        self.0.tariff.as_ref()
+    }
+
+    /// Runs `action` on a connection to the database, on a thread that may wait for the disk.
+    ///
+    /// # Errors
+    /// The answer that says that the database failed.
+    pub(crate) async fn run<T: Send + 'static>(
+        &self,
+        action: impl FnOnce(&Self, &mut Database) -> Result<T, DatabaseError> + Send + 'static,
+    ) -> Result<T, Response> {
+        let state = self.clone();
+        let done = tokio::task::spawn_blocking(move || {
+            let mut database = state.database()?;
+            let done = action(&state, &mut database)?;
+            // One that failed isn't used again.
+            state.keep(database);
+            Ok::<T, DatabaseError>(done)
+        });
+        match done.await {
+            Ok(Ok(value)) => Ok(value),
+            Ok(Err(error)) => Err(unavailable(&error.to_string())),
+            Err(_) => Err(unavailable("the request failed inside")),
+        }
+    }
+
+    fn database(&self) -> Result<Database, DatabaseError> {
+        let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        idle.map_or_else(|| Database::connect(&self.0.database), Ok)
+    }
+
+    fn keep(&self, database: Database) {
+        let mut idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        if idle.len() < IDLE_MAX {
+            idle.push(database);
+        }
+    }
+}
+
+fn unavailable(reason: &str) -> Response {
+    let text = format!("the hub can't answer now: {reason}\n");
+    (StatusCode::SERVICE_UNAVAILABLE, [("retry-after", "5")], text).into_response()
+}
+
+/// The wall clock, in seconds since 1970 UTC.
+pub(crate) fn now() -> u64 {
+    SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs())
+}

@@ -1,0 +1,96 @@
+//! Before and after each request: whose pass it carries, whether a change comes from our own pages, and
+//! the headers that keep pages to themselves.
+
+use axum_core::response::{IntoResponse as _, Response};
+use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+
+use crate::sign_in;
+use crate::web::{BODY_BYTES_MAX, State, now};
+
+/// The cookie that holds the secret of a browser's session.
+pub(crate) const COOKIE: &str = "tenure_session";
+
+const HEADERS: [(header::HeaderName, &str); 5] = [
+    (
+        header::CONTENT_SECURITY_POLICY,
+        "default-src 'none'; style-src 'self'; script-src 'self'; connect-src 'self'; img-src 'self'; \
+         form-action 'self'; frame-ancestors 'none'; base-uri 'none'",
+    ),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "no-referrer"),
+    (header::CACHE_CONTROL, "no-store"),
+];
+
+/// The answer to a request that goes no further: a body that is too long, or a change that another site
+/// asks a browser for.
+pub(crate) fn refusal(method: &Method, headers: &HeaderMap) -> Option<Response> {
+    let is_change = !matches!(*method, Method::GET | Method::HEAD);
+    if is_too_long(headers) {
+        return Some(StatusCode::PAYLOAD_TOO_LARGE.into_response());
+    }
+    let text = "this request doesn't come from the hub's own pages\n";
+    let is_foreign = is_change && !is_from_here(headers);
+    is_foreign.then(|| (StatusCode::FORBIDDEN, text).into_response())
+}
+
+/// Sets the headers of every answer.
+pub(crate) fn protect(response: &mut Response) {
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+}
+
+/// Whether a request says that its body is longer than is taken. One that doesn't say so is cut off
+/// where it is read.
+fn is_too_long(headers: &HeaderMap) -> bool {
+    let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    length
+        .is_some_and(|length| length.parse().is_ok_and(|bytes: u64| bytes > BODY_BYTES_MAX as u64))
+}
+
+/// Whether a change may be made: a program shows a token, which no browser adds by itself; a browser says
+/// which site the request comes from.
+fn is_from_here(headers: &HeaderMap) -> bool {
+    if headers.contains_key(header::AUTHORIZATION) {
+        return true;
+    }
+    let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
+    match (text("sec-fetch-site"), text("origin")) {
+        (Some(site), _) => site == "same-origin",
+        (None, Some(origin)) => {
+            let host = origin.split_once("://").map(|(_, host)| host);
+            host.is_some() && host == text("host")
+        }
+        (None, None) => false,
+    }
+}
+
+/// The secret of the browser's session in a request.
+pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
+    let cookies = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
+    let mut pairs = cookies.flat_map(|cookies| cookies.split(';'));
+    pairs.find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
+}
+
+/// The key whose pass a request carries: a token, or a browser's session.
+///
+/// # Errors
+/// The answer to a request without a pass that is good.
+pub(crate) async fn who(state: &State, headers: &HeaderMap) -> Result<String, Response> {
+    let token = headers.get(header::AUTHORIZATION).map(|value| {
+        let secret = value.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
+        ("token", secret.unwrap_or_default().to_string())
+    });
+    let pass = token.or_else(|| Some(("page", session(headers)?.to_string())));
+    let Some((kind, secret)) = pass else { return Err(unauthorized()) };
+    let holder = state
+        .run(move |_, database| Ok(sign_in::holder(&database.connection, kind, &secret, now())?));
+    holder.await?.ok_or_else(unauthorized)
+}
+
+fn unauthorized() -> Response {
+    let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
+    let text = "sign in with: tenure login\n";
+    (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+}

@@ -1,0 +1,349 @@
+//! The pages: server-rendered, without a build step, readable with or without script.
+
+use axum_core::response::{IntoResponse as _, Response};
+use http::{HeaderMap, StatusCode, header};
+use maud::{DOCTYPE, Markup, html};
+
+use crate::receipts::time;
+use crate::resource::{Cell, Column, Kind, RESOURCES, Request, Resource, Rows, resource};
+use crate::sign_in;
+use crate::web::api::{self, Parameters, conditional, csv};
+use crate::web::gate::{self, COOKIE};
+use crate::web::{State, now};
+
+const HTML: &str = "text/html; charset=utf-8";
+
+/// `GET /`: the fleet.
+pub(crate) async fn home(state: State, headers: HeaderMap, parameters: Parameters) -> Response {
+    list(state, "devices".into(), headers, parameters).await
+}
+
+/// `GET /style.css`.
+pub(crate) fn style() -> Response {
+    ([(header::CONTENT_TYPE, "text/css")], include_str!("../../assets/style.css")).into_response()
+}
+
+/// `GET /live.js`.
+pub(crate) fn script() -> Response {
+    let script = include_str!("../../assets/live.js");
+    ([(header::CONTENT_TYPE, "text/javascript")], script).into_response()
+}
+
+/// `GET /sign-in?code=…`, as `tenure login` prints it. A link from another site is asked about first, so
+/// that nobody is signed in as somebody else without noticing.
+pub(crate) async fn sign_in(state: State, headers: HeaderMap, code: String) -> Response {
+    let is_own = headers.get("sec-fetch-site").is_none_or(|site| site == "none");
+    if code.is_empty() || !is_own {
+        return sign_in_page(&code, StatusCode::OK, None);
+    }
+    open(&state, code).await
+}
+
+/// `POST /sign-in` by the form of that page.
+pub(crate) async fn sign_in_by_form(state: State, code: String) -> Response {
+    open(&state, code).await
+}
+
+async fn open(state: &State, code: String) -> Response {
+    let opened = state.run(move |_, database| {
+        database.transact(|connection| sign_in::open_page(connection, code.trim(), now()))
+    });
+    match opened.await {
+        Ok(Some(secret)) => {
+            let cookie = format!(
+                "{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={}",
+                sign_in::PAGE_S
+            );
+            ([(header::SET_COOKIE, cookie)], redirect("/")).into_response()
+        }
+        Ok(None) => {
+            let error = "This code isn't good, or isn't any more: it opens the pages once, within two minutes.";
+            sign_in_page("", StatusCode::FORBIDDEN, Some(error))
+        }
+        Err(answer) => answer,
+    }
+}
+
+fn sign_in_page(code: &str, status: StatusCode, error: Option<&str>) -> Response {
+    let body = html! {
+        @if let Some(error) = error { p.error role="alert" { (error) } }
+        p { "Type " code { "tenure login" } " on a computer that has your key. It prints an address that opens \
+             these pages." }
+        form method="post" action="/sign-in" {
+            label for="code" { "Code" }
+            input id="code" name="code" value=(code) autocomplete="off" required;
+            button { "Sign in" }
+        }
+    };
+    let page = layout("Sign in", None, &body);
+    (status, [(header::CONTENT_TYPE, HTML)], page.into_string()).into_response()
+}
+
+/// `POST /sign-out`.
+pub(crate) async fn sign_out(state: State, headers: HeaderMap) -> Response {
+    let Some(secret) = gate::session(&headers).map(String::from) else {
+        return redirect("/sign-in");
+    };
+    let ended = state.run(move |_, database| {
+        database.transact(|connection| sign_in::sign_out(connection, &secret))
+    });
+    if let Err(answer) = ended.await {
+        return answer;
+    }
+    let cookie = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    ([(header::SET_COOKIE, cookie)], redirect("/sign-in")).into_response()
+}
+
+/// `POST /passes/ID/revoke`.
+pub(crate) async fn revoke(state: State, id: i64, headers: HeaderMap) -> Response {
+    let who = match gate::who(&state, &headers).await {
+        Ok(who) => who,
+        Err(answer) => return answer,
+    };
+    let revoked = state.run(move |_, database| {
+        database.transact(|connection| sign_in::revoke(connection, &who, id, now()))
+    });
+    match revoked.await {
+        Ok(true) => redirect("/passes"),
+        Ok(false) => missing(),
+        Err(answer) => answer,
+    }
+}
+
+/// `GET /RESOURCE`, or `/RESOURCE.csv`.
+pub(crate) async fn list(
+    state: State,
+    name: String,
+    headers: HeaderMap,
+    parameters: Parameters,
+) -> Response {
+    let (name, as_csv) =
+        name.strip_suffix(".csv").map_or((name.as_str(), false), |name| (name, true));
+    let Some(resource) = resource(name) else { return missing() };
+    let (request, rows) = match api::rows(&state, resource, &headers, &parameters).await {
+        Ok(rows) => rows,
+        Err(answer) => return or_sign_in(answer),
+    };
+    if as_csv {
+        let headings: Vec<&str> = resource.columns.iter().map(|column| column.name).collect();
+        let text = |(cell, column): (&Cell, &Column)| plain(cell, column.kind);
+        let rows: Vec<Vec<String>> = rows
+            .rows
+            .iter()
+            .map(|row| row.iter().zip(resource.columns).map(text).collect())
+            .collect();
+        return conditional(&headers, "text/csv; charset=utf-8", csv(&headings, &rows));
+    }
+    let body = html! {
+        p { (resource.about) }
+        (search(resource, &request))
+        (table(resource, &request, &rows, true))
+        (turn(resource, &request, &rows))
+    };
+    page(&headers, resource.title, resource.name, &body)
+}
+
+/// `GET /devices/NAME`: one device with what belongs to it.
+pub(crate) async fn device(state: State, device: String, headers: HeaderMap) -> Response {
+    let mut parts = Vec::new();
+    for name in ["devices", "alarms", "machines", "receipts"] {
+        let Some(resource) = resource(name) else { continue };
+        let parameters = [("device".to_string(), device.clone())];
+        match api::rows(&state, resource, &headers, &parameters).await {
+            Ok((request, rows)) => parts.push((resource, request, rows)),
+            Err(answer) => return or_sign_in(answer),
+        }
+    }
+    if parts.iter().all(|(_, _, rows)| rows.rows.is_empty()) {
+        return missing();
+    }
+    let body = html! {
+        @for (resource, request, rows) in &parts {
+            @if resource.name != "alarms" || !rows.rows.is_empty() {
+                h2 { (resource.title) }
+                (table(resource, request, rows, false))
+            }
+        }
+    };
+    page(&headers, &device, "devices", &body)
+}
+
+/// The answer where there is nothing.
+pub(crate) fn missing() -> Response {
+    let body = html! { p { "There is nothing here. " a href="/" { "To the fleet" } } };
+    let page = layout("Not found", None, &body).into_string();
+    (StatusCode::NOT_FOUND, [(header::CONTENT_TYPE, HTML)], page).into_response()
+}
+
+/// Sends a browser elsewhere.
+fn redirect(to: &'static str) -> Response {
+    (StatusCode::SEE_OTHER, [(header::LOCATION, to)]).into_response()
+}
+
+/// Sends a browser without a pass to where it gets one.
+pub(crate) fn or_sign_in(answer: Response) -> Response {
+    match answer.status() {
+        StatusCode::UNAUTHORIZED => redirect("/sign-in"),
+        _ => answer,
+    }
+}
+
+/// A page for somebody who is signed in.
+pub(crate) fn page(headers: &HeaderMap, title: &str, place: &str, body: &Markup) -> Response {
+    conditional(headers, HTML, layout(title, Some(place), body).into_string())
+}
+
+fn layout(title: &str, place: Option<&str>, body: &Markup) -> Markup {
+    let places = RESOURCES.iter().map(|resource| (resource.name, resource.title));
+    html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                title { (title) " – Tenure" }
+                link rel="stylesheet" href="/style.css";
+                @if place.is_some() { script src="/live.js" defer {} }
+            }
+            body {
+                a.skip href="#main" { "To the content" }
+                header {
+                    strong { "Tenure" }
+                    @if let Some(place) = place {
+                        nav aria-label="Pages" {
+                            @for (name, title) in places.chain([("bills", "Bills")]) {
+                                a href={ "/" (name) } aria-current=[(name == place).then_some("page")] { (title) }
+                            }
+                        }
+                        form method="post" action="/sign-out" { button { "Sign out" } }
+                    }
+                }
+                main id="main" { h1 { (title) } (body) }
+            }
+        }
+    }
+}
+
+fn search(resource: &Resource, request: &Request) -> Markup {
+    let path = format!("/{}", resource.name);
+    html! {
+        form.search role="search" action=(path) {
+            label for="q" { "Filter" }
+            input id="q" name="q" type="search" value=(request.words);
+            button { "Filter" }
+            a href=(address(resource, request, ".csv", None)) { "CSV" }
+        }
+    }
+}
+
+/// A table of rows, whose headings sort if it stands alone.
+fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: bool) -> Markup {
+    let direction = |index: usize| match request.sort {
+        Some((sorted, descending)) if sorted == index => {
+            Some(if descending { "descending" } else { "ascending" })
+        }
+        _ => None,
+    };
+    html! {
+        @if rows.rows.is_empty() { p { "None." } } @else {
+            div.table tabindex="0" role="region" aria-label=(resource.title) {
+                table {
+                    thead { tr {
+                        @for (index, column) in resource.columns.iter().enumerate() {
+                            th scope="col" aria-sort=[direction(index)] {
+                                @if sorts { a href=(address(resource, request, "", Some(index))) { (column.title) } }
+                                @else { (column.title) }
+                            }
+                        }
+                        @if resource.name == "passes" { th scope="col" { "End" } }
+                    } }
+                    tbody { @for row in &rows.rows { tr {
+                        @for (cell, column) in row.iter().zip(resource.columns) { (data(cell, column.kind)) }
+                        @if resource.name == "passes" { (revoke_button(row)) }
+                    } } }
+                }
+            }
+        }
+    }
+}
+
+fn revoke_button(row: &[Cell]) -> Markup {
+    let id = row.first().map_or_else(String::new, |cell| plain(cell, Kind::Number));
+    html! { td { form method="post" action={ "/passes/" (id) "/revoke" } {
+        button aria-label={ "Revoke pass " (id) } { "Revoke" }
+    } } }
+}
+
+fn data(cell: &Cell, kind: Kind) -> Markup {
+    let text = plain(cell, kind);
+    match kind {
+        Kind::Number => html! { td.number { (text) } },
+        Kind::Device => html! { td { a href={ "/devices/" (encoded(&text)) } { (text) } } },
+        Kind::Text if text.len() > 24 => html! { td { code title=(text) { (text) } } },
+        Kind::Text | Kind::Time => html! { td { (text) } },
+    }
+}
+
+/// A cell as text; a moment as RFC 3339 has it.
+fn plain(cell: &Cell, kind: Kind) -> String {
+    match (cell, kind) {
+        (Cell::None, _) => String::new(),
+        (Cell::Text(text), _) => text.clone(),
+        (Cell::Number(seconds), Kind::Time) => time(u64::try_from(*seconds).unwrap_or(0)),
+        (Cell::Number(number), _) => number.to_string(),
+    }
+}
+
+/// Links to the rows before and after.
+fn turn(resource: &Resource, request: &Request, rows: &Rows) -> Markup {
+    let at = |skip: u64| {
+        let request = Request { skip, ..request.clone() };
+        address(resource, &request, "", None)
+    };
+    html! {
+        nav aria-label="More rows" {
+            @if request.skip > 0 { a rel="prev" href=(at(request.skip.saturating_sub(request.limit))) { "Before" } }
+            " "
+            @if let Some(next) = rows.next { a rel="next" href=(at(next)) { "More" } }
+        }
+    }
+}
+
+/// The address of a list as it is asked for, or sorted by a column instead: the other way round, if it is
+/// sorted by that one already.
+fn address(resource: &Resource, request: &Request, suffix: &str, sort: Option<usize>) -> String {
+    let sort = match (sort, request.sort) {
+        (Some(index), Some((sorted, descending))) if index == sorted => Some((index, !descending)),
+        (Some(index), _) => Some((index, false)),
+        (None, sort) => sort,
+    };
+    let mut pairs = Vec::new();
+    if !request.words.is_empty() {
+        pairs.push(("q", request.words.clone()));
+    }
+    for (index, value) in &request.filters {
+        pairs.push((resource.columns[*index].name, value.clone()));
+    }
+    if let Some((index, descending)) = sort {
+        let sign = if descending { "-" } else { "" };
+        pairs.push(("sort", format!("{sign}{}", resource.columns[index].name)));
+    }
+    if suffix.is_empty() && request.skip > 0 {
+        pairs.push(("skip", request.skip.to_string()));
+    }
+    let pairs: Vec<String> =
+        pairs.iter().map(|(name, value)| format!("{name}={}", encoded(value))).collect();
+    let mark = if pairs.is_empty() { "" } else { "?" };
+    format!("/{}{suffix}{mark}{}", resource.name, pairs.join("&"))
+}
+
+/// Text in an address (RFC 3986 §2.1).
+fn encoded(text: &str) -> String {
+    let byte = |byte: u8| match byte {
+        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' => {
+            char::from(byte).to_string()
+        }
+        byte => format!("%{byte:02X}"),
+    };
+    text.bytes().map(byte).collect()
+}

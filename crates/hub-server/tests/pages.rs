@@ -1,0 +1,496 @@
+//! Pages and API as a browser and a program meet them, over real sockets; some clients mean harm.
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::Value;
+use tenure_crypto::{Seed, SigningKey};
+use tenure_directory::{enrol, seal};
+use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
+use tenure_hub_server::{Database, serve, sign_in_request};
+use tenure_package::{NO_RECEIPT, Receipt, Tariff, digest_of_receipt};
+use tenure_wire::directory::{DeviceRecord, Enrolment};
+use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Receipts, Taken, function};
+use tenure_wire::usage::Usage;
+use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
+
+const HUB: PublicKey = PublicKey([3; 32]);
+const SESSION: PublicKey = PublicKey([4; 32]);
+/// In November 2026; passes are judged by the clock of the computer, so it is read where they matter.
+const ENDED: u64 = 1_795_000_000;
+
+struct World {
+    _folder: tempfile::TempDir,
+    database: Database,
+    pages: SocketAddr,
+}
+
+struct Reply {
+    status: u16,
+    headers: String,
+    body: String,
+}
+
+impl Reply {
+    fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.headers.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    fn json(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+fn owner(number: u8) -> SigningKey {
+    SigningKey::from_bytes(&[number; 32])
+}
+
+fn device(number: u8) -> Seed {
+    Seed::from_bytes(&[number; 32])
+}
+
+fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}
+
+impl World {
+    fn new() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub.sqlite");
+        let mut database = Database::open(&path).unwrap();
+        let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
+        let pages = serve(([127, 0, 0, 1], 0).into(), path, Some(tariff)).unwrap();
+        database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
+        Self { _folder: folder, database, pages }
+    }
+
+    /// A hub with the devices `attic` and `cellar` of owner 1, and `shed` of owner 2.
+    fn with_fleet() -> Self {
+        let mut world = Self::new();
+        for (whose, number, name) in [(1, 10, "attic"), (1, 11, "cellar"), (2, 12, "shed")] {
+            world.list(whose, number, name);
+        }
+        world
+    }
+
+    fn list(&mut self, whose: u8, number: u8, name: &str) {
+        let (owner, seed) = (owner(whose), device(number));
+        let device_key = seed.device_signing_key().verifying_key();
+        let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
+        let record = DeviceRecord {
+            owner: owner.verifying_key(),
+            enrolment_signature: enrol(&owner, &enrolment),
+            enrolment,
+            sequence: 1,
+            expires_unix_s: now() + 600,
+            epoch: Epoch([7; 8]),
+            addresses: Vec::new(),
+            device_machine: seed.device_secret().public_key(),
+            machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
+        };
+        let signed = seal(&seed.device_signing_key(), &record);
+        let kept = Kept { record: signed, seen_at: Address::Simulated(3) };
+        let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
+        self.database.put(&accepted).unwrap();
+        self.database.commit().unwrap();
+    }
+
+    fn call<P: serde::Serialize, R: serde::de::DeserializeOwned>(
+        &mut self,
+        function: &str,
+        parameter: &P,
+    ) -> Answer<R> {
+        let parameter = postcard::to_allocvec(parameter).unwrap();
+        let (peer, hub, parameter) = (&SESSION, &HUB, parameter.as_slice());
+        let call = ServiceCall { peer, hub, function, parameter, unix_s: now() };
+        let answer = self.database.call(&call).unwrap().unwrap();
+        self.database.commit().unwrap();
+        postcard::from_bytes(&answer).unwrap()
+    }
+
+    fn pass(&mut self, key: &SigningKey, access: Access) -> Answer<Pass> {
+        let request = sign_in_request(key, HUB, SESSION, access);
+        self.call(function::SIGN_IN, &request)
+    }
+
+    fn token(&mut self, key: &SigningKey) -> String {
+        let access = Access::Token { name: "test".parse().unwrap(), days: 1 };
+        format!("authorization: Bearer {}", self.pass(key, access).unwrap().secret)
+    }
+
+    /// The cookie of a browser that signed in with `key`.
+    fn cookie(&mut self, key: &SigningKey) -> String {
+        let code = self.pass(key, Access::Page).unwrap().secret;
+        let reply = self.get(&format!("/sign-in?code={code}"), &[]);
+        assert_eq!((reply.status, reply.header("location")), (303, Some("/")));
+        let cookie = reply.header("set-cookie").unwrap();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        format!("cookie: {}", cookie.split(';').next().unwrap())
+    }
+
+    fn hand_in(&mut self, receipts: Vec<Vec<u8>>) -> Answer<Taken> {
+        self.call(function::TAKE_RECEIPTS, &Receipts { receipts })
+    }
+
+    fn send(&self, request: &str) -> Reply {
+        let mut stream = TcpStream::connect(self.pages).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        let mut bytes = Vec::new();
+        // A server that refuses a body may close before all of it was sent.
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8(bytes).unwrap();
+        let (headers, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
+        Reply { status, headers: headers.into(), body: body.into() }
+    }
+
+    fn request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Reply {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n");
+        for header in headers {
+            text += &format!("{header}\r\n");
+        }
+        self.send(&format!("{text}content-length: {}\r\n\r\n{body}", body.len()))
+    }
+
+    fn get(&self, path: &str, headers: &[&str]) -> Reply {
+        self.request("GET", path, headers, "")
+    }
+}
+
+/// A receipt of the machine number `machine` on the device number `from`, that follows `previous`.
+fn receipt(from: u8, whose: u8, machine: u8, number: u64, previous: Digest, fuel: u64) -> Vec<u8> {
+    let receipt = Receipt {
+        owner: owner(whose).verifying_key(),
+        tenant: owner(50).verifying_key(),
+        machine: MachineId([machine; 12]),
+        name: "store".parse().unwrap(),
+        package: Digest([5; 32]),
+        lease: 1,
+        tier: 1,
+        period_s: 3600,
+        number,
+        previous,
+        began_unix_s: None,
+        ended_unix_s: Some(ENDED),
+        counted_ms: 3_600_000,
+        usage: Usage { fuel, ..Usage::default() },
+    };
+    receipt.sign(&device(from).device_signing_key()).unwrap()
+}
+
+#[test]
+fn nobody_sees_anything_without_a_pass() {
+    let world = World::with_fleet();
+    for path in ["/v1/devices", "/v1/receipts", "/v1/bills", "/metrics", "/v1/audit"] {
+        assert_eq!(world.get(path, &[]).status, 401, "{path}");
+        assert_eq!(world.get(path, &["authorization: Bearer 00"]).status, 401, "{path}");
+        assert_eq!(world.get(path, &["cookie: tenure_session="]).status, 401, "{path}");
+    }
+    for path in ["/", "/devices", "/devices/attic", "/bills", "/devices.csv"] {
+        let reply = world.get(path, &[]);
+        assert_eq!((reply.status, reply.header("location")), (303, Some("/sign-in")), "{path}");
+    }
+}
+
+#[test]
+fn owner_who_signs_in_sees_the_own_fleet_and_nobody_elses() {
+    let mut world = World::with_fleet();
+    let cookie = world.cookie(&owner(1));
+    let page = world.get("/", &[&cookie]);
+    assert_eq!(page.status, 200);
+    assert!(page.body.contains(">attic<") && page.body.contains(">cellar<"), "{}", page.body);
+    assert!(!page.body.contains("shed"));
+    assert_eq!(world.get("/devices/shed", &[&cookie]).status, 404);
+    let page = world.get("/devices/attic", &[&cookie]);
+    assert!(page.body.contains("thermostat") && page.body.contains("reachable"));
+    let token = world.token(&owner(2));
+    let devices = world.get("/v1/devices", &[&token]).json();
+    assert_eq!(devices["items"].as_array().unwrap().len(), 1);
+    assert_eq!(devices["items"][0]["device"], "shed");
+    assert_eq!(
+        world.get("/v1/machines?device=attic", &[&token]).json()["items"],
+        Value::Array(vec![])
+    );
+    assert_eq!(world.get("/v1/audit", &[&token]).json()["items"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn code_opens_the_pages_once() {
+    let mut world = World::with_fleet();
+    let code = world.pass(&owner(1), Access::Page).unwrap().secret;
+    let path = format!("/sign-in?code={code}");
+    let cookie = format!("cookie: tenure_session={code}");
+    assert_eq!(world.get("/v1/devices", &[&cookie]).status, 401, "a code is no session");
+    let asked = world.get(&path, &["sec-fetch-site: cross-site"]);
+    assert_eq!(asked.status, 200, "a link from elsewhere is asked about");
+    assert_eq!(world.get(&path, &[]).status, 303);
+    assert_eq!(world.get(&path, &[]).status, 403);
+    let token = world.token(&owner(1));
+    let secret = token.strip_prefix("authorization: Bearer ").unwrap();
+    assert_eq!(
+        world.get(&format!("/sign-in?code={secret}"), &[]).status,
+        403,
+        "a token is no code"
+    );
+}
+
+#[test]
+fn signature_counts_for_one_key_session_and_hub_alone() {
+    let mut world = World::with_fleet();
+    let stranger = world.pass(&owner(9), Access::Page);
+    assert_eq!(stranger, Err(HubRefusal::UnknownKey));
+    let (elsewhere, key) = (PublicKey([8; 32]), owner(1));
+    for (hub, session) in [(elsewhere, SESSION), (HUB, elsewhere)] {
+        let request = sign_in_request(&key, hub, session, Access::Page);
+        let answer: Answer<Pass> = world.call(function::SIGN_IN, &request);
+        assert_eq!(answer, Err(HubRefusal::Signature));
+    }
+    let mut request = sign_in_request(&key, HUB, SESSION, Access::Page);
+    request.access = Access::Token { name: "longer".parse().unwrap(), days: 366 };
+    let answer: Answer<Pass> = world.call(function::SIGN_IN, &request);
+    assert_eq!(answer, Err(HubRefusal::Signature), "for another pass than was signed");
+}
+
+#[test]
+fn sign_ins_of_one_key_are_bounded_and_others_still_sign_in() {
+    let mut world = World::with_fleet();
+    let refused = (0..200).map(|_| world.pass(&owner(1), Access::Page)).filter(Result::is_err);
+    assert_eq!(refused.count(), 200 - 64);
+    assert!(world.pass(&owner(2), Access::Page).is_ok());
+}
+
+#[test]
+fn change_that_another_site_asks_a_browser_for_is_refused() {
+    let mut world = World::with_fleet();
+    let cookie = world.cookie(&owner(1));
+    let forged: [&[&str]; 4] = [
+        &["sec-fetch-site: cross-site"],
+        &["sec-fetch-site: same-site", "origin: http://hub"],
+        &["origin: http://evil.example"],
+        &[],
+    ];
+    for headers in forged {
+        let headers = [headers, &[cookie.as_str()]].concat();
+        assert_eq!(world.request("POST", "/sign-out", &headers, "").status, 403, "{headers:?}");
+        assert_eq!(world.request("POST", "/v1/receipts", &headers, "00").status, 403);
+    }
+    assert_eq!(world.get("/v1/devices", &[&cookie]).status, 200, "still signed in");
+    let own = [cookie.as_str(), "sec-fetch-site: same-origin"];
+    assert_eq!(world.request("POST", "/sign-out", &own, "").status, 303);
+    assert_eq!(world.get("/v1/devices", &[&cookie]).status, 401);
+}
+
+#[test]
+fn token_is_revoked_by_its_own_key_alone() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let id = world.get("/v1/passes?kind=token", &[&token]).json()["items"][0]["id"].clone();
+    let path = format!("/passes/{id}/revoke");
+    let other = world.token(&owner(2));
+    assert_eq!(world.request("POST", &path, &[&other], "").status, 404);
+    assert_eq!(world.get("/v1/devices", &[&token]).status, 200);
+    assert_eq!(world.request("POST", &path, &[&token], "").status, 303);
+    assert_eq!(world.get("/v1/devices", &[&token]).status, 401);
+}
+
+#[test]
+fn script_and_sql_in_any_parameter_are_text() {
+    let mut world = World::with_fleet();
+    let (cookie, token) = (world.cookie(&owner(1)), world.token(&owner(1)));
+    let hostile = [
+        "%3Cscript%3Ealert(1)%3C%2Fscript%3E",
+        "%22%3E%3Cimg%20src%3Dx%20onerror%3Dalert(1)%3E",
+        "'%20OR%201%3D1%20--",
+        "%27%29%20UNION%20SELECT%20seed%20FROM%20identity%20--",
+        "%25",
+        "%00",
+    ];
+    for text in hostile {
+        for column in ["q", "device", "state", "machines", "address"] {
+            let page = world.get(&format!("/devices?{column}={text}"), &[&cookie]);
+            assert_eq!(page.status, 200, "{column}={text}");
+            assert!(!page.body.contains("<script>alert") && !page.body.contains("<img"), "{text}");
+            let api = world.get(&format!("/v1/devices?{column}={text}"), &[&token]).json();
+            assert_eq!(api["items"].as_array().unwrap().len(), 0, "{column}={text}");
+        }
+        for parameter in ["sort", "limit", "skip", "nothing"] {
+            let reply = world.get(&format!("/v1/devices?{parameter}={text}"), &[&token]);
+            assert_eq!(reply.status, 400, "{parameter}={text}");
+        }
+        let page = world.get(&format!("/sign-in?code={text}"), &["sec-fetch-site: cross-site"]);
+        assert!(!page.body.contains("<script") && !page.body.contains("<img"), "{}", page.body);
+    }
+}
+
+#[test]
+fn every_answer_keeps_pages_to_themselves() {
+    let mut world = World::with_fleet();
+    let cookie = world.cookie(&owner(1));
+    for path in ["/", "/sign-in", "/nothing", "/v1/devices", "/bills", "/style.css", "/live.js"] {
+        let reply = world.get(path, &[&cookie]);
+        let policy = reply.header("content-security-policy").unwrap();
+        assert!(policy.contains("default-src 'none'") && policy.contains("frame-ancestors 'none'"));
+        assert!(!policy.contains("unsafe"), "{policy}");
+        assert_eq!(reply.header("x-content-type-options"), Some("nosniff"), "{path}");
+        assert_eq!(reply.header("referrer-policy"), Some("no-referrer"), "{path}");
+        assert!(!reply.body.contains("//cdn") && !reply.body.contains("https://"), "{path}");
+        assert!(!reply.body.contains(" style=") && !reply.body.contains(" onclick="), "{path}");
+    }
+}
+
+#[test]
+fn path_tricks_and_methods_find_nothing() {
+    let mut world = World::with_fleet();
+    let cookie = world.cookie(&owner(1));
+    for path in [
+        "/../../etc/passwd",
+        "/%2e%2e/%2e%2e/etc/passwd",
+        "/devices/..%2f..%2fhub.sqlite",
+        "/hub.sqlite",
+        "//etc/passwd",
+        "/v1/../hub.sqlite",
+        "/devices/%00",
+        "/v1/identity",
+        "/v1/sqlite_schema",
+    ] {
+        let status = world.get(path, &[&cookie]).status;
+        assert!(status == 404 || status == 400, "{path}: {status}");
+    }
+    let own = [cookie.as_str(), "sec-fetch-site: same-origin"];
+    assert_eq!(world.request("DELETE", "/v1/devices", &own, "").status, 405);
+}
+
+#[test]
+fn upload_of_ten_gigabytes_and_headers_without_end_are_refused_and_the_hub_goes_on() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let head =
+        format!("POST /v1/receipts HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n{token}\r\n");
+    let reply = world.send(&format!("{head}content-length: 10737418240\r\n\r\n00"));
+    assert_eq!(reply.status, 413);
+    let many = "x: y\r\n".repeat(1000);
+    assert_eq!(world.send(&format!("GET / HTTP/1.1\r\nhost: hub\r\n{many}\r\n")).status, 431);
+    assert_eq!(world.get("/v1/devices", &[&token]).status, 200);
+}
+
+#[test]
+fn receipts_are_taken_once_and_priced_for_owner_and_tenant() {
+    let mut world = World::with_fleet();
+    let first = receipt(10, 1, 1, 0, NO_RECEIPT, 2_000_000);
+    let second = receipt(10, 1, 1, 1, digest_of_receipt(&first), 1_000_000);
+    assert_eq!(world.hand_in(vec![first.clone()]), Ok(Taken { new: 1, known: 0 }));
+    assert_eq!(world.hand_in(vec![first.clone(), second]), Ok(Taken { new: 1, known: 1 }));
+    for key in [owner(1), owner(50)] {
+        let token = world.token(&key);
+        let bills = world.get("/v1/bills?month=2026-11", &[&token]).json();
+        assert_eq!(bills["items"].as_array().unwrap().len(), 1);
+        assert_eq!(bills["items"][0]["price_millionths"], "21");
+        assert_eq!(bills["items"][0]["device"], "attic");
+        assert_eq!(world.get("/v1/alarms", &[&token]).json()["items"], Value::Array(vec![]));
+        assert_eq!(
+            world.get("/v1/bills?month=2026-10", &[&token]).json()["items"],
+            Value::Array(vec![])
+        );
+    }
+    let cookie = world.cookie(&owner(50));
+    assert!(world.get("/bills", &[&cookie]).body.contains("0.000021"));
+    assert!(world.get("/bills.csv", &[&cookie]).body.contains("\"0.000021\",\"EUR\""));
+    assert!(!world.get("/devices", &[&cookie]).body.contains("cellar"), "a tenant sees no fleet");
+    let other = world.token(&owner(2));
+    assert_eq!(world.get("/v1/bills", &[&other]).json()["items"], Value::Array(vec![]));
+}
+
+#[test]
+fn forged_and_foreign_receipts_are_refused() {
+    let mut world = World::with_fleet();
+    let mut changed = receipt(10, 1, 1, 0, NO_RECEIPT, 5);
+    let at = changed.len() / 2;
+    changed[at] ^= 1;
+    assert_eq!(world.hand_in(vec![changed]), Err(HubRefusal::Signature));
+    assert_eq!(world.hand_in(vec![vec![0; 900]]), Err(HubRefusal::Signature));
+    let unlisted = receipt(99, 1, 1, 0, NO_RECEIPT, 5);
+    assert_eq!(world.hand_in(vec![unlisted]), Err(HubRefusal::UnknownDevice));
+    let of_another_owner = receipt(12, 1, 1, 0, NO_RECEIPT, 5);
+    assert_eq!(world.hand_in(vec![of_another_owner]), Err(HubRefusal::UnknownDevice));
+    let token = world.token(&owner(1));
+    assert_eq!(world.get("/v1/receipts", &[&token]).json()["items"], Value::Array(vec![]));
+}
+
+#[test]
+fn gap_and_fork_of_a_chain_raise_an_alarm() {
+    let mut world = World::with_fleet();
+    let first = receipt(10, 1, 1, 0, NO_RECEIPT, 1);
+    let third = receipt(10, 1, 1, 2, Digest([9; 32]), 1);
+    world.hand_in(vec![first.clone(), third]).unwrap();
+    let token = world.token(&owner(1));
+    let alarms =
+        |world: &World| world.get("/v1/alarms?sort=alarm", &[&token]).json()["items"].clone();
+    assert_eq!(alarms(&world)[0]["alarm"], "missing");
+    assert_eq!(alarms(&world)[0]["number"], 2);
+    let second = receipt(10, 1, 1, 1, digest_of_receipt(&first), 1);
+    world.hand_in(vec![second]).unwrap();
+    assert_eq!(alarms(&world)[0]["alarm"], "broken", "the third follows another second");
+    let again = receipt(10, 1, 1, 0, NO_RECEIPT, 7);
+    world.hand_in(vec![again]).unwrap();
+    assert_eq!(alarms(&world)[1]["alarm"], "fork");
+    let audit = world.get("/v1/audit?q=second", &[&token]).json();
+    assert_eq!(audit["items"][0]["action"], "second receipt of a number");
+}
+
+#[test]
+fn lists_are_paged_sorted_and_exported_and_an_unchanged_one_is_not_sent_again() {
+    let mut world = World::new();
+    for number in 10..17 {
+        world.list(1, number, &format!("device-{number}"));
+    }
+    let token = world.token(&owner(1));
+    let page = world.get("/v1/devices?limit=4&sort=-device", &[&token]).json();
+    assert_eq!(page["items"][0]["device"], "device-16");
+    assert_eq!(page["next"]["skip"], 4);
+    let page = world.get("/v1/devices?limit=4&sort=-device&skip=4", &[&token]).json();
+    assert_eq!(page["items"].as_array().unwrap().len(), 3);
+    assert_eq!((&page["items"][2]["device"], &page["next"]), (&"device-10".into(), &Value::Null));
+    assert_eq!(world.get("/v1/devices?limit=0", &[&token]).status, 400);
+    assert_eq!(world.get("/v1/devices?limit=1001", &[&token]).status, 400);
+    let reply = world.get("/v1/devices", &[&token]);
+    let known = format!("if-none-match: {}", reply.header("etag").unwrap());
+    assert_eq!(world.get("/v1/devices", &[&token, &known]).status, 304);
+    world.list(1, 20, "device-20");
+    assert_eq!(world.get("/v1/devices", &[&token, &known]).status, 200);
+    let csv = world.get("/devices.csv?q=device-1", &[&token]).body;
+    assert!(csv.starts_with("\"device\",\"state\"") && csv.lines().count() == 8, "{csv}");
+}
+
+#[test]
+fn every_path_of_the_openapi_document_answers_and_every_list_is_in_it() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let document = world.get("/v1/openapi.json", &[]).json();
+    assert_eq!(document["openapi"], "3.1.0");
+    let paths = document["paths"].as_object().unwrap();
+    for path in paths.keys() {
+        assert_eq!(world.get(path, &[&token]).status, 200, "{path}");
+    }
+    for name in ["devices", "machines", "receipts", "alarms", "audit", "passes", "tenants", "bills"]
+    {
+        assert!(paths.contains_key(&format!("/v1/{name}")), "{name}");
+    }
+    let items = &document["paths"]["/v1/devices"]["get"]["responses"]["200"]["content"];
+    let known = &items["application/json"]["schema"]["properties"]["items"]["items"]["properties"];
+    let device = &world.get("/v1/devices", &[&token]).json()["items"][0];
+    let names = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>();
+    assert_eq!(names(device), names(known), "an item has the properties that are described");
+}
+
+#[test]
+fn metrics_count_the_fleet_of_the_key() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let text = world.get("/metrics", &[&token]).body;
+    assert!(
+        text.contains("\ntenure_devices 2\n") && text.contains("\ntenure_machines 2\n"),
+        "{text}"
+    );
+}

@@ -1,0 +1,118 @@
+//! A hub's functions beside the directory: signing in to its pages, and taking receipts.
+
+use alloc::string::String;
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Name, PublicKey, Signature, VerifyingKey, list};
+
+/// Functions that a hub offers beside those of [`crate::directory`], by their names on the wire.
+pub mod function {
+    /// Takes a [`super::SignIn`], returns a [`super::Answer`] of a [`super::Pass`].
+    pub const SIGN_IN: &str = "sign_in";
+    /// Takes a [`super::Receipts`], returns a [`super::Answer`] of [`super::Taken`].
+    pub const TAKE_RECEIPTS: &str = "take_receipts";
+}
+
+/// The answer to every function of a hub.
+pub type Answer<T> = Result<T, HubRefusal>;
+
+/// A key's holder asks for a pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignIn {
+    /// The key to sign in with: an owner's or a tenant's.
+    pub key: VerifyingKey,
+    /// The signature of this key over the [`SignInStatement`].
+    pub signature: Signature,
+    /// The pass that is asked for.
+    pub access: Access,
+}
+
+/// The statement that is signed to sign in. It counts in one session with one hub alone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SignInStatement {
+    /// The hub's key.
+    pub hub: PublicKey,
+    /// The caller's key in the session.
+    pub session: PublicKey,
+    /// The pass that is asked for.
+    pub access: Access,
+}
+
+/// A kind of pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Access {
+    /// A code that opens the pages in a browser, once, within two minutes.
+    Page,
+    /// A token for programs.
+    Token {
+        /// A name to tell it from others by.
+        name: Name,
+        /// For how many days it is good.
+        days: u16,
+    },
+}
+
+/// A secret that opens a hub's pages or its API.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Pass {
+    /// The secret.
+    pub secret: String,
+    /// Where the hub's pages are.
+    pub url: String,
+}
+
+/// Receipts that are handed in, each as its device signed it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Receipts {
+    /// Some of them, as many as fit a call.
+    #[serde(deserialize_with = "list::read")]
+    pub receipts: Vec<Vec<u8>>,
+}
+
+/// How many receipts a hub took.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Taken {
+    /// Receipts that it didn't have yet.
+    pub new: u32,
+    /// Receipts that it had already.
+    pub known: u32,
+}
+
+/// Why a hub refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum HubRefusal {
+    /// The parameter can't be read.
+    Malformed,
+    /// A signature is wrong.
+    Signature,
+    /// The key owns no device here, and no receipt names it as a tenant.
+    UnknownKey,
+    /// A receipt is of a device that isn't listed here, or of another owner than the device's.
+    UnknownDevice,
+    /// As many as are taken in a day, or as are good at once, were asked for already.
+    TooMany,
+    /// The hub can't store it.
+    Full,
+    /// The hub serves no pages.
+    NoPages,
+}
+
+impl core::fmt::Display for HubRefusal {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str(match self {
+            Self::Malformed => "the hub can't read it; use a tool of the hub's version",
+            Self::Signature => "the signature is wrong",
+            Self::UnknownKey => "the key owns no device at this hub and is no tenant of one",
+            Self::UnknownDevice => {
+                "the receipt is of a device that isn't listed at this hub, or of another owner"
+            }
+            Self::TooMany => "the hub takes no more of that for now",
+            Self::Full => "the hub can't store it",
+            Self::NoPages => "the hub serves no pages; start it with --pages",
+        })
+    }
+}
+
+impl core::error::Error for HubRefusal {}
