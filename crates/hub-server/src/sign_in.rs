@@ -1,4 +1,4 @@
-//! Who may see what: signing in with a key over a session, and the passes that it yields.
+//! Passes to the pages and the API: made for a key that signs in over a session, good for its rows alone.
 //!
 //! Invariants:
 //! - A secret is stored as its SHA-256 alone.

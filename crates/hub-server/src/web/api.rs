@@ -206,7 +206,7 @@ pub(crate) fn csv(headings: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Bills as JSON need the same checks; see [`receipts::BillLine`].
+/// A line of a bill in JSON.
 pub(crate) fn bill_object(line: &receipts::BillLine, currency: &str) -> Value {
     json!({
         "month": line.month,
