@@ -5,9 +5,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tenure_node::{Ask, Outcome, Service, ServiceCall, ServiceTree};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_store::ValueKind;
-use tenure_wire::frame::Declined;
 
 const DEGREES: &str = "degrees";
 /// Until it is set.
@@ -28,7 +27,7 @@ impl Service for Thermostat {
         match call.function {
             "set" => Outcome::Done(set(tree, parameter)),
             "follow" => {
-                ask(parameter).map_or(Outcome::Done(Err(Declined::Execution)), Outcome::Ask)
+                ask(parameter).map_or(Outcome::Done(Err(NoResult::Execution)), Outcome::Ask)
             }
             _ => Outcome::Done(read(tree)),
         }
@@ -36,30 +35,30 @@ impl Service for Thermostat {
 
     fn go_on(
         &mut self,
-        answer: Result<Option<Vec<u8>>, Failure>,
+        answer: Result<Option<Vec<u8>>, NoResult>,
         tree: &mut dyn ServiceTree,
-    ) -> Result<Option<Vec<u8>>, Declined> {
-        let degrees = answer.ok().flatten().ok_or(Declined::Execution)?;
+    ) -> Result<Option<Vec<u8>>, NoResult> {
+        let degrees = answer.ok().flatten().ok_or(NoResult::Execution)?;
         set(tree, &degrees)
     }
 }
 
 /// The degrees.
-fn read(tree: &mut dyn ServiceTree) -> Result<Option<Vec<u8>>, Declined> {
-    let value = tree.get(DEGREES).map_err(|_| Declined::Execution)?;
+fn read(tree: &mut dyn ServiceTree) -> Result<Option<Vec<u8>>, NoResult> {
+    let value = tree.get(DEGREES).map_err(|_| NoResult::Execution)?;
     Ok(Some(value.map_or_else(|| DEGREES_FIRST.to_vec(), |value| value.bytes)))
 }
 
 /// Keeps other degrees, and gives them back.
-fn set(tree: &mut dyn ServiceTree, text: &[u8]) -> Result<Option<Vec<u8>>, Declined> {
+fn set(tree: &mut dyn ServiceTree, text: &[u8]) -> Result<Option<Vec<u8>>, NoResult> {
     let is_number = |text: &[u8]| {
         text.iter().all(|byte| byte.is_ascii_digit() || matches!(byte, b'.' | b'-'))
             && text.iter().any(u8::is_ascii_digit)
     };
     if text.len() > DEGREES_BYTES_MAX || !is_number(text) {
-        return Err(Declined::Execution);
+        return Err(NoResult::Execution);
     }
-    tree.set(DEGREES, ValueKind::Text, text).map_err(|_| Declined::Execution)?;
+    tree.set(DEGREES, ValueKind::Text, text).map_err(|_| NoResult::Execution)?;
     Ok(Some(text.to_vec()))
 }
 

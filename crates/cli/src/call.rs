@@ -4,7 +4,7 @@ use std::io::Read as _;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_wire::Target;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
 
@@ -69,52 +69,55 @@ fn read_parameter(argument: Option<&str>) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(parameter)
 }
 
-fn explain(failure: Failure, machine: &Target, function: &str) -> anyhow::Error {
+fn explain(failure: NoResult, machine: &Target, function: &str) -> anyhow::Error {
     anyhow::Error::msg(match failure {
-        Failure::Execution => {
+        NoResult::Execution => {
             format!("`{function}` failed: execution error; see `tenure log {machine}`")
         }
-        Failure::NoSuchFunction => {
+        NoResult::NoSuchFunction => {
             format!("{machine} has no function `{function}`; see what it has with `tenure list`")
         }
-        Failure::NoSuchMachine => format!(
+        NoResult::NoSuchMachine => {
+            format!("{machine} is not on its device any more; the call was not executed")
+        }
+        NoResult::AllegedlyGone => format!(
             "somebody at its device's address says that {machine} is not there any more; that needn't \
              be the device, and the call may have been executed"
         ),
-        Failure::Denied => format!(
+        NoResult::Denied => format!(
             "{machine} doesn't let you call it: you aren't its owner, and its lease names no \
              machine of yours"
         ),
-        Failure::Busy => format!("{machine} is busy: its queue is full; try again"),
-        Failure::Unreachable => {
+        NoResult::Busy => format!("{machine} is busy: its queue is full; try again"),
+        NoResult::Unreachable => {
             format!(
                 "the device of {machine} doesn't answer; is it running? The call may have been executed"
             )
         }
-        Failure::Deadline => {
+        NoResult::Deadline => {
             format!("{machine} gave no answer in time; it may still run (see --timeout)")
         }
-        Failure::Stopped { restarts_in } => format!(
+        NoResult::Stopped { again_in } => format!(
             "{machine} was stopped for a fault and starts again in {:.1} s; the call wasn't executed: \
              try again then, or give it more time by --timeout; why, says `tenure log {machine}`",
-            restarts_in.as_secs_f32()
+            again_in.as_secs_f32()
         ),
-        Failure::Banned => format!(
+        NoResult::Banned => format!(
             "{machine} is banned for repeated faults; the call wasn't executed. Why, says `tenure log \
              {machine}`; its owner lifts that by `tenure unban {machine}`, or by installing a better one"
         ),
-        Failure::Halted => format!(
+        NoResult::Halted => format!(
             "{machine} was stopped by its owner: `tenure start {machine}` starts it again; a call that it \
              was serving may have been executed in part"
         ),
-        Failure::Overspent => format!(
+        NoResult::Overspent => format!(
             "`{function}` was stopped: it took more fuel, memory or stack than the lease of {machine} \
              has; see `tenure inspect --installed` and `tenure log {machine}`"
         ),
-        Failure::Asleep { wakes_in } => format!(
+        NoResult::Asleep { again_in } => format!(
             "the device of {machine} sleeps and wakes in {:.1} s; a call that had begun goes on then: \
              give it more time by --timeout, or look before you call again",
-            wakes_in.as_secs_f32()
+            again_in.as_secs_f32()
         ),
         failure => format!("{machine}: {failure}"),
     })

@@ -8,7 +8,7 @@ use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
-use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, Identity, OutgoingCall};
+use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall};
 use tenure_wire::control::{
     Client as _, ControlError, DeviceStatus, Function, Hello, TellTime, decode_answer,
 };
@@ -279,17 +279,17 @@ impl Client {
     /// Calls a function of a machine and waits for its result.
     ///
     /// # Errors
-    /// As [`Failure`] says.
+    /// As [`NoResult`] says.
     pub fn call(
         &mut self,
         route: &Route,
         name: &str,
         parameter: Option<Vec<u8>>,
         timeout: Duration,
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    ) -> Result<Option<Vec<u8>>, NoResult> {
         let handle = self.start_call(route, name, parameter, timeout)?;
         loop {
-            match self.next_event().map_err(|_| Failure::Unreachable)? {
+            match self.next_event().map_err(|_| NoResult::Unreachable)? {
                 Event::CallDone { handle: done, result } if done == handle => return result,
                 _ => {}
             }
@@ -302,7 +302,7 @@ impl Client {
         name: &str,
         parameter: Option<Vec<u8>>,
         timeout: Duration,
-    ) -> Result<CallHandle, Failure> {
+    ) -> Result<CallHandle, NoResult> {
         let now = self.clock.now();
         let call = OutgoingCall {
             function: name.to_string(),
@@ -313,11 +313,7 @@ impl Client {
         let (address, epoch) = (route.address.clone(), route.epoch);
         self.endpoint
             .call(now, &mut self.entropy, &self.own, &route.key, address, epoch, call)
-            .map_err(|error| match error {
-                tenure_rpc::CallError::TooLong => Failure::TooLong,
-                tenure_rpc::CallError::Function => Failure::NoSuchFunction,
-                _ => Failure::Busy,
-            })
+            .map_err(NoResult::from)
     }
 
     /// Moves datagrams until something happens.
@@ -448,9 +444,9 @@ fn no_answer(what: &str, address: SocketAddr) -> anyhow::Error {
     )
 }
 
-fn unanswered(failure: Failure, address: &Address) -> anyhow::Error {
+fn unanswered(failure: NoResult, address: &Address) -> anyhow::Error {
     match failure {
-        Failure::Unreachable | Failure::Deadline => {
+        NoResult::Unreachable | NoResult::Deadline => {
             anyhow!("the device at {address} stopped answering")
         }
         failure => anyhow!("the device at {address}: {failure}"),

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use tenure_hub::ServiceCall;
-use tenure_wire::frame::Declined;
+use tenure_wire::NoResult;
 use tenure_wire::hub::{Answer, HubRefusal, Pass, Receipts, SignIn, Taken, function};
 
 use crate::database::Database;
@@ -13,13 +13,13 @@ impl Database {
     ///
     /// # Errors
     /// There is no such function.
-    pub(crate) fn serve(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, Declined> {
+    pub(crate) fn serve(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
         let answer = match call.function {
             function::SIGN_IN => postcard::to_allocvec(&self.sign_in(call)),
             function::TAKE_RECEIPTS => postcard::to_allocvec(&self.take_receipts(call)),
-            _ => return Err(Declined::NoSuchFunction),
+            _ => return Err(NoResult::NoSuchFunction),
         };
-        answer.map(Some).map_err(|_| Declined::Execution)
+        answer.map(Some).map_err(|_| NoResult::Execution)
     }
 
     fn sign_in(&mut self, call: &ServiceCall<'_>) -> Answer<Pass> {

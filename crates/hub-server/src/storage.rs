@@ -4,8 +4,8 @@ use rusqlite::{OptionalExtension as _, params};
 use tenure_crypto::machine_id;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage, StorageError};
 use tenure_wire::Name;
+use tenure_wire::NoResult;
 use tenure_wire::directory::DeviceRecord;
-use tenure_wire::frame::Declined;
 
 use crate::audit::{self, seconds};
 use crate::database::Database;
@@ -45,7 +45,7 @@ impl Storage for Database {
         })
     }
 
-    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, Declined> {
+    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
         self.serve(call)
     }
 

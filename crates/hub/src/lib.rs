@@ -30,10 +30,10 @@ use tenure_crypto::{Seed, machine_id};
 use tenure_directory::{Entry, Table};
 use tenure_hal::{Entropy, Instant, UnixTime};
 use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
+use tenure_wire::NoResult;
 use tenure_wire::directory::{
     DeviceRecord, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
 };
-use tenure_wire::frame::Declined;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Address, MachineId, Name, PublicKey};
 
@@ -110,20 +110,20 @@ pub struct Hub<S> {
 /// A reply that is sent after the commit.
 struct Held {
     handle: IncomingCallHandle,
-    result: Result<Option<Vec<u8>>, Declined>,
+    result: Result<Option<Vec<u8>>, NoResult>,
     /// The reply if the commit fails.
-    otherwise: Result<Option<Vec<u8>>, Declined>,
+    otherwise: Result<Option<Vec<u8>>, NoResult>,
     notice: Option<Notice>,
 }
 
 /// How a call is answered.
 enum Answer {
     /// At once.
-    Now(Result<Option<Vec<u8>>, Declined>),
+    Now(Result<Option<Vec<u8>>, NoResult>),
     /// After the commit.
     Held {
-        result: Result<Option<Vec<u8>>, Declined>,
-        otherwise: Result<Option<Vec<u8>>, Declined>,
+        result: Result<Option<Vec<u8>>, NoResult>,
+        otherwise: Result<Option<Vec<u8>>, NoResult>,
         notice: Option<Notice>,
     },
 }
@@ -216,7 +216,7 @@ impl<S: Storage> Hub<S> {
             let answer = if to == self.machine {
                 self.serve(moment, &peer, from, &function, &parameter)
             } else {
-                Answer::Now(Err(Declined::NoSuchMachine))
+                Answer::Now(Err(NoResult::NoSuchMachine))
             };
             match answer {
                 Answer::Now(result) => self.endpoint.reply(moment.now, handle, result),
@@ -279,7 +279,7 @@ impl<S: Storage> Hub<S> {
             function => {
                 let hub = &self.key;
                 let call = ServiceCall { peer, hub, function, parameter, unix_s };
-                let otherwise = Err(Declined::Execution);
+                let otherwise = Err(NoResult::Execution);
                 self.is_dirty = true;
                 match self.storage.call(&call) {
                     Err(declined) => Answer::Now(Err(declined)),
@@ -419,8 +419,8 @@ fn take_up_seed(storage: &mut impl Storage, entropy: &mut dyn Entropy) -> Result
     Ok(seed)
 }
 
-fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Result<T, Declined> {
-    postcard::from_bytes(parameter).map_err(|_| Declined::Execution)
+fn decode<'a, T: Deserialize<'a>>(parameter: &'a [u8]) -> Result<T, NoResult> {
+    postcard::from_bytes(parameter).map_err(|_| NoResult::Execution)
 }
 
 /// Encodes a value that was built of valid parts, which can't fail but for want of memory.

@@ -5,8 +5,8 @@ use alloc::vec::Vec;
 use core::fmt;
 
 use serde::{Deserialize, Serialize};
+use tenure_wire::NoResult;
 use tenure_wire::directory::{DeviceRecord, SignedRecord};
-use tenure_wire::frame::Declined;
 use tenure_wire::{Address, Name, PublicKey};
 
 /// A device as the storage keeps it.
@@ -91,10 +91,10 @@ pub trait Storage {
     /// Answers a call of a function that isn't the directory's. The reply is sent after a commit.
     ///
     /// # Errors
-    /// As [`Declined`] says.
-    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, Declined> {
+    /// As [`NoResult`] says.
+    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
         let _ = call;
-        Err(Declined::NoSuchFunction)
+        Err(NoResult::NoSuchFunction)
     }
 }
 

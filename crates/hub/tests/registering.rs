@@ -9,7 +9,7 @@ use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
     Accepted, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
 };
-use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
+use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::{
     DeviceRecord, Enrolment, Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord,
     function,
@@ -114,7 +114,7 @@ impl World {
         device: &mut Device,
         name: &str,
         parameter: Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    ) -> Result<Option<Vec<u8>>, NoResult> {
         let call = OutgoingCall {
             function: name.to_string(),
             parameter: Some(parameter),

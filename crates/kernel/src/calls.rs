@@ -7,6 +7,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
+use tenure_wire::NoResult;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Name, Target};
 
@@ -160,8 +161,8 @@ impl Calls {
 
     /// Puts a call that surely did not run aside for another attempt; `false` if it has none left
     /// or its deadline would pass before.
-    pub(crate) fn retry_later(&mut self, id: CallId, now: Instant, error: HostError) -> bool {
-        let surely_not_run = matches!(error, HostError::NotFound | HostError::Full);
+    pub(crate) fn retry_later(&mut self, id: CallId, now: Instant, reason: NoResult) -> bool {
+        let surely_not_run = matches!(reason.host_error(), HostError::NotFound | HostError::Full);
         let Some(call) = self.pending.get_mut(&id) else { return false };
         let retry_at = now + call.retry_wait;
         if !surely_not_run || call.retries_left == 0 || retry_at >= call.deadline {

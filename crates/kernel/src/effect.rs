@@ -4,10 +4,10 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
+use tenure_wire::NoResult;
 use tenure_wire::{MachineId, Name, Target, VerifyingKey};
 
 use crate::calls::CallId;
-use crate::failed::Failed;
 use crate::task::Ticket;
 
 /// Something that only the node can do.
@@ -42,7 +42,7 @@ pub enum Effect {
         /// As it was delivered.
         ticket: Ticket,
         /// The result (`None` is null), or why there is none.
-        result: Result<Option<Vec<u8>>, Failed>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     },
     /// A machine, or the kernel about a machine, has something to say.
     Log(LogEntry),

@@ -6,6 +6,7 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
+use tenure_wire::NoResult;
 use tenure_wire::capability::Peer;
 use tenure_wire::host_call::HostError;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
@@ -16,7 +17,6 @@ use crate::calls::{CallId, Calls, Completion, Request};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::effect::{Effect, LogLevel, OutgoingCall};
-use crate::failed::{DeliverError, Failed};
 use crate::lifecycle::State;
 use crate::machine::{Machine, Wait, Woken};
 use crate::machines::Machines;
@@ -51,12 +51,8 @@ enum Access {
 
 impl<F: Flash> Exchange<'_, F> {
     /// Queues a call from outside.
-    pub(crate) fn deliver(
-        &mut self,
-        call: IncomingCall,
-        ticket: Ticket,
-    ) -> Result<(), DeliverError> {
-        let slot = self.machines.with_id(call.to).ok_or(DeliverError::NoSuchMachine)?.slot;
+    pub(crate) fn deliver(&mut self, call: IncomingCall, ticket: Ticket) -> Result<(), NoResult> {
+        let slot = self.machines.with_id(call.to).ok_or(NoResult::NoSuchMachine)?.slot;
         self.admit(slot, &call)?;
         let task = Task {
             caller: call.caller,
@@ -84,7 +80,7 @@ impl<F: Flash> Exchange<'_, F> {
                     let key = machine.map(|machine| machine.public_key().0.to_vec());
                     self.complete(id, Ok(key));
                 }
-                Some(None) => self.complete(id, Err(HostError::NotFound.into())),
+                Some(None) => self.complete(id, Err(NoResult::NotFound)),
                 None => self.outbox.push(Effect::Resolve { id, target }),
             },
             Request::Secret { name } => {
@@ -104,9 +100,9 @@ impl<F: Flash> Exchange<'_, F> {
 
     /// Takes the answer to a call. An answer that nobody waits for any more is dropped: its machine was
     /// stopped, or its deadline came first.
-    pub(crate) fn complete(&mut self, id: CallId, result: Result<Option<Vec<u8>>, Failed>) {
+    pub(crate) fn complete(&mut self, id: CallId, result: Result<Option<Vec<u8>>, NoResult>) {
         if let Err(failed) = &result
-            && self.calls.retry_later(id, self.now, failed.error)
+            && self.calls.retry_later(id, self.now, *failed)
         {
             self.clock.timers_changed();
             return;
@@ -125,13 +121,13 @@ impl<F: Flash> Exchange<'_, F> {
                 let result = match result {
                     // It ran, and what it returned is lost.
                     Ok(_) if !self.has_room_for(call.caller, bytes) => {
-                        Err(HostError::Unknown.into())
+                        Err(NoResult::OutcomeUnknown)
                     }
                     result => result,
                 };
                 let (function, parameter) = match result {
                     Ok(value) => (on_success, value),
-                    Err(failed) => (on_failure, Some(failed.to_string().into_bytes())),
+                    Err(reason) => (on_failure, Some(words_for_machine(reason).into_bytes())),
                 };
                 self.call_back(call.caller, id, function, parameter);
             }
@@ -143,14 +139,14 @@ impl<F: Flash> Exchange<'_, F> {
     pub(crate) fn abandon_calls_of(&mut self, slot: Slot) {
         for (id, call) in self.calls.take_all_of(slot) {
             if let Completion::Callbacks { on_failure, .. } = call.completion {
-                let reason = HostError::Unknown.to_string().into_bytes();
+                let reason = words_for_machine(NoResult::OutcomeUnknown).into_bytes();
                 self.call_back(slot, id, on_failure, Some(reason));
             }
         }
     }
 
     /// Passes the result of a task to whoever waits for it.
-    pub(crate) fn answer(&mut self, reply_to: ReplyTo, result: Result<Option<Vec<u8>>, Failed>) {
+    pub(crate) fn answer(&mut self, reply_to: ReplyTo, result: Result<Option<Vec<u8>>, NoResult>) {
         match reply_to {
             ReplyTo::Nobody => {}
             ReplyTo::Call(id) => self.complete(id, result),
@@ -159,15 +155,15 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     /// Answers those who wait for `tasks`, which won't be run.
-    pub(crate) fn refuse(&mut self, tasks: impl Iterator<Item = Task>, failed: Failed) {
+    pub(crate) fn refuse(&mut self, tasks: impl Iterator<Item = Task>, reason: NoResult) {
         for task in tasks {
-            self.answer(task.reply_to, Err(failed));
+            self.answer(task.reply_to, Err(reason));
         }
     }
 
     /// Lets a call from outside in, or notes why not: in the log of the machine that is called, and
     /// of a stranger in the log of the device.
-    fn admit(&mut self, slot: Slot, call: &IncomingCall) -> Result<(), DeliverError> {
+    fn admit(&mut self, slot: Slot, call: &IncomingCall) -> Result<(), NoResult> {
         let key = call.caller.as_ref();
         let caller = match &call.standing {
             Standing::Owner => return Ok(()),
@@ -176,7 +172,7 @@ impl<F: Flash> Exchange<'_, F> {
                 Peer { machine: Some(machine), device: Some(device), is_here: false, key }
             }
         };
-        let machine = self.machines.known_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
+        let machine = self.machines.known_mut(slot).ok_or(NoResult::NoSuchMachine)?;
         let Err(denied) = machine.grants.admit(&caller) else { return Ok(()) };
         // A stranger has no part of the machine's log.
         let (log, denied) = match (&call.standing, &self.config.device) {
@@ -186,55 +182,55 @@ impl<F: Flash> Exchange<'_, F> {
             _ => (None, denied.to_string()),
         };
         self.outbox.log_denial(machine, self.now, log, denied);
-        Err(DeliverError::Denied)
+        Err(NoResult::Denied)
     }
 
     /// Lets a call of another machine of this device in; of the machine itself, always.
-    fn admit_local(&mut self, slot: Slot, caller: Slot) -> Result<(), DeliverError> {
+    fn admit_local(&mut self, slot: Slot, caller: Slot) -> Result<(), NoResult> {
         if slot == caller {
             return Ok(());
         }
-        let caller = self.machines.known(caller).ok_or(DeliverError::Denied)?;
+        let caller = self.machines.known(caller).ok_or(NoResult::Denied)?;
         let (name, key) = (caller.record.name.clone(), caller.public_key());
         let device = self.config.device.as_ref();
         let peer = Peer { machine: Some(&name), device, is_here: true, key: Some(&key) };
-        let callee = self.machines.known_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
+        let callee = self.machines.known_mut(slot).ok_or(NoResult::NoSuchMachine)?;
         let admitted = self.outbox.ask(callee, self.now, |grants| grants.admit(&peer));
-        admitted.map_err(|_| DeliverError::Denied)
+        admitted.map_err(|_| NoResult::Denied)
     }
 
     /// Queues a task if its function may be called and the queue has room.
-    fn submit(&mut self, slot: Slot, task: Task, access: Access) -> Result<(), DeliverError> {
+    fn submit(&mut self, slot: Slot, task: Task, access: Access) -> Result<(), NoResult> {
         if task.function.len() > FUNCTION_BYTES_MAX
             || task.parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX)
         {
-            return Err(DeliverError::TooLong);
+            return Err(NoResult::TooLong);
         }
-        let machine = self.machines.known(slot).ok_or(DeliverError::NoSuchMachine)?;
+        let machine = self.machines.known(slot).ok_or(NoResult::NoSuchMachine)?;
         match machine.state {
-            State::Banned => return Err(DeliverError::Banned),
-            State::Over => return Err(DeliverError::LeaseOver),
-            State::Halted => return Err(DeliverError::Halted),
+            State::Banned => return Err(NoResult::Banned),
+            State::Over => return Err(NoResult::LeaseOver),
+            State::Halted => return Err(NoResult::Halted),
             _ => {}
         }
         if let Some(restart_at) = machine.restarts_too_late_for(&task) {
-            return Err(DeliverError::Stopped { restarts_in: restart_at.since(self.now) });
+            return Err(NoResult::Stopped { again_in: restart_at.since(self.now) });
         }
         let offered = task.function != ENTRY && machine.record.exports.contains(&task.function);
         if access == Access::Others && !offered {
-            return Err(DeliverError::NoSuchFunction);
+            return Err(NoResult::NoSuchFunction);
         }
         let taken = machine.tasks_waiting() + self.calls.count_of(slot);
         if taken >= usize::from(machine.record.budget.queue_length)
             || !self.has_room_for(slot, task.parameter.as_ref().map_or(0, Vec::len))
         {
-            return Err(DeliverError::Busy);
+            return Err(NoResult::Busy);
         }
         if access == Access::Own && !self.storage.has_function(machine, &task.function) {
-            return Err(DeliverError::NoSuchFunction);
+            return Err(NoResult::NoSuchFunction);
         }
         self.clock.timers_changed();
-        let machine = self.machines.known_mut(slot).ok_or(DeliverError::NoSuchMachine)?;
+        let machine = self.machines.known_mut(slot).ok_or(NoResult::NoSuchMachine)?;
         machine.enqueue(task);
         Ok(())
     }
@@ -283,7 +279,7 @@ impl<F: Flash> Exchange<'_, F> {
             Some(slot) => {
                 self.admit_local(slot, caller).and_then(|()| self.submit(slot, task, access))
             }
-            None => Err(DeliverError::NoSuchMachine),
+            None => Err(NoResult::NoSuchMachine),
         };
         if let Err(error) = submitted {
             self.complete(id, Err(error.into()));
@@ -312,13 +308,13 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     /// The keys of this device's machines, then those that were found elsewhere, if any.
-    fn own_keys_and(&self, others: Result<Option<Vec<u8>>, Failed>) -> Vec<u8> {
+    fn own_keys_and(&self, others: Result<Option<Vec<u8>>, NoResult>) -> Vec<u8> {
         let own = self.machines.iter().flat_map(|machine| machine.public_key().0);
         own.chain(others.ok().flatten().unwrap_or_default()).collect()
     }
 
     /// Lets a machine that waits for call `id` go on.
-    fn wake_with(&mut self, slot: Slot, id: CallId, result: Result<Option<Vec<u8>>, Failed>) {
+    fn wake_with(&mut self, slot: Slot, id: CallId, result: Result<Option<Vec<u8>>, NoResult>) {
         let Some(machine) = self.machines.known_mut(slot) else { return };
         let into = match machine.wait {
             Some(Wait::Call(waited)) if waited == id => None,
@@ -330,10 +326,10 @@ impl<F: Flash> Exchange<'_, F> {
             }
         };
         let woken = match (result, into) {
-            (Err(failed), _) => {
-                let wait = failed.again_in.map(|wait| wait.as_millis().to_string());
+            (Err(reason), _) => {
+                let wait = reason.again_in().map(|wait| wait.as_millis().to_string());
                 machine.call_result = wait.unwrap_or_default().into_bytes();
-                Woken::with_status(failed.error.code())
+                Woken::with_status(reason.host_error().code())
             }
             (Ok(None), None) => Woken::with_status(HostError::Null.code()),
             (Ok(None), Some(_)) => Woken::with_status(HostError::NotFound.code()),
@@ -430,5 +426,13 @@ pub(crate) fn callee<'a>(
             key: None,
         },
         Target::Key(key) => Peer { key: Some(key), ..Peer::default() },
+    }
+}
+
+/// A reason in the words that a machine's callback receives.
+fn words_for_machine(reason: NoResult) -> String {
+    match (reason.host_error(), reason.again_in()) {
+        (error, Some(wait)) => alloc::format!("{error}, {} ms more", wait.as_millis()),
+        (error, None) => error.to_string(),
     }
 }

@@ -3,8 +3,7 @@
 use core::fmt;
 
 use tenure_vm::{Breach, TrapKind};
-use tenure_wire::Budget;
-use tenure_wire::host_call::HostError;
+use tenure_wire::{Budget, NoResult};
 
 /// What a machine was stopped for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -85,12 +84,12 @@ impl fmt::Display for Limit {
 
 impl FaultKind {
     /// What a caller is told of the fault that ended its call: whether more budget would have helped.
-    pub(crate) fn told(self) -> HostError {
+    pub(crate) fn told(self) -> NoResult {
         match self {
             Self::TaskFuel
             | Self::Memory
-            | Self::Trap(TrapKind::StackOverflow | TrapKind::MemoryBudget) => HostError::Overspent,
-            _ => HostError::Execution,
+            | Self::Trap(TrapKind::StackOverflow | TrapKind::MemoryBudget) => NoResult::Overspent,
+            _ => NoResult::Execution,
         }
     }
 }

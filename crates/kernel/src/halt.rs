@@ -5,7 +5,7 @@
 
 use tenure_hal::{Flash, Instant};
 use tenure_wire::Name;
-use tenure_wire::host_call::HostError;
+use tenure_wire::NoResult;
 
 use crate::effect::LogLevel;
 use crate::install_error::InstallError;
@@ -36,7 +36,7 @@ impl<F: Flash> Tenancy<'_, F> {
         storage.store.batch(&[set(&slot.path(HALTED_PATH), &machine.id.0)])?;
         machine.is_halted = true;
         machine.timers.clear();
-        self.parts.end(self.now, slot, Event::Halted, HostError::Halted);
+        self.parts.end(self.now, slot, Event::Halted, NoResult::Halted);
         self.parts.log(self.now, slot, LogLevel::Info, "stopped by its owner");
         Ok(())
     }

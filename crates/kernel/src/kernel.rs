@@ -9,6 +9,7 @@ use tenure_hal::{Flash, Instant, ResetCause, Retained};
 use tenure_pipeline::{Published, TooLong};
 use tenure_store::{ReadError, Store, ValueKind};
 use tenure_vm::Wall;
+use tenure_wire::NoResult;
 use tenure_wire::usage::Usage;
 use tenure_wire::{CodeKind, MachineId, Name, PublicKey, Share, Topic};
 
@@ -21,7 +22,6 @@ use crate::conduct::{Conduct, Repute};
 use crate::config::Config;
 use crate::effect::{Effect, LogLevel};
 use crate::events::Events;
-use crate::failed::{DeliverError, Failed};
 use crate::fault::{Fault, FaultKind};
 use crate::halt::recall_halt;
 use crate::install_error::InstallError;
@@ -186,13 +186,13 @@ impl<F: Flash> Kernel<F> {
     /// answered by [`HostError::Deadline`](tenure_wire::host_call::HostError::Deadline) at the latest, and doesn't begin any more.
     ///
     /// # Errors
-    /// As [`DeliverError`] says; nothing is queued then.
+    /// As [`NoResult`] says; nothing is queued then.
     pub fn deliver(
         &mut self,
         now: Instant,
         call: IncomingCall,
         ticket: Ticket,
-    ) -> Result<(), DeliverError> {
+    ) -> Result<(), NoResult> {
         self.parts.exchange(now).deliver(call, ticket)
     }
 
@@ -205,7 +205,12 @@ impl<F: Flash> Kernel<F> {
 
     /// Takes the answer to a call or a resolution that left the device. An answer that nobody
     /// waits for any more is dropped.
-    pub fn complete(&mut self, now: Instant, id: CallId, result: Result<Option<Vec<u8>>, Failed>) {
+    pub fn complete(
+        &mut self,
+        now: Instant,
+        id: CallId,
+        result: Result<Option<Vec<u8>>, NoResult>,
+    ) {
         self.parts.exchange(now).complete(id, result);
     }
 

@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tenure_hal::{Flash, Instant, proportion};
+use tenure_wire::NoResult;
 use tenure_wire::host_call::HostError;
 
 use crate::calls::Calls;
@@ -14,7 +15,6 @@ use crate::config::Config;
 use crate::effect::LogLevel;
 use crate::events::Events;
 use crate::exchange::Exchange;
-use crate::failed::Failed;
 use crate::fault::{Fault, FaultKind};
 use crate::halt::recalled_timers;
 use crate::lifecycle::{Event, State};
@@ -144,7 +144,7 @@ impl<F: Flash> Parts<F> {
         self.storage.discard_state(machine);
         let message = alloc::format!("stopped{serving}: {fault}");
         self.outbox.log(now, &machine.record.name, LogLevel::Fault, message);
-        self.exchange(now).refuse(task.into_iter(), fault.kind.told().into());
+        self.exchange(now).refuse(task.into_iter(), fault.kind.told());
         self.exchange(now).abandon_calls_of(slot);
         self.turn_away(now, slot);
         self.punish(now, slot, repute);
@@ -152,14 +152,14 @@ impl<F: Flash> Parts<F> {
 
     /// Ends what `slot` has under way, by `event`: its subscriptions, its calls, its queue; its callers get
     /// `failed`.
-    pub(crate) fn end(&mut self, now: Instant, slot: Slot, event: Event, failed: HostError) {
+    pub(crate) fn end(&mut self, now: Instant, slot: Slot, event: Event, failed: NoResult) {
         let Some(machine) = self.machines.known_mut(slot) else { return };
         let (current, queue) = machine.end(event);
         self.events.forget(machine);
         self.storage.discard_state(machine);
         self.calls.remove_all_of(slot);
         let tasks = current.into_iter().chain(queue);
-        self.exchange(now).refuse(tasks, failed.into());
+        self.exchange(now).refuse(tasks, failed);
     }
 
     /// Empties a slot: its callers get a failure, its code its room back.
@@ -174,7 +174,7 @@ impl<F: Flash> Parts<F> {
         self.calls.remove_all_of(slot);
         let current = machine.current.map(|running| running.task);
         let tasks = current.into_iter().chain(machine.queue);
-        self.exchange(now).refuse(tasks, HostError::Execution.into());
+        self.exchange(now).refuse(tasks, NoResult::Execution);
     }
 
     /// Lets good behaviour count, at the end of a task.
@@ -201,7 +201,7 @@ impl<F: Flash> Parts<F> {
             return;
         }
         for id in self.calls.expired(now) {
-            self.exchange(now).complete(id, Err(HostError::Deadline.into()));
+            self.exchange(now).complete(id, Err(NoResult::Deadline));
         }
         for id in self.calls.take_due_retries(now) {
             self.exchange(now).dispatch(id);
@@ -209,7 +209,7 @@ impl<F: Flash> Parts<F> {
         for slot in self.machines.slots() {
             let overdue = |parts: &mut Self| parts.machines.get_mut(slot)?.take_overdue(now);
             while let Some(waiting) = overdue(self) {
-                self.exchange(now).answer(waiting, Err(HostError::Deadline.into()));
+                self.exchange(now).answer(waiting, Err(NoResult::Deadline));
             }
             let wakes_at = self.machines.get(slot).and_then(Machine::wakes_at);
             if wakes_at.is_some_and(|at| at <= now) {
@@ -257,8 +257,8 @@ impl<F: Flash> Parts<F> {
     fn turn_away(&mut self, now: Instant, slot: Slot) {
         let Some(machine) = self.machines.known_mut(slot) else { return };
         let failed = match machine.restart_at {
-            None => HostError::Banned.into(),
-            Some(at) => Failed { error: HostError::Stopped, again_in: Some(at.since(now)) },
+            None => NoResult::Banned,
+            Some(at) => NoResult::Stopped { again_in: at.since(now) },
         };
         let tasks = machine.take_hopeless();
         self.exchange(now).refuse(tasks.into_iter(), failed);

@@ -9,7 +9,7 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
 use tenure_store::{BatchError, Change, Hidden, ReadError, SEAL_BYTES, Store, TreeId, ValueKind};
-use tenure_wire::host_call::HostError;
+use tenure_wire::NoResult;
 use tenure_wire::{Budget, MachineId, Name, Term};
 
 use crate::effect::LogLevel;
@@ -178,7 +178,7 @@ impl<F: Flash> Tenancy<'_, F> {
         let machine = self.parts.machines.with_id(id);
         let Some(machine) = machine.filter(|machine| machine.state != State::Over) else { return };
         let slot = machine.slot;
-        self.parts.end(self.now, slot, Event::Ended, HostError::LeaseOver);
+        self.parts.end(self.now, slot, Event::Ended, NoResult::LeaseOver);
         self.parts.log(self.now, slot, LogLevel::Warning, "its lease is over");
     }
 
@@ -224,7 +224,7 @@ impl<F: Flash> Tenancy<'_, F> {
         machine.is_removed = true;
         let slot = machine.slot;
         self.policy.leave(slot.index());
-        self.parts.end(self.now, slot, Event::Ended, HostError::Execution);
+        self.parts.end(self.now, slot, Event::Ended, NoResult::Execution);
         Ok(())
     }
 

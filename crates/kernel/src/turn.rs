@@ -9,6 +9,7 @@ use alloc::boxed::Box;
 
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
 use tenure_vm::{Outcome, TrapKind, Value};
+use tenure_wire::NoResult;
 use tenure_wire::host_call::HostCall;
 
 use crate::calls::CallId;
@@ -238,7 +239,7 @@ fn finish_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool
         if task.is_event {
             parts.events.put_down(slot);
         }
-        parts.exchange(now).answer(task.reply_to, reply.map_err(Into::into));
+        parts.exchange(now).answer(task.reply_to, reply.map_err(|_| NoResult::Execution));
     }
     parts.machines.known(slot).is_some_and(|machine| machine.state == State::Ready)
 }

@@ -24,11 +24,10 @@ use tenure_hal::{Flash, Instant};
 use tenure_mesh::NodeId;
 use tenure_protocols::network_key::NetworkKey;
 use tenure_rpc::{
-    CallHandle, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall, PeerAddress,
+    CallHandle, Endpoint, Epoch, Event, IncomingCallHandle, NoResult, OutgoingCall, PeerAddress,
 };
 use tenure_store::{Store, TreeId};
 use tenure_wire::directory::SignedRecord;
-use tenure_wire::frame::Declined;
 use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -289,8 +288,8 @@ impl<F: Flash> Leaf<F> {
                 let until = call.deadline.min(moment.now + CALLER_PATIENCE);
                 self.waiting.push((call, until));
             }
-            Place::Mesh(_) => self.endpoint.reply(moment.now, call.handle, Err(Declined::Busy)),
-            Place::Line => self.endpoint.reply(moment.now, call.handle, Err(Declined::Denied)),
+            Place::Mesh(_) => self.endpoint.reply(moment.now, call.handle, Err(NoResult::Busy)),
+            Place::Line => self.endpoint.reply(moment.now, call.handle, Err(NoResult::Denied)),
         }
     }
 
@@ -299,9 +298,9 @@ impl<F: Flash> Leaf<F> {
         let Self { services, store, .. } = self;
         let offered = services.iter_mut().find(|offered| offered.id == call.to);
         let outcome = match offered {
-            None => Outcome::Done(Err(Declined::NoSuchMachine)),
+            None => Outcome::Done(Err(NoResult::NoSuchMachine)),
             Some(offered) if !offered.service.functions().contains(&call.function.as_str()) => {
-                Outcome::Done(Err(Declined::NoSuchFunction))
+                Outcome::Done(Err(NoResult::NoSuchFunction))
             }
             Some(offered) => {
                 offered.calls += 1;
@@ -324,7 +323,7 @@ impl<F: Flash> Leaf<F> {
     fn ask(&mut self, moment: &mut Moment<'_>, call: &Incoming, ask: Ask) {
         let (by, answers) = (call.to, call.handle);
         let Some((key, node, epoch)) = self.find(&ask) else {
-            return self.resume(moment.now, by, answers, Err(Failure::Unreachable));
+            return self.resume(moment.now, by, answers, Err(NoResult::Unreachable));
         };
         let outgoing = OutgoingCall {
             function: ask.function,
@@ -336,7 +335,7 @@ impl<F: Flash> Leaf<F> {
         let made = self.endpoint.call(now, moment.entropy, &by, &key, place, Some(epoch), outgoing);
         match made {
             Ok(handle) => self.asked.push(Asked { handle, by, answers }),
-            Err(_) => self.resume(now, by, answers, Err(Failure::Busy)),
+            Err(_) => self.resume(now, by, answers, Err(NoResult::Busy)),
         }
     }
 
@@ -345,7 +344,7 @@ impl<F: Flash> Leaf<F> {
         &mut self,
         now: Instant,
         handle: CallHandle,
-        result: Result<Option<Vec<u8>>, Failure>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         let position = self.asked.iter().position(|asked| asked.handle == handle);
         if let Some(Asked { by, answers, .. }) = position.map(|at| self.asked.swap_remove(at)) {
@@ -359,7 +358,7 @@ impl<F: Flash> Leaf<F> {
         now: Instant,
         by: MachineId,
         answers: IncomingCallHandle,
-        result: Result<Option<Vec<u8>>, Failure>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         let Self { services, store, .. } = self;
         let Some(offered) = services.iter_mut().find(|offered| offered.id == by) else { return };

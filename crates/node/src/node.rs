@@ -8,15 +8,12 @@ use core::time::Duration;
 use tenure_crypto::machine_id;
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
-use tenure_kernel::{
-    DeliverError, Effect, Engine, Failed, IncomingCall, Kernel, Ran, Standing, Ticket, World,
-};
+use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, Ran, Standing, Ticket, World};
 use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
 use tenure_store::{MountReport, Store};
+use tenure_wire::NoResult;
 use tenure_wire::control::LogLine;
 use tenure_wire::directory::{Enrolment, Query, Refusal};
-use tenure_wire::frame::Declined;
-use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -389,7 +386,7 @@ impl<F: Flash> Node<F> {
         let Self { served, endpoint, .. } = self;
         served.retain(|_, Served { handle, by }| {
             if *by == machine {
-                endpoint.reply(now, *handle, Err(Declined::Execution));
+                endpoint.reply(now, *handle, Err(NoResult::Execution));
             }
             *by != machine
         });
@@ -408,7 +405,7 @@ impl<F: Flash> Node<F> {
             if self.kernel.serving().any(|known| known == ticket) {
                 self.served.insert(ticket, Served { handle, by });
             } else {
-                self.endpoint.reply(now, handle, Err(Declined::Forgotten));
+                self.endpoint.reply(now, handle, Err(NoResult::OutcomeUnknown));
             }
         }
         let is_served = |handle: &IncomingCallHandle| {
@@ -416,7 +413,7 @@ impl<F: Flash> Node<F> {
         };
         let unserved: Vec<_> = self.endpoint.incoming().filter(|one| !is_served(one)).collect();
         for handle in unserved {
-            self.endpoint.reply(now, handle, Err(Declined::Busy));
+            self.endpoint.reply(now, handle, Err(NoResult::Busy));
         }
     }
 
@@ -498,7 +495,7 @@ impl<F: Flash> Node<F> {
                 Effect::Peers { id } => self.list_peers(moment, id),
                 Effect::Reply { ticket, result } => {
                     if let Some(Served { handle, .. }) = self.served.remove(&ticket) {
-                        self.endpoint.reply(moment.now, handle, result.map_err(declined));
+                        self.endpoint.reply(moment.now, handle, result);
                     }
                 }
                 Effect::Log(entry) => {
@@ -528,7 +525,7 @@ impl<F: Flash> Node<F> {
         {
             let waiting = self.directory.callers_waiting();
             if waiting >= self.config.rpc.running_max / 4 || !self.has_room_for_caller() {
-                return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
+                return self.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
             }
             let waiter = Waiter::Caller(handle, call);
             return self.ask_directory(moment, Query::Key(peer), waiter);
@@ -554,7 +551,7 @@ impl<F: Flash> Node<F> {
     ) {
         let by = call.to;
         if call.standing != Standing::Owner && !self.may_serve(by) {
-            return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
+            return self.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
         }
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
@@ -562,7 +559,7 @@ impl<F: Flash> Node<F> {
             Ok(()) => {
                 self.served.insert(ticket, Served { handle, by });
             }
-            Err(error) => self.endpoint.reply(moment.now, handle, Err(not_delivered(error))),
+            Err(error) => self.endpoint.reply(moment.now, handle, Err(error)),
         }
     }
 
@@ -621,38 +618,4 @@ pub(crate) fn mount_or_format<F: Flash>(
     let mut salt = [0; 4];
     entropy.fill(&mut salt).map_err(|_| BootError::Entropy)?;
     Store::mount_or_format(flash, u32::from_le_bytes(salt)).map_err(BootError::Mount)
-}
-
-/// What a caller elsewhere is told of a task that failed: nothing of the machine's inside.
-fn declined(failed: Failed) -> Declined {
-    match failed.error {
-        HostError::Full => Declined::Busy,
-        HostError::TooLong => Declined::TooLong,
-        HostError::Deadline => Declined::Deadline,
-        HostError::Stopped => stopped(failed.again_in.unwrap_or_default()),
-        HostError::Banned => Declined::Banned,
-        HostError::Overspent => Declined::Overspent,
-        HostError::LeaseOver => Declined::LeaseOver,
-        HostError::Halted => Declined::Halted,
-        _ => Declined::Execution,
-    }
-}
-
-fn stopped(restarts_in: Duration) -> Declined {
-    let restarts_in_ms = u32::try_from(restarts_in.as_millis()).unwrap_or(u32::MAX);
-    Declined::Stopped { restarts_in_ms }
-}
-
-fn not_delivered(error: DeliverError) -> Declined {
-    match error {
-        DeliverError::NoSuchMachine => Declined::NoSuchMachine,
-        DeliverError::NoSuchFunction => Declined::NoSuchFunction,
-        DeliverError::Denied => Declined::Denied,
-        DeliverError::Banned => Declined::Banned,
-        DeliverError::Stopped { restarts_in } => stopped(restarts_in),
-        DeliverError::LeaseOver => Declined::LeaseOver,
-        DeliverError::Halted => Declined::Halted,
-        DeliverError::Busy => Declined::Busy,
-        DeliverError::TooLong => Declined::TooLong,
-    }
 }

@@ -5,12 +5,11 @@ use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{CallId, Failed, IncomingCall, Kernel, OutgoingCall, Standing};
-use tenure_rpc::{CallError, CallHandle, Failure, IncomingCallHandle};
+use tenure_kernel::{CallId, IncomingCall, Kernel, OutgoingCall, Standing};
+use tenure_rpc::{CallHandle, IncomingCallHandle};
+use tenure_wire::NoResult;
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
-use tenure_wire::frame::Declined;
-use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, MachineId, PublicKey, Target};
 
 use crate::node::{Moment, Node};
@@ -101,7 +100,7 @@ impl<F: Flash> Node<F> {
             Some(route) => self.send(moment, call, route),
             None => match query_of(&call.target) {
                 Some(query) => self.ask_directory(moment, query, Waiter::Call(call)),
-                None => self.kernel.complete(moment.now, call.id, Err(HostError::NotFound.into())),
+                None => self.kernel.complete(moment.now, call.id, Err(NoResult::NotFound)),
             },
         }
     }
@@ -111,7 +110,7 @@ impl<F: Flash> Node<F> {
         match (self.locate(moment, &target), query_of(&target)) {
             (Some(route), _) => self.resolved(moment, id, &route),
             (None, Some(query)) => self.ask_directory(moment, query, Waiter::Resolve(id, target)),
-            (None, None) => self.kernel.complete(moment.now, id, Err(HostError::NotFound.into())),
+            (None, None) => self.kernel.complete(moment.now, id, Err(NoResult::NotFound)),
         }
     }
 
@@ -125,22 +124,22 @@ impl<F: Flash> Node<F> {
         if !waiter.is_waiting(moment.now, &self.kernel) {
             return;
         }
-        let error = if answered { HostError::NotFound } else { HostError::Unreachable };
+        let reason = if answered { NoResult::NotFound } else { NoResult::Unreachable };
         match waiter {
             Waiter::Call(call) => match self.locate(moment, &call.target) {
                 Some(route) => self.send(moment, call, route),
-                None => self.kernel.complete(moment.now, call.id, Err(error.into())),
+                None => self.kernel.complete(moment.now, call.id, Err(reason)),
             },
             Waiter::Resolve(id, target) => match self.locate(moment, &target) {
                 Some(route) => self.resolved(moment, id, &route),
-                None => self.kernel.complete(moment.now, id, Err(error.into())),
+                None => self.kernel.complete(moment.now, id, Err(reason)),
             },
             Waiter::Caller(handle, mut call) => {
                 if let Some(caller) = &call.caller {
                     call.standing = self.standing_of(moment, caller);
                 }
                 if !answered && call.standing == Standing::Stranger {
-                    return self.endpoint.reply(moment.now, handle, Err(Declined::Busy));
+                    return self.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
                 }
                 self.deliver(moment, handle, call);
             }
@@ -152,7 +151,7 @@ impl<F: Flash> Node<F> {
         &mut self,
         moment: &mut Moment<'_>,
         handle: CallHandle,
-        result: Result<Option<Vec<u8>>, Failure>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         match self.outbound.under_way.remove(&handle) {
             None => {}
@@ -160,7 +159,7 @@ impl<F: Flash> Node<F> {
                 if let Err(failure) = &result {
                     self.doubt(&to, *failure);
                 }
-                self.kernel.complete(moment.now, id, result.map_err(failed));
+                self.kernel.complete(moment.now, id, result);
             }
             Some(Purpose::Register) => self.registration_done(moment, result.ok().flatten()),
             Some(Purpose::Query(query)) => {
@@ -208,7 +207,7 @@ impl<F: Flash> Node<F> {
 
     fn send(&mut self, moment: &mut Moment<'_>, call: OutgoingCall, route: Route) {
         if !self.outbound.has_room_for(call.from, self.config.rpc.calls_max) {
-            return self.kernel.complete(moment.now, call.id, Err(HostError::Full.into()));
+            return self.kernel.complete(moment.now, call.id, Err(NoResult::Busy));
         }
         let outgoing = tenure_rpc::OutgoingCall {
             function: call.function,
@@ -230,7 +229,7 @@ impl<F: Flash> Node<F> {
                 let purpose = Purpose::Machine { id: call.id, from: call.from, to: route.key };
                 self.outbound.insert(handle, purpose);
             }
-            Err(error) => self.kernel.complete(moment.now, call.id, Err(not_sent(error).into())),
+            Err(error) => self.kernel.complete(moment.now, call.id, Err(error.into())),
         }
     }
 
@@ -240,8 +239,11 @@ impl<F: Flash> Node<F> {
 
     /// Doubts where a machine was thought to be if it isn't there. A deadline that passed shows
     /// nothing: a tenant could choose it too short and make the device forget what others need.
-    fn doubt(&mut self, peer: &PublicKey, failure: Failure) {
-        if matches!(failure, Failure::Unreachable | Failure::NoSuchMachine) {
+    fn doubt(&mut self, peer: &PublicKey, failure: NoResult) {
+        if matches!(
+            failure,
+            NoResult::Unreachable | NoResult::AllegedlyGone | NoResult::NoSuchMachine
+        ) {
             // Where nobody tells a newer address, the last one known may be right again.
             if self.directory.hub_answers()
                 || self.directory.last_record(&Query::Key(*peer)).is_some()
@@ -261,40 +263,4 @@ fn query_of(target: &Target) -> Option<Query> {
         Target::Id(id) => Some(Query::Id(*id)),
         Target::Key(key) => Some(Query::Key(*key)),
     }
-}
-
-fn not_sent(error: CallError) -> HostError {
-    match error {
-        CallError::UnknownMachine => HostError::Device,
-        CallError::Function => HostError::Invalid,
-        CallError::TooLong => HostError::TooLong,
-        CallError::Busy => HostError::Full,
-    }
-}
-
-fn failed(failure: Failure) -> Failed {
-    let again_in = match failure {
-        Failure::Stopped { restarts_in } => Some(restarts_in),
-        Failure::Asleep { wakes_in } => Some(wakes_in),
-        _ => None,
-    };
-    let error = match failure {
-        Failure::Execution => HostError::Execution,
-        Failure::NoSuchFunction => HostError::NotFound,
-        Failure::Denied => HostError::Denied,
-        Failure::LeaseOver => HostError::LeaseOver,
-        Failure::Halted => HostError::Halted,
-        Failure::Busy => HostError::Full,
-        Failure::TooLong => HostError::TooLong,
-        // Nobody signs that a machine isn't there: a call that seems to have missed it may have run,
-        // and `NotFound` would let the kernel make it once more.
-        Failure::Unreachable | Failure::NoSuchMachine => HostError::Unreachable,
-        Failure::Deadline => HostError::Deadline,
-        Failure::Stopped { .. } => HostError::Stopped,
-        Failure::Banned => HostError::Banned,
-        Failure::Overspent => HostError::Overspent,
-        Failure::Asleep { .. } => HostError::Asleep,
-        Failure::OutcomeUnknown => HostError::Unknown,
-    };
-    Failed { error, again_in }
 }

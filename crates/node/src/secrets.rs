@@ -16,8 +16,7 @@ use tenure_kernel::CallId;
 use tenure_package::{SecretChange, SecretError, SecretQuery};
 use tenure_store::{BatchError, Change, ReadError, ValueKind};
 use tenure_wire::control::{Answer, ControlError, SecretList, SecretStatus};
-use tenure_wire::host_call::HostError;
-use tenure_wire::{Name, PublicKey, VerifyingKey};
+use tenure_wire::{Name, NoResult, PublicKey, VerifyingKey};
 use zeroize::Zeroizing;
 
 use crate::node::{Moment, Node};
@@ -223,15 +222,15 @@ impl<F: Flash> Node<F> {
         &mut self,
         tenant: &VerifyingKey,
         name: &Name,
-    ) -> Result<Zeroizing<Vec<u8>>, HostError> {
+    ) -> Result<Zeroizing<Vec<u8>>, NoResult> {
         let stored = self.kernel.store().get(SEALED_TREE, &path_of(tenant, name));
-        let stored = stored.map_err(|_| HostError::Device)?.ok_or(HostError::NotFound)?;
-        let kept: Kept = postcard::from_bytes(&stored.bytes).map_err(|_| HostError::Device)?;
+        let stored = stored.map_err(|_| NoResult::Device)?.ok_or(NoResult::NotFound)?;
+        let kept: Kept = postcard::from_bytes(&stored.bytes).map_err(|_| NoResult::Device)?;
         let key = self.identity.secret_key(tenant, kept.version);
         let mut value = Zeroizing::new(kept.sealed);
         let nonce = Nonce::from_bytes(kept.nonce);
         let opened = key.open(&nonce, name.as_str().as_bytes(), &mut value);
-        let length = opened.map_err(|_| HostError::Device)?.len();
+        let length = opened.map_err(|_| NoResult::Device)?.len();
         value.truncate(length);
         Ok(value)
     }

@@ -15,9 +15,9 @@ use alloc::vec::Vec;
 
 use tenure_hal::Instant;
 use tenure_hal::planted::{Weakness, is_planted};
-use tenure_wire::PublicKey;
 use tenure_wire::datagram::SessionIndex;
-use tenure_wire::frame::{CallNumber, Declined, Finished, Fragment, FragmentSet, ReplyBody};
+use tenure_wire::frame::{CallNumber, Finished, Fragment, FragmentSet, ReplyBody};
+use tenure_wire::{NoResult, PublicKey};
 
 use crate::assembly::Assembly;
 use crate::budget::Budget;
@@ -458,7 +458,7 @@ impl Caller {
             });
         };
         if fragment.length() > config.body_bytes_max() {
-            let body = ReplyBody(Err(Declined::TooLong)).to_bytes();
+            let body = ReplyBody(Err(NoResult::TooLong)).to_bytes();
             remember(State::Done(Kept::new(now, body)));
             return Verdict::Reply;
         }
@@ -522,7 +522,7 @@ impl Caller {
         let State::Assembling(incoming) = &mut call.state else { return Verdict::Ignore };
         let Some(body) = incoming.assembly.complete() else { return Verdict::Ignore };
         if !may_run {
-            let body = ReplyBody(Err(Declined::Busy)).to_bytes();
+            let body = ReplyBody(Err(NoResult::Busy)).to_bytes();
             call.state = State::Done(Kept::new(now, body));
             return Verdict::Reply;
         }
@@ -659,7 +659,7 @@ impl RememberedCall {
 
     fn drop_result(&mut self) {
         if let State::Done(kept) = &mut self.state {
-            kept.body = ReplyBody(Err(Declined::Forgotten)).to_bytes();
+            kept.body = ReplyBody(Err(NoResult::OutcomeUnknown)).to_bytes();
         }
     }
 }

@@ -9,7 +9,7 @@ use core::time::Duration;
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::{Entropy, Instant};
 use tenure_wire::datagram::{Data, Datagram, Epoch, Probe, Refusal, RefusalReason, SessionIndex};
-use tenure_wire::frame::{CallBody, CallNumber, Declined, Finished, Frame, Message, ReplyBody};
+use tenure_wire::frame::{CallBody, CallNumber, Finished, Frame, Message, ReplyBody};
 use tenure_wire::{MachineId, PublicKey};
 
 use crate::callers::Callers;
@@ -20,8 +20,8 @@ use crate::question::{QUESTIONS_MAX, Question};
 use crate::rest::{Rest, RestingCall, RestingPeer};
 use crate::session::{Pair, Session};
 use crate::{
-    CallError, CallHandle, Config, EndpointError, Event, Failure, IdentifyHandle,
-    IncomingCallHandle, OutgoingCall, PeerAddress, TooManyMachines,
+    CallError, CallHandle, Config, EndpointError, Event, IdentifyHandle, IncomingCallHandle,
+    NoResult, OutgoingCall, PeerAddress, TooManyMachines,
 };
 
 mod called;
@@ -245,7 +245,7 @@ impl<A: PeerAddress> Endpoint<A> {
         }
         while let Some(call) = self.calls.iter().find(|call| call.pair.local == *machine) {
             let failure =
-                if call.is_unsent() { Failure::Unreachable } else { Failure::OutcomeUnknown };
+                if call.is_unsent() { NoResult::Unreachable } else { NoResult::OutcomeUnknown };
             self.finish(now, call.handle, Err(failure));
         }
         self.peers.retain(|peer| peer.pair.local != *machine);
@@ -334,11 +334,11 @@ impl<A: PeerAddress> Endpoint<A> {
         &mut self,
         now: Instant,
         handle: IncomingCallHandle,
-        result: Result<Option<Vec<u8>>, Declined>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         let result = match &result {
             Ok(Some(value)) if value.len() > self.config.parameter_bytes_max => {
-                Err(Declined::TooLong)
+                Err(NoResult::TooLong)
             }
             Ok(value) => Ok(value.as_deref()),
             Err(declined) => Err(*declined),

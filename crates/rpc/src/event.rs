@@ -3,12 +3,11 @@
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::fmt;
-use core::time::Duration;
 
 use tenure_hal::{EntropyError, Instant};
 use tenure_wire::datagram::Epoch;
-use tenure_wire::frame::{CallNumber, Declined};
-use tenure_wire::{MachineId, PublicKey};
+use tenure_wire::frame::CallNumber;
+use tenure_wire::{MachineId, NoResult, PublicKey};
 
 use crate::ConfigError;
 
@@ -72,7 +71,7 @@ pub enum Event<A> {
         /// Which call.
         handle: CallHandle,
         /// What came of it.
-        result: Result<Option<Vec<u8>>, Failure>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     },
     /// A peer opened a session, or its datagrams come from another place than before.
     PeerSeen {
@@ -102,137 +101,6 @@ pub struct Identity {
     pub epoch: Epoch,
 }
 
-/// Why a call has no result.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Failure {
-    /// The function was started and failed; why is the called device's business alone.
-    Execution,
-    /// The machine has no such function.
-    NoSuchFunction,
-    /// Somebody at the device's address says, twice, that the machine isn't there, and nobody answers
-    /// for it. That can't be authenticated: if the call was sent, it may have been executed.
-    NoSuchMachine,
-    /// The machine doesn't let this caller call that.
-    Denied,
-    /// The machine had no room for another call. It was not executed.
-    Busy,
-    /// The parameter is longer than the called side takes, or the result than the caller does. In
-    /// the latter case the call was executed.
-    TooLong,
-    /// There was no answer of any kind. If the call was sent, it may have been executed, or yet be:
-    /// whoever holds back its datagram can let it through for twice [`crate::Config::epoch_lifetime`].
-    Unreachable,
-    /// The deadline passed, on either side. The call may have been executed, or yet be.
-    Deadline,
-    /// The machine was stopped for a fault, and starts again too late for this call, which wasn't
-    /// executed.
-    Stopped {
-        /// How long until it starts again, when the called device said so.
-        restarts_in: Duration,
-    },
-    /// The machine failed too often and is stopped until its owner lifts that. The call wasn't
-    /// executed.
-    Banned,
-    /// The call was stopped because it took more than the machine's budget has.
-    Overspent,
-    /// The called device sleeps beyond the deadline. If the call had begun, it goes on when that
-    /// wakes.
-    Asleep {
-        /// How long until it wakes, when it said so.
-        wakes_in: Duration,
-    },
-    /// The called device lost its memory, or had to drop the result, before the caller had it. The
-    /// call may have been executed.
-    OutcomeUnknown,
-    /// The machine's lease is over.
-    LeaseOver,
-    /// The machine's owner has stopped it.
-    Halted,
-}
-
-impl Failure {
-    /// Whether the call may have been executed, in part at least, or may yet be, though it has no
-    /// result. Whoever makes it again may have it done twice.
-    pub fn may_have_run(&self) -> bool {
-        match self {
-            Self::Execution
-            | Self::NoSuchMachine
-            | Self::TooLong
-            | Self::Unreachable
-            | Self::Deadline
-            | Self::Overspent
-            | Self::Asleep { .. }
-            | Self::OutcomeUnknown
-            | Self::LeaseOver
-            | Self::Halted => true,
-            Self::NoSuchFunction
-            | Self::Denied
-            | Self::Busy
-            | Self::Stopped { .. }
-            | Self::Banned => false,
-        }
-    }
-}
-
-impl From<Declined> for Failure {
-    fn from(declined: Declined) -> Self {
-        match declined {
-            Declined::Execution => Self::Execution,
-            Declined::NoSuchFunction => Self::NoSuchFunction,
-            Declined::NoSuchMachine => Self::NoSuchMachine,
-            Declined::Denied => Self::Denied,
-            Declined::Busy => Self::Busy,
-            Declined::TooLong => Self::TooLong,
-            Declined::Forgotten => Self::OutcomeUnknown,
-            Declined::Deadline => Self::Deadline,
-            Declined::Stopped { restarts_in_ms } => {
-                Self::Stopped { restarts_in: Duration::from_millis(restarts_in_ms.into()) }
-            }
-            Declined::Banned => Self::Banned,
-            Declined::Overspent => Self::Overspent,
-            Declined::LeaseOver => Self::LeaseOver,
-            Declined::Halted => Self::Halted,
-        }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Stopped { restarts_in } => {
-                let wait = restarts_in.as_secs_f32();
-                return write!(
-                    f,
-                    "the machine was stopped for a fault; it starts again in {wait} s"
-                );
-            }
-            Self::Asleep { wakes_in } => {
-                return write!(f, "the device sleeps; it wakes in {} s", wakes_in.as_secs_f32());
-            }
-            Self::Banned => "the machine is banned for repeated faults",
-            Self::Overspent => "the call took more than the machine's budget has",
-            Self::Execution => "execution error",
-            Self::NoSuchFunction => "the machine has no such function",
-            Self::NoSuchMachine => {
-                "somebody at the device's address says that the machine isn't there; if the call was \
-                 sent, it may have run"
-            }
-            Self::Denied => "the machine doesn't allow that",
-            Self::Busy => "the machine is busy",
-            Self::TooLong => "the parameter or the result is too long",
-            Self::Unreachable => {
-                "the machine could not be reached; if the call was sent, it may have run, or may yet"
-            }
-            Self::Deadline => "the deadline passed",
-            Self::OutcomeUnknown => "outcome unknown: the device lost track of the call",
-            Self::LeaseOver => "the machine's lease is over",
-            Self::Halted => "the machine's owner has stopped it",
-        })
-    }
-}
-
-impl core::error::Error for Failure {}
-
 /// Why a call isn't even tried. The caller is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
@@ -258,6 +126,17 @@ impl fmt::Display for CallError {
 }
 
 impl core::error::Error for CallError {}
+
+impl From<CallError> for NoResult {
+    fn from(error: CallError) -> Self {
+        match error {
+            CallError::UnknownMachine => Self::Device,
+            CallError::Function => Self::Invalid,
+            CallError::TooLong => Self::TooLong,
+            CallError::Busy => Self::Busy,
+        }
+    }
+}
 
 /// Why there is no endpoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

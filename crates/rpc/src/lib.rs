@@ -84,10 +84,10 @@ mod window;
 pub use config::{Config, ConfigError};
 pub use endpoint::Endpoint;
 pub use event::{
-    CallError, CallHandle, EndpointError, Event, Failure, IdentifyHandle, Identity,
-    IncomingCallHandle, OutgoingCall, TooManyMachines,
+    CallError, CallHandle, EndpointError, Event, IdentifyHandle, Identity, IncomingCallHandle,
+    OutgoingCall, TooManyMachines,
 };
 pub use peer_address::PeerAddress;
 pub use rest::Rest;
+pub use tenure_wire::NoResult;
 pub use tenure_wire::datagram::Epoch;
-pub use tenure_wire::frame::Declined;

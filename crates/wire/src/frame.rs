@@ -28,7 +28,7 @@ mod fragment;
 use alloc::vec::Vec;
 use core::fmt;
 
-pub use body::{CallBody, Declined, ReplyBody};
+pub use body::{CallBody, ReplyBody};
 pub use finished::{CallNumber, Finished};
 pub use fragment::{FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Fragment, FragmentSet};
 

@@ -9,7 +9,7 @@ use tenure_hal::simulated::RamFlash;
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
 use tenure_node::{Config, Moment, Node, Parts, Wake};
-use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
+use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, Capabilities, MachineId, Name, PublicKey};
@@ -206,7 +206,7 @@ impl World {
         key: &PublicKey,
         function: &str,
         parameter: Option<Vec<u8>>,
-    ) -> anyhow::Result<Result<Option<Vec<u8>>, Failure>> {
+    ) -> anyhow::Result<Result<Option<Vec<u8>>, NoResult>> {
         let deadline = self.now + PATIENCE;
         let call = OutgoingCall { function: function.to_owned(), parameter, deadline, attempts: 8 };
         let address = self.devices[index].address.clone();
@@ -295,22 +295,6 @@ fn unix_time(now: Instant) -> UnixTime {
 }
 
 /// The words that a machine would be told, for what the owner is told.
-fn in_words(failure: Failure) -> String {
-    match failure {
-        Failure::Execution => HostError::Execution,
-        Failure::NoSuchFunction | Failure::NoSuchMachine => HostError::NotFound,
-        Failure::Denied => HostError::Denied,
-        Failure::LeaseOver => HostError::LeaseOver,
-        Failure::Halted => HostError::Halted,
-        Failure::Busy => HostError::Full,
-        Failure::TooLong => HostError::TooLong,
-        Failure::Unreachable => HostError::Unreachable,
-        Failure::Deadline => HostError::Deadline,
-        Failure::Stopped { .. } => HostError::Stopped,
-        Failure::Banned => HostError::Banned,
-        Failure::Overspent => HostError::Overspent,
-        Failure::Asleep { .. } => HostError::Asleep,
-        Failure::OutcomeUnknown => HostError::Unknown,
-    }
-    .to_string()
+fn in_words(reason: NoResult) -> String {
+    reason.host_error().to_string()
 }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tenure_kernel::{DeliverError, Effect, IncomingCall, InstallError, Standing, Ticket};
+use tenure_kernel::{Effect, IncomingCall, InstallError, NoResult, Standing, Ticket};
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Budget, Capabilities, MachineId, Term, VerifyingKey};
 
@@ -110,13 +110,13 @@ fn callers_from_elsewhere_need_a_right_and_the_owner_needs_none() {
     let store = Standing::Named { machine: name("store"), device: name("attic") };
     let other = Standing::Named { machine: name("other"), device: name("attic") };
     for (to, standing, caller, expected) in [
-        (by_name, &Standing::Stranger, 5, Err(DeliverError::Denied)),
+        (by_name, &Standing::Stranger, 5, Err(NoResult::Denied)),
         (by_name, &store, 5, Ok(())),
-        (by_name, &other, 5, Err(DeliverError::Denied)),
-        (nobody, &store, 5, Err(DeliverError::Denied)),
+        (by_name, &other, 5, Err(NoResult::Denied)),
+        (nobody, &store, 5, Err(NoResult::Denied)),
         (nobody, &Standing::Owner, 1, Ok(())),
         (by_key, &Standing::Stranger, 5, Ok(())),
-        (by_key, &Standing::Stranger, 6, Err(DeliverError::Denied)),
+        (by_key, &Standing::Stranger, 6, Err(NoResult::Denied)),
     ] {
         let call = IncomingCall {
             to,

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use tenure_kernel::policy::PolicyKind;
-use tenure_kernel::{Config, DeliverError, InstallError, MachineInfo, Ran};
+use tenure_kernel::{Config, InstallError, MachineInfo, NoResult, Ran};
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Budget, Share};
 
@@ -39,7 +39,7 @@ fn a_full_queue_refuses_further_calls() {
     let storing = device.try_install("storing", STORING, 1, budget).unwrap();
     let taken = (0..5).filter(|_| device.deliver(storing, "spin", None).is_ok()).count();
     assert_eq!(taken, 3);
-    assert_eq!(device.deliver(storing, "spin", None), Err(DeliverError::Busy));
+    assert_eq!(device.deliver(storing, "spin", None), Err(NoResult::Busy));
 }
 
 #[test]

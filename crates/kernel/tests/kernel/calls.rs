@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tenure_kernel::{CallId, DeliverError, Effect, Ran};
+use tenure_kernel::{CallId, Effect, NoResult, Ran};
 use tenure_wire::host_call::HostError;
 
 use crate::world::{Device, key, text};
@@ -116,13 +116,13 @@ fn unknown_machines_and_functions_are_told_apart_from_outside() {
     let mut device = Device::new();
     let echo = device.install("echo", ECHO);
     let nobody = crate::world::id_of(&key(77));
-    assert_eq!(device.deliver(nobody, "echo", None), Err(DeliverError::NoSuchMachine));
-    assert_eq!(device.deliver(echo, "nothing", None), Err(DeliverError::NoSuchFunction));
-    assert_eq!(device.deliver(echo, "memory", None), Err(DeliverError::NoSuchFunction));
+    assert_eq!(device.deliver(nobody, "echo", None), Err(NoResult::NoSuchMachine));
+    assert_eq!(device.deliver(echo, "nothing", None), Err(NoResult::NoSuchFunction));
+    assert_eq!(device.deliver(echo, "memory", None), Err(NoResult::NoSuchFunction));
     let starter = device.install("starter", r#"(func (export "entry"))"#);
-    assert_eq!(device.deliver(starter, "entry", None), Err(DeliverError::NoSuchFunction));
+    assert_eq!(device.deliver(starter, "entry", None), Err(NoResult::NoSuchFunction));
     let long = vec![0; tenure_wire::limits::PARAMETER_BYTES_MAX + 1];
-    assert_eq!(device.deliver(echo, "echo", Some(&long)), Err(DeliverError::TooLong));
+    assert_eq!(device.deliver(echo, "echo", Some(&long)), Err(NoResult::TooLong));
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure_hal::{Instant, ResetCause, Retained};
-use tenure_kernel::{Breadcrumb, Config, DeliverError, Ran, Repute, State};
+use tenure_kernel::{Breadcrumb, Config, NoResult, Ran, Repute, State};
 use tenure_wire::Budget;
 use tenure_wire::host_call::HostError;
 
@@ -46,7 +46,7 @@ fn a_crash_loop_ends_in_a_ban_and_the_kernel_idles() {
     let hours = device.now.since(Instant::BOOT).as_secs();
     assert!((1_000..4_000).contains(&hours), "{hours}");
     let refused = device.deliver(id_of(&key(b'a')), "serve", None);
-    assert_eq!(refused, Err(DeliverError::Banned));
+    assert_eq!(refused, Err(NoResult::Banned));
 }
 
 #[test]
@@ -240,10 +240,10 @@ fn who_has_no_time_to_wait_for_a_restart_is_told_at_once_when_it_is() {
         let deadline = device.now + Duration::from_millis(ms);
         device.deliver_until(deadline, a, "serve", None)
     };
-    let restarts_in = Duration::from_secs(1);
-    assert_eq!(call(&mut device, 1_000), Err(DeliverError::Stopped { restarts_in }));
+    let again_in = Duration::from_secs(1);
+    assert_eq!(call(&mut device, 1_000), Err(NoResult::Stopped { again_in }));
     let waiting = call(&mut device, 2_000).unwrap();
-    device.now = device.now + restarts_in;
+    device.now = device.now + again_in;
     device.settle(10);
     // It failed again, and starts too late now.
     assert_eq!(device.replies.remove(&waiting), Some(Err(HostError::Stopped)));

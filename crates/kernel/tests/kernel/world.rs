@@ -6,8 +6,8 @@ use std::time::Duration;
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
 use tenure_kernel::{
-    CallId, Config, DeliverError, Draft, Effect, Extent, IncomingCall, InstallError, Installation,
-    Kernel, MachineRecord, NativeParts, Ran, Standing, Ticket, World, host_functions,
+    CallId, Config, Draft, Effect, Extent, IncomingCall, InstallError, Installation, Kernel,
+    MachineRecord, NativeParts, NoResult, Ran, Standing, Ticket, World, host_functions,
 };
 use tenure_store::{BaseValue, Store, ValueKind, base_bytes, write_base};
 use tenure_vm::{Limits, translate_bound};
@@ -311,7 +311,7 @@ impl Device {
         to: MachineId,
         function: &str,
         parameter: Option<&[u8]>,
-    ) -> Result<u64, DeliverError> {
+    ) -> Result<u64, NoResult> {
         self.deliver_until(self.now + Duration::from_secs(60), to, function, parameter)
     }
 
@@ -322,7 +322,7 @@ impl Device {
         to: MachineId,
         function: &str,
         parameter: Option<&[u8]>,
-    ) -> Result<u64, DeliverError> {
+    ) -> Result<u64, NoResult> {
         self.tickets += 1;
         let parameter = parameter.map(<[u8]>::to_vec);
         let ticket = Ticket(self.tickets);
@@ -350,7 +350,7 @@ impl Device {
             match effect {
                 Effect::Log(entry) => self.log.push(format!("{} {}", entry.machine, entry.message)),
                 Effect::Reply { ticket, result } => {
-                    let result = result.map_err(|failed| failed.error);
+                    let result = result.map_err(|reason| reason.host_error());
                     assert!(self.replies.insert(ticket.0, result).is_none(), "answered twice");
                 }
                 effect => self.effects.push(effect),

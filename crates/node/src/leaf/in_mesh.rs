@@ -7,9 +7,9 @@ use tenure_mesh::NodeId;
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived, SendDatagram, SendLarge};
 use tenure_protocols::network_key::NetworkKey;
 use tenure_rpc::Epoch;
+use tenure_wire::NoResult;
 use tenure_wire::PublicKey;
 use tenure_wire::directory::{DeviceRecord, Query, SignedRecord};
-use tenure_wire::frame::Declined;
 
 use super::{Ask, Leaf, LeafNotice, Place, limits};
 use crate::directory::EPOCH_PERIOD;
@@ -132,7 +132,7 @@ impl<F: Flash> Leaf<F> {
         waiting.retain(|(call, until)| {
             let waits = *until > moment.now;
             if !waits {
-                endpoint.reply(moment.now, call.handle, Err(Declined::Denied));
+                endpoint.reply(moment.now, call.handle, Err(NoResult::Denied));
             }
             waits
         });

@@ -4,9 +4,8 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_store::{ReadError, SetError, Store, TreeId, Value, ValueKind};
-use tenure_wire::frame::Declined;
 use tenure_wire::{Name, PublicKey};
 
 /// A service: it is called as a machine is, by its name, over a session with a key of its own.
@@ -23,9 +22,9 @@ pub trait Service {
     /// What the caller is told in the place of a result.
     fn go_on(
         &mut self,
-        answer: Result<Option<Vec<u8>>, Failure>,
+        answer: Result<Option<Vec<u8>>, NoResult>,
         tree: &mut dyn ServiceTree,
-    ) -> Result<Option<Vec<u8>>, Declined>;
+    ) -> Result<Option<Vec<u8>>, NoResult>;
 }
 
 /// A call of a service.
@@ -45,7 +44,7 @@ pub struct ServiceCall<'a> {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its result, or what the caller is told in its place.
-    Done(Result<Option<Vec<u8>>, Declined>),
+    Done(Result<Option<Vec<u8>>, NoResult>),
     /// First another machine is asked.
     Ask(Ask),
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{Answer, Function, MachineList, Restart, Unban, decode_answer};
 
@@ -28,7 +28,7 @@ fn call_within(world: &mut World, to: &PublicKey, what: &str, ms: u64) -> CallRe
 
 #[test]
 fn a_fault_is_told_as_one_and_a_budget_that_was_too_small_as_that() {
-    for (what, failure) in [("trap", Failure::Execution), ("dive", Failure::Overspent)] {
+    for (what, failure) in [("trap", NoResult::Execution), ("dive", NoResult::Overspent)] {
         let mut world = World::new(|_| {});
         let machine = world.install("machine", 8, MACHINE);
         assert_eq!(world.call(0, &machine, what, None), Err(failure), "{what}");
@@ -42,10 +42,8 @@ fn who_calls_a_machine_that_was_stopped_waits_if_there_is_time_and_learns_for_ho
     world.call(0, &machine, "trap", None).unwrap_err();
     for ms in [50, 400] {
         let told = call_within(&mut world, &machine, "well", ms);
-        let Err(Failure::Stopped { restarts_in }) = told else {
-            panic!("within {ms} ms: {told:?}")
-        };
-        assert!(restarts_in <= Duration::from_secs(1), "{restarts_in:?}");
+        let Err(NoResult::Stopped { again_in }) = told else { panic!("within {ms} ms: {told:?}") };
+        assert!(again_in <= Duration::from_secs(1), "{again_in:?}");
     }
     assert_eq!(call_within(&mut world, &machine, "well", 5_000), Ok(None));
 }
@@ -57,13 +55,13 @@ fn who_calls_a_banned_machine_is_told_so_until_the_owner_lifts_that() {
     let mut faults = 0;
     loop {
         match call_within(&mut world, &machine, "trap", 500) {
-            Err(Failure::Execution) => faults += 1,
-            Err(Failure::Stopped { restarts_in }) => world.skip(restarts_in),
-            other => break assert_eq!(other, Err(Failure::Banned)),
+            Err(NoResult::Execution) => faults += 1,
+            Err(NoResult::Stopped { again_in }) => world.skip(again_in),
+            other => break assert_eq!(other, Err(NoResult::Banned)),
         }
     }
     assert_eq!(faults, 12);
-    assert_eq!(call_within(&mut world, &machine, "well", 1_000), Err(Failure::Banned));
+    assert_eq!(call_within(&mut world, &machine, "well", 1_000), Err(NoResult::Banned));
     let unban = postcard::to_allocvec(&Unban { machine: "machine".parse().unwrap() }).unwrap();
     let device = world.node.device_machine();
     let answer = world.call(0, &device, Function::unban.name(), Some(&unban)).unwrap().unwrap();
@@ -81,7 +79,7 @@ fn a_deadline_is_one_whether_the_caller_or_the_called_device_sees_it_pass() {
         let waiting = world.start_call(0, &machine, "well", None, Duration::from_millis(ms + 7));
         world.pass(Duration::from_secs(1));
         for handle in [served, waiting] {
-            assert_eq!(world.take_result(0, handle), Some(Err(Failure::Deadline)), "{ms} ms");
+            assert_eq!(world.take_result(0, handle), Some(Err(NoResult::Deadline)), "{ms} ms");
         }
     }
 }
@@ -104,7 +102,7 @@ fn the_owner_sees_what_a_busy_machine_serves_and_restarts_it() {
     let answer = world.call(0, &device, Function::restart.name(), Some(&restart)).unwrap().unwrap();
     decode_answer::<()>(&answer).unwrap();
     world.pass(Duration::from_secs(1));
-    assert_eq!(world.take_result(0, served), Some(Err(Failure::Execution)));
+    assert_eq!(world.take_result(0, served), Some(Err(NoResult::Execution)));
     assert_eq!(status(&mut world), (None, 0));
     assert_eq!(call_within(&mut world, &machine, "well", 1_000), Ok(None));
 }

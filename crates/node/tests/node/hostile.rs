@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use tenure_node::{Hub, Notice};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_wire::control::{Answer, DeviceStatus, Function, decode_answer};
 use tenure_wire::directory::Registered;
 use tenure_wire::host_call::HostError;
@@ -34,12 +34,12 @@ fn target(key: &PublicKey) -> Vec<u8> {
     format!("#{key}").into_bytes()
 }
 
-fn status(result: Result<Option<Vec<u8>>, Failure>) -> i32 {
+fn status(result: Result<Option<Vec<u8>>, NoResult>) -> i32 {
     i32::from_le_bytes(result.unwrap().unwrap().try_into().unwrap())
 }
 
 /// The owner asks the device how it is.
-fn ask_status(world: &mut World) -> Result<DeviceStatus, Failure> {
+fn ask_status(world: &mut World) -> Result<DeviceStatus, NoResult> {
     let device = world.node.device_machine();
     let answer = world.call(0, &device, Function::status.name(), Some(&[]))?;
     let answer: Answer<DeviceStatus> = decode_answer(&answer.unwrap());
@@ -148,8 +148,8 @@ fn a_stranger_calls_what_names_it_alone_and_the_owner_calls_all() {
     };
     let body = r#"(func (export "echo"))"#;
     for (name, callers, expected) in [
-        ("closed", &[][..], Err(Failure::Denied)),
-        ("named", &["*@*"], Err(Failure::Denied)),
+        ("closed", &[][..], Err(NoResult::Denied)),
+        ("named", &["*@*"], Err(NoResult::Denied)),
         ("keyed", &[&*by_key], Ok(None)),
         ("open", &["*"], Ok(None)),
     ] {
@@ -177,7 +177,7 @@ fn callers_whose_names_are_being_asked_for_lock_nobody_out() {
         .collect();
     world.pass(Duration::from_secs(1));
     let refused = handles.iter().filter(|(stranger, handle)| {
-        world.take_result(*stranger, *handle) == Some(Err(Failure::Busy))
+        world.take_result(*stranger, *handle) == Some(Err(NoResult::Busy))
     });
     assert!(refused.count() >= 6, "the silent directory holds up a few alone");
     assert!(ask_status(&mut world).is_ok(), "the owner gets through");

@@ -13,7 +13,7 @@ use std::time::Duration;
 use tenure_crypto::{SigningKey, machine_id};
 use tenure_kernel::policy::PolicyKind;
 use tenure_node::{Config, Notice};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_wire::control::{Function, Unban, decode_answer};
 use tenure_wire::host_call::TABLE;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
@@ -294,7 +294,7 @@ impl Arena {
         whom: PublicKey,
         function: &str,
         parameter: &[u8],
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    ) -> Result<Option<Vec<u8>>, NoResult> {
         let parameter = Some(parameter);
         let handle = self.world.start_call(OWNER, &whom, function, parameter, PATIENCE);
         self.wait_for(OWNER, handle)
@@ -304,7 +304,7 @@ impl Arena {
         &mut self,
         stranger: usize,
         handle: tenure_rpc::CallHandle,
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    ) -> Result<Option<Vec<u8>>, NoResult> {
         loop {
             if let Some(result) = self.world.take_result(stranger, handle) {
                 return result;

@@ -12,7 +12,7 @@ use tenure_node::{
     Parts, Service, ServiceCall, ServiceTree,
 };
 use tenure_protocols::network_key::{NetworkKey, invite};
-use tenure_rpc::{Endpoint, Event, Failure, OutgoingCall};
+use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
@@ -20,7 +20,6 @@ use tenure_wire::control::{
     MeshStatus, TreeNode, TreeQuery, TreeValue, decode_answer,
 };
 use tenure_wire::directory::{Enrolment, SignedRecord};
-use tenure_wire::frame::Declined;
 
 use crate::leases::{Lease, anybody};
 
@@ -85,10 +84,10 @@ impl Service for Thermostat {
 
     fn go_on(
         &mut self,
-        answer: Result<Option<Vec<u8>>, Failure>,
+        answer: Result<Option<Vec<u8>>, NoResult>,
         _: &mut dyn ServiceTree,
-    ) -> Result<Option<Vec<u8>>, Declined> {
-        answer.map_err(|_| Declined::Execution)
+    ) -> Result<Option<Vec<u8>>, NoResult> {
+        answer.map_err(|_| NoResult::Execution)
     }
 }
 
@@ -162,7 +161,7 @@ impl World {
         to: PublicKey,
         function: &str,
         parameter: Vec<u8>,
-    ) -> Result<Option<Vec<u8>>, Failure> {
+    ) -> Result<Option<Vec<u8>>, NoResult> {
         let config = tenure_rpc::Config::default();
         let mut endpoint = Endpoint::<u8>::new(config, self.now, &mut self.entropy).unwrap();
         let own = endpoint.add_machine(key.clone()).unwrap();
@@ -287,7 +286,7 @@ fn a_leaf_answers_nobody_but_its_owner_and_machines_of_its_owners_devices() {
     let (name, thermostat) = &record.machines[0];
     assert_eq!(name.as_str(), "thermostat", "its record is no secret");
     let denied = world.at_line(&stranger, *thermostat, "read", Vec::new());
-    assert_eq!(denied, Err(Failure::Denied));
+    assert_eq!(denied, Err(NoResult::Denied));
     let other = SigningKey::from_bytes(&[8; 32]);
     let (device, device_key) = ("leaf".parse().unwrap(), world.leaf.device_key());
     let enrolment = Enrolment { device, device_key, number: 2 };
@@ -307,10 +306,10 @@ fn a_leaf_without_a_way_to_whom_it_asks_says_so_and_serves_on() {
     assert_eq!((list.total, list.machines[0].exports.len()), (1, 3));
     let owner = Seed::from_bytes(&world.owner.to_bytes()).device_secret();
     let thermostat = list.machines[0].key;
-    assert_eq!(world.at_line(&owner, thermostat, "ask", Vec::new()), Err(Failure::Execution));
+    assert_eq!(world.at_line(&owner, thermostat, "ask", Vec::new()), Err(NoResult::Execution));
     assert_eq!(world.at_line(&owner, thermostat, "read", Vec::new()), Ok(None));
     let unknown = world.at_line(&owner, thermostat, "explode", Vec::new());
-    assert_eq!(unknown, Err(Failure::NoSuchFunction));
+    assert_eq!(unknown, Err(NoResult::NoSuchFunction));
 }
 
 #[test]

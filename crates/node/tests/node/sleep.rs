@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_node::{Bedtime, SleepPolicy};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_wire::control::{DeviceStatus, Function};
 
 use crate::snapshots::ask;
@@ -120,7 +120,7 @@ fn who_calls_a_device_that_sleeps_too_long_learns_until_when() {
     world.node.will_sleep_until(world.now + span);
     let mut world = world.sleep(span);
     world.tick();
-    let asleep = Failure::Asleep { wakes_in: span };
+    let asleep = NoResult::Asleep { again_in: span };
     assert_eq!(world.take_result(0, handle), Some(Err(asleep)));
 }
 
@@ -134,7 +134,7 @@ fn a_call_whose_machine_is_gone_after_the_sleep_has_an_unknown_outcome() {
     // A loss of power: what was written down is of the start before the last.
     let mut world = world.off_for(Duration::ZERO).off_for(Duration::from_secs(1));
     world.pass(Duration::from_secs(10));
-    assert_eq!(world.take_result(0, handle), Some(Err(Failure::OutcomeUnknown)));
+    assert_eq!(world.take_result(0, handle), Some(Err(NoResult::OutcomeUnknown)));
 }
 
 #[test]

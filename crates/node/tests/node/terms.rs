@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_package::{Receipt, ReceiptChain};
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_store::{TreeId, ValueKind};
 use tenure_wire::control::{
     Answer, ControlError, Function, LeaseNumber, ListMachines, MachineList, MachineStatus,
@@ -70,11 +70,11 @@ fn a_lease_that_ends_stops_its_machine_tells_its_callers_and_keeps_its_data() {
     assert_eq!(keeper(&mut world).unwrap().state, "waiting");
     world.skip(Duration::from_secs(100));
     world.pass(Duration::from_secs(2));
-    assert_eq!(world.take_result(0, waiting), Some(Err(Failure::LeaseOver)));
+    assert_eq!(world.take_result(0, waiting), Some(Err(NoResult::LeaseOver)));
     let status = keeper(&mut world).unwrap();
     assert_eq!((status.state.as_str(), status.memory_bytes), ("lease over", 0));
     assert!(status.stored_bytes > 0);
-    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    assert_eq!(world.call(0, &key, "kept", None), Err(NoResult::LeaseOver));
     let bills = receipts(&mut world);
     assert_eq!(bills.len(), 1, "what it used until then");
     assert!((500_000..510_000).contains(&bills[0].counted_ms), "{}", bills[0].counted_ms);
@@ -97,7 +97,7 @@ fn device_time_counts_over_restarts_and_a_machine_goes_with_its_grace() {
         world.pass(Duration::from_secs(1));
     }
     assert_eq!(keeper(&mut world).unwrap().state, "lease over");
-    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    assert_eq!(world.call(0, &key, "kept", None), Err(NoResult::LeaseOver));
     world.skip(Duration::from_secs(700));
     assert!(keeper(&mut world).is_some(), "its data is kept");
     world.skip(Duration::from_secs(300));
@@ -237,10 +237,10 @@ fn a_renewal_to_the_past_is_refused_unless_the_owner_says_that_it_is_meant() {
     assert!(matches!(&refused, Err(ControlError::Refused(why)) if why.contains("over already")));
     assert_eq!(world.call(0, &key, "kept", None), Ok(Some(b"key".to_vec())));
     ask::<()>(&mut world, Function::renew.name(), &Renew { ends_now: true, ..renew }).unwrap();
-    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    assert_eq!(world.call(0, &key, "kept", None), Err(NoResult::LeaseOver));
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));
-    assert_eq!(world.call(0, &key, "kept", None), Err(Failure::LeaseOver));
+    assert_eq!(world.call(0, &key, "kept", None), Err(NoResult::LeaseOver));
 }
 
 #[test]

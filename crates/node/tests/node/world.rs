@@ -10,7 +10,7 @@ use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
 use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake, unseal_store};
 use tenure_package::{Renewal, SecretChange};
-use tenure_rpc::{CallHandle, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
+use tenure_rpc::{CallHandle, Endpoint, Event, IncomingCallHandle, NoResult, OutgoingCall};
 use tenure_store::Store;
 use tenure_wire::control::{Answer, Function, MachineStatus, Renew, decode_answer};
 use tenure_wire::directory::{self, Enrolment, Registered};
@@ -40,7 +40,7 @@ pub(crate) const PRELUDE: &str = r#"
 "#;
 
 /// How a call ended.
-pub(crate) type CallResult = Result<Option<Vec<u8>>, Failure>;
+pub(crate) type CallResult = Result<Option<Vec<u8>>, NoResult>;
 
 /// Somebody on the network with a key and an address.
 pub(crate) struct Stranger {

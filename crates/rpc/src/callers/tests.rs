@@ -117,7 +117,7 @@ fn results_that_nobody_fetches_make_room() {
     let mut room = |now| callers.make_room(&config, now, free + 1, Use::Assembly, false);
     assert!(!room(at(1)), "both are fresh");
     assert!(room(at(2)), "the older isn't any more");
-    let told = ReplyBody(Err(Declined::Forgotten)).to_bytes().len();
+    let told = ReplyBody(Err(NoResult::OutcomeUnknown)).to_bytes().len();
     let mut kept = |peer, number| {
         callers.know(at(2), pair_of(peer), 7).reply(CallNumber(number)).map(|(body, ..)| body.len())
     };

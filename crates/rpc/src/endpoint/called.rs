@@ -5,9 +5,10 @@ use alloc::vec::Vec;
 use core::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_wire::NoResult;
 use tenure_wire::datagram::{Cookie, SessionIndex};
 use tenure_wire::frame::{
-    CallBody, CallNumber, Declined, Finished, Fragment, FragmentSet, Frame, Message, ReplyBody,
+    CallBody, CallNumber, Finished, Fragment, FragmentSet, Frame, Message, ReplyBody,
 };
 
 use super::{Delivery, Endpoint, seal};
@@ -132,7 +133,7 @@ impl<A: PeerAddress> Endpoint<A> {
                 from,
             }),
             Err(_) => {
-                let body = ReplyBody(Err(Declined::NoSuchFunction)).to_bytes();
+                let body = ReplyBody(Err(NoResult::NoSuchFunction)).to_bytes();
                 self.finish_incoming(now, handle, body);
             }
         }

@@ -12,7 +12,7 @@ use crate::assembly::Assembly;
 use crate::budget::Budget;
 use crate::calls::{BURST_INITIAL, Call, Peer, REPEATS_PER_SECOND, Stage, may_send};
 use crate::session::Pair;
-use crate::{CallHandle, Event, Failure, PeerAddress};
+use crate::{CallHandle, Event, NoResult, PeerAddress};
 
 /// After how many messages without an answer a session is suspected to be dead.
 const UNANSWERED_DOUBT: u32 = 2;
@@ -121,7 +121,7 @@ impl<A: PeerAddress> Endpoint<A> {
             if !opened_here {
                 return Placement::Unsure;
             }
-            self.finish(now, handle, Err(Failure::OutcomeUnknown));
+            self.finish(now, handle, Err(NoResult::OutcomeUnknown));
             return Placement::Over;
         }
         call.stage = Stage::Sent { over: index };
@@ -229,7 +229,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let Some(call) = self.call_of(pair, number) else { return };
         if now + wakes_in >= call.deadline {
             let handle = call.handle;
-            return self.finish(now, handle, Err(Failure::Asleep { wakes_in }));
+            return self.finish(now, handle, Err(NoResult::Asleep { again_in: wakes_in }));
         }
         call.answered(now);
         call.missing = FragmentSet::EMPTY;
@@ -299,7 +299,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let Some(call) = self.call_of(pair, number) else { return };
         let (handle, begins) = (call.handle, call.reply.is_none());
         if fragment.length() > body_bytes_max {
-            return self.finish(now, handle, Err(Failure::TooLong));
+            return self.finish(now, handle, Err(NoResult::TooLong));
         }
         // A reply in one fragment is here and gone; a longer one is asked for again when others
         // have made room.
@@ -330,7 +330,7 @@ impl<A: PeerAddress> Endpoint<A> {
             Ok(ReplyBody(Ok(result))) => Ok(result.map(<[u8]>::to_vec)),
             Ok(ReplyBody(Err(declined))) => Err(declined.into()),
             // The peer is who it should be, and talks nonsense.
-            Err(_) => Err(Failure::Execution),
+            Err(_) => Err(NoResult::Execution),
         };
         self.finish(now, handle, result);
         self.advance(now, entropy, pair);
@@ -382,7 +382,7 @@ impl<A: PeerAddress> Endpoint<A> {
     /// Asks again after calls whose answer is overdue, and ends those whose time is up.
     pub(super) fn poll_calls(&mut self, now: Instant, entropy: &mut dyn Entropy) {
         while let Some(call) = self.calls.iter().find(|call| call.deadline <= now) {
-            self.finish(now, call.handle, Err(Failure::Deadline));
+            self.finish(now, call.handle, Err(NoResult::Deadline));
         }
         let due: Vec<CallHandle> = self
             .calls
@@ -417,7 +417,7 @@ impl<A: PeerAddress> Endpoint<A> {
     fn retry_call(&mut self, now: Instant, entropy: &mut dyn Entropy, handle: CallHandle) {
         let Some(call) = self.calls.iter_mut().find(|call| call.handle == handle) else { return };
         let Some(left) = call.attempts_left.checked_sub(1) else {
-            return self.finish(now, handle, Err(Failure::Unreachable));
+            return self.finish(now, handle, Err(NoResult::Unreachable));
         };
         call.attempts_left = left;
         let (pair, route, unanswered) = (call.pair, call.route.clone(), call.unanswered);
@@ -463,7 +463,7 @@ impl<A: PeerAddress> Endpoint<A> {
         &mut self,
         now: Instant,
         handle: CallHandle,
-        result: Result<Option<Vec<u8>>, Failure>,
+        result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         if self.withdraw(now, handle) {
             self.events.push_back(Event::CallDone { handle, result });

@@ -18,7 +18,7 @@ use crate::calls::{Call, Handshake, Initiating, Peer, SentTo, Stage, Step};
 use crate::gate::{Acceptance, Admission, Repeated};
 use crate::noise::{Invited, ProofKey, initiate, proof};
 use crate::session::{Opening, Pair, Reach, Session};
-use crate::{CallHandle, Event, Failure, Identity, PeerAddress};
+use crate::{CallHandle, Event, Identity, NoResult, PeerAddress};
 
 /// What binds a handshake to this protocol; the initiation's header follows it in the prologue.
 const PROTOCOL: &[u8] = b"tenure rpc 1";
@@ -111,7 +111,7 @@ impl<A: PeerAddress> Endpoint<A> {
                     handshake.next_at = again;
                 }
             }
-            Err(NoInitiation::BadKey) => self.give_up_opening(now, pair, Failure::Unreachable),
+            Err(NoInitiation::BadKey) => self.give_up_opening(now, pair, NoResult::Unreachable),
         }
     }
 
@@ -228,13 +228,13 @@ impl<A: PeerAddress> Endpoint<A> {
             }
         }
         for handle in exhausted {
-            self.finish(now, handle, Err(Failure::Unreachable));
+            self.finish(now, handle, Err(NoResult::Unreachable));
         }
         let heard_at = self.newest_session(now, pair).map(|session| session.route.clone());
         let Some(peer) = self.peer(pair) else { return };
         let Some(handshake) = &mut peer.handshake else { return };
         if handshake.absences >= ABSENCES_BELIEVED {
-            return self.give_up_opening(now, pair, Failure::NoSuchMachine);
+            return self.give_up_opening(now, pair, NoResult::AllegedlyGone);
         }
         match waiting {
             // Every other time, to where the peer was last heard, if that is somewhere else.
@@ -298,7 +298,7 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     /// Ends a handshake without a session, and the calls that wait for one with it.
-    fn give_up_opening(&mut self, now: Instant, pair: &Pair, failure: Failure) {
+    fn give_up_opening(&mut self, now: Instant, pair: &Pair, failure: NoResult) {
         self.close_handshake(pair);
         while let Some(call) = self.calls.iter().find(|call| call.waits_for_session(pair)) {
             self.finish(now, call.handle, Err(failure));

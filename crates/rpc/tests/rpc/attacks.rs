@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use tenure_rpc::{Config, Failure};
+use tenure_rpc::{Config, NoResult};
 
 use crate::world::{InFlight, Network, Random, World};
 
@@ -384,5 +384,5 @@ fn key_of_small_order_is_refused() {
     world.nodes[1].key = tenure_wire::PublicKey([0; 32]);
     let handle = world.call(0, 1, 20);
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::Unreachable));
+    assert_eq!(*world.result(0, handle), Err(NoResult::Unreachable));
 }

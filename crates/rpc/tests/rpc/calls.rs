@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_rpc::{Config, Failure};
+use tenure_rpc::{Config, NoResult};
 
 use crate::world::{Network, Random, World};
 
@@ -44,8 +44,8 @@ fn results_of_every_kind_come_back() {
     let unknown = world.call_with(0, 1, 8, hint, "unheard-of");
     world.settle();
     assert_eq!(*world.result(0, nothing), Ok(None));
-    assert_eq!(*world.result(0, fail), Err(Failure::Execution));
-    assert_eq!(*world.result(0, unknown), Err(Failure::NoSuchFunction));
+    assert_eq!(*world.result(0, fail), Err(NoResult::Execution));
+    assert_eq!(*world.result(0, unknown), Err(NoResult::NoSuchFunction));
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn lost_calls_are_sent_again_until_they_come_through() {
         for asked in world.asked.values() {
             match asked.result.as_ref() {
                 Some(Ok(_)) => {}
-                Some(Err(Failure::Busy)) => failures += 1,
+                Some(Err(NoResult::Busy)) => failures += 1,
                 other => panic!("seed {seed}: {other:?}"),
             }
         }
@@ -136,7 +136,7 @@ fn both_ends_may_open_at_once() {
         world.settle();
         for asked in world.asked.values() {
             assert!(
-                matches!(asked.result, Some(Ok(_) | Err(Failure::Busy))),
+                matches!(asked.result, Some(Ok(_) | Err(NoResult::Busy))),
                 "seed {seed}: {:?}",
                 asked.result
             );
@@ -150,7 +150,7 @@ fn peer_that_is_gone_is_unreachable() {
     world.filter = |datagram| datagram.to != 1;
     let handle = world.call(0, 1, 20);
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::Unreachable));
+    assert_eq!(*world.result(0, handle), Err(NoResult::Unreachable));
 }
 
 #[test]
@@ -161,7 +161,7 @@ fn peer_that_goes_away_later_is_unreachable() {
     world.filter = |datagram| datagram.to != 1;
     let handle = world.call(0, 1, 20);
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::Unreachable));
+    assert_eq!(*world.result(0, handle), Err(NoResult::Unreachable));
 }
 
 #[test]
@@ -171,7 +171,7 @@ fn machine_that_is_gone_is_told_apart() {
     world.nodes[1].endpoint.remove_machine(now, &id);
     let handle = world.call(0, 1, 20);
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::NoSuchMachine));
+    assert_eq!(*world.result(0, handle), Err(NoResult::AllegedlyGone));
     assert!(world.now.since(now) < Duration::from_secs(5));
 }
 

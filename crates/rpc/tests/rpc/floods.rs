@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 
 use crate::world::{Network, Place, Random, World, prove};
 
@@ -52,7 +52,7 @@ fn call_held_back_does_not_run_after_two_epochs() {
     world.filter = |_| false;
     let handle = world.call(0, 1, 20);
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::Unreachable));
+    assert_eq!(*world.result(0, handle), Err(NoResult::Unreachable));
     let initiation = world.captured[0].bytes.clone();
     world.filter = |_| true;
     world.run(Duration::from_secs(30));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_rpc::{Config, Failure};
+use tenure_rpc::{Config, NoResult};
 
 use crate::world::{Network, Random, World};
 
@@ -43,7 +43,7 @@ fn call_that_ran_when_its_device_restarted_has_an_unknown_outcome() {
     world.restart(1);
     world.settle();
     for handle in [riding, later, long] {
-        assert_eq!(*world.result(0, handle), Err(Failure::OutcomeUnknown));
+        assert_eq!(*world.result(0, handle), Err(NoResult::OutcomeUnknown));
     }
 }
 
@@ -146,8 +146,8 @@ fn replayed_restarts_and_forgetting_run_no_call_twice() {
         for asked in world.asked.values() {
             match asked.result {
                 Some(Ok(_)) => done += 1,
-                Some(Err(Failure::OutcomeUnknown)) => unknown += 1,
-                Some(Err(Failure::Busy | Failure::Unreachable)) => {}
+                Some(Err(NoResult::OutcomeUnknown)) => unknown += 1,
+                Some(Err(NoResult::Busy | NoResult::Unreachable)) => {}
                 ref other => panic!("seed {seed}: {other:?}"),
             }
         }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 
 use crate::world::{Network, Random, World};
 
@@ -68,10 +68,10 @@ fn a_sleep_beyond_the_deadline_is_told_with_when_it_ends() {
     world.execution_ms = (3_000, 3_000);
     let handle = world.call(0, 1, 20);
     world.run(Duration::from_millis(100));
-    let wakes_in = Duration::from_secs(100_000);
-    world.sleep_announced(1, wakes_in);
+    let again_in = Duration::from_secs(100_000);
+    world.sleep_announced(1, again_in);
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::Asleep { wakes_in }));
+    assert_eq!(*world.result(0, handle), Err(NoResult::Asleep { again_in }));
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_call_whose_deadline_passes_in_the_sleep_ends_with_it() {
     world.run(Duration::from_millis(100));
     world.sleep(0, Duration::from_secs(100_000));
     world.settle();
-    assert_eq!(*world.result(0, handle), Err(Failure::Deadline));
+    assert_eq!(*world.result(0, handle), Err(NoResult::Deadline));
 }
 
 #[test]

@@ -10,7 +10,7 @@ use std::time::Duration;
 use tenure_crypto::{Hmac, StaticSecret};
 use tenure_hal::{Entropy, EntropyError, Instant};
 use tenure_rpc::{
-    CallHandle, Config, Declined, Endpoint, Epoch, Event, Failure, IncomingCallHandle, OutgoingCall,
+    CallHandle, Config, Endpoint, Epoch, Event, IncomingCallHandle, NoResult, OutgoingCall,
 };
 use tenure_wire::datagram::Initiation;
 use tenure_wire::{MachineId, PublicKey};
@@ -61,7 +61,7 @@ pub(crate) struct Node {
     running: Vec<(Instant, IncomingCallHandle, Outcome)>,
 }
 
-type Outcome = Result<Option<Vec<u8>>, Declined>;
+type Outcome = Result<Option<Vec<u8>>, NoResult>;
 
 /// How the network misbehaves.
 #[derive(Clone, Copy)]
@@ -88,7 +88,7 @@ pub(crate) struct InFlight {
 /// A call whose end is awaited.
 pub(crate) struct Asked {
     tag: u64,
-    pub(crate) result: Option<Result<Option<Vec<u8>>, Failure>>,
+    pub(crate) result: Option<Result<Option<Vec<u8>>, NoResult>>,
 }
 
 pub(crate) struct World {
@@ -196,7 +196,7 @@ impl World {
         &self,
         from: usize,
         handle: CallHandle,
-    ) -> &Result<Option<Vec<u8>>, Failure> {
+    ) -> &Result<Option<Vec<u8>>, NoResult> {
         self.asked[&(from, handle)].result.as_ref().expect("the call is over")
     }
 
@@ -367,8 +367,8 @@ impl World {
                     "echo" => Ok(Some(parameter)),
                     "long" => Ok(Some((0..8_000).map(|at| filler(tag, at)).collect())),
                     "nothing" => Ok(None),
-                    "fail" => Err(Declined::Execution),
-                    _ => Err(Declined::NoSuchFunction),
+                    "fail" => Err(NoResult::Execution),
+                    _ => Err(NoResult::NoSuchFunction),
                 };
                 let (least, most) = self.execution_ms;
                 let lasts = Duration::from_millis(least + self.random.below(most - least + 1));

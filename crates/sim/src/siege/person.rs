@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, StaticSecret, machine_id};
 use tenure_hal::Instant;
-use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, IncomingCallHandle, OutgoingCall};
+use tenure_rpc::{CallHandle, Config, Endpoint, Event, IncomingCallHandle, NoResult, OutgoingCall};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, PublicKey};
 
@@ -12,7 +12,7 @@ use super::{DEVICE, address};
 use crate::random::Random;
 
 /// How a call ended.
-pub(super) type Outcome = Result<Option<Vec<u8>>, Failure>;
+pub(super) type Outcome = Result<Option<Vec<u8>>, NoResult>;
 
 /// Somebody, whose calls are each about an errand `E`.
 pub(super) struct Person<E> {

@@ -6,7 +6,7 @@ use std::time::Duration;
 use tenure_crypto::sha256;
 use tenure_hal::Instant;
 use tenure_mesh::frame::Header;
-use tenure_rpc::Failure;
+use tenure_rpc::NoResult;
 use tenure_wire::control::{LogPage, MachineList};
 use tenure_wire::{Digest, MachineId, Name};
 
@@ -244,8 +244,8 @@ impl Promises {
     }
 
     /// A call failed that may be made again; what it was told must make sense.
-    pub(super) fn newcomer_failed(&mut self, failure: &Failure) {
-        let makes_sense = !matches!(failure, Failure::NoSuchFunction);
+    pub(super) fn newcomer_failed(&mut self, failure: &NoResult) {
+        let makes_sense = !matches!(failure, NoResult::NoSuchFunction);
         self.holds("neighbours stay as they are", makes_sense, || format!("{failure:?}"));
     }
 

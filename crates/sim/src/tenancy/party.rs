@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::Instant;
-use tenure_rpc::{CallHandle, Config, Endpoint, Event, Failure, OutgoingCall};
+use tenure_rpc::{CallHandle, Config, Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::{Address, PublicKey};
 
 use crate::random::Random;
@@ -12,7 +12,7 @@ use crate::random::Random;
 const PATIENCE: Duration = Duration::from_secs(4);
 
 /// How a call ended.
-pub(super) type Outcome = Result<Option<Vec<u8>>, Failure>;
+pub(super) type Outcome = Result<Option<Vec<u8>>, NoResult>;
 
 /// Somebody, and what they are about: an errand `E`.
 pub(super) struct Party<E> {

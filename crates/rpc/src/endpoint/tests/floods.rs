@@ -17,7 +17,7 @@ struct Caller {
     endpoint: Endpoint<u32>,
     id: MachineId,
     place: u32,
-    results: Vec<Result<Option<Vec<u8>>, Failure>>,
+    results: Vec<Result<Option<Vec<u8>>, NoResult>>,
 }
 
 /// A device, and strangers who have sessions with it.
