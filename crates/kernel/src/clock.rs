@@ -5,7 +5,7 @@ use tenure_hal::Instant;
 /// How far the time of day may be off before timers are set anew, in microseconds.
 const DRIFT_US_MAX: u64 = 2_000_000;
 
-/// What the kernel knows of time beside what it is told at each call.
+/// The time of day, and when the next timer is due.
 #[derive(Default)]
 pub(crate) struct Clock {
     /// No timer is due before; `None` after one was set.

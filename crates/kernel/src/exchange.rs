@@ -361,7 +361,7 @@ impl<F: Flash> Exchange<'_, F> {
     }
 }
 
-/// Whom a target means, as far as this device can tell by itself.
+/// The machine that a target means, as far as this device can tell by itself.
 pub(crate) enum Sought<'a> {
     /// A machine of this device.
     Here(&'a Machine),

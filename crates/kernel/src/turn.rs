@@ -64,12 +64,12 @@ impl Meter {
         left - self.left + self.over - over
     }
 
-    /// What is left.
+    /// The fuel that is left.
     pub(crate) fn left(&self) -> u64 {
         self.left
     }
 
-    /// What a turn of `fuel` has used.
+    /// The fuel that a turn of `fuel` has used.
     pub(crate) fn used_of(&self, fuel: u64) -> u64 {
         fuel - self.left + self.over
     }

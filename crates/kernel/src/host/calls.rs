@@ -19,7 +19,7 @@ use crate::turn::Turn;
 const PEERS_HERE: u32 = 1;
 const PEERS_ELSEWHERE: u32 = 2;
 
-/// Whom a machine calls, which function, and with what.
+/// Target, function and parameter of a call.
 type Called = (GuestText, GuestText, Option<GuestBytes>);
 
 impl<F: Flash> Turn<'_, '_, F> {
