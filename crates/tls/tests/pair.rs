@@ -618,3 +618,23 @@ fn names_and_configurations_that_cannot_work_are_refused_at_once() {
     let config = ClientConfig { server_name: ServerName::Dns("a b"), ..client_config(&[]) };
     assert!(matches!(Client::new(&mut buffer, &config, &NOW), Err(Error::Configuration)));
 }
+
+#[test]
+fn client_says_change_cipher_spec_once_before_its_second_flight() {
+    const RECORD: [u8; 6] = [20, 3, 3, 0, 1, 1];
+    in_world(|client, server, _| {
+        let retrying = ServerConfig { groups: &[Group::Secp384r1], ..*server };
+        for (server, is_second_hello) in [(server, false), (&retrying, true)] {
+            with_pair(client, server, LARGE, |pair| {
+                let flight = first_flight(pair);
+                pair.server.sent(flight.len());
+                pair.client.feed(&flight);
+                skip(|| pair.client.poll(&mut pair.security, &NOW)).expect("a flight");
+                let (record, rest) = pair.client.output().split_at(RECORD.len());
+                assert_eq!(record, RECORD);
+                assert_eq!(rest[0], if is_second_hello { 22 } else { 23 });
+                pair.connect();
+            });
+        }
+    });
+}

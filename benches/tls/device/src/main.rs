@@ -187,8 +187,9 @@ fn converse(meter: &mut Meter) -> u64 {
         early_data: false,
         handshake_ms_max: 10_000,
     };
+    let buffer = &raw mut BUFFER;
     // SAFETY: the only reference; this function is called once.
-    let buffer = unsafe { &mut *(&raw mut BUFFER) };
+    let buffer = unsafe { &mut *buffer };
     let Ok(mut client) = Client::new(buffer, &config, &NOW) else { exit(4) };
     let (mut handshake, mut received) = (0, 0);
     loop {
