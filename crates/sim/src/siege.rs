@@ -379,7 +379,7 @@ impl World {
         result
     }
 
-    /// What the device's clock shows.
+    /// The time that the device's clock shows.
     fn local(&self) -> Instant {
         Instant::from_micros(self.now_us - self.booted_us)
     }

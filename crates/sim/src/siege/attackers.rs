@@ -59,7 +59,7 @@ const WAYS: [Way; 8] = [
     Way::Noise,
 ];
 
-/// What the hub is.
+/// The kind of hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
     /// It says what is so, and knows nobody.

@@ -1,4 +1,4 @@
-//! Those who must be served whatever attackers do: the owner at the desk, and honest newcomers.
+//! The people who must be served whatever attackers do: the owner at the desk, and honest newcomers.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -37,7 +37,7 @@ const CHUNK_BYTES: usize = 2_500;
 const HELD_US: u64 = SIEGE_US + 60_000_000;
 const LET_GO_US: u64 = HELD_US + 270_000_000;
 
-/// What the owner is about.
+/// A step of the owner's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Step {
     Status,

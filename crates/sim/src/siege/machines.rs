@@ -13,7 +13,7 @@ pub(super) const NEIGHBOURS: [&str; 3] = [KEEPER, TICKER, VAULT];
 pub(super) const KEEPER: &str = "keeper";
 pub(super) const TICKER: &str = "ticker";
 pub(super) const VAULT: &str = "vault";
-/// What the vault, which nobody may call, says once at its start.
+/// The line that the vault, which nobody may call, says once at its start.
 pub(super) const IMPORTANT: &str = "important";
 /// The hostile tenant's: one attacks by itself, the others are slow when they are called.
 pub(super) const GUEST: &str = "guest";
@@ -174,7 +174,7 @@ const SLOW_TEXT: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "sleep") (call $sleep_ms (i32.const -1))))"#;
 
-/// What the guest does by itself, one after the other.
+/// Deeds of the guest by itself, one after the other.
 const DEEDS: [&str; 7] = [LOGS, READS, WRITES, SPINS, PUBLISHES, SUBSCRIBES, FAILS];
 const LOGS: &str = "(loop $more
     (call $log (i32.const 2) (i32.const 1024) (i32.const 200))

@@ -78,7 +78,7 @@ impl Member {
     }
 }
 
-/// What may stand in a message: small numbers are likelier, as lengths, counts and kinds are small.
+/// Bytes that may stand in a message: small numbers are likelier, as lengths, counts and kinds are small.
 fn bytes(random: &mut Random) -> Vec<u8> {
     let length = random.between(0..=120);
     let byte = |random: &mut Random| match random.between(0..=2) {

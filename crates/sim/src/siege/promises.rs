@@ -1,4 +1,4 @@
-//! What a device under siege promises, checked all the while; the first promise that is broken is kept.
+//! Promises of a device under siege, checked all the while; the first promise that is broken is kept.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

@@ -1,10 +1,10 @@
-//! What sieges came to: those that put nothing to the test show nothing.
+//! The results of sieges: those that put nothing to the test show nothing.
 
 use std::fmt;
 
 use serde::Serialize;
 
-/// What one siege came to.
+/// The result of one siege.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Tally {
     /// Calls that the owner made and that were served.

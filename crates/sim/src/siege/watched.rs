@@ -1,8 +1,8 @@
-//! What a build for the hunt sees of each key's use; other builds see nothing.
+//! The view that a build for the hunt has of each key's use; other builds see nothing.
 
 use tenure_hal::planted::Weakness;
 
-/// What was seen since [`begin`].
+/// Observations since [`begin`].
 #[derive(Clone, Debug, Default)]
 pub(super) struct Seen {
     pub(super) sealed: u64,
