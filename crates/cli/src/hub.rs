@@ -198,9 +198,10 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
 fn serve_pages(arguments: &RunArguments) -> anyhow::Result<Option<String>> {
     let (Some(listen), Some(folder)) = (arguments.pages, &arguments.data) else { return Ok(None) };
     let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
-    let address = tenure_hub_server::serve(listen, folder.join(DATABASE), tariff)
-        .with_context(|| format!("can't serve pages at {listen}"))?;
     let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
+    let by_tls = url.as_deref().is_some_and(|url| url.starts_with("https://"));
+    let address = tenure_hub_server::serve(listen, folder.join(DATABASE), tariff, by_tls)
+        .with_context(|| format!("can't serve pages at {listen}"))?;
     Ok(Some(url.unwrap_or_else(|| format!("http://{address}"))))
 }
 

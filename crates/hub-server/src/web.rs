@@ -53,11 +53,13 @@ pub(crate) struct State(Arc<Shared>);
 struct Shared {
     database: PathBuf,
     tariff: Option<Tariff>,
+    /// Whether browsers reach the pages by TLS, so that cookies never travel without it.
+    by_tls: bool,
     idle: Mutex<Vec<Database>>,
 }
 
 /// Serves the pages of the hub whose database lies at `database`, on a thread of its own, until the process
-/// ends. Returns the address.
+/// ends. Returns the address. `by_tls` says that browsers reach them by a proxy with TLS.
 ///
 /// # Errors
 /// The address is taken, or the system has no thread.
@@ -65,11 +67,12 @@ pub fn serve(
     listen: SocketAddr,
     database: PathBuf,
     tariff: Option<Tariff>,
+    by_tls: bool,
 ) -> std::io::Result<SocketAddr> {
     let listener = TcpListener::bind(listen)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let state = State::new(database, tariff);
+    let state = State::new(database, tariff, by_tls);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _entered = runtime.enter();
@@ -181,8 +184,17 @@ async fn accept(listener: tokio::net::TcpListener, state: State) {
 }
 
 impl State {
-    fn new(database: PathBuf, tariff: Option<Tariff>) -> Self {
-        Self(Arc::new(Shared { database, tariff, idle: Mutex::new(Vec::new()) }))
+    fn new(database: PathBuf, tariff: Option<Tariff>, by_tls: bool) -> Self {
+        Self(Arc::new(Shared { database, tariff, by_tls, idle: Mutex::new(Vec::new()) }))
+    }
+
+    /// What follows `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).
+    pub(crate) fn cookie_attributes(&self) -> &'static str {
+        if self.0.by_tls {
+            "Secure; HttpOnly; SameSite=Strict; Path=/"
+        } else {
+            "HttpOnly; SameSite=Strict; Path=/"
+        }
     }
 
     /// The prices, if the hub has any.

@@ -57,11 +57,16 @@ fn now() -> u64 {
 
 impl World {
     fn new() -> Self {
+        Self::reached(false)
+    }
+
+    /// A hub whose pages are reached by a proxy with TLS, or without one.
+    fn reached(by_tls: bool) -> Self {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("hub.sqlite");
         let mut database = Database::open(&path).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
-        let pages = serve(([127, 0, 0, 1], 0).into(), path, Some(tariff)).unwrap();
+        let pages = serve(([127, 0, 0, 1], 0).into(), path, Some(tariff), by_tls).unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
         Self { _folder: folder, database, pages }
     }
@@ -178,6 +183,19 @@ fn receipt(from: u8, whose: u8, machine: u8, number: u64, previous: Digest, fuel
         usage: Usage { fuel, ..Usage::default() },
     };
     receipt.sign(&device(from).device_signing_key()).unwrap()
+}
+
+#[test]
+fn cookie_of_pages_behind_tls_never_travels_without_it() {
+    let cookie_of = |by_tls: bool| {
+        let mut world = World::reached(by_tls);
+        world.database.admit(vec![owner(1).verifying_key()], None);
+        let code = world.pass(&owner(1), Access::Page).unwrap().secret;
+        let reply = world.get(&format!("/sign-in?code={code}"), &[]);
+        reply.header("set-cookie").unwrap().to_string()
+    };
+    assert!(cookie_of(true).contains("; Secure; HttpOnly; "));
+    assert!(!cookie_of(false).contains("Secure"));
 }
 
 #[test]

@@ -51,7 +51,8 @@ async fn open(state: &State, code: String) -> Response {
     match opened.await {
         Ok(Some(secret)) => {
             let cookie = format!(
-                "{COOKIE}={secret}; HttpOnly; SameSite=Strict; Path=/; Max-Age={}",
+                "{COOKIE}={secret}; {}; Max-Age={}",
+                state.cookie_attributes(),
                 sign_in::PAGE_S
             );
             ([(header::SET_COOKIE, cookie)], redirect("/")).into_response()
@@ -90,7 +91,7 @@ pub(crate) async fn sign_out(state: State, headers: HeaderMap) -> Response {
     if let Err(answer) = ended.await {
         return answer;
     }
-    let cookie = format!("{COOKIE}=; HttpOnly; SameSite=Strict; Path=/; Max-Age=0");
+    let cookie = format!("{COOKIE}=; {}; Max-Age=0", state.cookie_attributes());
     ([(header::SET_COOKIE, cookie)], redirect("/sign-in")).into_response()
 }
 
