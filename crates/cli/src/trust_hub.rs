@@ -61,6 +61,7 @@ fn word(trust: HubTrust) -> &'static str {
         HubTrust::Shown => "shown",
         HubTrust::FirstSeen => "first-seen",
         HubTrust::Owner => "owner",
+        HubTrust::Revoked => "revoked",
     }
 }
 
@@ -71,6 +72,7 @@ fn in_words(status: &HubStatus) -> String {
         HubTrust::Shown => "which its address shows, not proven yet",
         HubTrust::FirstSeen => "the first that registered the device; its time moves no lease",
         HubTrust::Owner => "which you named; its time counts for leases",
+        HubTrust::Revoked => "which you revoked; name another one: tenure trust-hub KEY",
     };
     let shown = status.shown.map_or(String::new(), |shown| {
         format!("\nits address shows another key now, which isn't spoken to: {shown}")

@@ -7,6 +7,8 @@ use tenure_wire::directory::{DeviceRecord, Enrolment, Refusal, SignedRecord};
 use tenure_wire::limits::{MACHINES_MAX, PARAMETER_BYTES_MAX};
 use tenure_wire::{Signature, VerifyingKey};
 
+use crate::succession::succession_of;
+
 /// The longest that a record may be in force, in seconds.
 pub const LIFETIME_S_MAX: u64 = 24 * 60 * 60;
 
@@ -55,6 +57,12 @@ pub fn open_whenever(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     Ok(record)
 }
 
+/// The key that a record names as its device's; nothing says yet that its holder signed it. `None` for what
+/// is no record.
+pub fn read_device(signed: &SignedRecord) -> Option<VerifyingKey> {
+    Some(read(signed).ok()?.enrolment.device_key)
+}
+
 fn read(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     if signed.bytes.len() > PARAMETER_BYTES_MAX {
         return Err(Refusal::Malformed);
@@ -70,9 +78,10 @@ fn read(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     Ok(record)
 }
 
-/// Checks both signatures of a record.
+/// Checks both signatures of a record, and the one of the succession in it.
 fn check(record: &DeviceRecord, signed: &SignedRecord) -> Result<(), Refusal> {
     check_enrolment(&record.owner, &record.enrolment, &record.enrolment_signature)?;
+    succession_of(record)?;
     verify(&record.enrolment.device_key, RECORD, &signed.bytes, &signed.signature)
         .map_err(|_| Refusal::Signature)
 }

@@ -5,9 +5,11 @@ use alloc::vec::Vec;
 
 use tenure_crypto::machine_id;
 use tenure_wire::directory::{DeviceRecord, Found, ListedMachine, Query, Refusal, SignedRecord};
+use tenure_wire::ownership::{Succession, SuccessionKind};
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::record::{open, open_whenever};
+use crate::succession::read_succession;
 
 /// A device as the table knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -59,15 +61,34 @@ impl Table {
     /// # Errors
     /// Why it can't be taken.
     pub fn assess(&self, record: &DeviceRecord) -> Result<bool, Refusal> {
-        if !self.owners.is_empty() && !self.owners.contains(&record.owner) {
+        let known = self.devices.get(&record.enrolment.device);
+        if !self.trusts(record, known) {
             return Err(Refusal::Owner);
         }
-        match self.devices.get(&record.enrolment.device) {
+        match known {
             Some(known) if known.record == *record => Ok(false),
             Some(known) => follows(&known.record, record).map(|()| true),
             None if self.devices.len() >= self.devices_max => Err(Refusal::Full),
             None => Ok(true),
         }
+    }
+
+    /// Whether the record is of an owner whose devices are taken: one of those named, or the same owner with
+    /// new keys.
+    fn trusts(&self, record: &DeviceRecord, known: Option<&Entry>) -> bool {
+        if self.owners.is_empty() || self.owners.contains(&record.owner) {
+            return true;
+        }
+        let changed = read(record).filter(|succession| succession.kind == SuccessionKind::Change);
+        changed.is_some_and(|Succession { by, .. }| {
+            self.owners.contains(&by) || known.is_some_and(|entry| entry.record.owner == by)
+        })
+    }
+
+    /// Takes records of the devices of `owners` alone from now on, and forgets all others.
+    pub fn trust_only(&mut self, owners: Vec<VerifyingKey>) {
+        self.devices.retain(|_, entry| owners.contains(&entry.record.owner));
+        self.owners = owners;
     }
 
     /// Puts a record that was opened and assessed in its place.
@@ -176,10 +197,15 @@ impl Entry {
 
 /// Whether `new` may take the place of `known` under the same name.
 fn follows(known: &DeviceRecord, new: &DeviceRecord) -> Result<(), Refusal> {
-    if known.owner != new.owner {
-        return Err(Refusal::NameTaken);
-    }
     let same_device = known.enrolment.device_key == new.enrolment.device_key;
+    if known.owner != new.owner {
+        let succeeds = read(new).is_some_and(|succession| succession.by == known.owner);
+        return match (succeeds && same_device, new.sequence > known.sequence) {
+            (false, _) => Err(Refusal::NameTaken),
+            (true, true) => Ok(()),
+            (true, false) => Err(Refusal::Stale),
+        };
+    }
     let order = new.enrolment.number.cmp(&known.enrolment.number);
     let newer = match order {
         core::cmp::Ordering::Greater => !same_device || new.sequence > known.sequence,
@@ -187,6 +213,11 @@ fn follows(known: &DeviceRecord, new: &DeviceRecord) -> Result<(), Refusal> {
         core::cmp::Ordering::Less => false,
     };
     if newer { Ok(()) } else { Err(Refusal::Stale) }
+}
+
+/// The succession that a record shows; it was checked when the record was [opened](crate::open).
+fn read(record: &DeviceRecord) -> Option<Succession> {
+    read_succession(record.succession.as_ref()?).ok()
 }
 
 #[cfg(test)]

@@ -104,6 +104,7 @@ impl World {
             addresses: Vec::new(),
             device_machine: seed.device_secret().public_key(),
             machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
+            succession: None,
         };
         let address = Address::Simulated(number.into());
         Device { owner, seed, endpoint, address, record }

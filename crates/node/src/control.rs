@@ -11,7 +11,7 @@ use tenure_wire::control::ExperimentLog;
 #[cfg(feature = "mesh")]
 use tenure_wire::control::{Admission, Join, MeshStatus, MeshStranger, StrangersQuery};
 use tenure_wire::control::{
-    Answer, Caller, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery, FirmwareBegin,
+    Answer, Caller, ChangeOwner, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery, FirmwareBegin,
     FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello, HubStatus,
     InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage, LogQuery,
     MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew, Restart,
@@ -142,6 +142,18 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     fn receipts_close(&mut self, (): ()) -> Answer<()> {
         self.node.end_periods(self.moment);
         Ok(())
+    }
+
+    fn change_owner(&mut self, change: ChangeOwner) -> Answer<()> {
+        self.node.change_owner(self.moment, self.caller, &change)
+    }
+
+    fn revoke(&mut self, list: &[u8]) -> Answer<()> {
+        self.node.take_revocations(self.moment, self.caller, list)
+    }
+
+    fn revoked(&mut self, (): ()) -> Answer<Option<Vec<u8>>> {
+        Ok(self.node.ownership.signed_list.clone())
     }
 
     fn record(&mut self, (): ()) -> Answer<Option<SignedRecord>> {
@@ -281,6 +293,8 @@ impl<F: Flash> Node<F> {
             code_bytes_free: self.kernel.code().free_bytes(),
             heap: self.heap_status(),
             record: self.signed_record(moment),
+            revocations: self.ownership.revoked.number,
+            succession: self.ownership.kept.as_ref().map_or(0, |kept| kept.number),
         }
     }
 
@@ -312,7 +326,7 @@ impl<F: Flash> Node<F> {
         let installation = install::prepare(
             &mut self.kernel,
             &self.identity,
-            &self.config,
+            (&self.config, &self.ownership),
             moment.entropy,
             package,
             &commit.placement,
@@ -334,7 +348,7 @@ impl<F: Flash> Node<F> {
         let installation = install::prepare(
             &mut self.kernel,
             &self.identity,
-            &self.config,
+            (&self.config, &self.ownership),
             moment.entropy,
             package,
             placement,
@@ -428,7 +442,7 @@ impl<F: Flash> Node<F> {
         Ok(TreeNode { value, children: children.collect(), total })
     }
 
-    fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {
+    pub(crate) fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {
         self.directory.forget_signed();
         self.enrol(enrol.enrolment, enrol.signature).map_err(|error| match error {
             BootError::Enrolment => ControlError::Refused(error.to_string()),

@@ -8,11 +8,12 @@ use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant, UnixTime};
 use tenure_kernel::CallId;
 use tenure_rpc::OutgoingCall;
+use tenure_wire::control::HubTrust;
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{
     Found, ListFrom, Listing, Query, Refusal, Registered, SignedRecord, function,
 };
-use tenure_wire::{Name, PublicKey};
+use tenure_wire::{Name, PublicKey, VerifyingKey};
 
 use crate::config::Config;
 use crate::hub::KnownHub;
@@ -104,7 +105,7 @@ impl Directory {
     }
 
     pub(crate) fn is_hub(&self, key: &PublicKey) -> bool {
-        self.hub.as_ref().is_some_and(|hub| hub.key.as_ref() == Some(key))
+        self.hub.as_ref().and_then(KnownHub::trusted_key) == Some(*key)
     }
 
     /// Those who wait for what `query` asks for; they wait no longer.
@@ -146,6 +147,26 @@ impl Directory {
     /// Forgets the record that was signed last: the device goes by another name now.
     pub(crate) fn forget_signed(&mut self) {
         self.signed = None;
+    }
+
+    /// Takes records of that owner's devices alone from now on.
+    pub(crate) fn change_owner(&mut self, owner: VerifyingKey) {
+        self.table.trust_only([owner].to_vec());
+        self.doubted.clear();
+        self.signed = None;
+    }
+
+    /// Forgets the record of the device that signs with `key`; returns the machines that it listed.
+    pub(crate) fn forget_device(&mut self, key: &VerifyingKey) -> Vec<PublicKey> {
+        let of_it = self.table.entries().filter(|entry| entry.record.enrolment.device_key == *key);
+        let known: Vec<(Name, Vec<PublicKey>)> = of_it
+            .map(|entry| {
+                let machines = entry.record.machines.iter().map(|(_, machine)| *machine);
+                (entry.record.enrolment.device.clone(), machines.collect())
+            })
+            .collect();
+        known.iter().for_each(|(name, _)| self.table.forget(name));
+        known.into_iter().flat_map(|(_, machines)| machines).collect()
     }
 
     /// Whether the device of `entry` wasn't where it says.
@@ -216,7 +237,7 @@ impl<F: Flash> Node<F> {
 
     /// When the directory wants attention by itself.
     pub(crate) fn directory_wakes_at(&self) -> Option<Instant> {
-        let hub = self.directory.hub.as_ref()?;
+        let hub = self.directory.hub.as_ref().filter(|hub| hub.trust != HubTrust::Revoked)?;
         // The end of a question that is under way is the sessions' to watch.
         if hub.asked.is_some() { None } else { self.directory.register_at }
     }
@@ -259,7 +280,10 @@ impl<F: Flash> Node<F> {
             *register_at = (*register_at).min((at + period).max(moment.now));
         }
         let Some(hub) = &self.directory.hub else { return };
-        if self.directory.register_at.is_none_or(|at| at > moment.now) || hub.asked.is_some() {
+        if self.directory.register_at.is_none_or(|at| at > moment.now)
+            || hub.asked.is_some()
+            || hub.trust == HubTrust::Revoked
+        {
             return;
         }
         if hub.key.is_none() || hub.epoch.is_none() {
@@ -273,6 +297,10 @@ impl<F: Flash> Node<F> {
 
     /// Takes the directory's answer to a registration.
     pub(crate) fn registration_done(&mut self, moment: &Moment<'_>, answer: Option<Vec<u8>>) {
+        if self.directory.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Revoked) {
+            // It was asked before it was revoked.
+            return;
+        }
         let answer = answer.and_then(|bytes| postcard::from_bytes::<Registered>(&bytes).ok());
         let Some(Registered { refusal, unix_s }) = answer else {
             return self.hub_silent(moment.now);
@@ -430,6 +458,9 @@ impl<F: Flash> Node<F> {
         moment: &Moment<'_>,
         lifetime: Duration,
     ) -> Option<SignedRecord> {
+        // What a former owner said of the device's name counts no more.
+        let enrolled = self.identity.enrolled.as_ref();
+        enrolled.filter(|enrolled| enrolled.owner == self.config.owner.verifying_key)?;
         self.directory.records = self.directory.records.saturating_add(1);
         let unix_s = self.directory_time(moment).map_or(0, |time| time.seconds);
         let machines = self.listed_machines();
@@ -439,6 +470,7 @@ impl<F: Flash> Node<F> {
             epoch: self.endpoint.epoch_to_publish(moment.now),
             addresses: self.config.addresses.clone(),
             machines: machines.clone(),
+            succession: self.ownership.kept.as_ref().map(|kept| kept.succession.clone()),
         })?;
         let fresh_until = moment.now + self.config.record_lifetime / 3;
         self.directory.signed = Some(Signed { record: record.clone(), machines, fresh_until });
@@ -458,10 +490,9 @@ impl<F: Flash> Node<F> {
         parameter: Vec<u8>,
         purpose: Purpose,
     ) -> bool {
-        let Some(KnownHub { address, key: Some(key), epoch, .. }) = self.directory.hub.clone()
-        else {
-            return false;
-        };
+        let Some(hub) = self.directory.hub.clone() else { return false };
+        let Some(key) = hub.trusted_key() else { return false };
+        let KnownHub { address, epoch, .. } = hub;
         let call = OutgoingCall {
             function: name.into(),
             parameter: Some(parameter),
@@ -480,6 +511,10 @@ impl<F: Flash> Node<F> {
     /// Takes a record that the directory found, if it proves itself.
     pub(crate) fn learn(&mut self, found: Found, time: UnixTime) {
         let Found { record, seen_at } = found;
+        let opened = tenure_directory::read_device(&record);
+        if opened.is_none_or(|device| self.ownership.revoked.has_device(&device)) {
+            return;
+        }
         let table = &mut self.directory.table;
         let taken = table.accept(record.clone(), seen_at.clone(), time.seconds);
         if taken == Err(Refusal::Full) {

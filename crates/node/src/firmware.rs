@@ -218,6 +218,11 @@ impl<F: Flash> Node<F> {
 
     pub(crate) fn begin_firmware(&mut self, begin: &FirmwareBegin) -> Answer<()> {
         let firmware = self.firmware.as_mut().ok_or_else(no_loader)?;
+        let signer = Release::signer(&begin.release)
+            .map_err(|error| ControlError::Refused(error.to_string()))?;
+        if firmware.maker != Some(signer) {
+            self.ownership.check_owner(&self.config.owner, "the firmware", &signer)?;
+        }
         let signers: Vec<VerifyingKey> =
             [self.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
         let release = Release::verify(&begin.release, &signers)

@@ -16,6 +16,7 @@ use tenure_wire::{Address, PublicKey};
 
 use crate::config::Hub;
 use crate::directory::{ANSWER_TIMEOUT, Standing};
+use crate::identity::Identity;
 use crate::kept_hub::KeptHub;
 use crate::node::{Moment, Node};
 
@@ -61,6 +62,11 @@ impl KnownHub {
         }
     }
 
+    /// Its key, unless the owner revoked it.
+    pub(crate) fn trusted_key(&self) -> Option<PublicKey> {
+        self.key.filter(|_| self.trust != HubTrust::Revoked)
+    }
+
     /// How long to wait after one more silence.
     fn back_off(&mut self) -> Duration {
         let wait = RETRY.saturating_mul(1_u32.checked_shl(self.silences).unwrap_or(u32::MAX));
@@ -101,7 +107,14 @@ impl<F: Flash> Node<F> {
         let Some(HubIdentity { key: Some(key), epoch }) = identity else {
             return self.hub_silent(now);
         };
+        let is_revoked = self.ownership.revoked.has_hub(&key);
         match hub.key {
+            None if is_revoked => {
+                hub.shown = Some(key);
+                let wait = hub.back_off();
+                self.directory.register_at = Some(now + wait);
+                return self.stand(Standing::OtherKey(key));
+            }
             None => (hub.key, hub.trust) = (Some(key), HubTrust::Shown),
             Some(known) if known != key => {
                 hub.shown = Some(key);
@@ -117,6 +130,9 @@ impl<F: Flash> Node<F> {
     /// Takes note that the hub gave no answer.
     pub(crate) fn hub_silent(&mut self, now: Instant) {
         let Some(hub) = &mut self.directory.hub else { return };
+        if hub.trust == HubTrust::Revoked {
+            return;
+        }
         if hub.trust == HubTrust::Shown {
             // A key that was only told may have been damaged on the way, or be another one by now.
             (hub.key, hub.trust) = (None, HubTrust::Unknown);
@@ -152,6 +168,11 @@ impl<F: Flash> Node<F> {
         if hub.is_set {
             return refused("the device's settings pin the hub's key; change it there");
         }
+        if trust.key.is_some_and(|key| self.ownership.revoked.has_hub(&key)) {
+            return refused(
+                "you revoked that hub; take that back first: tenure revoke hub KEY --undo",
+            );
+        }
         let kept = trust.key.map(|key| KeptHub::new(key, HubTrust::Owner));
         self.keep_hub(kept.as_ref())?;
         if let (Some(hub), Some(settings)) = (&mut self.directory.hub, &self.config.hub) {
@@ -161,6 +182,36 @@ impl<F: Flash> Node<F> {
             self.directory.register_at = Some(moment.now);
         }
         Ok(())
+    }
+
+    /// Speaks no more to a hub that the owner revoked, and believes its time no more; takes up again one
+    /// that is revoked no more.
+    pub(crate) fn bar_hub(&mut self, moment: &Moment<'_>) {
+        let Some(hub) = &mut self.directory.hub else { return };
+        let is_revoked = hub.key.is_some_and(|key| self.ownership.revoked.has_hub(&key));
+        if is_revoked == (hub.trust == HubTrust::Revoked) {
+            return;
+        }
+        if !is_revoked {
+            let kept = Identity::hub(self.kernel.store()).ok().flatten();
+            return self.take_up_hub(moment.now, kept);
+        }
+        hub.trust = HubTrust::Revoked;
+        (hub.epoch, hub.asked) = (None, None);
+        self.directory.register_at = Some(moment.now);
+        self.forget_hubs_time();
+        self.stand(Standing::Unknown);
+    }
+
+    /// Forgets the hub's key that was kept; the settings' stays. The store has forgotten it already.
+    pub(crate) fn forget_hub(&mut self, now: Instant) {
+        self.take_up_hub(now, None);
+    }
+
+    fn take_up_hub(&mut self, now: Instant, kept: Option<KeptHub>) {
+        self.directory.hub = self.config.hub.as_ref().map(|hub| KnownHub::new(hub, kept));
+        self.directory.register_at = Some(now);
+        self.stand(Standing::Unknown);
     }
 
     /// How this device stands with its hub.

@@ -15,6 +15,7 @@ use tenure_mesh::Salt;
 use tenure_store::{Store, TreeId, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
+use tenure_wire::ownership::SignedSuccession;
 use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 use crate::boot_error::BootError;
@@ -26,10 +27,9 @@ use crate::sealing::Keys;
 pub(crate) const NODE_TREE: TreeId = TreeId(u16::MAX);
 pub(crate) const SEED_PATH: &str = "seed";
 const BOOTS_PATH: &str = "boots";
-const ENROLMENT_PATH: &str = "enrolment";
-const HUB_PATH: &str = "hub";
-#[cfg(feature = "mesh")]
-const NETWORK_PATH: &str = "network";
+pub(crate) const ENROLMENT_PATH: &str = "enrolment";
+pub(crate) const HUB_PATH: &str = "hub";
+pub(crate) const NETWORK_PATH: &str = "network";
 #[cfg(feature = "experiments")]
 const ORDERS_PATH: &str = "experiment orders";
 #[cfg(feature = "mesh")]
@@ -71,6 +71,8 @@ pub(crate) struct RecordContents {
     pub(crate) epoch: Epoch,
     pub(crate) addresses: Vec<Address>,
     pub(crate) machines: Vec<(Name, PublicKey)>,
+    /// By which the owner holds the device, if another one held it before.
+    pub(crate) succession: Option<SignedSuccession>,
 }
 
 impl Identity {
@@ -234,6 +236,7 @@ impl Identity {
             addresses: contents.addresses,
             device_machine: self.machine_key,
             machines: contents.machines,
+            succession: contents.succession,
         };
         Some(seal(&self.signing_key, &record))
     }

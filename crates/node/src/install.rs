@@ -17,6 +17,7 @@ use tenure_wire::{CodeKind, Digest};
 
 use crate::config::Config;
 use crate::identity::Identity;
+use crate::kept_owner::Ownership;
 use crate::snapshot::Frozen;
 
 /// A package on its way to the device, kept in flash of its own until it is whole.
@@ -103,13 +104,16 @@ impl<F: Flash> Transfer<F> {
 pub(crate) fn prepare<F: Flash>(
     kernel: &mut Kernel<F>,
     identity: &Identity,
-    config: &Config,
+    (config, ownership): (&Config, &Ownership),
     entropy: &mut dyn Entropy,
     package: &[u8],
     placement: &[u8],
 ) -> Result<Installation, ControlError> {
     let package = Package::parse(package).map_err(refused)?;
     package.verify().map_err(refused)?;
+    ownership.check_tenant(&package.tenant())?;
+    let signer = Placement::signer(placement).map_err(refused)?;
+    ownership.check_owner(&config.owner, "the placement", &signer)?;
     let placement = Placement::verify(placement, &config.owner.verifying_key).map_err(refused)?;
     if placement.device != identity.verifying_key() {
         return Err(ControlError::Refused("the placement is for another device".to_string()));

@@ -29,6 +29,7 @@ mod hub;
 mod identity;
 mod install;
 mod kept_hub;
+mod kept_owner;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod log;
@@ -39,6 +40,7 @@ mod mesh;
 mod meter;
 mod node;
 mod outbound;
+mod ownership;
 mod peers;
 mod peripherals;
 mod sealing;

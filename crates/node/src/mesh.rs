@@ -108,7 +108,15 @@ impl<F: Flash> Node<F> {
         Ok(())
     }
 
-    /// Starts the protocols, once in a life of the node.
+    /// Takes another owner's word, and records of that owner's devices alone; who hands a device over takes
+    /// it out of the mesh.
+    pub(crate) fn change_mesh_owner(&mut self, now: Instant) {
+        (self.mesh, self.outside) = (None, None);
+        // What can't be read now is read at the next boot.
+        let _ = self.resume_mesh(now);
+    }
+
+    /// Starts the protocols, once for each owner in a life of the node.
     fn start_mesh(&mut self, now: Instant, key: NetworkKey) {
         let node = NodeId::from(&self.identity.machine);
         let limits = MeshLimits::new(node, self.config.records_max);
@@ -230,6 +238,8 @@ impl<F: Flash> Node<F> {
     pub(crate) fn mesh_machines(&self) -> Vec<PublicKey> {
         let replica = self.mesh.as_ref().and_then(|mesh| mesh.stack.protocol::<Replica>());
         let held = replica.iter().flat_map(|replica| replica.records().held.values());
+        let revoked = &self.ownership.revoked;
+        let held = held.filter(|held| !revoked.has_device(&held.record.enrolment.device_key));
         held.flat_map(|held| held.record.machines.iter().map(|(_, key)| *key)).collect()
     }
 

@@ -374,6 +374,8 @@ impl<F: Flash> Node<F> {
     /// Takes the owner's word that a machine's lease has another term.
     pub(crate) fn renew(&mut self, moment: &Moment<'_>, renew: &Renew) -> Answer<()> {
         let refused = |error: &dyn core::fmt::Display| ControlError::Refused(error.to_string());
+        let signer = Renewal::signer(&renew.renewal).map_err(|error| refused(&error))?;
+        self.ownership.check_owner(&self.config.owner, "the renewal", &signer)?;
         let renewal = Renewal::verify(&renew.renewal, &self.config.owner.verifying_key)
             .map_err(|error| refused(&error))?;
         if renewal.device != self.identity.verifying_key() {

@@ -23,6 +23,7 @@ use crate::directory::Directory;
 use crate::firmware::Firmware;
 use crate::identity::Identity;
 use crate::install::Transfer;
+use crate::kept_owner::Ownership;
 use crate::log::Log;
 use crate::meter::Meter;
 use crate::outbound::{Outbound, Waiter};
@@ -150,6 +151,8 @@ pub struct Node<F> {
     pub(crate) rhythm: Rhythm,
     pub(crate) secret_tolls: SecretTolls,
     pub(crate) firmware: Option<Firmware<F>>,
+    /// Who owns the device by succession, and whom its owner revoked.
+    pub(crate) ownership: Ownership,
     /// What the last poll said.
     pub(crate) next_wake: Wake,
     /// Calls that came in and are being served, by the number the kernel knows them by.
@@ -184,8 +187,9 @@ impl<F: Flash> Node<F> {
         config.kernel.device = Some(config.name.clone());
         config.rpc.machines_max = config.rpc.machines_max.max(config.kernel.machines_max + 1);
         config.rpc.timeout_min = config.rpc.timeout_min.max(TIMEOUT_MIN);
-        config.rpc.owner = Some(config.owner.machine);
         let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
+        let ownership = Ownership::take_up(&mut store, &mut config.owner, moment.now)?;
+        config.rpc.owner = Some(config.owner.machine);
         let identity = Identity::take_up(&mut store, moment.entropy)?;
         let hub = Identity::hub(&mut store)?;
         let keys = identity.sealing_keys();
@@ -212,6 +216,7 @@ impl<F: Flash> Node<F> {
             rhythm: Rhythm::new(moment.now),
             secret_tolls: SecretTolls::new(moment.now, config.kernel.machines_max),
             firmware: None,
+            ownership,
             next_wake: Wake::Now,
             served: BTreeMap::new(),
             tickets: 0,
@@ -232,6 +237,7 @@ impl<F: Flash> Node<F> {
         if let Some(asleep) = asleep {
             node.wake_up(&asleep, moment);
         }
+        node.bar_hub(moment);
         node.speak_for_all();
         node.take_up_ledgers(moment);
         #[cfg(feature = "mesh")]
@@ -323,6 +329,7 @@ impl<F: Flash> Node<F> {
         self.attend_to_directory(moment);
         self.attend_to_peripherals(moment);
         self.attend_to_ledgers(moment);
+        self.settle_ownership(moment);
         let ran = self.kernel.run(&mut World {
             now: moment.now,
             unix_time: self.unix_time(moment),
@@ -513,6 +520,9 @@ impl<F: Flash> Node<F> {
         peer: PublicKey,
         call: IncomingCall,
     ) {
+        if self.ownership.revoked.has_device_machine(&peer) {
+            return self.endpoint.reply(moment.now, handle, Err(Declined::Denied));
+        }
         if call.to == self.identity.machine {
             let parameter = call.parameter.unwrap_or_default();
             let answer = self.serve_control(moment, &peer, &call.function, &parameter);

@@ -146,7 +146,7 @@ impl<F: Flash> Node<F> {
     }
 
     /// Refuses who has had too many signatures verified of late. The owner pays nothing.
-    fn pay_verification(&mut self, now: Instant, caller: &PublicKey) -> Answer<()> {
+    pub(crate) fn pay_verification(&mut self, now: Instant, caller: &PublicKey) -> Answer<()> {
         let is_free = is_planted(Weakness::SignaturesWithoutLimit);
         if is_free || *caller == self.config.owner.machine {
             return Ok(());
@@ -271,7 +271,8 @@ fn not_read(error: ReadError) -> ControlError {
     ControlError::Device(error.to_string())
 }
 
-fn not_kept(error: BatchError) -> ControlError {
+/// Why a change of the store was refused, for who asked for it.
+pub(crate) fn not_kept(error: BatchError) -> ControlError {
     match error {
         BatchError::Full => ControlError::Full(error.to_string()),
         error => ControlError::Device(error.to_string()),

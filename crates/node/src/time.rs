@@ -81,6 +81,13 @@ impl<F: Flash> Node<F> {
         self.leases_learn(moment, known_s, known_s + ahead_s);
     }
 
+    /// Forgets the time that a hub told.
+    pub(crate) fn forget_hubs_time(&mut self) {
+        if self.told_time.is_some_and(|told| told.by < Teller::Owner) {
+            self.told_time = None;
+        }
+    }
+
     /// Lets leases, which went by `known_s`, go by a later time.
     fn leases_learn(&mut self, moment: &Moment<'_>, known_s: u64, unix_s: u64) {
         if unix_s <= known_s {

@@ -86,7 +86,9 @@ impl<F: Flash> Node<F> {
         restore: &TrashRestore,
     ) -> Answer<()> {
         let found = self.kernel.trash().find(|info| info.id == restore.machine);
-        let salt = found.map(|info| info.record.salt).ok_or_else(not_there)?;
+        let found = found.map(|info| (info.record.salt, info.record.tenant));
+        let (salt, tenant) = found.ok_or_else(not_there)?;
+        self.ownership.check_tenant(&tenant)?;
         self.end_lease(moment, restore.machine);
         self.kernel
             .tenancy(moment.now)

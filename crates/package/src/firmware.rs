@@ -65,6 +65,14 @@ impl Release {
         Ok(file)
     }
 
+    /// Whose key stands in `signed`; nothing says yet that its holder signed it.
+    ///
+    /// # Errors
+    /// It doesn't begin as a release does.
+    pub fn signer(signed: &[u8]) -> Result<VerifyingKey, FirmwareError> {
+        Ok(KIND.signer(signed)?)
+    }
+
     /// The release in `signed`, once it is sure that one of `signers` signed it.
     ///
     /// # Errors

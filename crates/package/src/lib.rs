@@ -1,5 +1,6 @@
-//! What is signed: packages, from which machines are made, by tenants; placements by owners; secrets on
-//! their way to a device by tenants; receipts by devices; firmware by owners or makers.
+//! What is signed: packages, from which machines are made, by tenants; placements, and lists of whom they
+//! revoked, by owners; secrets on their way to a device by tenants; receipts by devices; firmware by owners
+//! or makers.
 //!
 //! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
 //! the owner's on the [`Placement`] says where, under which name and with what budget.
@@ -21,6 +22,7 @@ mod package;
 mod placement;
 mod receipt;
 mod renewal;
+mod revocations;
 mod secret;
 mod signed;
 mod snapshot;
@@ -35,6 +37,10 @@ pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
 pub use receipt::{NO_RECEIPT, Receipt, ReceiptChain, ReceiptError, digest_of_receipt};
 pub use renewal::Renewal;
+pub use revocations::{
+    REVOCATIONS_BYTES_MAX, REVOKED_HUBS_MAX, REVOKED_MAX, Revocations, RevocationsError,
+    RevokedDevice,
+};
 pub use secret::{SecretChange, SecretError, SecretQuery};
 pub use snapshot::{Snapshot, SnapshotError, SnapshotWriter};
 pub use tariff::Tariff;

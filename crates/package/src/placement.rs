@@ -50,6 +50,14 @@ impl Placement {
         KIND.sign(self, key).map_err(|_| PlacementError::Form)
     }
 
+    /// Whose key stands in `bytes`; nothing says yet that its holder signed them.
+    ///
+    /// # Errors
+    /// They don't begin as a placement does.
+    pub fn signer(bytes: &[u8]) -> Result<VerifyingKey, PlacementError> {
+        Ok(KIND.signer(bytes)?)
+    }
+
     /// The placement in `bytes`, once it is sure that `owner` signed it.
     ///
     /// # Errors

@@ -34,6 +34,14 @@ impl Renewal {
         Ok(KIND.sign(self, key)?)
     }
 
+    /// Whose key stands in `bytes`; nothing says yet that its holder signed them.
+    ///
+    /// # Errors
+    /// They don't begin as a renewal does.
+    pub fn signer(bytes: &[u8]) -> Result<VerifyingKey, PlacementError> {
+        Ok(KIND.signer(bytes)?)
+    }
+
     /// The renewal in `bytes`, once it is sure that `owner` signed it.
     ///
     /// # Errors

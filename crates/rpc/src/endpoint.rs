@@ -258,6 +258,12 @@ impl<A: PeerAddress> Endpoint<A> {
         self.owner_proof_key = None;
     }
 
+    /// Keeps room for another owner's calls from now on, and none for the former's.
+    pub fn change_owner(&mut self, owner: PublicKey) {
+        self.config.owner = Some(owner);
+        self.owner_proof_key = None;
+    }
+
     /// The current epoch. It changes now and then: compare before publishing.
     pub fn epoch(&self) -> Epoch {
         self.gate.epoch()

@@ -21,7 +21,7 @@ use alloc::vec::Vec;
 
 pub use answer::{decode_answer, encode_answer};
 pub use device::{
-    DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, HeapStatus, HubStatus, HubTrust,
+    ChangeOwner, DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, HeapStatus, HubStatus, HubTrust,
     OtherFirmware, TellTime, TrustHub,
 };
 pub use error::{Answer, ControlError};
@@ -129,6 +129,16 @@ control_functions! {
 
     /// Pins the hub's key; the device trusts no other from then on.
     trust_hub(TrustHub) -> (); owner, since 1;
+
+    /// Gives the device another owner: a succession that the former one signed. The signature counts, and
+    /// not who brings it.
+    change_owner(ChangeOwner) -> (); anybody, since 1;
+
+    /// Puts the owner's signed list of revoked keys into force. The signature counts, and not who brings it.
+    revoke(raw) -> (); anybody, since 1;
+
+    /// Returns the signed list of revoked keys that is in force, if there is one.
+    revoked() -> Option<Vec<u8>>; owner, since 1;
 
     /// Takes the device into the owner's mesh.
     join(Join) -> (); owner, since 1;

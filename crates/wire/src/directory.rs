@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::datagram::Epoch;
 use crate::list;
+use crate::ownership::SignedSuccession;
 use crate::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
 
 /// Functions that a directory machine offers, by their names on the wire.
@@ -56,6 +57,9 @@ pub struct DeviceRecord {
     /// The machines on it that others may call.
     #[serde(deserialize_with = "list::read")]
     pub machines: Vec<(Name, PublicKey)>,
+    /// The succession by which the owner holds the device, if another one held it before: whoever knows
+    /// the device as the former owner's sees by it that the name goes on.
+    pub succession: Option<SignedSuccession>,
 }
 
 /// A [`DeviceRecord`] as it was signed.
@@ -101,6 +105,8 @@ pub enum Refusal {
     Quota,
     /// The device sends new records more often than the directory stores them.
     TooOften,
+    /// The succession in it wasn't signed by the owner that it replaces, or is for another device or owner.
+    Succession,
 }
 
 impl core::fmt::Display for Refusal {
@@ -119,6 +125,10 @@ impl core::fmt::Display for Refusal {
                 "the directory takes no more devices of this owner, or from this address"
             }
             Self::TooOften => "the device sends new records too often; it is accepted again soon",
+            Self::Succession => {
+                "the record's proof of who held the device before is wrong: it is for another device or \
+                 owner, or forged"
+            }
         })
     }
 }

@@ -25,6 +25,7 @@ mod list;
 pub mod message;
 mod name;
 mod no_result;
+pub mod ownership;
 pub mod printable;
 mod serialized_as_text;
 pub mod share;

@@ -25,6 +25,7 @@ fn record(key: u8, number: u64) -> DeviceRecord {
         addresses: Vec::new(),
         device_machine: PublicKey([key; 32]),
         machines: Vec::new(),
+        succession: None,
     }
 }
 

@@ -4,10 +4,10 @@ use alloc::vec;
 use tenure_crypto::SigningKey;
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::{Address, PublicKey, Signature};
 
 use super::*;
-use crate::{LIFETIME_S_MAX, enrol, seal};
+use crate::{LIFETIME_S_MAX, enrol, seal, succeed};
 
 const NOW: u64 = 1_800_000_000;
 const PLACE: Address = Address::Simulated(1);
@@ -39,6 +39,7 @@ impl Device {
             addresses: vec![],
             device_machine: PublicKey([1; 32]),
             machines: vec![("thermostat".parse().unwrap(), PublicKey([2; 32]))],
+            succession: None,
         };
         Self { owner, key, record }
     }
@@ -92,8 +93,8 @@ fn spoofed_records_are_refused() {
     assert_eq!(accept(&mut table, &stolen_name), Err(Refusal::Enrolment));
 
     let mut changed = Device::new(1, 2, 1).signed();
-    let last = changed.bytes.len() - 1;
-    changed.bytes[last] ^= 1;
+    let in_key = changed.bytes.len() - 2;
+    changed.bytes[in_key] ^= 1;
     assert_eq!(table.accept(changed, PLACE, NOW), Err(Refusal::Signature));
     assert_eq!(table.entries().count(), 0);
 }
@@ -203,4 +204,70 @@ fn whoever_lists_anothers_machine_takes_it_from_nobody_of_the_same_owner() {
         assert_eq!(found(10), "kitchen", "{query:?}");
         assert_eq!(found(12), "aaa", "{query:?}: its own owner's");
     }
+}
+
+/// The device under the keys of the owner that `next` makes, by a succession that `by` signed.
+fn succeeded(device: &Device, by: u8, next: u8, kind: SuccessionKind) -> Device {
+    let (by, next) = (SigningKey::from_bytes(&[by; 32]), SigningKey::from_bytes(&[next; 32]));
+    let succession = Succession {
+        by: by.verifying_key(),
+        next: next.verifying_key(),
+        next_machine: PublicKey([8; 32]),
+        kind,
+        device: Some(device.key.verifying_key()),
+        number: 1,
+    };
+    let mut changed = device.clone();
+    changed.owner = next;
+    changed.record.owner = changed.owner.verifying_key();
+    changed.record.enrolment_signature = enrol(&changed.owner, &changed.record.enrolment);
+    changed.record.succession = Some(succeed(&by, &succession));
+    changed.record.sequence += 1;
+    changed
+}
+
+#[test]
+fn name_goes_on_with_the_owner_whom_its_owner_named_and_with_nobody_else() {
+    let mut table = Table::new(vec![], 4);
+    let device = Device::new(1, 2, 1);
+    accept(&mut table, &device).unwrap();
+    let usurped = succeeded(&device, 3, 3, SuccessionKind::Change);
+    assert_eq!(accept(&mut table, &usurped), Err(Refusal::NameTaken), "signed by another owner");
+    let changed = succeeded(&device, 1, 3, SuccessionKind::Change);
+    let mut elsewhere = changed.clone();
+    elsewhere.key = SigningKey::from_bytes(&[4; 32]);
+    elsewhere.record.enrolment.device_key = elsewhere.key.verifying_key();
+    elsewhere.record.enrolment_signature = enrol(&elsewhere.owner, &elsewhere.record.enrolment);
+    assert_eq!(accept(&mut table, &elsewhere), Err(Refusal::Succession), "for another device");
+    let mut forged = changed.clone();
+    forged.record.succession.as_mut().unwrap().signature = Signature::from_bytes(&[5; 64]);
+    assert_eq!(accept(&mut table, &forged), Err(Refusal::Succession));
+    assert_eq!(accept(&mut table, &changed), Ok(true));
+    let mut back = device.clone();
+    back.record.sequence = 9;
+    assert_eq!(accept(&mut table, &back), Err(Refusal::NameTaken), "the stolen old key");
+    let again = succeeded(&back, 1, 4, SuccessionKind::Change);
+    assert_eq!(
+        accept(&mut table, &again),
+        Err(Refusal::NameTaken),
+        "the old key names a second one"
+    );
+    let twice = succeeded(&changed, 3, 4, SuccessionKind::Change);
+    assert_eq!(accept(&mut table, &twice), Ok(true), "and the new key the next");
+}
+
+#[test]
+fn device_with_its_owners_new_keys_is_taken_and_one_that_was_handed_over_is_not() {
+    let device = Device::new(1, 2, 1);
+    let owner = device.owner.verifying_key();
+    let mut table = Table::new(vec![owner], 4);
+    let handed_over = succeeded(&device, 1, 3, SuccessionKind::HandOver);
+    assert_eq!(accept(&mut table, &handed_over), Err(Refusal::Owner));
+    let changed = succeeded(&device, 1, 3, SuccessionKind::Change);
+    assert_eq!(accept(&mut table, &changed), Ok(true));
+    table.trust_only(vec![changed.owner.verifying_key()]);
+    assert_eq!(table.entries().count(), 1);
+    assert_eq!(accept(&mut table, &Device::new(1, 6, 2)), Err(Refusal::Owner), "the old keys");
+    table.trust_only(vec![owner]);
+    assert_eq!(table.entries().count(), 0);
 }

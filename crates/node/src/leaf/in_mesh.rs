@@ -158,6 +158,7 @@ impl<F: Flash> Leaf<F> {
             epoch: self.endpoint.epoch_to_publish(now),
             addresses: Vec::new(),
             machines,
+            succession: None,
         })?;
         self.signed = Some((record.clone(), now + EPOCH_PERIOD));
         Some(record)

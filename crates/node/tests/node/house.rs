@@ -7,7 +7,9 @@ use tenure_directory::{Table, enrol};
 use tenure_hal::Instant;
 use tenure_hal::simulated::Sequence;
 use tenure_node::{Config, Hub, Moment, Node, Owner, Parts, Wake};
+use tenure_package::{Revocations, RevokedDevice};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
+use tenure_wire::control;
 use tenure_wire::directory::{Enrolment, Query, Registered, SignedRecord, function};
 use tenure_wire::{Address, Capabilities, Name, PublicKey};
 
@@ -96,17 +98,27 @@ impl House {
         node.install(&mut moment, &signed.package, &signed.placement).unwrap().key
     }
 
-    /// Lets the owner call a machine of the first device, and waits; returns the answer.
+    /// Lets the owner have a machine of the first device call another one, and waits; returns the answer.
     fn ask(&mut self, to: &PublicKey, parameter: &[u8]) -> Option<Vec<u8>> {
+        self.call((0, to), "ask", parameter)
+    }
+
+    /// Lets the owner call a machine of a device, and waits; returns the answer.
+    fn call(
+        &mut self,
+        (device, to): (u32, &PublicKey),
+        name: &str,
+        parameter: &[u8],
+    ) -> Option<Vec<u8>> {
         let call = OutgoingCall {
-            function: "ask".to_string(),
+            function: name.to_string(),
             parameter: Some(parameter.to_vec()),
             deadline: self.now + Duration::from_secs(20),
             attempts: 20,
         };
         let own = machine_id(&self.owner_key);
         let (owner, entropy) = (&mut self.owner, &mut self.entropy);
-        let to_device = Address::Simulated(0);
+        let to_device = Address::Simulated(device);
         owner.call(self.now, entropy, &own, to, to_device, None, call).unwrap();
         let until = self.now + Duration::from_secs(20);
         while self.answers.is_empty() && self.now < until {
@@ -218,9 +230,8 @@ fn serve_as_hub(table: &mut Table, name: &str, parameter: &[u8]) -> Option<Vec<u
     found.map(|found| postcard::to_allocvec(&found).unwrap())
 }
 
-#[test]
-fn devices_whose_hub_is_gone_for_a_week_go_on_calling_each_other_and_rest_between() {
-    let mut house = House::new();
+/// A machine on the first device that calls one on the second, which that one alone may call.
+fn two_that_call(house: &mut House) -> PublicKey {
     let echo = r#"(func (export "function") (drop (call $reply (i32.const 4) (i32.const 4))))"#;
     let echo = format!("(module {} {echo})", crate::world::PRELUDE);
     let named =
@@ -229,6 +240,55 @@ fn devices_whose_hub_is_gone_for_a_week_go_on_calling_each_other_and_rest_betwee
     let caller = format!("(module {} {CALLER})", crate::world::PRELUDE);
     let caller = house.install(0, "caller", &caller, anybody());
     house.pass(Duration::from_secs(10));
+    caller
+}
+
+/// Tells one device that its owner revoked the other.
+fn revoke(house: &mut House, device: usize, revoked: usize) {
+    let list = Revocations {
+        number: 1,
+        devices: vec![RevokedDevice {
+            name: NAMES[revoked].parse().unwrap(),
+            key: house.nodes[revoked].device_key(),
+            machine: house.nodes[revoked].device_machine(),
+        }],
+        ..Revocations::default()
+    };
+    let list = list.sign(&SigningKey::from_bytes(&[7; 32])).unwrap();
+    let to = house.nodes[device].device_machine();
+    let answer = house.call((device as u32, &to), control::function::REVOKE, &list).unwrap();
+    postcard::from_bytes::<control::Answer<()>>(&answer).unwrap().unwrap();
+}
+
+#[test]
+fn machine_on_a_revoked_device_is_found_by_no_other_device() {
+    let mut house = House::new();
+    let caller = two_that_call(&mut house);
+    let done = Some(4_i32.to_le_bytes().to_vec());
+    assert_eq!(house.ask(&caller, b"echo@cellar"), done);
+    revoke(&mut house, 0, 1);
+    assert_ne!(house.ask(&caller, b"echo@cellar"), done);
+    // Nor does a newer record of it count, which the hub has.
+    house.pass(Duration::from_secs(60));
+    assert_ne!(house.ask(&caller, b"echo@cellar"), done);
+}
+
+#[test]
+fn machine_on_a_revoked_device_has_its_name_no_more_where_it_calls() {
+    let mut house = House::new();
+    let caller = two_that_call(&mut house);
+    let done = Some(4_i32.to_le_bytes().to_vec());
+    assert_eq!(house.ask(&caller, b"echo@cellar"), done);
+    revoke(&mut house, 1, 0);
+    assert_ne!(house.ask(&caller, b"echo@cellar"), done);
+    house.pass(Duration::from_secs(60));
+    assert_ne!(house.ask(&caller, b"echo@cellar"), done);
+}
+
+#[test]
+fn devices_whose_hub_is_gone_for_a_week_go_on_calling_each_other_and_rest_between() {
+    let mut house = House::new();
+    let caller = two_that_call(&mut house);
     let done = Some(4_i32.to_le_bytes().to_vec());
     assert_eq!(house.ask(&caller, b"echo@cellar"), done, "with the hub");
     house.hub = None;

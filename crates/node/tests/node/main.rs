@@ -13,6 +13,7 @@ mod leaf;
 mod leases;
 #[cfg(feature = "mesh")]
 mod mesh;
+mod ownership;
 mod sleep;
 mod snapshots;
 mod strangers;

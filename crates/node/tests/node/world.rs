@@ -156,7 +156,8 @@ impl World {
         self.add(seed.device_secret())
     }
 
-    fn add(&mut self, secret: tenure_crypto::StaticSecret) -> usize {
+    /// Adds whoever holds that key; returns the number.
+    pub(crate) fn add(&mut self, secret: tenure_crypto::StaticSecret) -> usize {
         let number = self.strangers.len();
         let key = secret.public_key();
         let config = tenure_rpc::Config::large();

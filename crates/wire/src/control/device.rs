@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::directory::Enrolment;
 use crate::directory::SignedRecord;
 use crate::message::growing;
+use crate::ownership::SignedSuccession;
 use crate::{Address, Name, PublicKey, Signature, VerifyingKey};
 
 /// How a device is.
@@ -50,6 +51,12 @@ pub struct DeviceStatus {
     /// What it would tell a directory: the proof that its owner enrolled it and that the machine
     /// that answers is its own. `None` if it isn't enrolled.
     pub record: Option<SignedRecord>,
+    /// The number of the owner's list of revoked keys that is in force, 0 if there is none.
+    #[serde(default)]
+    pub revocations: u64,
+    /// The number of the succession by which its owner holds it, 0 if it is the first one.
+    #[serde(default)]
+    pub succession: u64,
 }
 
 /// How much of a device's heap is used, in bytes.
@@ -75,6 +82,15 @@ pub struct Enrol {
     pub enrolment: Enrolment,
     /// The owner's signature over it.
     pub signature: Signature,
+}
+
+/// An owner's word that other keys hold the device from now on.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ChangeOwner {
+    /// The succession, signed with the key that it replaces.
+    pub succession: SignedSuccession,
+    /// The new owner's word that the device carries its name, to be taken with it.
+    pub enrol: Option<Enrol>,
 }
 
 /// The owner's word for what time it is.
@@ -110,6 +126,8 @@ pub enum HubTrust {
     FirstSeen,
     /// The owner or the device's settings named it. Its word on time counts for leases.
     Owner,
+    /// The owner revoked it. The device speaks to no hub until the owner names another key.
+    Revoked,
 }
 
 /// The owner's word on the hub's key.

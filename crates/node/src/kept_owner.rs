@@ -1,0 +1,194 @@
+//! Who owns the device, and whom its owner revoked, as kept over restarts.
+
+use alloc::vec::Vec;
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::{Flash, Instant};
+use tenure_package::Revocations;
+use tenure_store::{BatchError, Change, Store, ValueKind};
+use tenure_wire::control::{Answer, ControlError};
+use tenure_wire::ownership::SignedSuccession;
+use tenure_wire::{PublicKey, VerifyingKey};
+
+use crate::boot_error::BootError;
+use crate::config::Owner;
+use crate::identity::{ENROLMENT_PATH, HUB_PATH, NETWORK_PATH, NODE_TREE};
+
+const OWNER_PATH: &str = "owner";
+const REVOKED_PATH: &str = "revoked";
+/// The version of the stored owner.
+const KEPT_VERSION: u8 = 1;
+/// The most former keys that are remembered, to say of what they signed that they were replaced. The first
+/// one, which the settings name, is remembered beside them.
+const FORMER_MAX: usize = 4;
+
+/// The owner by the last succession, as the store keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct KeptOwner {
+    version: u8,
+    /// The key that the settings named when the first succession was taken.
+    root: VerifyingKey,
+    signing: VerifyingKey,
+    machine: PublicKey,
+    /// The number of the succession.
+    pub(crate) number: u64,
+    /// Keys that were replaced, the last one last.
+    former: Vec<VerifyingKey>,
+    pub(crate) succession: SignedSuccession,
+    /// Whether machines of a former owner may still have to go to the trash.
+    pub(crate) clears_machines: bool,
+}
+
+/// Who owns the device, and whom its owner revoked.
+#[derive(Debug, Default)]
+pub(crate) struct Ownership {
+    pub(crate) kept: Option<KeptOwner>,
+    pub(crate) revoked: Revocations,
+    /// The list as it was signed.
+    pub(crate) signed_list: Option<Vec<u8>>,
+    /// When to look next for machines that have to leave; `None` if all have left.
+    pub(crate) settle_at: Option<Instant>,
+}
+
+impl KeptOwner {
+    /// The owner after `known` and by a succession that was checked.
+    pub(crate) fn after(
+        known: Option<&Self>,
+        former: VerifyingKey,
+        next: Owner,
+        (number, succession): (u64, SignedSuccession),
+        clears_machines: bool,
+    ) -> Self {
+        let mut keys = known.map_or_else(Vec::new, |known| known.former.clone());
+        keys.push(former);
+        let excess = keys.len().saturating_sub(FORMER_MAX);
+        keys.drain(..excess);
+        Self {
+            version: KEPT_VERSION,
+            root: known.map_or(former, |known| known.root),
+            signing: next.verifying_key,
+            machine: next.machine,
+            number,
+            former: keys,
+            succession,
+            clears_machines: clears_machines || known.is_some_and(|known| known.clears_machines),
+        }
+    }
+
+    /// Whether `key` was replaced, as far as is remembered.
+    pub(crate) fn replaced(&self, key: &VerifyingKey) -> bool {
+        *key != self.signing && (*key == self.root || self.former.contains(key))
+    }
+
+    fn to_bytes(&self) -> Vec<u8> {
+        postcard::to_allocvec(self).unwrap_or_default()
+    }
+}
+
+impl Ownership {
+    /// What the store keeps, and sets `owner` to who that makes the owner. Where the settings name an owner
+    /// who was never the device's, somebody set it up anew, and the settings count.
+    pub(crate) fn take_up<F: Flash>(
+        store: &mut Store<F>,
+        owner: &mut Owner,
+        now: Instant,
+    ) -> Result<Self, BootError> {
+        let mut read = |path| {
+            let value = store.get(NODE_TREE, path).map_err(BootError::Read)?;
+            Ok(value.map(|value| value.bytes).filter(|bytes| !bytes.is_empty()))
+        };
+        let kept = read(OWNER_PATH)?
+            .and_then(|bytes| postcard::from_bytes::<KeptOwner>(&bytes).ok())
+            .filter(|kept| kept.version == KEPT_VERSION)
+            .filter(|kept| {
+                owner.verifying_key == kept.signing || kept.replaced(&owner.verifying_key)
+            });
+        if let Some(kept) = &kept {
+            *owner = Owner { verifying_key: kept.signing, machine: kept.machine };
+        }
+        let signed_list = read(REVOKED_PATH)?;
+        let list = signed_list.as_ref().and_then(|bytes| Revocations::verify(bytes).ok());
+        let counts = |signer: &VerifyingKey| {
+            *signer == owner.verifying_key
+                || kept.as_ref().is_some_and(|kept| kept.replaced(signer))
+        };
+        let list = list.filter(|(_, signer)| counts(signer)).map(|(list, _)| list);
+        let signed_list = signed_list.filter(|_| list.is_some());
+        Ok(Self { kept, revoked: list.unwrap_or_default(), signed_list, settle_at: Some(now) })
+    }
+
+    /// Refuses what somebody else than the owner signed, and says so if it was a former key of the owner's.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`].
+    pub(crate) fn check_owner(
+        &self,
+        owner: &Owner,
+        what: &str,
+        signer: &VerifyingKey,
+    ) -> Answer<()> {
+        if *signer == owner.verifying_key {
+            return Ok(());
+        }
+        let replaced = self.kept.as_ref().filter(|kept| kept.replaced(signer));
+        Err(ControlError::Refused(match replaced {
+            Some(kept) => alloc::format!(
+                "{what} was signed with the key {signer}, which counts no more: {} replaced it \
+                 (succession {})",
+                owner.verifying_key,
+                kept.number
+            ),
+            None => alloc::format!(
+                "{what} is by an owner who doesn't hold this device; sign it with the owner's key"
+            ),
+        }))
+    }
+
+    /// Refuses the machines of a tenant whom the owner revoked.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`].
+    pub(crate) fn check_tenant(&self, tenant: &VerifyingKey) -> Answer<()> {
+        if !self.revoked.has_tenant(tenant) {
+            return Ok(());
+        }
+        Err(ControlError::Refused(alloc::format!(
+            "the tenant {tenant} was revoked by the device's owner (list {})",
+            self.revoked.number
+        )))
+    }
+
+    /// Keeps a new owner. A hand-over forgets at once all that the former owner said beside: the list, the
+    /// hub, the mesh.
+    pub(crate) fn keep_owner<F: Flash>(
+        store: &mut Store<F>,
+        kept: &KeptOwner,
+        forgotten: &[&str],
+    ) -> Result<(), BatchError> {
+        let bytes = kept.to_bytes();
+        let mut changes = alloc::vec![set(OWNER_PATH, &bytes)];
+        for path in forgotten {
+            if store.get(NODE_TREE, path).is_ok_and(|value| value.is_some()) {
+                changes.push(Change::Delete { tree: NODE_TREE, path });
+            }
+        }
+        store.batch(&changes)
+    }
+
+    /// Keeps a list that was checked.
+    pub(crate) fn keep_list<F: Flash>(
+        store: &mut Store<F>,
+        signed: &[u8],
+    ) -> Result<(), BatchError> {
+        store.batch(&[set(REVOKED_PATH, signed)])
+    }
+
+    /// What a hand-over makes the device forget.
+    pub(crate) fn forgotten_at_hand_over() -> [&'static str; 4] {
+        [REVOKED_PATH, HUB_PATH, ENROLMENT_PATH, NETWORK_PATH]
+    }
+}
+
+fn set<'a>(path: &'a str, value: &'a [u8]) -> Change<'a> {
+    Change::Set { tree: NODE_TREE, path, kind: ValueKind::Bytes, value }
+}
