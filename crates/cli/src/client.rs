@@ -8,14 +8,17 @@ use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
+use tenure_package::Revocations;
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall};
 use tenure_wire::control::{
-    Client as _, ControlError, DeviceStatus, Function, Hello, TellTime, decode_answer,
+    Answer, ChangeOwner, Client as _, ControlError, DeviceStatus, Enrol, Function, Hello, TellTime,
+    decode_answer,
 };
 use tenure_wire::datagram::Epoch;
-use tenure_wire::directory::SignedRecord;
+use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
+use crate::authority::Authority;
 use crate::home::Home;
 use crate::known::Known;
 use crate::whom::Place;
@@ -48,9 +51,13 @@ impl OwnerKeys {
     /// # Errors
     /// As [`Home::owner_key`].
     pub fn of(home: &Home) -> anyhow::Result<Self> {
-        let signing_key = home.owner_key()?;
+        Ok(Self::of_signing_key(home.owner_key()?))
+    }
+
+    /// The keys that follow from the one that signs.
+    pub fn of_signing_key(signing_key: SigningKey) -> Self {
         let machine = Seed::from_bytes(&signing_key.to_bytes()).device_secret();
-        Ok(Self { signing_key, machine })
+        Self { signing_key, machine }
     }
 
     /// The owner as a device's configuration names it.
@@ -73,6 +80,7 @@ pub struct Client {
     known: Known,
     /// The versions that devices speak which were greeted.
     greeted: BTreeMap<PublicKey, Hello>,
+    authority: Authority,
 }
 
 /// A machine that can be called: its key and the way to it.
@@ -118,8 +126,9 @@ impl Client {
         let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
         let own = endpoint.add_machine(keys.machine.clone())?;
         let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
-        let known = Known::of(home)?;
-        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted: BTreeMap::new() })
+        let (known, authority) = (Known::of(home)?, Authority::of(home)?);
+        let greeted = BTreeMap::new();
+        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted, authority })
     }
 
     /// The user's keys.
@@ -135,6 +144,24 @@ impl Client {
     /// The same, to be changed.
     pub fn known_mut(&mut self) -> &mut Known {
         &mut self.known
+    }
+
+    /// What this user, as an owner, said of keys.
+    pub fn authority(&self) -> &Authority {
+        &self.authority
+    }
+
+    /// The same, to be changed.
+    pub fn authority_mut(&mut self) -> &mut Authority {
+        &mut self.authority
+    }
+
+    /// Signs and keeps the list of whom this user revoked.
+    ///
+    /// # Errors
+    /// It has too many entries, or can't be kept.
+    pub fn sign_revocations(&mut self, list: Revocations) -> anyhow::Result<()> {
+        self.authority.sign_list(list, &self.keys.signing_key)
     }
 
     /// The seconds since 1970 UTC by this computer's clock.
@@ -184,8 +211,7 @@ impl Client {
     /// Nobody answers, it belongs to somebody else, or it isn't what it says.
     pub fn device(&mut self, place: &Place) -> anyhow::Result<Device> {
         let (route, address) = (self.route(place)?, place.address);
-        let status: DeviceStatus =
-            self.at(&route).status(()).with_context(|| format!("the device at {address}"))?;
+        let status = self.status(&route).with_context(|| format!("the device at {address}"))?;
         let record = status.record.as_ref().ok_or_else(|| {
             anyhow!("the device at {address} isn't enrolled by its owner; its owner types: tenure enrol {address}")
         })?;
@@ -196,9 +222,84 @@ impl Client {
             bail!("what answers at {address} is not a device of yours");
         }
         check_name(place, &proven.enrolment.device)?;
+        self.authority.check_device(&proven)?;
         self.known.met_device(&proven, &route.address)?;
         self.tell_time(&route, &status)?;
-        Ok(Device { route, status })
+        let device = Device { route, status };
+        self.agree_on_revocations(&device)?;
+        Ok(device)
+    }
+
+    /// How the device is. One that holds to this user's former keys is told of the present ones before.
+    fn status(&mut self, route: &Route) -> anyhow::Result<DeviceStatus> {
+        let answer = self.at(route).exchange(Function::status, Vec::new())?;
+        let answer: Answer<DeviceStatus> = decode_answer(&answer);
+        if answer == Err(ControlError::NotOwner) && self.tell_changes_of_keys(route)? {
+            return self.at(route).status(());
+        }
+        answer.map_err(explained)
+    }
+
+    /// Tells a device that this user held by former keys of the present ones; `false` if it is somebody
+    /// else's.
+    fn tell_changes_of_keys(&mut self, route: &Route) -> anyhow::Result<bool> {
+        let record = self.at(route).record(())?;
+        let Some(record) = record else { return Ok(false) };
+        let Ok(proven) = tenure_directory::open_whenever(&record) else { return Ok(false) };
+        if proven.device_machine != route.key {
+            return Ok(false);
+        }
+        let changes = self.authority.changes_since(&proven.owner).to_vec();
+        let DeviceRecord { enrolment: Enrolment { device, device_key, number }, .. } = proven;
+        let number = number.saturating_add(1);
+        let enrolment = Enrolment { device, device_key, number };
+        let signature = tenure_directory::enrol(&self.keys.signing_key, &enrolment);
+        let enrol = Enrol { enrolment, signature };
+        let last = changes.len().saturating_sub(1);
+        for (at, succession) in changes.iter().enumerate() {
+            let enrol = (at == last).then(|| enrol.clone());
+            let change = ChangeOwner { succession: succession.clone(), enrol };
+            self.at(route).change_owner(change)?;
+        }
+        Ok(!changes.is_empty())
+    }
+
+    /// Tells a device the list of whom this user revoked, or learns it from the device, whichever is newer.
+    fn agree_on_revocations(&mut self, device: &Device) -> anyhow::Result<()> {
+        let here = self.authority.revoked().number;
+        if device.status.revocations < here {
+            self.tell_revocations(device)?;
+        } else if device.status.revocations > here {
+            let list = self.at(&device.route).revoked(())?;
+            let owner = self.keys.signing_key.verifying_key();
+            list.map_or(Ok(()), |list| self.authority.learn_list(list, &owner))?;
+        }
+        Ok(())
+    }
+
+    /// The list that a device has in force under the number of this user's, if it is another one: it was
+    /// made on another computer at the same time. Else an empty one.
+    ///
+    /// # Errors
+    /// The device can't be reached any more.
+    pub fn list_beside(&mut self, device: &Device) -> anyhow::Result<Revocations> {
+        let list = self.at(&device.route).revoked(())?;
+        let list = list.and_then(|list| Revocations::verify(&list).ok());
+        let owner = self.keys.signing_key.verifying_key();
+        let number = self.authority.revoked().number;
+        let beside = list.filter(|(list, signer)| {
+            list.number == number && self.authority.is_or_was(&owner, signer)
+        });
+        Ok(beside.map(|(list, _)| list).unwrap_or_default())
+    }
+
+    /// Tells a device the list of whom this user revoked.
+    ///
+    /// # Errors
+    /// The device can't be reached any more, or has another list of that number or a higher one.
+    pub fn tell_revocations(&mut self, device: &Device) -> anyhow::Result<()> {
+        let Some(list) = self.authority.signed_list().map(<[u8]>::to_vec) else { return Ok(()) };
+        self.at(&device.route).revoke(&list)
     }
 
     /// Tells a device of this user's the time, if it doesn't know it or was told one that is far ahead.
@@ -401,10 +502,7 @@ impl tenure_wire::control::Client for OwnMachine<'_> {
     }
 
     fn refused(&self, _: Function, error: ControlError) -> anyhow::Error {
-        match way_out(&error) {
-            Some(way_out) => anyhow!("{error}; {way_out}"),
-            None => error.into(),
-        }
+        explained(error)
     }
 }
 
@@ -420,6 +518,14 @@ fn check_name(place: &Place, name: &Name) -> anyhow::Result<()> {
     match &place.name {
         Some(meant) if meant != name => bail!("what answers there is {name}, not {meant}"),
         _ => Ok(()),
+    }
+}
+
+/// The error, with what a user can do about it.
+fn explained(error: ControlError) -> anyhow::Error {
+    match way_out(&error) {
+        Some(way_out) => anyhow!("{error}; {way_out}"),
+        None => error.into(),
     }
 }
 

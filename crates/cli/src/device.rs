@@ -274,11 +274,11 @@ impl Running {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
-        let (name, owner) = (config.name.clone(), config.owner);
+        let name = config.name.clone();
         let mut node = Node::boot(config, parts, &mut moment)?;
         if !node.is_enrolled() {
             let keys = OwnerKeys::of(home)?;
-            if keys.owner() == owner {
+            if keys.owner() == node.owner() {
                 enrol(&mut node, &keys, name)?;
             }
         }
@@ -689,8 +689,11 @@ fn parse_policy(text: &str) -> Result<PolicyKind, String> {
     text.parse().map_err(|error: UnknownPolicy| error.to_string())
 }
 
-/// The keys of an owner, as `tenure key --own` prints them.
-pub(crate) fn parse_owner(text: &str) -> Result<Owner, String> {
+/// An owner's keys, as `tenure key --own` prints them.
+///
+/// # Errors
+/// The text is no two keys with a slash between them.
+pub fn parse_owner(text: &str) -> Result<Owner, String> {
     let (signing, machine) =
         text.split_once('/').ok_or("write both keys with a slash between them")?;
     let verifying_key: VerifyingKey =

@@ -13,6 +13,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
             "login",
             "trust-hub",
             "enrol",
+            "owner",
+            "revoke",
             "use",
             "devices",
             "firmware",

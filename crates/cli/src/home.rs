@@ -82,6 +82,34 @@ impl Home {
         self.key("owner.key")
     }
 
+    /// The key that is to follow the owner's key, made at its first use: so a change that was broken off goes
+    /// on with the same one.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn next_owner_key(&self) -> Result<SigningKey, HomeError> {
+        self.key("next-owner.key")
+    }
+
+    /// Puts the next owner's key in the place of the owner's; returns where the former one is from then on.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn replace_owner_key(&self) -> Result<PathBuf, HomeError> {
+        let (next, own) = (self.folder.join("next-owner.key"), self.folder.join("owner.key"));
+        let former = (1..)
+            .map(|number| self.folder.join(format!("former-owner-{number}.key")))
+            .find(|path| !path.exists())
+            .unwrap_or_else(|| self.folder.join("former-owner.key"));
+        let failed = |path: &PathBuf| {
+            let path = path.clone();
+            move |source| HomeError::File { action: "replace", path, source }
+        };
+        fs::hard_link(&own, &former).map_err(failed(&former))?;
+        fs::rename(&next, &own).map_err(failed(&own))?;
+        Ok(former)
+    }
+
     /// The key of this user's mesh, made at its first use.
     ///
     /// # Errors

@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use tenure_wire::directory::DeviceRecord;
-use tenure_wire::{Address, Name, PublicKey};
+use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
 use crate::home::Home;
 use crate::private_file;
@@ -52,6 +52,9 @@ struct KnownDevice {
     enrolment: u64,
     /// Where it was last found.
     address: String,
+    /// The key that signs its records, since when that is remembered.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    signing_key: Option<String>,
 }
 
 impl Known {
@@ -100,6 +103,18 @@ impl Known {
         Ok(Some((key, known.address.parse().with_context(place)?)))
     }
 
+    /// The key that signs a device's records and that of its own machine, if both are remembered.
+    ///
+    /// # Errors
+    /// The file says something that is no key.
+    pub fn device_keys(&self, name: &Name) -> anyhow::Result<Option<(VerifyingKey, PublicKey)>> {
+        let Some(known) = self.kept.devices.get(name.as_str()) else { return Ok(None) };
+        let Some(signing) = &known.signing_key else { return Ok(None) };
+        let place = || format!("{}: devices.{name}", self.path.display());
+        let key = signing.parse().with_context(place)?;
+        Ok(Some((key, known.key.parse().with_context(place)?)))
+    }
+
     /// The names of all devices that were ever met.
     pub fn devices(&self) -> impl Iterator<Item = (&str, &str, &str)> {
         let entries = self.kept.devices.iter();
@@ -139,6 +154,7 @@ impl Known {
             key: record.device_machine.to_string(),
             enrolment: record.enrolment.number.max(known),
             address: address.to_string(),
+            signing_key: Some(record.enrolment.device_key.to_string()),
         };
         if self.kept.devices.get(&name) == Some(&met) {
             return Ok(());

@@ -8,12 +8,14 @@
 #[cfg(any(forgetful, planted, unchecked_memory, unmetered))]
 compile_error!("a deliberate mistake for tests can't be compiled into the command `tenure`");
 
+pub mod authority;
 pub mod build;
 mod c_project;
 pub mod call;
 pub mod client;
 pub mod clock;
 pub mod completions;
+pub mod confirm;
 pub mod contexts;
 pub mod deep_sleep;
 pub mod device;
@@ -39,12 +41,14 @@ pub mod module;
 pub mod native;
 pub mod network;
 pub mod output;
+pub mod owner;
 pub mod pack;
 pub mod peripherals;
 pub mod private_file;
 pub mod project;
 pub mod project_file;
 pub mod receipts;
+pub mod revoke;
 pub mod run;
 pub mod sdk;
 pub mod secret;

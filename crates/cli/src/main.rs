@@ -9,8 +9,8 @@ use tenure_cli::home::Home;
 use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
-    help, hub, inspect, install, invite, lease, list, login, project, receipts, run, secret,
-    serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
+    help, hub, inspect, install, invite, lease, list, login, owner, project, receipts, revoke, run,
+    secret, serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -40,6 +40,8 @@ enum Command {
     Experiment(experiment::Arguments),
     Hub(hub::Arguments),
     TrustHub(trust_hub::Arguments),
+    Owner(owner::Arguments),
+    Revoke(revoke::Arguments),
     Serial(serial::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
@@ -114,6 +116,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Remove(arguments) => install::remove(arguments, &output),
         Command::Trash(arguments) => trash::run(arguments, &output),
         Command::TrustHub(arguments) => trust_hub::run(arguments, &output),
+        Command::Owner(arguments) => owner::run(arguments, &output),
+        Command::Revoke(arguments) => revoke::run(arguments, &output),
         Command::Renew(arguments) => lease::run(arguments, &output),
         Command::Unban(arguments) => install::unban(arguments, &output),
         Command::Restart(arguments) => halt::restart(arguments, &output),

@@ -149,6 +149,17 @@ impl Where {
         }
     }
 
+    /// The record of one of the user's devices, as the hub has it.
+    ///
+    /// # Errors
+    /// No hub is known or answers, or it has no such record that proves itself.
+    pub fn record(&self, client: &mut Client, name: &Name) -> anyhow::Result<DeviceRecord> {
+        let found = self.ask_hub(client, &Query::Device(name.clone()))?;
+        let found = found.with_context(|| unlisted(&format!("device `{name}`")))?;
+        let owner = client.keys().signing_key.verifying_key();
+        proven(&found, client, &owner, &format!("device `{name}`"))
+    }
+
     /// The way to a machine by its device's record, which must be enrolled by this user.
     fn at_hub(&self, client: &mut Client, query: &Query, target: &Target) -> anyhow::Result<Route> {
         let found = self.ask_hub(client, query)?;
@@ -197,6 +208,7 @@ impl Where {
         let address = address_of(place, HUB_PORT)?;
         let identity = client.identify(address, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
+        client.authority().check_hub(&key)?;
         client.known_mut().met_hub(place, named.as_ref(), &key)?;
         Ok(Route { key, address: address.into(), epoch: Some(identity.epoch) })
     }
@@ -219,6 +231,7 @@ fn proven(
         bail!("{what} is on a device of another owner");
     }
     if *owner == client.keys().signing_key.verifying_key() {
+        client.authority().check_device(&record)?;
         client.known().check_device(&record)?;
     }
     Ok(record)

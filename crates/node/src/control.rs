@@ -11,12 +11,13 @@ use tenure_wire::control::ExperimentLog;
 #[cfg(feature = "mesh")]
 use tenure_wire::control::{Admission, Join, MeshStatus, MeshStranger, StrangersQuery};
 use tenure_wire::control::{
-    Answer, Caller, ChangeOwner, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery, FirmwareBegin,
-    FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello, HubStatus,
-    InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage, LogQuery,
-    MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew, Restart,
-    Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, Start, Stop, TellTime,
-    Trash, TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban, dispatch,
+    Answer, Caller, ChangeOwner, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery,
+    FirmwareBegin, FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello,
+    HubStatus, InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage,
+    LogQuery, MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew,
+    Restart, Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, Start, Stop,
+    TellTime, Trash, TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban,
+    dispatch,
 };
 use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;

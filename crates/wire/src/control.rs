@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 
 pub use answer::{decode_answer, encode_answer};
 pub use device::{
-    ChangeOwner, DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, HeapStatus, HubStatus, HubTrust,
-    OtherFirmware, TellTime, TrustHub,
+    ChangeOwner, DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, HeapStatus, HubStatus,
+    HubTrust, OtherFirmware, TellTime, TrustHub,
 };
 pub use error::{Answer, ControlError};
 pub use hello::{Hello, OLDEST, VERSION};

@@ -18,6 +18,7 @@ mod mesh;
 mod nat;
 mod native;
 mod native_speed;
+mod ownership;
 mod packages;
 mod peers;
 mod pinning;

@@ -130,8 +130,9 @@ impl<F: Flash> Leaf<F> {
             trash_bytes: 0,
             code_bytes_free: 0,
             heap,
-            revocations: 0,
             record: self.signed_record(moment.now),
+            revocations: 0,
+            succession: 0,
         }
     }
 

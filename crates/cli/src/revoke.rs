@@ -1,0 +1,270 @@
+//! `tenure revoke`: whom the owner trusts no more.
+
+use std::net::SocketAddr;
+
+use anyhow::{Context as _, bail};
+use tenure_package::{Revocations, RevokedDevice};
+use tenure_wire::{Name, PublicKey, VerifyingKey};
+
+use crate::client::{Client, Device};
+use crate::confirm::confirm;
+use crate::home::Home;
+use crate::output::Output;
+use crate::whom::{Place, Where};
+
+/// Revoke a tenant, a device or a hub, on all your devices.
+///
+/// A revoked tenant's machines go to the trash, and none of its packages is installed any more. A revoked
+/// device's records and calls count no more, and a revoked hub isn't spoken to until you name another.
+/// Devices that are away learn of it at the next command that reaches them.
+///
+/// Example: tenure revoke device attic
+#[derive(clap::Args)]
+pub struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(clap::Subcommand)]
+enum Action {
+    /// Revoke a tenant by the key that signs its packages, as `tenure list --json` shows it.
+    Tenant(Tenant),
+    /// Revoke a device that was stolen or lost.
+    Device(Named),
+    /// Revoke a hub by its key.
+    Hub(Hub),
+    /// List whom you revoked.
+    List,
+}
+
+#[derive(clap::Args)]
+struct Tenant {
+    /// The tenant's key.
+    key: VerifyingKey,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(clap::Args)]
+struct Named {
+    /// The device's name.
+    name: Name,
+    /// The hub, if the device was never met from this computer.
+    #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
+    hub: Option<String>,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(clap::Args)]
+struct Hub {
+    /// The hub's key.
+    key: PublicKey,
+    #[command(flatten)]
+    how: How,
+}
+
+#[derive(clap::Args)]
+struct How {
+    /// Take it back: what was revoked counts again.
+    #[arg(long)]
+    undo: bool,
+    /// Don't ask.
+    #[arg(long)]
+    yes: bool,
+}
+
+/// A device, and why it couldn't be told.
+pub type Away = (String, String);
+
+/// Runs `tenure revoke`.
+///
+/// # Errors
+/// What is named isn't known, the list is full, or nobody confirms.
+pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+    let mut client = Client::new(&Home::from_environment()?)?;
+    let (what, how) = match &arguments.action {
+        Action::Tenant(Tenant { key, how }) => (format!("the tenant {key}"), how),
+        Action::Device(Named { name, how, .. }) => (format!("the device {name}"), how),
+        Action::Hub(Hub { key, how }) => (format!("the hub {key}"), how),
+        Action::List => return list(client.authority().revoked(), output),
+    };
+    // A list that was made on another computer comes first, so that it is added to.
+    let (mut devices, mut away) = reach_all(&mut client);
+    let mut revoked = client.authority().revoked().clone();
+    for device in &devices {
+        add_all(&mut revoked, &client.list_beside(device)?);
+    }
+    let is_changed = match (&arguments.action, how.undo) {
+        (Action::Tenant(Tenant { key, .. }), undo) => put(&mut revoked.tenants, *key, undo),
+        (Action::Hub(Hub { key, .. }), undo) => put(&mut revoked.hubs, *key, undo),
+        (Action::Device(Named { name, .. }), true) => {
+            let before = revoked.devices.len();
+            revoked.devices.retain(|device| device.name != *name);
+            revoked.devices.len() < before
+        }
+        (Action::Device(named), false) => {
+            let device = device_of(&mut client, named)?;
+            devices.retain(|one| one.route.key != device.machine);
+            away.retain(|(one, _)| *one != device.name.as_str());
+            put(&mut revoked.devices, device, false)
+        }
+        (Action::List, _) => false,
+    };
+    match (is_changed, how.undo) {
+        (false, true) => bail!("{what} isn't revoked; see `tenure revoke list`"),
+        (false, false) => {}
+        (true, undo) => {
+            let verb = if undo { "trust again" } else { "revoke" };
+            confirm(&format!("{verb} {what} on all your devices?"), how.yes)?;
+            revoked.number += 1;
+            client.sign_revocations(revoked)?;
+        }
+    }
+    let told = tell(&mut client, devices, &mut away);
+    let word = if how.undo { "trusted again" } else { "revoked" };
+    let head = format!("{word}: {what} (list {})", client.authority().revoked().number);
+    report(&head, (word, &what), client.authority().revoked().number, (&told, &away), output);
+    Ok(())
+}
+
+/// All of the user's devices that answer, each with the newest list in force there learnt, and those that
+/// don't.
+pub fn reach_all(client: &mut Client) -> (Vec<Device>, Vec<Away>) {
+    let met: Vec<[String; 3]> = client
+        .known()
+        .devices()
+        .map(|(name, key, address)| [name, key, address].map(str::to_string))
+        .collect();
+    let (mut devices, mut away) = (Vec::new(), Vec::new());
+    for [name, key, address] in met {
+        let place = || -> anyhow::Result<Place> {
+            let address: SocketAddr = address.parse().context("its address")?;
+            Ok(Place { address, key: Some(key.parse()?), name: Some(name.parse()?) })
+        };
+        match place().and_then(|place| client.device(&place)) {
+            Ok(device) => devices.push(device),
+            Err(error) => away.push((name, format!("{error:#}"))),
+        }
+    }
+    (devices, away)
+}
+
+/// Tells devices the list that is signed; returns the names of those that have it.
+fn tell(client: &mut Client, devices: Vec<Device>, away: &mut Vec<Away>) -> Vec<String> {
+    let mut told = Vec::new();
+    for device in devices {
+        let name = device.status.name.to_string();
+        match client.tell_revocations(&device) {
+            Ok(()) => told.push(name),
+            Err(error) => away.push((name, format!("{error:#}"))),
+        }
+    }
+    told
+}
+
+/// Prints what became of a word to all devices.
+pub fn report(
+    head: &str,
+    (word, what): (&str, &str),
+    number: u64,
+    (told, away): (&[String], &[Away]),
+    output: &Output,
+) {
+    let mut text = head.to_string();
+    if !told.is_empty() {
+        text += &format!("\n  told: {}", told.join(", "));
+    }
+    for (name, why) in away {
+        text += &format!("\n  not told yet: {name}: {why}");
+    }
+    if !away.is_empty() {
+        text += "\n  those are told at the next command that reaches them";
+    }
+    let away: Vec<_> = away
+        .iter()
+        .map(|(name, why)| serde_json::json!({ "device": name, "error": why }))
+        .collect();
+    let object = serde_json::json!({
+        "done": word, "what": what, "number": number, "told": told, "away": away,
+    });
+    output.line(&text, &object);
+}
+
+/// Adds whom another list of the same number names: two computers made one each.
+fn add_all(revoked: &mut Revocations, other: &Revocations) {
+    for tenant in &other.tenants {
+        put(&mut revoked.tenants, *tenant, false);
+    }
+    for device in &other.devices {
+        put(&mut revoked.devices, device.clone(), false);
+    }
+    for hub in &other.hubs {
+        put(&mut revoked.hubs, *hub, false);
+    }
+}
+
+/// Puts `item` on a list, or takes it off; whether that changes it.
+fn put<T: PartialEq>(list: &mut Vec<T>, item: T, undo: bool) -> bool {
+    let before = list.len();
+    match undo {
+        true => list.retain(|one| *one != item),
+        false if list.contains(&item) => {}
+        false => list.push(item),
+    }
+    list.len() != before
+}
+
+/// The keys of a device of the user's: as it was met, or by its record at the hub.
+fn device_of(client: &mut Client, named: &Named) -> anyhow::Result<RevokedDevice> {
+    let name = named.name.clone();
+    if let Some((key, machine)) = client.known().device_keys(&name)? {
+        return Ok(RevokedDevice { name, key, machine });
+    }
+    let place = Where { device: None, hub: named.hub.clone() };
+    let record = place.record(client, &name).with_context(|| {
+        format!("the keys of {name} aren't known here; its record at a hub has them")
+    })?;
+    Ok(RevokedDevice { name, key: record.enrolment.device_key, machine: record.device_machine })
+}
+
+fn list(revoked: &Revocations, output: &Output) -> anyhow::Result<()> {
+    let tenants = revoked.tenants.iter().map(|key| format!("tenant  {key}"));
+    let devices =
+        revoked.devices.iter().map(|one| format!("device  {}  {}", one.name, one.machine));
+    let hubs = revoked.hubs.iter().map(|key| format!("hub     {key}"));
+    let lines: Vec<String> = tenants.chain(devices).chain(hubs).collect();
+    let text = if lines.is_empty() { "nobody is revoked".to_string() } else { lines.join("\n") };
+    let devices: Vec<_> = revoked
+        .devices
+        .iter()
+        .map(|one| serde_json::json!({ "name": one.name.as_str(), "key": one.machine.to_string() }))
+        .collect();
+    let texts = |keys: &[PublicKey]| keys.iter().map(ToString::to_string).collect::<Vec<_>>();
+    let tenants: Vec<_> = revoked.tenants.iter().map(ToString::to_string).collect();
+    let object = serde_json::json!({
+        "number": revoked.number, "tenants": tenants, "devices": devices, "hubs": texts(&revoked.hubs),
+    });
+    output.line(&text, &object);
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lists_that_two_computers_made_under_one_number_become_one() {
+        let key = |number: u8| VerifyingKey([number; 32]);
+        let mut one =
+            Revocations { number: 5, tenants: vec![key(1), key(2)], ..Default::default() };
+        let other = Revocations {
+            number: 5,
+            tenants: vec![key(2), key(3)],
+            hubs: vec![PublicKey([4; 32])],
+            ..Default::default()
+        };
+        add_all(&mut one, &other);
+        assert_eq!((one.tenants, one.hubs), (vec![key(1), key(2), key(3)], other.hubs));
+    }
+}
