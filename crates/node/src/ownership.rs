@@ -104,7 +104,7 @@ impl<F: Flash> Node<F> {
         let mut is_done = is_due;
         for (id, name) in leaving {
             if !is_due || self.discard_machine(moment, &name).is_err() {
-                self.kernel.end_lease(moment.now, id);
+                self.kernel.tenancy(moment.now).end_lease(id);
                 is_done = false;
             }
         }

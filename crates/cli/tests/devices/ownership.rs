@@ -1,7 +1,7 @@
 //! Owners who change their keys, hand devices over and revoke, by the commands for it.
 
 use crate::guests::package;
-use crate::harness::{User, by, free_address};
+use crate::harness::{User, free_address};
 
 /// The names of the machines on a device.
 fn machines(user: &User, device: &str) -> Vec<String> {
@@ -50,12 +50,13 @@ fn device_whose_owner_revoked_it_is_given_no_command() {
     let attic = user.device("attic", None);
     user.install(&attic, &["thermostat"]);
     user.ok(&["revoke", "device", "attic", "--yes"]);
+    let named = ["--device", &attic.address];
     for command in [&["list"][..], &["log"], &["remove", "thermostat"]] {
-        let error = user.error(&[command, &by(&attic)].concat());
+        let error = user.error(&[command, &named].concat());
         assert!(error.contains("you revoked the device attic"), "{error}");
     }
     user.ok(&["revoke", "device", "attic", "--undo", "--yes"]);
-    user.ok(&[&["list"], by(&attic)].concat());
+    user.ok(&[&["list"], &named[..]].concat());
     let error = user.error(&["revoke", "device", "attic", "--undo", "--yes"]);
     assert!(error.contains("isn't revoked"), "{error}");
 }
@@ -88,8 +89,7 @@ fn new_keys_hold_all_devices_and_a_stolen_copy_of_the_old_ones_holds_none() {
     // The device is the new keys' after a restart, too.
     attic.kill();
     let attic = user.device("attic", None);
-    let renew = [&["renew", "thermostat", "--for", "30d"], &by(&attic)[..]].concat();
-    user.ok(&renew);
+    user.ok(&["renew", "thermostat", "--for", "30d", "--device", &attic.address]);
 }
 
 #[test]

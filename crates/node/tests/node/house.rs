@@ -256,8 +256,8 @@ fn revoke(house: &mut House, device: usize, revoked: usize) {
     };
     let list = list.sign(&SigningKey::from_bytes(&[7; 32])).unwrap();
     let to = house.nodes[device].device_machine();
-    let answer = house.call((device as u32, &to), control::function::REVOKE, &list).unwrap();
-    postcard::from_bytes::<control::Answer<()>>(&answer).unwrap().unwrap();
+    let answer = house.call((device as u32, &to), control::Function::revoke.name(), &list).unwrap();
+    control::decode_answer::<()>(&answer).unwrap();
 }
 
 #[test]

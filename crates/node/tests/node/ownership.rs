@@ -7,9 +7,9 @@ use tenure_directory::{enrol, open_whenever, succeed};
 use tenure_node::{Config, Hub};
 use tenure_package::{Revocations, RevokedDevice};
 use tenure_wire::control::{
-    Answer, ChangeOwner, ControlError, DeviceStatus, Enrol, HubStatus, HubTrust, InstallBegin,
-    InstallChunk, InstallCommit, ListMachines, MachineList, MachineStatus, Trash, TrashRestore,
-    TrustHub, function,
+    Answer, ChangeOwner, ControlError, DeviceStatus, Enrol, Function, HubStatus, HubTrust,
+    InstallBegin, InstallChunk, InstallCommit, ListMachines, MachineList, MachineStatus, Trash,
+    TrashRestore, TrustHub, decode_answer,
 };
 use tenure_wire::directory::{Enrolment, SignedRecord};
 use tenure_wire::ownership::{Succession, SuccessionKind};
@@ -45,7 +45,7 @@ fn call<T: serde::de::DeserializeOwned>(
 ) -> Answer<T> {
     let device = world.node.device_machine();
     let answer = world.call(by, &device, function, Some(parameter)).unwrap().unwrap();
-    postcard::from_bytes(&answer).unwrap()
+    decode_answer(&answer)
 }
 
 fn ask<T: serde::de::DeserializeOwned>(
@@ -83,7 +83,7 @@ fn enrolled(world: &World, by: &SigningKey) -> Enrol {
 /// Hands the device a succession with the new owner's enrolment, as `signer` signed it.
 fn tell(world: &mut World, by: usize, signer: &SigningKey, word: &Succession) -> Answer<()> {
     let succession = succeed(signer, word);
-    ask(world, by, function::CHANGE_OWNER, &ChangeOwner { succession, enrol: None })
+    ask(world, by, Function::change_owner.name(), &ChangeOwner { succession, enrol: None })
 }
 
 /// Changes the keys of the owner, with the enrolment by the new ones, and returns who calls with these.
@@ -92,7 +92,7 @@ fn change(world: &mut World, signer: &SigningKey, next: &SigningKey, number: u64
     let enrol = Some(enrolled(world, next));
     let succession = succeed(signer, &succession(signer, next, number));
     let change = ChangeOwner { succession, enrol };
-    ask::<()>(world, stranger, function::CHANGE_OWNER, &change).unwrap();
+    ask::<()>(world, stranger, Function::change_owner.name(), &change).unwrap();
     world.add(machine_of(next))
 }
 
@@ -108,15 +108,15 @@ fn place(world: &mut World, by: usize, signer: &SigningKey, sequence: u64) -> An
     let (package, placement) = keeper(signer, world, sequence);
     carry(world, by, &package)?;
     let commit = InstallCommit { placement };
-    ask::<MachineStatus>(world, by, function::INSTALL_COMMIT, &commit).map(drop)
+    ask::<MachineStatus>(world, by, Function::install_commit.name(), &commit).map(drop)
 }
 
 fn carry(world: &mut World, by: usize, package: &[u8]) -> Answer<()> {
     let begin = InstallBegin { bytes: package.len() as u32 };
-    ask::<()>(world, by, function::INSTALL_BEGIN, &begin)?;
+    ask::<()>(world, by, Function::install_begin.name(), &begin)?;
     for (number, bytes) in package.chunks(4096).enumerate() {
         let chunk = InstallChunk { offset: number as u32 * 4096, bytes };
-        ask::<()>(world, by, function::INSTALL_CHUNK, &chunk)?;
+        ask::<()>(world, by, Function::install_chunk.name(), &chunk)?;
     }
     Ok(())
 }
@@ -129,16 +129,17 @@ fn why<T: core::fmt::Debug>(answer: Answer<T>) -> String {
 }
 
 fn machines(world: &mut World, by: usize) -> usize {
-    let list: MachineList = ask(world, by, function::LIST, &ListMachines { skip: 0 }).unwrap();
+    let list: MachineList =
+        ask(world, by, Function::list.name(), &ListMachines { skip: 0 }).unwrap();
     list.machines.len()
 }
 
 fn trash(world: &mut World, by: usize) -> Trash {
-    ask(world, by, function::TRASH, &()).unwrap()
+    ask(world, by, Function::trash.name(), &()).unwrap()
 }
 
 fn hub_status(world: &mut World) -> HubStatus {
-    ask::<Option<HubStatus>>(world, OWNER, function::HUB, &()).unwrap().unwrap()
+    ask::<Option<HubStatus>>(world, OWNER, Function::hub.name(), &()).unwrap().unwrap()
 }
 
 fn list_of(number: u64) -> Revocations {
@@ -146,7 +147,7 @@ fn list_of(number: u64) -> Revocations {
 }
 
 fn revoke(world: &mut World, by: usize, signer: &SigningKey, list: &Revocations) -> Answer<()> {
-    call(world, by, function::REVOKE, &list.sign(signer).unwrap())
+    call(world, by, Function::revoke.name(), &list.sign(signer).unwrap())
 }
 
 /// Restarts the device; everybody learns by a call that its sessions are gone.
@@ -154,7 +155,7 @@ fn restart(world: World) -> World {
     let mut world = world.off_for(Duration::from_secs(1));
     let device = world.node.device_machine();
     for stranger in 0..world.strangers.len() {
-        let _ = world.call(stranger, &device, function::RECORD, None);
+        let _ = world.call(stranger, &device, Function::record.name(), None);
     }
     world
 }
@@ -168,12 +169,12 @@ fn keys_that_were_changed_hold_the_device_and_its_machines_over_restarts() {
     for _ in 0..2 {
         assert_eq!(machines(&mut world, next), 1);
         assert_eq!(world.call(next, &machine, "kept", None), Ok(Some(b"key".to_vec())));
-        let status: DeviceStatus = ask(&mut world, next, function::STATUS, &()).unwrap();
+        let status: DeviceStatus = ask(&mut world, next, Function::status.name(), &()).unwrap();
         assert_eq!(status.owner, key(NEXT).verifying_key());
         let record = open_whenever(&status.record.unwrap()).unwrap();
         assert_eq!(record.owner, key(NEXT).verifying_key());
         assert!(record.succession.is_some(), "whoever knows the former owner sees who follows");
-        let old: Answer<DeviceStatus> = ask(&mut world, OWNER, function::STATUS, &());
+        let old: Answer<DeviceStatus> = ask(&mut world, OWNER, Function::status.name(), &());
         assert_eq!(old, Err(ControlError::NotOwner));
         world = restart(world);
     }
@@ -193,7 +194,7 @@ fn what_the_old_key_signed_is_refused_by_the_name_of_that_key() {
     let old_key = first().verifying_key().to_string();
     let refusals = [
         why(place(&mut world, next, &first(), 3)),
-        why(ask::<()>(&mut world, next, function::RENEW, &renewal)),
+        why(ask::<()>(&mut world, next, Function::renew.name(), &renewal)),
         why(revoke(&mut world, next, &first(), &list)),
         why(tell(&mut world, next, &first(), &succession(&first(), &key(THIEF), 9))),
     ];
@@ -202,7 +203,7 @@ fn what_the_old_key_signed_is_refused_by_the_name_of_that_key() {
     }
     assert!(why(place(&mut world, next, &key(THIEF), 3)).contains("doesn't hold this device"));
     let enrol = enrolled(&world, &first());
-    assert!(why(ask::<()>(&mut world, next, function::ENROL, &enrol)).contains("enrolment"));
+    assert!(why(ask::<()>(&mut world, next, Function::enrol.name(), &enrol)).contains("enrolment"));
 }
 
 #[test]
@@ -216,11 +217,11 @@ fn an_older_succession_and_a_second_one_change_nothing() {
     // Back to the first key, by which the first succession counts again but for its number.
     let back = change(&mut world, &key(NEXT), &first(), 2);
     let again = ChangeOwner { succession: one, enrol: None };
-    let refusal = why(ask::<()>(&mut world, stranger, function::CHANGE_OWNER, &again));
+    let refusal = why(ask::<()>(&mut world, stranger, Function::change_owner.name(), &again));
     assert!(refusal.contains("number 1") && refusal.contains("number 2"), "{refusal}");
     assert_eq!(machines(&mut world, back), 0);
     let former: Answer<MachineList> =
-        ask(&mut world, next, function::LIST, &ListMachines { skip: 0 });
+        ask(&mut world, next, Function::list.name(), &ListMachines { skip: 0 });
     assert_eq!(former, Err(ControlError::NotOwner));
 }
 
@@ -244,7 +245,7 @@ fn a_succession_that_the_owner_did_not_sign_or_for_another_device_is_refused() {
     let succession = succeed(&first(), &succession(&first(), &key(NEXT), 1));
     let enrol = Some(enrolled(&world, &key(THIEF)));
     let change = ChangeOwner { succession, enrol };
-    why(ask::<()>(&mut world, thief, function::CHANGE_OWNER, &change));
+    why(ask::<()>(&mut world, thief, Function::change_owner.name(), &change));
     assert_eq!(machines(&mut world, OWNER), 0, "the owner is who it was");
 }
 
@@ -266,20 +267,21 @@ fn new_owner_finds_machines_in_the_trash_and_nothing_else_of_the_former_owners()
     let next = world.add(machine_of(&key(NEXT)));
     let mut world = restart(world);
     assert_eq!(machines(&mut world, next), 0);
-    let status: DeviceStatus = ask(&mut world, next, function::STATUS, &()).unwrap();
+    let status: DeviceStatus = ask(&mut world, next, Function::status.name(), &()).unwrap();
     assert_eq!((status.revocations, status.record), (0, None), "the new owner enrols it anew");
-    let status = ask::<Option<HubStatus>>(&mut world, next, function::HUB, &()).unwrap().unwrap();
+    let status =
+        ask::<Option<HubStatus>>(&mut world, next, Function::hub.name(), &()).unwrap().unwrap();
     assert!(matches!(status.trust, HubTrust::Unknown | HubTrust::Shown), "{status:?}");
     let found = trash(&mut world, next).machines;
     assert_eq!(found.len(), 1);
     let restore = TrashRestore { machine: found[0].id };
-    ask::<()>(&mut world, next, function::TRASH_RESTORE, &restore).unwrap();
+    ask::<()>(&mut world, next, Function::trash_restore.name(), &restore).unwrap();
     assert_eq!(world.call(next, &machine, "kept", None), Ok(Some(b"key".to_vec())));
     let mut world = restart(world);
     assert_eq!(machines(&mut world, next), 1, "what the new owner took back stays");
     let enrol = enrolled(&world, &key(NEXT));
-    ask::<()>(&mut world, next, function::ENROL, &enrol).unwrap();
-    let record: Option<SignedRecord> = ask(&mut world, next, function::RECORD, &()).unwrap();
+    ask::<()>(&mut world, next, Function::enrol.name(), &enrol).unwrap();
+    let record: Option<SignedRecord> = ask(&mut world, next, Function::record.name(), &()).unwrap();
     assert_eq!(open_whenever(&record.unwrap()).unwrap().owner, key(NEXT).verifying_key());
 }
 
@@ -296,12 +298,12 @@ fn a_hand_over_that_a_power_cut_ends_happened_or_did_not() {
         let device = world.node.device_machine();
         world.fuse.set(Some(operations));
         let patience = Duration::from_secs(1);
-        world.start_call(next, &device, function::CHANGE_OWNER, Some(&parameter), patience);
+        world.start_call(next, &device, Function::change_owner.name(), Some(&parameter), patience);
         world.pass(Duration::from_millis(100));
         let was_cut = world.fuse.get() == Some(0);
         let mut world = restart(world);
         let list: Answer<MachineList> =
-            ask(&mut world, next, function::LIST, &ListMachines { skip: 0 });
+            ask(&mut world, next, Function::list.name(), &ListMachines { skip: 0 });
         match list {
             Err(ControlError::NotOwner) => {
                 before += 1;
@@ -336,20 +338,20 @@ fn a_revoked_tenants_machines_go_to_the_trash_and_come_back_by_no_way() {
     revoke(&mut world, stranger, &first(), &list).unwrap();
     let commit = InstallCommit { placement };
     let under_way: Answer<MachineStatus> =
-        ask(&mut world, OWNER, function::INSTALL_COMMIT, &commit);
+        ask(&mut world, OWNER, Function::install_commit.name(), &commit);
     let mut world = restart(world);
     let restore = TrashRestore { machine: trash(&mut world, OWNER).machines[0].id };
     let refusals = [
         why(under_way),
         why(place(&mut world, OWNER, &first(), 3)),
-        why(ask::<()>(&mut world, OWNER, function::TRASH_RESTORE, &restore)),
+        why(ask::<()>(&mut world, OWNER, Function::trash_restore.name(), &restore)),
     ];
     for refusal in refusals {
         assert!(refusal.contains(&tenant.to_string()) && refusal.contains("revoked"), "{refusal}");
     }
     assert_eq!(machines(&mut world, OWNER), 0);
     revoke(&mut world, OWNER, &first(), &list_of(2)).unwrap();
-    ask::<()>(&mut world, OWNER, function::TRASH_RESTORE, &restore).unwrap();
+    ask::<()>(&mut world, OWNER, Function::trash_restore.name(), &restore).unwrap();
     assert_eq!(world.call(OWNER, &machine, "kept", None), Ok(Some(b"key".to_vec())));
 }
 
@@ -364,12 +366,12 @@ fn a_list_that_is_older_or_made_beside_the_one_in_force_is_refused() {
     revoke(&mut world, OWNER, &first(), &newer).unwrap();
     let mut world = restart(world);
     assert!(why(revoke(&mut world, OWNER, &first(), &one)).contains("number 5 is in force"));
-    let in_force: Option<Vec<u8>> = ask(&mut world, OWNER, function::REVOKED, &()).unwrap();
+    let in_force: Option<Vec<u8>> = ask(&mut world, OWNER, Function::revoked.name(), &()).unwrap();
     assert_eq!(Revocations::verify(&in_force.unwrap()).unwrap().0, newer);
     // The list outlives the key that signed it, and the next one is signed with the new key.
     let next = change(&mut world, &first(), &key(NEXT), 1);
     let mut world = restart(world);
-    let status: DeviceStatus = ask(&mut world, next, function::STATUS, &()).unwrap();
+    let status: DeviceStatus = ask(&mut world, next, Function::status.name(), &()).unwrap();
     assert_eq!(status.revocations, 5);
     revoke(&mut world, next, &key(NEXT), &list_of(6)).unwrap();
 }
@@ -391,7 +393,7 @@ fn a_revoked_devices_calls_are_denied() {
     let denied = Err(tenure_rpc::Failure::Denied);
     assert_eq!(world.call(stolen, &machine, "kept", None), denied);
     let device = world.node.device_machine();
-    assert_eq!(world.call(stolen, &device, function::RECORD, None), denied);
+    assert_eq!(world.call(stolen, &device, Function::record.name(), None), denied);
 }
 
 fn with_hub(key: Option<PublicKey>) -> World {
@@ -419,14 +421,14 @@ fn a_revoked_hub_that_still_answers_is_not_spoken_to_until_the_owner_names_anoth
         world = restart(world);
     }
     let trust = TrustHub { key: Some(shown) };
-    let refusal = why(ask::<()>(&mut world, OWNER, function::TRUST_HUB, &trust));
+    let refusal = why(ask::<()>(&mut world, OWNER, Function::trust_hub.name(), &trust));
     assert!(refusal.contains("revoked"), "{refusal}");
     // Another hub at the same address is spoken to as soon as the owner names it.
     let other = world.stranger();
     world.swap_addresses(hub, other);
     assert_eq!(world.pass_with_hub(other, 1_000_000, Duration::from_secs(60)), 0);
     let trust = TrustHub { key: Some(world.strangers[other].key) };
-    ask::<()>(&mut world, OWNER, function::TRUST_HUB, &trust).unwrap();
+    ask::<()>(&mut world, OWNER, Function::trust_hub.name(), &trust).unwrap();
     assert!(world.pass_with_hub(other, 1_000_000, Duration::from_secs(10)) > 0);
     assert_eq!(hub_status(&mut world).trust, HubTrust::Owner);
 }
