@@ -269,6 +269,19 @@ impl Gate {
         self.accepted.push_back(Accepted { epoch, echo, from, session, response });
     }
 
+    /// What tells this gate from another in the model: its epochs, and what it remembers.
+    #[cfg(test)]
+    pub(crate) fn state_for_model(&self) -> Vec<u8> {
+        let mut state = self.epoch.0.to_vec();
+        state.extend(self.epoch_began.as_micros().to_le_bytes());
+        state.extend(self.previous.iter().flat_map(|previous| previous.epoch.0));
+        for accepted in &self.accepted {
+            state.extend(accepted.epoch.0);
+            state.extend(accepted.echo.0);
+        }
+        state
+    }
+
     /// Whether one more refusal may be sent.
     pub(crate) fn may_refuse(&mut self, now: Instant) -> bool {
         self.refusals.take(now)

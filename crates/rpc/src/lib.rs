@@ -73,6 +73,8 @@ mod config;
 mod endpoint;
 mod event;
 mod gate;
+#[cfg(test)]
+mod model;
 mod noise;
 mod peer_address;
 mod question;
