@@ -32,6 +32,7 @@ fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
         addresses: Vec::new(),
         device_machine: seed.device_secret().public_key(),
         machines: vec![("thermostat".parse().unwrap(), PublicKey([5; 32]))],
+        succession: None,
     };
     let signed = seal(&seed.device_signing_key(), &record);
     (Kept { record: signed, seen_at: Address::Simulated(3) }, record)
