@@ -94,6 +94,7 @@ impl World {
             addresses: Vec::new(),
             device_machine: seed.device_secret().public_key(),
             machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
+            succession: None,
         };
         let signed = seal(&seed.device_signing_key(), &record);
         let kept = Kept { record: signed, seen_at: Address::Simulated(3) };
