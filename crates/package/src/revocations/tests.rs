@@ -8,7 +8,7 @@ fn owner() -> SigningKey {
 
 fn device(number: u8) -> RevokedDevice {
     RevokedDevice {
-        name: "a-device-with-the-longest-of-names".parse().unwrap(),
+        name: "a-device-with-a-long-name".parse().unwrap(),
         key: VerifyingKey([number; 32]),
         machine: PublicKey([number; 32]),
     }
