@@ -521,7 +521,7 @@ impl<F: Flash> Node<F> {
         call: IncomingCall,
     ) {
         if self.ownership.revoked.has_device_machine(&peer) {
-            return self.endpoint.reply(moment.now, handle, Err(Declined::Denied));
+            return self.endpoint.reply(moment.now, handle, Err(NoResult::Denied));
         }
         if call.to == self.identity.machine {
             let parameter = call.parameter.unwrap_or_default();

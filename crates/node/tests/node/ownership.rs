@@ -390,7 +390,7 @@ fn a_revoked_devices_calls_are_denied() {
     });
     revoke(&mut world, OWNER, &first(), &list).unwrap();
     let mut world = restart(world);
-    let denied = Err(tenure_rpc::Failure::Denied);
+    let denied = Err(tenure_wire::NoResult::Denied);
     assert_eq!(world.call(stolen, &machine, "kept", None), denied);
     let device = world.node.device_machine();
     assert_eq!(world.call(stolen, &device, Function::record.name(), None), denied);
