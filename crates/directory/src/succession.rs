@@ -13,13 +13,13 @@ const SUCCESSION: Context = Context::new("succession");
 
 /// Signs a succession with the key that it replaces.
 pub fn succeed(owner: &SigningKey, succession: &Succession) -> SignedSuccession {
-    // What is built of valid parts can't fail to be encoded but for want of memory.
+    // A value that is built of valid parts is always encoded, unless memory runs out.
     let bytes: Vec<u8> = postcard::to_allocvec(succession).unwrap_or_default();
     let signature = owner.sign(SUCCESSION, &bytes);
     SignedSuccession { bytes, signature }
 }
 
-/// What a succession says; nothing tells yet that the owner in it signed it.
+/// Reads a succession; its signature isn't checked yet.
 ///
 /// # Errors
 /// [`Refusal::Malformed`], also for a hand-over that isn't for one device.

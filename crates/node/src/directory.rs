@@ -458,7 +458,7 @@ impl<F: Flash> Node<F> {
         moment: &Moment<'_>,
         lifetime: Duration,
     ) -> Option<SignedRecord> {
-        // What a former owner said of the device's name counts no more.
+        // A former owner's enrolment counts no more.
         let enrolled = self.identity.enrolled.as_ref();
         enrolled.filter(|enrolled| enrolled.owner == self.config.owner.verifying_key)?;
         self.directory.records = self.directory.records.saturating_add(1);

@@ -1,4 +1,4 @@
-//! Who owns the device, and whom its owner revoked, as kept over restarts.
+//! The device's owner and the list of revoked keys, as kept over restarts.
 
 use alloc::vec::Vec;
 
@@ -39,7 +39,7 @@ pub(crate) struct KeptOwner {
     pub(crate) clears_machines: bool,
 }
 
-/// Who owns the device, and whom its owner revoked.
+/// The device's owner by succession, and the list of revoked keys in force.
 #[derive(Debug, Default)]
 pub(crate) struct Ownership {
     pub(crate) kept: Option<KeptOwner>,
@@ -86,7 +86,7 @@ impl KeptOwner {
 }
 
 impl Ownership {
-    /// What the store keeps, and sets `owner` to who that makes the owner. Where the settings name an owner
+    /// Reads what the store keeps, and sets `owner` to the owner by the last succession. Where the settings name an owner
     /// who was never the device's, somebody set it up anew, and the settings count.
     pub(crate) fn take_up<F: Flash>(
         store: &mut Store<F>,
@@ -183,7 +183,7 @@ impl Ownership {
         store.batch(&[set(REVOKED_PATH, signed)])
     }
 
-    /// What a hand-over makes the device forget.
+    /// The values that a hand-over deletes.
     pub(crate) fn forgotten_at_hand_over() -> [&'static str; 4] {
         [REVOKED_PATH, HUB_PATH, ENROLMENT_PATH, NETWORK_PATH]
     }

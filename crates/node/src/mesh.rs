@@ -112,7 +112,7 @@ impl<F: Flash> Node<F> {
     /// it out of the mesh.
     pub(crate) fn change_mesh_owner(&mut self, now: Instant) {
         (self.mesh, self.outside) = (None, None);
-        // What can't be read now is read at the next boot.
+        // A network key that can't be read now is read at the next boot.
         let _ = self.resume_mesh(now);
     }
 

@@ -151,7 +151,7 @@ pub struct Node<F> {
     pub(crate) rhythm: Rhythm,
     pub(crate) secret_tolls: SecretTolls,
     pub(crate) firmware: Option<Firmware<F>>,
-    /// Who owns the device by succession, and whom its owner revoked.
+    /// The owner by succession, and the list of revoked keys in force.
     pub(crate) ownership: Ownership,
     /// What the last poll said.
     pub(crate) next_wake: Wake,

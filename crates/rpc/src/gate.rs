@@ -269,7 +269,7 @@ impl Gate {
         self.accepted.push_back(Accepted { epoch, echo, from, session, response });
     }
 
-    /// What tells this gate from another in the model: its epochs, and what it remembers.
+    /// The state that distinguishes gates in the model: epochs and remembered initiations.
     #[cfg(test)]
     pub(crate) fn state_for_model(&self) -> Vec<u8> {
         let mut state = self.epoch.0.to_vec();

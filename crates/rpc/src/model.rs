@@ -36,7 +36,7 @@ const NUMBER: CallNumber = CallNumber(1);
 /// How much time passes when it does: more than half of the two epochs that are accepted.
 const TICK: Duration = Duration::from_secs(130);
 
-/// What makes a call run at most once; one of them may be cut.
+/// The rules that make a call run at most once; one of them may be cut.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Leg {
     /// A caller compares a call's first sending with what its peer remembers.
@@ -47,11 +47,11 @@ enum Leg {
     SessionsEndWithMemory,
     /// A call travels in a first message only if it was never sent before.
     OnlyUnsentRides,
-    /// What is remembered goes through a deep sleep.
+    /// Remembered calls go through a deep sleep.
     MemorySleepsToo,
 }
 
-/// What may happen how often.
+/// How often each event may happen.
 #[derive(Clone, Copy)]
 struct Bounds {
     cut: Option<Leg>,
@@ -66,7 +66,7 @@ struct Bounds {
 /// The most datagrams that the network holds; what is sent beyond them is lost.
 const NETWORK_MAX: usize = 3;
 
-/// What is on the network, which delivers it as often as it likes until it is lost.
+/// A datagram on the network, which delivers it any number of times until it is lost.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 enum Sent {
     Initiation { serial: u8, epoch: [u8; 8], carries_call: bool },
@@ -321,7 +321,7 @@ impl Bounds {
         world.callers = if sleeps && !self.is_cut(Leg::MemorySleepsToo) {
             Callers::wake(world.now, rest)
         } else if sleeps {
-            // What a sleep would be that told its callers of the memory that it lost.
+            // A sleep that claims to remember all, and lost its memory.
             let mut slept = Callers::new(Instant::BOOT);
             slept.know(Instant::BOOT, PAIR, 1);
             slept
@@ -427,7 +427,7 @@ const NOTHING: Bounds = Bounds {
     ticks_max: 0,
 };
 
-/// What goes wrong together, in bounds that are checked in seconds.
+/// The events that are tried together, in bounds that are checked in seconds.
 const SCENES: [Bounds; 4] = [
     Bounds { called_restarts_max: 1, ticks_max: 1, ..NOTHING },
     Bounds { forgets_max: 1, ticks_max: 1, ..NOTHING },

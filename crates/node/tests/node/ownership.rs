@@ -19,7 +19,7 @@ use crate::leases::{Lease, anybody};
 use crate::terms::KEEPER;
 use crate::world::World;
 
-/// What strangers are let do is counted: the owner's caller is the first one.
+/// The owner is the first one around the device.
 const OWNER: usize = 0;
 const NEXT: u8 = 17;
 const THIEF: u8 = 66;
@@ -333,7 +333,7 @@ fn a_revoked_tenants_machines_go_to_the_trash_and_come_back_by_no_way() {
     let tenant = key(9).verifying_key();
     let mut list = list_of(1);
     list.tenants.push(tenant);
-    // Whoever has the list may bring it.
+    // A stranger may bring the list.
     let stranger = world.stranger();
     revoke(&mut world, stranger, &first(), &list).unwrap();
     let commit = InstallCommit { placement };
