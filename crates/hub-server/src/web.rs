@@ -188,7 +188,7 @@ impl State {
         Self(Arc::new(Shared { database, tariff, by_tls, idle: Mutex::new(Vec::new()) }))
     }
 
-    /// What follows `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).
+    /// The attributes after `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).
     pub(crate) fn cookie_attributes(&self) -> &'static str {
         if self.0.by_tls {
             "Secure; HttpOnly; SameSite=Strict; Path=/"

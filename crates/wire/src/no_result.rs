@@ -82,7 +82,7 @@ macro_rules! reasons {
                 matches!(ran, Ran::Perhaps)
             }
 
-            /// What the machine that made the call receives.
+            /// The error that the machine which made the call receives.
             pub const fn host_error(self) -> HostError {
                 match self {
                     $(Self::$name => HostError::$error,)*

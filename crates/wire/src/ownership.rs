@@ -1,4 +1,4 @@
-//! Who holds devices: an owner's word that other keys count from now on.
+//! The holders of devices: an owner's word that other keys count from now on.
 //!
 //! A succession is signed with the key that it replaces, so it proves itself wherever it is found. Its
 //! number only goes up on a device, so that an old one can't be brought back.
