@@ -190,7 +190,6 @@ fn receipt(from: u8, whose: u8, machine: u8, number: u64, previous: Digest, fuel
 fn cookie_of_pages_behind_tls_never_travels_without_it() {
     let cookie_of = |by_tls: bool| {
         let mut world = World::reached(by_tls);
-        world.database.admit(vec![owner(1).verifying_key()], None);
         let code = world.pass(&owner(1), Access::Page).unwrap().secret;
         let reply = world.get(&format!("/sign-in?code={code}"), &[]);
         reply.header("set-cookie").unwrap().to_string()

@@ -221,7 +221,7 @@ impl<F: Flash> Node<F> {
         let signer = Release::signer(&begin.release)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
         if firmware.maker != Some(signer) {
-            self.ownership.check_owner(&self.config.owner, "the firmware", &signer)?;
+            self.ownership.check_former(&self.config.owner, "the firmware", &signer)?;
         }
         let signers: Vec<VerifyingKey> =
             [self.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();

@@ -130,18 +130,31 @@ impl Ownership {
         if *signer == owner.verifying_key {
             return Ok(());
         }
-        let replaced = self.kept.as_ref().filter(|kept| kept.replaced(signer));
-        Err(ControlError::Refused(match replaced {
-            Some(kept) => alloc::format!(
-                "{what} was signed with the key {signer}, which counts no more: {} replaced it \
-                 (succession {})",
-                owner.verifying_key,
-                kept.number
-            ),
-            None => alloc::format!(
-                "{what} is by an owner who doesn't hold this device; sign it with the owner's key"
-            ),
-        }))
+        self.check_former(owner, what, signer)?;
+        Err(ControlError::Refused(alloc::format!(
+            "{what} is by an owner who doesn't hold this device; sign it with the owner's key"
+        )))
+    }
+
+    /// Refuses what was signed with a key that the owner has replaced.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`].
+    pub(crate) fn check_former(
+        &self,
+        owner: &Owner,
+        what: &str,
+        signer: &VerifyingKey,
+    ) -> Answer<()> {
+        let Some(kept) = self.kept.as_ref().filter(|kept| kept.replaced(signer)) else {
+            return Ok(());
+        };
+        Err(ControlError::Refused(alloc::format!(
+            "{what} was signed with the key {signer}, which counts no more: {} replaced it \
+             (succession {})",
+            owner.verifying_key,
+            kept.number
+        )))
     }
 
     /// Refuses the machines of a tenant whom the owner revoked.

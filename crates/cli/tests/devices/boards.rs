@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError};
 
 use tenure_testbed::skip_without_right;
 
@@ -31,7 +31,9 @@ const CORTEX_M0: Board = Board { name: "qemu-cortex-m0", planted: None };
 /// The board's firmware, built once.
 pub(crate) fn firmware(board: Board) -> PathBuf {
     static BUILT: Mutex<BTreeMap<Board, PathBuf>> = Mutex::new(BTreeMap::new());
-    BUILT.lock().unwrap().entry(board).or_insert_with(|| build(board)).clone()
+    // A build that failed is told by the test that waited for it; others' firmware may be well.
+    let mut built = BUILT.lock().unwrap_or_else(PoisonError::into_inner);
+    built.entry(board).or_insert_with(|| build(board)).clone()
 }
 
 fn build(Board { name, planted }: Board) -> PathBuf {
