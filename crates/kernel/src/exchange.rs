@@ -282,7 +282,7 @@ impl<F: Flash> Exchange<'_, F> {
             None => Err(NoResult::NoSuchMachine),
         };
         if let Err(error) = submitted {
-            self.complete(id, Err(error.into()));
+            self.complete(id, Err(error));
         }
     }
 

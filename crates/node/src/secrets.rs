@@ -171,7 +171,7 @@ impl<F: Flash> Node<F> {
         self.kernel.complete(
             moment.now,
             id,
-            value.map(|mut value| Some(core::mem::take(&mut *value))).map_err(Into::into),
+            value.map(|mut value| Some(core::mem::take(&mut *value))),
         );
     }
 

@@ -328,7 +328,7 @@ impl<A: PeerAddress> Endpoint<A> {
         self.sample(pair, measured);
         let result = match ReplyBody::parse(&body) {
             Ok(ReplyBody(Ok(result))) => Ok(result.map(<[u8]>::to_vec)),
-            Ok(ReplyBody(Err(declined))) => Err(declined.into()),
+            Ok(ReplyBody(Err(declined))) => Err(declined),
             // The peer is who it should be, and talks nonsense.
             Err(_) => Err(NoResult::Execution),
         };
