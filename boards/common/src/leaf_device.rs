@@ -105,6 +105,8 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
     ///
     /// # Errors
     /// As [`StartError`] says.
+    // Inlined, its temporaries would lie on the stack for good.
+    #[inline(never)]
     pub fn start(board: LeafBoard<F, P, C, E, W>) -> Result<Self, StartError> {
         let LeafBoard { mut settings, store, mesh, service, clock, mut entropy, console, heap } =
             board;
@@ -158,6 +160,7 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
 
     /// One turn: takes in what has come, polls the leaf once, sends and shows what it gives; says how
     /// long the board may sleep unless something comes.
+    #[inline(never)]
     pub fn turn(&mut self) -> Duration {
         for _ in 0..FRAMES_PER_TURN {
             let now = self.clock.now();
