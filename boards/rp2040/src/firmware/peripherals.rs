@@ -114,12 +114,17 @@ impl Peripheral for Lamp {
     }
 
     fn command(&mut self, _: Instant, part: &str, command: &[u8]) {
-        // SAFETY: a bit a pin.
         match (part, command) {
-            ("", b"on") => sio().gpio_out_set().write(|w| unsafe { w.bits(1 << LAMP) }),
-            ("", b"off") => sio().gpio_out_clr().write(|w| unsafe { w.bits(1 << LAMP) }),
-            _ => return,
-        };
+            ("", b"on") => {
+                // SAFETY: a bit a pin.
+                sio().gpio_out_set().write(|w| unsafe { w.bits(1 << LAMP) });
+            }
+            ("", b"off") => {
+                // SAFETY: as above.
+                sio().gpio_out_clr().write(|w| unsafe { w.bits(1 << LAMP) });
+            }
+            _ => {}
+        }
     }
 }
 
