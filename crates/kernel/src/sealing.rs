@@ -30,7 +30,7 @@ pub trait Sealer: Send {
     fn open_state(&self, record: &MachineRecord, state: &mut Vec<u8>) -> Result<(), Unsealable>;
 }
 
-/// Gives all trees that the kernel has in `store` their seals: before [`Kernel::boot`], or to look
+/// Gives all trees that the kernel has in `store` their seals: before [`Kernel::boot`](crate::Kernel::boot), or to look
 /// into a store without running it.
 ///
 /// # Errors
