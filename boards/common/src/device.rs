@@ -82,6 +82,8 @@ where
     ///
     /// # Errors
     /// As [`StartError`] says.
+    // Inlined, its temporaries would lie on the stack for good.
+    #[inline(never)]
     pub fn start(
         board: Board<F, D, C, E, W, P>,
         limits: impl FnOnce(&mut Config),

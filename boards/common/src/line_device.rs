@@ -109,6 +109,8 @@ where
     ///
     /// # Errors
     /// As [`StartError`] says.
+    // Inlined, its temporaries would lie on the stack for good.
+    #[inline(never)]
     pub fn start(
         board: LineBoard<F, P, C, E, W, S>,
         limits: impl FnOnce(&mut Config),
