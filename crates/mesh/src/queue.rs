@@ -1,5 +1,8 @@
 //! Queues of events: bounded in bytes, and taken in the order of their priority.
 
+#[cfg(test)]
+mod tests;
+
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 
@@ -29,8 +32,12 @@ impl Default for QueueLimits {
     }
 }
 
-/// How much memory an empty queue keeps: enough for one message of the usual kind.
+/// How much memory an empty queue keeps at most: enough for one message of the usual kind.
 const KEPT_BYTES_MAX: usize = 1024;
+/// An empty queue keeps this part of its limit at most, so that a small device's queues keep little.
+const KEPT_PART: usize = 8;
+/// The steps in which a queue's memory grows, in bytes. Doubling would take a small heap's largest pieces.
+const STEP_BYTES: usize = 256;
 
 /// Where events wait, and which of them is next: what an executor runs by. Timers that are due
 /// come before anything that waits here.
@@ -38,7 +45,7 @@ pub trait Queues: Send {
     /// Empty queues with these limits.
     fn new(limits: QueueLimits) -> Self;
 
-    /// Takes an event, whose bytes come in two parts; `false` if its queue has no room.
+    /// Takes an event, whose bytes come in two parts; `false` if its queue has no room, or the heap none for it.
     fn push(&mut self, envelope: Envelope, head: &[u8], body: &[u8]) -> bool;
 
     /// The event that is to run next.
@@ -129,14 +136,26 @@ impl ByteQueue {
         if waiting + length + kept > self.bytes_max {
             return false;
         }
-        if self.bytes.len() + length > self.bytes_max {
-            self.bytes.drain(..self.start);
-            self.start = 0;
+        if !self.make_room(length) {
+            return false;
         }
         self.bytes.extend_from_slice(head);
         self.bytes.extend_from_slice(body);
         self.entries.push_back((envelope, length as u32));
         true
+    }
+
+    /// Makes room for one entry of `length` bytes; `false` if the heap has none.
+    fn make_room(&mut self, length: usize) -> bool {
+        let is_full = self.bytes.len() + length > self.bytes.capacity().min(self.bytes_max);
+        if is_full && self.start > 0 {
+            self.bytes.drain(..self.start);
+            self.start = 0;
+        }
+        let missing = (self.bytes.len() + length).saturating_sub(self.bytes.capacity());
+        let grown = self.bytes.capacity() - self.bytes.len() + missing.next_multiple_of(STEP_BYTES);
+        (missing == 0 || self.bytes.try_reserve_exact(grown).is_ok())
+            && self.entries.try_reserve(1).is_ok()
     }
 
     pub(crate) fn front(&self) -> Option<(Envelope, &[u8])> {
@@ -150,7 +169,7 @@ impl ByteQueue {
         }
         if self.entries.is_empty() {
             self.bytes.clear();
-            self.bytes.shrink_to(KEPT_BYTES_MAX);
+            self.bytes.shrink_to(KEPT_BYTES_MAX.min(self.bytes_max / KEPT_PART));
             self.start = 0;
         }
     }

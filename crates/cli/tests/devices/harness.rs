@@ -300,12 +300,22 @@ impl Process {
     }
 }
 
+/// Firmware never stops by a mistake of its own: that it starts anew afterwards must not hide it.
 impl Drop for Process {
     fn drop(&mut self) {
         let _ = self.child.kill();
         let _ = self.child.wait();
+        let shown = self.unclaimed.iter().filter_map(|line| line["words"].as_str());
+        let lines: Vec<String> = shown.map(String::from).chain(self.lines.try_iter()).collect();
+        let is_end = |line: &String| FIRMWARE_ENDS.iter().any(|end| line.starts_with(end));
+        if let Some(position) = lines.iter().position(is_end).filter(|_| !std::thread::panicking()) {
+            panic!("{}", lines[position..].join("\n"));
+        }
     }
 }
+
+/// How boards begin the line that tells of a mistake of the firmware itself.
+const FIRMWARE_ENDS: [&str; 2] = ["firmware stopped", "firmware faulted"];
 
 /// An address on this computer that is given to nobody else: each has a loopback address of its own, and a
 /// port that no system gives to who asks for any.
