@@ -31,7 +31,7 @@ pub(crate) struct Arguments {
 const RING_MAX: usize = 3;
 
 /// Crates whose rings were larger when the check began, with the largest of each: the numbers only fall.
-const LARGER_RINGS: [(&str, usize); 2] = [("crates/node", 13), ("crates/sim", 5)];
+const LARGER_RINGS: [(&str, usize); 1] = [("crates/sim", 5)];
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut sources = source::all(root)?;

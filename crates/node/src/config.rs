@@ -177,3 +177,13 @@ pub enum SleepPolicy {
         sleep: Duration,
     },
 }
+
+/// The flash that a board gives its node, in three parts of any size.
+pub struct Parts<F> {
+    /// For the store: what devices and machines keep.
+    pub store: F,
+    /// For images; must be mapped into memory.
+    pub code: F,
+    /// For a package while it arrives; must be mapped into memory.
+    pub staging: F,
+}

@@ -36,7 +36,7 @@ use tenure_wire::VerifyingKey;
 use tenure_wire::control::{Answer, ControlError, ExperimentLog};
 
 use crate::membership::{MeshStack, name_of};
-use crate::node::Node;
+use crate::services::Services;
 
 /// How often what the protocols have come to is noted.
 const NOTE_EVERY: Duration = Duration::from_secs(2);
@@ -145,15 +145,10 @@ impl Experimenting {
     pub(crate) fn wakes_at(&self) -> Option<Instant> {
         self.note_at
     }
-}
 
-impl<F: Flash> Node<F> {
     /// Gives the deployment an order that the owner signed.
-    pub(crate) fn direct_experiment(&mut self, now: Instant, signed: &[u8]) -> Answer<()> {
-        let mesh = self.mesh.as_mut().filter(|mesh| mesh.experimenting.is_some());
-        let Some(mesh) = mesh else { return Err(takes_no_part()) };
-        let directed = mesh
-            .stack
+    pub(crate) fn direct(stack: &mut MeshStack, now: Instant, signed: &[u8]) -> Answer<()> {
+        let directed = stack
             .act::<Experiment, _>(now, |experiment, context| experiment.direct(signed, context));
         match directed {
             Some(Directed::UnderWay) => Ok(()),
@@ -165,36 +160,39 @@ impl<F: Flash> Node<F> {
     }
 
     /// The logs that have come.
-    pub(crate) fn experiment_logs(&self) -> Answer<Vec<ExperimentLog>> {
-        let mesh = self.mesh.as_ref().ok_or_else(takes_no_part)?;
-        let experimenting = mesh.experimenting.as_ref().ok_or_else(takes_no_part)?;
+    pub(crate) fn logs(&self, stack: &MeshStack) -> Vec<ExperimentLog> {
         let mut room = ANSWER_BYTES_MAX;
-        let fitting = experimenting.logs.iter().take_while(|(_, log)| {
+        let fitting = self.logs.iter().take_while(|(_, log)| {
             let fits = log.len() <= room;
             room = room.saturating_sub(log.len());
             fits
         });
         let told = fitting.map(|(node, log)| ExperimentLog {
             node: node.to_string(),
-            device: name_of(&mesh.stack, *node),
+            device: name_of(stack, *node),
             text: String::from_utf8_lossy(log).into_owned(),
         });
-        Ok(told.collect())
+        told.collect()
     }
 
     /// Takes an event that has to do with experiments.
-    pub(crate) fn take_part(&mut self, now: Instant, event: &HostEvent) {
-        let own = NodeId::from(&self.identity.machine);
+    pub(crate) fn take_part<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        stack: &mut MeshStack,
+        now: Instant,
+        event: &HostEvent,
+    ) {
         if let Some((ordered, order)) = event.notification::<Ordered>() {
             // The number first: an order whose number can't be kept would count again after a boot.
-            match self.identity.keep_order(self.kernel.store(), ordered.number) {
-                Ok(()) => self.obey(now, &ordered, order),
-                Err(_) => self.note(now, "an order isn't carried out: its number can't be kept"),
+            let Services { identity, kernel, .. } = services;
+            match identity.keep_order(kernel.store(), ordered.number) {
+                Ok(()) => self.obey(kernel.machines().count(), stack, now, (&ordered, order)),
+                Err(_) => note(stack, now, "an order isn't carried out: its number can't be kept"),
             }
         } else if let Some((LogArrived { from }, log)) = event.notification::<LogArrived>() {
-            let experimenting = self.mesh.as_mut().and_then(|mesh| mesh.experimenting.as_mut());
-            let Some(logs) = experimenting.map(|it| &mut it.logs) else { return };
-            if from == own {
+            let logs = &mut self.logs;
+            if from == stack.node() {
                 // The director's own is the first of a collection; those before are of an earlier one.
                 logs.clear();
             }
@@ -205,44 +203,45 @@ impl<F: Flash> Node<F> {
             let (average, min, max) = (summary.average(), summary.min, summary.max);
             let count = summary.count;
             let text = format!("count {count:.3} average {average:.3} min {min} max {max}");
-            self.note(now, &text);
+            note(stack, now, &text);
         } else if let Some((_, Some(members))) = event.reply::<Members>() {
-            self.note(now, &format!("members {}", members.len()));
+            note(stack, now, &format!("members {}", members.len()));
         }
     }
 
     /// Asks the protocols that run what they have come to, when that is due.
-    pub(crate) fn note_progress(&mut self, now: Instant) {
+    pub(crate) fn note_progress(&mut self, stack: &mut MeshStack, now: Instant) {
         let uptime = now.as_millis() as f64 / 1000.0;
-        let Some(mesh) = &mut self.mesh else { return };
-        let Some(experimenting) = &mut mesh.experimenting else { return };
-        if experimenting.note_at.is_none_or(|at| now < at) {
+        if self.note_at.is_none_or(|at| now < at) {
             return;
         }
-        experimenting.note_at = (!experimenting.running.is_empty()).then_some(now + NOTE_EVERY);
-        for (protocol, value) in &experimenting.running {
+        self.note_at = (!self.running.is_empty()).then_some(now + NOTE_EVERY);
+        for (protocol, value) in &self.running {
             if *protocol == Membership::DESCRIPTION.number {
-                mesh.stack.request(&Members, &[]);
+                stack.request(&Members, &[]);
                 continue;
             }
             if *value == Value::Uptime {
-                mesh.stack.request(&Contribute { value: uptime }, &[]);
+                stack.request(&Contribute { value: uptime }, &[]);
             }
-            mesh.stack.request(&Summarise, &[]);
+            stack.request(&Summarise, &[]);
         }
     }
 
     /// Carries out an order, and notes how that went.
-    fn obey(&mut self, now: Instant, ordered: &Ordered, bytes: &[u8]) {
+    fn obey(
+        &mut self,
+        machines: usize,
+        stack: &mut MeshStack,
+        now: Instant,
+        (ordered, bytes): (&Ordered, &[u8]),
+    ) {
         let Some((order, [])) = decode::<Order>(bytes) else { return };
         let name = |number: ProtocolNumber| {
             let found = listed().into_iter().find(|(_, listed, _)| *listed == number);
             found.map_or_else(|| format!("protocol {}", number.0), |(name, ..)| name.to_string())
         };
-        let machines = self.kernel.machines().count();
-        let Some(mesh) = &mut self.mesh else { return };
-        let Some(experimenting) = &mut mesh.experimenting else { return };
-        let has_unit = ordered.director == mesh.stack.node();
+        let has_unit = ordered.director == stack.node();
         let (order, text) = match order {
             Order::Start { protocol, settings } => {
                 let Some((settings, [])) = decode::<Settings>(&settings) else { return };
@@ -254,14 +253,14 @@ impl<F: Flash> Node<F> {
                 let interval = Duration::from_millis(settings.interval_ms.into()).max(INTERVAL_MIN);
                 let mut resolved = Vec::new();
                 encode(&Start { interval, value, has_unit }, &mut resolved);
-                experimenting.running.retain(|(running, _)| *running != protocol);
-                experimenting.running.push((protocol, settings.value));
-                experimenting.note_at = Some(now + NOTE_EVERY);
+                self.running.retain(|(running, _)| *running != protocol);
+                self.running.push((protocol, settings.value));
+                self.note_at = Some(now + NOTE_EVERY);
                 let text = format!("start {} with {value}, every {interval:?}", name(protocol));
                 (Order::Start { protocol, settings: resolved }, text)
             }
             Order::Stop { protocol } => {
-                experimenting.running.retain(|(running, _)| *running != protocol);
+                self.running.retain(|(running, _)| *running != protocol);
                 (Order::Stop { protocol }, format!("stop {}", name(protocol)))
             }
             Order::Shape { one, other, lost_permille } => {
@@ -273,26 +272,26 @@ impl<F: Flash> Node<F> {
         let catalogue = Catalogue(listed().map(|(_, number, start)| (number, start)).into());
         let mut order_bytes = Vec::new();
         encode(&order, &mut order_bytes);
-        let done = catalogue.carry_out(&mut mesh.stack, now, &order_bytes);
+        let done = catalogue.carry_out(stack, now, &order_bytes);
         if let Order::Start { protocol, .. } = order {
             // It wasn't there when the links came up.
-            let router = mesh.stack.protocol::<Babel>();
+            let router = stack.protocol::<Babel>();
             let links: Vec<LinkUp> = router.iter().flat_map(|router| router.links()).collect();
             for link in links {
-                mesh.stack.tell_one(protocol, &link, &[]);
+                stack.tell_one(protocol, &link, &[]);
             }
         }
-        self.note(now, &if done { text } else { format!("{text}: not done") });
-    }
-
-    fn note(&mut self, now: Instant, text: &str) {
-        let Some(mesh) = &mut self.mesh else { return };
-        let line = format!("{:.1} {text}", now.as_millis() as f64 / 1000.0);
-        mesh.stack.request(&Note, line.as_bytes());
+        note(stack, now, &if done { text } else { format!("{text}: not done") });
     }
 }
 
-fn takes_no_part() -> ControlError {
+/// Notes a line in this node's log of the experiment.
+fn note(stack: &mut MeshStack, now: Instant, text: &str) {
+    let line = format!("{:.1} {text}", now.as_millis() as f64 / 1000.0);
+    stack.request(&Note, line.as_bytes());
+}
+
+pub(crate) fn takes_no_part() -> ControlError {
     let text = "the device takes no part in experiments: start it with --experiments";
     ControlError::Refused(text.to_string())
 }

@@ -19,7 +19,8 @@ use tenure_wire::control::{
     OtherFirmware,
 };
 
-use crate::node::{Moment, Node, Notice};
+use crate::notice::Notice;
+use crate::services::Services;
 
 /// How long the device goes on after an update is complete, so that its owner hears of it.
 const FAREWELL: Duration = Duration::from_millis(500);
@@ -74,12 +75,8 @@ impl<F: Flash> Firmware<F> {
     }
 
     /// Whether the device had better not sleep.
-    pub(crate) fn is_busy(&self) -> bool {
+    fn is_busy(&self) -> bool {
         self.is_on_trial() || self.arriving.is_some() || self.restart_at.is_some()
-    }
-
-    pub(crate) fn wakes_at(&self) -> Option<Instant> {
-        self.restart_at
     }
 
     fn begin(&mut self, release: Release, has_machines: bool) -> Result<(), ControlError> {
@@ -150,43 +147,48 @@ impl<F: Flash> Firmware<F> {
     }
 }
 
-impl<F: Flash> Node<F> {
-    /// Gives the node its own firmware, on boards that a loader starts.
+/// The firmware's part of a node: none on boards that no loader starts.
+pub(crate) struct Updates<F>(pub(crate) Option<Firmware<F>>);
+
+impl<F: Flash> Updates<F> {
+    /// Takes the board's slots and its loader's log into use.
     ///
     /// # Errors
     /// The loader's log can't be read.
-    pub fn use_firmware(&mut self, parts: FirmwareParts<F>) -> Result<(), LogError> {
-        self.firmware = Some(Firmware::open(parts)?);
+    pub(crate) fn open(&mut self, parts: FirmwareParts<F>) -> Result<(), LogError> {
+        self.0 = Some(Firmware::open(parts)?);
         Ok(())
     }
 
-    /// Whether the firmware is on trial: the board leaves its watchdog hungry then.
-    pub fn is_on_trial(&self) -> bool {
-        self.firmware.as_ref().is_some_and(Firmware::is_on_trial)
+    /// Whether what runs now is on trial.
+    pub(crate) fn is_on_trial(&self) -> bool {
+        self.0.as_ref().is_some_and(Firmware::is_on_trial)
     }
 
-    /// Whether the device is to start anew, with the firmware that has come; the board checkpoints the
-    /// node and resets.
-    pub fn wants_restart(&self, now: Instant) -> bool {
-        let at = self.firmware.as_ref().and_then(|firmware| firmware.restart_at);
-        at.is_some_and(|at| at <= now)
+    /// Whether the device had better not sleep.
+    pub(crate) fn is_busy(&self) -> bool {
+        self.0.as_ref().is_some_and(Firmware::is_busy)
+    }
+
+    /// The time of the restart into a firmware that has come.
+    pub(crate) fn restart_at(&self) -> Option<Instant> {
+        self.0.as_ref().and_then(|firmware| firmware.restart_at)
     }
 
     /// Takes note that the owner, the hub or a device of the owner's was heard in a session: a firmware on
     /// trial has shown that it is well.
-    pub(crate) fn confirm_firmware(&mut self) {
-        let Some(firmware) = self.firmware.as_mut().filter(|firmware| firmware.is_on_trial())
-        else {
+    pub(crate) fn confirm(&mut self, services: &mut Services<F>) {
+        let Some(firmware) = self.0.as_mut().filter(|firmware| firmware.is_on_trial()) else {
             return;
         };
         // A log that can't be written is no sign of health: the trial goes on.
         if let Ok(image) = confirm(&mut firmware.log) {
-            self.notify(Notice::FirmwareConfirmed { number: image.number });
+            services.notices.push(Notice::FirmwareConfirmed { number: image.number });
         }
     }
 
-    pub(crate) fn firmware_status(&self, moment: &Moment<'_>) -> Answer<FirmwareStatus> {
-        let firmware = self.firmware.as_ref().ok_or_else(no_loader)?;
+    pub(crate) fn status(&self, services: &Services<F>, now: Instant) -> Answer<FirmwareStatus> {
+        let firmware = self.0.as_ref().ok_or_else(no_loader)?;
         let State { good, other } = firmware.log.state().ok_or_else(no_loader)?;
         let on_trial = other.filter(|(_, trial)| *trial == Trial::Started).map(|(image, _)| image);
         let other = match (on_trial, other) {
@@ -211,31 +213,31 @@ impl<F: Flash> Node<F> {
             other,
             slot_bytes: firmware.slots[0].geometry().bytes(),
             trial_ms: firmware.trial.as_millis() as u32,
-            started_by: self.config.reset_cause.to_string(),
-            uptime_ms: moment.now.as_millis(),
+            started_by: services.config.reset_cause.to_string(),
+            uptime_ms: now.as_millis(),
         })
     }
 
-    pub(crate) fn begin_firmware(&mut self, begin: &FirmwareBegin) -> Answer<()> {
-        let firmware = self.firmware.as_mut().ok_or_else(no_loader)?;
+    pub(crate) fn begin(&mut self, services: &Services<F>, begin: &FirmwareBegin) -> Answer<()> {
+        let firmware = self.0.as_mut().ok_or_else(no_loader)?;
         let signer = Release::signer(&begin.release)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
         if firmware.maker != Some(signer) {
-            self.ownership.check_former(&self.config.owner, "the firmware", &signer)?;
+            services.ownership.check_former(&services.config.owner, "the firmware", &signer)?;
         }
         let signers: Vec<VerifyingKey> =
-            [self.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
+            [services.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
         let release = Release::verify(&begin.release, &signers)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
-        firmware.begin(release, self.kernel.machines().next().is_some())
+        firmware.begin(release, services.kernel.machines().next().is_some())
     }
 
-    pub(crate) fn take_firmware_chunk(&mut self, chunk: &InstallChunk<'_>) -> Answer<()> {
-        self.firmware.as_mut().ok_or_else(no_loader)?.chunk(chunk.offset, chunk.bytes)
+    pub(crate) fn chunk(&mut self, chunk: &InstallChunk<'_>) -> Answer<()> {
+        self.0.as_mut().ok_or_else(no_loader)?.chunk(chunk.offset, chunk.bytes)
     }
 
-    pub(crate) fn commit_firmware(&mut self, now: Instant) -> Answer<()> {
-        self.firmware.as_mut().ok_or_else(no_loader)?.commit(now)
+    pub(crate) fn commit(&mut self, now: Instant) -> Answer<()> {
+        self.0.as_mut().ok_or_else(no_loader)?.commit(now)
     }
 }
 

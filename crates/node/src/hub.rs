@@ -1,135 +1,356 @@
-//! The hub as this device trusts it: whose key is pinned, which key is kept, when to ask again.
+//! The registration with the hub: whose key is trusted there, how the device stands, when to speak next.
 //!
 //! Invariants:
 //! - A key that the settings or the owner named is never replaced by what a network shows.
 //! - The first key that registers the device is kept over restarts, until the owner names another
 //!   one or has it forgotten.
-//! - A silent hub is asked ever less often, down to once in [`RETRY_MAX`].
+//! - A silent hub is asked ever less often, down to once in [`RETRY_MAX`](crate::known_hub::RETRY_MAX).
 
+use alloc::vec::Vec;
 use core::time::Duration;
 
+use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
-use tenure_rpc::{IdentifyHandle, Identity as HubIdentity};
+use tenure_rpc::{IdentifyHandle, Identity as HubIdentity, OutgoingCall};
+use tenure_wire::PublicKey;
 use tenure_wire::control::{Answer, ControlError, HubStatus, HubTrust, TrustHub};
 use tenure_wire::datagram::Epoch;
-use tenure_wire::{Address, PublicKey};
+use tenure_wire::directory::{Refusal, Registered, function};
 
-use crate::config::Hub;
-use crate::directory::{ANSWER_TIMEOUT, Standing};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::directory::{Directory, EPOCH_PERIOD};
 use crate::identity::Identity;
 use crate::kept_hub::KeptHub;
-use crate::node::{Moment, Node};
+use crate::known_hub::KnownHub;
+use crate::moment::Moment;
+use crate::notice::{Notice, Notices};
+use crate::outbound::{Outbound, Purpose};
+use crate::services::Services;
 
-/// How soon to try again after the hub gave no answer; twice as long after each further silence.
-const RETRY: Duration = Duration::from_secs(2);
-/// The longest wait between two tries.
-pub(crate) const RETRY_MAX: Duration = Duration::from_secs(10 * 60);
+/// How long the hub may take to answer.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(4);
+/// How often it is tried within that time.
+const ATTEMPTS: u8 = 4;
+/// How soon to try again after it refused, which waiting alone seldom mends.
+const RETRY_REFUSED: Duration = Duration::from_secs(10);
 
-/// The hub of this device.
-#[derive(Clone, Debug)]
-pub(crate) struct KnownHub {
-    pub(crate) address: Address,
-    pub(crate) key: Option<PublicKey>,
-    pub(crate) trust: HubTrust,
-    /// Whether the settings pin the key.
-    is_set: bool,
-    pub(crate) epoch: Option<Epoch>,
-    /// The question who it is, if it is under way.
-    pub(crate) asked: Option<IdentifyHandle>,
-    /// A key that is not the pinned or kept one, which the address showed last.
-    shown: Option<PublicKey>,
-    /// How often in a row it gave no answer.
-    pub(crate) silences: u32,
+/// How this device stands with the hub.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Standing {
+    /// It has not answered yet.
+    Unknown,
+    /// It lists this device.
+    Listed,
+    /// It refuses to.
+    Refused(Refusal),
+    /// It doesn't answer.
+    Silent,
+    /// Its address shows this key, which isn't the one that this device trusts.
+    OtherKey(PublicKey),
 }
 
-impl KnownHub {
-    /// The hub as the settings name it, with the key that was kept of an earlier boot.
-    pub(crate) fn new(hub: &Hub, kept: Option<KeptHub>) -> Self {
-        let (key, trust) = match (hub.key, kept) {
-            (Some(key), _) => (Some(key), HubTrust::Owner),
-            (None, Some(kept)) => (Some(kept.key), kept.trust),
-            (None, None) => (None, HubTrust::Unknown),
-        };
+/// The device's registration with its hub, and the pace of its announcements.
+#[derive(Debug)]
+pub(crate) struct Registration {
+    hub: Option<KnownHub>,
+    standing: Standing,
+    /// When to register next; `None` while a registration is under way.
+    register_at: Option<Instant>,
+    /// The epoch in the record that was sent last, and when it was sent.
+    published: Option<(Epoch, Instant)>,
+    /// Whether something changed while a registration was under way.
+    is_stale: bool,
+    /// When to announce the device in its mesh next.
+    #[cfg(feature = "mesh")]
+    pub(crate) announce_at: Instant,
+}
+
+impl Registration {
+    /// The registration of a device that starts, with the hub's key that an earlier boot kept.
+    pub(crate) fn new(config: &Config, kept: Option<KeptHub>, now: Instant) -> Self {
         Self {
-            address: hub.address.clone(),
-            key,
-            trust,
-            is_set: hub.key.is_some(),
-            epoch: None,
-            asked: None,
-            shown: None,
-            silences: 0,
+            hub: config.hub.as_ref().map(|hub| KnownHub::new(hub, kept)),
+            standing: Standing::Unknown,
+            register_at: Some(now),
+            published: None,
+            is_stale: false,
+            #[cfg(feature = "mesh")]
+            announce_at: now,
         }
     }
 
-    /// Its key, unless the owner revoked it.
-    pub(crate) fn trusted_key(&self) -> Option<PublicKey> {
-        self.key.filter(|_| self.trust != HubTrust::Revoked)
+    /// Whether `key` is the hub's, as far as this device trusts one.
+    pub(crate) fn is_hub(&self, key: &PublicKey) -> bool {
+        self.hub.as_ref().and_then(KnownHub::trusted_key) == Some(*key)
     }
 
-    /// How long to wait after one more silence.
-    fn back_off(&mut self) -> Duration {
-        let wait = RETRY.saturating_mul(1_u32.checked_shl(self.silences).unwrap_or(u32::MAX));
-        self.silences = self.silences.saturating_add(1).min(16);
-        wait.min(RETRY_MAX)
+    /// Whether the hub lists this device, so that newer records can be had from it.
+    pub(crate) fn is_listed(&self) -> bool {
+        self.standing == Standing::Listed
     }
-}
 
-impl<F: Flash> Node<F> {
     /// Whether the owner or the settings named the hub's key, so that its word on time counts.
-    pub(crate) fn hub_is_vouched_for(&self) -> bool {
-        self.directory.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Owner)
+    pub(crate) fn is_vouched_for(&self) -> bool {
+        self.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Owner)
+    }
+
+    /// Whether the hub gave no answer when it was asked last.
+    fn is_silent(&self) -> bool {
+        self.hub.as_ref().is_some_and(|hub| hub.silences > 0)
+    }
+
+    fn is_revoked(&self) -> bool {
+        self.hub.as_ref().is_some_and(|hub| hub.trust == HubTrust::Revoked)
+    }
+
+    /// Has the device's record sent soon, to the hub and in the mesh, as something changed.
+    pub(crate) fn register_soon(&mut self, now: Instant) {
+        #[cfg(feature = "mesh")]
+        {
+            self.announce_at = now;
+        }
+        let is_silent = self.is_silent();
+        match &mut self.register_at {
+            // A hub that is silent isn't asked sooner because something changed.
+            Some(_) if is_silent => {}
+            Some(at) => *at = now,
+            None => self.is_stale = true,
+        }
+    }
+
+    /// Has a silent hub tried again soon: its owner is there, and may have started it.
+    pub(crate) fn retry_soon(&mut self, now: Instant) {
+        let soon = now + RETRY_REFUSED;
+        if self.is_silent()
+            && let Some(at) = &mut self.register_at
+        {
+            *at = (*at).min(soon);
+        }
+    }
+
+    /// When the hub is to be asked next.
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        let hub = self.hub.as_ref().filter(|hub| hub.trust != HubTrust::Revoked)?;
+        // The end of a question that is under way is the sessions' to watch.
+        if hub.asked.is_some() { None } else { self.register_at }
+    }
+
+    /// How the hub's last silences and the next try go over a deep sleep.
+    pub(crate) fn pace(&self) -> (u32, Option<Instant>) {
+        (self.hub.as_ref().map_or(0, |hub| hub.silences), self.register_at)
+    }
+
+    /// Goes on in the pace that an earlier boot had when it fell asleep.
+    pub(crate) fn keep_pace(&mut self, (silences, register_at): (u32, Option<Instant>)) {
+        let Some(hub) = &mut self.hub else { return };
+        if silences > 0 {
+            hub.silences = silences;
+            self.standing = Standing::Silent;
+            self.register_at = register_at.or(self.register_at);
+        }
+    }
+
+    /// Registers when it is time to, and finds out the hub's key before that.
+    pub(crate) fn attend<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        (directory, outbound): (&mut Directory, &mut Outbound),
+        moment: &mut Moment<'_>,
+    ) {
+        self.follow_epoch(services.endpoint.epoch(), moment.now);
+        let Some(hub) = &self.hub else { return };
+        if self.register_at.is_none_or(|at| at > moment.now)
+            || hub.asked.is_some()
+            || hub.trust == HubTrust::Revoked
+        {
+            return;
+        }
+        if hub.key.is_none() || hub.epoch.is_none() {
+            self.ask_who_it_is(services, moment.now);
+        } else if services.is_enrolled() {
+            self.register(services, clock, (directory, outbound), moment);
+        } else {
+            self.register_at = Some(moment.now + RETRY_REFUSED);
+        }
+    }
+
+    /// Brings the next registration forward if the sessions have a new epoch; a silent hub isn't asked
+    /// sooner because of one.
+    fn follow_epoch(&mut self, epoch: Epoch, now: Instant) {
+        let is_silent = self.is_silent();
+        if let Some((published, at)) = self.published
+            && published != epoch
+            && !is_silent
+            && let Some(register_at) = &mut self.register_at
+        {
+            let period = match is_planted(Weakness::StrangersSetThePace) {
+                true => Duration::ZERO,
+                false => EPOCH_PERIOD,
+            };
+            *register_at = (*register_at).min((at + period).max(now));
+        }
+    }
+
+    fn register<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        (directory, outbound): (&mut Directory, &mut Outbound),
+        moment: &mut Moment<'_>,
+    ) {
+        let lifetime = services.config.record_lifetime;
+        let Some(signed) = directory.sign_record_for(services, clock, moment, lifetime) else {
+            return;
+        };
+        // The one to publish, as it has just been signed.
+        self.published = Some((services.endpoint.epoch(), moment.now));
+        self.register_at = None;
+        let parameter = postcard::to_allocvec(&signed).unwrap_or_default();
+        let call = (function::REGISTER, parameter, Purpose::Register);
+        if !self.call(services, outbound, moment, call) {
+            self.silent(&mut services.notices, moment.now);
+        }
+    }
+
+    /// Calls the hub in the name of the device; `false` if it can't be called now.
+    pub(crate) fn call<F: Flash>(
+        &self,
+        services: &mut Services<F>,
+        outbound: &mut Outbound,
+        moment: &mut Moment<'_>,
+        (name, parameter, purpose): (&str, Vec<u8>, Purpose),
+    ) -> bool {
+        let Some(hub) = self.hub.clone() else { return false };
+        let Some(key) = hub.trusted_key() else { return false };
+        let KnownHub { address, epoch, .. } = hub;
+        let call = OutgoingCall {
+            function: name.into(),
+            parameter: Some(parameter),
+            deadline: moment.now + ANSWER_TIMEOUT,
+            attempts: ATTEMPTS,
+        };
+        let from = services.identity.machine;
+        let sent =
+            services.endpoint.call(moment.now, moment.entropy, &from, &key, address, epoch, call);
+        sent.is_ok_and(|handle| {
+            outbound.insert(handle, purpose);
+            true
+        })
+    }
+
+    /// Takes the hub's answer to a registration: `None` if there is none that counts.
+    pub(crate) fn answer<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        now: Instant,
+        answer: Option<Vec<u8>>,
+    ) -> Option<Registered> {
+        if self.is_revoked() {
+            // It was asked before it was revoked.
+            return None;
+        }
+        let answer = answer.and_then(|bytes| postcard::from_bytes::<Registered>(&bytes).ok());
+        match answer {
+            Some(_) => self.answered(services),
+            None => self.silent(&mut services.notices, now),
+        }
+        answer
+    }
+
+    /// Settles what follows from an answer that was taken, on a device that knew the time before it or
+    /// didn't.
+    pub(crate) fn settle<F>(
+        &mut self,
+        services: &mut Services<F>,
+        now: Instant,
+        refusal: Option<Refusal>,
+        knew_the_time: bool,
+    ) {
+        let is_stale = core::mem::take(&mut self.is_stale);
+        let wait = match refusal {
+            None if is_stale => Duration::ZERO,
+            None => services.config.record_lifetime / 3,
+            Some(Refusal::Expired) if !knew_the_time => Duration::ZERO,
+            Some(_) => RETRY_REFUSED,
+        };
+        self.register_at = Some(now + wait);
+        match refusal {
+            None => self.stand(&mut services.notices, Standing::Listed),
+            Some(refusal) if knew_the_time => {
+                self.stand(&mut services.notices, Standing::Refused(refusal));
+            }
+            Some(_) => {}
+        }
+    }
+
+    /// Takes note that the hub gave no answer to a question, unless a registration is under way, which
+    /// tells as much.
+    pub(crate) fn missed(&mut self, notices: &mut Notices, now: Instant) {
+        if self.register_at.is_some() {
+            self.silent(notices, now);
+        }
+    }
+
+    /// Notes how the device stands with the hub, and says so if that is new.
+    fn stand(&mut self, notices: &mut Notices, standing: Standing) {
+        if self.standing == standing {
+            return;
+        }
+        self.standing = standing;
+        match standing {
+            Standing::Unknown => {}
+            Standing::Listed => notices.push(Notice::Registered),
+            Standing::Refused(refusal) => notices.push(Notice::Refused(refusal)),
+            Standing::Silent => notices.push(Notice::HubSilent),
+            Standing::OtherKey(key) => notices.push(Notice::HubKeyDiffers { key }),
+        }
     }
 
     /// Asks the hub's address for its key.
-    pub(crate) fn ask_who_is_the_hub(&mut self, moment: &mut Moment<'_>) {
-        let Some(hub) = &mut self.directory.hub else { return };
-        let deadline = moment.now + ANSWER_TIMEOUT;
+    fn ask_who_it_is<F: Flash>(&mut self, services: &mut Services<F>, now: Instant) {
+        let Some(hub) = &mut self.hub else { return };
         let route = hub.address.clone();
-        match self.endpoint.identify(moment.now, route, deadline) {
+        match services.endpoint.identify(now, route, now + ANSWER_TIMEOUT) {
             Ok(handle) => hub.asked = Some(handle),
-            Err(_) => self.hub_silent(moment.now),
+            Err(_) => self.silent(&mut services.notices, now),
         }
     }
 
     /// Takes the answer to the question who the hub is. A key that is known already stays.
-    pub(crate) fn hub_identified(
+    pub(crate) fn identified<F: Flash>(
         &mut self,
+        services: &mut Services<F>,
         now: Instant,
         handle: IdentifyHandle,
         identity: Option<HubIdentity>,
     ) {
-        let Some(hub) = &mut self.directory.hub else { return };
+        let Some(hub) = &mut self.hub else { return };
         if hub.asked != Some(handle) {
             return;
         }
         hub.asked = None;
         let Some(HubIdentity { key: Some(key), epoch }) = identity else {
-            return self.hub_silent(now);
+            return self.silent(&mut services.notices, now);
         };
-        let is_revoked = self.ownership.revoked.has_hub(&key);
+        let is_revoked = services.ownership.revoked.has_hub(&key);
         match hub.key {
-            None if is_revoked => {
+            None if !is_revoked => (hub.key, hub.trust) = (Some(key), HubTrust::Shown),
+            Some(known) if known == key => {}
+            _ => {
                 hub.shown = Some(key);
                 let wait = hub.back_off();
-                self.directory.register_at = Some(now + wait);
-                return self.stand(Standing::OtherKey(key));
+                self.register_at = Some(now + wait);
+                return self.stand(&mut services.notices, Standing::OtherKey(key));
             }
-            None => (hub.key, hub.trust) = (Some(key), HubTrust::Shown),
-            Some(known) if known != key => {
-                hub.shown = Some(key);
-                let wait = hub.back_off();
-                self.directory.register_at = Some(now + wait);
-                return self.stand(Standing::OtherKey(key));
-            }
-            Some(_) => {}
         }
         hub.epoch = Some(epoch);
     }
 
     /// Takes note that the hub gave no answer.
-    pub(crate) fn hub_silent(&mut self, now: Instant) {
-        let Some(hub) = &mut self.directory.hub else { return };
+    fn silent(&mut self, notices: &mut Notices, now: Instant) {
+        let Some(hub) = &mut self.hub else { return };
         if hub.trust == HubTrust::Revoked {
             return;
         }
@@ -139,112 +360,110 @@ impl<F: Flash> Node<F> {
         }
         hub.epoch = None;
         let wait = hub.back_off();
-        self.directory.register_at = Some(now + wait);
-        if !matches!(self.directory.standing, Standing::OtherKey(_)) {
-            self.stand(Standing::Silent);
+        self.register_at = Some(now + wait);
+        if !matches!(self.standing, Standing::OtherKey(_)) {
+            self.stand(notices, Standing::Silent);
         }
     }
 
     /// Takes note that the holder of the hub's key answered in a session. The first such key is kept.
-    pub(crate) fn hub_answered(&mut self) {
-        let Some(hub) = &mut self.directory.hub else { return };
+    fn answered<F: Flash>(&mut self, services: &mut Services<F>) {
+        let Some(hub) = &mut self.hub else { return };
         (hub.silences, hub.shown) = (0, None);
         let (HubTrust::Shown, Some(key)) = (hub.trust, hub.key) else { return };
         let kept = KeptHub::new(key, HubTrust::FirstSeen);
         // A store that can't keep it now is asked again at the next registration.
-        if self.keep_hub(Some(&kept)).is_ok()
-            && let Some(hub) = &mut self.directory.hub
+        if keep(services, Some(&kept)).is_ok()
+            && let Some(hub) = &mut self.hub
         {
             hub.trust = HubTrust::FirstSeen;
         }
     }
 
     /// Takes the owner's word for the hub's key, or forgets the key that was kept.
-    pub(crate) fn trust_hub(&mut self, moment: &Moment<'_>, trust: &TrustHub) -> Answer<()> {
+    pub(crate) fn trust<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        now: Instant,
+        trust: &TrustHub,
+    ) -> Answer<()> {
         let refused = |why: &str| Err(ControlError::Refused(why.into()));
-        let Some(hub) = &self.directory.hub else {
+        let Some(hub) = &self.hub else {
             return refused("the device's settings name no hub");
         };
         if hub.is_set {
             return refused("the device's settings pin the hub's key; change it there");
         }
-        if trust.key.is_some_and(|key| self.ownership.revoked.has_hub(&key)) {
+        if trust.key.is_some_and(|key| services.ownership.revoked.has_hub(&key)) {
             return refused(
                 "you revoked that hub; take that back first: tenure revoke hub KEY --undo",
             );
         }
         let kept = trust.key.map(|key| KeptHub::new(key, HubTrust::Owner));
-        self.keep_hub(kept.as_ref())?;
-        if let (Some(hub), Some(settings)) = (&mut self.directory.hub, &self.config.hub) {
+        keep(services, kept.as_ref())?;
+        if let (Some(hub), Some(settings)) = (&mut self.hub, &services.config.hub) {
             *hub = KnownHub::new(settings, kept);
         }
-        if self.directory.register_at.is_some() {
-            self.directory.register_at = Some(moment.now);
+        if self.register_at.is_some() {
+            self.register_at = Some(now);
         }
         Ok(())
     }
 
     /// Speaks no more to a hub that the owner revoked, and believes its time no more; takes up again one
     /// that is revoked no more.
-    pub(crate) fn bar_hub(&mut self, moment: &Moment<'_>) {
-        let Some(hub) = &mut self.directory.hub else { return };
-        let is_revoked = hub.key.is_some_and(|key| self.ownership.revoked.has_hub(&key));
+    pub(crate) fn bar<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &mut Clock,
+        now: Instant,
+    ) {
+        let Some(hub) = &mut self.hub else { return };
+        let is_revoked = hub.key.is_some_and(|key| services.ownership.revoked.has_hub(&key));
         if is_revoked == (hub.trust == HubTrust::Revoked) {
             return;
         }
         if !is_revoked {
-            let kept = Identity::hub(self.kernel.store()).ok().flatten();
-            return self.take_up_hub(moment.now, kept);
+            let kept = Identity::hub(services.kernel.store()).ok().flatten();
+            return self.take_up(services, now, kept);
         }
         hub.trust = HubTrust::Revoked;
         (hub.epoch, hub.asked) = (None, None);
-        self.directory.register_at = Some(moment.now);
-        self.forget_hubs_time();
-        self.stand(Standing::Unknown);
+        self.register_at = Some(now);
+        clock.forget_hubs_time();
+        self.stand(&mut services.notices, Standing::Unknown);
     }
 
     /// Forgets the hub's key that was kept; the settings' stays. The store has forgotten it already.
-    pub(crate) fn forget_hub(&mut self, now: Instant) {
-        self.take_up_hub(now, None);
+    pub(crate) fn forget<F>(&mut self, services: &mut Services<F>, now: Instant) {
+        self.take_up(services, now, None);
     }
 
-    fn take_up_hub(&mut self, now: Instant, kept: Option<KeptHub>) {
-        self.directory.hub = self.config.hub.as_ref().map(|hub| KnownHub::new(hub, kept));
-        self.directory.register_at = Some(now);
-        self.stand(Standing::Unknown);
+    fn take_up<F>(&mut self, services: &mut Services<F>, now: Instant, kept: Option<KeptHub>) {
+        self.hub = services.config.hub.as_ref().map(|hub| KnownHub::new(hub, kept));
+        self.register_at = Some(now);
+        self.stand(&mut services.notices, Standing::Unknown);
     }
 
     /// How this device stands with its hub.
-    pub(crate) fn hub_status(&self) -> Option<HubStatus> {
-        let hub = self.directory.hub.as_ref()?;
+    pub(crate) fn status(&self) -> Option<HubStatus> {
+        let hub = self.hub.as_ref()?;
         Some(HubStatus {
             address: hub.address.clone(),
-            is_registered: self.is_registered(),
+            is_registered: self.is_listed(),
             key: hub.key,
             trust: hub.trust,
             shown: hub.shown,
         })
     }
-
-    fn keep_hub(&mut self, kept: Option<&KeptHub>) -> Answer<()> {
-        let failed =
-            |error: &dyn core::fmt::Display| ControlError::Device(alloc::format!("{error}"));
-        let bytes = kept.map(postcard::to_allocvec).transpose().map_err(|error| failed(&error))?;
-        self.identity
-            .keep_hub(self.kernel.store(), bytes.as_deref())
-            .map_err(|error| failed(&error))
-    }
 }
 
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_silent_hub_is_asked_ever_less_often_down_to_the_longest_wait() {
-        let settings = Hub { address: Address::Mesh([1; 6]), key: None };
-        let mut hub = KnownHub::new(&settings, None);
-        let waits: alloc::vec::Vec<u64> = (0..12).map(|_| hub.back_off().as_secs()).collect();
-        assert_eq!(waits, [2, 4, 8, 16, 32, 64, 128, 256, 512, 600, 600, 600]);
-    }
+/// Keeps the hub's key, or forgets it.
+fn keep<F: Flash>(services: &mut Services<F>, kept: Option<&KeptHub>) -> Answer<()> {
+    let failed = |error: &dyn core::fmt::Display| ControlError::Device(alloc::format!("{error}"));
+    let bytes = kept.map(postcard::to_allocvec).transpose().map_err(|error| failed(&error))?;
+    services
+        .identity
+        .keep_hub(services.kernel.store(), bytes.as_deref())
+        .map_err(|error| failed(&error))
 }

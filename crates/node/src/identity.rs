@@ -12,7 +12,7 @@ use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, Flash};
 #[cfg(feature = "mesh")]
 use tenure_mesh::Salt;
-use tenure_store::{Store, TreeId, ValueKind};
+use tenure_store::{Store, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
 use tenure_wire::ownership::SignedSuccession;
@@ -22,16 +22,12 @@ use crate::boot_error::BootError;
 use crate::config::Owner;
 use crate::kept_hub::KeptHub;
 use crate::sealing::Keys;
-
-/// Where the node keeps what isn't sealed, the seed first of all; the kernel's trees count up from 0.
-pub(crate) const NODE_TREE: TreeId = TreeId(u16::MAX);
-pub(crate) const SEED_PATH: &str = "seed";
-const BOOTS_PATH: &str = "boots";
-pub(crate) const ENROLMENT_PATH: &str = "enrolment";
-pub(crate) const HUB_PATH: &str = "hub";
-pub(crate) const NETWORK_PATH: &str = "network";
+#[cfg(feature = "mesh")]
+use crate::trees::NETWORK_PATH;
 #[cfg(feature = "experiments")]
-const ORDERS_PATH: &str = "experiment orders";
+use crate::trees::ORDERS_PATH;
+use crate::trees::{BOOTS_PATH, ENROLMENT_PATH, HUB_PATH, NODE_TREE, SEED_PATH};
+
 #[cfg(feature = "mesh")]
 const MESH_START_LABEL: &[u8] = b"tenure mesh start";
 

@@ -12,7 +12,7 @@ use tenure_wire::{PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::config::Owner;
-use crate::identity::{ENROLMENT_PATH, HUB_PATH, NETWORK_PATH, NODE_TREE};
+use crate::trees::{ENROLMENT_PATH, HUB_PATH, NETWORK_PATH, NODE_TREE};
 
 const OWNER_PATH: &str = "owner";
 const REVOKED_PATH: &str = "revoked";

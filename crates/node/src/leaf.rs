@@ -34,7 +34,8 @@ use crate::boot_error::BootError;
 use crate::config::{HeapUse, Owner};
 use crate::identity::Identity;
 use crate::membership::{MeshStack, RecordsTime};
-use crate::node::{Moment, Wake, mount_or_format};
+use crate::moment::{Moment, Wake};
+use crate::trees::mount_or_format;
 
 use self::service::Tree;
 pub use self::service::{Ask, Outcome, Service, ServiceCall, ServiceTree};

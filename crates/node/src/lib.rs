@@ -17,19 +17,22 @@ extern crate alloc;
 
 mod boot_error;
 mod calibration;
+mod clock;
 mod config;
-mod control;
 mod directory;
 #[cfg(feature = "mesh")]
 mod doorstep;
+mod exchange;
 #[cfg(feature = "experiments")]
 pub mod experiment;
 mod firmware;
+mod handover;
 mod hub;
 mod identity;
 mod install;
 mod kept_hub;
 mod kept_owner;
+mod known_hub;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod log;
@@ -38,27 +41,33 @@ mod membership;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod meter;
+mod moment;
 mod node;
+mod notice;
 mod outbound;
-mod ownership;
 mod peers;
 mod peripherals;
 mod sealing;
 mod secrets;
+mod services;
+mod serving;
 mod sleep;
 mod snapshot;
-mod time;
+mod tenancy;
 mod toll;
-mod trash;
+mod transfer;
+mod trees;
 
 pub use boot_error::BootError;
-pub use config::{Config, HeapUse, Hub, HubKeyError, Owner, SleepPolicy};
+pub use config::{Config, HeapUse, Hub, HubKeyError, Owner, Parts, SleepPolicy};
 pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
 pub use leaf::{Ask, Leaf, LeafConfig, LeafNotice, Outcome, Service, ServiceCall, ServiceTree};
 #[cfg(feature = "mesh")]
 pub use membership::{JoinError, MeshStack};
-pub use node::{Moment, Node, Notice, Parts, Wake};
+pub use moment::{Moment, Wake};
+pub use node::Node;
+pub use notice::Notice;
 pub use peripherals::AttachError;
 pub use sealing::unseal_store;
 pub use sleep::{Bedtime, SleepError};

@@ -8,24 +8,23 @@
 
 use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
-use alloc::string::{String, ToString};
+use alloc::string::String;
 use alloc::vec::Vec;
-use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
-use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{InstallError, MachineInfo, MachineRecord, State};
-use tenure_package::{NO_RECEIPT, Receipt, Renewal, digest_of_receipt};
+use tenure_kernel::MachineRecord;
+use tenure_package::{NO_RECEIPT, Receipt, digest_of_receipt};
 use tenure_store::{Change, ValueKind};
-use tenure_wire::control::{Answer, ControlError, ReceiptForget, ReceiptPage, ReceiptQuery, Renew};
+use tenure_wire::control::{Answer, ControlError, ReceiptForget, ReceiptPage, ReceiptQuery};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::usage::Usage;
-use tenure_wire::{Digest, MachineId, Name, Term, VerifyingKey};
+use tenure_wire::{Digest, MachineId, Term, VerifyingKey};
 
-use crate::install;
-use crate::node::{Moment, Node};
-use crate::sealing::SEALED_TREE;
+use crate::clock::Clock;
+use crate::moment::Moment;
+use crate::services::Services;
+use crate::trees::SEALED_TREE;
 
 /// The most receipts of one machine that wait to be fetched; while there are that many, the period
 /// under way goes on.
@@ -42,15 +41,15 @@ pub(crate) struct Meter {
     /// Boxed: the map keeps room for more than there are.
     ledgers: BTreeMap<MachineId, Box<Ledger>>,
     /// When the ledgers are written to flash next.
-    checkpoint_at: Instant,
+    pub(crate) checkpoint_at: Instant,
     /// The latest time that any lease went by, in milliseconds since 1970 UTC, and when that was: all of
     /// them go by it, so that what one learnt counts for the others, over restarts too. `None` while no
     /// lease and nobody has told one.
     latest: Option<(u64, Instant)>,
     /// When a lease, its grace or a stay in the trash ends next, if one does.
-    lease_ends_at: Option<Instant>,
+    pub(crate) lease_ends_at: Option<Instant>,
     /// When a period ends next, if that is before the checkpoint.
-    period_ends_at: Instant,
+    pub(crate) period_ends_at: Instant,
 }
 
 /// The period under way of one machine.
@@ -162,331 +161,197 @@ impl Meter {
 
     /// For how much longer the data of a machine is kept whose lease is over, in milliseconds that the
     /// device is on.
-    fn left_ms(&self, id: &MachineId, span_ms: u64) -> u64 {
+    pub(crate) fn left_ms(&self, id: &MachineId, span_ms: u64) -> u64 {
         let over_ms = self.ledgers.get(id).and_then(|ledger| ledger.over_ms);
         span_ms.saturating_sub(over_ms.unwrap_or(0))
     }
-}
-
-/// When something is due for a machine's lease.
-enum Due {
-    /// In so many milliseconds.
-    In(u64),
-    /// Not by itself.
-    Never,
-    /// The machine is gone, or the store couldn't let it go now and is asked again at the checkpoint.
-    Gone,
-}
-
-/// All that the meter has to know of a machine to decide about its lease.
-struct Leased {
-    id: MachineId,
-    name: Name,
-    term: Term,
-    state: State,
-    is_removed: bool,
-}
-
-impl Leased {
-    fn of(info: &MachineInfo<'_>) -> Self {
-        let MachineInfo { record, id, state, is_removed, .. } = info;
-        let (id, state, is_removed) = (*id, *state, *is_removed);
-        Self { id, name: record.name.clone(), term: record.term, state, is_removed }
-    }
-}
-
-impl<F: Flash> Node<F> {
-    /// Takes up the ledgers of all machines, at boot.
-    pub(crate) fn take_up_ledgers(&mut self, moment: &Moment<'_>) {
-        let all = self.kernel.machines().chain(self.kernel.trash());
-        let ids: Vec<MachineId> = all.map(|info| info.id).collect();
-        for id in ids {
-            self.take_up_ledger(moment, id);
-            let written = self.meter.ledgers.get(&id).map_or(0, |ledger| ledger.usage.flash_bytes);
-            self.kernel.recall_flash_use(id, written);
-        }
-        self.meter.checkpoint_at = moment.now + self.config.checkpoint;
-    }
-
-    /// Takes up the ledger of a machine, or begins one.
-    pub(crate) fn take_up_ledger(&mut self, moment: &Moment<'_>, id: MachineId) {
-        let stored = self.kernel.store().get(SEALED_TREE, &ledger_path(&id)).ok().flatten();
-        let kept = stored.and_then(|value| Ledger::from_bytes(&value.bytes));
-        let unix_s = self.unix_time(moment).map(|time| time.seconds);
-        let ledger = match kept {
-            Some(ledger) => Ledger { until: moment.now, ..ledger },
-            None => {
-                let (number, previous) = self.after_last_receipt(&id);
-                let signed_s = self.term_of(id).map_or(0, |term| term.signed_unix_s);
-                let lease_ms = signed_s.saturating_mul(1000);
-                Ledger { number, previous, lease_ms, ..Ledger::first(moment.now, unix_s) }
-            }
-        };
-        self.meter.learn_latest(moment.now, ledger.lease_ms);
-        self.meter.ledgers.insert(id, Box::new(ledger));
-    }
-
-    /// The number of the receipt that comes after the last one, and the digest of that: where a machine goes on whose ledger can't be read.
-    fn after_last_receipt(&mut self, id: &MachineId) -> (u64, Digest) {
-        let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
-        let chain = self.kernel.store().get(SEALED_TREE, &parent).ok().flatten();
-        if let Some(chain) = chain.and_then(|value| postcard::from_bytes(&value.bytes).ok()) {
-            return chain;
-        }
-        let last = self.children(&parent).ok().and_then(|mut numbers| numbers.pop());
-        let Some(last) = last else { return (0, NO_RECEIPT) };
-        let receipt = self.kernel.store().get(SEALED_TREE, &join(&parent, &last)).ok().flatten();
-        let digest = receipt.map_or(NO_RECEIPT, |receipt| digest_of_receipt(&receipt.bytes));
-        (last.parse::<u64>().map_or(0, |number| number + 1), digest)
-    }
-
-    /// Writes the ledgers to flash when it is time to, and ends the periods that are over.
-    pub(crate) fn attend_to_ledgers(&mut self, moment: &Moment<'_>) {
-        if moment.now >= self.meter.checkpoint_at {
-            self.checkpoint(moment);
-        }
-        let ends_at = self.meter.lease_ends_at.into_iter().chain([self.meter.period_ends_at]);
-        if ends_at.min().is_some_and(|at| moment.now >= at) {
-            self.attend_to_leases(moment);
-        }
-    }
 
     /// When a lease ends next, or its grace, if one does.
-    pub(crate) fn meter_wakes_at(&self) -> Option<Instant> {
-        self.meter.lease_ends_at
-    }
-
-    /// Stops machines whose leases are over, moves those whose grace is to the trash, deletes what has been
-    /// there for long enough, ends the periods that are over, and finds out when something of that is due
-    /// next.
-    pub(crate) fn attend_to_leases(&mut self, moment: &Moment<'_>) {
-        let all = self.kernel.machines().chain(self.kernel.trash());
-        let leases: Vec<Leased> = all.map(|info| Leased::of(&info)).collect();
-        let in_ms = |ms: u64| moment.now + Duration::from_millis(ms);
-        let (mut lease_ends_at, mut period_ends_at) = (None::<Instant>, self.meter.checkpoint_at);
-        for leased in leases {
-            let Some(counted_ms) = self.count(moment, leased.id) else { continue };
-            match self.attend_to_lease(moment, &leased) {
-                Due::In(ms) => {
-                    let at = in_ms(ms);
-                    lease_ends_at = Some(lease_ends_at.map_or(at, |before| before.min(at)));
-                }
-                Due::Never => {}
-                Due::Gone => continue,
-            }
-            let period_ms = self.period_ms(&leased.term);
-            let left_ms = match period_ms.saturating_sub(counted_ms) {
-                0 if self.end_period(moment, leased.id) => period_ms,
-                left_ms => left_ms,
-            };
-            if left_ms > 0 {
-                period_ends_at = period_ends_at.min(in_ms(left_ms));
-            }
-        }
-        self.meter.lease_ends_at = lease_ends_at;
-        self.meter.period_ends_at = period_ends_at;
-    }
-
-    /// Does what one machine's lease asks for now.
-    fn attend_to_lease(&mut self, moment: &Moment<'_>, leased: &Leased) -> Due {
-        let Leased { id, name, term, state, is_removed } = leased;
-        if *is_removed {
-            let left_ms = self.meter.left_ms(id, self.config.trash_span.as_millis() as u64);
-            // If the store can't delete it now, the next checkpoint tries again.
-            if left_ms == 0 {
-                let _ = self.delete_from_trash(moment, *id);
-                return Due::Gone;
-            }
-            return Due::In(left_ms);
-        }
-        let lease_ms = self.meter.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms);
-        if !term.is_over(lease_ms / 1000) {
-            if let Some(ledger) = self.meter.ledgers.get_mut(id) {
-                ledger.over_ms = None;
-            }
-            if *state == State::Over {
-                self.kernel.tenancy(moment.now).resume_lease(*id);
-            }
-            let in_ms = |end: u64| Due::In(end.saturating_mul(1000).saturating_sub(lease_ms));
-            return term.ends_unix_s.map_or(Due::Never, in_ms);
-        }
-        if self.meter.ledgers.get(id).is_some_and(|ledger| ledger.over_ms.is_none()) {
-            self.end_period(moment, *id);
-            if let Some(ledger) = self.meter.ledgers.get_mut(id) {
-                ledger.over_ms.get_or_insert(0);
-            }
-        }
-        if *state != State::Over {
-            self.kernel.tenancy(moment.now).end_lease(*id);
-        }
-        let grace_ms = term.grace_s.saturating_mul(1000);
-        let told_ms = lease_ms - term.ends_unix_s.unwrap_or(0).saturating_mul(1000).min(lease_ms);
-        if is_planted(Weakness::FalseHubEndsLeases) && told_ms >= grace_ms {
-            let _ = self.remove_machine(moment, name);
-            return Due::Gone;
-        }
-        match self.meter.left_ms(id, grace_ms) {
-            0 => {
-                // As above.
-                let _ = self.discard_machine(moment, name);
-                Due::Gone
-            }
-            left_ms => Due::In(left_ms),
-        }
+    pub(crate) fn wakes_at(&self) -> Option<Instant> {
+        self.lease_ends_at
     }
 
     /// For how much longer a machine stays whose lease is over, in seconds that the device is on.
     pub(crate) fn grace_left_s(&self, id: &MachineId, term: &Term) -> u64 {
-        self.meter.left_ms(id, term.grace_s.saturating_mul(1000)).div_ceil(1000)
+        self.left_ms(id, term.grace_s.saturating_mul(1000)).div_ceil(1000)
+    }
+
+    /// The time of a machine's lease, in milliseconds since 1970 UTC.
+    pub(crate) fn lease_ms(&self, id: &MachineId) -> u64 {
+        self.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms)
+    }
+
+    /// Takes note that a machine's lease is in force.
+    pub(crate) fn not_over(&mut self, id: &MachineId) {
+        if let Some(ledger) = self.ledgers.get_mut(id) {
+            ledger.over_ms = None;
+        }
+    }
+
+    /// Whether nothing has been counted yet of a lease's end.
+    pub(crate) fn is_counted_as_in_force(&self, id: &MachineId) -> bool {
+        self.ledgers.get(id).is_some_and(|ledger| ledger.over_ms.is_none())
+    }
+
+    /// Counts from now on how long a machine's lease has been over.
+    pub(crate) fn over_from_now(&mut self, id: &MachineId) {
+        if let Some(ledger) = self.ledgers.get_mut(id) {
+            ledger.over_ms.get_or_insert(0);
+        }
+    }
+
+    /// Writes all ledgers to flash.
+    pub(crate) fn keep_all<F: Flash>(&mut self, services: &mut Services<F>) {
+        let ids: Vec<MachineId> = self.ledgers.keys().copied().collect();
+        ids.iter().for_each(|id| self.keep_ledger(services, id));
+    }
+
+    /// Takes up the ledgers of all machines, at boot.
+    pub(crate) fn take_up_ledgers<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        moment: &Moment<'_>,
+    ) {
+        let all = services.kernel.machines().chain(services.kernel.trash());
+        let ids: Vec<MachineId> = all.map(|info| info.id).collect();
+        for id in ids {
+            self.take_up_ledger(services, clock, moment, id);
+            let written = self.ledgers.get(&id).map_or(0, |ledger| ledger.usage.flash_bytes);
+            services.kernel.recall_flash_use(id, written);
+        }
+        self.checkpoint_at = moment.now + services.config.checkpoint;
+    }
+
+    /// Takes up the ledger of a machine, or begins one.
+    pub(crate) fn take_up_ledger<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        moment: &Moment<'_>,
+        id: MachineId,
+    ) {
+        let stored = services.kernel.store().get(SEALED_TREE, &ledger_path(&id)).ok().flatten();
+        let kept = stored.and_then(|value| Ledger::from_bytes(&value.bytes));
+        let unix_s = clock.unix_time(moment).map(|time| time.seconds);
+        let ledger = match kept {
+            Some(ledger) => Ledger { until: moment.now, ..ledger },
+            None => {
+                let (number, previous) = after_last_receipt(services, &id);
+                let signed_s = term_of(services, id).map_or(0, |term| term.signed_unix_s);
+                let lease_ms = signed_s.saturating_mul(1000);
+                Ledger { number, previous, lease_ms, ..Ledger::first(moment.now, unix_s) }
+            }
+        };
+        self.learn_latest(moment.now, ledger.lease_ms);
+        self.ledgers.insert(id, Box::new(ledger));
     }
 
     /// For how much longer a machine stays in the trash, in seconds that the device is on.
-    pub(crate) fn trash_left_s(&self, id: &MachineId) -> u64 {
-        self.meter.left_ms(id, self.config.trash_span.as_millis() as u64).div_ceil(1000)
+    pub(crate) fn trash_left_s<F: Flash>(&self, services: &Services<F>, id: &MachineId) -> u64 {
+        self.left_ms(id, services.config.trash_span.as_millis() as u64).div_ceil(1000)
     }
 
     /// Begins to count anew how long a machine's data is kept, or ends that, and writes it down.
-    pub(crate) fn count_over(&mut self, id: &MachineId, over_ms: Option<u64>) {
-        if let Some(ledger) = self.meter.ledgers.get_mut(id) {
+    pub(crate) fn count_over<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        id: &MachineId,
+        over_ms: Option<u64>,
+    ) {
+        if let Some(ledger) = self.ledgers.get_mut(id) {
             ledger.over_ms = over_ms;
         }
-        self.keep_ledger(id);
-    }
-
-    fn term_of(&self, id: MachineId) -> Option<Term> {
-        let mut all = self.kernel.machines().chain(self.kernel.trash());
-        Some(all.find(|info| info.id == id)?.record.term)
-    }
-
-    /// How long a period of a lease lasts, in milliseconds.
-    fn period_ms(&self, term: &Term) -> u64 {
-        match term.receipts_every_s {
-            0 => self.config.receipt_period.as_millis() as u64,
-            seconds => seconds.saturating_mul(1000),
-        }
+        self.keep_ledger(services, id);
     }
 
     /// What time it is for the lease of a machine, in seconds since 1970 UTC.
     pub(crate) fn lease_unix_s(&self, id: &MachineId) -> u64 {
-        self.meter.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms / 1000)
-    }
-
-    /// Takes the owner's word that a machine's lease has another term.
-    pub(crate) fn renew(&mut self, moment: &Moment<'_>, renew: &Renew) -> Answer<()> {
-        let refused = |error: &dyn core::fmt::Display| ControlError::Refused(error.to_string());
-        let signer = Renewal::signer(&renew.renewal).map_err(|error| refused(&error))?;
-        self.ownership.check_owner(&self.config.owner, "the renewal", &signer)?;
-        let renewal = Renewal::verify(&renew.renewal, &self.config.owner.verifying_key)
-            .map_err(|error| refused(&error))?;
-        if renewal.device != self.identity.verifying_key() {
-            return Err(ControlError::Refused("the renewal is for another device".to_string()));
-        }
-        let found = self.kernel.machines().find(|info| info.record.name == renewal.machine);
-        let found = found.ok_or_else(|| ControlError::NoSuchMachine(renewal.machine.clone()))?;
-        if found.record.placement >= renewal.sequence {
-            return Err(install::not_installed(InstallError::Stale));
-        }
-        let id = found.id;
-        if !renew.ends_now && renewal.term.is_over(self.lease_time_s(moment, id, &renewal.term)) {
-            return Err(ControlError::Refused(
-                "the lease would be over already; say that it is to end now, if it is meant"
-                    .to_string(),
-            ));
-        }
-        self.end_lease(moment, id);
-        self.kernel
-            .tenancy(moment.now)
-            .renew(id, renewal.sequence, renewal.term)
-            .map_err(install::not_installed)?;
-        self.lease_signed(moment, id, &renewal.term);
-        Ok(())
-    }
-
-    /// The time for a lease of that term, in seconds since 1970 UTC.
-    pub(crate) fn lease_time_s(&self, moment: &Moment<'_>, id: MachineId, term: &Term) -> u64 {
-        let board_s = moment.unix_time.map_or(0, |time| time.seconds);
-        let latest_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
-        self.lease_unix_s(&id).max(term.signed_unix_s).max(board_s).max(latest_s)
-    }
-
-    /// Takes the time at which the owner signed a term for what time it is at least; the grace and all else
-    /// that was counted of an end before begins anew.
-    pub(crate) fn lease_signed(&mut self, moment: &Moment<'_>, id: MachineId, term: &Term) {
-        self.meter.learn_unix_s(moment.now, term.signed_unix_s);
-        self.attend_to_leases(moment);
-        self.keep_ledger(&id);
+        self.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms / 1000)
     }
 
     /// Puts what a tenant's change of a secret wrote to flash on the bill of a machine of the tenant.
-    pub(crate) fn bill_tenant(&mut self, tenant: &VerifyingKey, flash_bytes: u64) {
-        let first = self.kernel.machines().find(|info| info.record.tenant == *tenant);
+    pub(crate) fn bill_tenant<F: Flash>(
+        &mut self,
+        services: &Services<F>,
+        tenant: &VerifyingKey,
+        flash_bytes: u64,
+    ) {
+        let first = services.kernel.machines().find(|info| info.record.tenant == *tenant);
         let Some(id) = first.map(|info| info.id) else { return };
-        if let Some(ledger) = self.meter.ledgers.get_mut(&id) {
+        if let Some(ledger) = self.ledgers.get_mut(&id) {
             let usage = Usage { flash_writes: 1, flash_bytes, ..Usage::default() };
             ledger.usage = ledger.usage.and(usage);
         }
     }
 
-    /// Writes all ledgers to flash, and ends the periods that are over: after this nothing that was
-    /// used until now is lost with the power.
-    pub fn checkpoint(&mut self, moment: &Moment<'_>) {
-        self.meter.checkpoint_at = moment.now + self.config.checkpoint;
-        self.attend_to_leases(moment);
-        let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
-        ids.iter().for_each(|id| self.keep_ledger(id));
-    }
-
-    fn keep_ledger(&mut self, id: &MachineId) {
-        let ledger = self.meter.ledgers.get(id);
+    pub(crate) fn keep_ledger<F: Flash>(&mut self, services: &mut Services<F>, id: &MachineId) {
+        let ledger = self.ledgers.get(id);
         let Some(bytes) = ledger.and_then(|ledger| ledger.to_bytes()) else { return };
         // A full or failing store must not stop the device: the next checkpoint tries again.
-        let _ = self.kernel.store().set(SEALED_TREE, &ledger_path(id), ValueKind::Bytes, &bytes);
+        let _ =
+            services.kernel.store().set(SEALED_TREE, &ledger_path(id), ValueKind::Bytes, &bytes);
     }
 
     /// Ends the period of a machine whose lease changes or ends.
-    pub(crate) fn end_lease(&mut self, moment: &Moment<'_>, id: MachineId) {
-        if self.count(moment, id).is_some() {
-            self.end_period(moment, id);
+    pub(crate) fn end_lease<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        moment: &Moment<'_>,
+        id: MachineId,
+    ) {
+        if self.count(services, moment, id).is_some() {
+            self.end_period(services, clock, moment, id);
         }
     }
 
     /// Forgets the ledger of a machine that is gone; its receipts stay until they are fetched.
-    pub(crate) fn drop_ledger(&mut self, id: &MachineId) {
-        self.meter.ledgers.remove(id);
-        let _ = self.kernel.store().delete(SEALED_TREE, &ledger_path(id));
-        self.drop_chain(id);
+    pub(crate) fn drop_ledger<F: Flash>(&mut self, services: &mut Services<F>, id: &MachineId) {
+        self.ledgers.remove(id);
+        let _ = services.kernel.store().delete(SEALED_TREE, &ledger_path(id));
+        self.drop_chain(services, id);
     }
 
     /// Forgets where the receipts of a machine that is gone went on, once the last was fetched.
-    fn drop_chain(&mut self, id: &MachineId) {
+    fn drop_chain<F: Flash>(&mut self, services: &mut Services<F>, id: &MachineId) {
         let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
-        let is_gone = !self.meter.ledgers.contains_key(id);
-        if is_gone && self.children(&parent).is_ok_and(|numbers| numbers.is_empty()) {
-            let _ = self.kernel.store().delete(SEALED_TREE, &parent);
+        let is_gone = !self.ledgers.contains_key(id);
+        if is_gone && children(services, &parent).is_ok_and(|numbers| numbers.is_empty()) {
+            let _ = services.kernel.store().delete(SEALED_TREE, &parent);
         }
     }
 
     /// Ends all periods under way, for an owner who wants to bill now.
-    pub(crate) fn end_periods(&mut self, moment: &Moment<'_>) {
-        let ids: Vec<MachineId> = self.meter.ledgers.keys().copied().collect();
-        ids.into_iter().for_each(|id| self.end_lease(moment, id));
+    pub(crate) fn end_periods<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        moment: &Moment<'_>,
+    ) {
+        let ids: Vec<MachineId> = self.ledgers.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.end_lease(services, clock, moment, id));
     }
 
     /// A page of the receipts that wait to be fetched.
     ///
     /// # Errors
     /// The store's.
-    pub fn receipts(&mut self, query: &ReceiptQuery) -> Answer<ReceiptPage> {
+    pub(crate) fn receipts<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        query: &ReceiptQuery,
+    ) -> Answer<ReceiptPage> {
         let mut receipts = Vec::new();
         let (mut room, mut skip) = (PARAMETER_BYTES_MAX - 64, query.skip);
-        for machine in self.children(RECEIPTS_PATH)? {
-            for number in self.children(&join(RECEIPTS_PATH, &machine))? {
+        for machine in children(services, RECEIPTS_PATH)? {
+            for number in children(services, &join(RECEIPTS_PATH, &machine))? {
                 if skip > 0 {
                     skip -= 1;
                     continue;
                 }
                 let path = join(&join(RECEIPTS_PATH, &machine), &number);
-                let stored = self.kernel.store().get(SEALED_TREE, &path);
+                let stored = services.kernel.store().get(SEALED_TREE, &path);
                 // One that rotted is missing, which its chain will show; the others are intact.
                 let Ok(Some(receipt)) = stored else { continue };
                 if receipt.bytes.len() + 4 > room {
@@ -503,30 +368,40 @@ impl<F: Flash> Node<F> {
     ///
     /// # Errors
     /// The store's.
-    pub fn forget_receipts(&mut self, forget: &ReceiptForget) -> Answer<()> {
+    pub(crate) fn forget_receipts<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        forget: &ReceiptForget,
+    ) -> Answer<()> {
         let parent = join(RECEIPTS_PATH, &alloc::format!("{}", forget.machine));
-        for number in self.children(&parent)? {
+        for number in children(services, &parent)? {
             if number.parse::<u64>().is_ok_and(|number| number <= forget.through) {
                 let path = join(&parent, &number);
-                self.kernel
+                services
+                    .kernel
                     .store()
                     .delete(SEALED_TREE, &path)
                     .map_err(|error| ControlError::Device(alloc::format!("{error}")))?;
             }
         }
-        self.drop_chain(&forget.machine);
+        self.drop_chain(services, &forget.machine);
         Ok(())
     }
 
     /// Takes what was used since the last time into the machine's ledger; gives how long the period
     /// has lasted, in milliseconds.
-    fn count(&mut self, moment: &Moment<'_>, id: MachineId) -> Option<u64> {
-        let used = self.kernel.take_usage(moment.now, id)?;
+    pub(crate) fn count<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        moment: &Moment<'_>,
+        id: MachineId,
+    ) -> Option<u64> {
+        let used = services.kernel.take_usage(moment.now, id)?;
         // What was told has moved the latest time already, as far as it may.
         let unix_ms = moment.unix_time.map_or(0, |time| time.seconds.saturating_mul(1000));
-        let air_bytes = self.endpoint.take_sent_bytes(&id);
-        let latest_ms = self.meter.latest_ms(moment.now);
-        let ledger = self.meter.ledgers.get_mut(&id)?;
+        let air_bytes = services.endpoint.take_sent_bytes(&id);
+        let latest_ms = self.latest_ms(moment.now);
+        let ledger = self.ledgers.get_mut(&id)?;
         ledger.usage = ledger.usage.and(Usage { air_bytes, ..used });
         let until = core::mem::replace(&mut ledger.until, moment.now);
         let on_ms = moment.now.as_millis().saturating_sub(until.as_millis());
@@ -536,25 +411,33 @@ impl<F: Flash> Node<F> {
         let own_ms = ledger.lease_ms.saturating_add(on_ms);
         ledger.lease_ms = own_ms.max(unix_ms).max(latest_ms);
         let (counted_ms, lease_ms) = (ledger.counted_ms, ledger.lease_ms);
-        if self.meter.latest.is_some() || unix_ms > 0 {
-            self.meter.learn_latest(moment.now, lease_ms);
+        if self.latest.is_some() || unix_ms > 0 {
+            self.learn_latest(moment.now, lease_ms);
         }
         Some(counted_ms)
     }
 
     /// Writes the receipt of the period under way and begins the next one; `false` if there is no
     /// room, so that the period goes on.
-    fn end_period(&mut self, moment: &Moment<'_>, id: MachineId) -> bool {
-        let unix_s = self.unix_time(moment).map(|time| time.seconds);
-        let Some(ledger) = self.meter.ledgers.get(&id).cloned() else { return false };
-        let known = self.kernel.machines().chain(self.kernel.trash()).find(|info| info.id == id);
+    pub(crate) fn end_period<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        clock: &Clock,
+        moment: &Moment<'_>,
+        id: MachineId,
+    ) -> bool {
+        let unix_s = clock.unix_time(moment).map(|time| time.seconds);
+        let Some(ledger) = self.ledgers.get(&id).cloned() else { return false };
+        let known =
+            services.kernel.machines().chain(services.kernel.trash()).find(|info| info.id == id);
         let Some(record) = known.map(|info| info.record.clone()) else { return false };
         let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
-        if self.children(&parent).map_or(RECEIPTS_MAX, |numbers| numbers.len()) >= RECEIPTS_MAX {
+        if children(services, &parent).map_or(RECEIPTS_MAX, |numbers| numbers.len()) >= RECEIPTS_MAX
+        {
             return false;
         }
-        let receipt = self.receipt(&record, id, &ledger, unix_s);
-        let Ok(bytes) = receipt.sign(self.identity.signing_key()) else { return false };
+        let receipt = receipt(services, &record, id, &ledger, unix_s);
+        let Ok(bytes) = receipt.sign(services.identity.signing_key()) else { return false };
         let next = Ledger {
             number: ledger.number + 1,
             previous: digest_of_receipt(&bytes),
@@ -575,42 +458,69 @@ impl<F: Flash> Node<F> {
             |path, value| Change::Set { tree: SEALED_TREE, path, kind: ValueKind::Bytes, value };
         let changes =
             [set(&receipt_path, &bytes), set(&ledger_path, &next_bytes), set(&parent, &chain)];
-        if self.kernel.store().batch(&changes).is_err() {
+        if services.kernel.store().batch(&changes).is_err() {
             return false;
         }
-        self.meter.ledgers.insert(id, Box::new(next));
+        self.ledgers.insert(id, Box::new(next));
         true
     }
+}
 
-    fn receipt(
-        &self,
-        record: &MachineRecord,
-        id: MachineId,
-        ledger: &Ledger,
-        unix_s: Option<u64>,
-    ) -> Receipt {
-        Receipt {
-            owner: self.config.owner.verifying_key,
-            tenant: record.tenant,
-            machine: id,
-            name: record.name.clone(),
-            package: record.package,
-            lease: record.placement,
-            tier: record.share.tier,
-            period_s: self.period_ms(&record.term) / 1000,
-            number: ledger.number,
-            previous: ledger.previous,
-            began_unix_s: ledger.began_unix_s,
-            ended_unix_s: unix_s,
-            counted_ms: ledger.counted_ms,
-            usage: ledger.usage,
-        }
+/// The number of the receipt that comes after the last one, and the digest of that: where a machine goes on whose ledger can't be read.
+fn after_last_receipt<F: Flash>(services: &mut Services<F>, id: &MachineId) -> (u64, Digest) {
+    let parent = join(RECEIPTS_PATH, &alloc::format!("{id}"));
+    let chain = services.kernel.store().get(SEALED_TREE, &parent).ok().flatten();
+    if let Some(chain) = chain.and_then(|value| postcard::from_bytes(&value.bytes).ok()) {
+        return chain;
     }
+    let last = children(services, &parent).ok().and_then(|mut numbers| numbers.pop());
+    let Some(last) = last else { return (0, NO_RECEIPT) };
+    let receipt = services.kernel.store().get(SEALED_TREE, &join(&parent, &last)).ok().flatten();
+    let digest = receipt.map_or(NO_RECEIPT, |receipt| digest_of_receipt(&receipt.bytes));
+    (last.parse::<u64>().map_or(0, |number| number + 1), digest)
+}
 
-    fn children(&mut self, path: &str) -> Answer<Vec<String>> {
-        let children = self.kernel.store().children(SEALED_TREE, path);
-        children.map_err(|error| ControlError::Device(alloc::format!("{error}")))
+fn term_of<F: Flash>(services: &Services<F>, id: MachineId) -> Option<Term> {
+    let mut all = services.kernel.machines().chain(services.kernel.trash());
+    Some(all.find(|info| info.id == id)?.record.term)
+}
+
+/// How long a period of a lease lasts, in milliseconds.
+pub(crate) fn period_ms<F>(services: &Services<F>, term: &Term) -> u64 {
+    match term.receipts_every_s {
+        0 => services.config.receipt_period.as_millis() as u64,
+        seconds => seconds.saturating_mul(1000),
     }
+}
+
+fn receipt<F>(
+    services: &Services<F>,
+    record: &MachineRecord,
+    id: MachineId,
+    ledger: &Ledger,
+    unix_s: Option<u64>,
+) -> Receipt {
+    Receipt {
+        owner: services.config.owner.verifying_key,
+        tenant: record.tenant,
+        machine: id,
+        name: record.name.clone(),
+        package: record.package,
+        lease: record.placement,
+        tier: record.share.tier,
+        period_s: period_ms(services, &record.term) / 1000,
+        number: ledger.number,
+        previous: ledger.previous,
+        began_unix_s: ledger.began_unix_s,
+        ended_unix_s: unix_s,
+        counted_ms: ledger.counted_ms,
+        usage: ledger.usage,
+    }
+}
+
+fn children<F: Flash>(services: &mut Services<F>, path: &str) -> Answer<Vec<String>> {
+    let children = services.kernel.store().children(SEALED_TREE, path);
+    children.map_err(|error| ControlError::Device(alloc::format!("{error}")))
 }
 
 fn ledger_path(id: &MachineId) -> String {

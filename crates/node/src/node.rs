@@ -1,175 +1,93 @@
-//! The node: its parts, and how an event or a moment in time moves through them.
+//! The node: its parts, and the order in which an event or a moment in time moves through them.
+
+mod control;
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tenure_boot::LogError;
 use tenure_crypto::machine_id;
-use tenure_hal::planted::{Weakness, is_planted};
-use tenure_hal::{Entropy, Flash, Instant, Retained, UnixTime};
-use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, Ran, Standing, Ticket, World};
-use tenure_rpc::{Endpoint, Event, IncomingCallHandle};
-use tenure_store::{MountReport, Store};
-use tenure_wire::NoResult;
-use tenure_wire::control::LogLine;
-use tenure_wire::directory::{Enrolment, Query, Refusal};
-use tenure_wire::{Address, MachineId, Name, PublicKey, Signature, VerifyingKey};
+use tenure_hal::{Flash, Instant, Peripheral, Retained, UnixTime};
+use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, Ran, World};
+#[cfg(feature = "mesh")]
+use tenure_mesh::Satellite;
+#[cfg(feature = "mesh")]
+use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
+use tenure_rpc::{CallHandle, Endpoint, Event, IncomingCallHandle};
+use tenure_store::MountReport;
+#[cfg(feature = "mesh")]
+use tenure_wire::control::{Admission, MeshStranger, StrangersQuery};
+use tenure_wire::control::{Answer, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery};
+use tenure_wire::directory::Enrolment;
+use tenure_wire::{Address, Name, NoResult, PublicKey, Signature, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::calibration::Calibration;
-use crate::config::{Config, Owner};
+use crate::clock::Clock;
+use crate::config::{Config, Owner, Parts};
 use crate::directory::Directory;
-use crate::firmware::Firmware;
+use crate::exchange::Exchange;
+use crate::firmware::{FirmwareParts, Updates};
+use crate::handover::Handover;
+use crate::hub::Registration;
 use crate::identity::Identity;
-use crate::install::Transfer;
 use crate::kept_owner::Ownership;
 use crate::log::Log;
+#[cfg(feature = "mesh")]
+use crate::membership::{JoinError, MeshStack, introduce};
+#[cfg(feature = "mesh")]
+use crate::mesh::{Ground, Member};
 use crate::meter::Meter;
-use crate::outbound::{Outbound, Waiter};
+use crate::moment::{Moment, Wake};
+use crate::notice::{Notice, Notices};
+use crate::outbound::{Outbound, Purpose};
 use crate::peers::Peers;
-use crate::peripherals::Peripherals;
+use crate::peripherals::{AttachError, Peripherals};
 use crate::sealing::seal_store;
-use crate::secrets::SecretTolls;
-use crate::sleep::{Rhythm, take_asleep};
-use crate::time::{HUB_JUMP_S_MAX, ToldTime};
-
-/// The flash that a board gives its node, in three parts of any size.
-pub struct Parts<F> {
-    /// For the store: what devices and machines keep.
-    pub store: F,
-    /// For images; must be mapped into memory.
-    pub code: F,
-    /// For a package while it arrives; must be mapped into memory.
-    pub staging: F,
-}
-
-/// What a board tells its node at each call.
-pub struct Moment<'a> {
-    /// The time since boot.
-    pub now: Instant,
-    /// The wall clock, on boards that have one.
-    pub unix_time: Option<UnixTime>,
-    /// Randomness.
-    pub entropy: &'a mut dyn Entropy,
-}
-
-/// When a node wants to be polled again, unless a datagram comes before.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Wake {
-    /// At once.
-    Now,
-    /// At that instant.
-    At(Instant),
-    /// Not by itself.
-    Never,
-}
-
-impl Wake {
-    /// When the first of these timers is due.
-    fn for_first(timers: impl Iterator<Item = Option<Instant>>, now: Instant) -> Self {
-        match timers.flatten().min() {
-            Some(at) if at <= now => Self::Now,
-            Some(at) => Self::At(at),
-            None => Self::Never,
-        }
-    }
-
-    /// At `at`, or when it is said, whichever comes first.
-    #[cfg(feature = "mesh")]
-    fn or_at(self, at: Option<Instant>, now: Instant) -> Self {
-        match self {
-            Self::Now => Self::Now,
-            Self::At(first) => Self::for_first([Some(first), at].into_iter(), now),
-            Self::Never => Self::for_first([at].into_iter(), now),
-        }
-    }
-}
-
-/// Something that whoever watches the device may want to see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Notice {
-    /// A line of a machine's log.
-    Log(LogLine),
-    /// The directory lists this device now.
-    Registered,
-    /// The directory refuses to list this device.
-    Refused(Refusal),
-    /// The directory doesn't answer.
-    HubSilent,
-    /// The directory's address shows a key that the device doesn't trust, and isn't spoken to.
-    HubKeyDiffers {
-        /// The key that it shows.
-        key: PublicKey,
-    },
-    /// The firmware that was on trial is well, and stays.
-    FirmwareConfirmed {
-        /// Its number.
-        number: u32,
-    },
-    /// The device was let into its owner's mesh, over the mesh.
-    #[cfg(feature = "mesh")]
-    InMesh {
-        /// What it is called there.
-        node: tenure_mesh::NodeId,
-    },
-}
+use crate::secrets::{self, Secrets};
+use crate::services::Services;
+use crate::serving::Serving;
+use crate::sleep::{Bedtime, Doings, Rhythm, SleepError, Sleeper, take_asleep};
+use crate::tenancy::Tenancy;
+use crate::transfer::Transfer;
+use crate::trees::mount_or_format;
 
 /// The shortest wait for an answer, however fast the last ones came: a device that is busy for a
 /// second isn't gone.
 const TIMEOUT_MIN: Duration = Duration::from_millis(200);
-/// The most notices that wait to be taken; older ones make room.
-const NOTICES_MAX: usize = 256;
-
-/// A call from outside that a machine is serving.
-struct Served {
-    handle: IncomingCallHandle,
-    by: MachineId,
-}
-
-/// How many of the calls that a device serves at a time are kept for its own machine, so that no
-/// machine and no caller can lock the owner out.
-const SERVED_FOR_OWNER: usize = 2;
+/// How many events of the mesh one poll of the node takes.
+#[cfg(feature = "mesh")]
+const EVENTS_PER_POLL: usize = 64;
 
 /// One device.
+///
+/// It puts parts together that own their state, and lends them to [`Tenancy`] (leases and machines),
+/// [`Exchange`] (calls to and from elsewhere), [`Handover`] (changes of owner) and [`Sleeper`] (deep
+/// sleep) for one use.
 pub struct Node<F> {
-    pub(crate) config: Config,
-    pub(crate) identity: Identity,
-    pub(crate) kernel: Kernel<F>,
-    pub(crate) endpoint: Endpoint<Address>,
-    pub(crate) transfer: Transfer<F>,
-    pub(crate) peers: Peers,
-    pub(crate) directory: Directory,
-    pub(crate) told_time: Option<ToldTime>,
-    /// How far the hub may still move the time that leases go by, in seconds.
-    pub(crate) hub_jump_left_s: u64,
-    pub(crate) outbound: Outbound,
-    pub(crate) log: Log,
-    pub(crate) meter: Meter,
-    pub(crate) peripherals: Peripherals,
-    pub(crate) calibration: Calibration,
-    pub(crate) rhythm: Rhythm,
-    pub(crate) secret_tolls: SecretTolls,
-    pub(crate) firmware: Option<Firmware<F>>,
-    /// The owner by succession, and the list of revoked keys in force.
-    pub(crate) ownership: Ownership,
+    services: Services<F>,
+    clock: Clock,
+    directory: Directory,
+    hub: Registration,
+    outbound: Outbound,
+    peers: Peers,
+    serving: Serving,
+    meter: Meter,
+    secrets: Secrets,
+    transfer: Transfer<F>,
+    firmware: Updates<F>,
+    peripherals: Peripherals,
+    log: Log,
+    calibration: Calibration,
+    rhythm: Rhythm,
+    #[cfg(feature = "mesh")]
+    member: Member,
     /// What the last poll said.
-    pub(crate) next_wake: Wake,
-    /// Calls that came in and are being served, by the number the kernel knows them by.
-    served: BTreeMap<Ticket, Served>,
-    tickets: u64,
-    notices: VecDeque<Notice>,
+    next_wake: Wake,
     mount_report: MountReport,
     /// What of the heap was used before it booted.
-    pub(crate) heap_bytes_before: usize,
-    #[cfg(feature = "mesh")]
-    pub(crate) mesh: Option<Box<crate::mesh::Mesh>>,
-    /// A device that waits to be let into a mesh.
-    #[cfg(feature = "mesh")]
-    pub(crate) outside: Option<Box<crate::doorstep::Outside>>,
-    /// Datagrams that the mesh doesn't carry, for the board.
-    #[cfg(feature = "mesh")]
-    pub(crate) outbox: VecDeque<(Address, Vec<u8>)>,
+    heap_bytes_before: usize,
 }
 
 impl<F: Flash> Node<F> {
@@ -203,73 +121,75 @@ impl<F: Flash> Node<F> {
         let endpoint = Endpoint::new(config.rpc.clone(), moment.now, moment.entropy)
             .map_err(BootError::Endpoint)?;
         let mut node = Self {
-            transfer: Transfer::new(parts.staging),
-            peers: Peers::new(config.peers_max),
-            directory: Directory::new(&config, hub, moment.now),
-            told_time: None,
-            hub_jump_left_s: HUB_JUMP_S_MAX,
+            clock: Clock::new(),
+            directory: Directory::new(&config),
+            hub: Registration::new(&config, hub, moment.now),
             outbound: Outbound::default(),
-            log: Log::new(config.log_lines_max),
+            peers: Peers::new(config.peers_max),
+            serving: Serving::default(),
             meter: Meter::new(moment.now),
+            secrets: Secrets::new(moment.now, config.kernel.machines_max),
+            transfer: Transfer::new(parts.staging),
+            firmware: Updates(None),
             peripherals: Peripherals::default(),
+            log: Log::new(config.log_lines_max),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
-            secret_tolls: SecretTolls::new(moment.now, config.kernel.machines_max),
-            firmware: None,
-            ownership,
+            #[cfg(feature = "mesh")]
+            member: Member::default(),
             next_wake: Wake::Now,
-            served: BTreeMap::new(),
-            tickets: 0,
-            notices: VecDeque::new(),
             mount_report,
             heap_bytes_before,
-            #[cfg(feature = "mesh")]
-            mesh: None,
-            #[cfg(feature = "mesh")]
-            outside: None,
-            #[cfg(feature = "mesh")]
-            outbox: VecDeque::new(),
-            config,
-            identity,
-            kernel,
-            endpoint,
+            services: Services {
+                config,
+                identity,
+                ownership,
+                kernel,
+                endpoint,
+                notices: Notices::default(),
+            },
         };
         if let Some(asleep) = asleep {
-            node.wake_up(&asleep, moment);
+            let (rhythm, mut state) = node.sleeper();
+            rhythm.wake_up(&mut state, &asleep, moment);
         }
-        node.bar_hub(moment);
-        node.speak_for_all();
-        node.take_up_ledgers(moment);
+        let Self { services, clock, hub, meter, .. } = &mut node;
+        hub.bar(services, clock, moment.now);
+        services.speak_for_all();
+        meter.take_up_ledgers(services, clock, moment);
         #[cfg(feature = "mesh")]
-        node.resume_mesh(moment.now)?;
+        {
+            let Self { services, clock, hub, member, .. } = &mut node;
+            member.resume(&mut Ground { services, clock, hub }, moment.now)?;
+        }
         Ok(node)
     }
 
     /// Ends it, and gives its flash back, to boot it anew for instance.
     pub fn into_parts(self) -> Parts<F> {
-        let (store, code) = self.kernel.into_flash();
+        let (store, code) = self.services.kernel.into_flash();
         Parts { store, code, staging: self.transfer.into_flash() }
     }
 
     /// Lends the node memory that outlasts resets, in which it says whose turn it is.
     pub fn use_retained(&mut self, retained: Box<dyn Retained>) {
-        self.kernel.use_retained(retained);
+        self.services.kernel.use_retained(retained);
     }
 
     /// Lets the vm run machines behind the board's memory protection from now on.
     pub fn use_wall(&mut self, wall: Box<dyn tenure_vm::Wall>) {
-        self.kernel.use_wall(wall);
+        self.services.kernel.use_wall(wall);
     }
 
     /// Lends the node an engine for machines that ask for speed; before, the vm runs them. Belongs
     /// before the first poll: what runs already goes on as it is.
     pub fn use_engine(&mut self, engine: Box<dyn Engine>) {
-        self.kernel.use_engine(engine);
+        self.services.kernel.use_engine(engine);
     }
 
     /// The device's name.
     pub fn name(&self) -> &Name {
-        &self.config.name
+        &self.services.config.name
     }
 
     /// What mounting the store found.
@@ -279,22 +199,22 @@ impl<F: Flash> Node<F> {
 
     /// The device's own key, which an owner enrols.
     pub fn device_key(&self) -> VerifyingKey {
-        self.identity.verifying_key()
+        self.services.identity.verifying_key()
     }
 
     /// The key of the device's own machine, which the owner talks to.
     pub fn device_machine(&self) -> PublicKey {
-        self.identity.machine_key
+        self.services.identity.machine_key
     }
 
     /// Who holds the device.
     pub fn owner(&self) -> Owner {
-        self.config.owner
+        self.services.config.owner
     }
 
     /// Whether the owner has given this device its name.
     pub fn is_enrolled(&self) -> bool {
-        self.identity.is_enrolled(&self.config.name, self.config.owner)
+        self.services.is_enrolled()
     }
 
     /// Takes the owner's word that this device carries its name.
@@ -303,211 +223,229 @@ impl<F: Flash> Node<F> {
     /// [`BootError::Enrolment`] if it is for another device or name or isn't signed by the owner,
     /// or the store's error.
     pub fn enrol(&mut self, enrolment: Enrolment, signature: Signature) -> Result<(), BootError> {
-        let Self { kernel, identity, config, .. } = self;
-        identity.enrol(kernel.store(), (&config.name, config.owner), enrolment, signature)
+        self.services.enrol(enrolment, signature)
     }
 
     /// Takes a datagram that came from `from`.
     pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
-        self.stay_awake();
+        self.rhythm.stay_awake(&mut self.services);
         self.calibration.disturb();
         self.rhythm.heard(moment.now);
-        self.endpoint.receive(moment.now, moment.entropy, from, datagram);
+        self.services.endpoint.receive(moment.now, moment.entropy, from, datagram);
         self.attend_to_sessions(moment);
     }
 
     /// Does what is due and runs one slice of one machine.
     pub fn poll(&mut self, moment: &mut Moment<'_>) -> Wake {
-        self.stay_awake();
+        self.rhythm.stay_awake(&mut self.services);
         if let Some(fuel_per_second) = self.calibration.poll(moment.now) {
-            self.kernel.calibrate(fuel_per_second);
+            self.services.kernel.calibrate(fuel_per_second);
         }
-        self.endpoint.poll(moment.now, moment.entropy);
+        self.services.endpoint.poll(moment.now, moment.entropy);
         #[cfg(feature = "mesh")]
         self.attend_to_mesh(moment);
         self.attend_to_sessions(moment);
-        self.attend_to_directory(moment);
-        self.attend_to_peripherals(moment);
-        self.attend_to_ledgers(moment);
-        self.settle_ownership(moment);
-        let ran = self.kernel.run(&mut World {
+        let Self { services, clock, directory, hub, outbound, .. } = self;
+        hub.attend(services, clock, (directory, outbound), moment);
+        self.peripherals.attend(&mut self.services.kernel, moment.now);
+        let mut tenancy = self.tenancy();
+        tenancy.attend_to_ledgers(moment);
+        tenancy.settle_ownership(moment);
+        let ran = self.services.kernel.run(&mut World {
             now: moment.now,
-            unix_time: self.unix_time(moment),
+            unix_time: self.clock.unix_time(moment),
             entropy: moment.entropy,
         });
         self.attend_to_effects(moment);
         #[cfg(feature = "mesh")]
-        self.send_by_mesh(moment.now);
+        self.member.send(&mut self.services, moment.now);
         self.next_wake = match ran {
             Ran::Slice => {
-                match self.kernel.last_turn() {
+                match self.services.kernel.last_turn() {
                     Some(turn) if turn.is_plain => self.calibration.turn(moment.now, turn.fuel),
                     _ => self.calibration.disturb(),
                 }
                 Wake::Now
             }
-            Ran::Idle { until } => {
-                let own = [self.directory_wakes_at(), self.peripherals.wake_at()];
-                let sleep = self.rhythm.wakes_at(moment.now, self.config.sleep);
-                let restart = self.firmware.as_ref().and_then(Firmware::wakes_at);
-                let own = own.into_iter().chain([restart, self.meter_wakes_at()]);
-                let timers = [until, self.endpoint.poll_at(), sleep].into_iter().chain(own);
-                #[cfg(feature = "mesh")]
-                let timers = timers.chain([self.mesh_wakes_at(moment.now)]);
-                Wake::for_first(timers, moment.now)
-            }
+            Ran::Idle { until } => self.wake_for(until, moment.now),
         };
-        // Who asks to be let in does so while it is awake, and doesn't wake from deep sleep for that.
+        // A device outside a mesh knocks while it is awake, and doesn't wake from deep sleep for that.
         let wake = self.next_wake;
         #[cfg(feature = "mesh")]
-        let wake = wake.or_at(self.doorstep_wakes_at(moment.now), moment.now);
+        let wake = wake.or_at(self.member.doorstep_wakes_at(moment.now), moment.now);
         wake
+    }
+
+    /// When the node wants to be polled, where the machines want to be at `machines_at`.
+    fn wake_for(&self, machines_at: Option<Instant>, now: Instant) -> Wake {
+        let timers = [
+            machines_at,
+            self.services.endpoint.poll_at(),
+            self.rhythm.wakes_at(now, self.services.config.sleep),
+            self.hub.wakes_at(),
+            self.peripherals.wake_at(),
+            self.firmware.restart_at(),
+            self.meter.wakes_at(),
+        ];
+        let timers = timers.into_iter();
+        #[cfg(feature = "mesh")]
+        let timers = timers.chain([self.member.wakes_at(&self.hub, now)]);
+        Wake::for_first(timers, now)
     }
 
     /// The next datagram to send, and where to.
     pub fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
         #[cfg(feature = "mesh")]
-        if self.mesh.is_some() {
-            return self.outbox.pop_front();
-        }
-        self.endpoint.transmit()
-    }
-
-    /// Whether a machine serves a call from outside.
-    pub(crate) fn serves_anybody(&self) -> bool {
-        !self.served.is_empty()
-    }
-
-    /// How many calls from outside there were, by which the next one is numbered.
-    pub(crate) fn tickets(&self) -> u64 {
-        self.tickets
-    }
-
-    /// The calls from outside that are being served.
-    pub(crate) fn served(&self) -> impl Iterator<Item = (Ticket, IncomingCallHandle, MachineId)> {
-        self.served.iter().map(|(ticket, served)| (*ticket, served.handle, served.by))
-    }
-
-    /// Tells who waits for a machine that is going that its calls have failed, while its sessions stand.
-    pub(crate) fn end_calls_of(&mut self, now: Instant, machine: MachineId) {
-        let Self { served, endpoint, .. } = self;
-        served.retain(|_, Served { handle, by }| {
-            if *by == machine {
-                endpoint.reply(now, *handle, Err(NoResult::Execution));
-            }
-            *by != machine
-        });
-    }
-
-    /// Takes up the calls that were being served before a deep sleep. Those whose machine starts afresh
-    /// may have run; those that no machine had yet didn't.
-    pub(crate) fn serve_again(
-        &mut self,
-        now: Instant,
-        tickets: u64,
-        served: Vec<(Ticket, IncomingCallHandle, MachineId)>,
-    ) {
-        self.tickets = tickets;
-        for (ticket, handle, by) in served {
-            if self.kernel.serving().any(|known| known == ticket) {
-                self.served.insert(ticket, Served { handle, by });
-            } else {
-                self.endpoint.reply(now, handle, Err(NoResult::OutcomeUnknown));
-            }
-        }
-        let is_served = |handle: &IncomingCallHandle| {
-            self.served.values().any(|served| served.handle == *handle)
-        };
-        let unserved: Vec<_> = self.endpoint.incoming().filter(|one| !is_served(one)).collect();
-        for handle in unserved {
-            self.endpoint.reply(now, handle, Err(NoResult::Busy));
-        }
+        return self.member.transmit(&mut self.services);
+        #[cfg(not(feature = "mesh"))]
+        self.services.endpoint.transmit()
     }
 
     /// Forgets calls that ended: a deliberate mistake, by which they run again if their callers repeat
     /// them.
     #[cfg(forgetful)]
     pub fn forget_ended_calls(&mut self) {
-        self.endpoint.forget_ended_calls();
+        self.services.endpoint.forget_ended_calls();
     }
 
     /// The next thing to show, if anybody watches.
     pub fn notice(&mut self) -> Option<Notice> {
-        self.notices.pop_front()
+        self.services.notices.pop()
     }
 
-    pub(crate) fn notify(&mut self, notice: Notice) {
-        if self.notices.len() >= NOTICES_MAX {
-            self.notices.pop_front();
+    /// Puts a package that is at hand on the device, as its owner would from afar.
+    ///
+    /// # Errors
+    /// As [`ControlError`](tenure_wire::control::ControlError) says; the device is as before then.
+    pub fn install(
+        &mut self,
+        moment: &mut Moment<'_>,
+        package: &[u8],
+        placement: &[u8],
+    ) -> Answer<MachineStatus> {
+        let id = self.tenancy().install(moment, package, placement)?;
+        control::status_of_installed(self, moment.now, id)
+    }
+
+    /// Writes all ledgers to flash, and ends the periods that are over: after this nothing that was
+    /// used until now is lost with the power.
+    pub fn checkpoint(&mut self, moment: &Moment<'_>) {
+        self.tenancy().checkpoint(moment);
+    }
+
+    /// A page of the receipts that wait to be fetched.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn receipts(&mut self, query: &ReceiptQuery) -> Answer<ReceiptPage> {
+        self.meter.receipts(&mut self.services, query)
+    }
+
+    /// Deletes receipts that were fetched.
+    ///
+    /// # Errors
+    /// The store's.
+    pub fn forget_receipts(&mut self, forget: &ReceiptForget) -> Answer<()> {
+        self.meter.forget_receipts(&mut self.services, forget)
+    }
+
+    /// Takes a peripheral into use: machines hear of its readings as `device.NAME`, and reach it as
+    /// `command.NAME`.
+    ///
+    /// # Errors
+    /// As [`AttachError`] says.
+    pub fn attach(
+        &mut self,
+        now: Instant,
+        peripheral: Box<dyn Peripheral + Send>,
+    ) -> Result<(), AttachError> {
+        self.peripherals.attach(&mut self.services.kernel, now, peripheral)
+    }
+
+    /// Gives all peripherals back, to be attached to the node that comes after this one.
+    pub fn detach_all(&mut self) -> Vec<Box<dyn Peripheral + Send>> {
+        self.peripherals.detach_all()
+    }
+
+    /// Gives the node its own firmware, on boards that a loader starts.
+    ///
+    /// # Errors
+    /// The loader's log can't be read.
+    pub fn use_firmware(&mut self, parts: FirmwareParts<F>) -> Result<(), LogError> {
+        self.firmware.open(parts)
+    }
+
+    /// Whether the firmware is on trial: the board leaves its watchdog hungry then.
+    pub fn is_on_trial(&self) -> bool {
+        self.firmware.is_on_trial()
+    }
+
+    /// Whether the device is to start anew, with the firmware that has come; the board checkpoints the
+    /// node and resets.
+    pub fn wants_restart(&self, now: Instant) -> bool {
+        self.firmware.restart_at().is_some_and(|at| at <= now)
+    }
+
+    /// Whether it is time to sleep, as [`Config::sleep`](crate::Config::sleep) says; asked after each
+    /// poll, when everything is transmitted, by boards that can. The board then calls
+    /// [`Node::fall_asleep`].
+    pub fn bedtime(&mut self, now: Instant) -> Option<Bedtime> {
+        let doings = Doings {
+            next_wake: self.next_wake,
+            is_updating: self.firmware.is_busy(),
+            is_serving: !self.serving.is_idle(),
+        };
+        self.rhythm.bedtime(&mut self.services, now, doings)
+    }
+
+    /// Says until when the device will sleep, where not [`Node::bedtime`] said it but the board knows.
+    pub fn will_sleep_until(&mut self, until: Instant) {
+        self.rhythm.will_sleep_until(until);
+    }
+
+    /// Writes everything down that a sleep with the power off would lose; the board then transmits what
+    /// is left, which tells those whose calls are being served until when the device sleeps, and turns
+    /// it off. [`Node::boot`] on the same flash goes on where this was. The board's clock
+    /// must run on meanwhile.
+    ///
+    /// # Errors
+    /// As [`SleepError`] says; the node is awake then and can be polled on.
+    pub fn fall_asleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
+        self.rhythm.prepare(&mut self.services, moment.now);
+        self.checkpoint(moment);
+        let (rhythm, mut state) = self.sleeper();
+        let has_announced = rhythm.fall_asleep(&mut state, moment)?;
+        #[cfg(feature = "mesh")]
+        if has_announced {
+            self.member.send(&mut self.services, moment.now);
         }
-        self.notices.push_back(notice);
+        #[cfg(not(feature = "mesh"))]
+        let _ = has_announced;
+        Ok(())
     }
 
-    /// Opens sessions in the name of a machine from now on.
-    pub(crate) fn speak_for(&mut self, id: MachineId, salt: &[u8; 16]) {
-        let added = self.endpoint.add_machine(self.identity.machine_secret(salt));
-        debug_assert!(added.is_ok_and(|added| added == id), "the endpoint takes every machine");
-    }
-
-    fn speak_for_all(&mut self) {
-        let own = self.endpoint.add_machine(self.identity.device_secret());
-        debug_assert!(own.is_ok());
-        self.endpoint.identify_as(&self.identity.machine);
-        let salts: Vec<_> =
-            self.kernel.machines().map(|info| (info.id, info.record.salt)).collect();
-        for (id, salt) in salts {
-            self.speak_for(id, &salt);
-        }
+    /// How long the deep sleep was that this node has woken from, if it has.
+    pub fn slept(&self) -> Option<Duration> {
+        self.rhythm.slept()
     }
 
     fn attend_to_sessions(&mut self, moment: &mut Moment<'_>) {
-        while let Some(event) = self.endpoint.event() {
+        while let Some(event) = self.services.endpoint.event() {
             match event {
                 Event::IncomingCall { handle, to, peer, function, parameter, deadline, .. } => {
-                    let (caller, standing) = (Some(peer), self.standing_of(moment, &peer));
+                    let standing = self.exchange().standing_of(moment, &peer);
+                    let caller = Some(peer);
                     let call = IncomingCall { to, caller, standing, function, parameter, deadline };
                     self.take_call(moment, handle, peer, call);
                 }
                 Event::CallDone { handle, result } => self.call_done(moment, handle, result),
-                Event::PeerSeen { peer, from, .. } => self.peer_seen(moment, peer, from),
-                Event::Identified { handle, identity } => {
-                    self.hub_identified(moment.now, handle, identity);
-                }
-            }
-        }
-    }
-
-    fn peer_seen(&mut self, moment: &Moment<'_>, peer: PublicKey, from: Address) {
-        let is_own = peer == self.config.owner.machine || self.directory.is_hub(&peer);
-        let is_known = is_own || self.is_of_this_owner(&peer);
-        if is_known {
-            self.confirm_firmware();
-        }
-        if peer == self.config.owner.machine {
-            self.directory.retry_soon(moment.now);
-        }
-        if !is_own {
-            self.peers.heard(moment.now, peer, from, None, is_known);
-        }
-    }
-
-    fn attend_to_effects(&mut self, moment: &mut Moment<'_>) {
-        while let Some(effect) = self.kernel.effect() {
-            match effect {
-                Effect::Call(call) => self.route(moment, call),
-                Effect::Resolve { id, target } => self.resolve(moment, id, target),
-                Effect::Secret { id, tenant, name } => {
-                    self.read_secret(moment, id, &tenant, &name);
-                }
-                Effect::Peers { id } => self.list_peers(moment, id),
-                Effect::Reply { ticket, result } => {
-                    if let Some(Served { handle, .. }) = self.served.remove(&ticket) {
-                        self.endpoint.reply(moment.now, handle, result);
+                Event::PeerSeen { peer, from, .. } => {
+                    if self.exchange().peer_seen(moment.now, peer, from) {
+                        self.firmware.confirm(&mut self.services);
                     }
                 }
-                Effect::Log(entry) => {
-                    let line = self.log.push(entry);
-                    self.notify(Notice::Log(line));
+                Event::Identified { handle, identity } => {
+                    self.hub.identified(&mut self.services, moment.now, handle, identity);
                 }
             }
         }
@@ -520,112 +458,209 @@ impl<F: Flash> Node<F> {
         peer: PublicKey,
         call: IncomingCall,
     ) {
-        if self.ownership.revoked.has_device_machine(&peer) {
-            return self.endpoint.reply(moment.now, handle, Err(NoResult::Denied));
+        if self.services.ownership.revoked.has_device_machine(&peer) {
+            return self.services.endpoint.reply(moment.now, handle, Err(NoResult::Denied));
         }
-        if call.to == self.identity.machine {
+        if call.to == self.services.identity.machine {
             let parameter = call.parameter.unwrap_or_default();
-            let answer = self.serve_control(moment, &peer, &call.function, &parameter);
-            self.endpoint.reply(moment.now, handle, Ok(Some(answer)));
-            return;
+            let answer = control::serve(self, moment, &peer, (&call.function, &parameter));
+            return self.services.endpoint.reply(moment.now, handle, Ok(Some(answer)));
         }
-        if call.standing == Standing::Stranger
-            && self.kernel.needs_name_of(&peer, call.to)
-            && self.has_directory()
-        {
-            let waiting = self.directory.callers_waiting();
-            if waiting >= self.config.rpc.running_max / 4 || !self.has_room_for_caller() {
-                return self.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
-            }
-            let waiter = Waiter::Caller(handle, call);
-            return self.ask_directory(moment, Query::Key(peer), waiter);
-        }
-        self.deliver(moment, handle, call);
+        self.exchange().take_call(moment, handle, peer, call);
     }
 
-    /// Whether there is anybody to ask who a caller is.
-    fn has_directory(&self) -> bool {
-        #[cfg(feature = "mesh")]
-        if self.mesh.is_some() {
-            return true;
-        }
-        self.config.hub.is_some()
-    }
-
-    /// Hands a call to the machine that it is for.
-    pub(crate) fn deliver(
+    /// Takes the end of a call that left the device.
+    fn call_done(
         &mut self,
         moment: &mut Moment<'_>,
-        handle: IncomingCallHandle,
-        call: IncomingCall,
+        handle: CallHandle,
+        result: Result<Option<Vec<u8>>, NoResult>,
     ) {
-        let by = call.to;
-        if call.standing != Standing::Owner && !self.may_serve(by) {
-            return self.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
-        }
-        let ticket = Ticket(self.tickets);
-        self.tickets += 1;
-        match self.kernel.deliver(moment.now, call, ticket) {
-            Ok(()) => {
-                self.served.insert(ticket, Served { handle, by });
+        match self.outbound.take(handle) {
+            // The call of a machine that is gone.
+            None => {}
+            Some(Purpose::Machine { id, to, .. }) => {
+                self.exchange().call_done(moment.now, (id, to), result);
             }
-            Err(error) => self.endpoint.reply(moment.now, handle, Err(error)),
-        }
-    }
-
-    /// Who the holder of `peer` is, as far as is known here without asking.
-    pub(crate) fn standing_of(&self, moment: &Moment<'_>, peer: &PublicKey) -> Standing {
-        if *peer == self.config.owner.machine {
-            return Standing::Owner;
-        }
-        let Some(entry) = self.record_or_last(moment, &Query::Key(*peer)) else {
-            return Standing::Stranger;
-        };
-        let mut machines = entry.record.machines.iter();
-        match machines.find(|(_, key)| key == peer) {
-            Some((machine, _)) => {
-                let device = entry.record.enrolment.device.clone();
-                Standing::Named { machine: machine.clone(), device }
+            Some(Purpose::Register) => self.registration_done(moment, result.ok().flatten()),
+            Some(Purpose::Query(query)) => {
+                self.exchange().query_done(moment, &query, result.map_err(|_| ()));
             }
-            None => Standing::Stranger,
+            Some(Purpose::List) => self.exchange().list_done(moment, result.ok().flatten()),
         }
     }
 
-    /// Whether `peer` is a machine on a device of this owner's, or such a device's own, by a record that is
-    /// known here.
-    fn is_of_this_owner(&self, peer: &PublicKey) -> bool {
-        // Records of other owners' devices are never taken.
-        self.directory.last_record(&Query::Key(*peer)).is_some() || self.directory.is_device(peer)
-    }
-
-    /// Whether `machine` may serve one more call from outside: no more than are still free, so that
-    /// however many are hogged, others find some (dynamic thresholds, Choudhury and Hahne 1998).
-    fn may_serve(&self, machine: MachineId) -> bool {
-        let held = self.served.values().filter(|served| served.by == machine).count();
-        held < self.calls_free()
-    }
-
-    /// Whether one more caller may wait for the directory to say who it is.
-    fn has_room_for_caller(&self) -> bool {
-        self.calls_free() > 0
-    }
-
-    /// How many more calls from outside, served and waiting ones together, leave the owner's share free.
-    fn calls_free(&self) -> usize {
-        let in_all = self.config.rpc.running_max.saturating_sub(SERVED_FOR_OWNER).max(1);
-        if is_planted(Weakness::WaitingCallersUncounted) {
-            return in_all.saturating_sub(self.served.len());
+    fn registration_done(&mut self, moment: &Moment<'_>, answer: Option<Vec<u8>>) {
+        let knew_the_time = self.clock.unix_time(moment).is_some();
+        let answer = self.hub.answer(&mut self.services, moment.now, answer);
+        if let Some(answer) = answer {
+            self.tenancy().hub_told_time(moment, UnixTime { seconds: answer.unix_s });
+            self.hub.settle(&mut self.services, moment.now, answer.refusal, knew_the_time);
         }
-        in_all.saturating_sub(self.served.len() + self.directory.callers_waiting())
+    }
+
+    fn attend_to_effects(&mut self, moment: &mut Moment<'_>) {
+        while let Some(effect) = self.services.kernel.effect() {
+            match effect {
+                Effect::Call(call) => self.exchange().route(moment, call),
+                Effect::Resolve { id, target } => self.exchange().resolve(moment, id, target),
+                Effect::Secret { id, tenant, name } => {
+                    secrets::read(&mut self.services, moment, id, &tenant, &name);
+                }
+                Effect::Peers { id } => self.exchange().list_peers(moment, id),
+                Effect::Reply { ticket, result } => {
+                    let Self { serving, services, .. } = self;
+                    serving.answer(&mut services.endpoint, moment.now, ticket, result);
+                }
+                Effect::Log(entry) => {
+                    let line = self.log.push(entry);
+                    self.services.notices.push(Notice::Log(line));
+                }
+            }
+        }
+    }
+
+    /// Lends the parts that leases concern.
+    fn tenancy(&mut self) -> Tenancy<'_, F> {
+        self.tenancy_and_transfer().0
+    }
+
+    fn tenancy_and_transfer(&mut self) -> (Tenancy<'_, F>, &mut Transfer<F>) {
+        let Self { services, clock, meter, serving, hub, transfer, .. } = self;
+        (Tenancy { services, clock, meter, serving, hub }, transfer)
+    }
+
+    /// Lends the parts that calls to and from elsewhere concern.
+    fn exchange(&mut self) -> Exchange<'_, F> {
+        Exchange {
+            services: &mut self.services,
+            clock: &mut self.clock,
+            directory: &mut self.directory,
+            hub: &mut self.hub,
+            outbound: &mut self.outbound,
+            peers: &mut self.peers,
+            serving: &mut self.serving,
+            #[cfg(feature = "mesh")]
+            mesh: self.member.mesh.as_deref_mut(),
+        }
+    }
+
+    /// Lends the parts that a change of owner concerns.
+    fn handover(&mut self) -> Handover<'_, F> {
+        let Self { services, clock, meter, serving, hub, .. } = self;
+        Handover {
+            tenancy: Tenancy { services, clock, meter, serving, hub },
+            secrets: &mut self.secrets,
+            transfer: &mut self.transfer,
+            directory: &mut self.directory,
+            peers: &mut self.peers,
+            #[cfg(feature = "mesh")]
+            member: &mut self.member,
+        }
+    }
+
+    /// Lends the parts whose state goes over a deep sleep.
+    fn sleeper(&mut self) -> (&mut Rhythm, Sleeper<'_, F>) {
+        let Self { services, clock, meter, hub, outbound, peers, serving, log, rhythm, .. } = self;
+        (rhythm, Sleeper { services, clock, meter, hub, outbound, peers, serving, log })
     }
 }
 
-/// Takes up the store on `flash`, or makes a blank flash one, with a salt that no tenant can know.
-pub(crate) fn mount_or_format<F: Flash>(
-    flash: F,
-    entropy: &mut dyn Entropy,
-) -> Result<(Store<F>, MountReport), BootError> {
-    let mut salt = [0; 4];
-    entropy.fill(&mut salt).map_err(|_| BootError::Entropy)?;
-    Store::mount_or_format(flash, u32::from_le_bytes(salt)).map_err(BootError::Mount)
+#[cfg(feature = "mesh")]
+impl<F: Flash> Node<F> {
+    /// Joins the mesh that the owner's `invitation` is for, now and after every boot to come.
+    ///
+    /// # Errors
+    /// [`JoinError`]; then the device is where it was before.
+    pub fn join_mesh(&mut self, now: Instant, invitation: &[u8]) -> Result<(), JoinError> {
+        let Self { services, clock, hub, member, .. } = self;
+        member.join(&mut Ground { services, clock, hub }, now, invitation)
+    }
+
+    /// The stack that the board's link carries frames for: that of the mesh, if the device has joined one,
+    /// or the one by which it [knocks](Self::knock).
+    pub fn mesh(&mut self) -> Option<&mut MeshStack> {
+        self.member.stack()
+    }
+
+    /// The mesh's stack, to look at, if the device has joined one.
+    pub fn mesh_stack(&self) -> Option<&MeshStack> {
+        self.member.mesh.as_ref().map(|mesh| &mesh.stack)
+    }
+
+    /// Takes the protocols that carry datagrams out of the mesh's stack, for a board that runs them on an
+    /// executor of their own from now on, and attaches them to the stack again; `None` if the device is in no
+    /// mesh. A mesh that is joined anew has them in its stack again.
+    pub fn mesh_satellite(&mut self, now: Instant) -> Option<Satellite> {
+        self.member.satellite(&self.services, now)
+    }
+
+    /// Asks whoever is in reach to be let in, from now on until that happens; for a device that has a link
+    /// into the mesh and no network yet. One that is in the mesh has nothing to ask.
+    pub fn knock(&mut self, moment: &mut Moment<'_>) {
+        self.member.knock(&mut self.services, moment);
+    }
+
+    /// Strangers that have knocked, here or as other members told so far; those are asked again.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`](tenure_wire::control::ControlError::Refused) if the device is in no mesh.
+    pub fn strangers(&mut self, now: Instant, query: &StrangersQuery) -> Answer<Vec<MeshStranger>> {
+        let mesh = self.member.joined()?;
+        Ok(mesh.doorstep.strangers(&mut mesh.stack, now, query))
+    }
+
+    /// Sees to it that the stranger for whom the owner's `admission` is hears of it.
+    ///
+    /// # Errors
+    /// [`ControlError`](tenure_wire::control::ControlError) if the device is in no mesh, the owner didn't sign it, or nobody has heard that
+    /// stranger lately.
+    pub fn admit(&mut self, now: Instant, admission: Admission) -> Answer<()> {
+        let owner = &self.services.config.owner.verifying_key;
+        let mesh = self.member.joined()?;
+        mesh.doorstep.admit(&mut mesh.stack, owner, now, admission)
+    }
+
+    /// Lets protocols run, takes what came for this device, and announces it when that is due.
+    fn attend_to_mesh(&mut self, moment: &mut Moment<'_>) {
+        let Self { services, clock, hub, member, directory, .. } = self;
+        let mut ground = Ground { services, clock, hub };
+        member.attend_to_doorstep(&mut ground, moment.now);
+        member.publish(&mut ground, directory, moment);
+        member.poll(clock, moment);
+        for _ in 0..EVENTS_PER_POLL {
+            let Some(mesh) = self.member.mesh.as_deref_mut() else { return };
+            let Some(event) = mesh.stack.host_event() else { break };
+            if let Some((arrived, datagram)) = event.notification::<DatagramArrived>() {
+                let Services { endpoint, identity, config, .. } = &mut self.services;
+                match arrived.port {
+                    Port::RPC => {
+                        let from = Address::Mesh(arrived.from.to_bytes());
+                        endpoint.receive(moment.now, moment.entropy, from, datagram);
+                    }
+                    Port::RECORD_WANTED => {
+                        introduce(&mut mesh.stack, &identity.verifying_key(), arrived.from);
+                    }
+                    Port::JOINING => {
+                        let (owner, note) = (&config.owner.verifying_key, (arrived.from, datagram));
+                        mesh.doorstep.take_note(&mut mesh.stack, owner, moment.now, note);
+                    }
+                    _ => {}
+                }
+            } else if let Some((arrived, _)) = event.notification::<RecordArrived>() {
+                self.exchange().learn_from_mesh(moment, arrived.key);
+            } else {
+                #[cfg(feature = "experiments")]
+                if let Some(experimenting) = &mut mesh.experimenting {
+                    let (services, stack) = (&mut self.services, &mut mesh.stack);
+                    experimenting.take_part(services, stack, moment.now, &event);
+                }
+            }
+        }
+        #[cfg(feature = "experiments")]
+        if let Ok((stack, experimenting)) = self.member.experimenting() {
+            experimenting.note_progress(stack, moment.now);
+        }
+        self.exchange().give_up_waiting(moment);
+    }
 }

@@ -10,8 +10,6 @@ use tenure_wire::control::{EventsPage, EventsQuery, SubscriptionState, TopicStat
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Name, Topic};
 
-use crate::node::{Moment, Node};
-
 /// The most peripherals of a device.
 const PERIPHERALS_MAX: usize = 8;
 /// How many commands one peripheral is given between two polls of the node, so that who floods it
@@ -40,21 +38,20 @@ impl Peripherals {
     pub(crate) fn wake_at(&self) -> Option<Instant> {
         self.attached.iter().filter_map(|one| one.poll_at).min()
     }
-}
 
-impl<F: Flash> Node<F> {
     /// Takes a peripheral into use: machines hear of its readings as `device.NAME`, and reach it as
     /// `command.NAME`.
     ///
     /// # Errors
     /// As [`AttachError`] says.
-    pub fn attach(
+    pub(crate) fn attach<F: Flash>(
         &mut self,
+        kernel: &mut Kernel<F>,
         now: Instant,
         peripheral: Box<dyn Peripheral + Send>,
     ) -> Result<(), AttachError> {
         let name: Name = peripheral.name().parse().map_err(|_| AttachError::Name)?;
-        let attached = &mut self.peripherals.attached;
+        let attached = &mut self.attached;
         if attached.iter().any(|one| one.name == name) {
             return Err(AttachError::Twice);
         }
@@ -63,37 +60,41 @@ impl<F: Flash> Node<F> {
         }
         let driver = Driver(attached.len() as u8);
         let commands = topic_of(COMMAND_TOPIC, &name, "").ok_or(AttachError::Name)?;
-        self.kernel.events_mut().listen(driver, &commands).map_err(|_| AttachError::TooMany)?;
+        kernel.events_mut().listen(driver, &commands).map_err(|_| AttachError::TooMany)?;
         attached.push(Attached { peripheral, name, poll_at: Some(now) });
         Ok(())
     }
 
     /// Gives all peripherals back, to be attached to the node that comes after this one.
-    pub fn detach_all(&mut self) -> Vec<Box<dyn Peripheral + Send>> {
-        self.peripherals.attached.drain(..).map(|one| one.peripheral).collect()
+    pub(crate) fn detach_all(&mut self) -> Vec<Box<dyn Peripheral + Send>> {
+        self.attached.drain(..).map(|one| one.peripheral).collect()
     }
 
     /// Hands commands over, and publishes what the peripherals that are due have read.
-    pub(crate) fn attend_to_peripherals(&mut self, moment: &Moment<'_>) {
-        for (number, one) in self.peripherals.attached.iter_mut().enumerate() {
-            let commanded = one.obey(Driver(number as u8), &mut self.kernel, moment.now);
-            if commanded || one.poll_at.is_some_and(|at| at <= moment.now) {
-                one.read(&mut self.kernel, moment.now);
+    pub(crate) fn attend<F: Flash>(&mut self, kernel: &mut Kernel<F>, now: Instant) {
+        for (number, one) in self.attached.iter_mut().enumerate() {
+            let commanded = one.obey(Driver(number as u8), kernel, now);
+            if commanded || one.poll_at.is_some_and(|at| at <= now) {
+                one.read(kernel, now);
             }
         }
     }
 
     /// A page of topics and subscriptions, for the owner.
-    pub(crate) fn events_page(&self, query: &EventsQuery) -> EventsPage {
-        let (topics, uncounted) = self.kernel.events().topics();
+    pub(crate) fn events_page<F: Flash>(
+        &self,
+        kernel: &Kernel<F>,
+        query: &EventsQuery,
+    ) -> EventsPage {
+        let (topics, uncounted) = kernel.events().topics();
         let topics: Vec<_> = topics.collect();
-        let count = self.kernel.events().subscriptions().count();
+        let count = kernel.events().subscriptions().count();
         let mut page = EventsPage {
             topics: Vec::new(),
             subscriptions: Vec::new(),
             total: (topics.len() + count) as u32,
             uncounted,
-            bytes: self.kernel.events().bytes() as u32,
+            bytes: kernel.events().bytes() as u32,
         };
         let mut room = PARAMETER_BYTES_MAX - TOPIC_OVERHEAD;
         let mut fits = |bytes: usize| {
@@ -108,8 +109,8 @@ impl<F: Flash> Node<F> {
             }
             page.topics.push(TopicState { topic: (*topic).clone(), published: *published });
         }
-        for one in self.kernel.events().subscriptions().skip(skip.saturating_sub(topics.len())) {
-            let Some(state) = self.subscription_state(&one) else { continue };
+        for one in kernel.events().subscriptions().skip(skip.saturating_sub(topics.len())) {
+            let Some(state) = self.subscription_state(kernel, &one) else { continue };
             if !fits(SUBSCRIPTION_OVERHEAD + one.handler.map_or(0, str::len)) {
                 return page;
             }
@@ -118,11 +119,15 @@ impl<F: Flash> Node<F> {
         page
     }
 
-    fn subscription_state(&self, one: &tenure_kernel::Subscribed<'_>) -> Option<SubscriptionState> {
+    fn subscription_state<F: Flash>(
+        &self,
+        kernel: &Kernel<F>,
+        one: &tenure_kernel::Subscribed<'_>,
+    ) -> Option<SubscriptionState> {
         let (subscriber, is_peripheral) = match one.listener {
-            tenure_kernel::Listener::Slot(slot) => (self.kernel.name_of(slot)?.clone(), false),
+            tenure_kernel::Listener::Slot(slot) => (kernel.name_of(slot)?.clone(), false),
             tenure_kernel::Listener::Driver(Driver(number)) => {
-                (self.peripherals.attached.get(usize::from(number))?.name.clone(), true)
+                (self.attached.get(usize::from(number))?.name.clone(), true)
             }
         };
         Some(SubscriptionState {

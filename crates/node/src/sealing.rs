@@ -10,12 +10,9 @@ use alloc::vec::Vec;
 use tenure_crypto::{AeadKey, EXTENDED_NONCE_BYTES, Nonce, Seed};
 use tenure_hal::Flash;
 use tenure_kernel::{MachineRecord, Sealer, seal_trees};
-use tenure_store::{ReadError, Seal, Store, TAG_BYTES, TreeId, Unsealable};
+use tenure_store::{ReadError, Seal, Store, TAG_BYTES, Unsealable};
 
-use crate::identity::{NODE_TREE, SEED_PATH};
-
-/// Where the node keeps what is sealed: tenants' secrets, receipts.
-pub(crate) const SEALED_TREE: TreeId = TreeId(NODE_TREE.0 - 1);
+use crate::trees::{NODE_TREE, SEALED_TREE, SEED_PATH};
 
 const _: () = assert!(TAG_BYTES == tenure_crypto::TAG_BYTES);
 

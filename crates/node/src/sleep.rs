@@ -18,12 +18,17 @@ use tenure_store::{SetError, Store, ValueKind};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
 
+use crate::clock::{Clock, Teller, ToldTime};
 use crate::config::SleepPolicy;
-use crate::firmware::Firmware;
-use crate::node::{Moment, Node, Wake};
-use crate::outbound::Purpose;
-use crate::sealing::SEALED_TREE;
-use crate::time::{Teller, ToldTime};
+use crate::hub::Registration;
+use crate::log::Log;
+use crate::meter::Meter;
+use crate::moment::{Moment, Wake};
+use crate::outbound::{Outbound, Purpose};
+use crate::peers::Peers;
+use crate::services::Services;
+use crate::serving::Serving;
+use crate::trees::SEALED_TREE;
 
 /// Where it stands in the tree of sealed things that the device sleeps.
 const ASLEEP_PATH: &str = "asleep";
@@ -92,6 +97,142 @@ impl Rhythm {
             _ => None,
         }
     }
+
+    /// Whether it is time to sleep, as the settings say.
+    pub(crate) fn bedtime<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        now: Instant,
+        doings: Doings,
+    ) -> Option<Bedtime> {
+        let bedtime = self.is_bedtime(services, now, doings);
+        self.until = bedtime.and_then(|bedtime| bedtime.until);
+        bedtime
+    }
+
+    /// Takes note until when the device will sleep, where the board knows.
+    pub(crate) fn will_sleep_until(&mut self, until: Instant) {
+        self.until = Some(until);
+    }
+
+    fn is_bedtime<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        now: Instant,
+        doings: Doings,
+    ) -> Option<Bedtime> {
+        if now < self.not_before || doings.is_updating {
+            return None;
+        }
+        match services.config.sleep {
+            SleepPolicy::Never => None,
+            SleepPolicy::WhenIdle { at_least } => {
+                let until = match doings.next_wake {
+                    Wake::Now => return None,
+                    Wake::At(at) => Some(at),
+                    Wake::Never => None,
+                };
+                let worth_it = until.is_none_or(|at| at.since(now) >= at_least);
+                let quiet = now >= self.quiet_at && !doings.is_serving;
+                (worth_it && quiet).then_some(Bedtime { until })
+            }
+            SleepPolicy::DutyCycle { run, sleep } => {
+                if now < self.awake_since + run {
+                    return None;
+                }
+                let Some(announced) = self.announced else {
+                    self.announced = Some(now);
+                    services.kernel.announce_sleep();
+                    return None;
+                };
+                let done = !services.kernel.is_busy() || now >= announced + FAREWELL;
+                done.then_some(Bedtime { until: Some(now + sleep) })
+            }
+        }
+    }
+
+    /// Prepares for a sleep: one that was written down before doesn't count, and a failure is tried again
+    /// later.
+    pub(crate) fn prepare<F: Flash>(&mut self, services: &mut Services<F>, now: Instant) {
+        self.stay_awake(services);
+        self.announced = None;
+        self.not_before = now + RETRY;
+    }
+
+    /// Writes everything down that a sleep with the power off would lose; whether the sessions have
+    /// something to say of it before.
+    ///
+    /// # Errors
+    /// As [`SleepError`] says; nothing is written down then.
+    pub(crate) fn fall_asleep<F: Flash>(
+        &mut self,
+        state: &mut Sleeper<'_, F>,
+        moment: &mut Moment<'_>,
+    ) -> Result<bool, SleepError> {
+        let luggage = state.pack()?;
+        let Sleeper { services, .. } = state;
+        let mut key = [0; 32];
+        moment.entropy.fill(&mut key).map_err(|_| SleepError::Entropy)?;
+        let mut sealed = luggage;
+        // The key is used for this alone.
+        let tag = AeadKey::from_bytes(&key).seal(&Nonce::from_counter(0), &[], &mut sealed);
+        sealed.extend(tag);
+        let extent = services.kernel.code().keep(&sealed).map_err(SleepError::Code)?;
+        let (boots, at_us) = (services.identity.boots, moment.now.as_micros());
+        let asleep = Asleep { boots, at_us, extent, key };
+        let written = postcard::to_allocvec(&asleep)
+            .map_err(|_| SleepError::Kernel(KernelSleepError::Memory))
+            .and_then(|bytes| {
+                let store = services.kernel.store();
+                store
+                    .set(SEALED_TREE, ASLEEP_PATH, ValueKind::Bytes, &bytes)
+                    .map_err(SleepError::Store)
+            });
+        written.inspect_err(|_| services.kernel.code().release(extent))?;
+        self.written = Some(extent);
+        let until = self.until.take();
+        if let Some(until) = until {
+            services.endpoint.announce_sleep(until.since(moment.now));
+        }
+        Ok(until.is_some())
+    }
+
+    /// Takes back what was written down for a sleep, where the power didn't go off: a later start must not
+    /// take it up, as the node has gone on since. Every poll and every datagram do so first.
+    pub(crate) fn stay_awake<F: Flash>(&mut self, services: &mut Services<F>) {
+        let Some(extent) = self.written else { return };
+        // While the record stands, its place isn't given to others; the next poll tries again.
+        if services.kernel.store().delete(SEALED_TREE, ASLEEP_PATH).is_ok() {
+            self.written = None;
+            services.kernel.code().release(extent);
+        }
+    }
+
+    /// How long the deep sleep was that the node woke from.
+    pub(crate) fn slept(&self) -> Option<Duration> {
+        self.slept
+    }
+
+    /// Goes on where the boot before fell asleep. What can't be taken up is left, and the machines
+    /// start afresh, as after any other start.
+    pub(crate) fn wake_up<F: Flash>(
+        &mut self,
+        state: &mut Sleeper<'_, F>,
+        asleep: &Asleep,
+        moment: &mut Moment<'_>,
+    ) {
+        let at = Instant::from_micros(asleep.at_us);
+        // Of an earlier boot, or the clock was lost with the power: then it was no sleep.
+        if asleep.boots.checked_add(1) != Some(state.services.identity.boots) || moment.now < at {
+            return;
+        }
+        if state.unpack(asleep, moment).is_some() {
+            let slept = moment.now.since(at);
+            self.slept = Some(slept);
+            self.quiet_at = moment.now;
+            state.services.kernel.announce_wake(slept);
+        }
+    }
 }
 
 /// Where a sleeping device stands, as its store says.
@@ -137,125 +278,30 @@ pub(crate) fn take_asleep<F: Flash>(store: &mut Store<F>) -> Option<Asleep> {
     postcard::from_bytes(&found?.bytes).ok()
 }
 
-impl<F: Flash> Node<F> {
-    /// Whether it is time to sleep, as [`Config::sleep`](crate::Config::sleep) says; asked after each
-    /// poll, when everything is transmitted, by boards that can. The board then calls
-    /// [`Node::fall_asleep`].
-    pub fn bedtime(&mut self, now: Instant) -> Option<Bedtime> {
-        let bedtime = self.is_bedtime(now);
-        self.rhythm.until = bedtime.and_then(|bedtime| bedtime.until);
-        bedtime
-    }
+/// What a node does that keeps it awake.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Doings {
+    /// What the last poll said.
+    pub(crate) next_wake: Wake,
+    /// Whether a firmware arrives, or is on trial.
+    pub(crate) is_updating: bool,
+    /// Whether a machine serves a call from outside.
+    pub(crate) is_serving: bool,
+}
 
-    /// Says until when the device will sleep, where not [`Node::bedtime`] said it but the board knows.
-    pub fn will_sleep_until(&mut self, until: Instant) {
-        self.rhythm.until = Some(until);
-    }
+/// The parts of a node whose state goes over a deep sleep.
+pub(crate) struct Sleeper<'a, F> {
+    pub(crate) services: &'a mut Services<F>,
+    pub(crate) clock: &'a mut Clock,
+    pub(crate) meter: &'a mut Meter,
+    pub(crate) hub: &'a mut Registration,
+    pub(crate) outbound: &'a mut Outbound,
+    pub(crate) peers: &'a mut Peers,
+    pub(crate) serving: &'a mut Serving,
+    pub(crate) log: &'a mut Log,
+}
 
-    fn is_bedtime(&mut self, now: Instant) -> Option<Bedtime> {
-        let is_busy = self.firmware.as_ref().is_some_and(Firmware::is_busy);
-        if now < self.rhythm.not_before || is_busy {
-            return None;
-        }
-        match self.config.sleep {
-            SleepPolicy::Never => None,
-            SleepPolicy::WhenIdle { at_least } => {
-                let until = match self.next_wake {
-                    Wake::Now => return None,
-                    Wake::At(at) => Some(at),
-                    Wake::Never => None,
-                };
-                let worth_it = until.is_none_or(|at| at.since(now) >= at_least);
-                let quiet = now >= self.rhythm.quiet_at && !self.serves_anybody();
-                (worth_it && quiet).then_some(Bedtime { until })
-            }
-            SleepPolicy::DutyCycle { run, sleep } => {
-                if now < self.rhythm.awake_since + run {
-                    return None;
-                }
-                let Some(announced) = self.rhythm.announced else {
-                    self.rhythm.announced = Some(now);
-                    self.kernel.announce_sleep();
-                    return None;
-                };
-                let done = !self.kernel.is_busy() || now >= announced + FAREWELL;
-                done.then_some(Bedtime { until: Some(now + sleep) })
-            }
-        }
-    }
-
-    /// Writes everything down that a sleep with the power off would lose; the board then transmits what
-    /// is left, which tells those whose calls are being served until when the device sleeps, and turns
-    /// it off. [`Node::boot`] on the same flash goes on where this was. The board's clock
-    /// must run on meanwhile.
-    ///
-    /// # Errors
-    /// As [`SleepError`] says; the node is awake then and can be polled on.
-    pub fn fall_asleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
-        self.stay_awake();
-        self.rhythm.announced = None;
-        self.rhythm.not_before = moment.now + RETRY;
-        self.checkpoint(moment);
-        let luggage = self.pack()?;
-        let mut key = [0; 32];
-        moment.entropy.fill(&mut key).map_err(|_| SleepError::Entropy)?;
-        let mut sealed = luggage;
-        // The key is used for this alone.
-        let tag = AeadKey::from_bytes(&key).seal(&Nonce::from_counter(0), &[], &mut sealed);
-        sealed.extend(tag);
-        let extent = self.kernel.code().keep(&sealed).map_err(SleepError::Code)?;
-        let (boots, at_us) = (self.identity.boots, moment.now.as_micros());
-        let asleep = Asleep { boots, at_us, extent, key };
-        let written = postcard::to_allocvec(&asleep)
-            .map_err(|_| SleepError::Kernel(KernelSleepError::Memory))
-            .and_then(|bytes| {
-                let store = self.kernel.store();
-                store
-                    .set(SEALED_TREE, ASLEEP_PATH, ValueKind::Bytes, &bytes)
-                    .map_err(SleepError::Store)
-            });
-        written.inspect_err(|_| self.kernel.code().release(extent))?;
-        self.rhythm.written = Some(extent);
-        if let Some(until) = self.rhythm.until.take() {
-            self.endpoint.announce_sleep(until.since(moment.now));
-            #[cfg(feature = "mesh")]
-            self.send_by_mesh(moment.now);
-        }
-        Ok(())
-    }
-
-    /// Takes back what was written down for a sleep, where the power didn't go off: a later start must not
-    /// take it up, as the node has gone on since. Every poll and every datagram do so first.
-    pub(crate) fn stay_awake(&mut self) {
-        let Some(extent) = self.rhythm.written else { return };
-        // While the record stands, its place isn't given to others; the next poll tries again.
-        if self.kernel.store().delete(SEALED_TREE, ASLEEP_PATH).is_ok() {
-            self.rhythm.written = None;
-            self.kernel.code().release(extent);
-        }
-    }
-
-    /// How long the deep sleep was that this node has woken from, if it has.
-    pub fn slept(&self) -> Option<Duration> {
-        self.rhythm.slept
-    }
-
-    /// Goes on where the boot before fell asleep. What can't be taken up is left, and the machines
-    /// start afresh, as after any other start.
-    pub(crate) fn wake_up(&mut self, asleep: &Asleep, moment: &mut Moment<'_>) {
-        let at = Instant::from_micros(asleep.at_us);
-        // Of an earlier boot, or the clock was lost with the power: then it was no sleep.
-        if asleep.boots.checked_add(1) != Some(self.identity.boots) || moment.now < at {
-            return;
-        }
-        if self.unpack(asleep, moment).is_some() {
-            let slept = moment.now.since(at);
-            self.rhythm.slept = Some(slept);
-            self.rhythm.quiet_at = moment.now;
-            self.kernel.announce_wake(slept);
-        }
-    }
-
+impl<F: Flash> Sleeper<'_, F> {
     /// Everything to be taken along.
     fn pack(&mut self) -> Result<Vec<u8>, SleepError> {
         let outbound: Vec<_> = self
@@ -267,33 +313,36 @@ impl<F: Flash> Node<F> {
             })
             .collect();
         let carried = |handle: CallHandle| outbound.iter().any(|one| one.0 == handle);
-        let (silences, register_at) = self.directory.pace();
+        let (silences, register_at) = self.hub.pace();
         let luggage = Luggage {
-            sessions: self.endpoint.rest(carried),
+            sessions: self.services.endpoint.rest(carried),
             peers: self.peers.list(),
-            told_time: self.told_time.map(|told| (told.at.as_micros(), told.unix.seconds, told.by)),
+            told_time: self
+                .clock
+                .told
+                .map(|told| (told.at.as_micros(), told.unix.seconds, told.by)),
             lease_time: self.meter.latest().map(|(ms, at)| (ms, at.as_micros())),
-            hub_jump_left_s: self.hub_jump_left_s,
+            hub_jump_left_s: self.clock.hub_jump_left_s,
             hub_pace: (silences, register_at.map(Instant::as_micros)),
-            tickets: self.tickets(),
-            served: self.served().collect(),
+            tickets: self.serving.tickets(),
+            served: self.serving.calls().collect(),
             log_lines: self.log.lines(),
-            kernel: self.kernel.fall_asleep().map_err(SleepError::Kernel)?,
+            kernel: self.services.kernel.fall_asleep().map_err(SleepError::Kernel)?,
             outbound,
         };
         postcard::to_allocvec(&luggage).map_err(|_| SleepError::Kernel(KernelSleepError::Memory))
     }
 
     fn unpack(&mut self, asleep: &Asleep, moment: &mut Moment<'_>) -> Option<()> {
-        let mut sealed = self.kernel.code().view(asleep.extent).ok()?.to_vec();
+        let mut sealed = self.services.kernel.code().view(asleep.extent).ok()?.to_vec();
         let key = AeadKey::from_bytes(&asleep.key);
         let bytes = key.open(&Nonce::from_counter(0), &[], &mut sealed).ok()?;
         let luggage: Luggage = postcard::from_bytes(bytes).ok()?;
-        let config = self.config.rpc.clone();
+        let config = self.services.config.rpc.clone();
         let endpoint = Endpoint::wake(config, moment.now, moment.entropy, luggage.sessions).ok()?;
         let under_way: Vec<CallId> = luggage.outbound.iter().map(|one| one.1).collect();
-        self.kernel.wake_up(&luggage.kernel, moment.now, &under_way).ok()?;
-        self.endpoint = endpoint;
+        self.services.kernel.wake_up(&luggage.kernel, moment.now, &under_way).ok()?;
+        self.services.endpoint = endpoint;
         for (handle, id, from, to) in luggage.outbound {
             self.outbound.insert(handle, Purpose::Machine { id, from, to });
         }
@@ -302,15 +351,16 @@ impl<F: Flash> Node<F> {
         }
         if let Some((at, seconds, by)) = luggage.told_time {
             let (at, unix) = (Instant::from_micros(at), UnixTime { seconds });
-            self.told_time = Some(ToldTime { at, unix, by });
+            self.clock.told = Some(ToldTime { at, unix, by });
         }
         if let Some((ms, at_us)) = luggage.lease_time {
             self.meter.go_on_from(ms, Instant::from_micros(at_us));
         }
-        self.hub_jump_left_s = luggage.hub_jump_left_s;
+        self.clock.hub_jump_left_s = luggage.hub_jump_left_s;
         let (silences, register_at) = luggage.hub_pace;
-        self.directory.keep_pace((silences, register_at.map(Instant::from_micros)));
-        self.serve_again(moment.now, luggage.tickets, luggage.served);
+        self.hub.keep_pace((silences, register_at.map(Instant::from_micros)));
+        let (tickets, served) = (luggage.tickets, luggage.served);
+        self.serving.go_on(self.services, moment.now, tickets, served);
         self.log.go_on_from(luggage.log_lines);
         Some(())
     }

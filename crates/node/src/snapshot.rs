@@ -8,25 +8,19 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_crypto::{AeadKey, Nonce, TAG_BYTES};
-use tenure_hal::Flash;
-use tenure_kernel::{Draft, Extent, LookError};
+use tenure_hal::{Flash, Instant};
+use tenure_kernel::{Draft, Extent, Kernel, LookError};
 use tenure_package::{Entry, Snapshot, SnapshotWriter, ValueKind};
 use tenure_wire::control::{
     Answer, CHUNK_BYTES_MAX, ControlError, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead,
 };
 
-use crate::install::{self, Transfer};
-use crate::node::{Moment, Node};
+use crate::install;
+use crate::moment::Moment;
+use crate::transfer::{Frozen, Transfer};
 
 /// How much of a snapshot is sealed at a time, in bytes.
 const PIECE_BYTES: usize = CHUNK_BYTES_MAX - TAG_BYTES;
-
-/// A snapshot in staging flash.
-pub(crate) struct Frozen {
-    key: AeadKey,
-    /// How long it is, in bytes, seals not counted.
-    bytes: u32,
-}
 
 /// A snapshot on its way into staging flash.
 struct Freezer {
@@ -65,97 +59,96 @@ impl Freezer {
     }
 }
 
-impl<F: Flash> Node<F> {
-    /// Freezes a machine's tree.
-    pub(crate) fn freeze(
-        &mut self,
-        moment: &mut Moment<'_>,
-        begin: &SnapshotBegin,
-    ) -> Answer<SnapshotInfo> {
-        let name = &begin.machine;
-        let no_machine = || ControlError::NoSuchMachine(name.clone());
-        let found = self.kernel.machines().find(|info| info.record.name == *name);
-        let package = found.ok_or_else(no_machine)?.record.package;
-        let mut key = [0; 32];
-        moment.entropy.fill(&mut key).map_err(|error| ControlError::Device(error.to_string()))?;
-        let room = self.transfer.flash().geometry().bytes();
-        self.transfer.forget();
-        let mut freezer = Freezer {
-            key: AeadKey::from_bytes(&key),
-            draft: Draft::new(Extent { offset: 0, bytes: room }),
-            piece: Vec::new(),
-            pieces: 0,
-            bytes: 0,
-            failure: None,
+/// Writes a machine's tree to staging flash, to be fetched from there.
+pub(crate) fn begin<F: Flash>(
+    transfer: &mut Transfer<F>,
+    kernel: &mut Kernel<F>,
+    moment: &mut Moment<'_>,
+    begin: &SnapshotBegin,
+) -> Answer<SnapshotInfo> {
+    let name = &begin.machine;
+    let no_machine = || ControlError::NoSuchMachine(name.clone());
+    let found = kernel.machines().find(|info| info.record.name == *name);
+    let package = found.ok_or_else(no_machine)?.record.package;
+    let mut key = [0; 32];
+    moment.entropy.fill(&mut key).map_err(|error| ControlError::Device(error.to_string()))?;
+    let room = transfer.flash().geometry().bytes();
+    transfer.forget();
+    let mut freezer = Freezer {
+        key: AeadKey::from_bytes(&key),
+        draft: Draft::new(Extent { offset: 0, bytes: room }),
+        piece: Vec::new(),
+        pieces: 0,
+        bytes: 0,
+        failure: None,
+    };
+    let (mut writer, first) = SnapshotWriter::begin(name, &package);
+    freezer.write(transfer, &first);
+    let mut keys = 0;
+    let walked = kernel.each_value(name, |path, kind, value| {
+        let kind = match kind {
+            tenure_store::ValueKind::Bytes => ValueKind::Bytes,
+            tenure_store::ValueKind::Text => ValueKind::Text,
         };
-        let (mut writer, first) = SnapshotWriter::begin(name, &package);
-        let transfer = &mut self.transfer;
-        freezer.write(transfer, &first);
-        let mut keys = 0;
-        let walked = self.kernel.each_value(name, |path, kind, value| {
-            let kind = match kind {
-                tenure_store::ValueKind::Bytes => ValueKind::Bytes,
-                tenure_store::ValueKind::Text => ValueKind::Text,
-            };
-            freezer.write(transfer, &writer.value(&Entry { path, kind, value }));
-            keys += 1;
-        });
-        walked.map_err(|error| match error {
-            LookError::NoSuchMachine => no_machine(),
-            LookError::Store(error) => ControlError::Refused(error.to_string()),
-        })?;
-        freezer.write(transfer, &writer.finish());
-        freezer.seal_piece(transfer);
-        let Freezer { key, draft, bytes, failure, .. } = freezer;
-        failure.map_or(Ok(()), Err)?;
-        draft
-            .finish(self.transfer.flash())
-            .map_err(|error| ControlError::Device(error.to_string()))?;
-        self.transfer.freeze(Frozen { key, bytes });
-        Ok(SnapshotInfo { bytes, keys })
-    }
+        freezer.write(transfer, &writer.value(&Entry { path, kind, value }));
+        keys += 1;
+    });
+    walked.map_err(|error| match error {
+        LookError::NoSuchMachine => no_machine(),
+        LookError::Store(error) => ControlError::Refused(error.to_string()),
+    })?;
+    freezer.write(transfer, &writer.finish());
+    freezer.seal_piece(transfer);
+    let Freezer { key, draft, bytes, failure, .. } = freezer;
+    failure.map_or(Ok(()), Err)?;
+    draft.finish(transfer.flash()).map_err(|error| ControlError::Device(error.to_string()))?;
+    transfer.freeze(Frozen { key, bytes });
+    Ok(SnapshotInfo { bytes, keys })
+}
 
-    /// A part of what was frozen; the part that ends it lets it go.
-    pub(crate) fn thaw(&mut self, read: &SnapshotRead) -> Answer<Vec<u8>> {
-        let (frozen, flash) = self.transfer.frozen().ok_or(ControlError::Transfer)?;
-        let left = frozen.bytes.checked_sub(read.offset).ok_or(ControlError::Transfer)?;
-        if !read.offset.is_multiple_of(PIECE_BYTES as u32) || left == 0 {
-            return Err(ControlError::Transfer);
-        }
-        let number = read.offset / PIECE_BYTES as u32;
-        let length = PIECE_BYTES.min(left as usize);
-        let mut piece = alloc::vec![0; length + TAG_BYTES];
-        flash
-            .read(number * CHUNK_BYTES_MAX as u32, &mut piece)
-            .map_err(|error| ControlError::Device(error.to_string()))?;
-        let nonce = Nonce::from_counter(number.into());
-        let opened = frozen.key.open(&nonce, &[], &mut piece).map(|opened| opened.to_vec());
-        let opened =
-            opened.map_err(|_| ControlError::Device("the staging flash is damaged".to_string()))?;
-        if length == left as usize {
-            self.transfer.forget();
-        }
-        Ok(opened)
+/// A part of the snapshot in staging flash; the last part frees the flash.
+pub(crate) fn read<F: Flash>(transfer: &mut Transfer<F>, read: &SnapshotRead) -> Answer<Vec<u8>> {
+    let (frozen, flash) = transfer.frozen().ok_or(ControlError::Transfer)?;
+    let left = frozen.bytes.checked_sub(read.offset).ok_or(ControlError::Transfer)?;
+    if !read.offset.is_multiple_of(PIECE_BYTES as u32) || left == 0 {
+        return Err(ControlError::Transfer);
     }
+    let number = read.offset / PIECE_BYTES as u32;
+    let length = PIECE_BYTES.min(left as usize);
+    let mut piece = alloc::vec![0; length + TAG_BYTES];
+    flash
+        .read(number * CHUNK_BYTES_MAX as u32, &mut piece)
+        .map_err(|error| ControlError::Device(error.to_string()))?;
+    let nonce = Nonce::from_counter(number.into());
+    let opened = frozen.key.open(&nonce, &[], &mut piece).map(|opened| opened.to_vec());
+    let opened =
+        opened.map_err(|_| ControlError::Device("the staging flash is damaged".to_string()))?;
+    if length == left as usize {
+        transfer.forget();
+    }
+    Ok(opened)
+}
 
-    /// Puts back the tree that was transferred, and starts the machine afresh.
-    pub(crate) fn restore(&mut self, moment: &Moment<'_>, restore: &Restore) -> Answer<()> {
-        let bytes = self.transfer.complete()?;
-        let refused = |error: &dyn core::fmt::Display| ControlError::Refused(error.to_string());
-        let snapshot = Snapshot::parse(bytes).map_err(|error| refused(&error))?;
-        let values = snapshot.entries().map(|entry| {
-            let kind = install::kind_in_store(entry.kind);
-            (String::from(entry.path), kind, entry.value.to_vec())
-        });
-        let values: Vec<_> = values.collect();
-        let restored = self.kernel.tenancy(moment.now).restore(&restore.machine, &values);
-        // It was started afresh, whatever its lease says.
-        self.attend_to_leases(moment);
-        restored.map_err(|error| match error {
-            tenure_kernel::InstallError::NotFound => {
-                ControlError::NoSuchMachine(restore.machine.clone())
-            }
-            error => install::not_installed(error),
-        })
-    }
+/// Puts back the tree that was transferred, and starts the machine afresh.
+pub(crate) fn restore<F: Flash>(
+    transfer: &mut Transfer<F>,
+    kernel: &mut Kernel<F>,
+    now: Instant,
+    restore: &Restore,
+) -> Answer<()> {
+    let bytes = transfer.complete()?;
+    let refused = |error: &dyn core::fmt::Display| ControlError::Refused(error.to_string());
+    let snapshot = Snapshot::parse(bytes).map_err(|error| refused(&error))?;
+    let values = snapshot.entries().map(|entry| {
+        let kind = install::kind_in_store(entry.kind);
+        (String::from(entry.path), kind, entry.value.to_vec())
+    });
+    let values: Vec<_> = values.collect();
+    let restored = kernel.tenancy(now).restore(&restore.machine, &values);
+    restored.map_err(|error| match error {
+        tenure_kernel::InstallError::NotFound => {
+            ControlError::NoSuchMachine(restore.machine.clone())
+        }
+        error => install::not_installed(error),
+    })
 }

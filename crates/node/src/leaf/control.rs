@@ -16,7 +16,7 @@ use tenure_wire::{Budget, CodeKind, Digest, PublicKey, Share, Term};
 use super::{Leaf, LeafNotice, Offered};
 use crate::boot_error::BootError;
 use crate::membership::status_of;
-use crate::node::Moment;
+use crate::moment::Moment;
 
 /// The most children of a place in a tree that one answer names.
 const CHILDREN_MAX: usize = 24;

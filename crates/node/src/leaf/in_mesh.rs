@@ -18,7 +18,7 @@ use crate::membership::{
     JoinError, RECORD_LIFETIME, Replica, accept_invitation, answers, introduce, key_of, node_of,
     start_stack,
 };
-use crate::node::Moment;
+use crate::moment::Moment;
 
 /// How many events of the mesh one poll takes.
 const EVENTS_PER_POLL: usize = 16;

@@ -8,25 +8,38 @@
 //! - After a change nothing counts that a former key signs.
 
 use alloc::string::ToString;
-use alloc::vec::Vec;
-use core::time::Duration;
 
 use tenure_directory::{check_enrolment, open_succession, read_succession};
 use tenure_hal::Flash;
 use tenure_package::Revocations;
+use tenure_wire::PublicKey;
 use tenure_wire::control::{Answer, ChangeOwner, ControlError, Enrol};
 use tenure_wire::ownership::{Succession, SuccessionKind};
-use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
 
+use crate::boot_error::BootError;
 use crate::config::Owner;
+use crate::directory::Directory;
 use crate::kept_owner::{KeptOwner, Ownership};
-use crate::node::{Moment, Node};
-use crate::secrets::not_kept;
+#[cfg(feature = "mesh")]
+use crate::mesh::{Ground, Member};
+use crate::moment::Moment;
+use crate::peers::Peers;
+use crate::secrets::{Secrets, not_kept};
+use crate::tenancy::Tenancy;
+use crate::transfer::Transfer;
 
-/// How soon to try again to put machines into the trash that have to leave.
-const RETRY: Duration = Duration::from_secs(60);
+/// The parts of a node that a change of owner or a revocation concerns.
+pub(crate) struct Handover<'a, F> {
+    pub(crate) tenancy: Tenancy<'a, F>,
+    pub(crate) secrets: &'a mut Secrets,
+    pub(crate) transfer: &'a mut Transfer<F>,
+    pub(crate) directory: &'a mut Directory,
+    pub(crate) peers: &'a mut Peers,
+    #[cfg(feature = "mesh")]
+    pub(crate) member: &'a mut Member,
+}
 
-impl<F: Flash> Node<F> {
+impl<F: Flash> Handover<'_, F> {
     /// Takes an owner's word that other keys hold this device, whoever brings it.
     pub(crate) fn change_owner(
         &mut self,
@@ -36,25 +49,26 @@ impl<F: Flash> Node<F> {
     ) -> Answer<()> {
         let ChangeOwner { succession: signed, enrol } = change;
         let succession = read_succession(signed).map_err(|_| ControlError::Malformed)?;
-        let known = self.ownership.kept.clone();
+        let known = self.tenancy.services.ownership.kept.clone();
         if known.as_ref().is_some_and(|known| known.succession == *signed) {
             return self.enrol_after_change(moment, caller, enrol.as_ref());
         }
         self.check_succession(&succession)?;
-        self.pay_verification(moment.now, caller)?;
+        self.secrets.pay_verification(self.tenancy.services, moment.now, caller)?;
         open_succession(signed).map_err(refused)?;
         let next = Owner { verifying_key: succession.next, machine: succession.next_machine };
         if let Some(enrol) = enrol {
             self.check_enrolment_by(&next, enrol)?;
         }
         let is_hand_over = succession.kind == SuccessionKind::HandOver;
-        let former = self.config.owner.verifying_key;
+        let former = self.tenancy.services.config.owner.verifying_key;
         let numbered = (succession.number, signed.clone());
         let kept = KeptOwner::after(known.as_ref(), former, next, numbered, is_hand_over);
         let forgotten = Ownership::forgotten_at_hand_over();
         let forgotten = if is_hand_over { &forgotten[..] } else { &[] };
-        Ownership::keep_owner(self.kernel.store(), &kept, forgotten).map_err(not_kept)?;
-        self.ownership.kept = Some(kept);
+        Ownership::keep_owner(self.tenancy.services.kernel.store(), &kept, forgotten)
+            .map_err(not_kept)?;
+        self.tenancy.services.ownership.kept = Some(kept);
         self.take_over(moment, next, is_hand_over);
         enrol.as_ref().map_or(Ok(()), |enrol| self.take_enrolment(moment, enrol.clone()))
     }
@@ -66,14 +80,18 @@ impl<F: Flash> Node<F> {
         caller: &PublicKey,
         bytes: &[u8],
     ) -> Answer<()> {
-        if self.ownership.signed_list.as_deref() == Some(bytes) {
+        if self.tenancy.services.ownership.signed_list.as_deref() == Some(bytes) {
             return Ok(());
         }
         let signer = Revocations::signer(bytes).map_err(refused)?;
-        self.ownership.check_owner(&self.config.owner, "the list of revoked keys", &signer)?;
-        self.pay_verification(moment.now, caller)?;
+        self.tenancy.services.ownership.check_owner(
+            &self.tenancy.services.config.owner,
+            "the list of revoked keys",
+            &signer,
+        )?;
+        self.secrets.pay_verification(self.tenancy.services, moment.now, caller)?;
         let (list, _) = Revocations::verify(bytes).map_err(refused)?;
-        let in_force = self.ownership.revoked.number;
+        let in_force = self.tenancy.services.ownership.revoked.number;
         if list.number <= in_force {
             return Err(ControlError::Refused(alloc::format!(
                 "the list of revoked keys has the number {}, and one with the number {in_force} is in \
@@ -81,65 +99,42 @@ impl<F: Flash> Node<F> {
                 list.number
             )));
         }
-        Ownership::keep_list(self.kernel.store(), bytes).map_err(not_kept)?;
-        self.ownership.signed_list = Some(bytes.to_vec());
-        self.ownership.revoked = list;
-        self.ownership.settle_at = Some(moment.now);
+        Ownership::keep_list(self.tenancy.services.kernel.store(), bytes).map_err(not_kept)?;
+        self.tenancy.services.ownership.signed_list = Some(bytes.to_vec());
+        self.tenancy.services.ownership.revoked = list;
+        self.tenancy.services.ownership.settle_at = Some(moment.now);
         self.forget_revoked(moment);
-        self.settle_ownership(moment);
+        self.tenancy.settle_ownership(moment);
         Ok(())
-    }
-
-    /// Puts machines into the trash whose tenants were revoked, or whose leases a former owner signed. For
-    /// what can't be done now, for want of room in the store, it tries again; such a machine gets no turn.
-    pub(crate) fn settle_ownership(&mut self, moment: &Moment<'_>) {
-        let Some(at) = self.ownership.settle_at else { return };
-        let clears = self.ownership.kept.as_ref().is_some_and(|kept| kept.clears_machines);
-        let revoked = &self.ownership.revoked;
-        let leaves = |tenant: &VerifyingKey| clears || revoked.has_tenant(tenant);
-        let machines = self.kernel.machines().filter(|info| leaves(&info.record.tenant));
-        let leaving: Vec<(MachineId, Name)> =
-            machines.map(|info| (info.id, info.record.name.clone())).collect();
-        let is_due = at <= moment.now;
-        let mut is_done = is_due;
-        for (id, name) in leaving {
-            if !is_due || self.discard_machine(moment, &name).is_err() {
-                self.kernel.tenancy(moment.now).end_lease(id);
-                is_done = false;
-            }
-        }
-        if is_done
-            && let Some(kept) = &mut self.ownership.kept
-            && kept.clears_machines
-        {
-            kept.clears_machines = false;
-            is_done = Ownership::keep_owner(self.kernel.store(), kept, &[]).is_ok();
-            kept.clears_machines = !is_done;
-        }
-        if is_due {
-            self.ownership.settle_at = (!is_done).then(|| moment.now + RETRY);
-        }
     }
 
     /// Forgets what revoked devices and hubs told, and where they are.
     fn forget_revoked(&mut self, moment: &Moment<'_>) {
-        let revoked = &self.ownership.revoked;
+        let revoked = &self.tenancy.services.ownership.revoked;
         for device in &revoked.devices {
             for machine in self.directory.forget_device(&device.key) {
                 self.peers.forget(&machine);
             }
             self.peers.forget(&device.machine);
         }
-        self.bar_hub(moment);
-        self.register_soon(moment.now);
+        let Tenancy { services, clock, hub, .. } = &mut self.tenancy;
+        hub.bar(services, clock, moment.now);
+        self.tenancy.hub.register_soon(moment.now);
     }
 
     fn check_succession(&self, succession: &Succession) -> Answer<()> {
-        self.ownership.check_owner(&self.config.owner, "the succession", &succession.by)?;
-        if succession.device.is_some_and(|device| device != self.identity.verifying_key()) {
+        self.tenancy.services.ownership.check_owner(
+            &self.tenancy.services.config.owner,
+            "the succession",
+            &succession.by,
+        )?;
+        if succession
+            .device
+            .is_some_and(|device| device != self.tenancy.services.identity.verifying_key())
+        {
             return Err(ControlError::Refused("the succession is for another device".to_string()));
         }
-        let last = self.ownership.kept.as_ref().map_or(0, |kept| kept.number);
+        let last = self.tenancy.services.ownership.kept.as_ref().map_or(0, |kept| kept.number);
         if succession.number <= last {
             return Err(ControlError::Refused(alloc::format!(
                 "the succession has the number {}, and one with the number {last} was taken before",
@@ -157,15 +152,30 @@ impl<F: Flash> Node<F> {
         caller: &PublicKey,
         enrol: Option<&Enrol>,
     ) -> Answer<()> {
-        let Some(enrol) = enrol.filter(|_| !self.is_enrolled()) else { return Ok(()) };
-        self.pay_verification(moment.now, caller)?;
+        let Some(enrol) = enrol.filter(|_| !self.tenancy.services.is_enrolled()) else {
+            return Ok(());
+        };
+        self.secrets.pay_verification(self.tenancy.services, moment.now, caller)?;
         self.take_enrolment(moment, enrol.clone())
+    }
+
+    /// Takes the owner's word that this device carries its name.
+    pub(crate) fn take_enrolment(&mut self, moment: &Moment<'_>, enrol: Enrol) -> Answer<()> {
+        self.directory.forget_signed();
+        self.tenancy.services.enrol(enrol.enrolment, enrol.signature).map_err(
+            |error| match error {
+                BootError::Enrolment => ControlError::Refused(error.to_string()),
+                error => ControlError::Device(error.to_string()),
+            },
+        )?;
+        self.tenancy.hub.register_soon(moment.now);
+        Ok(())
     }
 
     fn check_enrolment_by(&self, owner: &Owner, enrol: &Enrol) -> Answer<()> {
         let Enrol { enrolment, signature } = enrol;
-        let is_for_it = enrolment.device == self.config.name
-            && enrolment.device_key == self.identity.verifying_key();
+        let is_for_it = enrolment.device == self.tenancy.services.config.name
+            && enrolment.device_key == self.tenancy.services.identity.verifying_key();
         if is_for_it && check_enrolment(&owner.verifying_key, enrolment, signature).is_ok() {
             return Ok(());
         }
@@ -178,22 +188,26 @@ impl<F: Flash> Node<F> {
 
     /// Lets the new owner's keys count, and those alone.
     fn take_over(&mut self, moment: &Moment<'_>, next: Owner, is_hand_over: bool) {
-        self.config.owner = next;
-        self.endpoint.change_owner(next.machine);
+        self.tenancy.services.config.owner = next;
+        self.tenancy.services.endpoint.change_owner(next.machine);
         self.transfer.forget();
         self.directory.change_owner(next.verifying_key);
         #[cfg(feature = "mesh")]
-        self.change_mesh_owner(moment.now);
-        if is_hand_over {
-            self.ownership.revoked = Revocations::default();
-            self.ownership.signed_list = None;
-            self.identity.enrolled = None;
-            self.forget_hub(moment.now);
-            self.forget_hubs_time();
-            self.ownership.settle_at = Some(moment.now);
-            self.settle_ownership(moment);
+        {
+            let Tenancy { services, clock, hub, .. } = &mut self.tenancy;
+            self.member.change_owner(&mut Ground { services, clock, hub }, moment.now);
         }
-        self.register_soon(moment.now);
+        if is_hand_over {
+            self.tenancy.services.ownership.revoked = Revocations::default();
+            self.tenancy.services.ownership.signed_list = None;
+            self.tenancy.services.identity.enrolled = None;
+            let Tenancy { services, clock, hub, .. } = &mut self.tenancy;
+            hub.forget(services, moment.now);
+            clock.forget_hubs_time();
+            self.tenancy.services.ownership.settle_at = Some(moment.now);
+            self.tenancy.settle_ownership(moment);
+        }
+        self.tenancy.hub.register_soon(moment.now);
     }
 }
 

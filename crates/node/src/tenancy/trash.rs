@@ -5,17 +5,19 @@
 
 use alloc::vec::Vec;
 
-use tenure_hal::Flash;
+use tenure_hal::{Flash, Instant};
 use tenure_kernel::InstallError;
 use tenure_wire::control::{
     Answer, ControlError, LeaseNumber, Remove, Trash, TrashEmpty, TrashRestore, TrashedMachine,
 };
 use tenure_wire::{MachineId, Name};
 
+use super::Tenancy;
 use crate::install;
-use crate::node::{Moment, Node};
+use crate::moment::Moment;
+use crate::secrets;
 
-impl<F: Flash> Node<F> {
+impl<F: Flash> Tenancy<'_, F> {
     /// Takes a machine off the device: into the trash, or with everything it stored if that is meant.
     pub(crate) fn remove(&mut self, moment: &Moment<'_>, remove: &Remove) -> Answer<()> {
         if remove.for_good {
@@ -28,17 +30,15 @@ impl<F: Flash> Node<F> {
     pub(crate) fn discard_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
         let id = self.id_of(name)?;
         self.end_lease(moment, id);
-        self.kernel.tenancy(moment.now).discard(name).map_err(|error| match error {
+        self.services.kernel.tenancy(moment.now).discard(name).map_err(|error| match error {
             InstallError::StoreFull => ControlError::Full(
                 "the store has no room even to mark the machine as removed; remove it for good"
                     .into(),
             ),
             error => install::not_installed(error),
         })?;
-        self.count_over(&id, Some(0));
-        self.end_calls_of(moment.now, id);
-        self.endpoint.remove_machine(moment.now, &id);
-        self.register_soon(moment.now);
+        self.meter.count_over(self.services, &id, Some(0));
+        self.close_sessions_of(moment.now, id);
         self.attend_to_leases(moment);
         Ok(())
     }
@@ -46,28 +46,30 @@ impl<F: Flash> Node<F> {
     /// Takes a machine off the device, with everything it stored.
     pub(crate) fn remove_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
         let id = self.id_of(name)?;
-        let tenant =
-            self.kernel.machines().find(|info| info.id == id).map(|info| info.record.tenant);
+        let tenant = self
+            .services
+            .kernel
+            .machines()
+            .find(|info| info.id == id)
+            .map(|info| info.record.tenant);
         self.end_lease(moment, id);
-        self.kernel.tenancy(moment.now).remove(name).map_err(install::not_installed)?;
-        self.drop_ledger(&id);
-        tenant.iter().for_each(|tenant| self.forget_secrets_of(tenant));
-        self.end_calls_of(moment.now, id);
-        self.endpoint.remove_machine(moment.now, &id);
-        self.register_soon(moment.now);
+        self.services.kernel.tenancy(moment.now).remove(name).map_err(install::not_installed)?;
+        self.meter.drop_ledger(self.services, &id);
+        tenant.iter().for_each(|tenant| secrets::forget_all_of(self.services, tenant));
+        self.close_sessions_of(moment.now, id);
         Ok(())
     }
 
     /// What is in the trash.
     pub(crate) fn list_trash(&self) -> Trash {
-        let trashed = self.kernel.trash().map(|info| TrashedMachine {
+        let trashed = self.services.kernel.trash().map(|info| TrashedMachine {
             name: info.record.name.clone(),
             id: info.id,
             package: info.record.package_name.clone(),
             tenant: info.record.tenant,
             stored_bytes: info.stored_bytes as u32,
             code_bytes: info.record.extents().map(|extent| extent.bytes).sum(),
-            left_s: self.trash_left_s(&info.id),
+            left_s: self.meter.trash_left_s(self.services, &info.id),
         });
         Trash { machines: trashed.collect() }
     }
@@ -85,18 +87,19 @@ impl<F: Flash> Node<F> {
         moment: &Moment<'_>,
         restore: &TrashRestore,
     ) -> Answer<()> {
-        let found = self.kernel.trash().find(|info| info.id == restore.machine);
+        let found = self.services.kernel.trash().find(|info| info.id == restore.machine);
         let found = found.map(|info| (info.record.salt, info.record.tenant));
         let (salt, tenant) = found.ok_or_else(not_there)?;
-        self.ownership.check_tenant(&tenant)?;
+        self.services.ownership.check_tenant(&tenant)?;
         self.end_lease(moment, restore.machine);
-        self.kernel
+        self.services
+            .kernel
             .tenancy(moment.now)
             .fetch_back(restore.machine)
             .map_err(install::not_installed)?;
-        self.count_over(&restore.machine, None);
-        self.speak_for(restore.machine, &salt);
-        self.register_soon(moment.now);
+        self.meter.count_over(self.services, &restore.machine, None);
+        self.services.speak_for(restore.machine, &salt);
+        self.hub.register_soon(moment.now);
         self.attend_to_leases(moment);
         Ok(())
     }
@@ -106,7 +109,8 @@ impl<F: Flash> Node<F> {
         match empty.machine {
             Some(id) => self.delete_from_trash(moment, id),
             None => {
-                let ids: Vec<MachineId> = self.kernel.trash().map(|info| info.id).collect();
+                let ids: Vec<MachineId> =
+                    self.services.kernel.trash().map(|info| info.id).collect();
                 ids.into_iter().try_for_each(|id| self.delete_from_trash(moment, id))
             }
         }
@@ -114,22 +118,33 @@ impl<F: Flash> Node<F> {
 
     /// Deletes a machine in the trash with everything it stored; its receipts stay until they are fetched.
     pub(crate) fn delete_from_trash(&mut self, moment: &Moment<'_>, id: MachineId) -> Answer<()> {
-        let found = self.kernel.trash().find(|info| info.id == id);
+        let found = self.services.kernel.trash().find(|info| info.id == id);
         let tenant = found.map(|info| info.record.tenant).ok_or_else(not_there)?;
         self.end_lease(moment, id);
-        self.kernel.tenancy(moment.now).delete_trash(id).map_err(install::not_installed)?;
-        self.drop_ledger(&id);
-        self.forget_secrets_of(&tenant);
+        self.services
+            .kernel
+            .tenancy(moment.now)
+            .delete_trash(id)
+            .map_err(install::not_installed)?;
+        self.meter.drop_ledger(self.services, &id);
+        secrets::forget_all_of(self.services, &tenant);
         Ok(())
     }
 
     /// The highest number of a placement or renewal that counted for a machine of that name; 0 if none did.
     pub(crate) fn lease_number(&mut self, query: &LeaseNumber) -> Answer<u64> {
-        self.kernel.last_placement(&query.machine).map_err(install::not_installed)
+        self.services.kernel.last_placement(&query.machine).map_err(install::not_installed)
+    }
+
+    /// Ends the calls of a machine that is going, and its sessions, and has the device's record say so.
+    fn close_sessions_of(&mut self, now: Instant, id: MachineId) {
+        self.serving.end_calls_of(&mut self.services.endpoint, now, id);
+        self.services.endpoint.remove_machine(now, &id);
+        self.hub.register_soon(now);
     }
 
     fn id_of(&self, name: &Name) -> Answer<MachineId> {
-        let found = self.kernel.machines().find(|info| info.record.name == *name);
+        let found = self.services.kernel.machines().find(|info| info.record.name == *name);
         Ok(found.ok_or_else(|| ControlError::NoSuchMachine(name.clone()))?.id)
     }
 }

@@ -1,0 +1,128 @@
+//! The wall clock: the board's, or on a board without one the time that the owner or the hub told since
+//! boot.
+//!
+//! Two questions are kept apart:
+//! - [`Clock::unix_time`] is the best guess, for machines and for judging records. The owner's word counts
+//!   more than that of a hub whose key is pinned, and that more than any other hub's.
+//! - Leases go by the [`Meter`](crate::meter::Meter)'s time, which only the board's clock, the owner, and
+//!   within [`HUB_JUMP_S_MAX`] a hub whose key is pinned can move. A hub that nobody vouched for moves no
+//!   lease; and no told time deletes anything, as a machine's grace is counted.
+
+use serde::{Deserialize, Serialize};
+use tenure_hal::{Instant, UnixTime};
+
+#[cfg(feature = "mesh")]
+use crate::membership::RecordsTime;
+use crate::moment::Moment;
+
+/// How far a pinned hub can move the time that leases go by in one boot, in seconds, beyond the time that
+/// is counted: for a device that was off. The owner alone moves it further.
+pub(crate) const HUB_JUMP_S_MAX: u64 = 24 * 60 * 60;
+/// The owner's word sets the time back only if it is earlier by more than this, in seconds: until then it
+/// may be one that was on its way for long.
+const SET_BACK_S_MIN: u64 = 60 * 60;
+
+/// The teller of a time; a later one in this order counts more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub(crate) enum Teller {
+    /// A hub that nobody vouched for.
+    Hub,
+    /// A hub whose key the owner or the settings pinned.
+    PinnedHub,
+    /// The owner.
+    Owner,
+}
+
+/// What somebody told, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ToldTime {
+    pub(crate) at: Instant,
+    pub(crate) unix: UnixTime,
+    pub(crate) by: Teller,
+}
+
+impl ToldTime {
+    /// What time it is now by that.
+    fn now(&self, now: Instant) -> UnixTime {
+        UnixTime { seconds: self.unix.seconds.saturating_add(now.since(self.at).as_secs()) }
+    }
+}
+
+/// The wall clock of a device.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    pub(crate) told: Option<ToldTime>,
+    /// How far the hub may still move the time that leases go by, in seconds.
+    pub(crate) hub_jump_left_s: u64,
+    /// The time that other devices' records told, on a device in a mesh.
+    #[cfg(feature = "mesh")]
+    pub(crate) by_records: Option<RecordsTime>,
+}
+
+impl Clock {
+    /// The clock of a device that starts.
+    pub(crate) fn new() -> Self {
+        Self {
+            told: None,
+            hub_jump_left_s: HUB_JUMP_S_MAX,
+            #[cfg(feature = "mesh")]
+            by_records: None,
+        }
+    }
+
+    /// The wall clock, if the board has one or it was told.
+    pub(crate) fn unix_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        moment.unix_time.or_else(|| self.told.map(|told| told.now(moment.now)))
+    }
+
+    /// The wall clock, unless a hub alone told it that nobody vouched for.
+    pub(crate) fn vouched_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        let told = self.told.filter(|told| told.by > Teller::Hub);
+        moment.unix_time.or_else(|| told.map(|told| told.now(moment.now)))
+    }
+
+    /// The time by which records are judged: the wall clock, or in a mesh the time that other devices'
+    /// records told.
+    pub(crate) fn records_time(&self, moment: &Moment<'_>) -> Option<UnixTime> {
+        let known = self.unix_time(moment);
+        #[cfg(feature = "mesh")]
+        let known = known.or_else(|| Some(self.by_records.as_ref()?.at(moment.now)));
+        known
+    }
+
+    /// Takes a hub's word for the time, unless somebody told it whose word counts more.
+    pub(crate) fn hub_told(&mut self, now: Instant, unix: UnixTime, by: Teller) {
+        if self.told.is_none_or(|told| told.by <= by) {
+            self.told = Some(ToldTime { at: now, unix, by });
+        }
+    }
+
+    /// Takes the owner's word for the time. One that is a little earlier than a time which was vouched for
+    /// doesn't count.
+    pub(crate) fn owner_told(&mut self, moment: &Moment<'_>, unix_s: u64) {
+        let vouched_s = self.vouched_time(moment).map(|known| known.seconds);
+        if vouched_s.is_none_or(|known_s| known_s < unix_s || is_set_back(unix_s, known_s)) {
+            let unix = UnixTime { seconds: unix_s };
+            self.told = Some(ToldTime { at: moment.now, unix, by: Teller::Owner });
+        }
+    }
+
+    /// Forgets the time that a hub told.
+    pub(crate) fn forget_hubs_time(&mut self) {
+        if self.told.is_some_and(|told| told.by < Teller::Owner) {
+            self.told = None;
+        }
+    }
+
+    /// Spends what the hub may still move leases by: returns how much of `ahead_s` counts, in seconds.
+    pub(crate) fn spend_hub_jump(&mut self, ahead_s: u64) -> u64 {
+        let counted_s = ahead_s.min(self.hub_jump_left_s);
+        self.hub_jump_left_s -= counted_s;
+        counted_s
+    }
+}
+
+/// Whether `unix_s` is so much earlier than `known_s` that the owner means to set the time back.
+pub(crate) fn is_set_back(unix_s: u64, known_s: u64) -> bool {
+    unix_s.saturating_add(SET_BACK_S_MIN) < known_s
+}

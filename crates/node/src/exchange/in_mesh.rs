@@ -1,0 +1,109 @@
+//! Records that come over the mesh, and look-ups that wait for one.
+
+use alloc::vec::Vec;
+use core::time::Duration;
+
+use tenure_hal::{Flash, Instant};
+use tenure_mesh::NodeId;
+use tenure_protocols::interface::{Port, RecordKey, SendDatagram};
+use tenure_wire::directory::{Found, Query};
+use tenure_wire::{Address, PublicKey};
+
+use super::Exchange;
+use crate::membership::{Replica, answers, node_of};
+use crate::moment::Moment;
+use crate::outbound::Waiter;
+
+/// How long a call waits for the record of a device that isn't known yet.
+const RECORD_PATIENCE: Duration = Duration::from_secs(5);
+
+impl<F: Flash> Exchange<'_, F> {
+    /// Waits until a record tells what `query` asks for, for a while, and asks for the record of the
+    /// device at `at`, if the mesh leads there; `false` if the device is in no mesh.
+    pub(super) fn await_in_mesh(
+        &mut self,
+        now: Instant,
+        query: &Query,
+        at: Option<&Address>,
+    ) -> bool {
+        let Some(mesh) = &mut self.mesh else { return false };
+        mesh.wanted.push((query.clone(), now + RECORD_PATIENCE));
+        if let Some(Address::Mesh(node)) = at {
+            let request = SendDatagram { to: NodeId::from_bytes(*node), port: Port::RECORD_WANTED };
+            mesh.stack.request(&request, &[]);
+        }
+        true
+    }
+
+    /// Takes up a record that is held in the mesh and tells what `query` asks for.
+    pub(super) fn find_in_mesh(&mut self, moment: &Moment<'_>, query: &Query) -> bool {
+        let replica = self.mesh.as_ref().and_then(|mesh| mesh.stack.protocol::<Replica>());
+        let mut held = replica.iter().flat_map(|replica| &replica.records().held);
+        let found = held.find(|(_, held)| answers(&held.record, query)).map(|(key, _)| *key);
+        found.is_some_and(|key| {
+            self.take_up(moment, key);
+            self.directory.record(self.clock, moment, query).is_some()
+        })
+    }
+
+    /// The keys of all machines that are known of in the mesh.
+    pub(super) fn mesh_machines(&self) -> Vec<PublicKey> {
+        let replica = self.mesh.as_ref().and_then(|mesh| mesh.stack.protocol::<Replica>());
+        let held = replica.iter().flat_map(|replica| replica.records().held.values());
+        let revoked = &self.services.ownership.revoked;
+        let held = held.filter(|held| !revoked.has_device(&held.record.enrolment.device_key));
+        held.flat_map(|held| held.record.machines.iter().map(|(_, key)| *key)).collect()
+    }
+
+    /// Takes into the directory what a device in the mesh says of itself, and lets those go on who
+    /// waited for it.
+    pub(crate) fn learn_from_mesh(&mut self, moment: &mut Moment<'_>, key: RecordKey) {
+        self.take_up(moment, key);
+        let Some(mesh) = &self.mesh else { return };
+        let known = |query: &&Query| self.directory.record(self.clock, moment, query).is_some();
+        let told: Vec<Query> =
+            mesh.wanted.iter().map(|(query, _)| query).filter(known).cloned().collect();
+        for query in told {
+            self.stop_waiting(moment, &query, true);
+        }
+    }
+
+    fn take_up(&mut self, moment: &Moment<'_>, key: RecordKey) {
+        let Some(mesh) = &mut self.mesh else { return };
+        let replica = mesh.stack.protocol::<Replica>();
+        let Some(held) = replica.and_then(|replica| replica.records().held.get(&key)) else {
+            return;
+        };
+        let seen_at = Address::Mesh(node_of(&held.record).to_bytes());
+        let found = Found { record: held.signed.clone(), seen_at };
+        let by_records = self.clock.by_records.as_mut();
+        let is_behind = by_records.is_some_and(|time| time.learn(moment.now, &held.record));
+        if is_behind && self.clock.unix_time(moment).is_none() {
+            // By the time that others have, its own record is over, or nearly.
+            self.hub.announce_at = moment.now;
+        }
+        if let Some(time) = self.clock.records_time(moment) {
+            self.directory.learn(&self.services.ownership.revoked, found, time);
+        }
+    }
+
+    pub(crate) fn give_up_waiting(&mut self, moment: &mut Moment<'_>) {
+        let wanted = self.mesh.iter().flat_map(|mesh| &mesh.wanted);
+        let over = wanted.filter(|(_, until)| *until <= moment.now);
+        let over: Vec<Query> = over.map(|(query, _)| query.clone()).collect();
+        for query in over {
+            self.stop_waiting(moment, &query, false);
+        }
+    }
+
+    fn stop_waiting(&mut self, moment: &mut Moment<'_>, query: &Query, answered: bool) {
+        if let Some(mesh) = &mut self.mesh {
+            mesh.wanted.retain(|(wanted, _)| wanted != query);
+        }
+        for waiter in self.outbound.take_waiters(query) {
+            // Whoever calls and hasn't told its name in all that time is a stranger.
+            let answered = answered || matches!(waiter, Waiter::Caller(..));
+            self.record_arrived(moment, waiter, answered);
+        }
+    }
+}

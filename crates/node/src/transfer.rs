@@ -1,0 +1,92 @@
+//! Staging flash: a package that arrives in parts, or a snapshot that waits to be fetched.
+
+use alloc::string::ToString;
+
+use tenure_crypto::AeadKey;
+use tenure_hal::Flash;
+use tenure_kernel::{CodeError, Draft, Extent};
+use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
+
+/// A package on its way to the device, kept in flash of its own until it is whole.
+pub(crate) struct Transfer<F> {
+    staging: F,
+    /// What has arrived, and how much there will be.
+    under_way: Option<Draft>,
+    /// The snapshot that stands there instead, to be fetched.
+    frozen: Option<Frozen>,
+}
+
+impl<F: Flash> Transfer<F> {
+    pub(crate) fn new(staging: F) -> Self {
+        Self { staging, under_way: None, frozen: None }
+    }
+
+    pub(crate) fn into_flash(self) -> F {
+        self.staging
+    }
+
+    pub(crate) fn flash(&mut self) -> &mut F {
+        &mut self.staging
+    }
+
+    /// Drops whatever stands there.
+    pub(crate) fn forget(&mut self) {
+        self.under_way = None;
+        self.frozen = None;
+    }
+
+    /// Takes note of a snapshot that stands there now.
+    pub(crate) fn freeze(&mut self, frozen: Frozen) {
+        self.frozen = Some(frozen);
+    }
+
+    /// The snapshot that stands there, and the flash that it stands in.
+    pub(crate) fn frozen(&mut self) -> Option<(&Frozen, &mut F)> {
+        Some((self.frozen.as_ref()?, &mut self.staging))
+    }
+
+    /// Makes ready for a package of `bytes` bytes; one that was under way is dropped.
+    pub(crate) fn begin(&mut self, bytes: u32) -> Result<(), ControlError> {
+        let room = self.staging.geometry().bytes();
+        if bytes > room {
+            let message = alloc::format!("the package has {bytes} bytes, the device takes {room}");
+            return Err(ControlError::Full(message));
+        }
+        self.forget();
+        self.under_way = Some(Draft::new(Extent { offset: 0, bytes }));
+        Ok(())
+    }
+
+    /// Takes the next part.
+    pub(crate) fn chunk(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
+        let draft = self.under_way.as_mut().ok_or(ControlError::Transfer)?;
+        if bytes.len() > CHUNK_BYTES_MAX || offset != draft.appended() {
+            return Err(ControlError::Transfer);
+        }
+        draft.append(&mut self.staging, bytes).map_err(|error| match error {
+            CodeError::Full => ControlError::Transfer,
+            error => ControlError::Device(error.to_string()),
+        })
+    }
+
+    /// The whole package, if all of it has arrived.
+    pub(crate) fn complete(&mut self) -> Result<&[u8], ControlError> {
+        let draft = self.under_way.take().ok_or(ControlError::Transfer)?;
+        let bytes = draft.extent().bytes;
+        if draft.appended() != bytes {
+            return Err(ControlError::Transfer);
+        }
+        draft.finish(&mut self.staging).map_err(|error| ControlError::Device(error.to_string()))?;
+        let mapped = self.staging.mapped().ok_or_else(|| {
+            ControlError::Device("this board doesn't map its staging flash".to_string())
+        })?;
+        Ok(&mapped[..bytes as usize])
+    }
+}
+
+/// A snapshot in staging flash.
+pub(crate) struct Frozen {
+    pub(crate) key: AeadKey,
+    /// How long it is, in bytes, seals not counted.
+    pub(crate) bytes: u32,
+}
