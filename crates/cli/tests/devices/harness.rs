@@ -308,7 +308,8 @@ impl Drop for Process {
         let shown = self.unclaimed.iter().filter_map(|line| line["words"].as_str());
         let lines: Vec<String> = shown.map(String::from).chain(self.lines.try_iter()).collect();
         let is_end = |line: &String| FIRMWARE_ENDS.iter().any(|end| line.starts_with(end));
-        if let Some(position) = lines.iter().position(is_end).filter(|_| !std::thread::panicking()) {
+        if let Some(position) = lines.iter().position(is_end).filter(|_| !std::thread::panicking())
+        {
             panic!("{}", lines[position..].join("\n"));
         }
     }
