@@ -1,18 +1,14 @@
 //! `tenure login`: opens a hub's pages, and makes tokens for programs.
 
-use anyhow::{Context as _, bail};
-use serde::Serialize;
-use serde::de::DeserializeOwned;
 use tenure_wire::Name;
-use tenure_wire::hub::{Access, Answer, Pass, Receipts, Taken, function};
+use tenure_wire::hub::{Access, Pass, Receipts, Scope, Taken, function};
 
-use crate::client::{Client, Route};
+use crate::client::Client;
 use crate::home::Home;
+use crate::hub_session::ask;
 use crate::output::Output;
 use crate::whom::Where;
 
-/// How long the hub may take to answer.
-const HUB_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(15);
 /// The most receipts of one call: 7 of the longest fit.
 const RECEIPTS_PER_CALL: usize = 7;
 
@@ -36,6 +32,16 @@ pub struct Arguments {
     /// For how many days the token is good.
     #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "token", value_parser = clap::value_parser!(u16).range(1..=366))]
     days: u16,
+    /// What the token opens: `read` (lists, bills, metrics, packages), `receipts` (hands them in), `packages`
+    /// (pushes them), `rollouts`, `passes` (ends sign-ins); several with commas between.
+    #[arg(
+        long,
+        value_name = "SCOPES",
+        default_value = "read,receipts",
+        value_delimiter = ',',
+        requires = "token"
+    )]
+    scope: Vec<Scope>,
 }
 
 /// Runs `tenure login`.
@@ -49,7 +55,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let route = place.hub_route(&mut client)?;
     let key = if arguments.tenant { home.tenant_key()? } else { home.owner_key()? };
     let access = match &arguments.token {
-        Some(name) => Access::Token { name: name.clone(), days: arguments.days },
+        Some(name) => {
+            let (days, scopes) = (arguments.days, arguments.scope.clone());
+            Access::Token { name: name.clone(), days, scopes }
+        }
         None => Access::Page,
     };
     let request = tenure_hub_server::sign_in_request(&key, route.key, client.own_key(), access);
@@ -84,20 +93,4 @@ pub(crate) fn hand_in(
         sum.known += taken.known;
     }
     Ok(sum)
-}
-
-fn ask<P: Serialize, R: DeserializeOwned>(
-    client: &mut Client,
-    route: &Route,
-    function: &str,
-    parameter: &P,
-) -> anyhow::Result<R> {
-    let parameter = postcard::to_allocvec(parameter)?;
-    let what = || format!("the hub at {}", route.address);
-    let answer = client.call(route, function, Some(parameter), HUB_TIMEOUT).with_context(what)?;
-    let answer = answer.unwrap_or_default();
-    let Ok(answer) = postcard::from_bytes::<Answer<R>>(&answer) else {
-        bail!("the hub's answer can't be read: it runs another version");
-    };
-    answer.with_context(what)
 }

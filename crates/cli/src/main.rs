@@ -9,8 +9,8 @@ use tenure_cli::home::Home;
 use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
-    help, hub, inspect, install, invite, lease, list, login, owner, project, receipts, revoke, run,
-    secret, serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
+    help, hub, inspect, install, invite, lease, list, login, owner, packages, project, receipts,
+    revoke, run, secret, serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -43,6 +43,8 @@ enum Command {
     Owner(owner::Arguments),
     Revoke(revoke::Arguments),
     Serial(serial::Arguments),
+    Push(packages::PushArguments),
+    Pull(packages::PullArguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
     Trash(trash::Arguments),
@@ -112,6 +114,8 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Mesh(arguments) => invite::show(arguments, &output),
         Command::Hub(arguments) => hub::run(arguments, &output),
         Command::Serial(arguments) => serial::run(arguments, &output),
+        Command::Push(arguments) => packages::push(arguments, &output),
+        Command::Pull(arguments) => packages::pull(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
         Command::Trash(arguments) => trash::run(arguments, &output),

@@ -1,4 +1,4 @@
-//! The hub's database in SQLite, and its pages and API over HTTP.
+//! The hub's database in SQLite, its pages and API over HTTP, its registry of packages.
 //!
 //! Invariants:
 //! - A write that was acknowledged is on the disk: every commit waits for it (`synchronous = FULL`).
@@ -7,11 +7,14 @@
 //! - A database of a newer version is refused and left as it is.
 #![forbid(unsafe_code)]
 
+mod api;
 mod audit;
 mod database;
 mod error;
+mod exchange;
 mod migrations;
 mod receipts;
+mod registry;
 mod resource;
 mod services;
 mod sign_in;
@@ -21,5 +24,6 @@ mod web;
 pub use crate::audit::{Broken, Entry as AuditEntry};
 pub use crate::database::Database;
 pub use crate::error::DatabaseError;
+pub use crate::registry::{Artifact, digest_of as registry_digest};
 pub use crate::sign_in::request as sign_in_request;
 pub use crate::web::serve;

@@ -58,8 +58,8 @@ const fn column(name: &'static str, title: &'static str, kind: Kind, sql: &'stat
 }
 
 /// Everything that is listed.
-pub(crate) static RESOURCES: [Resource; 7] =
-    [DEVICES, MACHINES, RECEIPTS, ALARMS, AUDIT, PASSES, TENANTS];
+pub(crate) static RESOURCES: [Resource; 8] =
+    [DEVICES, MACHINES, PACKAGES, RECEIPTS, ALARMS, AUDIT, PASSES, TENANTS];
 
 const DEVICES: Resource = Resource {
     name: "devices",
@@ -103,6 +103,31 @@ const MACHINES: Resource = Resource {
     from: "machines JOIN devices ON devices.name = machines.device",
     visible: "devices.owner = ?1",
     order: "machines.device, machines.name",
+};
+
+const PACKAGES: Resource = Resource {
+    name: "packages",
+    title: "Packages",
+    about: "Packages that you pushed here, each signed by its tenant. Any client of OCI registries pulls them.",
+    columns: &[
+        column("repository", "Repository", Kind::Text, "m.repository"),
+        column(
+            "tags",
+            "Tags",
+            Kind::Text,
+            "(SELECT group_concat(tag, ' ') FROM tags WHERE manifest = m.id)",
+        ),
+        column("package", "Package", Kind::Text, "m.package"),
+        column("version", "Version", Kind::Text, "m.version"),
+        column("bytes", "Size (bytes)", Kind::Number, "m.package_bytes"),
+        column("pushed", "Pushed", Kind::Time, "m.pushed_unix_s"),
+        column("tenant", "Tenant", Kind::Text, "m.tenant"),
+        column("package_digest", "Package digest", Kind::Text, "m.package_digest"),
+        column("digest", "Manifest digest", Kind::Text, "m.digest"),
+    ],
+    from: "manifests m",
+    visible: "m.who = ?1 AND m.package IS NOT NULL",
+    order: "m.id DESC",
 };
 
 /// The devices' names beside receipts.
@@ -174,11 +199,12 @@ const AUDIT: Resource = Resource {
 const PASSES: Resource = Resource {
     name: "passes",
     title: "Passes",
-    about: "What is signed in with your key: browsers, and tokens for programs.",
+    about: "What is signed in with your key: browsers, commands, and tokens for programs.",
     columns: &[
         column("id", "Id", Kind::Number, "id"),
         column("kind", "Kind", Kind::Text, "kind"),
         column("name", "Name", Kind::Text, "name"),
+        column("scopes", "Opens", Kind::Text, "scopes"),
         column("made", "Made", Kind::Time, "made_unix_s"),
         column("expires", "Good until", Kind::Time, "expires_unix_s"),
     ],

@@ -3,10 +3,13 @@
 use serde::de::DeserializeOwned;
 use tenure_hub::ServiceCall;
 use tenure_wire::NoResult;
-use tenure_wire::hub::{Answer, HubRefusal, Pass, Receipts, SignIn, Taken, function};
+use tenure_wire::hub::{
+    Access, Answer, HubRefusal, Pass, Receipts, Request, Response, SignIn, Taken, function,
+};
+use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
 use crate::database::Database;
-use crate::{receipts, sign_in};
+use crate::{api, receipts, sign_in};
 
 impl Database {
     /// Answers a call of a function that isn't the directory's; the caller commits.
@@ -16,6 +19,7 @@ impl Database {
     pub(crate) fn serve(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
         let answer = match call.function {
             function::SIGN_IN => postcard::to_allocvec(&self.sign_in(call)),
+            function::REQUEST => postcard::to_allocvec(&self.request(call)),
             function::TAKE_RECEIPTS => postcard::to_allocvec(&self.take_receipts(call)),
             _ => return Err(NoResult::NoSuchFunction),
         };
@@ -24,7 +28,12 @@ impl Database {
 
     fn sign_in(&mut self, call: &ServiceCall<'_>) -> Answer<Pass> {
         let request: SignIn = read(call.parameter)?;
-        let url = self.pages.clone().ok_or(HubRefusal::NoPages)?;
+        let url = match (&self.pages, &request.access) {
+            (Some(url), _) => url.clone(),
+            // A session needs no pages.
+            (None, Access::Session) => String::new(),
+            (None, _) => return Err(HubRefusal::NoPages),
+        };
         let mut done = Err(HubRefusal::Full);
         let written = self.write(|database| {
             let (hub, session, owners) = (*call.hub, *call.peer, &database.owners);
@@ -34,6 +43,30 @@ impl Database {
         });
         written.map_err(|_| HubRefusal::Full)?;
         done.map(|secret| Pass { secret, url })
+    }
+
+    /// A request to the API in a session: the same one as over HTTP, with the same answer.
+    fn request(&mut self, call: &ServiceCall<'_>) -> Answer<Response> {
+        let request: Request = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            let connection = &database.connection;
+            let (peer, now) = (call.peer, call.unix_s);
+            let holder = sign_in::holder_in_session(connection, peer, &request.pass, now)?;
+            done = match holder {
+                Some(holder) => Ok(api::answer(connection, &holder, &request, now)?),
+                None => Err(HubRefusal::Pass),
+            };
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        let response = done?;
+        let length = |(name, value): &(String, String)| name.len() + value.len() + 8;
+        let headers: usize = response.headers.iter().map(length).sum();
+        if headers + response.body.len() + 32 > PARAMETER_BYTES_MAX {
+            return Err(HubRefusal::TooLong);
+        }
+        Ok(response)
     }
 
     fn take_receipts(&mut self, call: &ServiceCall<'_>) -> Answer<Taken> {

@@ -4,10 +4,11 @@
 //! - A secret is stored as its SHA-256 alone.
 //! - A code opens one session of a browser, once, within two minutes.
 //! - A statement that was signed for one hub or session is worth nothing at another.
+//! - A pass opens the parts of the API that its scopes name; a session's pass is good in that session.
 
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_crypto::{Context, SigningKey, sha256, verify};
-use tenure_wire::hub::{Access, HubRefusal, SignIn, SignInStatement};
+use tenure_wire::hub::{Access, HubRefusal, Scope, SignIn, SignInStatement};
 use tenure_wire::{PublicKey, VerifyingKey};
 
 use crate::audit::{self, seconds};
@@ -17,11 +18,41 @@ const SIGN_IN: Context = Context::new("hub sign-in");
 const CODE_S: u64 = 2 * 60;
 /// How long a browser stays signed in, in seconds.
 pub(crate) const PAGE_S: u64 = 12 * 60 * 60;
+/// How long a pass for a session is good, in seconds.
+const SESSION_S: u64 = 10 * 60;
 const DAY_S: u64 = 24 * 60 * 60;
 /// The longest that a token is good, in days.
 const TOKEN_DAYS_MAX: u16 = 366;
-/// The most passes of one key that are good at once.
+/// The most passes of one key that are good at once, those for sessions apart.
 const PASSES_MAX: i64 = 64;
+/// The most passes for sessions of one key; the oldest ends beyond that.
+const SESSIONS_MAX: i64 = 16;
+
+/// The holder of a pass, and how far it goes.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Holder {
+    /// The key.
+    pub(crate) who: String,
+    /// The words for its scopes, with spaces between.
+    scopes: String,
+}
+
+impl Holder {
+    /// Whether the pass opens this part of the API.
+    pub(crate) fn may(&self, scope: Scope) -> bool {
+        self.scopes.split(' ').any(|word| word == scope.as_str())
+    }
+}
+
+/// A pass that is made.
+struct New<'a> {
+    kind: &'static str,
+    who: &'a str,
+    /// A token's name, or the key of the session.
+    name: &'a str,
+    scopes: String,
+    lifetime_s: u64,
+}
 
 /// Asks for a pass: the request to send to the hub with key `hub`, in a session of `session`.
 pub fn request(key: &SigningKey, hub: PublicKey, session: PublicKey, access: Access) -> SignIn {
@@ -54,28 +85,37 @@ pub(crate) fn sign_in(
     if verify(&request.key, SIGN_IN, &statement, &request.signature).is_err() {
         return Ok(Err(HubRefusal::Signature));
     }
-    let (kind, name, lifetime_s) = match &request.access {
-        Access::Page => ("code", String::new(), CODE_S),
-        Access::Token { name, days } => {
-            ("token", name.to_string(), u64::from(*days.min(&TOKEN_DAYS_MAX)) * DAY_S)
+    forget_expired(connection, unix_s)?;
+    let session = session.to_string();
+    let (all, day) = (in_words(&Scope::ALL), DAY_S);
+    let new = match &request.access {
+        Access::Page => New { kind: "code", who: &who, name: "", scopes: all, lifetime_s: CODE_S },
+        Access::Token { name, days, scopes } => New {
+            kind: "token",
+            who: &who,
+            name: name.as_str(),
+            scopes: in_words(scopes),
+            lifetime_s: u64::from(*days.min(&TOKEN_DAYS_MAX)) * day,
+        },
+        Access::Session => {
+            make_room_for_session(connection, &who)?;
+            New { kind: "session", who: &who, name: &session, scopes: all, lifetime_s: SESSION_S }
         }
     };
-    forget_expired(connection, unix_s)?;
-    let count = "SELECT count(*) FROM passes WHERE who = ?1";
+    let count = "SELECT count(*) FROM passes WHERE who = ?1 AND kind <> 'session'";
     let count: i64 = connection.prepare_cached(count)?.query_row([&who], |row| row.get(0))?;
-    if count >= PASSES_MAX {
+    if count >= PASSES_MAX && new.kind != "session" {
         return Ok(Err(HubRefusal::TooMany));
     }
-    let Some(secret) = make(connection, kind, &who, &name, unix_s, lifetime_s)? else {
+    let Some(secret) = make(connection, &new, unix_s)? else {
         return Ok(Err(HubRefusal::Full));
     };
-    note(
-        connection,
-        &who,
-        if kind == "code" { "signed in" } else { "made a token" },
-        &name,
-        unix_s,
-    )?;
+    match new.kind {
+        "code" => note(connection, &who, "signed in", "", unix_s)?,
+        "token" => note(connection, &who, "made a token", new.name, unix_s)?,
+        // Each command makes one; what it changes is noted.
+        _ => {}
+    }
     Ok(Ok(secret))
 }
 
@@ -92,22 +132,45 @@ pub(crate) fn open_page(
         .query_row(params![hash(code), seconds(unix_s)], |row| row.get(0))
         .optional()?;
     match who {
-        Some(who) => make(connection, "page", &who, "", unix_s, PAGE_S),
+        Some(who) => {
+            let (who, name, scopes) = (who.as_str(), "", in_words(&Scope::ALL));
+            make(connection, &New { kind: "page", who, name, scopes, lifetime_s: PAGE_S }, unix_s)
+        }
         None => Ok(None),
     }
 }
 
-/// The key for which `secret` is a pass of this `kind`.
+/// The holder of `secret`, if it is a pass of this `kind`.
 pub(crate) fn holder(
     connection: &Connection,
     kind: &str,
     secret: &str,
     unix_s: u64,
-) -> Result<Option<String>, rusqlite::Error> {
-    let find =
-        "SELECT who FROM passes WHERE secret_hash = ?1 AND kind = ?2 AND expires_unix_s > ?3";
-    let pass = params![hash(secret), kind, seconds(unix_s)];
-    connection.prepare_cached(find)?.query_row(pass, |row| row.get(0)).optional()
+) -> Result<Option<Holder>, rusqlite::Error> {
+    let find = "SELECT who, scopes FROM passes WHERE secret_hash = ?1 AND kind = ?2 AND expires_unix_s > ?3";
+    find_holder(connection, find, params![hash(secret), kind, seconds(unix_s)])
+}
+
+/// The holder of `secret`, if it is a pass for the session of `session`.
+pub(crate) fn holder_in_session(
+    connection: &Connection,
+    session: &PublicKey,
+    secret: &str,
+    unix_s: u64,
+) -> Result<Option<Holder>, rusqlite::Error> {
+    let find = "SELECT who, scopes FROM passes WHERE secret_hash = ?1 AND kind = 'session' \
+         AND name = ?2 AND expires_unix_s > ?3";
+    let pass = params![hash(secret), session.to_string(), seconds(unix_s)];
+    find_holder(connection, find, pass)
+}
+
+fn find_holder(
+    connection: &Connection,
+    find: &str,
+    pass: &[&dyn rusqlite::ToSql],
+) -> Result<Option<Holder>, rusqlite::Error> {
+    let holder = |row: &rusqlite::Row<'_>| Ok(Holder { who: row.get(0)?, scopes: row.get(1)? });
+    connection.prepare_cached(find)?.query_row(pass, holder).optional()
 }
 
 /// Ends the pass with `secret`.
@@ -146,24 +209,37 @@ fn forget_expired(connection: &Connection, unix_s: u64) -> Result<(), rusqlite::
     connection.prepare_cached(delete)?.execute([seconds(unix_s)]).map(drop)
 }
 
+/// Ends the oldest passes for sessions of `who`, so that there is room for one more.
+fn make_room_for_session(connection: &Connection, who: &str) -> Result<(), rusqlite::Error> {
+    let delete = "DELETE FROM passes WHERE id IN (SELECT id FROM passes WHERE who = ?1 AND kind = 'session' \
+         ORDER BY id DESC LIMIT -1 OFFSET ?2)";
+    connection.prepare_cached(delete)?.execute(params![who, SESSIONS_MAX - 1]).map(drop)
+}
+
+/// Scopes as they are stored.
+fn in_words(scopes: &[Scope]) -> String {
+    let mut scopes = scopes.to_vec();
+    scopes.sort_unstable();
+    scopes.dedup();
+    scopes.into_iter().map(Scope::as_str).collect::<Vec<_>>().join(" ")
+}
+
 /// Makes a pass; `None` if the system has no randomness.
 fn make(
     connection: &Connection,
-    kind: &str,
-    who: &str,
-    name: &str,
+    new: &New<'_>,
     unix_s: u64,
-    lifetime_s: u64,
 ) -> Result<Option<String>, rusqlite::Error> {
     let mut random = [0; 20];
     if getrandom::fill(&mut random).is_err() {
         return Ok(None);
     }
-    let secret: String = random.iter().map(|byte| format!("{byte:02x}")).collect();
-    let insert = "INSERT INTO passes (secret_hash, kind, who, name, made_unix_s, expires_unix_s) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-    let expires = seconds(unix_s.saturating_add(lifetime_s));
-    let row = params![hash(&secret), kind, who, name, seconds(unix_s), expires];
+    let secret = data_encoding::HEXLOWER.encode(&random);
+    let insert = "INSERT INTO passes (secret_hash, kind, who, name, scopes, made_unix_s, expires_unix_s) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let New { kind, who, name, scopes, lifetime_s } = new;
+    let expires = seconds(unix_s.saturating_add(*lifetime_s));
+    let row = params![hash(&secret), kind, who, name, scopes, seconds(unix_s), expires];
     connection.prepare_cached(insert)?.execute(row)?;
     Ok(Some(secret))
 }

@@ -9,6 +9,7 @@
 mod api;
 mod bill_pages;
 mod gate;
+mod hosts;
 mod openapi;
 mod pages;
 
@@ -29,11 +30,15 @@ use tokio::sync::Semaphore;
 
 use crate::database::Database;
 use crate::error::DatabaseError;
+use crate::exchange::Exchange;
+use crate::web::hosts::Hosts;
 
 /// The most connections at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
 /// The longest body of a request, in bytes.
 const BODY_BYTES_MAX: usize = 256 * 1024;
+/// The most requests at once whose bodies may be longer than that.
+const UPLOADS_MAX: usize = 16;
 /// The most headers of a request, and bytes that they take.
 const HEADERS_MAX: usize = 64;
 const HEADER_BYTES_MAX: usize = 16 * 1024;
@@ -56,6 +61,8 @@ struct Shared {
     /// Whether browsers reach the pages by TLS, so that cookies never travel without it.
     by_tls: bool,
     idle: Mutex<Vec<Database>>,
+    /// Places for requests with long bodies.
+    uploads: Semaphore,
 }
 
 /// Serves the pages of the hub whose database lies at `database`, on a thread of its own, until the process
@@ -85,7 +92,7 @@ pub fn serve(
 
 /// Answers a request, within its time and with the headers that every answer has.
 async fn answer(state: State, request: Request<Incoming>) -> Response {
-    let refusal = gate::refusal(request.method(), request.headers());
+    let refusal = gate::refusal(request.method(), request.uri().path(), request.headers());
     let mut response = match refusal {
         Some(refusal) => refusal,
         None => tokio::time::timeout(REQUEST_TIMEOUT, route(state, request))
@@ -98,13 +105,16 @@ async fn answer(state: State, request: Request<Incoming>) -> Response {
 
 /// Finds the page or the part of the API that a request means.
 async fn route(state: State, request: Request<Incoming>) -> Response {
+    if crate::api::body_bytes_max(request.uri().path()).is_some() {
+        return exchange(state, request).await;
+    }
     let (parts, body) = request.into_parts();
     let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let body = body.to_bytes().to_vec();
     let (headers, parameters) = (parts.headers, pairs(parts.uri.query().unwrap_or("").as_bytes()));
-    let segments: Vec<String> = parts.uri.path().split('/').skip(1).map(decoded).collect();
+    let segments = segments_of(parts.uri.path());
     let segments: Vec<&str> = segments.iter().map(String::as_str).collect();
     let code = |pairs: &[(String, String)]| {
         pairs
@@ -142,8 +152,46 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
     }
 }
 
+/// Answers a request that the API for sessions answers, too. Who has no pass is refused before the body
+/// is read.
+async fn exchange(state: State, request: Request<Incoming>) -> Response {
+    let (parts, body) = request.into_parts();
+    let holder = match gate::holder(&state, &parts.headers).await {
+        Ok(holder) => holder,
+        Err(answer) => return gate::asking_for_a_password(answer),
+    };
+    let Ok(_place) = state.0.uploads.acquire().await else {
+        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    };
+    let limit = crate::api::body_bytes_max(parts.uri.path()).unwrap_or(BODY_BYTES_MAX);
+    let Ok(body) = Limited::new(body, limit).collect().await else {
+        return StatusCode::PAYLOAD_TOO_LARGE.into_response();
+    };
+    let asked = Exchange {
+        method: parts.method,
+        segments: segments_of(parts.uri.path()),
+        parameters: pairs(parts.uri.query().unwrap_or("").as_bytes()),
+        headers: parts.headers,
+        body: body.to_bytes().to_vec(),
+        who: holder.who.clone(),
+        unix_s: now(),
+    };
+    let reply = state.run(move |_, database| {
+        database.transact(|connection| crate::api::exchange(connection, &holder, &asked))
+    });
+    match reply.await {
+        Ok(reply) => (reply.status, reply.header_map(), reply.body).into_response(),
+        Err(answer) => answer,
+    }
+}
+
+/// The segments of a path, decoded.
+pub(crate) fn segments_of(path: &str) -> Vec<String> {
+    path.split('/').skip(1).map(decoded).collect()
+}
+
 /// Names and values of an address or a form.
-fn pairs(text: &[u8]) -> Vec<(String, String)> {
+pub(crate) fn pairs(text: &[u8]) -> Vec<(String, String)> {
     form_urlencoded::parse(text).into_owned().collect()
 }
 
@@ -155,14 +203,19 @@ fn decoded(segment: &str) -> String {
 
 /// Takes connections, each served by a task of its own.
 async fn accept(listener: tokio::net::TcpListener, state: State) {
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let (places, hosts) = (Arc::new(Semaphore::new(CONNECTIONS_MAX)), Hosts::default());
     loop {
         let Ok(place) = places.clone().acquire_owned().await else { return };
-        let Ok((stream, _)) = listener.accept().await else {
+        let Ok((stream, from)) = listener.accept().await else {
             // Too many open files, most likely: some close meanwhile.
             tokio::time::sleep(Duration::from_millis(50)).await;
             continue;
         };
+        // Behind a proxy all come from one host, and the proxy says how many.
+        let of_host = if state.0.by_tls { None } else { Some(hosts.take(from.ip())) };
+        if matches!(of_host, Some(None)) {
+            continue;
+        }
         let state = state.clone();
         let service = service_fn(move |request| {
             let state = state.clone();
@@ -178,14 +231,15 @@ async fn accept(listener: tokio::net::TcpListener, state: State) {
             let connection = server.serve_connection(TokioIo::new(stream), service);
             // A connection that breaks or takes too long concerns its client alone.
             let _ = tokio::time::timeout(CONNECTION_TIMEOUT, connection).await;
-            drop(place);
+            drop((place, of_host));
         });
     }
 }
 
 impl State {
     fn new(database: PathBuf, tariff: Option<Tariff>, by_tls: bool) -> Self {
-        Self(Arc::new(Shared { database, tariff, by_tls, idle: Mutex::new(Vec::new()) }))
+        let (idle, uploads) = (Mutex::new(Vec::new()), Semaphore::new(UPLOADS_MAX));
+        Self(Arc::new(Shared { database, tariff, by_tls, idle, uploads }))
     }
 
     /// The attributes after `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).

@@ -1,190 +1,18 @@
 //! Pages and API as a browser and a program meet them, over real sockets; some clients mean harm.
 
+mod world;
+
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
 use serde_json::Value;
-use tenure_crypto::{Seed, SigningKey};
-use tenure_directory::{enrol, seal};
-use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
-use tenure_hub_server::{Database, serve, sign_in_request};
-use tenure_package::{NO_RECEIPT, Receipt, Tariff, digest_of_receipt};
-use tenure_wire::directory::{DeviceRecord, Enrolment};
-use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Receipts, Taken, function};
-use tenure_wire::usage::Usage;
-use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
+use socket2::{Domain, Socket, Type};
+use tenure_hub_server::sign_in_request;
+use tenure_package::{NO_RECEIPT, digest_of_receipt};
+use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Taken, function};
+use tenure_wire::{Digest, PublicKey};
 
-const HUB: PublicKey = PublicKey([3; 32]);
-const SESSION: PublicKey = PublicKey([4; 32]);
-/// In November 2026; passes are judged by the clock of the computer, so it is read where they matter.
-const ENDED: u64 = 1_795_000_000;
-
-struct World {
-    _folder: tempfile::TempDir,
-    database: Database,
-    pages: SocketAddr,
-}
-
-struct Reply {
-    status: u16,
-    headers: String,
-    body: String,
-}
-
-impl Reply {
-    fn header(&self, name: &str) -> Option<&str> {
-        let mut lines = self.headers.lines().filter_map(|line| line.split_once(": "));
-        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-    }
-
-    fn json(&self) -> Value {
-        assert_eq!(self.status, 200, "{}", self.body);
-        serde_json::from_str(&self.body).unwrap()
-    }
-}
-
-fn owner(number: u8) -> SigningKey {
-    SigningKey::from_bytes(&[number; 32])
-}
-
-fn device(number: u8) -> Seed {
-    Seed::from_bytes(&[number; 32])
-}
-
-fn now() -> u64 {
-    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
-}
-
-impl World {
-    fn new() -> Self {
-        Self::reached(false)
-    }
-
-    /// A hub whose pages are reached by a proxy with TLS, or without one.
-    fn reached(by_tls: bool) -> Self {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("hub.sqlite");
-        let mut database = Database::open(&path).unwrap();
-        let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
-        let pages = serve(([127, 0, 0, 1], 0).into(), path, Some(tariff), by_tls).unwrap();
-        database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
-        Self { _folder: folder, database, pages }
-    }
-
-    /// A hub with the devices `attic` and `cellar` of owner 1, and `shed` of owner 2.
-    fn with_fleet() -> Self {
-        let mut world = Self::new();
-        for (whose, number, name) in [(1, 10, "attic"), (1, 11, "cellar"), (2, 12, "shed")] {
-            world.list(whose, number, name);
-        }
-        world
-    }
-
-    fn list(&mut self, whose: u8, number: u8, name: &str) {
-        let (owner, seed) = (owner(whose), device(number));
-        let device_key = seed.device_signing_key().verifying_key();
-        let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
-        let record = DeviceRecord {
-            owner: owner.verifying_key(),
-            enrolment_signature: enrol(&owner, &enrolment),
-            enrolment,
-            sequence: 1,
-            expires_unix_s: now() + 600,
-            epoch: Epoch([7; 8]),
-            addresses: Vec::new(),
-            device_machine: seed.device_secret().public_key(),
-            machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
-            succession: None,
-        };
-        let signed = seal(&seed.device_signing_key(), &record);
-        let kept = Kept { record: signed, seen_at: Address::Simulated(3) };
-        let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
-        self.database.put(&accepted).unwrap();
-        self.database.commit().unwrap();
-    }
-
-    fn call<P: serde::Serialize, R: serde::de::DeserializeOwned>(
-        &mut self,
-        function: &str,
-        parameter: &P,
-    ) -> Answer<R> {
-        let parameter = postcard::to_allocvec(parameter).unwrap();
-        let (peer, hub, parameter) = (&SESSION, &HUB, parameter.as_slice());
-        let call = ServiceCall { peer, hub, function, parameter, unix_s: now() };
-        let answer = self.database.call(&call).unwrap().unwrap();
-        self.database.commit().unwrap();
-        postcard::from_bytes(&answer).unwrap()
-    }
-
-    fn pass(&mut self, key: &SigningKey, access: Access) -> Answer<Pass> {
-        let request = sign_in_request(key, HUB, SESSION, access);
-        self.call(function::SIGN_IN, &request)
-    }
-
-    fn token(&mut self, key: &SigningKey) -> String {
-        let access = Access::Token { name: "test".parse().unwrap(), days: 1 };
-        format!("authorization: Bearer {}", self.pass(key, access).unwrap().secret)
-    }
-
-    /// The cookie of a browser that signed in with `key`.
-    fn cookie(&mut self, key: &SigningKey) -> String {
-        let code = self.pass(key, Access::Page).unwrap().secret;
-        let reply = self.get(&format!("/sign-in?code={code}"), &[]);
-        assert_eq!((reply.status, reply.header("location")), (303, Some("/")));
-        let cookie = reply.header("set-cookie").unwrap();
-        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
-        format!("cookie: {}", cookie.split(';').next().unwrap())
-    }
-
-    fn hand_in(&mut self, receipts: Vec<Vec<u8>>) -> Answer<Taken> {
-        self.call(function::TAKE_RECEIPTS, &Receipts { receipts })
-    }
-
-    fn send(&self, request: &str) -> Reply {
-        let mut stream = TcpStream::connect(self.pages).unwrap();
-        stream.write_all(request.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        // A server that refuses a body may close before all of it was sent.
-        let _ = stream.read_to_end(&mut bytes);
-        let text = String::from_utf8(bytes).unwrap();
-        let (headers, body) = text.split_once("\r\n\r\n").unwrap();
-        let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
-        Reply { status, headers: headers.into(), body: body.into() }
-    }
-
-    fn request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Reply {
-        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n");
-        for header in headers {
-            text += &format!("{header}\r\n");
-        }
-        self.send(&format!("{text}content-length: {}\r\n\r\n{body}", body.len()))
-    }
-
-    fn get(&self, path: &str, headers: &[&str]) -> Reply {
-        self.request("GET", path, headers, "")
-    }
-}
-
-/// A receipt of the machine number `machine` on the device number `from`, that follows `previous`.
-fn receipt(from: u8, whose: u8, machine: u8, number: u64, previous: Digest, fuel: u64) -> Vec<u8> {
-    let receipt = Receipt {
-        owner: owner(whose).verifying_key(),
-        tenant: owner(50).verifying_key(),
-        machine: MachineId([machine; 12]),
-        name: "store".parse().unwrap(),
-        package: Digest([5; 32]),
-        lease: 1,
-        tier: 1,
-        period_s: 3600,
-        number,
-        previous,
-        began_unix_s: None,
-        ended_unix_s: Some(ENDED),
-        counted_ms: 3_600_000,
-        usage: Usage { fuel, ..Usage::default() },
-    };
-    receipt.sign(&device(from).device_signing_key()).unwrap()
-}
+use world::{HUB, SESSION, World, owner, receipt};
 
 #[test]
 fn cookie_of_pages_behind_tls_never_travels_without_it() {
@@ -266,7 +94,8 @@ fn signature_counts_for_one_key_session_and_hub_alone() {
         assert_eq!(answer, Err(HubRefusal::Signature));
     }
     let mut request = sign_in_request(&key, HUB, SESSION, Access::Page);
-    request.access = Access::Token { name: "longer".parse().unwrap(), days: 366 };
+    request.access =
+        Access::Token { name: "longer".parse().unwrap(), days: 366, scopes: Vec::new() };
     let answer: Answer<Pass> = world.call(function::SIGN_IN, &request);
     assert_eq!(answer, Err(HubRefusal::Signature), "for another pass than was signed");
 }
@@ -511,4 +340,27 @@ fn metrics_count_the_fleet_of_the_key() {
         text.contains("\ntenure_devices 2\n") && text.contains("\ntenure_machines 2\n"),
         "{text}"
     );
+}
+
+#[test]
+fn host_that_takes_all_its_connections_keeps_no_other_host_out() {
+    let world = World::new();
+    let connect = |from: [u8; 4]| {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+        socket.connect(&world.pages.into()).unwrap();
+        TcpStream::from(socket)
+    };
+    let status = |stream: &mut TcpStream| {
+        // A connection that is closed may be reset, too.
+        let _ = stream.write_all(b"GET /style.css HTTP/1.1\r\nhost: hub\r\n\r\n");
+        let mut answer = [0; 12];
+        stream.read_exact(&mut answer).map(|()| answer)
+    };
+    let mut held: Vec<TcpStream> = (0..64).map(|_| connect([127, 0, 0, 1])).collect();
+    assert!(held.iter_mut().all(|stream| status(stream).is_ok()));
+    for _ in 0..300 {
+        assert!(status(&mut connect([127, 0, 0, 1])).is_err(), "the host has no room");
+    }
+    assert_eq!(&status(&mut connect([127, 0, 0, 2])).unwrap(), b"HTTP/1.1 200");
 }

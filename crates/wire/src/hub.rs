@@ -1,4 +1,4 @@
-//! A hub's functions beside the directory: signing in to its pages, and taking receipts.
+//! A hub's functions beside the directory: signing in to its pages and its API, and taking receipts.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -13,6 +13,8 @@ pub mod function {
     pub const SIGN_IN: &str = "sign_in";
     /// Takes a [`super::Receipts`], returns a [`super::Answer`] of [`super::Taken`].
     pub const TAKE_RECEIPTS: &str = "take_receipts";
+    /// Takes a [`super::Request`], returns an [`super::Answer`] of a [`super::Response`].
+    pub const REQUEST: &str = "request";
 }
 
 /// The answer to every function of a hub.
@@ -51,7 +53,94 @@ pub enum Access {
         name: Name,
         /// For how many days it is good.
         days: u16,
+        /// The parts of the API that it opens.
+        #[serde(deserialize_with = "list::read")]
+        scopes: Vec<Scope>,
     },
+    /// A pass for [`function::REQUEST`] in this session alone, for ten minutes.
+    Session,
+}
+
+/// A part of a hub's API.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+pub enum Scope {
+    /// Reads lists, bills and metrics.
+    Read,
+    /// Hands in receipts.
+    Receipts,
+    /// Pushes and deletes packages; pulls need [`Scope::Read`] or this one.
+    Packages,
+    /// Starts and steers rollouts.
+    Rollouts,
+    /// Ends the sign-ins and tokens of its key.
+    Passes,
+}
+
+impl Scope {
+    /// All of them.
+    pub const ALL: [Self; 5] =
+        [Self::Read, Self::Receipts, Self::Packages, Self::Rollouts, Self::Passes];
+
+    /// The word for it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Receipts => "receipts",
+            Self::Packages => "packages",
+            Self::Rollouts => "rollouts",
+            Self::Passes => "passes",
+        }
+    }
+}
+
+impl core::str::FromStr for Scope {
+    type Err = UnknownScope;
+
+    fn from_str(text: &str) -> Result<Self, UnknownScope> {
+        Self::ALL.into_iter().find(|scope| scope.as_str() == text).ok_or(UnknownScope)
+    }
+}
+
+/// There is no such scope.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UnknownScope;
+
+impl core::fmt::Display for UnknownScope {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        f.write_str("a scope is read, receipts, packages, rollouts or passes")
+    }
+}
+
+impl core::error::Error for UnknownScope {}
+
+/// A request to the hub's HTTP API, made in a session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Request {
+    /// The secret of a pass for this session ([`Access::Session`]).
+    pub pass: String,
+    /// The method, as `POST`.
+    pub method: String,
+    /// The path with its parameters.
+    pub path: String,
+    /// The headers that matter.
+    #[serde(deserialize_with = "list::read")]
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    #[serde(deserialize_with = "list::read")]
+    pub body: Vec<u8>,
+}
+
+/// The answer to a [`Request`].
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Response {
+    /// The status, as `200`.
+    pub status: u16,
+    /// The headers that matter.
+    #[serde(deserialize_with = "list::read")]
+    pub headers: Vec<(String, String)>,
+    /// The body.
+    #[serde(deserialize_with = "list::read")]
+    pub body: Vec<u8>,
 }
 
 /// A secret that opens a hub's pages or its API.
@@ -97,6 +186,10 @@ pub enum HubRefusal {
     Full,
     /// The hub serves no pages.
     NoPages,
+    /// The pass isn't good in this session, or not any more.
+    Pass,
+    /// The answer doesn't fit a reply.
+    TooLong,
 }
 
 impl core::fmt::Display for HubRefusal {
@@ -111,6 +204,8 @@ impl core::fmt::Display for HubRefusal {
             Self::TooMany => "the hub takes no more of that for now",
             Self::Full => "the hub can't store it",
             Self::NoPages => "the hub serves no pages; start it with --pages",
+            Self::Pass => "the hub doesn't know this sign-in, or it is over",
+            Self::TooLong => "the answer doesn't fit; ask for less at once",
         })
     }
 }

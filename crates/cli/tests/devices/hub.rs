@@ -1,8 +1,9 @@
-//! The hub by the commands: backups, the audit log, signing in to its pages, receipts handed in.
+//! The hub by the commands: backups, the audit log, its pages, receipts handed in, packages pushed and pulled.
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
+use crate::guests::package;
 use crate::harness::{Process, User};
 
 /// The answer to a `GET` of `path` at the hub's pages.
@@ -69,4 +70,44 @@ fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
     let stranger = user.error(&[&login[..], &["--tenant", "--token", "x"]].concat());
     // The tenant of the receipts is this user's own tenant key only if it made the package.
     assert!(stranger.contains("owns no device"), "{stranger}");
+}
+
+#[test]
+fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken() {
+    let user = User::new();
+    let hub = Process::start(user.command(&[
+        "hub",
+        "--data",
+        "hub",
+        "--owner",
+        "own",
+        "--listen",
+        "127.0.0.1:0",
+        "--json",
+    ]));
+    let at = ["--hub", &hub.address];
+    let counter = package("counter");
+    let pushed = user.json(&[&["push", &counter, "--to", "house/counter:1"], &at[..]].concat());
+    let digest = pushed["digest"].as_str().unwrap();
+    let by_digest = format!("house/counter@{digest}");
+    for (reference, file) in [("house/counter:1", "one.tenure"), (by_digest.as_str(), "two.tenure")]
+    {
+        user.ok(&[&["pull", reference, "--to", file], &at[..]].concat());
+        assert_eq!(std::fs::read(user.path(file)).unwrap(), std::fs::read(&counter).unwrap());
+    }
+    // A transfer that broke off, and one of another package.
+    let whole = std::fs::read(&counter).unwrap();
+    std::fs::write(user.path("three.part"), &whole[..100]).unwrap();
+    let pull = [&["pull", "house/counter:1", "--to", "three.tenure"], &at[..]].concat();
+    user.ok(&pull);
+    assert_eq!(std::fs::read(user.path("three.tenure")).unwrap(), whole);
+    std::fs::write(user.path("three.part"), b"another").unwrap();
+    assert!(user.error(&pull).contains("pull it again"));
+    user.ok(&pull);
+    let unknown = [&["pull", "house/counter:2", "--to", "x.tenure"], &at[..]].concat();
+    assert!(user.error(&unknown).ends_with("there is no such manifest or tag"));
+    let tricks = [&["push", &counter, "--to", "../counter:1"], &at[..]].concat();
+    assert!(user.error(&tricks).contains("a repository's name"));
+    let stranger = [&["push", &counter, "--tenant"], &at[..]].concat();
+    assert!(user.error(&stranger).contains("owns no device"));
 }

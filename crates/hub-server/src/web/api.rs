@@ -4,6 +4,7 @@ use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Map, Value, json};
 use tenure_crypto::sha256;
+use tenure_wire::hub::Scope;
 
 use crate::database::Database;
 use crate::error::DatabaseError;
@@ -53,7 +54,7 @@ pub(crate) async fn rows(
     headers: &HeaderMap,
     parameters: &[(String, String)],
 ) -> Result<(Request, Rows), Response> {
-    let who = who(state, headers).await?;
+    let who = who(state, headers, Scope::Read).await?;
     let request = Request::parse(resource, parameters)
         .map_err(|error| problem(StatusCode::BAD_REQUEST, &error))?;
     let asked = request.clone();
@@ -110,7 +111,7 @@ pub(crate) fn problem(status: StatusCode, detail: &str) -> Response {
 /// `POST /v1/receipts`: lines of hexadecimal digits, as `tenure receipts --save` writes them. The same
 /// ones twice do no harm.
 pub(crate) async fn take_receipts(state: State, headers: HeaderMap, body: Vec<u8>) -> Response {
-    if let Err(answer) = who(&state, &headers).await {
+    if let Err(answer) = who(&state, &headers, Scope::Receipts).await {
         return answer;
     }
     let text = std::str::from_utf8(&body).unwrap_or("?");
@@ -137,7 +138,7 @@ fn unhex(line: &str) -> Option<Vec<u8>> {
 
 /// `GET /metrics`: the fleet of the pass's key, as Prometheus reads it.
 pub(crate) async fn metrics(state: State, headers: HeaderMap) -> Response {
-    let who = match who(&state, &headers).await {
+    let who = match who(&state, &headers, Scope::Read).await {
         Ok(who) => who,
         Err(answer) => return answer,
     };

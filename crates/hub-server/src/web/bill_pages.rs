@@ -4,6 +4,7 @@ use axum_core::response::Response;
 use http::{HeaderMap, StatusCode};
 use maud::html;
 use serde_json::{Value, json};
+use tenure_wire::hub::Scope;
 
 use crate::receipts::{self, BillLine};
 use crate::web::api::{Parameters, bill_object, conditional, problem};
@@ -17,7 +18,7 @@ async fn lines(
     headers: &HeaderMap,
     parameters: &Parameters,
 ) -> Result<(Vec<BillLine>, String), Response> {
-    let who = who(state, headers).await?;
+    let who = who(state, headers, Scope::Read).await?;
     let Some(tariff) = state.tariff().cloned() else {
         return Err(problem(
             StatusCode::NOT_FOUND,

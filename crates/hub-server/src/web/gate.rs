@@ -3,8 +3,10 @@
 
 use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
+use tenure_wire::hub::Scope;
 
-use crate::sign_in;
+use crate::api;
+use crate::sign_in::{self, Holder};
 use crate::web::{BODY_BYTES_MAX, State, now};
 
 /// The cookie that holds the secret of a browser's session.
@@ -24,9 +26,9 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
 
 /// The answer to a request that goes no further: a body that is too long, or a change that another site
 /// asks a browser for.
-pub(crate) fn refusal(method: &Method, headers: &HeaderMap) -> Option<Response> {
+pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let is_change = !matches!(*method, Method::GET | Method::HEAD);
-    if is_too_long(headers) {
+    if is_too_long(headers, api::body_bytes_max(path).unwrap_or(BODY_BYTES_MAX)) {
         return Some(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
     let text = "this request doesn't come from the hub's own pages\n";
@@ -43,16 +45,18 @@ pub(crate) fn protect(response: &mut Response) {
 
 /// Whether a request says that its body is longer than is taken. One that doesn't say so is cut off
 /// where it is read.
-fn is_too_long(headers: &HeaderMap) -> bool {
+fn is_too_long(headers: &HeaderMap, limit: usize) -> bool {
     let length = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    length
-        .is_some_and(|length| length.parse().is_ok_and(|bytes: u64| bytes > BODY_BYTES_MAX as u64))
+    length.is_some_and(|length| length.parse().is_ok_and(|bytes: u64| bytes > limit as u64))
 }
 
 /// Whether a change may be made: a program shows a token, which no browser adds by itself; a browser says
-/// which site the request comes from.
+/// which site the request comes from. A browser remembers a password (RFC 7617), so what shows one is
+/// a program only if it says nothing of a site.
 fn is_from_here(headers: &HeaderMap) -> bool {
-    if headers.contains_key(header::AUTHORIZATION) {
+    let credentials = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let is_of_browser = headers.contains_key("sec-fetch-site") || headers.contains_key("origin");
+    if credentials.is_some_and(|text| is_bearer(text) || !is_of_browser) {
         return true;
     }
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -73,14 +77,31 @@ pub(crate) fn session(headers: &HeaderMap) -> Option<&str> {
     pairs.find_map(|pair| pair.trim().strip_prefix(COOKIE)?.strip_prefix('='))
 }
 
-/// The key whose pass a request carries: a token, or a browser's session.
+/// The key whose pass a request carries, if the pass goes as far as `scope`.
+///
+/// # Errors
+/// The answer to a request without a pass that is good, or whose pass doesn't go so far.
+pub(crate) async fn who(
+    state: &State,
+    headers: &HeaderMap,
+    scope: Scope,
+) -> Result<String, Response> {
+    let holder = holder(state, headers).await?;
+    if holder.may(scope) {
+        return Ok(holder.who);
+    }
+    let text = format!("this token doesn't have the scope `{}`\n", scope.as_str());
+    Err((StatusCode::FORBIDDEN, text).into_response())
+}
+
+/// The holder of the pass that a request carries: a token, or a browser's session.
 ///
 /// # Errors
 /// The answer to a request without a pass that is good.
-pub(crate) async fn who(state: &State, headers: &HeaderMap) -> Result<String, Response> {
+pub(crate) async fn holder(state: &State, headers: &HeaderMap) -> Result<Holder, Response> {
     let token = headers.get(header::AUTHORIZATION).map(|value| {
-        let secret = value.to_str().ok().and_then(|text| text.strip_prefix("Bearer "));
-        ("token", secret.unwrap_or_default().to_string())
+        let secret = value.to_str().ok().and_then(token);
+        ("token", secret.unwrap_or_default())
     });
     let pass = token.or_else(|| Some(("page", session(headers)?.to_string())));
     let Some((kind, secret)) = pass else { return Err(unauthorized()) };
@@ -89,8 +110,32 @@ pub(crate) async fn who(state: &State, headers: &HeaderMap) -> Result<String, Re
     holder.await?.ok_or_else(unauthorized)
 }
 
+fn is_bearer(credentials: &str) -> bool {
+    credentials.starts_with("Bearer ")
+}
+
+/// The token in an `Authorization` header: as a bearer's, or as the password of any user, which is how
+/// clients of registries send it.
+fn token(credentials: &str) -> Option<String> {
+    if let Some(token) = credentials.strip_prefix("Bearer ") {
+        return Some(token.to_string());
+    }
+    let pair = data_encoding::BASE64.decode(credentials.strip_prefix("Basic ")?.as_bytes()).ok()?;
+    let pair = String::from_utf8(pair).ok()?;
+    pair.split_once(':').map(|(_, password)| password.to_string())
+}
+
 fn unauthorized() -> Response {
     let challenge = [(header::WWW_AUTHENTICATE, "Bearer")];
     let text = "sign in with: tenure login\n";
     (StatusCode::UNAUTHORIZED, challenge, text).into_response()
+}
+
+/// The same answer to a client of registries, which sends a token as a password.
+pub(crate) fn asking_for_a_password(mut answer: Response) -> Response {
+    if answer.status() == StatusCode::UNAUTHORIZED {
+        let challenge = HeaderValue::from_static("Basic realm=\"tenure\"");
+        answer.headers_mut().insert(header::WWW_AUTHENTICATE, challenge);
+    }
+    answer
 }

@@ -3,6 +3,7 @@
 use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, StatusCode, header};
 use maud::{DOCTYPE, Markup, html};
+use tenure_wire::hub::Scope;
 
 use crate::receipts::time;
 use crate::resource::{Cell, Column, Kind, RESOURCES, Request, Resource, Rows, resource};
@@ -97,7 +98,7 @@ pub(crate) async fn sign_out(state: State, headers: HeaderMap) -> Response {
 
 /// `POST /passes/ID/revoke`.
 pub(crate) async fn revoke(state: State, id: i64, headers: HeaderMap) -> Response {
-    let who = match gate::who(&state, &headers).await {
+    let who = match gate::who(&state, &headers, Scope::Passes).await {
         Ok(who) => who,
         Err(answer) => return answer,
     };

@@ -1,0 +1,75 @@
+//! One request to the API and its answer, whether they came over HTTP or in a session.
+
+use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use serde_json::{Value, json};
+
+/// A request whose pass has been checked.
+#[derive(Clone, Debug)]
+pub(crate) struct Exchange {
+    pub(crate) method: Method,
+    /// The segments of the path, decoded.
+    pub(crate) segments: Vec<String>,
+    pub(crate) parameters: Vec<(String, String)>,
+    pub(crate) headers: HeaderMap,
+    pub(crate) body: Vec<u8>,
+    /// The key that asks.
+    pub(crate) who: String,
+    /// The wall clock, in seconds since 1970 UTC.
+    pub(crate) unix_s: u64,
+}
+
+/// An answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Reply {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: Vec<(HeaderName, String)>,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Exchange {
+    /// The parameter called `name`.
+    pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
+        let mut parameters = self.parameters.iter();
+        parameters.find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// The header called `name`, if it is text.
+    pub(crate) fn header(&self, name: &HeaderName) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+}
+
+impl Reply {
+    /// An answer without a body.
+    pub(crate) fn empty(status: StatusCode) -> Self {
+        Self { status, headers: Vec::new(), body: Vec::new() }
+    }
+
+    /// An answer in JSON.
+    pub(crate) fn json(status: StatusCode, value: &Value) -> Self {
+        Self { body: value.to_string().into_bytes(), ..Self::empty(status) }
+            .with(header::CONTENT_TYPE, "application/json")
+    }
+
+    /// An error in the form of RFC 9457.
+    pub(crate) fn problem(status: StatusCode, detail: &str) -> Self {
+        let body = json!({ "status": status.as_u16(), "detail": detail }).to_string();
+        Self { body: body.into_bytes(), ..Self::empty(status) }
+            .with(header::CONTENT_TYPE, "application/problem+json")
+    }
+
+    /// The same with a header more.
+    #[must_use]
+    pub(crate) fn with(mut self, name: HeaderName, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
+        self
+    }
+
+    /// The headers as HTTP has them; a value that can't be one is left out.
+    pub(crate) fn header_map(&self) -> HeaderMap {
+        let valid = |(name, value): &(HeaderName, String)| {
+            Some((name.clone(), HeaderValue::from_str(value).ok()?))
+        };
+        self.headers.iter().filter_map(valid).collect()
+    }
+}

@@ -1,0 +1,172 @@
+//! Packages, kept by digest and served as a registry: the OCI distribution API 1.1 under `/v2/`.
+//!
+//! Invariants:
+//! - Each key has repositories of its own; no request reaches another key's bytes, nor learns of them.
+//! - A stored blob or manifest has the digest under which it is found.
+//! - A manifest that says it is a package's names one package, which its tenant signed.
+//! - The blobs of a key, their sum and the uploads under way are bounded.
+
+mod artifact;
+mod blobs;
+mod manifests;
+mod uploads;
+
+use data_encoding::HEXLOWER;
+use http::{Method, StatusCode, header};
+use rusqlite::Connection;
+use serde_json::json;
+use tenure_crypto::sha256;
+
+use crate::exchange::{Exchange, Reply};
+
+pub use artifact::Artifact;
+pub(crate) use blobs::BLOB_BYTES_MAX;
+
+/// The type of a package as an artifact and as a blob.
+pub(crate) const PACKAGE_TYPE: &str = "application/vnd.tenure.package.v1";
+/// The header that tells a stored digest (distribution spec 1.1, "Pushing blobs").
+const CONTENT_DIGEST: header::HeaderName = header::HeaderName::from_static("docker-content-digest");
+/// The longest name of a repository, in bytes.
+const REPOSITORY_BYTES_MAX: usize = 255;
+
+/// An error code of the distribution spec 1.1, "Error codes".
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Code {
+    BlobUnknown,
+    BlobUploadInvalid,
+    BlobUploadUnknown,
+    Denied,
+    DigestInvalid,
+    ManifestBlobUnknown,
+    ManifestInvalid,
+    ManifestUnknown,
+    NameInvalid,
+    SizeInvalid,
+    TooManyRequests,
+    Unsupported,
+}
+
+impl Code {
+    fn name_and_status(self) -> (&'static str, StatusCode) {
+        match self {
+            Self::BlobUnknown => ("BLOB_UNKNOWN", StatusCode::NOT_FOUND),
+            Self::BlobUploadInvalid => ("BLOB_UPLOAD_INVALID", StatusCode::RANGE_NOT_SATISFIABLE),
+            Self::BlobUploadUnknown => ("BLOB_UPLOAD_UNKNOWN", StatusCode::NOT_FOUND),
+            Self::Denied => ("DENIED", StatusCode::FORBIDDEN),
+            Self::DigestInvalid => ("DIGEST_INVALID", StatusCode::BAD_REQUEST),
+            Self::ManifestBlobUnknown => ("MANIFEST_BLOB_UNKNOWN", StatusCode::NOT_FOUND),
+            Self::ManifestInvalid => ("MANIFEST_INVALID", StatusCode::BAD_REQUEST),
+            Self::ManifestUnknown => ("MANIFEST_UNKNOWN", StatusCode::NOT_FOUND),
+            Self::NameInvalid => ("NAME_INVALID", StatusCode::BAD_REQUEST),
+            Self::SizeInvalid => ("SIZE_INVALID", StatusCode::PAYLOAD_TOO_LARGE),
+            Self::TooManyRequests => ("TOOMANYREQUESTS", StatusCode::TOO_MANY_REQUESTS),
+            Self::Unsupported => ("UNSUPPORTED", StatusCode::METHOD_NOT_ALLOWED),
+        }
+    }
+
+    /// The answer that says so.
+    pub(crate) fn reply(self, message: &str) -> Reply {
+        let (code, status) = self.name_and_status();
+        Reply::json(status, &json!({ "errors": [{ "code": code, "message": message }] }))
+    }
+}
+
+/// Answers a request under `/v2/`, in a transaction of its own.
+///
+/// # Errors
+/// SQLite fails.
+pub(crate) fn answer(
+    connection: &Connection,
+    exchange: &Exchange,
+) -> Result<Reply, rusqlite::Error> {
+    let segments: Vec<&str> = exchange.segments.iter().skip(1).map(String::as_str).collect();
+    let method = &exchange.method;
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    match segments[..] {
+        [] | [""] if is_read => Ok(Reply::json(StatusCode::OK, &json!({}))),
+        [ref name @ .., "blobs", "uploads"] | [ref name @ .., "blobs", "uploads", ""] => {
+            named(name, |repository| match *method {
+                Method::POST => uploads::begin(connection, exchange, repository),
+                _ => unsupported(),
+            })
+        }
+        [ref name @ .., "blobs", "uploads", id] => named(name, |repository| match *method {
+            Method::GET | Method::HEAD => uploads::show(connection, exchange, repository, id),
+            Method::PATCH => uploads::append(connection, exchange, repository, id),
+            Method::PUT => uploads::finish(connection, exchange, repository, id),
+            Method::DELETE => uploads::cancel(connection, exchange, repository, id),
+            _ => unsupported(),
+        }),
+        [ref name @ .., "blobs", digest] => named(name, |_| match *method {
+            Method::GET | Method::HEAD => blobs::fetch(connection, exchange, digest),
+            Method::DELETE => blobs::delete(connection, exchange, digest),
+            _ => unsupported(),
+        }),
+        [ref name @ .., "manifests", reference] => named(name, |repository| match *method {
+            Method::GET | Method::HEAD => {
+                manifests::fetch(connection, exchange, repository, reference)
+            }
+            Method::PUT => manifests::put(connection, exchange, repository, reference),
+            Method::DELETE => manifests::delete(connection, exchange, repository, reference),
+            _ => unsupported(),
+        }),
+        [ref name @ .., "tags", "list"] if is_read => {
+            named(name, |repository| manifests::tags(connection, exchange, repository))
+        }
+        [ref name @ .., "referrers", digest] if is_read => {
+            named(name, |repository| manifests::referrers(connection, exchange, repository, digest))
+        }
+        _ => Ok(Code::NameInvalid.reply("there is nothing under this path")),
+    }
+}
+
+fn unsupported() -> Result<Reply, rusqlite::Error> {
+    Ok(Code::Unsupported.reply("this can't be done here"))
+}
+
+/// Runs `action` if the segments before are the name of a repository.
+fn named(
+    segments: &[&str],
+    action: impl FnOnce(&str) -> Result<Reply, rusqlite::Error>,
+) -> Result<Reply, rusqlite::Error> {
+    let name = segments.join("/");
+    let is_name = !segments.is_empty() && segments.iter().all(|part| is_component(part));
+    if is_name && name.len() <= REPOSITORY_BYTES_MAX {
+        action(&name)
+    } else {
+        Ok(Code::NameInvalid
+            .reply("a repository's name is of a-z, 0-9, and single . _ - / between"))
+    }
+}
+
+/// Whether `text` is a component of a name: `[a-z0-9]+((\.|_|__|-+)[a-z0-9]+)*` (distribution spec 1.1,
+/// "Pulling manifests").
+fn is_component(text: &str) -> bool {
+    let is_plain = |byte: u8| byte.is_ascii_lowercase() || byte.is_ascii_digit();
+    let between = text.split(|c: char| c.is_ascii_lowercase() || c.is_ascii_digit());
+    let is_separator =
+        |run: &str| matches!(run, "" | "." | "_" | "__") || run.bytes().all(|byte| byte == b'-');
+    let bytes = text.as_bytes();
+    bytes.first().is_some_and(|first| is_plain(*first))
+        && bytes.last().is_some_and(|last| is_plain(*last))
+        && between.into_iter().all(is_separator)
+}
+
+/// Whether `text` is a tag: `[a-zA-Z0-9_][a-zA-Z0-9._-]{0,127}`.
+fn is_tag(text: &str) -> bool {
+    let is_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    text.len() <= 128
+        && text.bytes().next().is_some_and(is_word)
+        && text.bytes().all(|byte| is_word(byte) || b".-".contains(&byte))
+}
+
+/// Whether `text` is a digest that is understood here: `sha256:` and 64 digits.
+fn is_digest(text: &str) -> bool {
+    let digits = text.strip_prefix("sha256:").unwrap_or("");
+    digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+}
+
+/// The digest of `bytes` as a registry writes it: `sha256:` and 64 hexadecimal digits.
+pub fn digest_of(bytes: &[u8]) -> String {
+    format!("sha256:{}", HEXLOWER.encode(&sha256(&[bytes]).0))
+}

@@ -1,0 +1,141 @@
+//! Blobs: taken whole, fetched whole or in parts.
+
+use http::{StatusCode, header};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tenure_package::PACKAGE_BYTES_MAX;
+
+use super::{CONTENT_DIGEST, Code, digest_of, is_digest};
+use crate::audit::seconds;
+use crate::exchange::{Exchange, Reply};
+
+/// The longest blob: a package of the greatest length.
+pub(crate) const BLOB_BYTES_MAX: usize = PACKAGE_BYTES_MAX;
+/// The most bytes of blobs of one key.
+const BYTES_OF_KEY_MAX: i64 = 256 << 20;
+/// The most blobs of one key.
+const BLOBS_OF_KEY_MAX: i64 = 20_000;
+/// How long a blob that no manifest names is kept, in seconds.
+const LOOSE_S: u64 = 24 * 60 * 60;
+
+/// Stores `bytes` if they have the digest `digest`.
+pub(super) fn store(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    digest: &str,
+    bytes: &[u8],
+) -> Result<Reply, rusqlite::Error> {
+    if !is_digest(digest) || digest_of(bytes) != digest {
+        return Ok(Code::DigestInvalid.reply("the bytes don't have that digest; it is sha256:…"));
+    }
+    if size(connection, &exchange.who, digest)?.is_none() {
+        let sum = "SELECT count(*), coalesce(sum(size), 0) FROM blobs WHERE who = ?1";
+        let (count, sum): (i64, i64) = connection
+            .prepare_cached(sum)?
+            .query_row([&exchange.who], |row| Ok((row.get(0)?, row.get(1)?)))?;
+        if count >= BLOBS_OF_KEY_MAX || sum + bytes.len() as i64 > BYTES_OF_KEY_MAX {
+            return Ok(Code::Denied.reply("your packages take all the room that a key has here"));
+        }
+        let insert = "INSERT INTO blobs (who, digest, size, taken_unix_s, bytes) \
+             VALUES (?1, ?2, ?3, ?4, ?5)";
+        let row =
+            params![exchange.who, digest, bytes.len() as i64, seconds(exchange.unix_s), bytes];
+        connection.prepare_cached(insert)?.execute(row)?;
+    }
+    Ok(Reply::empty(StatusCode::CREATED)
+        .with(header::LOCATION, format!("/v2/{repository}/blobs/{digest}"))
+        .with(CONTENT_DIGEST, digest))
+}
+
+/// The length of a key's blob, if it is there.
+pub(super) fn size(
+    connection: &Connection,
+    who: &str,
+    digest: &str,
+) -> Result<Option<i64>, rusqlite::Error> {
+    let query = "SELECT size FROM blobs WHERE who = ?1 AND digest = ?2";
+    connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
+}
+
+/// `GET …/blobs/DIGEST`, or a part of it (RFC 9110 14.2).
+pub(super) fn fetch(
+    connection: &Connection,
+    exchange: &Exchange,
+    digest: &str,
+) -> Result<Reply, rusqlite::Error> {
+    let Some(bytes) = bytes(connection, &exchange.who, digest)? else {
+        return Ok(Code::BlobUnknown.reply("there is no such blob"));
+    };
+    let found = |status| {
+        Reply::empty(status)
+            .with(header::CONTENT_TYPE, "application/octet-stream")
+            .with(header::ACCEPT_RANGES, "bytes")
+            .with(CONTENT_DIGEST, digest)
+    };
+    let Some(range) = exchange.header(&header::RANGE) else {
+        return Ok(Reply { body: bytes, ..found(StatusCode::OK) });
+    };
+    let length = bytes.len();
+    let Some((first, last)) = range_of(range, length) else {
+        let whole = format!("bytes */{length}");
+        let reply = Code::BlobUploadInvalid.reply("the blob has no such part");
+        return Ok(reply.with(header::CONTENT_RANGE, whole));
+    };
+    let part = bytes[first..=last].to_vec();
+    Ok(Reply { body: part, ..found(StatusCode::PARTIAL_CONTENT) }
+        .with(header::CONTENT_RANGE, format!("bytes {first}-{last}/{length}")))
+}
+
+/// The bytes of a key's blob.
+pub(super) fn bytes(
+    connection: &Connection,
+    who: &str,
+    digest: &str,
+) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+    let query = "SELECT bytes FROM blobs WHERE who = ?1 AND digest = ?2";
+    connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
+}
+
+/// The first and the last byte of `bytes=FIRST-LAST` or `bytes=FIRST-` in a blob of `length` bytes.
+fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
+    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
+    let first: usize = first.parse().ok()?;
+    let end = length.checked_sub(1)?;
+    let last = if last.is_empty() { end } else { last.parse::<usize>().ok()?.min(end) };
+    (first <= last).then_some((first, last))
+}
+
+/// `DELETE …/blobs/DIGEST`, if no manifest names it.
+pub(super) fn delete(
+    connection: &Connection,
+    exchange: &Exchange,
+    digest: &str,
+) -> Result<Reply, rusqlite::Error> {
+    if size(connection, &exchange.who, digest)?.is_none() {
+        return Ok(Code::BlobUnknown.reply("there is no such blob"));
+    }
+    if delete_loose(connection, &exchange.who, Some(digest), u64::MAX)? == 0 {
+        return Ok(Code::Denied.reply("a manifest names this blob; delete that first"));
+    }
+    Ok(Reply::empty(StatusCode::ACCEPTED))
+}
+
+/// Deletes the blobs of a key that no manifest has named for a day.
+pub(super) fn sweep(connection: &Connection, exchange: &Exchange) -> Result<(), rusqlite::Error> {
+    let before = exchange.unix_s.saturating_sub(LOOSE_S);
+    delete_loose(connection, &exchange.who, None, before).map(drop)
+}
+
+/// Deletes the blobs of `who`, or the one with `digest`, that no manifest names and that were taken
+/// before `before`; returns how many.
+pub(super) fn delete_loose(
+    connection: &Connection,
+    who: &str,
+    digest: Option<&str>,
+    before: u64,
+) -> Result<usize, rusqlite::Error> {
+    let delete = "DELETE FROM blobs WHERE who = ?1 AND (?2 IS NULL OR digest = ?2) AND taken_unix_s < ?3 \
+         AND NOT EXISTS (SELECT 1 FROM manifest_blobs b JOIN manifests m ON m.id = b.manifest \
+         WHERE b.digest = blobs.digest AND m.who = ?1)";
+    connection.prepare_cached(delete)?.execute(params![who, digest, seconds(before)])
+}

@@ -1,0 +1,400 @@
+//! Manifests and tags: what blobs belong together, and under which names.
+
+use http::{StatusCode, header};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use serde::Deserialize;
+use serde_json::{Map, Value, json};
+use tenure_package::Package;
+
+use super::{CONTENT_DIGEST, Code, PACKAGE_TYPE, blobs, digest_of, is_digest, is_tag};
+use crate::audit::{self, seconds};
+use crate::exchange::{Exchange, Reply};
+
+/// The manifest of an artifact (image spec 1.1).
+pub(super) const MANIFEST_TYPE: &str = "application/vnd.oci.image.manifest.v1+json";
+const INDEX_TYPE: &str = "application/vnd.oci.image.index.v1+json";
+/// The longest manifest, in bytes.
+const MANIFEST_BYTES_MAX: usize = 64 * 1024;
+/// The most blobs of a manifest.
+const LAYERS_MAX: usize = 64;
+/// The most manifests of one key.
+const MANIFESTS_OF_KEY_MAX: i64 = 10_000;
+/// The most tags of one key.
+const TAGS_OF_KEY_MAX: i64 = 10_000;
+/// The most entries of a list of tags or referrers.
+const LISTED_MAX: usize = 1_000;
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Manifest {
+    schema_version: u32,
+    media_type: Option<String>,
+    artifact_type: Option<String>,
+    config: Descriptor,
+    layers: Vec<Descriptor>,
+    subject: Option<Descriptor>,
+    #[serde(default)]
+    annotations: Map<String, Value>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Descriptor {
+    media_type: String,
+    digest: String,
+    size: i64,
+}
+
+/// The signed description of a package.
+struct Described {
+    name: String,
+    digest: String,
+    version: String,
+    tenant: String,
+    bytes: i64,
+}
+
+/// `PUT …/manifests/REFERENCE`.
+pub(super) fn put(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    reference: &str,
+) -> Result<Reply, rusqlite::Error> {
+    let digest = digest_of(&exchange.body);
+    let is_by_digest = reference.contains(':');
+    if is_by_digest && reference != digest {
+        return Ok(Code::DigestInvalid.reply("the manifest doesn't have that digest"));
+    }
+    if !is_by_digest && !is_tag(reference) {
+        return Ok(Code::ManifestInvalid.reply("a tag is of letters, digits, and . _ -"));
+    }
+    let manifest = match read(exchange) {
+        Ok(manifest) => manifest,
+        Err(reply) => return Ok(reply),
+    };
+    let who = exchange.who.as_str();
+    for blob in manifest.layers.iter().chain([&manifest.config]) {
+        if blobs::size(connection, who, &blob.digest)? != Some(blob.size) {
+            return Ok(Code::ManifestBlobUnknown
+                .reply("push the blobs first; one is missing, or of another length"));
+        }
+    }
+    let package = match package_of(connection, who, &manifest)? {
+        Ok(package) => package,
+        Err(reply) => return Ok(reply),
+    };
+    if is_full(connection, exchange, repository, &digest)? {
+        return Ok(Code::Denied.reply("a key has 10,000 manifests and tags here at most"));
+    }
+    let before = find(connection, exchange, repository, reference)?.map(|found| found.digest);
+    let id = insert(connection, exchange, repository, &digest, &manifest, package.as_ref())?;
+    if !is_by_digest {
+        let upsert = "INSERT INTO tags (who, repository, tag, manifest) VALUES (?1, ?2, ?3, ?4) \
+             ON CONFLICT (who, repository, tag) DO UPDATE SET manifest = excluded.manifest";
+        connection.prepare_cached(upsert)?.execute(params![who, repository, reference, id])?;
+    }
+    if before.as_ref() != Some(&digest) {
+        note(connection, exchange, "pushed", repository, reference, &digest)?;
+    }
+    let reply = Reply::empty(StatusCode::CREATED)
+        .with(header::LOCATION, format!("/v2/{repository}/manifests/{digest}"))
+        .with(CONTENT_DIGEST, digest);
+    Ok(match manifest.subject {
+        Some(subject) => reply.with(header::HeaderName::from_static("oci-subject"), subject.digest),
+        None => reply,
+    })
+}
+
+/// Reads a manifest and checks its form.
+///
+/// # Errors
+/// The answer that says what is wrong.
+fn read(exchange: &Exchange) -> Result<Manifest, Reply> {
+    if exchange.body.len() > MANIFEST_BYTES_MAX {
+        return Err(Code::SizeInvalid.reply("a manifest has 64 KiB at most"));
+    }
+    let content_type = exchange.header(&header::CONTENT_TYPE).unwrap_or(MANIFEST_TYPE);
+    let manifest = serde_json::from_slice::<Manifest>(&exchange.body)
+        .map_err(|error| Code::ManifestInvalid.reply(&format!("no image manifest: {error}")))?;
+    let media_type = manifest.media_type.as_deref().unwrap_or(MANIFEST_TYPE);
+    if manifest.schema_version != 2 || media_type != MANIFEST_TYPE || content_type != MANIFEST_TYPE
+    {
+        let text = format!("only manifests of type {MANIFEST_TYPE} are kept here");
+        return Err(Code::ManifestInvalid.reply(&text));
+    }
+    let blobs = manifest.layers.iter().chain([&manifest.config]);
+    let has_digests = blobs.chain(&manifest.subject).all(|one| is_digest(&one.digest));
+    if manifest.layers.len() > LAYERS_MAX || !has_digests {
+        return Err(Code::ManifestInvalid.reply("64 layers at most, each with a sha256 digest"));
+    }
+    Ok(manifest)
+}
+
+impl Manifest {
+    /// The type of the artifact (image spec 1.1, "Guidelines for Artifact Usage").
+    fn kind(&self) -> &str {
+        self.artifact_type.as_deref().unwrap_or(&self.config.media_type)
+    }
+}
+
+/// The package that a manifest is of, if it says that it is one's.
+///
+/// # Errors
+/// SQLite fails; or inside, the answer that says why it is none.
+fn package_of(
+    connection: &Connection,
+    who: &str,
+    manifest: &Manifest,
+) -> Result<Result<Option<Described>, Reply>, rusqlite::Error> {
+    let layers = &manifest.layers;
+    if manifest.kind() != PACKAGE_TYPE
+        && layers.iter().all(|layer| layer.media_type != PACKAGE_TYPE)
+    {
+        return Ok(Ok(None));
+    }
+    let invalid = |text: &str| Ok(Err(Code::ManifestInvalid.reply(text)));
+    let [layer] = layers.as_slice() else {
+        return invalid("the manifest of a package has one layer: the package");
+    };
+    if manifest.kind() != PACKAGE_TYPE || layer.media_type != PACKAGE_TYPE {
+        return invalid("artifact and layer of a package both have its type");
+    }
+    let bytes = blobs::bytes(connection, who, &layer.digest)?.unwrap_or_default();
+    let package = match Package::parse(&bytes) {
+        Ok(package) => package,
+        Err(error) => return invalid(&format!("the layer is no package: {error}")),
+    };
+    if let Err(error) = package.verify() {
+        return invalid(&format!("the layer is no package: {error}"));
+    }
+    Ok(Ok(Some(Described {
+        name: package.manifest().name.to_string(),
+        digest: package.digest().to_string(),
+        version: package.manifest().version.to_string(),
+        tenant: package.tenant().to_string(),
+        bytes: layer.size,
+    })))
+}
+
+/// Whether the key has no room for a manifest that isn't there yet, or for another tag.
+fn is_full(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    digest: &str,
+) -> Result<bool, rusqlite::Error> {
+    let count = "SELECT (SELECT count(*) FROM manifests WHERE who = ?1), \
+         (SELECT count(*) FROM tags WHERE who = ?1)";
+    let (manifests, tags): (i64, i64) = connection
+        .prepare_cached(count)?
+        .query_row([&exchange.who], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let is_new = find(connection, exchange, repository, digest)?.is_none();
+    Ok(tags >= TAGS_OF_KEY_MAX || (is_new && manifests >= MANIFESTS_OF_KEY_MAX))
+}
+
+/// Stores a manifest and what it names; returns its row.
+fn insert(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    digest: &str,
+    manifest: &Manifest,
+    package: Option<&Described>,
+) -> Result<i64, rusqlite::Error> {
+    if let Some(found) = find(connection, exchange, repository, digest)? {
+        return Ok(found.id);
+    }
+    let insert = "INSERT INTO manifests (who, repository, digest, media_type, artifact_type, subject, \
+         annotations, bytes, pushed_unix_s, package, package_digest, version, tenant, package_bytes) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8, ?9, ?10, ?11, ?12, ?13, ?14)";
+    connection.prepare_cached(insert)?.execute(params![
+        exchange.who,
+        repository,
+        digest,
+        MANIFEST_TYPE,
+        manifest.kind(),
+        manifest.subject.as_ref().map(|subject| &subject.digest),
+        json!(manifest.annotations).to_string(),
+        exchange.body,
+        seconds(exchange.unix_s),
+        package.map(|package| &package.name),
+        package.map(|package| &package.digest),
+        package.map(|package| &package.version),
+        package.map(|package| &package.tenant),
+        package.map(|package| package.bytes),
+    ])?;
+    let id = connection.last_insert_rowid();
+    let insert = "INSERT OR IGNORE INTO manifest_blobs (manifest, digest) VALUES (?1, ?2)";
+    let mut insert = connection.prepare_cached(insert)?;
+    for blob in manifest.layers.iter().chain([&manifest.config]) {
+        insert.execute(params![id, blob.digest])?;
+    }
+    Ok(id)
+}
+
+struct Found {
+    id: i64,
+    digest: String,
+    bytes: Vec<u8>,
+}
+
+/// The manifest that a tag or a digest names.
+fn find(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    reference: &str,
+) -> Result<Option<Found>, rusqlite::Error> {
+    let query = if reference.contains(':') {
+        "SELECT id, digest, bytes FROM manifests WHERE who = ?1 AND repository = ?2 AND digest = ?3"
+    } else {
+        "SELECT m.id, m.digest, m.bytes FROM tags t JOIN manifests m ON m.id = t.manifest \
+         WHERE t.who = ?1 AND t.repository = ?2 AND t.tag = ?3"
+    };
+    let found = |row: &rusqlite::Row<'_>| {
+        Ok(Found { id: row.get(0)?, digest: row.get(1)?, bytes: row.get(2)? })
+    };
+    let names = [exchange.who.as_str(), repository, reference];
+    connection.prepare_cached(query)?.query_row(names, found).optional()
+}
+
+/// `GET …/manifests/REFERENCE`.
+pub(super) fn fetch(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    reference: &str,
+) -> Result<Reply, rusqlite::Error> {
+    Ok(match find(connection, exchange, repository, reference)? {
+        Some(found) => Reply { body: found.bytes, ..Reply::empty(StatusCode::OK) }
+            .with(header::CONTENT_TYPE, MANIFEST_TYPE)
+            .with(CONTENT_DIGEST, found.digest),
+        None => unknown(),
+    })
+}
+
+/// `DELETE …/manifests/REFERENCE`: a tag, or a manifest with its tags and the blobs that no other has.
+pub(super) fn delete(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    reference: &str,
+) -> Result<Reply, rusqlite::Error> {
+    let Some(found) = find(connection, exchange, repository, reference)? else {
+        return Ok(unknown());
+    };
+    if reference.contains(':') {
+        let named = "SELECT digest FROM manifest_blobs WHERE manifest = ?1";
+        let mut statement = connection.prepare_cached(named)?;
+        let rows = statement.query_map([found.id], |row| row.get::<_, String>(0))?;
+        let named: Vec<String> = rows.collect::<Result<_, _>>()?;
+        connection.prepare_cached("DELETE FROM manifests WHERE id = ?1")?.execute([found.id])?;
+        for digest in named {
+            blobs::delete_loose(connection, &exchange.who, Some(&digest), u64::MAX)?;
+        }
+    } else {
+        let delete = "DELETE FROM tags WHERE who = ?1 AND repository = ?2 AND tag = ?3";
+        let tag = [exchange.who.as_str(), repository, reference];
+        connection.prepare_cached(delete)?.execute(tag)?;
+    }
+    note(connection, exchange, "deleted", repository, reference, &found.digest)?;
+    Ok(Reply::empty(StatusCode::ACCEPTED))
+}
+
+/// `GET …/tags/list`, in order, `n` at a time behind `last`.
+pub(super) fn tags(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+) -> Result<Reply, rusqlite::Error> {
+    let exists = "SELECT 1 FROM manifests WHERE who = ?1 AND repository = ?2";
+    if !connection.prepare_cached(exists)?.exists([exchange.who.as_str(), repository])? {
+        return Ok(unknown());
+    }
+    let wanted = exchange.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(LISTED_MAX);
+    let count = wanted.min(LISTED_MAX);
+    let query = "SELECT tag FROM tags WHERE who = ?1 AND repository = ?2 AND tag > ?3 ORDER BY tag LIMIT ?4";
+    let last = exchange.parameter("last").unwrap_or("");
+    let mut statement = connection.prepare_cached(query)?;
+    let names = params![exchange.who, repository, last, count as i64 + 1];
+    let rows = statement.query_map(names, |row| row.get::<_, String>(0))?;
+    let mut tags: Vec<String> = rows.collect::<Result<_, _>>()?;
+    let has_more = tags.len() > count;
+    tags.truncate(count);
+    let reply = Reply::json(StatusCode::OK, &json!({ "name": repository, "tags": tags }));
+    Ok(match tags.last().filter(|_| has_more) {
+        Some(last) => reply.with(
+            header::LINK,
+            format!("</v2/{repository}/tags/list?n={count}&last={last}>; rel=\"next\""),
+        ),
+        None => reply,
+    })
+}
+
+/// `GET …/referrers/DIGEST`: the manifests whose subject it is, as an index.
+pub(super) fn referrers(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    digest: &str,
+) -> Result<Reply, rusqlite::Error> {
+    if !is_digest(digest) {
+        return Ok(Code::DigestInvalid.reply("a digest is sha256:… here"));
+    }
+    let kind = exchange.parameter("artifactType");
+    let query = "SELECT digest, length(bytes), artifact_type, annotations FROM manifests \
+         WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4) \
+         ORDER BY id LIMIT ?5";
+    let mut statement = connection.prepare_cached(query)?;
+    let descriptor = |row: &rusqlite::Row<'_>| {
+        let annotations: String = row.get(3)?;
+        Ok(json!({
+            "mediaType": MANIFEST_TYPE,
+            "digest": row.get::<_, String>(0)?,
+            "size": row.get::<_, i64>(1)?,
+            "artifactType": row.get::<_, String>(2)?,
+            "annotations": serde_json::from_str::<Value>(&annotations).unwrap_or_default(),
+        }))
+    };
+    let names = params![exchange.who, repository, digest, kind, LISTED_MAX as i64];
+    let rows = statement.query_map(names, descriptor)?;
+    let manifests: Vec<Value> = rows.collect::<Result<_, _>>()?;
+    let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests });
+    let body = index.to_string().into_bytes();
+    let reply =
+        Reply { body, ..Reply::empty(StatusCode::OK) }.with(header::CONTENT_TYPE, INDEX_TYPE);
+    Ok(match kind {
+        Some(_) => {
+            reply.with(header::HeaderName::from_static("oci-filters-applied"), "artifactType")
+        }
+        None => reply,
+    })
+}
+
+fn unknown() -> Reply {
+    Code::ManifestUnknown.reply("there is no such manifest or tag")
+}
+
+fn note(
+    connection: &Connection,
+    exchange: &Exchange,
+    action: &str,
+    repository: &str,
+    reference: &str,
+    digest: &str,
+) -> Result<(), rusqlite::Error> {
+    let subject = match reference.contains(':') {
+        true => format!("{repository}@{reference}"),
+        false => format!("{repository}:{reference}"),
+    };
+    let event = audit::Event {
+        unix_s: exchange.unix_s,
+        who: &exchange.who,
+        action,
+        subject: &subject,
+        detail: digest,
+        owner: &exchange.who,
+    };
+    audit::append(connection, &event)
+}

@@ -1,0 +1,185 @@
+//! Uploads: a blob that comes in one request, or in parts that can be resumed.
+
+use http::{StatusCode, header};
+use rusqlite::{Connection, params};
+
+use super::{BLOB_BYTES_MAX, Code, blobs, is_digest};
+use crate::audit::seconds;
+use crate::exchange::{Exchange, Reply};
+
+/// The most uploads of one key that are under way.
+const UPLOADS_OF_KEY_MAX: i64 = 8;
+/// The most parts of an upload.
+const PARTS_MAX: i64 = 1024;
+/// How long an upload may take, in seconds.
+const UPLOAD_S: u64 = 60 * 60;
+
+/// `POST …/blobs/uploads/`: begins an upload, takes the blob at once, or finds that it is there.
+pub(super) fn begin(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+) -> Result<Reply, rusqlite::Error> {
+    if let Some(digest) = exchange.parameter("digest") {
+        return blobs::store(connection, exchange, repository, digest, &exchange.body);
+    }
+    if let Some(digest) = exchange.parameter("mount").filter(|digest| is_digest(digest))
+        && let Some(bytes) = blobs::bytes(connection, &exchange.who, digest)?
+    {
+        return blobs::store(connection, exchange, repository, digest, &bytes);
+    }
+    let over = seconds(exchange.unix_s.saturating_sub(UPLOAD_S));
+    connection.prepare_cached("DELETE FROM uploads WHERE began_unix_s < ?1")?.execute([over])?;
+    blobs::sweep(connection, exchange)?;
+    let count = "SELECT count(*) FROM uploads WHERE who = ?1";
+    let count: i64 =
+        connection.prepare_cached(count)?.query_row([&exchange.who], |row| row.get(0))?;
+    if count >= UPLOADS_OF_KEY_MAX {
+        return Ok(Code::TooManyRequests.reply("end or cancel an upload first"));
+    }
+    let mut random = [0; 16];
+    if getrandom::fill(&mut random).is_err() {
+        return Ok(Reply::empty(StatusCode::SERVICE_UNAVAILABLE));
+    }
+    let id = data_encoding::HEXLOWER.encode(&random);
+    let insert = "INSERT INTO uploads (id, who, repository, began_unix_s) VALUES (?1, ?2, ?3, ?4)";
+    let row = params![id, exchange.who, repository, seconds(exchange.unix_s)];
+    connection.prepare_cached(insert)?.execute(row)?;
+    Ok(at(StatusCode::ACCEPTED, repository, &id, 0))
+}
+
+/// `GET …/blobs/uploads/ID`: how far it is.
+pub(super) fn show(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    id: &str,
+) -> Result<Reply, rusqlite::Error> {
+    Ok(match length(connection, exchange, repository, id)? {
+        Some(length) => at(StatusCode::NO_CONTENT, repository, id, length),
+        None => unknown(),
+    })
+}
+
+/// `PATCH …/blobs/uploads/ID`: the next part.
+pub(super) fn append(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    id: &str,
+) -> Result<Reply, rusqlite::Error> {
+    let Some(length) = length(connection, exchange, repository, id)? else { return Ok(unknown()) };
+    let range = exchange.header(&header::CONTENT_RANGE);
+    if range.is_some_and(|range| !is_next(range, length, exchange.body.len())) {
+        let reply =
+            Code::BlobUploadInvalid.reply("the part doesn't begin where the last one ended");
+        return Ok(reply
+            .with(header::RANGE, range_of(length))
+            .with(header::LOCATION, format!("/v2/{repository}/blobs/uploads/{id}")));
+    }
+    let sum = length + exchange.body.len();
+    if sum > BLOB_BYTES_MAX {
+        delete(connection, id)?;
+        return Ok(too_long());
+    }
+    if !exchange.body.is_empty() {
+        let count = "SELECT count(*) FROM upload_parts WHERE upload = ?1";
+        let count: i64 = connection.prepare_cached(count)?.query_row([id], |row| row.get(0))?;
+        if count >= PARTS_MAX {
+            return Ok(Code::TooManyRequests.reply("an upload has 1,024 parts at most"));
+        }
+        let insert = "INSERT INTO upload_parts (upload, offset, bytes) VALUES (?1, ?2, ?3)";
+        let part = params![id, length as i64, exchange.body];
+        connection.prepare_cached(insert)?.execute(part)?;
+    }
+    Ok(at(StatusCode::ACCEPTED, repository, id, sum))
+}
+
+/// `PUT …/blobs/uploads/ID?digest=…`: the last part, if any, and the digest of the whole.
+pub(super) fn finish(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    id: &str,
+) -> Result<Reply, rusqlite::Error> {
+    let Some(length) = length(connection, exchange, repository, id)? else { return Ok(unknown()) };
+    if length + exchange.body.len() > BLOB_BYTES_MAX {
+        delete(connection, id)?;
+        return Ok(too_long());
+    }
+    let parts = "SELECT bytes FROM upload_parts WHERE upload = ?1 ORDER BY offset";
+    let mut bytes = Vec::with_capacity(length + exchange.body.len());
+    {
+        let mut statement = connection.prepare_cached(parts)?;
+        let mut rows = statement.query([id])?;
+        while let Some(row) = rows.next()? {
+            bytes.extend_from_slice(row.get_ref(0)?.as_blob()?);
+        }
+    }
+    bytes.extend_from_slice(&exchange.body);
+    let digest = exchange.parameter("digest").unwrap_or("");
+    let reply = blobs::store(connection, exchange, repository, digest, &bytes)?;
+    delete(connection, id)?;
+    Ok(reply)
+}
+
+/// `DELETE …/blobs/uploads/ID`.
+pub(super) fn cancel(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    id: &str,
+) -> Result<Reply, rusqlite::Error> {
+    if length(connection, exchange, repository, id)?.is_none() {
+        return Ok(unknown());
+    }
+    delete(connection, id)?;
+    Ok(Reply::empty(StatusCode::NO_CONTENT))
+}
+
+/// How many bytes of an upload of this key are there.
+fn length(
+    connection: &Connection,
+    exchange: &Exchange,
+    repository: &str,
+    id: &str,
+) -> Result<Option<usize>, rusqlite::Error> {
+    let query = "SELECT (SELECT coalesce(max(offset + length(bytes)), 0) FROM upload_parts WHERE upload = u.id) \
+         FROM uploads u WHERE u.id = ?1 AND u.who = ?2 AND u.repository = ?3";
+    let mut statement = connection.prepare_cached(query)?;
+    let mut rows = statement.query([id, &exchange.who, repository])?;
+    let length = rows.next()?.map(|row| row.get::<_, i64>(0)).transpose()?;
+    Ok(length.and_then(|length| usize::try_from(length).ok()))
+}
+
+fn delete(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
+    connection.prepare_cached("DELETE FROM uploads WHERE id = ?1")?.execute([id]).map(drop)
+}
+
+/// Whether `FIRST-LAST` is `bytes` bytes behind the first `length`.
+fn is_next(range: &str, length: usize, bytes: usize) -> bool {
+    let range = range.strip_prefix("bytes ").unwrap_or(range);
+    let Some((first, last)) = range.split_once('-') else { return false };
+    let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) else {
+        return false;
+    };
+    first == length && last.checked_sub(first).and_then(|most| most.checked_add(1)) == Some(bytes)
+}
+
+fn at(status: StatusCode, repository: &str, id: &str, length: usize) -> Reply {
+    Reply::empty(status)
+        .with(header::LOCATION, format!("/v2/{repository}/blobs/uploads/{id}"))
+        .with(header::RANGE, range_of(length))
+}
+
+fn range_of(length: usize) -> String {
+    format!("0-{}", length.saturating_sub(1))
+}
+
+fn unknown() -> Reply {
+    Code::BlobUploadUnknown.reply("there is no such upload, or it took more than an hour")
+}
+
+fn too_long() -> Reply {
+    Code::SizeInvalid.reply(&format!("a blob has {BLOB_BYTES_MAX} bytes at most"))
+}

@@ -1,0 +1,220 @@
+//! A hub with pages, and clients over real sockets.
+#![allow(dead_code, reason = "each test file uses some of it")]
+
+use std::io::{Read as _, Write as _};
+use std::net::{SocketAddr, TcpStream};
+
+use serde_json::Value;
+use tenure_crypto::{Seed, SigningKey};
+use tenure_directory::{enrol, seal};
+use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
+use tenure_hub_server::{Database, serve, sign_in_request};
+use tenure_package::{Receipt, Tariff};
+use tenure_wire::directory::{DeviceRecord, Enrolment};
+use tenure_wire::hub::{Access, Answer, Pass, Receipts, Scope, Taken, function};
+use tenure_wire::usage::Usage;
+use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
+
+pub(crate) const HUB: PublicKey = PublicKey([3; 32]);
+pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
+/// In November 2026; passes are judged by the clock of the computer, so it is read where they matter.
+pub(crate) const ENDED: u64 = 1_795_000_000;
+
+pub(crate) struct World {
+    _folder: tempfile::TempDir,
+    pub(crate) database: Database,
+    pub(crate) pages: SocketAddr,
+}
+
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) headers: String,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        let mut lines = self.headers.lines().filter_map(|line| line.split_once(": "));
+        lines.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+    }
+
+    pub(crate) fn json(&self) -> Value {
+        assert_eq!(self.status, 200, "{}", self.body);
+        serde_json::from_str(&self.body).unwrap()
+    }
+}
+
+pub(crate) fn owner(number: u8) -> SigningKey {
+    SigningKey::from_bytes(&[number; 32])
+}
+
+pub(crate) fn device(number: u8) -> Seed {
+    Seed::from_bytes(&[number; 32])
+}
+
+pub(crate) fn now() -> u64 {
+    std::time::UNIX_EPOCH.elapsed().unwrap().as_secs()
+}
+
+impl World {
+    pub(crate) fn new() -> Self {
+        Self::reached(false)
+    }
+
+    /// A hub whose pages are reached by a proxy with TLS, or without one.
+    pub(crate) fn reached(by_tls: bool) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("hub.sqlite");
+        let mut database = Database::open(&path).unwrap();
+        let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
+        let pages = serve(([127, 0, 0, 1], 0).into(), path, Some(tariff), by_tls).unwrap();
+        database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
+        Self { _folder: folder, database, pages }
+    }
+
+    /// A hub with the devices `attic` and `cellar` of owner 1, and `shed` of owner 2.
+    pub(crate) fn with_fleet() -> Self {
+        let mut world = Self::new();
+        for (whose, number, name) in [(1, 10, "attic"), (1, 11, "cellar"), (2, 12, "shed")] {
+            world.list(whose, number, name);
+        }
+        world
+    }
+
+    pub(crate) fn list(&mut self, whose: u8, number: u8, name: &str) {
+        let (owner, seed) = (owner(whose), device(number));
+        let device_key = seed.device_signing_key().verifying_key();
+        let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
+        let record = DeviceRecord {
+            owner: owner.verifying_key(),
+            enrolment_signature: enrol(&owner, &enrolment),
+            enrolment,
+            sequence: 1,
+            expires_unix_s: now() + 600,
+            epoch: Epoch([7; 8]),
+            addresses: Vec::new(),
+            device_machine: seed.device_secret().public_key(),
+            machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
+            succession: None,
+        };
+        let signed = seal(&seed.device_signing_key(), &record);
+        let kept = Kept { record: signed, seen_at: Address::Simulated(3) };
+        let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
+        self.database.put(&accepted).unwrap();
+        self.database.commit().unwrap();
+    }
+
+    pub(crate) fn call<P: serde::Serialize, R: serde::de::DeserializeOwned>(
+        &mut self,
+        function: &str,
+        parameter: &P,
+    ) -> Answer<R> {
+        let parameter = postcard::to_allocvec(parameter).unwrap();
+        let (peer, hub, parameter) = (&SESSION, &HUB, parameter.as_slice());
+        let call = ServiceCall { peer, hub, function, parameter, unix_s: now() };
+        let answer = self.database.call(&call).unwrap().unwrap();
+        self.database.commit().unwrap();
+        postcard::from_bytes(&answer).unwrap()
+    }
+
+    pub(crate) fn pass(&mut self, key: &SigningKey, access: Access) -> Answer<Pass> {
+        let request = sign_in_request(key, HUB, SESSION, access);
+        self.call(function::SIGN_IN, &request)
+    }
+
+    /// A token that opens everything.
+    pub(crate) fn token(&mut self, key: &SigningKey) -> String {
+        self.token_for(key, Scope::ALL.to_vec())
+    }
+
+    pub(crate) fn token_for(&mut self, key: &SigningKey, scopes: Vec<Scope>) -> String {
+        let pass = self.pass(key, token_access(scopes)).unwrap();
+        format!("authorization: Bearer {}", pass.secret)
+    }
+
+    /// The cookie of a browser that signed in with `key`.
+    pub(crate) fn cookie(&mut self, key: &SigningKey) -> String {
+        let code = self.pass(key, Access::Page).unwrap().secret;
+        let reply = self.get(&format!("/sign-in?code={code}"), &[]);
+        assert_eq!((reply.status, reply.header("location")), (303, Some("/")));
+        let cookie = reply.header("set-cookie").unwrap();
+        assert!(cookie.contains("HttpOnly; SameSite=Strict"), "{cookie}");
+        format!("cookie: {}", cookie.split(';').next().unwrap())
+    }
+
+    pub(crate) fn hand_in(&mut self, receipts: Vec<Vec<u8>>) -> Answer<Taken> {
+        self.call(function::TAKE_RECEIPTS, &Receipts { receipts })
+    }
+
+    pub(crate) fn send(&self, request: &str) -> Reply {
+        self.send_bytes(request.as_bytes())
+    }
+
+    pub(crate) fn send_bytes(&self, request: &[u8]) -> Reply {
+        let mut stream = TcpStream::connect(self.pages).unwrap();
+        // A server that refuses a body may close before all of it was sent.
+        let _ = stream.write_all(request);
+        let mut bytes = Vec::new();
+        let _ = stream.read_to_end(&mut bytes);
+        let text = String::from_utf8_lossy(&bytes).into_owned();
+        let (headers, body) = text.split_once("\r\n\r\n").unwrap();
+        let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
+        Reply { status, headers: headers.into(), body: body.into() }
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Reply {
+        self.request_bytes(method, path, headers, body.as_bytes())
+    }
+
+    pub(crate) fn request_bytes(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[&str],
+        body: &[u8],
+    ) -> Reply {
+        let mut text = format!("{method} {path} HTTP/1.1\r\nhost: hub\r\nconnection: close\r\n");
+        for header in headers {
+            text += &format!("{header}\r\n");
+        }
+        text += &format!("content-length: {}\r\n\r\n", body.len());
+        self.send_bytes(&[text.as_bytes(), body].concat())
+    }
+
+    pub(crate) fn get(&self, path: &str, headers: &[&str]) -> Reply {
+        self.request("GET", path, headers, "")
+    }
+}
+
+/// A receipt of the machine number `machine` on the device number `from`, that follows `previous`.
+pub(crate) fn receipt(
+    from: u8,
+    whose: u8,
+    machine: u8,
+    number: u64,
+    previous: Digest,
+    fuel: u64,
+) -> Vec<u8> {
+    let receipt = Receipt {
+        owner: owner(whose).verifying_key(),
+        tenant: owner(50).verifying_key(),
+        machine: MachineId([machine; 12]),
+        name: "store".parse().unwrap(),
+        package: Digest([5; 32]),
+        lease: 1,
+        tier: 1,
+        period_s: 3600,
+        number,
+        previous,
+        began_unix_s: None,
+        ended_unix_s: Some(ENDED),
+        counted_ms: 3_600_000,
+        usage: Usage { fuel, ..Usage::default() },
+    };
+    receipt.sign(&device(from).device_signing_key()).unwrap()
+}
+
+/// A token for programs that goes as far as `scopes`.
+pub(crate) fn token_access(scopes: Vec<Scope>) -> Access {
+    Access::Token { name: "test".parse().unwrap(), days: 1, scopes }
+}
