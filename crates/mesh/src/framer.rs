@@ -19,7 +19,9 @@
 //! A neighbour's life is its epoch and salt. The proven one counts until another one of the same
 //! neighbour has proved itself. A later epoch may do that at once; any other life only when the proven
 //! one has been silent for [`SILENCE`], so that a recording displaces nobody, and so that neither flash
-//! that was put back nor a member that lied about a high epoch shuts a node out for longer.
+//! that was put back nor a member that lied about a high epoch shuts a node out for longer. So may the proven
+//! life itself with numbers that it seems to have passed: a member that used a high one in its name shuts it
+//! out no longer either.
 //! Without a seal everybody is believed at once, and a neighbour with another epoch lives anew.
 
 use alloc::collections::VecDeque;
@@ -211,8 +213,12 @@ impl<S: Seal> Framer<S> {
             let at = self.find(number.sender, is_proven).ok()?;
             Some((&self.neighbours[at], silence))
         });
-        if let Some((known, _)) = lives.clone().find(|(known, _)| known.is_life_of(number)) {
-            return known.has_heard(number.sequence);
+        let mut same = lives.clone().filter(|(known, _)| known.is_life_of(number)).peekable();
+        if same.peek().is_some() {
+            return same.any(|(known, _)| {
+                let is_silent = now.since(known.heard) >= SILENCE;
+                known.has_heard(number.sequence) && !(is_silent && known.proof_from.is_none())
+            });
         }
         let keeps_out = |(known, silence): (&Neighbour, Duration)| {
             number.epoch <= known.epoch && now.since(known.heard) < silence
@@ -225,8 +231,9 @@ impl<S: Seal> Framer<S> {
     fn note(&mut self, now: Instant, number: &FrameNumber) -> (usize, bool) {
         let places = [true, false].map(|is_proven| self.find(number.sender, is_proven));
         for at in places.into_iter().flatten() {
-            if self.neighbours[at].is_life_of(number) {
-                self.neighbours[at].hear(now, number.sequence);
+            let known = &mut self.neighbours[at];
+            if known.is_life_of(number) && !known.has_heard(number.sequence) {
+                known.hear(now, number.sequence);
                 return (at, false);
             }
         }

@@ -106,23 +106,29 @@ impl Default for Config {
 /// and the share of its hellos that I hear, of 255.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Hello {
-    boot: u32,
-    sequence: u16,
+    /// Which of my lives this is.
+    pub boot: u32,
+    /// How many hellos I said in it before, modulo 2¹⁶.
+    pub sequence: u16,
     /// Until the next one, in milliseconds.
-    interval_ms: u16,
+    pub interval_ms: u16,
     /// The latest version of my table that was sent to everybody.
-    version: u32,
-    /// My own sequence number in this boot, if I am a destination.
-    number: Option<u32>,
-    lists: bool,
+    pub version: u32,
+    /// My own sequence number, if I am a destination and it is one of this boot.
+    pub number: Option<u32>,
+    /// Whether those that I hear follow.
+    pub lists: bool,
 }
 
 /// What my table says new from version `after` to version `to` (§4.6.9).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Update {
-    boot: u32,
-    after: u32,
-    to: u32,
+    /// Which of my lives this is.
+    pub boot: u32,
+    /// The version after which the lines were told.
+    pub after: u32,
+    /// The version up to which they are complete.
+    pub to: u32,
 }
 
 /// Tell me what your table says new from version `after` to version `to` (§4.6.10), and between the

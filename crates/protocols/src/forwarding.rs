@@ -153,30 +153,39 @@ pub struct Counters {
 
 /// One datagram in the whole network: where it began, and its number there.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Name {
-    source: NodeId,
-    number: u32,
+pub struct Name {
+    /// Where it began.
+    pub source: NodeId,
+    /// Its number there.
+    pub number: u32,
 }
 
 /// A datagram, which the body is, on one hop.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
-struct Datagram {
-    name: Name,
-    destination: NodeId,
-    port: Port,
-    hops_left: u8,
+pub struct Datagram {
+    /// Which one it is.
+    pub name: Name,
+    /// Where it is to end.
+    pub destination: NodeId,
+    /// For whom there.
+    pub port: Port,
+    /// How many hops it may make after this one.
+    pub hops_left: u8,
     /// The life of the next hop that is meant.
-    life: u32,
-    hop: u16,
+    pub life: u32,
+    /// The number of the hop, which its acknowledgement repeats.
+    pub hop: u16,
     /// How often it was sent on this hop before.
-    sending: u8,
+    pub sending: u8,
 }
 
 /// That hop was made, and by which of its sendings.
 #[derive(Debug, Serialize, Deserialize)]
-struct Acknowledgement {
-    hop: u16,
-    sending: u8,
+pub struct Acknowledgement {
+    /// The hop's number.
+    pub hop: u16,
+    /// Which sending came.
+    pub sending: u8,
 }
 
 /// Something has waited long enough.

@@ -9,6 +9,7 @@ mod device_tests;
 mod fleet;
 pub mod hunt;
 mod layout;
+mod liar;
 mod many;
 mod measure;
 mod occupant;
@@ -27,8 +28,8 @@ pub use measure::{GivenUp, Metrics, Second};
 pub use playback::Playback;
 pub use scenario::{
     Aggregation, Broadcasting, CallPlan, DEVICES_MAX, Devices, DutyCycle, Expectation, Fault,
-    HopRepair, LinkPlan, Movement, NODES_MAX, Protocols, Replayer, Router, SECONDS_MAX, Scenario,
-    ScenarioError, Topology, Traffic, What,
+    HopRepair, LiarPlan, Lie, LinkPlan, Movement, NODES_MAX, Protocols, Replayer, Router,
+    SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
 };
 pub use verdict::Verdict;
 pub use world::{Defect, Options, Outcome};

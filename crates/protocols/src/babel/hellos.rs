@@ -75,11 +75,18 @@ impl Babel {
             interval_ms: (pause.as_millis() as u16).max(1),
             // Lines that were told and not yet sent are none that anybody misses.
             version: self.flushed,
-            number: self.config.is_destination.then(|| self.table.own_seqno().number),
+            number: self.number_of_boot(),
             lists,
         };
         self.sequence = self.sequence.wrapping_add(1);
         context.transmit(&hello, Outgoing { body: &body, ..Outgoing::default() });
+    }
+
+    /// The own sequence number, if it is one of this boot: one that outbids a lie may be of a later one, and
+    /// stands in the lines alone.
+    fn number_of_boot(&self) -> Option<u32> {
+        let seqno = self.table.own_seqno();
+        (self.config.is_destination && seqno.boot == self.boot).then_some(seqno.number)
     }
 
     /// Counts hellos that didn't come, and drops who is gone.
@@ -120,6 +127,17 @@ impl Babel {
         }
     }
 
+    /// Forgets a neighbour that can't be used and has missed its hellos, for one that is there; `None` if
+    /// there is none.
+    fn make_room_for_link(&mut self, context: &mut Context<'_, Self>) -> Option<()> {
+        let mut links = self.links.iter();
+        let at = links.position(|(_, link)| link.cost == INFINITE && link.is_silent())?;
+        let (neighbour, _) = self.links.remove(at);
+        let affected = self.table.forget(neighbour);
+        self.select(&affected, context);
+        Some(())
+    }
+
     /// The link to a neighbour, which may be new or have begun a new life.
     fn meet(
         &mut self,
@@ -131,7 +149,7 @@ impl Babel {
         match self.links.binary_search_by_key(&from, |(known, _)| *known) {
             Ok(at) if self.links[at].1.boot == hello.boot => Some(at),
             // What is left of an earlier life says nothing of this one.
-            Ok(at) if self.links[at].1.boot > hello.boot => None,
+            Ok(at) if self.links[at].1.boot > hello.boot && !self.links[at].1.is_silent() => None,
             Ok(at) => {
                 let earlier = core::mem::replace(&mut self.links[at].1, fresh);
                 if earlier.cost < INFINITE {
@@ -142,8 +160,11 @@ impl Babel {
                 self.greet(context);
                 Some(at)
             }
-            Err(_) if self.links.len() >= self.config.neighbours_max => None,
-            Err(at) => {
+            Err(_) => {
+                if self.links.len() >= self.config.neighbours_max {
+                    self.make_room_for_link(context)?;
+                }
+                let at = self.links.partition_point(|(known, _)| *known < from);
                 self.links.insert(at, (from, fresh));
                 self.greet(context);
                 Some(at)
@@ -155,6 +176,7 @@ impl Babel {
 impl Expires<Beat> for Babel {
     fn expire(&mut self, _: Beat, context: &mut Context<'_, Self>) {
         self.expire_links(context);
+        self.believe_anew(context);
         self.say_hello(context);
     }
 }
@@ -163,9 +185,11 @@ impl Handles<Hello> for Babel {
     fn handle(&mut self, hello: Hello, reception: Reception<'_>, context: &mut Context<'_, Self>) {
         let Some(at) = self.meet(reception.from, &hello, context) else { return };
         let link = &mut self.links[at].1;
-        let interval = Duration::from_millis(hello.interval_ms.into());
+        // Who promises a hello much later than this node would isn't waited for.
+        let longest = self.config.hello_interval * 3 / 2;
+        let interval = Duration::from_millis(hello.interval_ms.into()).min(longest);
         link.hello(hello.sequence, interval, context.now());
-        link.version = link.version.max(hello.version);
+        link.tells_up_to(hello.version);
         if hello.lists {
             let own = mark(context.node(), self.boot);
             let (heard, _) = reception.body.as_chunks::<HEARD_BYTES>();

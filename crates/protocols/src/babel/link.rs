@@ -16,6 +16,10 @@ const HISTORY: u32 = 32;
 /// four of 32 that it did lose it may miss one more: a lossy link is no broken one.
 const MISSED_MAX: u32 = 4;
 const LOST_FOR_ONE_MORE: u32 = 4;
+/// So many mean that another life of the neighbour may take its place, whichever that is.
+const SILENT: u32 = 2;
+/// So many hellos in a row that speak of fewer lines than are known mean that some were invented.
+const LOWER_VERSIONS_MAX: u8 = 4;
 /// So many more mean that the neighbour is gone.
 const GONE_AFTER: u32 = 4;
 /// How often a neighbour that took no packet is asked for a sign of life, if the link loses nothing; and
@@ -46,8 +50,9 @@ pub(super) struct Link {
     pub boot: u32,
     /// The version up to which its table is known here.
     pub known: u32,
-    /// The version of its table that it spoke of.
+    /// The version of its table that it spoke of, and how often in a row it has spoken of a lower one since.
     pub version: u32,
+    lower_versions: u8,
     /// Behind gaps, after which versions its table is known again, and up to which; in order.
     ahead: Vec<(u32, u32)>,
     /// When what is missing is asked for, and how often it was since the last that came of it.
@@ -79,6 +84,7 @@ impl Link {
             boot,
             known: 0,
             version: 0,
+            lower_versions: 0,
             ahead: Vec::new(),
             ask_at: None,
             asks: 0,
@@ -112,6 +118,20 @@ impl Link {
         self.interval = interval.max(Duration::from_millis(1));
         self.due_at = now + self.interval * 3 / 2;
         self.retry_in = self.retry_in.map(|hellos| hellos.saturating_sub(1));
+    }
+
+    /// The neighbour has told lines up to `version`. One that speaks of less and less than is known here never
+    /// told that: somebody else did in its name, and what is known of it is learnt anew.
+    pub(super) fn tells_up_to(&mut self, version: u32) {
+        if version >= self.version.max(self.known) {
+            (self.version, self.lower_versions) = (version, 0);
+            return;
+        }
+        self.lower_versions += 1;
+        if self.lower_versions >= LOWER_VERSIONS_MAX {
+            (self.version, self.lower_versions, self.known) = (version, 0, 0);
+            self.ahead.clear();
+        }
     }
 
     /// The lines of the neighbour's table came that it told after version `after`, up to version `to`.
@@ -218,6 +238,11 @@ impl Link {
     fn doubts_max(&self) -> u8 {
         let both = u32::from(self.heard_here()) * u32::from(self.heard_there) / 255;
         DOUBTS_MAX + ((255 - both) / LOST_FOR_ONE_MORE_DOUBT) as u8
+    }
+
+    /// Whether hellos are missing.
+    pub(super) fn is_silent(&self) -> bool {
+        self.missed() >= SILENT
     }
 
     /// Whether nothing has been heard for so long that the neighbour can be forgotten.

@@ -23,6 +23,10 @@ use super::log::{Line, Log};
 /// How long a feasibility distance is kept of a destination that nobody knows a way to (§3.7.3:
 /// the source table's garbage-collection time).
 const FORGET_AFTER: Duration = Duration::from_secs(180);
+/// A sequence number so many boots ahead or behind is none that its destination has come to by itself.
+const BOOTS_APART_MAX: u32 = 16;
+/// A destination that was out of reach for so long is believed anew, if it is offered with such a number.
+const BELIEVED_ANEW_AFTER: Duration = Duration::from_secs(8);
 /// The most destinations that places can tell apart.
 const DESTINATIONS_MAX: usize = u16::MAX as usize;
 
@@ -33,9 +37,9 @@ const DESTINATIONS_MAX: usize = u16::MAX as usize;
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Seqno {
-    /// Which boot of the destination.
+    /// Which boot of the destination; or a later one, once a number was invented for it that high.
     pub boot: u32,
-    /// How often it was asked for a newer one since.
+    /// How often it was asked for a newer one since, or had to outbid one that was invented.
     pub number: u32,
 }
 
@@ -56,6 +60,11 @@ impl Distance {
     /// (§3.5.1).
     pub fn is_better_than(self, other: Self) -> bool {
         self.seqno > other.seqno || (self.seqno == other.seqno && self.metric < other.metric)
+    }
+
+    /// Whether it is [better](Self::is_better_than), and its number one that the destination can have come to.
+    fn is_feasible(self, own: Self) -> bool {
+        self.is_better_than(own) && self.seqno.is_near(own.seqno)
     }
 }
 
@@ -282,7 +291,7 @@ impl Table {
             };
             let metric = offer.metric.saturating_add(column.cost);
             shortest = shortest.min(metric);
-            let is_feasible = feasibility.is_none_or(|own| offer.is_better_than(own));
+            let is_feasible = feasibility.is_none_or(|own| offer.is_feasible(own));
             if metric == INFINITE || !is_feasible {
                 continue;
             }
@@ -349,19 +358,50 @@ impl Table {
         known.feasibility.map(|feasibility| feasibility.seqno.next())
     }
 
-    /// Makes the own sequence number at least `wanted`, if it may be; whether it changed (§3.8.1.2).
+    /// Outbids a sequence number that somebody else invented for this node: whoever was told it believes no
+    /// lower one. Returns whether the own one changed. One that is too far ahead, nobody believes for long.
+    pub fn outbid(&mut self, invented: Seqno) -> bool {
+        invented > self.own_seqno && self.raise_own_seqno(invented.next())
+    }
+
+    /// Makes the own sequence number at least `wanted`, if it may be; whether it changed (§3.8.1.2). A number
+    /// more than one ahead is asked for by those who believed a lie.
     pub fn raise_own_seqno(&mut self, wanted: Seqno) -> bool {
-        // A request for a number more than one ahead is no honest one: nobody was told of it.
-        let next = self.own_seqno.next();
-        let is_due = wanted == next && self.own_version > 0;
+        let own = self.own_seqno;
+        let is_due = wanted > own && wanted.is_near(own) && self.own_version > 0;
         if is_due {
-            self.own_seqno = next;
+            self.own_seqno = wanted;
             self.version += 1;
             self.log.remove(self.own_version);
             self.log.push(self.version, Line::Own);
             self.own_version = self.version;
         }
         is_due
+    }
+
+    /// Forgets the feasibility distances of destinations that have been out of reach for a while, if they are
+    /// offered with sequence numbers that can't follow: one of the two was a lie, or the destination's flash
+    /// was put back. Nobody else counts on what this node told, for it withdrew that long ago. Returns where
+    /// they stand; they have to be selected anew.
+    pub fn believe_anew(&mut self, now: Instant) -> Vec<Place> {
+        let mut anew = Vec::new();
+        for (place, known) in Place::all().zip(&mut self.destinations) {
+            let is_lost = known.told.is_some_and(|told| told.metric == INFINITE);
+            let Some(own) = known.feasibility.filter(|_| is_lost) else { continue };
+            let mut offers = self.columns.iter().filter_map(|column| column.offer(place));
+            if now.since(known.told_at) >= BELIEVED_ANEW_AFTER
+                && offers.any(|offer| !offer.seqno.is_near(own.seqno))
+            {
+                known.feasibility = None;
+                anew.push(place);
+            }
+        }
+        anew
+    }
+
+    /// Which destination stands at `place`.
+    pub fn destination(&self, place: Place) -> NodeId {
+        self.destinations[place.index()].id
     }
 
     /// Where a destination stands.
@@ -494,6 +534,14 @@ impl Destination {
 impl Seqno {
     /// The number after this one.
     pub fn next(self) -> Self {
-        Self { number: self.number.saturating_add(1), ..self }
+        match self.number.checked_add(1) {
+            Some(number) => Self { number, ..self },
+            None => Self { boot: self.boot.saturating_add(1), number: 0 },
+        }
+    }
+
+    /// Whether a destination that has the one can have had the other.
+    fn is_near(self, other: Self) -> bool {
+        self.boot.abs_diff(other.boot) <= BOOTS_APART_MAX
     }
 }

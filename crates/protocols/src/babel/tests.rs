@@ -102,15 +102,57 @@ fn a_full_table_takes_nobody_new_and_forgets_no_feasibility_distance_early() {
 }
 
 #[test]
-fn a_number_is_raised_by_one_and_no_further() {
+fn a_number_is_raised_to_what_is_asked_and_not_by_more_boots_than_anybody_believes() {
     let mut table = table();
+    let own = table.own_seqno();
+    let far = Seqno { boot: own.boot + 17, ..own };
+    assert!(!table.raise_own_seqno(far) && !table.outbid(far), "nobody believes it for long");
+    let invented = Seqno { number: u32::MAX, ..own };
+    assert!(table.outbid(invented), "who was told of it believes no lower one");
+    assert_eq!(table.own_seqno(), Seqno { boot: own.boot + 1, number: 0 });
+    assert!(!table.outbid(invented));
     let next = table.own_seqno().next();
-    assert!(!table.raise_own_seqno(next.next()), "nobody was told of such a number");
     assert!(table.raise_own_seqno(next));
     assert!(!table.raise_own_seqno(next));
     assert_eq!(table.told_between(0, u32::MAX).count(), 1);
     assert_eq!(table.told_between(2, 2).count(), 0);
     assert_eq!(table.told_between(u32::MAX, 0).count(), 0);
+}
+
+#[test]
+fn a_destination_out_of_reach_is_believed_anew_by_a_number_that_cant_follow() {
+    let far = |boot: u32| Distance { seqno: Seqno { boot, number: 0 }, metric: 64 };
+    let offer = |boot: u32| Entry { destination: id(9), distance: far(boot) };
+    let mut table = table();
+    table.learn(id(1), offer(1_000_000), NOW);
+    select(&mut table, id(9));
+    tell(&mut table, id(9));
+    // Who said that is gone, and the destination itself is here.
+    table.forget(id(1));
+    assert_eq!(select(&mut table, id(9)).news, News::AtOnce);
+    tell(&mut table, id(9));
+    table.learn(id(2), offer(1), NOW);
+    assert_eq!(select(&mut table, id(9)).route, None);
+    assert_eq!(table.believe_anew(NOW + Duration::from_secs(7)), []);
+    assert_eq!(table.believe_anew(NOW + Duration::from_secs(8)).len(), 1);
+    assert_eq!(select(&mut table, id(9)).route.map(|(by, _)| by), Some(id(2)));
+    tell(&mut table, id(9));
+    // Nor is one believed that is as far ahead, as long as there was a way lately.
+    table.learn(id(1), offer(1_000_000), NOW);
+    assert_eq!(select(&mut table, id(9)).route.map(|(by, _)| by), Some(id(2)));
+}
+
+#[test]
+fn versions_that_somebody_invented_in_a_neighbours_name_are_forgotten_after_a_few_true_ones() {
+    let mut link = Link::new(1, 0);
+    link.learn(0, 7);
+    link.learn(7, u32::MAX);
+    for _ in 0..3 {
+        link.tells_up_to(7);
+        assert_eq!((link.known, link.gaps().count()), (u32::MAX, 0));
+    }
+    link.tells_up_to(7);
+    assert_eq!(link.gaps().collect::<Vec<_>>(), [(0, 7)], "all is asked for anew");
 }
 
 #[test]

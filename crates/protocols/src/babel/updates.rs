@@ -67,10 +67,29 @@ impl Babel {
         entry: Entry,
         context: &mut Context<'_, Self>,
     ) {
-        if let Some(place) = self.table.learn(from, entry, context.now()) {
-            let urgency = self.select_one(place, context);
-            self.flush(urgency, context);
+        let urgency = self.learn(from, entry, context);
+        self.flush(urgency, context);
+    }
+
+    /// Writes down a line; returns how much neighbours need to hear of what came of it.
+    fn learn(&mut self, from: NodeId, entry: Entry, context: &mut Context<'_, Self>) -> News {
+        if entry.destination == context.node() {
+            let is_invented = self.table.outbid(entry.distance.seqno);
+            return if is_invented { News::AtOnce } else { News::None };
         }
+        match self.table.learn(from, entry, context.now()) {
+            Some(place) => self.select_one(place, context),
+            None => News::None,
+        }
+    }
+
+    /// Believes destinations anew of which only what can't follow was heard for a while.
+    pub(super) fn believe_anew(&mut self, context: &mut Context<'_, Self>) {
+        let places = self.table.believe_anew(context.now());
+        for place in &places {
+            self.wants.remove(&self.table.destination(*place));
+        }
+        self.select(&places, context);
     }
 
     /// Lets what was told be sent, the sooner the more urgent.
@@ -190,9 +209,7 @@ impl Handles<Update> for Babel {
         let mut urgency = News::None;
         while let Some((entry, rest)) = decode::<Entry>(lines) {
             lines = rest;
-            if let Some(place) = self.table.learn(reception.from, entry, now) {
-                urgency = urgency.max(self.select_one(place, context));
-            }
+            urgency = urgency.max(self.learn(reception.from, entry, context));
         }
         self.flush(urgency, context);
         self.renew_cost(reception.from, context);

@@ -2,6 +2,7 @@ use super::*;
 use alloc::vec;
 use core::time::Duration;
 use tenure_hal::Instant;
+use tenure_mesh::frame::Header;
 use tenure_mesh::{
     Destination, Dispatcher, Framer, FramerConfig, NodeId, ProtocolNumber, Random, Rejected,
 };
@@ -208,6 +209,32 @@ fn a_life_with_a_high_epoch_that_is_over_keeps_the_node_out_for_ten_seconds() {
     // What the liar said is a recording now, and its epoch no reason to believe it.
     let frame = say(&mut liar, at(11_300), b"lie");
     assert_eq!(two.receive(at(11_300), &frame), Err(Rejected::Unproven));
+    assert!(two.receive(at(11_301), &say(&mut one, at(11_301), b"x")).is_ok());
+}
+
+#[test]
+fn a_frame_number_that_a_member_invented_in_anothers_life_keeps_it_out_for_ten_seconds() {
+    let (mut one, mut two) = acquainted();
+    let frame = say(&mut one, at(900), b"x");
+    let (mut header, header_bytes) = Header::parse(&frame).unwrap();
+    let _ = two.receive(at(900), &frame);
+    // The last number that there is, under the key that members share.
+    header.number.sequence = u32::MAX;
+    let mut forged = vec![];
+    header.emit(&mut forged);
+    assert_eq!(forged.len(), header_bytes);
+    forged.extend_from_slice(b"\x09\x03lie");
+    NetworkKey::from_bytes(&[7; 32]).seal(&header.number, header_bytes, &mut forged);
+    assert!(two.receive(at(1000), &forged).is_ok(), "it holds the network's key");
+    let recorded = say(&mut one, at(1001), b"x");
+    assert_eq!(two.receive(at(1001), &recorded), Err(Rejected::Replayed));
+    let frame = say(&mut one, at(11_000), b"x");
+    assert_eq!(two.receive(at(11_000), &frame), Err(Rejected::Unproven));
+    assert_eq!(two.receive(at(11_000), &frame), Err(Rejected::Replayed), "once is enough");
+    meet(&mut one, &mut two, 11_001);
+    let frame = say(&mut one, at(11_200), b"x");
+    assert!(two.receive(at(11_200), &frame).is_ok());
+    assert_eq!(two.receive(at(11_300), &recorded), Err(Rejected::Replayed));
     assert!(two.receive(at(11_301), &say(&mut one, at(11_301), b"x")).is_ok());
 }
 

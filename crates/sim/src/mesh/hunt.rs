@@ -2,8 +2,8 @@
 //! does.
 
 use super::scenario::{
-    Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, Movement,
-    Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
+    Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, LiarPlan, Lie,
+    Movement, Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
 };
 use super::world::{Defect, Options};
 use super::{Outcome, run};
@@ -108,6 +108,7 @@ fn smaller(scenario: &Scenario) -> Vec<Scenario> {
     less(&|it| it.movement = None);
     less(&|it| it.clock_drift_ppm = 0);
     less(&|it| it.replayer = None);
+    less(&|it| it.liars.truncate(it.liars.len().saturating_sub(1)));
     less(&|it| it.sleeps.clear());
     less(&|it| it.calls.truncate(it.calls.len().saturating_sub(1)));
     less(&|it| it.devices.iter_mut().for_each(|devices| devices.without_clock.clear()));
@@ -179,6 +180,7 @@ pub fn draw(seed: u64) -> Scenario {
         sleeps: Vec::new(),
         peripherals: Vec::new(),
         replayer: None,
+        liars: Vec::new(),
         clock_drift_ppm: *random.pick(&[0, 50, 1_000]),
         boot_within_ms: *random.pick(&[0, 100, 5_000]),
     };
@@ -192,6 +194,10 @@ pub fn draw(seed: u64) -> Scenario {
         if scenario.protocols.aggregation.is_some() {
             scenario.expectations.push(Expectation::AggregateWithin(0.5));
         }
+    }
+    if scenario.protocols.router == Router::Babel && random.chance(400) {
+        let count = random.between(1..=3);
+        scenario.liars = (0..count).map(|_| draw_liar(&mut random, nodes, trouble_s)).collect();
     }
     scenario
 }
@@ -235,6 +241,7 @@ pub fn draw_devices(seed: u64) -> Scenario {
         topology,
         radio,
         movement: None,
+        liars: Vec::new(),
         protocols: Protocols::default(),
         links: Vec::new(),
         traffic: Vec::new(),
@@ -269,6 +276,18 @@ fn draw_call(random: &mut Random, nodes: u64) -> CallPlan {
         pause_ms: random.between(200..=3_000) as u32,
         deadline_ms: random.between(2_000..=15_000) as u32,
         retries: random.chance(400).then(|| random.between(0..=4) as u32),
+    }
+}
+
+fn draw_liar(random: &mut Random, nodes: u64, trouble_s: f64) -> LiarPlan {
+    let lies = [Lie::Hole, Lie::Ways, Lie::Numbers, Lie::LastNumbers, Lie::Lives, Lie::Versions];
+    let from_s = random.share() * trouble_s;
+    LiarPlan {
+        node: random.between(0..=nodes - 1) as u32,
+        lie: *random.pick(&lies),
+        from_s,
+        until_s: from_s + random.share() * (trouble_s - from_s),
+        every_ms: random.between(50..=1_000),
     }
 }
 

@@ -28,7 +28,8 @@ use tenure_protocols::limosense::LimoSense;
 use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
-use super::scenario::{Aggregation, Broadcasting, HopRepair, Router, Scenario};
+use super::liar::{self, Hole};
+use super::scenario::{Aggregation, Broadcasting, HopRepair, Lie, Router, Scenario};
 use super::world::{Defect, Options};
 
 /// The node by which those aggregations count that need one for it.
@@ -39,6 +40,7 @@ pub(super) struct Participant {
     stack: Stack<Framer<Unsealed>>,
     router: Router,
     life: u32,
+    forwarding: forwarding::Config,
     frame: Vec<u8>,
 }
 
@@ -109,7 +111,35 @@ impl Participant {
             forwarding.remembered = 1;
         }
         stack.start(now, Forwarding::new(forwarding));
-        Self { stack, router: scenario.protocols.router, life, frame: Vec::new() }
+        let (router, frame) = (scenario.protocols.router, Vec::new());
+        Self { stack, router, life, forwarding, frame }
+    }
+
+    /// Passes nothing on any more but acknowledgements, or is honest again.
+    pub(super) fn swallow(&mut self, now: Instant, swallows: bool) {
+        if swallows {
+            self.stack.start(now, Hole);
+        } else {
+            self.stack.start(now, Forwarding::new(self.forwarding));
+        }
+    }
+
+    /// Lies for the time of that `number`; returns frames in others' names, whose present lives are `lives`.
+    pub(super) fn lie(
+        &mut self,
+        now: Instant,
+        lie: Lie,
+        number: u32,
+        lives: &[u32],
+    ) -> Vec<Vec<u8>> {
+        let own = self.stack.node();
+        self.stack.act::<Babel, _>(now, |babel, context| {
+            liar::tell_lines(lie, number, lives, babel, context);
+        });
+        let others = lives.iter().zip(0..).filter(|(_, other)| id_of(*other) != own);
+        others
+            .filter_map(|(life, other)| liar::forge(now, lie, number, id_of(other), *life))
+            .collect()
     }
 
     /// A frame came; whether it was taken.

@@ -15,6 +15,8 @@ use crate::radio::{Bursts, RadioPlan};
 pub const NODES_MAX: usize = 20_000;
 /// The most of them that can be whole devices.
 pub const DEVICES_MAX: usize = 200;
+/// How long after a member stopped lying what it said may be believed, in seconds.
+const LIES_LAST_S: f64 = 20.0;
 /// The longest scenario, in simulated seconds.
 pub const SECONDS_MAX: f64 = 1_000_000.0;
 
@@ -65,6 +67,9 @@ pub struct Scenario {
     /// What devices sense with; takes `devices`.
     #[serde(default, rename = "peripheral")]
     pub peripherals: Vec<PeripheralPlan>,
+    /// Members that turn bad; of bare protocols, with Babel as their router.
+    #[serde(default, rename = "liar")]
+    pub liars: Vec<LiarPlan>,
     /// What fails.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
@@ -335,6 +340,41 @@ pub struct Replayer {
     pub frames: usize,
 }
 
+/// A member that lies for a while, and passes on nothing meanwhile; before and after it is honest.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct LiarPlan {
+    /// Which node.
+    pub node: u32,
+    /// What it says.
+    pub lie: Lie,
+    /// From when on, in seconds.
+    pub from_s: f64,
+    /// Until when, in seconds.
+    pub until_s: f64,
+    /// How often it lies, in milliseconds.
+    #[serde(default = "three_hundred")]
+    pub every_ms: u64,
+}
+
+/// What a member says that turns bad.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Lie {
+    /// Nothing that is false: it acknowledges datagrams, and drops them.
+    Hole,
+    /// That it is next to everybody.
+    Ways,
+    /// The same, with sequence numbers ahead of theirs.
+    Numbers,
+    /// The same, with the highest sequence numbers there are.
+    LastNumbers,
+    /// In everybody's name: I have begun my last possible life.
+    Lives,
+    /// In everybody's name, in the life that they are in: I have told more lines than I can.
+    Versions,
+}
+
 /// Something that fails, or is whole again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -443,6 +483,10 @@ fn payload() -> usize {
     64
 }
 
+fn three_hundred() -> u64 {
+    300
+}
+
 fn a_second() -> u32 {
     1_000
 }
@@ -472,6 +516,8 @@ pub enum ScenarioError {
     NotPositive(&'static str),
     /// Something is to be broadcast, and no protocol is there that does.
     NoBroadcast,
+    /// Somebody lies about Babel's ways, and another router runs.
+    NoBabel,
     /// No draw of the topology was connected: too few nodes for its size.
     Parted,
     /// Something takes whole devices, and nodes run bare protocols.
@@ -494,6 +540,7 @@ impl std::fmt::Display for ScenarioError {
             Self::NoBroadcast => {
                 f.write_str("to broadcast, name a protocol: `protocols.broadcast`")
             }
+            Self::NoBabel => f.write_str("`liar` takes `protocols.router = \"babel\"`"),
             Self::Parted => f.write_str(
                 "the nodes are too few for the square: not once did each reach each; \
                  make `side_m` smaller, or set `may_be_parted`",
@@ -550,7 +597,9 @@ impl Scenario {
                 return Err(ScenarioError::NotPositive(name));
             }
         }
-        if self.traffic.iter().any(|traffic| traffic.every_ms == 0) {
+        let lies_every = self.liars.iter().map(|liar| liar.every_ms);
+        if self.traffic.iter().map(|it| it.every_ms).chain(lies_every).any(|every_ms| every_ms == 0)
+        {
             return Err(ScenarioError::NotPositive("every_ms"));
         }
         let turns = self.links.iter().filter_map(|link| link.bursts);
@@ -561,6 +610,9 @@ impl Scenario {
         }
         if self.protocols.broadcast.is_none() && self.traffic.iter().any(|it| it.broadcast) {
             return Err(ScenarioError::NoBroadcast);
+        }
+        if !self.liars.is_empty() && self.protocols.router != Router::Babel {
+            return Err(ScenarioError::NoBabel);
         }
         self.check_devices(nodes)?;
         let shares = self.links.iter().flat_map(|link| {
@@ -606,6 +658,7 @@ impl Scenario {
         }
         let wrong = first(&[
             (!self.traffic.is_empty(), "traffic"),
+            (!self.liars.is_empty(), "liar"),
             (self.protocols != Protocols::default(), "protocols"),
         ]);
         wrong.map_or(Ok(()), |what| Err(ScenarioError::WholeDevices(what)))
@@ -630,6 +683,7 @@ impl Scenario {
         named.extend(self.devices.iter().flat_map(|devices| devices.without_clock.iter().copied()));
         named.extend(self.calls.iter().flat_map(|call| [call.from, call.to]).flatten());
         named.extend(self.peripherals.iter().map(|one| one.node));
+        named.extend(self.liars.iter().map(|liar| liar.node));
         named.extend(self.sleeps.iter().flat_map(|sleep| sleep.nodes.iter().copied()));
         named.extend(self.movement.iter().flat_map(|movement| movement.nodes.iter().copied()));
         for fault in &self.faults {
@@ -642,6 +696,16 @@ impl Scenario {
             }
         }
         named
+    }
+}
+
+impl LiarPlan {
+    /// Whether ways over `node` lead nowhere at a time, because it lies, somebody does in its name, or neighbours
+    /// believe what was said.
+    pub(super) fn misleads(&self, node: u32, now_us: u64) -> bool {
+        let until_us = micros(self.until_s + LIES_LAST_S);
+        let is_meant = self.node == node || matches!(self.lie, Lie::Lives | Lie::Versions);
+        is_meant && (micros(self.from_s)..until_us).contains(&now_us)
     }
 }
 

@@ -205,3 +205,34 @@ fn every_node_knows_the_average_and_hears_a_broadcast() {
     let metrics = check(&broadcasts).metrics;
     assert!(metrics.broadcasts_complete * 100 >= metrics.broadcasts * 99, "{metrics:?}");
 }
+
+/// For each second after the first so many, which share of what was sent arrived.
+fn shares(outcome: &Outcome, after: usize) -> Vec<f64> {
+    let share =
+        |sent: u64, delivered: u64| if sent == 0 { 1.0 } else { delivered as f64 / sent as f64 };
+    outcome.seconds[after..].iter().map(|it| share(it.sent as u64, it.delivered as u64)).collect()
+}
+
+#[test]
+fn whatever_a_member_said_that_turned_bad_is_over_twenty_seconds_after_it_stopped() {
+    for lie in ["hole", "ways", "numbers", "last_numbers", "lives", "versions"] {
+        for (leaves, end) in [(true, "[[fault]]\nat_s = 35\ncrash = [5]\n"), (false, "")] {
+            let text = format!(
+                "name = 'a liar'\nseconds = 70\n[topology]\nshape = 'grid'\ncolumns = 4\nrows = 3\n\
+                 [[traffic]]\nevery_ms = 50\nfrom_s = 8\n{end}\
+                 [[liar]]\nnode = 5\nlie = '{lie}'\nfrom_s = 20\nuntil_s = 35\n"
+            );
+            let outcome = check(&scenario(&text));
+            let during = shares(&outcome, 22)[..10].iter().sum::<f64>() / 10.0;
+            let after = shares(&outcome, 35);
+            assert!(during < 0.9, "{lie}: a lie that does no harm shows nothing: {during}");
+            assert!(after[20..30].iter().all(|share| *share >= 0.99), "{lie}, {leaves}: {after:?}");
+        }
+    }
+}
+
+#[test]
+fn members_that_turn_bad_one_after_the_other_leave_nothing_behind() {
+    let (_, metrics) = check_all(include_str!("../../../../scenarios/liars.toml"));
+    assert!(metrics.delivery() < 0.97, "they did harm: {}", metrics.delivery());
+}

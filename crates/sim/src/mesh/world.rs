@@ -15,7 +15,7 @@ use super::measure::{Bytes, Datagrams, Metrics, Second};
 use super::occupant::Occupant;
 use super::participant::{Participant, id_of, number_of};
 use super::playback::Playback;
-use super::scenario::{Scenario, ScenarioError, What, micros};
+use super::scenario::{LiarPlan, Scenario, ScenarioError, What, micros};
 use crate::agenda::Agenda;
 use crate::clock::Clock;
 use crate::place::Place;
@@ -67,6 +67,8 @@ enum Event {
     PowerOff(u32),
     /// Somebody sends again what was recorded.
     Replay,
+    /// The scenario's liar of that number lies.
+    Lie(u32),
 }
 
 /// A node's place, on or off.
@@ -259,6 +261,9 @@ impl World {
         if let Some(replayer) = &self.scenario.replayer {
             self.agenda.plan(replayer.every_ms * 1000, Event::Replay);
         }
+        for (index, liar) in self.scenario.liars.iter().enumerate() {
+            self.agenda.plan(micros(liar.from_s), Event::Lie(index as u32));
+        }
         if self.options.watches_ways {
             self.agenda.plan(LOOK_US, Event::Look);
         }
@@ -368,6 +373,7 @@ impl World {
             }
             Event::PowerOff(_) => {}
             Event::Replay => self.replay(),
+            Event::Lie(index) => self.lie(index as usize),
         }
     }
 
@@ -553,6 +559,27 @@ impl World {
         }
     }
 
+    /// A member that turned bad lies, or is honest again.
+    fn lie(&mut self, index: usize) {
+        let LiarPlan { node, lie, from_s, until_s, every_ms } = self.scenario.liars[index];
+        let number = (self.now_us.saturating_sub(micros(from_s)) / (every_ms * 1000)) as u32;
+        let is_over = self.now_us >= micros(until_s);
+        if !is_over {
+            let next_us = self.now_us + every_ms * 1000;
+            self.agenda.plan(next_us.min(micros(until_s)), Event::Lie(index as u32));
+        }
+        let lives: Vec<u32> = self.seats.iter().map(|seat| seat.boots).collect();
+        let now = self.seats[node as usize].clock.local(self.now_us);
+        let Some(participant) = self.bare(node) else { return };
+        participant.swallow(now, !is_over);
+        let frames = if is_over { Vec::new() } else { participant.lie(now, lie, number, &lives) };
+        for bytes in frames {
+            let planned = self.medium.send(self.now_us, node, Frame { to: None, bytes });
+            self.plan_air(planned);
+        }
+        self.turn(node);
+    }
+
     /// Takes what a node shows.
     fn take_events(&mut self, number: u32) {
         loop {
@@ -639,6 +666,9 @@ impl World {
         let occupant = |number: u32| self.seats.get(number as usize)?.occupant.as_ref();
         let (next, life) = occupant(from)?.next_hop(self.id(to)?)?;
         let next = self.number(next)?;
+        if self.scenario.liars.iter().any(|liar| liar.misleads(from, self.now_us)) {
+            return None;
+        }
         // A node that is off passes nothing on, nor does one that began anew what is for the one before.
         let is_taken = next == to || life == ANY_LIFE || life == occupant(next)?.life();
         (occupant(next).is_some() && is_taken).then_some(next)
