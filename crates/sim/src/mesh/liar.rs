@@ -14,7 +14,6 @@ use tenure_protocols::babel::{Babel, Hello, Update};
 use tenure_protocols::forwarding::{Acknowledgement, Datagram};
 use tenure_protocols::interface::{SendDatagram, Taken};
 
-use super::participant::id_of;
 use super::scenario::Lie;
 
 /// The metric of the ways that are made up: shorter than any true one.
@@ -77,13 +76,13 @@ impl Serves<SendDatagram> for Hole {
 pub(super) fn tell_lines(
     lie: Lie,
     number: u32,
-    lives: &[u32],
+    lives: &[(NodeId, u32)],
     babel: &Babel,
     context: &mut Context<'_, Babel>,
 ) {
     let mut body = Vec::new();
-    for (life, other) in lives.iter().zip(0..) {
-        let destination = id_of(other);
+    for (destination, life) in lives {
+        let destination = *destination;
         let honest = babel.table().feasibility(destination).map(|distance| distance.seqno);
         let honest = honest.unwrap_or(Seqno { boot: *life, number: 0 });
         let seqno = match lie {

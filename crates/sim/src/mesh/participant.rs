@@ -133,13 +133,13 @@ impl Participant {
         lives: &[u32],
     ) -> Vec<Vec<u8>> {
         let own = self.stack.node();
+        let lives = lives.iter().zip(0..).map(|(life, other)| (id_of(other), *life));
+        let lives: Vec<_> = lives.collect();
         self.stack.act::<Babel, _>(now, |babel, context| {
-            liar::tell_lines(lie, number, lives, babel, context);
+            liar::tell_lines(lie, number, &lives, babel, context);
         });
-        let others = lives.iter().zip(0..).filter(|(_, other)| id_of(*other) != own);
-        others
-            .filter_map(|(life, other)| liar::forge(now, lie, number, id_of(other), *life))
-            .collect()
+        let others = lives.into_iter().filter(|(other, _)| *other != own);
+        others.filter_map(|(other, life)| liar::forge(now, lie, number, other, life)).collect()
     }
 
     /// A frame came; whether it was taken.

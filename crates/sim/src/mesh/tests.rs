@@ -210,7 +210,7 @@ fn every_node_knows_the_average_and_hears_a_broadcast() {
 fn shares(outcome: &Outcome, after: usize) -> Vec<f64> {
     let share =
         |sent: u64, delivered: u64| if sent == 0 { 1.0 } else { delivered as f64 / sent as f64 };
-    outcome.seconds[after..].iter().map(|it| share(it.sent as u64, it.delivered as u64)).collect()
+    outcome.seconds[after..].iter().map(|it| share(it.sent, it.delivered)).collect()
 }
 
 #[test]
