@@ -1,6 +1,13 @@
 //! Compiles the guests, to wasm and natively, and hands the linker the machine's memory map.
 
-use std::{env, path::PathBuf, process::Command};
+use std::{
+    env,
+    path::{Path, PathBuf},
+    process::Command,
+};
+
+use tenure_compile::{Bounds, C_FLAGS, Options, to_c};
+use tenure_vm::{Image, Limits, NoHostFunctions, translate};
 
 const GUESTS: [&str; 5] = ["mark", "fib", "sha256", "sieve", "crc32"];
 
@@ -24,7 +31,11 @@ fn main() {
             "-Wl,-z,stack-size=1024",
             "-Wl,--strip-all",
         ];
-        compile(&clang, &wasm, &source, &out.join(format!("{guest}.wasm")));
+        let module = out.join(format!("{guest}.wasm"));
+        compile(&clang, &wasm, &source, &module);
+        for (suffix, bounds) in [("", Bounds::Checked), ("_unchecked", Bounds::Unchecked)] {
+            compiled(&clang, &module, &format!("compiled_{guest}{suffix}"), bounds, &out);
+        }
         let entry = format!("-Drun=native_{guest}");
         let native = [
             "--target=riscv32-unknown-elf",
@@ -39,6 +50,24 @@ fn main() {
         compile(&clang, &native, &source, &object);
         println!("cargo::rustc-link-arg={}", object.display());
     }
+}
+
+/// Compiles a guest's module as the compiled engine does.
+fn compiled(clang: &str, module: &PathBuf, entry: &str, bounds: Bounds, out: &Path) {
+    let wasm = std::fs::read(module).expect("clang has written it");
+    let mut image = Vec::new();
+    translate(&wasm, &NoHostFunctions, &Limits::default(), &mut image).expect("a module");
+    let image = Image::parse(&image).expect("an image");
+    let options = Options { entry: entry.into(), bounds, ..Options::default() };
+    let (text, object) = (out.join(format!("{entry}.c")), out.join(format!("{entry}.o")));
+    std::fs::write(&text, to_c(&image, &options).expect("known code"))
+        .expect("OUT_DIR is writable");
+    let mut flags =
+        vec!["--target=riscv32-unknown-elf", "-march=rv32imac", "-mabi=ilp32", "-O2", "-w", "-c"];
+    flags.extend(["-fpie", "-mcmodel=medany"]);
+    flags.extend(C_FLAGS);
+    compile(clang, &flags, &text, &object);
+    println!("cargo::rustc-link-arg={}", object.display());
 }
 
 fn compile(clang: &str, flags: &[&str], source: &PathBuf, to: &PathBuf) {

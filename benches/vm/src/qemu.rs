@@ -58,10 +58,12 @@ fn build(device: &Path, products: &str, flags: &str) -> Result<PathBuf, String> 
 /// `METRIC GUEST VALUE`.
 fn row(line: &str) -> Option<Row> {
     let mut words = line.split_whitespace();
-    let (metric, guest, value) = (words.next()?, words.next()?, words.next()?);
-    let (metric, unit) = match metric {
+    let (measured, guest, value) = (words.next()?, words.next()?, words.next()?);
+    let (metric, unit) = match measured {
         "native" | "instructions" => ("instructions", "instructions"),
         "instructions_in_slices" => ("instructions_in_slices", "instructions"),
+        "compiled" | "unchecked" => ("instructions", "instructions"),
+        "compiled_in_slices" => ("instructions_in_slices", "instructions"),
         "install" => ("install", "instructions"),
         "parse" => ("check_image", "instructions"),
         "start" => ("start", "instructions"),
@@ -73,7 +75,12 @@ fn row(line: &str) -> Option<Row> {
         "fuel" => ("fuel", "units"),
         _ => return None,
     };
-    let subject = if line.starts_with("native") { "native" } else { "tenure" };
+    let subject = match measured {
+        "native" => "native",
+        "compiled" | "compiled_in_slices" => "tenure, compiled",
+        "unchecked" => "tenure, compiled, unchecked",
+        _ => "tenure",
+    };
     Some(Row {
         bench: format!("vm/{guest}"),
         target: "riscv32".into(),

@@ -18,7 +18,9 @@ mod view;
 mod writer;
 
 pub(crate) use view::{DataSegment, FunctionEntry, Section};
-pub use view::{Export, ExportKind, FunctionExport, FunctionIndex, Image, ImageError, ImageToken};
+pub use view::{
+    Export, ExportKind, FunctionExport, FunctionIndex, FunctionShape, Image, ImageError, ImageToken,
+};
 pub(crate) use writer::{Footer, ImageWriter, Range};
 pub use writer::{ImageSink, SinkFull};
 

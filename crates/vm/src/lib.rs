@@ -24,6 +24,7 @@ extern crate std;
 compile_error!("slots and images are little-endian; no big-endian target is supported");
 
 mod checksum;
+mod compiled;
 mod error;
 mod image;
 mod instance;
@@ -37,11 +38,12 @@ mod value;
 mod wall;
 mod wasm;
 
+pub use compiled::Compiled;
 pub use error::{Feature, Invalid, Limit, Malformed, TranslateError, TranslateErrorKind};
 pub use image::VERSION as IMAGE_VERSION;
 pub use image::{
-    Export, ExportKind, FunctionExport, FunctionIndex, Image, ImageError, ImageSink, ImageToken,
-    SinkFull,
+    Export, ExportKind, FunctionExport, FunctionIndex, FunctionShape, Image, ImageError, ImageSink,
+    ImageToken, SinkFull,
 };
 pub use instance::{
     CallError, Frame, HostResultError, Instance, InstanceConfig, Outcome, StartError, Trap,
@@ -54,4 +56,4 @@ pub use translate::{
     HostFunctions, MemoryType, NoHostFunctions, SourceMap, TableType, translate, translate_bound,
 };
 pub use value::{FunctionType, Value, ValueType};
-pub use wall::{Breach, BreachCause, Stay, Wall};
+pub use wall::{Breach, BreachCause, Stay, Wall, flow, word};

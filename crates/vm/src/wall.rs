@@ -67,3 +67,69 @@ impl fmt::Display for Breach {
         write!(f, ", from code at {at:#x}")
     }
 }
+
+/// The words that cross the wall, by their places in [`Stay::words`]: addresses, numbers of bytes and
+/// elements. Those from [`PC`](word::PC) on are changed by a stay.
+pub mod word {
+    /// The image's first byte.
+    pub const IMAGE: usize = 0;
+    /// The first of the image's entries of functions.
+    pub const FUNCTIONS: usize = 1;
+    /// How many functions there are.
+    pub const FUNCTION_COUNT: usize = 2;
+    /// The first global.
+    pub const GLOBALS: usize = 3;
+    /// Behind the stack of frames.
+    pub const STACK_END: usize = 4;
+    /// The first element of the first table.
+    pub const TABLE: usize = 5;
+    /// How many elements it has.
+    pub const TABLE_COUNT: usize = 6;
+    /// The first byte of linear memory.
+    pub const MEMORY: usize = 7;
+    /// How many of its bytes are committed.
+    pub const MEMORY_BYTES: usize = 8;
+    /// The next instruction.
+    pub const PC: usize = 9;
+    /// The frame.
+    pub const FRAME: usize = 10;
+    /// The accumulator.
+    pub const ACCUMULATOR: usize = 11;
+    /// The address at which, going straight on, the fuel would be used up.
+    pub const LIMIT: usize = 12;
+    /// Why the stay has ended: one of [`flow`](super::flow).
+    pub const FLOW: usize = 13;
+    /// How many words there are.
+    pub const COUNT: usize = 14;
+}
+
+/// Why a stay ends, as [`word::FLOW`] says it.
+pub mod flow {
+    use crate::interpreter::Flow;
+
+    /// Fuel must be looked at; all else may go on where it is.
+    pub const CHECK: usize = Flow::Check as usize;
+    /// The outermost frame has returned.
+    pub const DONE: usize = Flow::Done as usize;
+    /// The instruction is executed outside.
+    pub const OUTER: usize = Flow::Outer as usize;
+    /// A memory access beyond the committed bytes.
+    pub const ACCESS: usize = Flow::Access as usize;
+    /// Compiled code doesn't go on here; the interpreter does. See [`Compiled`](crate::Compiled).
+    pub const INTERPRET: usize = usize::MAX;
+
+    /// The trap of this name, as the variants of [`TrapKind`](crate::TrapKind) that code ends in by itself.
+    pub fn trap(name: &str) -> Option<usize> {
+        Some(match name {
+            "Unreachable" => Flow::Unreachable,
+            "DivideByZero" => Flow::DivideByZero,
+            "IntegerOverflow" => Flow::IntegerOverflow,
+            "InvalidConversion" => Flow::InvalidConversion,
+            "StackOverflow" => Flow::StackOverflow,
+            "TableOutOfBounds" => Flow::TableOutOfBounds,
+            "UninitializedElement" => Flow::UninitializedElement,
+            "SignatureMismatch" => Flow::SignatureMismatch,
+            _ => return None,
+        } as usize)
+    }
+}

@@ -13,31 +13,36 @@ use core::hint::black_box;
 
 use tenure_bench_report::line;
 use tenure_vm::{
-    Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Value, translate,
+    Breach, Compiled, Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Stay,
+    Value, Wall, translate,
 };
 
 #[global_allocator]
 static HEAP: heap::Heap = heap::Heap::new();
 
 macro_rules! guests {
-    ($($name:ident: $native:ident, $repetitions:literal;)*) => {
-        unsafe extern "C" { $(fn $native(repetitions: u32) -> u32;)* }
+    ($($name:ident: $native:ident, $compiled:ident, $unchecked:ident, $repetitions:literal;)*) => {
+        unsafe extern "C" { $(
+            fn $native(repetitions: u32) -> u32;
+            fn $compiled(words: *mut usize);
+            fn $unchecked(words: *mut usize);
+        )* }
         fn all() {
             $({
                 let wasm = include_bytes!(concat!(env!("OUT_DIR"), "/", stringify!($name), ".wasm"));
                 // SAFETY: plain C functions of the guests' sources.
-                guest(stringify!($name), wasm, |n| unsafe { $native(n) }, $repetitions);
+                guest(stringify!($name), wasm, |n| unsafe { $native(n) }, [$compiled, $unchecked], $repetitions);
             })*
         }
     };
 }
 
 guests! {
-    mark: native_mark, 2;
-    fib: native_fib, 1;
-    sha256: native_sha256, 1;
-    sieve: native_sieve, 1;
-    crc32: native_crc32, 1;
+    mark: native_mark, compiled_mark, compiled_mark_unchecked, 2;
+    fib: native_fib, compiled_fib, compiled_fib_unchecked, 1;
+    sha256: native_sha256, compiled_sha256, compiled_sha256_unchecked, 1;
+    sieve: native_sieve, compiled_sieve, compiled_sieve_unchecked, 1;
+    crc32: native_crc32, compiled_crc32, compiled_crc32_unchecked, 1;
 }
 
 /// A module with an empty function and a page of memory.
@@ -56,11 +61,31 @@ fn config() -> InstanceConfig {
     InstanceConfig { stack_bytes: 2048, memory_bytes_max: 128 * 1024 }
 }
 
-fn execute(instance: &mut Instance, image: &Image<'_>, slice: u64) -> u64 {
+/// Compiled code's entry.
+type Enter = unsafe extern "C" fn(*mut usize);
+
+/// What stands between the engine and the rest: nothing here.
+struct Open;
+
+impl Wall for Open {
+    fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
+        // SAFETY: the words name what `stay` borrows.
+        unsafe { (stay.enter)(stay.words.as_mut_ptr()) };
+        Ok(())
+    }
+}
+
+fn execute(instance: &mut Instance, image: &Image<'_>, slice: u64, enter: Option<Enter>) -> u64 {
     let mut used = 0;
     loop {
         let mut fuel = slice;
-        let outcome = instance.run(image, &mut fuel);
+        let outcome = match enter {
+            // SAFETY: the code was compiled from the guest's image.
+            Some(enter) => unsafe {
+                instance.run_behind(image, &mut fuel, &mut Compiled::new(&mut Open, enter)).unwrap()
+            },
+            None => instance.run(image, &mut fuel),
+        };
         used += slice - fuel;
         match outcome {
             Outcome::Done => return used,
@@ -70,7 +95,13 @@ fn execute(instance: &mut Instance, image: &Image<'_>, slice: u64) -> u64 {
     }
 }
 
-fn guest(name: &str, wasm: &[u8], native: impl Fn(u32) -> u32, repetitions: u32) {
+fn guest(
+    name: &str,
+    wasm: &[u8],
+    native: impl Fn(u32) -> u32,
+    [compiled, unchecked]: [Enter; 2],
+    repetitions: u32,
+) {
     let mut expected = 0;
     native(1);
     let once = machine::instructions(|| expected = native(black_box(repetitions)));
@@ -106,21 +137,31 @@ fn guest(name: &str, wasm: &[u8], native: impl Fn(u32) -> u32, repetitions: u32)
     report("ram", name, ram as u32);
 
     let function = image.function("run").unwrap().index;
-    for (metric, slice) in [("instructions", u64::MAX), ("instructions_in_slices", 10_000)] {
+    let mut interpreted = 0;
+    for (metric, slice, enter) in [
+        ("instructions", u64::MAX, None),
+        ("instructions_in_slices", 10_000, None),
+        ("compiled", u64::MAX, Some(compiled)),
+        ("compiled_in_slices", 10_000, Some(compiled)),
+        ("unchecked", u64::MAX, Some(unchecked)),
+    ] {
         // Once to commit memory, once to count.
         let mut counts = [0; 2];
         let mut fuel = [0; 2];
         for (round, times) in [0, repetitions].into_iter().enumerate() {
             instance.prepare(&image, function, &[Value::I32(times as i32)]).unwrap();
-            counts[round] =
-                machine::instructions(|| fuel[round] = execute(&mut instance, &image, slice));
+            counts[round] = machine::instructions(|| {
+                fuel[round] = execute(&mut instance, &image, slice, enter)
+            });
         }
-        if instance.results(&image).next() != Some(Value::I32(expected as i32)) {
-            report("wrong", name, 0);
-        }
+        assert_eq!(instance.results(&image).next(), Some(Value::I32(expected as i32)), "{name}");
         report(metric, name, (counts[1] - counts[0]) / repetitions);
-        if slice == u64::MAX {
-            report("fuel", name, ((fuel[1] - fuel[0]) / repetitions as u64) as u32);
+        let used = fuel[1] - fuel[0];
+        match metric {
+            // The first run commits memory besides.
+            "instructions" => report("fuel", name, (used / repetitions as u64) as u32),
+            "instructions_in_slices" => interpreted = used,
+            _ => assert_eq!(used, interpreted, "{name}, {metric}: fuel"),
         }
     }
 }

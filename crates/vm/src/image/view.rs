@@ -87,6 +87,25 @@ pub struct FunctionExport<'a> {
     pub signature: FunctionType<'a>,
 }
 
+/// What calling a function needs to know of it.
+#[derive(Clone, Copy, Debug)]
+pub struct FunctionShape<'a> {
+    /// Where its code begins, counted from the image's first byte.
+    pub code_at: u32,
+    /// Bytes of its frame.
+    pub frame_bytes: u16,
+    /// Offset of the return link in the frame.
+    pub link: u16,
+    /// Slots behind the link that a call clears.
+    pub zeros: u16,
+    /// Units of fuel for entering it, beside the length of the call.
+    pub entry_units: u32,
+    /// Number of its type: functions of one type have the same.
+    pub type_number: u16,
+    /// Its parameters and results: each takes a slot, from the frame's first on.
+    pub signature: FunctionType<'a>,
+}
+
 /// What an export is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportKind {
@@ -544,6 +563,29 @@ impl<'a> Image<'a> {
 }
 
 impl Image<'_> {
+    /// What calling a function needs to know of it, imported ones included.
+    pub fn shape(&self, function: FunctionIndex) -> Option<FunctionShape<'_>> {
+        let entry = self.function_entry(function.0)?;
+        Some(FunctionShape {
+            code_at: entry.code,
+            frame_bytes: entry.frame_bytes,
+            link: entry.link,
+            zeros: entry.zeros,
+            entry_units: interpreter::entry_units(entry.zeros as usize) as u32,
+            type_number: entry.canonical,
+            signature: self.signature_of(&entry)?,
+        })
+    }
+
+    /// Parameters and results of the type of this number.
+    pub fn type_signature(&self, type_number: u16) -> Option<FunctionType<'_>> {
+        let of_type = |&function: &u32| {
+            self.function_entry(function).is_some_and(|entry| entry.canonical == type_number)
+        };
+        let function = (0..self.functions()).find(of_type)?;
+        self.signature(FunctionIndex(function))
+    }
+
     /// Size of the memory that the module declares.
     pub fn memory_type(&self) -> Option<MemoryType> {
         let footer = self.footer();

@@ -11,24 +11,11 @@ use super::handlers::{Exit, Run, start};
 use super::state::{Context, Flow, State};
 use crate::isa;
 use crate::memory::as_bytes_mut;
+use crate::wall::word::{
+    ACCUMULATOR, COUNT as WORDS, FLOW, FRAME, FUNCTION_COUNT, FUNCTIONS, GLOBALS, IMAGE, LIMIT,
+    MEMORY, MEMORY_BYTES, PC, STACK_END, TABLE, TABLE_COUNT,
+};
 use crate::wall::{Breach, BreachCause, Stay, Wall};
-
-/// The words that cross the wall, by their places.
-const IMAGE: usize = 0;
-const FUNCTIONS: usize = 1;
-const FUNCTION_COUNT: usize = 2;
-const GLOBALS: usize = 3;
-const STACK_END: usize = 4;
-const TABLE: usize = 5;
-const TABLE_COUNT: usize = 6;
-const MEMORY: usize = 7;
-const MEMORY_BYTES: usize = 8;
-const PC: usize = 9;
-const FRAME: usize = 10;
-const ACCUMULATOR: usize = 11;
-const LIMIT: usize = 12;
-const FLOW: usize = 13;
-const WORDS: usize = 14;
 
 impl Run<'_> {
     /// As `start` and `exit`, behind `wall`. `apart` is the code to be run if it isn't the image's.

@@ -1,0 +1,332 @@
+//! Compiled code and the interpreter end alike, with the same fuel, and at each stop have the same state.
+
+#[path = "../../vm/tests/common/mod.rs"]
+mod common;
+#[allow(dead_code)]
+#[path = "../../vm/tests/differential/compare.rs"]
+mod compare;
+#[path = "differential/native.rs"]
+mod native;
+#[path = "../../vm/tests/common/programs.rs"]
+mod programs;
+
+use common::{Random, assemble};
+use native::{Enter, Library};
+use tenure_vm::{
+    Breach, Compiled, ExportKind, FunctionIndex, FunctionType, HostFunctions, Image, Instance,
+    InstanceConfig, Limits, Outcome, Stay, Value, ValueType, Wall, translate, word,
+};
+
+/// Steps that a call may take in all; what takes more is cut off, in both engines alike.
+const FUEL_MAX: u64 = 20_000;
+/// Stops of a call that are compared one by one.
+const STOPS_MAX: u32 = 8;
+
+struct Host;
+
+impl HostFunctions for Host {
+    fn resolve(&self, module: &str, name: &str, _: &FunctionType<'_>) -> Option<u16> {
+        (module == "host" && name == "twice").then_some(7)
+    }
+}
+
+/// Nothing confines either engine here.
+struct Open {
+    /// The entry of compiled code, and the fuel that it and the interpreter used, in bytes of code.
+    enter: Enter,
+    compiled: u64,
+    interpreted: u64,
+}
+
+impl Wall for Open {
+    fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
+        let left = |words: &[usize]| words[word::LIMIT].wrapping_sub(words[word::PC]) as i32 as i64;
+        let before = left(stay.words);
+        // SAFETY: the words name what `stay` borrows.
+        unsafe { (stay.enter)(stay.words.as_mut_ptr()) };
+        let used = (before - left(stay.words)) as u64;
+        if std::ptr::fn_addr_eq(stay.enter, self.enter) {
+            self.compiled += used;
+        } else {
+            self.interpreted += used;
+        }
+        Ok(())
+    }
+}
+
+#[derive(Clone, Copy, PartialEq)]
+enum Engine {
+    Interpreter,
+    Compiled,
+    /// Either, at random, slice by slice.
+    Both,
+}
+
+/// A machine, and the code that was compiled from its image.
+struct Machine<'i> {
+    image: &'i Image<'i>,
+    enter: Enter,
+    instance: Instance,
+    /// Fuel used by what was executed; what is owed counts.
+    used: u64,
+    owed: u64,
+    /// Fuel that compiled code and the interpreter used by themselves.
+    compiled: u64,
+    interpreted: u64,
+}
+
+/// A call's end, as it is compared: how it ended, results, memory and globals, and fuel.
+#[derive(Debug, PartialEq)]
+struct End {
+    outcome: String,
+    results: Vec<Value>,
+    memory: Vec<u8>,
+    globals: Vec<Option<Value>>,
+    used: u64,
+}
+
+impl<'i> Machine<'i> {
+    fn start(image: &'i Image<'i>, enter: Enter) -> Option<Machine<'i>> {
+        let config = InstanceConfig { stack_bytes: 8192, memory_bytes_max: 1 << 16 };
+        let instance = Instance::new_lazy(image, &config).ok()?;
+        Some(Machine { image, enter, instance, used: 0, owed: 0, compiled: 0, interpreted: 0 })
+    }
+
+    /// The place where it stands, and what it owes, from its suspended bytes.
+    fn position(&self) -> ([u32; 2], u64) {
+        let mut bytes = Vec::new();
+        self.instance.suspend(self.image, &mut bytes);
+        let word = |at: usize| {
+            u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
+        };
+        ([word(24), word(28)], word(36) as u64 / 2)
+    }
+
+    fn run(&mut self, slice: u64, compiled: bool) -> Outcome {
+        let mut fuel = slice;
+        let mut open = Open { enter: self.enter, compiled: 0, interpreted: 0 };
+        let outcome = if compiled {
+            // SAFETY: the code was compiled from the image.
+            let mut wall = unsafe { Compiled::new(&mut open, self.enter) };
+            self.instance.run_behind(self.image, &mut fuel, &mut wall)
+        } else {
+            self.instance.run_behind(self.image, &mut fuel, &mut open)
+        };
+        self.used += slice - fuel;
+        self.compiled += open.compiled / 2;
+        self.interpreted += open.interpreted / 2;
+        if let Ok(Outcome::HostCall { .. }) = outcome {
+            let argument = self.instance.host_arguments().first().map_or(0, |slot| *slot as i32);
+            let twice = Value::I32(argument.wrapping_mul(2));
+            self.instance.finish_host_call(&[twice]).expect("its type");
+        }
+        outcome.expect("nothing breaks out")
+    }
+
+    fn end(&self, outcome: Outcome) -> End {
+        let done = outcome == Outcome::Done;
+        End {
+            outcome: format!("{outcome:?}"),
+            results: if done { self.instance.results(self.image).collect() } else { Vec::new() },
+            memory: self.instance.memory().to_vec(),
+            globals: (0..200)
+                .map_while(|n| self.instance.global(self.image, n).map(Some))
+                .collect(),
+            used: self.used + self.owed,
+        }
+    }
+
+    /// Calls a function to its end; `twin`, which only interprets, is led to each place where it stops.
+    fn call(
+        &mut self,
+        function: FunctionIndex,
+        arguments: &[Value],
+        slices: &mut dyn FnMut() -> u64,
+        engine: Engine,
+        mut twin: Option<&mut Machine<'_>>,
+    ) -> End {
+        let mut random = Random::new(function.0 as u64 + 77);
+        (self.used, self.owed) = (0, 0);
+        let mut stops = if twin.is_some() { STOPS_MAX } else { 0 };
+        self.instance.prepare(self.image, function, arguments).expect("idle");
+        if let Some(twin) = &mut twin {
+            (twin.used, twin.owed) = (0, 0);
+            twin.instance.prepare(twin.image, function, arguments).expect("idle");
+        }
+        loop {
+            let compiled = match engine {
+                Engine::Interpreter => false,
+                Engine::Compiled => true,
+                Engine::Both => random.below(2) == 1,
+            };
+            let outcome = self.run(slices(), compiled);
+            let goes_on = matches!(outcome, Outcome::OutOfFuel | Outcome::HostCall { .. });
+            if !goes_on || stops > 0 {
+                self.owed = self.position().1;
+            }
+            stops = stops.saturating_sub(1);
+            if stops == 0 {
+                twin = None;
+            }
+            if let Some(twin) = &mut twin
+                && outcome == Outcome::OutOfFuel
+            {
+                // Unit by unit it stops at each instruction, and owes nothing before the next.
+                while twin.used < self.used + self.owed {
+                    let outcome = twin.run(1, false);
+                    assert!(
+                        matches!(outcome, Outcome::OutOfFuel | Outcome::HostCall { .. }),
+                        "{outcome:?}"
+                    );
+                }
+                assert_eq!(twin.position(), (self.position().0, 0));
+                assert!(
+                    twin.instance.memory() == self.instance.memory(),
+                    "memory differs at a stop"
+                );
+            }
+            if !goes_on || self.used > FUEL_MAX {
+                let outcome = if goes_on { Outcome::OutOfFuel } else { outcome };
+                let mut end = self.end(outcome);
+                if goes_on {
+                    // Cut off between different instructions.
+                    (end.memory, end.used) = (Vec::new(), 0);
+                    end.globals.clear();
+                    self.instance.abandon();
+                }
+                return end;
+            }
+        }
+    }
+}
+
+fn arguments(image: &Image<'_>, function: FunctionIndex, random: &mut Random) -> Vec<Value> {
+    let signature = image.signature(function).expect("exported");
+    let value = |value_type: ValueType| {
+        let bits = if random.below(2) == 0 { random.below(40) as u64 } else { random.next() };
+        match value_type {
+            ValueType::I32 => Value::I32(bits as i32),
+            ValueType::I64 => Value::I64(bits as i64),
+            ValueType::F32 => Value::F32(bits as u32),
+            ValueType::F64 => Value::F64(bits),
+            other => Value::zero(other),
+        }
+    };
+    signature.params().map(value).collect()
+}
+
+/// How many calls ended; and fuel that compiled code and the interpreter used where there was code.
+#[derive(Debug, Default)]
+struct Tally {
+    ended: u32,
+    compiled: u64,
+    interpreted: u64,
+}
+
+/// Calls each export in all ways.
+fn check(name: &str, image: &Image<'_>, enter: Enter, tally: &mut Tally) {
+    let exports = image.exports().filter_map(|export| match export.kind {
+        ExportKind::Function(function) => Some(function),
+        _ => None,
+    });
+    for (nth, function) in exports.enumerate() {
+        let mut random = Random::new(nth as u64);
+        let arguments = arguments(image, function, &mut random);
+        let mut expected = None;
+        for (slice, engine) in [
+            (u64::MAX, Engine::Interpreter),
+            (u64::MAX, Engine::Compiled),
+            (3, Engine::Compiled),
+            (130, Engine::Compiled),
+            (700, Engine::Compiled),
+            (150, Engine::Both),
+        ] {
+            let Some(mut machine) = Machine::start(image, enter) else { return };
+            let mut twin = Machine::start(image, enter).filter(|_| (130..1000).contains(&slice));
+            let mut slices = || match slice {
+                u64::MAX => FUEL_MAX + 1,
+                _ => slice / 2 + random.below(slice as u32) as u64,
+            };
+            if machine.instance.is_busy() {
+                return;
+            }
+            let end = machine.call(function, &arguments, &mut slices, engine, twin.as_mut());
+            tally.ended += (end.used > 0) as u32;
+            if (slice, engine) == (u64::MAX, Engine::Compiled) {
+                tally.compiled += machine.compiled;
+                tally.interpreted += machine.interpreted;
+            }
+            match &expected {
+                None => expected = Some(end),
+                Some(expected) => {
+                    assert!(
+                        *expected == end,
+                        "{name}, export {nth}, slices of {slice}: {} {:?} {} fuel\n{} {:?} {} fuel",
+                        expected.outcome,
+                        expected.results,
+                        expected.used,
+                        end.outcome,
+                        end.results,
+                        end.used
+                    )
+                }
+            }
+        }
+    }
+}
+
+fn check_all(name: &str, modules: Vec<(String, Vec<u8>)>) -> Tally {
+    let images: Vec<(String, Vec<u8>)> = modules
+        .into_iter()
+        .filter_map(|(name, wasm)| {
+            let mut image = Vec::new();
+            translate(&wasm, &Host, &Limits::default(), &mut image).ok()?;
+            Some((name, image))
+        })
+        .collect();
+    let library = Library::build(name, images.iter().map(|(_, image)| image.as_slice()));
+    let mut tally = Tally::default();
+    for (n, (name, bytes)) in images.iter().enumerate() {
+        let image = Image::parse(bytes).expect("an image");
+        check(name, &image, library.entry(n), &mut tally);
+    }
+    println!("{tally:?}");
+    tally
+}
+
+#[test]
+fn programs_end_alike_with_the_same_fuel() {
+    let modules =
+        programs::PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), assemble(text)));
+    let tally = check_all("programs", modules.collect());
+    assert!(tally.ended >= 36 && tally.compiled > 2 * tally.interpreted, "{tally:?}");
+}
+
+#[test]
+fn corpus_ends_alike_with_the_same_fuel() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/../vm/tests/corpus");
+    let files = std::fs::read_dir(folder).expect("the corpus is in the repository");
+    let mut files: Vec<_> = files.map(|entry| entry.expect("readable").path()).collect();
+    files.sort();
+    let modules = files
+        .iter()
+        .map(|file| (file.display().to_string(), std::fs::read(file).expect("readable")));
+    let tally = check_all("corpus", modules.collect());
+    assert!(tally.ended > 100 && tally.compiled > 2 * tally.interpreted, "{tally:?}");
+}
+
+/// `TENURE_COMPILE_SEEDS=FROM..TO` tries others.
+#[test]
+fn random_modules_end_alike_with_the_same_fuel() {
+    let range = std::env::var("TENURE_COMPILE_SEEDS").ok().and_then(|text| {
+        let (from, to) = text.split_once("..")?;
+        Some(from.parse().ok()?..to.parse().ok()?)
+    });
+    let modules = range.unwrap_or(5000..5040).filter_map(|seed: u64| {
+        let mut random = Random::new(seed);
+        let bytes: Vec<u8> = (0..2048).map(|_| random.next() as u8).collect();
+        Some((format!("seed {seed}"), compare::module(&bytes, seed.is_multiple_of(2))?))
+    });
+    let tally = check_all("random", modules.collect());
+    assert!(tally.ended > 50 && tally.compiled > 2 * tally.interpreted, "{tally:?}");
+}
