@@ -32,8 +32,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     });
     report.step("tests", || {
         let mut command = process::cargo(root);
-        // Those with devices wait for them half of their time.
-        let threads = 2 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
+        // Those with devices wait for them two thirds of their time.
+        let threads = 3 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
         command.args(["test", "--workspace"]).env("RUST_TEST_THREADS", threads.to_string());
         tests(&mut command)
     });
