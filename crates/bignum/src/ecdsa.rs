@@ -147,8 +147,8 @@ impl Curve {
         if borrow == 0 || is_zero(&scalar) { Err(Invalid) } else { Ok(scalar) }
     }
 
-    /// What has `digest` as the scalar that is signed: its leftmost bits, as many as the order has, modulo the order; big-endian,
-    /// in the first [`Self::bytes`].
+    /// Writes the scalar that is signed of `digest`, its leftmost bits modulo the order, big-endian
+    /// to the first [`Self::bytes`].
     pub fn digest_bytes(&self, digest: &[u8], bytes: &mut [u8]) {
         to_bytes(&self.digest_scalar(digest), &mut bytes[..self.bytes()]);
     }

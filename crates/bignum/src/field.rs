@@ -108,7 +108,7 @@ impl Field {
     /// Adds `carry`, a small number, times the residue of 2^(32 · limbs).
     #[inline(never)]
     fn settle(&self, number: &mut Number, mut carry: i32) {
-        // What the first round carries is at most one, and leaves a number that the second carries
+        // The first round carries at most one, and leaves a number that the second carries
         // nothing out of.
         for _ in 0..2 {
             let mut columns = [0; LIMBS_MAX];

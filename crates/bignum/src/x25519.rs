@@ -126,7 +126,7 @@ fn add(one: &Number, other: &Number) -> Number {
 fn subtract(one: &Number, other: &Number) -> Number {
     let mut difference = *one;
     let borrow = limbs::subtract(&mut difference, other, u32::MAX);
-    // What borrows a second time is below 38 and so borrows from its lowest limb alone.
+    // A difference that borrows a second time is below 38 and so borrows from its lowest limb alone.
     let correction = [38, 0, 0, 0, 0, 0, 0, 0];
     let borrow = limbs::subtract(&mut difference, &correction, borrow.wrapping_neg());
     difference[0] = difference[0].wrapping_sub(38 & borrow.wrapping_neg());
@@ -137,7 +137,7 @@ fn subtract(one: &Number, other: &Number) -> Number {
 fn fold(number: &mut Number, carry: u32) {
     let correction = [38 * carry, 0, 0, 0, 0, 0, 0, 0];
     let carry = limbs::add(number, &correction, u32::MAX);
-    // What carries a second time leaves a number below 2^24.
+    // A sum that carries a second time leaves a number below 2^24.
     number[0] += 38 & carry.wrapping_neg();
 }
 

@@ -1,3 +1,5 @@
+//! The operations beside those of RustCrypto.
+
 use super::super::rustcrypto;
 use crate::SecurityError;
 
@@ -6,29 +8,39 @@ fn signatures_are_those_of_rustcrypto_which_derives_nonces_as_rfc_6979_says() {
     for seed in 1..20u8 {
         let message = &[seed; 40][..usize::from(seed)];
         let (mut ours, mut theirs) = ([0; 104], [0; 104]);
-        let length = super::p256::sign(&[seed; 32], message, &mut ours).expect("a signature");
+        super::p256::sign(&[seed; 32], message, &mut ours).expect("a signature");
         rustcrypto::p256::sign(&[seed; 32], message, &mut theirs).expect("a signature");
         assert_eq!(ours, theirs, "P-256, {seed}");
-        let mut public = [0; 65];
-        super::p256::public_key(&[seed; 32], &mut public).expect("a key");
-        let digest = crate::HashAlgorithm::Sha256.digest(&[message]);
-        assert_eq!(super::p256::verify(&public, &digest, &ours[..length]), Ok(()));
-        let cut = super::p256::verify(&public, &digest, &ours[..length - 1]);
-        assert_eq!(cut, Err(SecurityError::BadSignature));
         super::p384::sign(&[seed; 48], message, &mut ours).expect("a signature");
         rustcrypto::p384::sign(&[seed; 48], message, &mut theirs).expect("a signature");
         assert_eq!(ours, theirs, "P-384, {seed}");
     }
 }
 
+/// Checks that both ends agree, RustCrypto at the other, and what was signed verifies.
+macro_rules! check_curve {
+    ($curve:ident, $scalar_bytes:literal, $hash:ident) => {{
+        const PUBLIC_BYTES: usize = 1 + 2 * $scalar_bytes;
+        let (mut ours, mut theirs) = ([0; PUBLIC_BYTES], [0; PUBLIC_BYTES]);
+        super::$curve::public_key(&[1; $scalar_bytes], &mut ours).expect("a key");
+        rustcrypto::$curve::public_key(&[2; $scalar_bytes], &mut theirs).expect("a key");
+        let one = super::$curve::agree(&[1; $scalar_bytes], &theirs).expect("a point");
+        let other = rustcrypto::$curve::agree(&[2; $scalar_bytes], &ours).expect("a point");
+        assert_eq!(one.as_bytes(), other.as_bytes());
+        let mut signature = [0; 104];
+        let length = super::$curve::sign(&[1; $scalar_bytes], b"message", &mut signature);
+        let digest = crate::HashAlgorithm::$hash.digest(&[b"message"]);
+        let verify = |length| super::$curve::verify(&ours, &digest, &signature[..length]);
+        let length = length.expect("a signature");
+        assert_eq!(verify(length), Ok(()));
+        assert_eq!(verify(length - 1), Err(SecurityError::BadSignature));
+    }};
+}
+
 #[test]
 fn both_ends_agree_with_rustcrypto_at_the_other() {
-    let (mut ours, mut theirs) = ([0; 65], [0; 65]);
-    super::p256::public_key(&[1; 32], &mut ours).expect("a key");
-    rustcrypto::p256::public_key(&[2; 32], &mut theirs).expect("a key");
-    let one = super::p256::agree(&[1; 32], &theirs).expect("a point");
-    let other = rustcrypto::p256::agree(&[2; 32], &ours).expect("a point");
-    assert_eq!(one.as_bytes(), other.as_bytes());
+    check_curve!(p256, 32, Sha256);
+    check_curve!(p384, 48, Sha384);
 }
 
 #[test]
