@@ -9,6 +9,7 @@ mod links;
 mod lints;
 mod sources;
 mod style;
+mod threats;
 
 use std::path::Path;
 
@@ -58,6 +59,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("dependencies", || dependencies::check(root));
     report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));
     report.step("links", || links::check(root));
+    report.step("threats and their tests", || threats::check(root));
     report.step("book", || book::check(root));
     report.step("no std below", || bare_metal::check_features(root));
 }

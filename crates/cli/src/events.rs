@@ -6,7 +6,8 @@ use tenure_wire::control::{Client as _, EventsPage, EventsQuery, SubscriptionSta
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::output::Output;
-use crate::whom::{LISTED_MAX, Where};
+use crate::pages::LISTED_MAX;
+use crate::whom::Where;
 
 /// Show topics, who has subscribed to them, how long their queues are and what they dropped.
 ///

@@ -45,6 +45,7 @@ pub mod output;
 pub mod owner;
 pub mod pack;
 pub mod packages;
+mod pages;
 pub mod peripherals;
 pub mod private_file;
 pub mod project;

@@ -6,11 +6,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tenure_package::Package;
-use tenure_wire::control::{
-    Client as _, LogPage, LogQuery, MachineStatus, TreeNode, TreeQuery, TreeValue,
-};
+use tenure_wire::control::{Client as _, LogPage, LogQuery, MachineStatus, TreeQuery, TreeValue};
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
-use tenure_wire::limits::PATH_BYTES_MAX;
 use tenure_wire::printable::printable;
 use tenure_wire::{CodeKind, Name};
 
@@ -21,9 +18,10 @@ use crate::install::read_package;
 use crate::lease;
 use crate::output::Output;
 use crate::pack::START_FUNCTION;
+use crate::pages::{TreeWalk, gather};
 use crate::stop::Stop;
 use crate::symbols::{MachineSymbols, Symbols};
-use crate::whom::{LISTED_MAX, Where, machines};
+use crate::whom::{Where, machines};
 
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: Duration = Duration::from_secs(5);
@@ -233,10 +231,11 @@ pub fn tree(arguments: &TreeArguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let machine = &arguments.machine;
-    let mut walk =
-        Walk { client: &mut client, device: &device, machine, values: Vec::new(), asked: 0 };
-    walk.visit(&arguments.path)?;
-    let values = walk.values;
+    let ask = |path: &str, skip| {
+        let query = TreeQuery { machine: machine.clone(), path: path.to_string(), skip };
+        client.at(&device.route).tree(query)
+    };
+    let values = TreeWalk::values(ask, &arguments.path)?;
     if values.is_empty() && !arguments.path.is_empty() {
         anyhow::bail!("{machine} stores nothing at `{}`", arguments.path);
     }
@@ -325,21 +324,16 @@ fn reconnect(
 
 fn list_all(client: &mut Client, place: &Where, output: &Output) -> anyhow::Result<()> {
     let route = place.hub_route(client)?;
-    let mut listed = Vec::new();
-    loop {
-        let parameter = postcard::to_allocvec(&ListFrom { skip: listed.len() as u32 })?;
+    let listed = gather("the hub lists machines", |skip| {
+        let parameter = postcard::to_allocvec(&ListFrom { skip })?;
         let answer = client
             .call(&route, directory::LIST, Some(parameter), HUB_TIMEOUT)
             .with_context(|| format!("the hub at {}", route.address))?;
         let page: Listing = postcard::from_bytes(&answer.unwrap_or_default())
             .context("the hub's answer can't be read: it runs another version")?;
-        let last = page.machines.is_empty();
-        listed.extend(page.machines);
-        if last || listed.len() >= page.total as usize {
-            break;
-        }
-        anyhow::ensure!(listed.len() < LISTED_MAX, "the hub lists machines without end");
-    }
+        let known = skip as usize + page.machines.len();
+        Ok((page.machines, known < page.total as usize))
+    })?;
     if output.is_json() {
         let machines: Vec<Value> = listed
             .iter()
@@ -465,50 +459,6 @@ fn device_keys(device: &Device, output: &Output) -> anyhow::Result<()> {
         }),
     );
     Ok(())
-}
-
-/// A walk over a machine's tree, node by node.
-struct Walk<'a> {
-    client: &'a mut Client,
-    device: &'a Device,
-    machine: &'a Name,
-    values: Vec<(String, TreeValue)>,
-    /// How many questions were asked.
-    asked: usize,
-}
-
-impl Walk<'_> {
-    /// Gathers the value at `path` and all below it.
-    ///
-    /// # Errors
-    /// The device can't be reached, or what it tells is no tree: too deep, or without end.
-    fn visit(&mut self, path: &str) -> anyhow::Result<()> {
-        anyhow::ensure!(
-            path.len() <= PATH_BYTES_MAX,
-            "the device tells of a path that none can be"
-        );
-        let mut skip = 0;
-        loop {
-            self.asked += 1;
-            anyhow::ensure!(
-                self.asked <= LISTED_MAX && self.values.len() <= LISTED_MAX,
-                "the device tells of values without end"
-            );
-            let query = TreeQuery { machine: self.machine.clone(), path: path.to_string(), skip };
-            let node: TreeNode = self.client.at(&self.device.route).tree(query)?;
-            if let (0, Some(value)) = (skip, node.value) {
-                self.values.push((path.to_string(), value));
-            }
-            for child in &node.children {
-                let below = if path.is_empty() { child.clone() } else { format!("{path}.{child}") };
-                self.visit(&below)?;
-            }
-            skip += node.children.len() as u32;
-            if node.children.is_empty() || skip >= node.total {
-                return Ok(());
-            }
-        }
-    }
 }
 
 fn value_text(value: &TreeValue) -> String {

@@ -17,7 +17,8 @@ use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::login;
 use crate::output::Output;
-use crate::whom::{LISTED_MAX, Where};
+use crate::pages::gather;
+use crate::whom::Where;
 
 /// Fetch the receipts of a device's machines: what each has used, period by period.
 ///
@@ -70,17 +71,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if arguments.close {
         client.at(&device.route).receipts_close(())?;
     }
-    let mut fetched = Vec::new();
-    loop {
-        let query = ReceiptQuery { skip: fetched.len() as u32 };
-        let page: ReceiptPage = client.at(&device.route).receipts(query)?;
-        let more = page.more && !page.receipts.is_empty();
-        fetched.extend(page.receipts);
-        anyhow::ensure!(fetched.len() <= LISTED_MAX, "the device tells of receipts without end");
-        if !more {
-            break;
-        }
-    }
+    let fetched = gather("the device tells of receipts", |skip| {
+        let page: ReceiptPage = client.at(&device.route).receipts(ReceiptQuery { skip })?;
+        Ok((page.receipts, page.more))
+    })?;
     let mut known = Vec::new();
     for bytes in &fetched {
         let (receipt, signer) = Receipt::verify(bytes).context("a receipt of the device")?;

@@ -2,23 +2,20 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, bail};
 use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
 use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
 use crate::client::{Client, Device, LeasedDevice, Route};
 use crate::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
+use crate::pages::gather;
 
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: std::time::Duration = std::time::Duration::from_secs(5);
 
 /// Where a device is looked for if nobody says: on this computer.
 const HERE: &str = "127.0.0.1:7370";
-/// The most machines of a device, and lines of a listing, that a command takes in: far above what any
-/// device has, so that one that lies doesn't fill this computer's memory.
-pub const LISTED_MAX: usize = 100_000;
-
 /// The device and the hub to use.
 #[derive(Clone, Debug, Default, clap::Args)]
 pub struct Where {
@@ -242,17 +239,11 @@ fn proven(
 /// # Errors
 /// The device can't be reached.
 pub fn machines(client: &mut Client, device: &Device) -> anyhow::Result<Vec<MachineStatus>> {
-    let mut machines: Vec<MachineStatus> = Vec::new();
-    loop {
-        let skip = machines.len() as u32;
+    gather("the device lists machines", |skip| {
         let page: MachineList = client.at(&device.route).list(ListMachines { skip })?;
-        let last = page.machines.is_empty();
-        machines.extend(page.machines);
-        if last || machines.len() >= page.total as usize {
-            return Ok(machines);
-        }
-        ensure!(machines.len() < LISTED_MAX, "the device lists machines without end");
-    }
+        let known = skip as usize + page.machines.len();
+        Ok((page.machines, known < page.total as usize))
+    })
 }
 
 fn no_such_machine<'a>(name: &str, present: impl Iterator<Item = &'a str>) -> String {

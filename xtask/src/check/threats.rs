@@ -1,0 +1,97 @@
+//! Each row of `docs/threats.md` names tests that drive its resource to its bound, and these exist.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use anyhow::{Result, bail};
+
+use crate::files;
+use crate::report::Verdict;
+
+const DOCUMENT: &str = "docs/threats.md";
+/// The word by which a row says that it has no test.
+const DEFECT: &str = "a defect";
+
+pub(super) fn check(root: &Path) -> Result<Verdict> {
+    let mut tests = BTreeSet::new();
+    for file in files::with_ending(root, &[".rs"])? {
+        tests.extend(tests_in(&files::read(&file)?).map(str::to_owned));
+    }
+    let faults = faults(&files::read(&root.join(DOCUMENT))?, &tests);
+    if !faults.is_empty() {
+        bail!("{DOCUMENT}:\n  {}", faults.join("\n  "));
+    }
+    Ok(Verdict::Passed)
+}
+
+/// The names of the functions that follow a `#[test]`.
+fn tests_in(source: &str) -> impl Iterator<Item = &str> {
+    source.split("#[test]").skip(1).filter_map(|rest| {
+        let (_, name) = rest.split_once("fn ")?;
+        name.split(['(', '<']).next()
+    })
+}
+
+/// The rows without a test, and the names that no test has.
+fn faults(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
+    let mut faults = Vec::new();
+    for (index, line) in text.lines().enumerate() {
+        let number = index + 1;
+        // In prose a test is told from a setting by its length.
+        let names: Vec<&str> = match cells(line) {
+            Some(cells) => code_in(cells.last().copied().unwrap_or_default()).collect(),
+            None => code_in(line).filter(|name| name.matches('_').count() >= 4).collect(),
+        };
+        let unknown = names.iter().filter(|name| !tests.contains(**name));
+        faults.extend(unknown.map(|name| format!("{number}: no test has the name `{name}`")));
+        let is_row = cells(line).is_some_and(|cells| !cells[0].trim_matches(['-', ' ']).is_empty());
+        let is_head = text.lines().nth(number).is_some_and(|next| next.starts_with("|---"));
+        if is_row && !is_head && names.is_empty() && !line.contains(DEFECT) {
+            faults.push(format!("{number}: a row without a test that doesn't say `{DEFECT}`"));
+        }
+    }
+    faults
+}
+
+/// The cells of a table's line; `None` for other lines.
+fn cells(line: &str) -> Option<Vec<&str>> {
+    let inner = line.trim().strip_prefix('|')?.strip_suffix('|')?;
+    Some(inner.split('|').collect())
+}
+
+/// Whatever stands between backquotes.
+fn code_in(text: &str) -> impl Iterator<Item = &str> {
+    text.split('`').skip(1).step_by(2)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HEAD: &str = "| resource | test |\n|---|---|\n";
+
+    fn faults_of(rows: &str) -> Vec<String> {
+        let tests = ["memory_is_bounded".to_owned()].into();
+        faults(&format!("{HEAD}{rows}"), &tests)
+    }
+
+    #[test]
+    fn rows_name_tests_that_exist_or_say_that_they_have_none() {
+        assert!(faults_of("| `memory_max` | `memory_is_bounded` |").is_empty());
+        assert!(faults_of("| air | a defect: no bound |").is_empty());
+        assert_eq!(faults_of("| memory | `memory_is_free` |").len(), 1);
+        assert_eq!(faults_of("| memory | – |").len(), 1);
+    }
+
+    #[test]
+    fn prose_names_tests_that_exist() {
+        assert_eq!(faults_of("`nobody_takes_all_of_the_memory` holds it.").len(), 1);
+        assert!(faults_of("`memory_max` bounds it.").is_empty());
+    }
+
+    #[test]
+    fn tests_are_functions_that_follow_their_attribute() {
+        let source = "#[test]\n#[ignore]\nfn one_two() {}\nfn three() {}\n#[test]\nfn four() {}";
+        assert_eq!(tests_in(source).collect::<Vec<_>>(), ["one_two", "four"]);
+    }
+}
