@@ -220,8 +220,30 @@ fn if_down(machine: &MachineStatus) -> String {
     }
 }
 
+/// Installs a package in the place of the machine `known`, which keeps its name, share and term.
+///
+/// # Errors
+/// The package asks for what isn't granted, or the device refuses it.
+pub fn update(
+    client: &mut Client,
+    device: &Device,
+    package: &[u8],
+    known: &MachineStatus,
+    grants: &[Grant],
+) -> anyhow::Result<MachineStatus> {
+    let asked = Package::parse(package)?.manifest().capabilities.clone();
+    let held = held(client, device, known)?;
+    let grants = decide(grants, &asked, Some(&held))?;
+    let (share, term) = (known.share, known.term);
+    let terms = Terms { name: Some(known.name.clone()), grants, share, term };
+    install(client, device, package, &terms, &Output::silent())
+}
+
 /// The rights of a machine on the device.
-fn held(
+///
+/// # Errors
+/// The device can't be reached, or has no such machine.
+pub fn held(
     client: &mut Client,
     device: &Device,
     known: &MachineStatus,

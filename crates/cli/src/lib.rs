@@ -52,6 +52,7 @@ pub mod project;
 pub mod project_file;
 pub mod receipts;
 pub mod revoke;
+pub mod rollout;
 pub mod run;
 pub mod sdk;
 pub mod secret;

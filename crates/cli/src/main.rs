@@ -10,7 +10,7 @@ use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
     help, hub, inspect, install, invite, lease, list, login, owner, packages, project, receipts,
-    revoke, run, secret, serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
+    revoke, rollout, run, secret, serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -45,6 +45,7 @@ enum Command {
     Serial(serial::Arguments),
     Push(packages::PushArguments),
     Pull(packages::PullArguments),
+    Rollout(rollout::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
     Trash(trash::Arguments),
@@ -116,6 +117,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Serial(arguments) => serial::run(arguments, &output),
         Command::Push(arguments) => packages::push(arguments, &output),
         Command::Pull(arguments) => packages::pull(arguments, &output),
+        Command::Rollout(arguments) => rollout::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
         Command::Trash(arguments) => trash::run(arguments, &output),

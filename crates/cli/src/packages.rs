@@ -7,6 +7,7 @@ use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_hub_server::{Artifact, registry_digest};
 use tenure_package::{PACKAGE_BYTES_MAX, Package};
+use tenure_wire::Digest;
 use tenure_wire::hub::Response;
 
 use crate::client::Client;
@@ -105,13 +106,7 @@ pub fn push(arguments: &PushArguments, output: &Output) -> anyhow::Result<()> {
     let to = Reference::parse(&to, Some(&version.to_string()))?;
     let mut client = Client::new(&home)?;
     let mut hub = session(&mut client, &home, &arguments.hub, arguments.tenant)?;
-    let artifact = Artifact::of(&package, &bytes);
-    push_blob(&mut client, &mut hub, &to.repository, Artifact::CONFIG, &Output::silent())?;
-    push_blob(&mut client, &mut hub, &to.repository, &bytes, output)?;
-    let kind = [("content-type", Artifact::MANIFEST_TYPE.to_string())];
-    let manifest = artifact.manifest.as_bytes();
-    hub.ask(&mut client, "PUT", &to.manifest(), &kind, manifest)?;
-    let digest = registry_digest(manifest);
+    let digest = push_to(&mut client, &mut hub, &to, (&package, &bytes), output)?;
     let Reference { repository, name } = &to;
     output.line(
         &format!("pushed {repository}:{name}\n  {repository}@{digest}"),
@@ -124,6 +119,72 @@ pub fn push(arguments: &PushArguments, output: &Output) -> anyhow::Result<()> {
         }),
     );
     Ok(())
+}
+
+/// Pushes a package to the repository of its name, with its version as the tag.
+///
+/// # Errors
+/// The hub can't be reached, or refuses it.
+pub fn push_package(
+    client: &mut Client,
+    hub: &mut HubSession,
+    package: &Package<'_>,
+    bytes: &[u8],
+    output: &Output,
+) -> anyhow::Result<()> {
+    let manifest = package.manifest();
+    let to =
+        Reference { repository: manifest.name.to_string(), name: manifest.version.to_string() };
+    push_to(client, hub, &to, (package, bytes), output).map(drop)
+}
+
+/// Pushes a package with its bytes; returns the digest of its manifest.
+fn push_to(
+    client: &mut Client,
+    hub: &mut HubSession,
+    to: &Reference,
+    (package, bytes): (&Package<'_>, &[u8]),
+    output: &Output,
+) -> anyhow::Result<String> {
+    let artifact = Artifact::of(package, bytes);
+    push_blob(client, hub, &to.repository, Artifact::CONFIG, &Output::silent())?;
+    push_blob(client, hub, &to.repository, bytes, output)?;
+    let kind = [("content-type", Artifact::MANIFEST_TYPE.to_string())];
+    let manifest = artifact.manifest.as_bytes();
+    hub.ask(client, "PUT", &to.manifest(), &kind, manifest)?;
+    Ok(registry_digest(manifest))
+}
+
+/// Fetches the package with this digest from whichever repository of the user's it is in.
+///
+/// # Errors
+/// The hub has no such package or can't be reached, or what it sent isn't the package.
+pub fn fetch_package(
+    client: &mut Client,
+    hub: &mut HubSession,
+    digest: Digest,
+) -> anyhow::Result<Vec<u8>> {
+    let path = format!("/v1/packages/{digest}");
+    let mut bytes = Vec::new();
+    loop {
+        let first = bytes.len();
+        let range = [("range", format!("bytes={first}-{}", first + PART_BYTES - 1))];
+        let part = hub.ask(client, "GET", &path, &range, &[])?;
+        let whole = header(&part, "content-range").and_then(|range| range.rsplit_once('/'));
+        let whole = whole.and_then(|(_, whole)| whole.parse::<usize>().ok());
+        let whole = whole.filter(|whole| *whole <= PACKAGE_BYTES_MAX && !part.body.is_empty());
+        let whole = whole.context("the hub's answer can't be read: it runs another version")?;
+        bytes.extend_from_slice(&part.body);
+        if bytes.len() >= whole {
+            break;
+        }
+    }
+    let package = Package::parse(&bytes)?;
+    package.verify()?;
+    if package.digest() != digest {
+        bail!("the hub sent another package than the one with that digest");
+    }
+    Ok(bytes)
 }
 
 /// Pushes a blob in parts, unless the hub has it.

@@ -6,17 +6,38 @@ use rusqlite::Connection;
 use tenure_wire::hub::{self, Scope};
 
 use crate::exchange::{Exchange, Reply};
-use crate::registry;
 use crate::sign_in::Holder;
+use crate::web::BODY_BYTES_MAX;
+use crate::{registry, rollouts};
 
-/// Whether this module answers requests for a path.
-pub(crate) fn is_here(segments: &[&str]) -> bool {
-    matches!(segments, ["v2", ..])
+/// A part of the API that is answered here.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// The registry, and packages by their own digest.
+    Packages,
+    Rollouts,
 }
 
-/// The most bytes of the body of a request for a path that this module answers.
-pub(crate) fn body_bytes_max(path: &str) -> Option<usize> {
-    path.starts_with("/v2/").then_some(registry::BLOB_BYTES_MAX)
+/// The part that answers a request, if it is answered here.
+pub(crate) fn part(method: &Method, path: &str) -> Option<Part> {
+    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    if path == "/v2" || path.starts_with("/v2/") || path.starts_with("/v1/packages/") {
+        Some(Part::Packages)
+    } else if path.starts_with("/v1/rollouts/") || (path == "/v1/rollouts" && !is_read) {
+        Some(Part::Rollouts)
+    } else {
+        None
+    }
+}
+
+impl Part {
+    /// The most bytes of the body of a request.
+    pub(crate) fn body_bytes_max(self) -> usize {
+        match self {
+            Self::Packages => registry::BLOB_BYTES_MAX,
+            Self::Rollouts => BODY_BYTES_MAX,
+        }
+    }
 }
 
 /// Answers a request whose pass is `holder`'s, in the transaction that is under way.
@@ -29,11 +50,17 @@ pub(crate) fn exchange(
     exchange: &Exchange,
 ) -> Result<Reply, rusqlite::Error> {
     let is_read = matches!(exchange.method, Method::GET | Method::HEAD);
-    let may = holder.may(Scope::Packages) || (is_read && holder.may(Scope::Read));
-    if !may {
-        return Ok(registry::Code::Denied.reply("this token doesn't open packages"));
+    let may = |scope| holder.may(scope) || (is_read && holder.may(Scope::Read));
+    let segments: Vec<&str> = exchange.segments.iter().map(String::as_str).collect();
+    match segments[..] {
+        ["v1", "rollouts", ..] if may(Scope::Rollouts) => rollouts::answer(connection, exchange),
+        ["v1", "packages", digest] if may(Scope::Packages) && is_read => {
+            registry::package(connection, exchange, digest)
+        }
+        ["v2", ..] if may(Scope::Packages) => registry::answer(connection, exchange),
+        ["v2", ..] => Ok(registry::Code::Denied.reply("this token doesn't open packages")),
+        _ => Ok(Reply::problem(StatusCode::FORBIDDEN, "this token doesn't open that")),
     }
-    registry::answer(connection, exchange)
 }
 
 /// Answers a request that came in a session.
@@ -62,15 +89,15 @@ pub(crate) fn answer(
 fn read(holder: &Holder, request: &hub::Request, unix_s: u64) -> Option<Exchange> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let segments = crate::web::segments_of(path);
-    let names: Vec<&str> = segments.iter().map(String::as_str).collect();
     let mut headers = HeaderMap::new();
     for (name, value) in &request.headers {
         let name = HeaderName::try_from(name.as_str()).ok()?;
         headers.insert(name, HeaderValue::try_from(value.as_str()).ok()?);
     }
-    is_here(&names).then_some(())?;
+    let method = Method::from_bytes(request.method.as_bytes()).ok()?;
+    part(&method, path)?;
     Some(Exchange {
-        method: Method::from_bytes(request.method.as_bytes()).ok()?,
+        method,
         segments,
         parameters: crate::web::pairs(query.as_bytes()),
         headers,

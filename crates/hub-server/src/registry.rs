@@ -120,6 +120,21 @@ pub(crate) fn answer(
     }
 }
 
+/// `GET /v1/packages/DIGEST`: a package by its own digest, whatever repository it is in; or a part of it.
+///
+/// # Errors
+/// SQLite fails.
+pub(crate) fn package(
+    connection: &Connection,
+    exchange: &Exchange,
+    digest: &str,
+) -> Result<Reply, rusqlite::Error> {
+    match manifests::layer_of_package(connection, &exchange.who, digest)? {
+        Some(layer) => blobs::fetch(connection, exchange, &layer),
+        None => Ok(Code::ManifestUnknown.reply("there is no such package")),
+    }
+}
+
 fn unsupported() -> Result<Reply, rusqlite::Error> {
     Ok(Code::Unsupported.reply("this can't be done here"))
 }

@@ -22,6 +22,8 @@ pub(crate) enum Kind {
     Number,
     /// Seconds since 1970 UTC.
     Time,
+    /// The number of a rollout.
+    Rollout,
 }
 
 /// A column of a [`Resource`].
@@ -58,8 +60,18 @@ const fn column(name: &'static str, title: &'static str, kind: Kind, sql: &'stat
 }
 
 /// Everything that is listed.
-pub(crate) static RESOURCES: [Resource; 8] =
-    [DEVICES, MACHINES, PACKAGES, RECEIPTS, ALARMS, AUDIT, PASSES, TENANTS];
+pub(crate) static RESOURCES: [Resource; 10] = [
+    DEVICES,
+    MACHINES,
+    PACKAGES,
+    ROLLOUTS,
+    ROLLOUT_DEVICES,
+    RECEIPTS,
+    ALARMS,
+    AUDIT,
+    PASSES,
+    TENANTS,
+];
 
 const DEVICES: Resource = Resource {
     name: "devices",
@@ -128,6 +140,58 @@ const PACKAGES: Resource = Resource {
     from: "manifests m",
     visible: "m.who = ?1 AND m.package IS NOT NULL",
     order: "m.id DESC",
+};
+
+const ROLLOUTS: Resource = Resource {
+    name: "rollouts",
+    title: "Rollouts",
+    about: "Updates of many devices in stages. `tenure rollout start` begins one; a gate that fails takes it back.",
+    columns: &[
+        column("id", "Rollout", Kind::Rollout, "r.id"),
+        column("machine", "Machine", Kind::Text, "r.machine"),
+        column("version", "To version", Kind::Text, "r.version"),
+        column("state", "State", Kind::Text, "r.state"),
+        column("reason", "Reason", Kind::Text, "r.reason"),
+        column("stage", "Stage", Kind::Number, "r.stage + 1"),
+        column("stages", "Stages", Kind::Number, "json_array_length(r.stages)"),
+        column(
+            "devices",
+            "Devices",
+            Kind::Number,
+            "(SELECT count(*) FROM rollout_devices WHERE rollout = r.id)",
+        ),
+        column(
+            "healthy",
+            "Healthy",
+            Kind::Number,
+            "(SELECT count(*) FROM rollout_devices WHERE rollout = r.id AND state = 'healthy')",
+        ),
+        column("began", "Began", Kind::Time, "r.began_unix_s"),
+        column("ends", "Ends", Kind::Time, "r.ends_unix_s"),
+        column("package", "Package", Kind::Text, "r.package_digest"),
+    ],
+    from: "rollouts r",
+    visible: "r.who = ?1",
+    order: "r.id DESC",
+};
+
+const ROLLOUT_DEVICES: Resource = Resource {
+    name: "rollout-devices",
+    title: "Devices of rollouts",
+    about: "How far each device of each rollout is.",
+    columns: &[
+        column("rollout", "Rollout", Kind::Rollout, "d.rollout"),
+        column("device", "Device", Kind::Device, "d.device"),
+        column("state", "State", Kind::Text, "d.state"),
+        column("reason", "Reason", Kind::Text, "d.reason"),
+        column("faults", "Faults since the update", Kind::Number, "d.faults"),
+        column("updated", "Updated", Kind::Time, "d.updated_unix_s"),
+        column("tried", "Last tried", Kind::Time, "d.tried_unix_s"),
+        column("was", "Package before", Kind::Text, "d.was"),
+    ],
+    from: "rollout_devices d JOIN rollouts r ON r.id = d.rollout",
+    visible: "r.who = ?1",
+    order: "d.rollout DESC, d.position",
 };
 
 /// The devices' names beside receipts.

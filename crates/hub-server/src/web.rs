@@ -11,7 +11,9 @@ mod bill_pages;
 mod gate;
 mod hosts;
 mod openapi;
+mod openapi_rollouts;
 mod pages;
+mod rollout_pages;
 
 use std::convert::Infallible;
 use std::net::{SocketAddr, TcpListener};
@@ -28,6 +30,7 @@ use hyper_util::rt::{TokioIo, TokioTimer};
 use tenure_package::Tariff;
 use tokio::sync::Semaphore;
 
+use crate::api::Part;
 use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::exchange::Exchange;
@@ -36,7 +39,7 @@ use crate::web::hosts::Hosts;
 /// The most connections at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
 /// The longest body of a request, in bytes.
-const BODY_BYTES_MAX: usize = 256 * 1024;
+pub(crate) const BODY_BYTES_MAX: usize = 256 * 1024;
 /// The most requests at once whose bodies may be longer than that.
 const UPLOADS_MAX: usize = 16;
 /// The most headers of a request, and bytes that they take.
@@ -105,8 +108,8 @@ async fn answer(state: State, request: Request<Incoming>) -> Response {
 
 /// Finds the page or the part of the API that a request means.
 async fn route(state: State, request: Request<Incoming>) -> Response {
-    if crate::api::body_bytes_max(request.uri().path()).is_some() {
-        return exchange(state, request).await;
+    if let Some(part) = crate::api::part(request.method(), request.uri().path()) {
+        return exchange(state, part, request).await;
     }
     let (parts, body) = request.into_parts();
     let Ok(body) = Limited::new(body, BODY_BYTES_MAX).collect().await else {
@@ -132,6 +135,10 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
             ["bills"] => bill_pages::page_of(state, headers, parameters).await,
             ["bills.csv"] => bill_pages::csv(state, headers, parameters).await,
             ["devices", device] => pages::device(state, device.into(), headers).await,
+            ["rollouts", id] => match id.parse() {
+                Ok(id) => rollout_pages::show(state, id, headers).await,
+                Err(_) => pages::missing(),
+            },
             ["v1", "openapi.json"] => openapi::document(),
             ["v1", "bills"] => bill_pages::json(state, headers, parameters).await,
             ["v1", name] => api::list(state, name.into(), headers, parameters).await,
@@ -145,6 +152,10 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
                 Ok(id) => pages::revoke(state, id, headers).await,
                 Err(_) => pages::missing(),
             },
+            ["rollouts", id, verb] => match id.parse() {
+                Ok(id) => rollout_pages::steer(state, id, verb.into(), headers).await,
+                Err(_) => pages::missing(),
+            },
             ["v1", "receipts"] => api::take_receipts(state, headers, body).await,
             _ => pages::missing(),
         },
@@ -154,7 +165,7 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
 
 /// Answers a request that the API for sessions answers, too. Who has no pass is refused before the body
 /// is read.
-async fn exchange(state: State, request: Request<Incoming>) -> Response {
+async fn exchange(state: State, part: Part, request: Request<Incoming>) -> Response {
     let (parts, body) = request.into_parts();
     let holder = match gate::holder(&state, &parts.headers).await {
         Ok(holder) => holder,
@@ -163,8 +174,7 @@ async fn exchange(state: State, request: Request<Incoming>) -> Response {
     let Ok(_place) = state.0.uploads.acquire().await else {
         return StatusCode::SERVICE_UNAVAILABLE.into_response();
     };
-    let limit = crate::api::body_bytes_max(parts.uri.path()).unwrap_or(BODY_BYTES_MAX);
-    let Ok(body) = Limited::new(body, limit).collect().await else {
+    let Ok(body) = Limited::new(body, part.body_bytes_max()).collect().await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
     };
     let asked = Exchange {

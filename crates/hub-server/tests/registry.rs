@@ -6,45 +6,13 @@ use std::path::Path;
 use std::process::Command;
 
 use serde_json::{Value, json};
-use tenure_package::{CodeKind, Engine, Manifest, PACKAGE_BYTES_MAX, PackageBuilder};
+use tenure_package::PACKAGE_BYTES_MAX;
 use tenure_testbed::skip_without_tool;
 use tenure_wire::hub::{Access, Answer, HubRefusal, Request, Response, Scope, function};
-use tenure_wire::{Budget, Capabilities};
-use world::{Reply, World, owner};
+use world::{Reply, World, digest, manifest, owner, package};
 
 const PACKAGE_TYPE: &str = "application/vnd.tenure.package.v1";
 const MANIFEST_TYPE: &str = "content-type: application/vnd.oci.image.manifest.v1+json";
-
-fn digest(bytes: &[u8]) -> String {
-    let digest = tenure_crypto::sha256(&[bytes]);
-    format!("sha256:{}", data_encoding::HEXLOWER.encode(&digest.0))
-}
-
-fn package(version: &str) -> Vec<u8> {
-    let manifest = Manifest {
-        name: "thermostat".parse().unwrap(),
-        version: version.parse().unwrap(),
-        description: String::new(),
-        exports: Vec::new(),
-        budget: Budget::default(),
-        capabilities: Capabilities::default(),
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-    };
-    PackageBuilder::new(manifest, vec![7; 20_000]).unwrap().sign(&owner(50)).unwrap()
-}
-
-/// The manifest of an artifact of type `kind` whose one layer is `layer`.
-fn manifest(kind: &str, layer: &[u8]) -> String {
-    json!({
-        "schemaVersion": 2,
-        "mediaType": "application/vnd.oci.image.manifest.v1+json",
-        "artifactType": kind,
-        "config": { "mediaType": "application/vnd.oci.empty.v1+json", "digest": digest(b"{}"), "size": 2 },
-        "layers": [{ "mediaType": kind, "digest": digest(layer), "size": layer.len() }],
-    })
-    .to_string()
-}
 
 /// A client of the registry that shows a token as its password.
 struct Client<'a> {

@@ -24,6 +24,7 @@ mod peers;
 mod pinning;
 mod power;
 mod receipts;
+mod rollouts;
 mod secrets;
 mod settings;
 mod sixteen;

@@ -274,6 +274,19 @@ pub(super) fn fetch(
     })
 }
 
+/// The digest of the blob that is the package with the digest `package`.
+pub(super) fn layer_of_package(
+    connection: &Connection,
+    who: &str,
+    package: &str,
+) -> Result<Option<String>, rusqlite::Error> {
+    let query = "SELECT bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
+    let bytes: Option<Vec<u8>> =
+        connection.prepare_cached(query)?.query_row([who, package], |row| row.get(0)).optional()?;
+    let manifest = bytes.and_then(|bytes| serde_json::from_slice::<Manifest>(&bytes).ok());
+    Ok(manifest.and_then(|manifest| Some(manifest.layers.into_iter().next()?.digest)))
+}
+
 /// `DELETE …/manifests/REFERENCE`: a tag, or a manifest with its tags and the blobs that no other has.
 pub(super) fn delete(
     connection: &Connection,

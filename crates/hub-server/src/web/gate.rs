@@ -28,7 +28,8 @@ const HEADERS: [(header::HeaderName, &str); 5] = [
 /// asks a browser for.
 pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Option<Response> {
     let is_change = !matches!(*method, Method::GET | Method::HEAD);
-    if is_too_long(headers, api::body_bytes_max(path).unwrap_or(BODY_BYTES_MAX)) {
+    let limit = api::part(method, path).map_or(BODY_BYTES_MAX, api::Part::body_bytes_max);
+    if is_too_long(headers, limit) {
         return Some(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
     let text = "this request doesn't come from the hub's own pages\n";

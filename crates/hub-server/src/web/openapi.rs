@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use crate::resource::{Column, Kind, LIMIT_MAX, RESOURCES, Resource};
 use crate::web::api::json_answer;
+use crate::web::openapi_rollouts;
 
 /// `GET /v1/openapi.json`. Anybody may read it.
 pub(crate) fn document() -> Response {
@@ -20,6 +21,10 @@ pub(crate) fn described() -> Value {
     if let Some(receipts) = paths.get_mut("/v1/receipts") {
         receipts["post"] = hand_in();
     }
+    if let Some(rollouts) = paths.get_mut("/v1/rollouts") {
+        rollouts["post"] = openapi_rollouts::start();
+    }
+    paths.extend(openapi_rollouts::paths());
     paths.insert("/v1/bills".into(), json!({ "get": bills() }));
     paths.insert("/v1/openapi.json".into(), json!({ "get": {
         "operationId": "describe", "summary": "This document.", "security": [],
@@ -72,7 +77,7 @@ fn listing(resource: &Resource) -> Value {
         resource.columns.iter().map(|column| (column.name.into(), schema(column))).collect();
     let items = json!({ "type": "object", "properties": properties });
     json!({
-        "operationId": format!("list_{}", resource.name),
+        "operationId": format!("list_{}", resource.name.replace('-', "_")),
         "summary": resource.about,
         "parameters": parameters,
         "responses": responses(&json!({ "type": "object", "required": ["items", "next"], "properties": {
@@ -85,7 +90,9 @@ fn listing(resource: &Resource) -> Value {
 fn schema(column: &Column) -> Value {
     match column.kind {
         Kind::Text | Kind::Device => json!({ "type": "string", "description": column.title }),
-        Kind::Number => json!({ "type": ["integer", "null"], "description": column.title }),
+        Kind::Number | Kind::Rollout => {
+            json!({ "type": ["integer", "null"], "description": column.title })
+        }
         Kind::Time => {
             let text = format!("{}, in seconds since 1970 UTC", column.title);
             json!({ "type": ["integer", "null"], "description": text })

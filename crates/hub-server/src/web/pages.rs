@@ -196,7 +196,9 @@ pub(crate) fn page(headers: &HeaderMap, title: &str, place: &str, body: &Markup)
 }
 
 fn layout(title: &str, place: Option<&str>, body: &Markup) -> Markup {
-    let places = RESOURCES.iter().map(|resource| (resource.name, resource.title));
+    // A list that belongs to another one's page has no place of its own.
+    let listed = RESOURCES.iter().filter(|resource| !resource.name.contains('-'));
+    let places = listed.map(|resource| (resource.name, resource.title));
     html! {
         (DOCTYPE)
         html lang="en" {
@@ -236,6 +238,11 @@ fn search(resource: &Resource, request: &Request) -> Markup {
             a href=(address(resource, request, ".csv", None)) { "CSV" }
         }
     }
+}
+
+/// A table of rows on the page of something else.
+pub(crate) fn table_of(resource: &Resource, request: &Request, rows: &Rows) -> Markup {
+    table(resource, request, rows, false)
 }
 
 /// A table of rows, whose headings sort if it stands alone.
@@ -280,6 +287,7 @@ fn data(cell: &Cell, kind: Kind) -> Markup {
     let text = plain(cell, kind);
     match kind {
         Kind::Number => html! { td.number { (text) } },
+        Kind::Rollout => html! { td.number { a href={ "/rollouts/" (text) } { (text) } } },
         Kind::Device => html! { td { a href={ "/devices/" (encoded(&text)) } { (text) } } },
         Kind::Text if text.len() > 24 => html! { td { code title=(text) { (text) } } },
         Kind::Text | Kind::Time => html! { td { (text) } },

@@ -4,16 +4,16 @@
 use std::io::{Read as _, Write as _};
 use std::net::{SocketAddr, TcpStream};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
 use tenure_hub_server::{Database, serve, sign_in_request};
-use tenure_package::{Receipt, Tariff};
+use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Receipt, Tariff};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
-use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
+use tenure_wire::{Address, Budget, Capabilities, Digest, Epoch, MachineId, PublicKey};
 
 pub(crate) const HUB: PublicKey = PublicKey([3; 32]);
 pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
@@ -82,6 +82,17 @@ impl World {
     }
 
     pub(crate) fn list(&mut self, whose: u8, number: u8, name: &str) {
+        self.list_until(whose, number, name, now() + 600);
+        self.commit();
+    }
+
+    pub(crate) fn commit(&mut self) {
+        self.database.commit().unwrap();
+    }
+
+    /// Lists a device; the caller commits.
+
+    pub(crate) fn list_until(&mut self, whose: u8, number: u8, name: &str, expires_unix_s: u64) {
         let (owner, seed) = (owner(whose), device(number));
         let device_key = seed.device_signing_key().verifying_key();
         let enrolment = Enrolment { device: name.parse().unwrap(), device_key, number: 1 };
@@ -90,7 +101,7 @@ impl World {
             enrolment_signature: enrol(&owner, &enrolment),
             enrolment,
             sequence: 1,
-            expires_unix_s: now() + 600,
+            expires_unix_s,
             epoch: Epoch([7; 8]),
             addresses: Vec::new(),
             device_machine: seed.device_secret().public_key(),
@@ -101,7 +112,6 @@ impl World {
         let kept = Kept { record: signed, seen_at: Address::Simulated(3) };
         let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
         self.database.put(&accepted).unwrap();
-        self.database.commit().unwrap();
     }
 
     pub(crate) fn call<P: serde::Serialize, R: serde::de::DeserializeOwned>(
@@ -109,17 +119,45 @@ impl World {
         function: &str,
         parameter: &P,
     ) -> Answer<R> {
+        self.call_at(function, parameter, now(), true)
+    }
+
+    /// As [`Self::call`] at a moment, and without a commit if it isn't `kept`.
+    pub(crate) fn call_at<P: serde::Serialize, R: serde::de::DeserializeOwned>(
+        &mut self,
+        function: &str,
+        parameter: &P,
+        unix_s: u64,
+        is_kept: bool,
+    ) -> Answer<R> {
         let parameter = postcard::to_allocvec(parameter).unwrap();
         let (peer, hub, parameter) = (&SESSION, &HUB, parameter.as_slice());
-        let call = ServiceCall { peer, hub, function, parameter, unix_s: now() };
+        let call = ServiceCall { peer, hub, function, parameter, unix_s };
         let answer = self.database.call(&call).unwrap().unwrap();
-        self.database.commit().unwrap();
+        if is_kept {
+            self.database.commit().unwrap();
+        }
         postcard::from_bytes(&answer).unwrap()
+    }
+
+    /// The hub dies without another word, and another one takes up its folder.
+    pub(crate) fn die(&mut self) {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let stand_in = Database::open(&elsewhere.path().join("hub.sqlite")).unwrap();
+        drop(std::mem::replace(&mut self.database, stand_in));
+        self.database = Database::open(&self._folder.path().join("hub.sqlite")).unwrap();
+        self.database.admit(vec![owner(1).verifying_key()], Some("http://hub".into()));
     }
 
     pub(crate) fn pass(&mut self, key: &SigningKey, access: Access) -> Answer<Pass> {
         let request = sign_in_request(key, HUB, SESSION, access);
         self.call(function::SIGN_IN, &request)
+    }
+
+    pub(crate) fn pass_at(&mut self, key: &SigningKey, access: Access, unix_s: u64) -> Pass {
+        let request = sign_in_request(key, HUB, SESSION, access);
+        let pass: Answer<Pass> = self.call_at(function::SIGN_IN, &request, unix_s, true);
+        pass.unwrap()
     }
 
     /// A token that opens everything.
@@ -217,4 +255,53 @@ pub(crate) fn receipt(
 /// A token for programs that goes as far as `scopes`.
 pub(crate) fn token_access(scopes: Vec<Scope>) -> Access {
     Access::Token { name: "test".parse().unwrap(), days: 1, scopes }
+}
+
+/// The digest of `bytes` as registries write it.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    let digest = tenure_crypto::sha256(&[bytes]);
+    format!("sha256:{}", data_encoding::HEXLOWER.encode(&digest.0))
+}
+
+/// The manifest of an artifact of type `kind` whose one layer is `layer`.
+pub(crate) fn manifest(kind: &str, layer: &[u8]) -> String {
+    json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "artifactType": kind,
+        "config": { "mediaType": "application/vnd.oci.empty.v1+json", "digest": digest(b"{}"), "size": 2 },
+        "layers": [{ "mediaType": kind, "digest": digest(layer), "size": layer.len() }],
+    })
+    .to_string()
+}
+
+/// A package of tenant 50's in that version.
+pub(crate) fn package(version: &str) -> Vec<u8> {
+    let manifest = Manifest {
+        name: "thermostat".parse().unwrap(),
+        version: version.parse().unwrap(),
+        description: String::new(),
+        exports: Vec::new(),
+        budget: Budget::default(),
+        capabilities: Capabilities::default(),
+        code: vec![CodeKind::WebAssembly],
+        engine: Engine::default(),
+    };
+    PackageBuilder::new(manifest, vec![7; 20_000]).unwrap().sign(&owner(50)).unwrap()
+}
+
+/// Pushes a package as a program with a token does.
+pub(crate) fn push(world: &World, token: &str, repository: &str, package: &[u8]) -> Reply {
+    for blob in [b"{}".as_slice(), package] {
+        let path = format!("/v2/{repository}/blobs/uploads/?digest={}", digest(blob));
+        assert_eq!(world.request_bytes("POST", &path, &[token], blob).status, 201);
+    }
+    let path = format!("/v2/{repository}/manifests/{}", &digest(package)[7..27]);
+    let kind = "content-type: application/vnd.oci.image.manifest.v1+json";
+    world.request(
+        "PUT",
+        &path,
+        &[token, kind],
+        &manifest("application/vnd.tenure.package.v1", package),
+    )
 }

@@ -1,0 +1,115 @@
+//! Rollouts over real devices, by the command.
+
+use serde_json::Value;
+
+use crate::harness::{Process, User, on};
+
+/// A package in C that fails when it is told to.
+fn built(user: &User, version: &str) -> String {
+    let folder = user.path("served");
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let toml = format!(
+        "name = \"served\"\nversion = \"{version}\"\nlanguage = \"c\"\n[capabilities]\ncallers = [\"*@*\"]\n"
+    );
+    std::fs::write(folder.join("tenure.toml"), toml).unwrap();
+    let source = "#include <tenure.h>\nTENURE_EXPORT(ping) { tenure_reply_text(\"pong\"); }\n\
+                  TENURE_EXPORT(fail) { __builtin_trap(); }\n";
+    std::fs::write(folder.join("src/main.c"), source).unwrap();
+    let file = format!("served-{version}.tenure");
+    user.ok(&["build", "served", "-o", &file]);
+    file
+}
+
+struct House {
+    user: User,
+    hub: Process,
+    attic: Process,
+    cellar: Process,
+}
+
+fn start_hub(user: &User, listen: &str) -> Process {
+    let own = ["hub", "--data", "hub", "--owner", "own", "--listen", listen, "--json"];
+    Process::start(user.command(&own))
+}
+
+impl House {
+    /// Two devices with version 0.1.0, which the hub keeps.
+    fn new() -> Self {
+        let user = User::new();
+        let mut hub = start_hub(&user, "127.0.0.1:0");
+        let (attic, cellar) = (user.device("attic", Some(&hub)), user.device("cellar", Some(&hub)));
+        let old = built(&user, "0.1.0");
+        user.ok(&["push", &old, "--hub", &hub.address]);
+        for device in [&attic, &cellar] {
+            user.ok(&["install", &old, "--grant", "all", "--device", &device.address]);
+        }
+        hub.wait_until_listed("attic", 1);
+        hub.wait_until_listed("cellar", 1);
+        Self { user, hub, attic, cellar }
+    }
+
+    /// `tenure rollout` with these arguments; the last thing that it prints.
+    fn rollout(&self, arguments: &[&str]) -> Value {
+        let at = ["--hub", &self.hub.address, "--json"];
+        let text = self.user.ok(&[&["rollout"], arguments, &at[..]].concat());
+        serde_json::from_str(text.lines().last().unwrap()).unwrap()
+    }
+
+    fn start(&self, package: &str, more: &[&str]) -> Value {
+        let start = ["start", package, "--devices", "attic,cellar", "--stages", "1"];
+        self.rollout(&[&start[..], more].concat())
+    }
+
+    fn versions(&self) -> [String; 2] {
+        [&self.attic, &self.cellar].map(|device| {
+            let list = self.user.json(&["list", "--device", &device.address]);
+            list["machines"][0]["version"].as_str().unwrap().to_string()
+        })
+    }
+}
+
+#[test]
+fn good_version_goes_through_and_bad_one_is_pulled_back_by_its_gate() {
+    let house = House::new();
+    let good = built(&house.user, "0.2.0");
+    let done = house.start(&good, &["--soak", "1s"]);
+    assert_eq!(done["state"], "done", "{done}");
+    assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
+
+    let bad = built(&house.user, "0.3.0");
+    let started = house.start(&bad, &["--soak", "1h", "--no-run"]);
+    let id = started["id"].to_string();
+    house.rollout(&["run", &id, "--once"]);
+    assert_eq!(house.versions(), ["0.3.0", "0.2.0"], "the canary alone");
+    house.user.call_error(on(&house.attic), &["served", "fail"]);
+    let over = house.rollout(&["run", &id]);
+    assert_eq!(over["state"], "rolled back", "{over}");
+    assert!(over["reason"].as_str().unwrap().starts_with("attic: 1 faults"), "{over}");
+    assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
+    assert_eq!(house.user.call(on(&house.attic), &["served", "ping"]), "pong");
+}
+
+#[test]
+fn rollout_is_paused_resumed_and_aborted_and_goes_on_after_its_hub_was_killed() {
+    let house = House::new();
+    let new = built(&house.user, "0.2.0");
+    let id = house.start(&new, &["--soak", "1h", "--no-run"])["id"].to_string();
+    assert_eq!(house.rollout(&["pause", &id])["state"], "paused");
+    house.rollout(&["run", &id, "--once"]);
+    assert_eq!(house.versions(), ["0.1.0", "0.1.0"]);
+    assert_eq!(house.rollout(&["resume", &id])["state"], "running");
+    house.rollout(&["run", &id, "--once"]);
+    assert_eq!(house.versions(), ["0.2.0", "0.1.0"]);
+    let House { user, hub, attic, cellar } = house;
+    let address = hub.address.clone();
+    hub.kill();
+    let hub = start_hub(&user, &address);
+    let house = House { user, hub, attic, cellar };
+    let status = house.rollout(&["status", &id]);
+    assert_eq!((&status["state"], &status["devices"]["soaking"]), (&"running".into(), &1.into()));
+    assert_eq!(house.rollout(&["roll-back", &id])["state"], "rolling back");
+    assert_eq!(house.rollout(&["run", &id])["state"], "rolled back");
+    assert_eq!(house.versions(), ["0.1.0", "0.1.0"]);
+    let again = house.user.error(&["rollout", "abort", &id, "--hub", &address]);
+    assert!(again.ends_with("the rollout is rolled back; it can't abort"), "{again}");
+}

@@ -1,0 +1,124 @@
+//! Starting a rollout: the owner's signed plan against what the hub knows.
+
+use http::{StatusCode, header};
+use rusqlite::{Connection, OptionalExtension as _, params};
+use tenure_wire::VerifyingKey;
+
+use super::plan::{Plan, PlanError, SignedPlan};
+use super::{described, note, now};
+use crate::exchange::{Exchange, Reply};
+
+/// The most rollouts of one key.
+const ROLLOUTS_OF_KEY_MAX: i64 = 10_000;
+/// The longest that devices may be updated, in seconds: 90 days.
+const LIFE_S_MAX: i64 = 90 * 24 * 60 * 60;
+
+/// `POST /v1/rollouts`, whose body is a [`SignedPlan`].
+pub(super) fn start(
+    connection: &Connection,
+    exchange: &Exchange,
+) -> Result<Reply, rusqlite::Error> {
+    let signed: SignedPlan = match serde_json::from_slice(&exchange.body) {
+        Ok(signed) => signed,
+        Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error.to_string())),
+    };
+    let refuse = |text: &str| Ok(Reply::problem(StatusCode::UNPROCESSABLE_ENTITY, text));
+    let owner = exchange.who.parse::<VerifyingKey>().map_err(|_| PlanError::Signature);
+    let plan = match owner.and_then(|owner| signed.open(&owner)) {
+        Ok(plan) => plan,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    if !(1..=LIFE_S_MAX).contains(&plan.ends_unix_s.saturating_sub(now(exchange))) {
+        return refuse("a rollout ends within 90 days, and not before it began");
+    }
+    let package = "SELECT version, tenant FROM manifests WHERE who = ?1 AND package_digest = ?2";
+    let names = params![exchange.who, plan.package.to_string()];
+    let package: Option<(String, String)> = connection
+        .prepare_cached(package)?
+        .query_row(names, |row| Ok((row.get(0)?, row.get(1)?)))
+        .optional()?;
+    let Some((version, tenant)) = package else {
+        return refuse("push the package first: it isn't in your registry here");
+    };
+    if tenant != plan.tenant.to_string() {
+        return refuse("the package is another tenant's than the plan says");
+    }
+    if let Some(obstacle) = obstacle(connection, exchange, &plan)? {
+        return refuse(&obstacle);
+    }
+    let id = insert(connection, exchange, &plan, &signed, &version)?;
+    let detail = format!("{} {version} to {} devices", plan.machine, plan.devices.len());
+    note(connection, exchange, id, "rollout started", &detail)?;
+    let reply = described(connection, exchange, id)?;
+    Ok(Reply { status: StatusCode::CREATED, ..reply }
+        .with(header::LOCATION, format!("/v1/rollouts/{id}")))
+}
+
+/// The device that isn't there or is busy, or that there is no room.
+fn obstacle(
+    connection: &Connection,
+    exchange: &Exchange,
+    plan: &Plan,
+) -> Result<Option<String>, rusqlite::Error> {
+    let (who, machine) = (exchange.who.as_str(), plan.machine.as_str());
+    let mut listed =
+        connection.prepare_cached("SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2")?;
+    let busy = "SELECT 1 FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout WHERE r.who = ?1 \
+         AND r.machine = ?2 AND r.state IN ('running', 'paused', 'rolling back') AND d.device = ?3";
+    let mut busy = connection.prepare_cached(busy)?;
+    for device in &plan.devices {
+        if !listed.exists([device.as_str(), who])? {
+            return Ok(Some(format!("no device {device} of yours is listed here")));
+        }
+        if busy.exists([who, machine, device.as_str()])? {
+            return Ok(Some(format!("{device} is in another rollout of that machine")));
+        }
+    }
+    let count = "SELECT count(*) FROM rollouts WHERE who = ?1";
+    let count: i64 = connection.prepare_cached(count)?.query_row([who], |row| row.get(0))?;
+    let is_full = count >= ROLLOUTS_OF_KEY_MAX;
+    Ok(is_full.then(|| "a key has 10,000 rollouts here at most".into()))
+}
+
+fn insert(
+    connection: &Connection,
+    exchange: &Exchange,
+    plan: &Plan,
+    signed: &SignedPlan,
+    version: &str,
+) -> Result<i64, rusqlite::Error> {
+    let insert = "INSERT INTO rollouts (who, machine, package_digest, version, plan, signature, state, reason, stages, \
+         stage, soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s) \
+         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', '', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13)";
+    connection.prepare_cached(insert)?.execute(params![
+        exchange.who,
+        plan.machine.as_str(),
+        plan.package.to_string(),
+        version,
+        signed.plan,
+        signed.signature,
+        serde_json::json!(plan.reaches().unwrap_or_default()).to_string(),
+        plan.soak_s,
+        plan.faults_max,
+        plan.failures_max,
+        if plan.pause_on_failure { "pause" } else { "roll back" },
+        now(exchange),
+        plan.ends_unix_s,
+    ])?;
+    let id = connection.last_insert_rowid();
+    let insert = "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
+         VALUES (?1, ?2, ?3, 'waiting', '', 0, 0)";
+    let mut insert = connection.prepare_cached(insert)?;
+    for (position, device) in plan.devices.iter().enumerate() {
+        insert.execute(params![id, position as i64, device.as_str()])?;
+    }
+    Ok(id)
+}
+
+/// `GET …/plan`: the plan as it was signed.
+pub(super) fn plan(connection: &Connection, id: i64) -> Result<SignedPlan, rusqlite::Error> {
+    let query = "SELECT plan, signature FROM rollouts WHERE id = ?1";
+    let read =
+        |row: &rusqlite::Row<'_>| Ok(SignedPlan { plan: row.get(0)?, signature: row.get(1)? });
+    connection.prepare_cached(query)?.query_row([id], read)
+}

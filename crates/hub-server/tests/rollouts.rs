@@ -1,0 +1,419 @@
+//! Rollouts as the owner's command drives them, with hubs and commands that die at every step.
+
+mod world;
+
+use std::collections::BTreeMap;
+
+use serde_json::{Value, json};
+use tenure_hub_server::{Plan, SignedPlan};
+use tenure_package::Package;
+use tenure_wire::hub::{Access, Answer, Request, Response, function};
+use world::{World, owner, package, push};
+
+const OLD: u8 = 1;
+const GOOD: u8 = 2;
+const BAD: u8 = 3;
+const DEVICES: [&str; 5] = ["attic", "barn", "cellar", "den", "entry"];
+
+/// The way in which a step goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Death {
+    /// The hub dies before its commit.
+    BeforeCommit,
+    /// The hub dies after its commit, and nobody gets the answer.
+    AfterCommit,
+}
+
+/// Devices that hold one machine each, and the owner's command that drives a rollout over them.
+struct Fleet {
+    world: World,
+    clock: u64,
+    /// The pass of the command, and when it got it.
+    pass: Option<(String, u64)>,
+    /// The version that each device has.
+    versions: BTreeMap<String, u8>,
+    /// Devices that nobody reaches.
+    offline: Vec<String>,
+    /// Devices that don't come back once they are updated.
+    broken: Vec<String>,
+    /// The step at which somebody dies.
+    death: Option<(usize, Death)>,
+    steps: usize,
+    /// The most devices that had another version than the old one at once.
+    touched_most: usize,
+}
+
+/// Nobody answered: the command begins anew.
+struct Died;
+
+fn digest(version: u8) -> String {
+    Package::parse(&package(&format!("{version}.0.0"))).unwrap().digest().to_string()
+}
+
+impl Fleet {
+    fn new() -> Self {
+        let mut world = World::new();
+        let token = world.token(&owner(1));
+        for version in [OLD, GOOD, BAD] {
+            let pushed = push(&world, &token, "counter", &package(&format!("{version}.0.0")));
+            assert_eq!(pushed.status, 201);
+        }
+        let versions = DEVICES.iter().map(|name| ((*name).to_string(), OLD)).collect();
+        let (clock, offline, broken) = (world::now(), Vec::new(), Vec::new());
+        let mut fleet = Self {
+            world,
+            clock,
+            pass: None,
+            versions,
+            offline,
+            broken,
+            death: None,
+            steps: 0,
+            touched_most: 0,
+        };
+        fleet.beat();
+        fleet
+    }
+
+    /// Devices that are well renew their records.
+    fn beat(&mut self) {
+        for (number, name) in DEVICES.iter().enumerate() {
+            let is_gone = self.offline.iter().chain(&self.broken).any(|gone| gone == name);
+            if !is_gone {
+                let expires = self.clock + 60;
+                self.world.list_until(1, 10 + number as u8, name, expires);
+            }
+        }
+        self.world.commit();
+    }
+
+    /// One request in a session, whose answer may be lost.
+    fn ask(&mut self, method: &str, path: &str, body: &Value) -> Result<(u16, Value), Died> {
+        let pass = self.pass.take().filter(|(_, made)| self.clock < made + 500);
+        let (pass, made) = pass.unwrap_or_else(|| {
+            let pass = self.world.pass_at(&owner(1), Access::Session, self.clock);
+            (pass.secret, self.clock)
+        });
+        self.pass = Some((pass.clone(), made));
+        let request = Request {
+            pass,
+            method: method.into(),
+            path: path.into(),
+            headers: Vec::new(),
+            body: body.to_string().into_bytes(),
+        };
+        self.steps += 1;
+        let death = self.death.filter(|(at, _)| *at == self.steps).map(|(_, death)| death);
+        let is_kept = death != Some(Death::BeforeCommit);
+        let answer: Answer<Response> =
+            self.world.call_at(function::REQUEST, &request, self.clock, is_kept);
+        if death.is_some() {
+            self.world.die();
+            return Err(Died);
+        }
+        let answer = answer.unwrap();
+        Ok((answer.status, serde_json::from_slice(&answer.body).unwrap_or_default()))
+    }
+
+    fn plan(&self, version: u8) -> Plan {
+        Plan {
+            machine: "counter".parse().unwrap(),
+            package: digest(version).parse().unwrap(),
+            tenant: owner(50).verifying_key(),
+            from: "0.0.0".parse().unwrap(),
+            devices: DEVICES.iter().map(|name| name.parse().unwrap()).collect(),
+            stages: vec!["1".into(), "50%".into()],
+            soak_s: 30,
+            faults_max: 0,
+            failures_max: 0,
+            pause_on_failure: false,
+            ends_unix_s: self.clock as i64 + 86_400,
+        }
+    }
+
+    fn post(&mut self, plan: &Plan) -> (u16, Value) {
+        let signed = SignedPlan::sign(plan, &owner(1));
+        self.ask("POST", "/v1/rollouts", &json!(signed)).ok().unwrap()
+    }
+
+    fn start(&mut self, version: u8) -> i64 {
+        let plan = self.plan(version);
+        let (status, started) = self.post(&plan);
+        assert_eq!(status, 201, "{started}");
+        started["id"].as_i64().unwrap()
+    }
+
+    /// Tells the hub how the machine on `device` does; a bad version faults.
+    fn look(&mut self, id: i64, device: &str) -> Result<(), Died> {
+        let version = self.versions[device];
+        let faults = if version == BAD { 3 } else { 0 };
+        let saw = json!({ "saw": "machine", "has": digest(version), "faults": faults, "state": "idle", "repute": "good" });
+        self.report(id, device, &saw).map(drop)
+    }
+
+    fn report(&mut self, id: i64, device: &str, saw: &Value) -> Result<u16, Died> {
+        let path = format!("/v1/rollouts/{id}/devices/{device}");
+        self.ask("POST", &path, saw).map(|(status, _)| status)
+    }
+
+    /// One round of the command: asks what to do, and does it.
+    fn round(&mut self, id: i64) -> Result<Value, Died> {
+        let (status, next) = self.ask("POST", &format!("/v1/rollouts/{id}/next"), &Value::Null)?;
+        assert_eq!(status, 200, "{next}");
+        for task in next["tasks"].as_array().unwrap() {
+            let device = task["device"].as_str().unwrap().to_string();
+            if self.offline.contains(&device) || self.broken.contains(&device) {
+                let saw = json!({ "saw": "missing", "reason": "unreachable" });
+                self.report(id, &device, &saw)?;
+                continue;
+            }
+            let package = task["package"].as_str().unwrap();
+            if task["action"] == "update" {
+                let before = json!({ "saw": "before", "has": digest(self.versions[&device]) });
+                if self.report(id, &device, &before)? != 204 {
+                    continue;
+                }
+            }
+            if task["action"] != "look" {
+                let version = [OLD, GOOD, BAD].into_iter().find(|one| digest(*one) == package);
+                self.versions.insert(device.clone(), version.unwrap());
+                let touched = self.versions.values().filter(|version| **version != OLD).count();
+                self.touched_most = self.touched_most.max(touched);
+                // The first answer to an update is of a machine that had no time to fail.
+                let saw = json!({ "saw": "machine", "has": package, "faults": 0, "state": "idle", "repute": "good" });
+                self.report(id, &device, &saw)?;
+            } else {
+                self.look(id, &device)?;
+            }
+        }
+        Ok(next)
+    }
+
+    /// Drives a rollout for so many rounds of 10 seconds, or until it is over; returns how it is.
+    fn drive(&mut self, id: i64, rounds: usize) -> Value {
+        for _ in 0..rounds {
+            self.clock += 10;
+            self.beat();
+            let is_over = self.round(id).is_ok_and(|next| next["is_over"] == true);
+            if is_over {
+                break;
+            }
+        }
+        self.death = None;
+        let (_, state) = self.ask("GET", &format!("/v1/rollouts/{id}"), &Value::Null).ok().unwrap();
+        state
+    }
+
+    fn all_have(&self, version: u8) -> bool {
+        self.versions.values().all(|one| *one == version)
+    }
+}
+
+#[test]
+fn good_version_reaches_all_devices_stage_by_stage() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 2);
+    assert_eq!(fleet.touched_most, 1, "the canary alone");
+    let half_way = fleet.drive(id, 4);
+    assert_eq!((half_way["stage"].as_i64(), fleet.touched_most), (Some(2), 3), "{half_way}");
+    let state = fleet.drive(id, 60);
+    assert_eq!((&state["state"], fleet.all_have(GOOD)), (&json!("done"), true), "{state}");
+    assert_eq!(state["devices"]["healthy"], 5);
+}
+
+#[test]
+fn bad_version_is_pulled_back_from_the_canary_and_reaches_no_other_device() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(BAD);
+    let state = fleet.drive(id, 60);
+    assert_eq!((&state["state"], fleet.all_have(OLD)), (&json!("rolled back"), true), "{state}");
+    assert_eq!(state["reason"], "attic: 3 faults since the update, 0 are allowed");
+    assert_eq!(fleet.touched_most, 1);
+}
+
+#[test]
+fn rollout_goes_on_whichever_step_the_hub_or_the_command_dies_at() {
+    let start = |fleet: &mut Fleet, version: u8| {
+        let mut plan = fleet.plan(version);
+        plan.devices.truncate(3);
+        (plan.stages, plan.soak_s) = (vec!["1".into()], 10);
+        fleet.post(&plan).1["id"].as_i64().unwrap()
+    };
+    for (version, end, steps_least) in [(GOOD, "done", 12), (BAD, "rolled back", 8)] {
+        let mut undisturbed = Fleet::new();
+        let id = start(&mut undisturbed, version);
+        undisturbed.drive(id, 100);
+        let (steps, touched) = (undisturbed.steps, undisturbed.touched_most);
+        assert!(steps >= steps_least, "{steps} steps to die at");
+        for death in [Death::BeforeCommit, Death::AfterCommit] {
+            for at in 2..=steps {
+                let mut fleet = Fleet::new();
+                let id = start(&mut fleet, version);
+                fleet.death = Some((at, death));
+                let state = fleet.drive(id, 100);
+                assert_eq!(state["state"], end, "{death:?} at {at}: {state}");
+                let last = if version == GOOD { GOOD } else { OLD };
+                let reached = DEVICES[..3].iter().map(|device| fleet.versions[*device]);
+                assert!(reached.eq([last; 3]), "{death:?} at {at}: {:?}", fleet.versions);
+                assert_eq!(fleet.touched_most, touched, "{death:?} at {at}");
+            }
+        }
+    }
+}
+
+#[test]
+fn device_that_is_silent_after_the_update_fails_the_gate() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    fleet.broken = vec!["attic".into()];
+    let state = fleet.drive(id, 12);
+    assert_eq!(state["state"], "rolling back", "it can't be reached yet: {state}");
+    assert_eq!(state["reason"], "attic: missed its heartbeats after the update");
+    fleet.broken.clear();
+    let state = fleet.drive(id, 12);
+    assert_eq!((&state["state"], fleet.all_have(OLD)), (&json!("rolled back"), true), "{state}");
+}
+
+#[test]
+fn device_that_is_offline_holds_nobody_up_and_catches_up() {
+    let mut fleet = Fleet::new();
+    fleet.offline = vec!["barn".into()];
+    let id = fleet.start(GOOD);
+    let state = fleet.drive(id, 60);
+    assert_eq!((&state["state"], &state["devices"]["healthy"]), (&json!("running"), &json!(4)));
+    fleet.offline.clear();
+    let state = fleet.drive(id, 60);
+    assert_eq!((&state["state"], fleet.all_have(GOOD)), (&json!("done"), true), "{state}");
+}
+
+#[test]
+fn paused_rollout_updates_nothing_and_aborted_one_stays_as_it_is() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 2);
+    let verb = |fleet: &mut Fleet, verb: &str| {
+        let path = format!("/v1/rollouts/{id}/{verb}");
+        fleet.ask("POST", &path, &Value::Null).ok().unwrap().0
+    };
+    assert_eq!(verb(&mut fleet, "pause"), 200);
+    assert_eq!(fleet.drive(id, 30)["state"], "paused");
+    assert_eq!(fleet.touched_most, 1);
+    let before = json!({ "saw": "before", "has": digest(OLD) });
+    assert_eq!(fleet.report(id, "barn", &before).ok(), Some(409), "a paused one updates nothing");
+    assert_eq!(verb(&mut fleet, "resume"), 200);
+    fleet.drive(id, 5);
+    assert_eq!(fleet.report(id, "entry", &before).ok(), Some(409), "it is beyond the stage");
+    assert_eq!(verb(&mut fleet, "abort"), 200);
+    let touched = fleet.touched_most;
+    assert_eq!(fleet.drive(id, 30)["state"], "aborted");
+    assert_eq!((fleet.touched_most, verb(&mut fleet, "resume")), (touched, 409));
+    assert_eq!(verb(&mut fleet, "roll-back"), 200);
+    assert_eq!((fleet.drive(id, 30)["state"] == "rolled back", fleet.all_have(OLD)), (true, true));
+}
+
+#[test]
+fn rollout_whose_time_is_over_updates_nothing_more() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 2);
+    fleet.clock += 86_400;
+    let state = fleet.drive(id, 30);
+    assert_eq!((&state["state"], fleet.touched_most), (&json!("ended"), 1), "{state}");
+}
+
+#[test]
+fn device_whose_package_could_not_be_put_back_is_not_updated() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    let before = json!({ "saw": "before", "has": digest(9) });
+    assert_eq!(fleet.report(id, "attic", &before).ok(), Some(409));
+}
+
+#[test]
+fn requests_that_make_no_sense_start_nothing() {
+    let mut fleet = Fleet::new();
+    let good = fleet.plan(GOOD);
+    type Fault = fn(&mut Plan);
+    let faults: [Fault; 12] = [
+        |plan| plan.devices.clear(),
+        |plan| plan.devices[1] = plan.devices[0].clone(),
+        |plan| plan.devices[0] = "nowhere".parse().unwrap(),
+        |plan| plan.package = digest(9).parse().unwrap(),
+        |plan| plan.tenant = owner(51).verifying_key(),
+        |plan| plan.stages = vec!["6".into()],
+        |plan| plan.stages = vec!["0".into()],
+        |plan| plan.stages = vec!["101%".into()],
+        |plan| plan.stages = vec!["2".into(), "1".into()],
+        |plan| plan.soak_s = 0,
+        |plan| plan.ends_unix_s = i64::MAX,
+        |plan| plan.faults_max = -1,
+    ];
+    for (index, fault) in faults.iter().enumerate() {
+        let mut plan = good.clone();
+        fault(&mut plan);
+        let (status, answer) = fleet.post(&plan);
+        assert_eq!(status, 422, "fault {index}: {answer}");
+    }
+    let mut forged = SignedPlan::sign(&good, &owner(1));
+    forged.plan = forged.plan.replace("\"1\"", "\"5\"");
+    let (status, answer) = fleet.ask("POST", "/v1/rollouts", &json!(forged)).ok().unwrap();
+    assert_eq!((status, &answer["detail"]), (422, &json!("the plan isn't signed by its owner")));
+    assert_eq!(fleet.ask("POST", "/v1/rollouts", &json!("x")).ok().unwrap().0, 400);
+    assert_eq!(fleet.post(&good).0, 201);
+    let (status, answer) = fleet.post(&good);
+    assert_eq!(status, 422, "two rollouts would fight over a machine: {answer}");
+}
+
+#[test]
+fn rollout_is_its_owners_alone_and_a_token_needs_its_scope() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    let (mine, other) = (fleet.world.token(&owner(1)), fleet.world.token(&owner(1)));
+    assert_eq!(fleet.world.get(&format!("/v1/rollouts/{id}"), &[&mine]).status, 200);
+    fleet.world.list(2, 20, "shed");
+    let stranger = fleet.world.token(&owner(2));
+    assert_eq!(fleet.world.get(&format!("/v1/rollouts/{id}"), &[&stranger]).status, 404);
+    let abort = format!("/v1/rollouts/{id}/abort");
+    assert_eq!(fleet.world.request("POST", &abort, &[&stranger], "").status, 404);
+    let read = fleet.world.token_for(&owner(1), vec![tenure_wire::hub::Scope::Read]);
+    assert_eq!(fleet.world.request("POST", &abort, &[&read], "").status, 403);
+    assert_eq!(fleet.world.request("POST", &abort, &[&other], "").status, 200);
+    let cookie = fleet.world.cookie(&owner(1));
+    let page = fleet.world.get(&format!("/rollouts/{id}"), &[&cookie]);
+    assert!(page.status == 200 && page.body.contains("aborted"), "{}", page.body);
+    assert!(fleet.world.get("/rollouts", &[&cookie]).body.contains("counter"));
+    let foreign = ["sec-fetch-site: cross-site", cookie.as_str()];
+    assert_eq!(
+        fleet.world.request("POST", &format!("/rollouts/{id}/pause"), &foreign, "").status,
+        403
+    );
+    let own = ["sec-fetch-site: same-origin", cookie.as_str()];
+    let rolled = fleet.world.request("POST", &format!("/rollouts/{id}/roll-back"), &own, "");
+    assert_eq!(rolled.status, 303, "{}", rolled.body);
+}
+
+#[test]
+fn every_path_of_a_rollout_in_the_openapi_document_answers() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD).to_string();
+    let token = fleet.world.token(&owner(1));
+    let document = fleet.world.get("/v1/openapi.json", &[]).json();
+    let paths = document["paths"].as_object().unwrap().clone();
+    let mut count = 0;
+    for (path, methods) in paths.iter().filter(|(path, _)| path.contains('{')) {
+        let place = path.replace("{id}", &id).replace("{device}", "attic");
+        let place = place.replace("{digest}", &digest(GOOD));
+        for (method, operation) in methods.as_object().unwrap() {
+            let body = json!({ "saw": "missing", "reason": "" }).to_string();
+            let body = if path.ends_with("{device}") { body.as_str() } else { "" };
+            let status =
+                fleet.world.request(&method.to_uppercase(), &place, &[&token], body).status;
+            let is_described = !operation["responses"][status.to_string()].is_null();
+            assert!(is_described && status != 404, "{method} {place}: {status}");
+            count += 1;
+        }
+    }
+    assert_eq!(count, 9, "paths of rollouts and packages");
+}
