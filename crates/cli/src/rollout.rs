@@ -326,7 +326,10 @@ impl Worker {
         }
         let held = held(&mut self.client, device, &machine)?;
         self.held.insert(task.device.clone(), held);
-        let bytes = self.package(task.package)?;
+        let bytes = match self.package(task.package) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.tell_missing(&task.device, &error),
+        };
         let grants = [Grant::Same];
         match update(&mut self.client, device, &bytes, &machine, &grants) {
             Ok(machine) => {
@@ -350,7 +353,10 @@ impl Worker {
         if machine.digest == task.package {
             return self.tell_machine(&task.device, &machine);
         }
-        let bytes = self.package(task.package)?;
+        let bytes = match self.package(task.package) {
+            Ok(bytes) => bytes,
+            Err(error) => return self.tell_missing(&task.device, &error),
+        };
         let package = Package::parse(&bytes)?;
         let (is_known, version) =
             (package.tenant() == self.plan.tenant, package.manifest().version);

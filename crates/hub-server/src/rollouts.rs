@@ -237,6 +237,20 @@ fn is_kept(connection: &Connection, who: &str, package: &str) -> Result<bool, ru
     connection.prepare_cached(query)?.exists([who, package])
 }
 
+/// Whether a rollout that isn't over may still need the package of the manifest in row `manifest`: as the
+/// one it brings, or as one that it puts back.
+pub(crate) fn needs(
+    connection: &Connection,
+    who: &str,
+    manifest: i64,
+) -> Result<bool, rusqlite::Error> {
+    let query = "SELECT 1 FROM manifests m JOIN rollouts r ON r.who = m.who \
+         WHERE m.id = ?2 AND m.who = ?1 AND r.state IN ('running', 'paused', 'rolling back') \
+         AND (r.package_digest = m.package_digest OR EXISTS (SELECT 1 FROM rollout_devices d \
+         WHERE d.rollout = r.id AND d.was = m.package_digest))";
+    connection.prepare_cached(query)?.exists(params![who, manifest])
+}
+
 /// The moment of a request, as SQLite stores it.
 fn now(exchange: &Exchange) -> i64 {
     seconds(exchange.unix_s)

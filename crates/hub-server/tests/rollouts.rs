@@ -417,3 +417,21 @@ fn every_path_of_a_rollout_in_the_openapi_document_answers() {
     }
     assert_eq!(count, 9, "paths of rollouts and packages");
 }
+
+#[test]
+fn package_that_a_rollout_may_put_back_is_not_deleted_until_it_is_over() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    let token = fleet.world.token(&owner(1));
+    let listed = fleet.world.get("/v1/packages", &[&token]).json();
+    let delete = |fleet: &Fleet, version: u8| {
+        let items = listed["items"].as_array().unwrap();
+        let item = items.iter().find(|item| item["package_digest"] == digest(version)).unwrap();
+        let path = format!("/v2/counter/manifests/{}", item["digest"].as_str().unwrap());
+        fleet.world.request("DELETE", &path, &[&token], "").status
+    };
+    assert_eq!([OLD, GOOD, BAD].map(|version| delete(&fleet, version)), [403, 403, 202]);
+    fleet.drive(id, 60);
+    assert_eq!([OLD, GOOD].map(|version| delete(&fleet, version)), [202, 202]);
+}

@@ -298,6 +298,9 @@ pub(super) fn delete(
         return Ok(unknown());
     };
     if reference.contains(':') {
+        if crate::rollouts::needs(connection, &exchange.who, found.id)? {
+            return Ok(Code::Denied.reply("a rollout needs this package; end that first"));
+        }
         let named = "SELECT digest FROM manifest_blobs WHERE manifest = ?1";
         let mut statement = connection.prepare_cached(named)?;
         let rows = statement.query_map([found.id], |row| row.get::<_, String>(0))?;

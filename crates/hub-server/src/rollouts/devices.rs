@@ -44,13 +44,14 @@ pub(super) fn next(
 ) -> Result<Reply, rusqlite::Error> {
     let now = now(exchange);
     // What rolls back and what soaks comes before any further update; none beyond the stage or the end.
+    // Who was tried longest ago comes first, so that devices that are offline keep no other waiting.
     let query = "SELECT device, state, was FROM rollout_devices WHERE rollout = ?1 \
          AND (tried_unix_s IS NULL OR tried_unix_s <= ?2 OR state = 'soaking') AND ( \
          (?3 = 'rolling back' AND state = 'reverting') OR \
          (?3 IN ('running', 'paused') AND state = 'soaking') OR \
          (?3 = 'running' AND state = 'updating') OR \
          (?3 = 'running' AND state = 'waiting' AND position < ?4 AND ?5 < ?6)) \
-         ORDER BY state = 'waiting', state = 'updating', position LIMIT ?7";
+         ORDER BY state = 'waiting', state = 'updating', ifnull(tried_unix_s, 0), position LIMIT ?7";
     let mut statement = connection.prepare_cached(query)?;
     let chosen = params![
         rollout.id,

@@ -91,7 +91,6 @@ impl World {
     }
 
     /// Lists a device; the caller commits.
-
     pub(crate) fn list_until(&mut self, whose: u8, number: u8, name: &str, expires_unix_s: u64) {
         let (owner, seed) = (owner(whose), device(number));
         let device_key = seed.device_signing_key().verifying_key();
