@@ -102,7 +102,7 @@ pub fn header<'a>(response: &'a Response, name: &str) -> Option<&'a str> {
     headers.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value.as_str())
 }
 
-/// What an answer says that isn't a success: in the form of RFC 9457, or of a registry.
+/// The reason in an answer that isn't a success: in the form of RFC 9457, or of a registry.
 pub fn reason(response: &Response) -> String {
     let body: serde_json::Value = serde_json::from_slice(&response.body).unwrap_or_default();
     let words = body["detail"].as_str().or(body["errors"][0]["message"].as_str());

@@ -298,7 +298,7 @@ fn fetch(
     }
     file.sync_all().with_context(failed)?;
     if registry_digest(&bytes) != layer.digest {
-        // What was there before may have been another package's.
+        // The bytes that were there before may have been another package's.
         std::fs::remove_file(part).with_context(failed)?;
         bail!("what was fetched doesn't have its digest; pull it again");
     }

@@ -231,11 +231,11 @@ struct Worker {
     plan: Plan,
     /// Packages that were fetched, by their digests.
     packages: BTreeMap<Digest, Vec<u8>>,
-    /// What the machine on a device was granted before its update.
+    /// The rights of the machine on a device before its update.
     held: BTreeMap<Name, Capabilities>,
 }
 
-/// What the hub asks for.
+/// A step that the hub asks for.
 struct Task {
     device: Name,
     action: String,

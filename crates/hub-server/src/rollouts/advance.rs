@@ -41,7 +41,7 @@ fn step(
                 fail(connection, exchange, rollout, failures)?;
                 return Ok(true);
             }
-            // What soaks is watched beyond the end, and rolled back if it must be.
+            // A device that soaks is watched beyond the end, and rolled back if it must be.
             let is_in_flight = count(connection, rollout, "state IN ('updating', 'soaking')")? > 0;
             if count(connection, rollout, "state NOT IN ('healthy', 'failed')")? == 0 {
                 enter(connection, exchange, rollout, "done", "")?;

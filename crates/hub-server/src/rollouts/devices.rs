@@ -43,8 +43,8 @@ pub(super) fn next(
     rollout: &Rollout,
 ) -> Result<Reply, rusqlite::Error> {
     let now = now(exchange);
-    // What rolls back and what soaks comes before any further update; none beyond the stage or the end.
-    // Who was tried longest ago comes first, so that devices that are offline keep no other waiting.
+    // Devices to roll back and to look at come before any further update; none beyond the stage or the end.
+    // The one tried longest ago comes first, so that devices that are offline keep no other waiting.
     let query = "SELECT device, state, was FROM rollout_devices WHERE rollout = ?1 \
          AND (tried_unix_s IS NULL OR tried_unix_s <= ?2 OR state = 'soaking') AND ( \
          (?3 = 'rolling back' AND state = 'reverting') OR \

@@ -113,7 +113,7 @@ impl Plan {
         reaches.is_sorted().then_some(reaches)
     }
 
-    /// What is wrong with it.
+    /// The first thing that is wrong with it.
     fn fault(&self) -> Option<&'static str> {
         let mut names: Vec<&Name> = self.devices.iter().collect();
         names.sort_unstable();
