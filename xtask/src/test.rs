@@ -84,7 +84,7 @@ fn tests(command: &mut Command) -> Result<Verdict> {
 }
 
 /// As [`tests`]; `options` are libtest's.
-fn tests_with(command: &mut Command, options: &[&str]) -> Result<Verdict> {
+pub(crate) fn tests_with(command: &mut Command, options: &[&str]) -> Result<Verdict> {
     command.arg("--no-fail-fast").arg("--").args(options);
     let mut sum = Tally::default();
     let mut failed = Vec::new();

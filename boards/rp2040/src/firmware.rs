@@ -3,6 +3,7 @@
 mod clock;
 mod entropy;
 mod lines;
+mod multiply;
 mod peripherals;
 mod start;
 

@@ -11,6 +11,7 @@ use super::{Arguments, Board, image, lay_line, settings_text, supply};
 use crate::process;
 use crate::report::{Tally, Verdict};
 use crate::setup::{self, Need};
+use crate::test::tests_with;
 
 /// The emulator and the chip's boot ROM, as packages that are fetched once.
 struct Rig {
@@ -64,8 +65,21 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
     let mut flash = Flash::open(folder.path(), board.flash_bytes(), Place::NODE)?;
     flash.flash_uf2(&std::fs::read(file)?)?;
     flash.write_settings(&format!("name=pico\nowner={TEST_OWNER}\n"))?;
+    let files = [("BOOTROM", rig.bootrom.as_path()), ("FLASH", flash.path())];
+    // Each keeps a processor busy for a minute.
+    let (alone, joined) = std::thread::scope(|scope| {
+        let joined = scope.spawn(|| test_joined(&files, root));
+        (test_alone(&rig, &files), joined.join().expect("the thread returns"))
+    });
+    let mut tally = alone?;
+    tally += joined?;
+    Ok(Verdict::Tests(tally))
+}
+
+/// The tests of one chip, in the emulator's own language.
+fn test_alone(rig: &Rig, files: &[(&str, &Path)]) -> Result<Tally> {
     let mut command = Command::new("node");
-    command.arg("--test").arg(&rig.folder).env("BOOTROM", &rig.bootrom).env("FLASH", flash.path());
+    command.arg("--test").arg(&rig.folder).envs(files.iter().copied());
     let mut tally = Tally::default();
     let status = process::each_line(&mut command, |line| {
         println!("{line}");
@@ -80,7 +94,17 @@ pub(crate) fn test(root: &Path) -> Result<Verdict> {
     if tally.passed + tally.failed == 0 {
         bail!("the emulator's tests counted none");
     }
-    Ok(Verdict::Tests(tally))
+    Ok(tally)
+}
+
+/// The tests of chips among others: installed, called, and joined by their lines.
+fn test_joined(files: &[(&str, &Path)], root: &Path) -> Result<Tally> {
+    let mut command = process::cargo(root);
+    command.args(["test", "--workspace", "--test", "node"]).envs(files.iter().copied());
+    match tests_with(&mut command, &["pico::", "--ignored", "--nocapture"])? {
+        Verdict::Tests(tally) => Ok(tally),
+        _ => bail!("the tests of joined chips counted none"),
+    }
 }
 
 /// As [`test`], as a command.

@@ -14,6 +14,8 @@ mod leases;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod ownership;
+#[cfg(feature = "mesh")]
+mod pico;
 mod sleep;
 mod snapshots;
 mod strangers;

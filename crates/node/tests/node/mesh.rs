@@ -19,7 +19,7 @@ const STEP: Duration = Duration::from_millis(2);
 const SECRET: &str = "open sesame";
 
 /// Calls `read` of `thermostat@cellar` as soon as it starts, and logs how that ended.
-const CALLER: &str = r#"(module
+pub(crate) const CALLER: &str = r#"(module
   (import "tenure" "call" (func $call (param i32 i32 i32 i32 i32 i32 i32) (result i32)))
   (import "tenure" "log" (func $log (param i32 i32 i32)))
   (import "tenure" "sleep_ms" (func $sleep_ms (param i32)))
@@ -36,7 +36,7 @@ const CALLER: &str = r#"(module
       (then (call $log (i32.const 1) (i32.const 64) (i32.const 8)))
       (else (call $log (i32.const 1) (i32.const 80) (i32.const 6))))))"#;
 
-const THERMOSTAT: &str = r#"(module
+pub(crate) const THERMOSTAT: &str = r#"(module
   (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
   (memory (export "memory") 1)
   (data (i32.const 16) "21.0")
