@@ -1,5 +1,5 @@
 //! `cargo xtask generate`: writes guest bindings and reference pages from the tables in `tenure_wire`, and
-//! the page of limits from those in the code.
+//! the pages of limits and of formats from those in the code.
 //!
 //! The generated files are committed, so that a guest builds without this workspace; `check` says
 //! when one of them is no longer what the table gives.
@@ -11,17 +11,19 @@ use tenure_wire::host_call::{HostCallInfo, HostError, TABLE};
 
 mod c;
 mod control;
+mod formats;
 mod limits;
 mod markdown;
 mod rust;
 
 /// The generated files, by their path in the repository, with the generator of each.
-const FILES: [(&str, Generator); 5] = [
+const FILES: [(&str, Generator); 6] = [
     ("sdk/c/include/tenure_host.h", c::header),
     ("sdk/rust/src/host.rs", rust::module),
     ("docs/host-calls.md", markdown::page),
     ("docs/control.md", control::page),
     ("docs/limits.md", limits::page),
+    ("docs/formats.md", formats::page),
 ];
 
 /// Gives the whole text of a file.

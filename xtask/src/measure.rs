@@ -30,9 +30,6 @@ pub(crate) struct Arguments {
 /// The most modules of a crate that may import one another in a ring.
 const RING_MAX: usize = 3;
 
-/// Crates whose rings were larger when the check began, with the largest of each: the numbers only fall.
-const LARGER_RINGS: [(&str, usize); 1] = [("crates/sim", 5)];
-
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut sources = source::all(root)?;
     if let Some(folder) = &arguments.folder {
@@ -74,11 +71,9 @@ pub(crate) fn check_rings(root: &Path) -> Result<Verdict> {
     let product: Vec<_> = source::all(root)?.into_iter().filter(|it| !it.is_test).collect();
     let mut faults = Vec::new();
     for (package, rings) in imports::rings(&product) {
-        let exception = LARGER_RINGS.iter().find(|(name, _)| *name == package);
-        let most = exception.map_or(RING_MAX, |(_, most)| *most);
-        let over = rings.iter().filter(|ring| ring.len() > most);
+        let over = rings.iter().filter(|ring| ring.len() > RING_MAX);
         faults.extend(over.map(|ring| {
-            format!("{package}: {} modules, at most {most}: {}", ring.len(), ring.join(" "))
+            format!("{package}: {} modules, at most {RING_MAX}: {}", ring.len(), ring.join(" "))
         }));
     }
     if !faults.is_empty() {

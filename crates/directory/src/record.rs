@@ -9,6 +9,14 @@ use tenure_wire::{Signature, VerifyingKey};
 
 use crate::succession::succession_of;
 
+/// The version of a record's format: the first byte that is signed. A reader of another version refuses the
+/// record by name. Fields that are only added follow the others under the same version, and an older
+/// reader passes over them.
+const RECORD_VERSION: u8 = 1;
+
+/// The most bytes of added fields that a reader passes over.
+const ADDED_BYTES_MAX: usize = 256;
+
 /// The longest that a record may be in force, in seconds.
 pub const LIFETIME_S_MAX: u64 = 24 * 60 * 60;
 
@@ -25,7 +33,8 @@ pub fn enrol(owner: &SigningKey, enrolment: &Enrolment) -> Signature {
 
 /// Signs a record with the key of its device.
 pub fn seal(device: &SigningKey, record: &DeviceRecord) -> SignedRecord {
-    let bytes = encode(record);
+    let mut bytes = alloc::vec![RECORD_VERSION];
+    bytes.extend(encode(record));
     let signature = device.sign(RECORD, &bytes);
     SignedRecord { bytes, signature }
 }
@@ -35,7 +44,8 @@ pub fn seal(device: &SigningKey, record: &DeviceRecord) -> SignedRecord {
 /// Whether its owner is to be trusted, and whether a newer record is known, is for the caller.
 ///
 /// # Errors
-/// [`Refusal::Malformed`], [`Refusal::Expired`], [`Refusal::Enrolment`] or [`Refusal::Signature`].
+/// [`Refusal::Malformed`], [`Refusal::Version`], [`Refusal::Expired`], [`Refusal::Enrolment`] or
+/// [`Refusal::Signature`].
 pub fn open(signed: &SignedRecord, now_unix_s: u64) -> Result<DeviceRecord, Refusal> {
     let record = read(signed)?;
     let lasts = now_unix_s..=now_unix_s.saturating_add(LIFETIME_S_MAX);
@@ -50,7 +60,7 @@ pub fn open(signed: &SignedRecord, now_unix_s: u64) -> Result<DeviceRecord, Refu
 /// shows in a session of its own, which proves that it is fresh.
 ///
 /// # Errors
-/// [`Refusal::Malformed`], [`Refusal::Enrolment`] or [`Refusal::Signature`].
+/// [`Refusal::Malformed`], [`Refusal::Version`], [`Refusal::Enrolment`] or [`Refusal::Signature`].
 pub fn open_whenever(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     let record = read(signed)?;
     check(&record, signed)?;
@@ -67,9 +77,13 @@ fn read(signed: &SignedRecord) -> Result<DeviceRecord, Refusal> {
     if signed.bytes.len() > PARAMETER_BYTES_MAX {
         return Err(Refusal::Malformed);
     }
-    let (record, rest): (DeviceRecord, _) =
-        postcard::take_from_bytes(&signed.bytes).map_err(|_| Refusal::Malformed)?;
-    if !rest.is_empty()
+    let (version, body) = signed.bytes.split_first().ok_or(Refusal::Malformed)?;
+    if *version != RECORD_VERSION {
+        return Err(Refusal::Version);
+    }
+    let (record, added): (DeviceRecord, _) =
+        postcard::take_from_bytes(body).map_err(|_| Refusal::Malformed)?;
+    if added.len() > ADDED_BYTES_MAX
         || record.machines.len() > MACHINES_MAX
         || record.addresses.len() > ADDRESSES_MAX
     {

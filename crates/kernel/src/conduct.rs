@@ -107,6 +107,7 @@ impl Conduct {
 
     /// Takes off the score what it has behaved well for.
     pub(crate) fn settle(&mut self, now: Instant) {
+        // It has never faulted, or is banned, which time alone does not lift.
         let Some(since) = self.since.filter(|_| self.repute != Repute::Banned) else { return };
         let mut since = since;
         while self.score > 0 {

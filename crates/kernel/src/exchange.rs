@@ -107,6 +107,7 @@ impl<F: Flash> Exchange<'_, F> {
             self.clock.timers_changed();
             return;
         }
+        // It was given up before: its deadline passed, or its caller is gone.
         let Some(call) = self.calls.remove(id) else { return };
         match call.completion {
             Completion::Blocking => {
@@ -295,7 +296,10 @@ impl<F: Flash> Exchange<'_, F> {
     ) {
         let call = self.calls.get(id);
         let caller = call.and_then(|call| self.machines.known(call.caller));
-        let (Some(call), Some(machine)) = (call, caller) else { return };
+        let (Some(call), Some(machine)) = (call, caller) else {
+            debug_assert!(false, "call {id:?} leaves the device without a caller");
+            return;
+        };
         self.outbox.push(Effect::Call(OutgoingCall {
             id,
             from: machine.id,

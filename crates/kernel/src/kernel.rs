@@ -286,6 +286,7 @@ impl<F: Flash> Kernel<F> {
             return;
         };
         let guilty = self.parts.machines.with_id(id).filter(|machine| !machine.is_stopped());
+        // Nobody is guilty: the machine was removed, or stopped, since its turn.
         let Some(slot) = guilty.map(|machine| machine.slot) else { return };
         self.parts.fault(now, slot, Fault::of(FaultKind::Watchdog));
         if let Some(machine) = self.parts.machines.known(slot) {

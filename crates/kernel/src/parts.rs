@@ -232,6 +232,7 @@ impl<F: Flash> Parts<F> {
 
     /// Hears the time of day; timers that fire by it begin to count, or change when it was set.
     pub(crate) fn hear_time_of_day(&mut self, now: Instant, unix_s: Option<u64>) {
+        // The time goes on as it was known.
         let Some(unix_us) = self.clock.hear(now, unix_s) else { return };
         for timer in self.machines.iter_mut().flat_map(|machine| &mut machine.timers) {
             if matches!(timer.first, First::At(_)) {

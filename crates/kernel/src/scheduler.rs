@@ -103,6 +103,7 @@ impl Scheduler {
 
     /// Puts the time of the turn before this one down to the machine that had it.
     pub(crate) fn bill_last_turn<F: Flash>(&self, parts: &mut Parts<F>, now: Instant) {
+        // No turn has been since the device began, or since it was billed.
         let (Some(began), Some(turn)) = (self.turn_began, self.last_turn) else { return };
         // It may have been removed since.
         if let Some(machine) = parts.machines.get_mut(turn.slot) {

@@ -176,6 +176,7 @@ impl<F: Flash> Tenancy<'_, F> {
     /// lease is renewed. Its code and its tree stay; its memory, its queue and its calls go.
     pub fn end_lease(&mut self, id: MachineId) {
         let machine = self.parts.machines.with_id(id);
+        // It is gone, or its lease is over already.
         let Some(machine) = machine.filter(|machine| machine.state != State::Over) else { return };
         let slot = machine.slot;
         self.parts.end(self.now, slot, Event::Ended, NoResult::LeaseOver);

@@ -54,6 +54,7 @@ impl Directory {
     /// Takes note that the device that holds the machine with `key` isn't where its record says: whoever
     /// looks for it next asks for a newer record, and uses this one if there is none.
     pub(crate) fn doubt(&mut self, key: &PublicKey) {
+        // No record leads there: a peer was heard elsewhere.
         let Some(entry) = self.table.find_whenever(&Query::Key(*key)) else { return };
         let doubted = (entry.record.enrolment.device.clone(), entry.record.sequence);
         if self.doubted.contains(&doubted) {
@@ -70,6 +71,7 @@ impl Directory {
 
     /// Takes note that no newer record can be had of the device that `query` asks for.
     pub(crate) fn trust_again(&mut self, query: &Query) {
+        // Nothing is known of it that could be doubted.
         let Some(entry) = self.table.find_whenever(query) else { return };
         let device = &entry.record.enrolment.device;
         self.doubted.retain(|(doubted, _)| doubted != device);

@@ -183,7 +183,10 @@ impl<F: Flash> Exchange<'_, F> {
     /// Takes a page of the directory's list.
     pub(crate) fn list_done(&mut self, moment: &mut Moment<'_>, answer: Option<Vec<u8>>) {
         let page = answer.and_then(|bytes| postcard::from_bytes::<Listing>(&bytes).ok());
-        let Some(gathering) = &mut self.outbound.listing else { return };
+        let Some(gathering) = &mut self.outbound.listing else {
+            debug_assert!(false, "a page came without a listing under way");
+            return;
+        };
         let more = page.is_some_and(|page| {
             gathering.seen += page.machines.len() as u32;
             gathering.keys.extend(page.machines.iter().map(|machine| machine.key));
@@ -299,6 +302,7 @@ impl<F: Flash> Exchange<'_, F> {
     /// Gives the keys that were gathered, and those of peers heard of otherwise, to who waits.
     fn listing_complete(&mut self, moment: &Moment<'_>) {
         let Some(Gathering { mut keys, waiters, .. }) = self.outbound.listing.take() else {
+            debug_assert!(false, "a listing ended that wasn't under way");
             return;
         };
         keys.extend(self.peers.keys());

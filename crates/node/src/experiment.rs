@@ -236,7 +236,9 @@ impl Experimenting {
         now: Instant,
         (ordered, bytes): (&Ordered, &[u8]),
     ) {
-        let Some((order, [])) = decode::<Order>(bytes) else { return };
+        let Some((order, [])) = decode::<Order>(bytes) else {
+            return note(stack, now, "an order isn't carried out: it is of another version");
+        };
         let name = |number: ProtocolNumber| {
             let found = listed().into_iter().find(|(_, listed, _)| *listed == number);
             found.map_or_else(|| format!("protocol {}", number.0), |(name, ..)| name.to_string())
@@ -244,7 +246,10 @@ impl Experimenting {
         let has_unit = ordered.director == stack.node();
         let (order, text) = match order {
             Order::Start { protocol, settings } => {
-                let Some((settings, [])) = decode::<Settings>(&settings) else { return };
+                let Some((settings, [])) = decode::<Settings>(&settings) else {
+                    let text = "a start isn't carried out: its settings are of another version";
+                    return note(stack, now, text);
+                };
                 let value = match settings.value {
                     Value::Number(value) => value,
                     Value::Machines => machines as f64,

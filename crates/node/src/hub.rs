@@ -143,6 +143,7 @@ impl Registration {
 
     /// Goes on in the pace that an earlier boot had when it fell asleep.
     pub(crate) fn keep_pace(&mut self, (silences, register_at): (u32, Option<Instant>)) {
+        // The settings name no hub.
         let Some(hub) = &mut self.hub else { return };
         if silences > 0 {
             hub.silences = silences;
@@ -160,6 +161,7 @@ impl Registration {
         moment: &mut Moment<'_>,
     ) {
         self.follow_epoch(services.endpoint.epoch(), moment.now);
+        // The settings name no hub.
         let Some(hub) = &self.hub else { return };
         if self.register_at.is_none_or(|at| at > moment.now)
             || hub.asked.is_some()
@@ -202,6 +204,7 @@ impl Registration {
     ) {
         let lifetime = services.config.record_lifetime;
         let Some(signed) = directory.sign_record_for(services, clock, moment, lifetime) else {
+            debug_assert!(false, "an enrolled device signs its record");
             return;
         };
         // The one to publish, as it has just been signed.
@@ -310,7 +313,10 @@ impl Registration {
 
     /// Asks the hub's address for its key.
     fn ask_who_it_is<F: Flash>(&mut self, services: &mut Services<F>, now: Instant) {
-        let Some(hub) = &mut self.hub else { return };
+        let Some(hub) = &mut self.hub else {
+            debug_assert!(false, "a hub is asked that the settings do not name");
+            return;
+        };
         let route = hub.address.clone();
         match services.endpoint.identify(now, route, now + ANSWER_TIMEOUT) {
             Ok(handle) => hub.asked = Some(handle),
@@ -326,7 +332,10 @@ impl Registration {
         handle: IdentifyHandle,
         identity: Option<HubIdentity>,
     ) {
-        let Some(hub) = &mut self.hub else { return };
+        let Some(hub) = &mut self.hub else {
+            debug_assert!(false, "a hub was identified that the settings do not name");
+            return;
+        };
         if hub.asked != Some(handle) {
             return;
         }
@@ -350,7 +359,10 @@ impl Registration {
 
     /// Takes note that the hub gave no answer.
     fn silent(&mut self, notices: &mut Notices, now: Instant) {
-        let Some(hub) = &mut self.hub else { return };
+        let Some(hub) = &mut self.hub else {
+            debug_assert!(false, "a hub was silent that the settings do not name");
+            return;
+        };
         if hub.trust == HubTrust::Revoked {
             return;
         }
@@ -368,8 +380,12 @@ impl Registration {
 
     /// Takes note that the holder of the hub's key answered in a session. The first such key is kept.
     fn answered<F: Flash>(&mut self, services: &mut Services<F>) {
-        let Some(hub) = &mut self.hub else { return };
+        let Some(hub) = &mut self.hub else {
+            debug_assert!(false, "a hub answered that the settings do not name");
+            return;
+        };
         (hub.silences, hub.shown) = (0, None);
+        // A key that somebody named, or that was kept before, isn't kept again.
         let (HubTrust::Shown, Some(key)) = (hub.trust, hub.key) else { return };
         let kept = KeptHub::new(key, HubTrust::FirstSeen);
         // A store that can't keep it now is asked again at the next registration.
@@ -418,6 +434,7 @@ impl Registration {
         clock: &mut Clock,
         now: Instant,
     ) {
+        // The settings name no hub.
         let Some(hub) = &mut self.hub else { return };
         let is_revoked = hub.key.is_some_and(|key| services.ownership.revoked.has_hub(&key));
         if is_revoked == (hub.trust == HubTrust::Revoked) {

@@ -362,7 +362,10 @@ impl<F: Flash> Leaf<F> {
         result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         let Self { services, store, .. } = self;
-        let Some(offered) = services.iter_mut().find(|offered| offered.id == by) else { return };
+        let Some(offered) = services.iter_mut().find(|offered| offered.id == by) else {
+            debug_assert!(false, "a service that asked is offered for good");
+            return;
+        };
         let result = offered.service.go_on(result, &mut Tree { store, id: offered.tree });
         self.endpoint.reply(now, answers, result);
     }

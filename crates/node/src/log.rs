@@ -88,13 +88,15 @@ impl Log {
     fn make_room(&mut self) {
         let oldest = |ring: &VecDeque<LogLine>| Reverse(ring.front().map(|line| line.number));
         let longest = self.rings.iter().max_by_key(|(_, ring)| (ring.len(), oldest(ring)));
+        // A log that keeps no lines has none to drop.
         let Some(name) = longest.map(|(name, _)| name.clone()) else { return };
-        let Some(ring) = self.rings.get_mut(&name) else { return };
-        ring.pop_front();
         self.lost += 1;
-        if ring.is_empty() {
-            self.rings.remove(&name);
-        }
+        self.rings.retain(|machine, ring| {
+            if *machine == name {
+                ring.pop_front();
+            }
+            !ring.is_empty()
+        });
     }
 }
 

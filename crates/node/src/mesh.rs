@@ -112,14 +112,15 @@ impl Member {
 
     /// Starts the protocols, once for each owner in a life of the node.
     fn start<F: Flash>(&mut self, ground: &mut Ground<'_, F>, now: Instant, key: NetworkKey) {
-        let Services { identity, config, kernel, .. } = &mut *ground.services;
+        let Services { identity, config, .. } = &mut *ground.services;
         let node = NodeId::from(&identity.machine);
         let limits = MeshLimits::new(node, config.records_max);
         let owner = config.owner.verifying_key;
         let mut stack = start_stack(now, identity, owner, key, limits);
         stack.hear_plain_frames();
         #[cfg(feature = "experiments")]
-        let experimenting = config.experiments.then(|| {
+        let experimenting = ground.services.config.experiments.then(|| {
+            let Services { identity, kernel, .. } = &mut *ground.services;
             // Where the numbers can't be read, no order counts.
             let floor = identity.orders(kernel.store()).unwrap_or(u64::MAX);
             Experimenting::start(now, owner, floor, &mut stack)
@@ -237,6 +238,7 @@ impl Member {
         moment: &Moment<'_>,
     ) {
         let Ground { services, clock, hub } = ground;
+        // A device in no mesh has nobody to tell.
         let Some(mesh) = &mut self.mesh else { return };
         let epoch = services.endpoint.epoch();
         let epoch_is_due = |(published, at): (Epoch, Instant)| {
@@ -249,6 +251,7 @@ impl Member {
         let epoch = services.endpoint.epoch_to_publish(moment.now);
         mesh.published = Some((epoch, moment.now));
         let signed = directory.sign_record_for(services, clock, moment, RECORD_LIFETIME);
+        // A device without a name has no record; it is told when it is enrolled.
         let Some(signed) = signed else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&services.identity.verifying_key());
@@ -262,6 +265,7 @@ impl Member {
     /// Lets protocols run.
     pub(crate) fn poll(&mut self, clock: &Clock, moment: &Moment<'_>) {
         let (unix_s, is_known) = time_for_records(clock, moment);
+        // Outside a mesh no protocol runs.
         let Some(mesh) = &mut self.mesh else { return };
         mesh.stack.act::<Replica, _>(moment.now, |replica, _| {
             replica.records_mut().tell_time(unix_s, is_known);
@@ -271,6 +275,7 @@ impl Member {
 
     /// Gives the sessions' datagrams to the mesh that are for it, and keeps the others for the board.
     pub(crate) fn send<F: Flash>(&mut self, services: &mut Services<F>, now: Instant) {
+        // Outside a mesh the board takes the datagrams from the sessions.
         let Some(mesh) = &mut self.mesh else { return };
         while let Some((to, datagram)) = services.endpoint.transmit() {
             match to {

@@ -278,7 +278,10 @@ impl Meter {
         flash_bytes: u64,
     ) {
         let first = services.kernel.machines().find(|info| info.record.tenant == *tenant);
-        let Some(id) = first.map(|info| info.id) else { return };
+        let Some(id) = first.map(|info| info.id) else {
+            debug_assert!(false, "a tenant without a machine has no secret changed");
+            return;
+        };
         if let Some(ledger) = self.ledgers.get_mut(&id) {
             let usage = Usage { flash_writes: 1, flash_bytes, ..Usage::default() };
             ledger.usage = ledger.usage.and(usage);
@@ -287,6 +290,8 @@ impl Meter {
 
     pub(crate) fn keep_ledger<F: Flash>(&mut self, services: &mut Services<F>, id: &MachineId) {
         let ledger = self.ledgers.get(id);
+        debug_assert!(ledger.is_some(), "each machine has a ledger, in the trash too");
+        // Without memory to encode it, the next checkpoint tries again.
         let Some(bytes) = ledger.and_then(|ledger| ledger.to_bytes()) else { return };
         // A full or failing store must not stop the device: the next checkpoint tries again.
         let _ =

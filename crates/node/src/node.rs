@@ -629,6 +629,7 @@ impl<F: Flash> Node<F> {
         member.publish(&mut ground, directory, moment);
         member.poll(clock, moment);
         for _ in 0..EVENTS_PER_POLL {
+            // A device in no mesh, or no longer in one: there is nobody to wait for either.
             let Some(mesh) = self.member.mesh.as_deref_mut() else { return };
             let Some(event) = mesh.stack.host_event() else { break };
             if let Some((arrived, datagram)) = event.notification::<DatagramArrived>() {

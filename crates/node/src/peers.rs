@@ -53,6 +53,7 @@ impl Peers {
         if self.by_key.len() >= self.peers_max {
             let may_go = self.by_key.iter().filter(|(_, peer)| is_known || !peer.is_known);
             let oldest = may_go.min_by_key(|(_, peer)| (peer.is_known, peer.heard));
+            // Known peers fill the table: a stranger isn't remembered, and loses a shorter way alone.
             let Some(oldest) = oldest.map(|(key, _)| *key) else { return };
             self.by_key.remove(&oldest);
         }

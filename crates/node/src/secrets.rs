@@ -190,6 +190,7 @@ pub(crate) fn forget_all_of<F: Flash>(services: &mut Services<F>, tenant: &Verif
     if services.kernel.machines().chain(services.kernel.trash()).any(is_theirs) {
         return;
     }
+    // The tenant had no secrets, or the store can't be read now; then the next removal forgets them.
     let Ok(Some(version)) = version_of(services, tenant) else { return };
     let (path, version) = (parent_of(tenant), version.to_le_bytes());
     let changes = [

@@ -200,6 +200,7 @@ impl Rhythm {
     /// Takes back what was written down for a sleep, where the power didn't go off: a later start must not
     /// take it up, as the node has gone on since. Every poll and every datagram do so first.
     pub(crate) fn stay_awake<F: Flash>(&mut self, services: &mut Services<F>) {
+        // No sleep was written down.
         let Some(extent) = self.written else { return };
         // While the record stands, its place isn't given to others; the next poll tries again.
         if services.kernel.store().delete(SEALED_TREE, ASLEEP_PATH).is_ok() {

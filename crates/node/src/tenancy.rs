@@ -92,6 +92,7 @@ impl<F: Flash> Tenancy<'_, F> {
     /// Puts machines into the trash whose tenants were revoked, or whose leases a former owner signed. For
     /// what can't be done now, for want of room in the store, it tries again; such a machine gets no turn.
     pub(crate) fn settle_ownership(&mut self, moment: &Moment<'_>) {
+        // All who had to leave have left.
         let Some(at) = self.services.ownership.settle_at else { return };
         let is_due = at <= moment.now;
         let mut is_done = is_due;

@@ -101,6 +101,7 @@ impl<K: Ord + Clone> Toll<K> {
         while self.by_payer.len() >= self.payers_max {
             let tokens = |bucket: &Bucket| bucket.at(limit, now).tokens;
             let richest = self.by_payer.iter().max_by_key(|(_, bucket)| tokens(bucket));
+            // A table for no payers at all remembers none.
             let Some(richest) = richest.map(|(payer, _)| payer.clone()) else { return };
             self.by_payer.remove(&richest);
         }

@@ -121,6 +121,8 @@ pub struct FirmwareFile<'a> {
 pub enum FirmwareError {
     /// They don't begin as a signed firmware of a known format does.
     NotFirmware,
+    /// It is in a version of the format that isn't read here.
+    FormatVersion,
     /// They end too soon.
     Truncated,
     /// Somebody signed it whom the device doesn't take firmware from.
@@ -135,6 +137,7 @@ impl From<SignedError> for FirmwareError {
     fn from(error: SignedError) -> Self {
         match error {
             SignedError::Kind => Self::NotFirmware,
+            SignedError::Version => Self::FormatVersion,
             SignedError::Truncated => Self::Truncated,
             SignedError::Signature => Self::Signature,
             SignedError::Form => Self::Form,
@@ -145,6 +148,9 @@ impl From<SignedError> for FirmwareError {
 impl fmt::Display for FirmwareError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::FormatVersion => {
+                "the firmware is in another version of its format; make it with a `tenure` of the device's version"
+            }
             Self::NotFirmware => "not a signed firmware; make it with `tenure firmware sign`",
             Self::Truncated => "the firmware is cut off; fetch it again",
             Self::OtherSigner => {

@@ -81,6 +81,8 @@ impl Placement {
 pub enum PlacementError {
     /// They don't begin as a placement of a known format does, or are too long for one.
     NotAPlacement,
+    /// It is in a version of the format that isn't read here.
+    FormatVersion,
     /// They end too soon.
     Truncated,
     /// Another owner's key stands in it.
@@ -95,6 +97,7 @@ impl From<SignedError> for PlacementError {
     fn from(error: SignedError) -> Self {
         match error {
             SignedError::Kind => Self::NotAPlacement,
+            SignedError::Version => Self::FormatVersion,
             SignedError::Truncated => Self::Truncated,
             SignedError::Signature => Self::Signature,
             SignedError::Form => Self::Form,
@@ -105,6 +108,9 @@ impl From<SignedError> for PlacementError {
 impl fmt::Display for PlacementError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
+            Self::FormatVersion => {
+                "the placement is in another version of its format; make it with a `tenure` of the device's version"
+            }
             Self::NotAPlacement => "not a placement of a format that is known here",
             Self::Truncated => "the placement is cut off; send it again",
             Self::OtherOwner => {

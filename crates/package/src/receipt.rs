@@ -144,6 +144,8 @@ impl ReceiptChain {
 pub enum ReceiptError {
     /// They are no receipt of a known format.
     NotAReceipt,
+    /// It is in a version of the format that isn't read here.
+    FormatVersion,
     /// The device that they name did not sign them: they were changed since, or forged.
     Signature,
     /// What the device signed can't be read.
@@ -165,6 +167,7 @@ impl From<SignedError> for ReceiptError {
     fn from(error: SignedError) -> Self {
         match error {
             SignedError::Kind | SignedError::Truncated => Self::NotAReceipt,
+            SignedError::Version => Self::FormatVersion,
             SignedError::Signature => Self::Signature,
             SignedError::Form => Self::Form,
         }
@@ -174,6 +177,9 @@ impl From<SignedError> for ReceiptError {
 impl fmt::Display for ReceiptError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::FormatVersion => f.write_str(
+                "the receipt is in another version of its format; read it with a `tenure` of the device's version",
+            ),
             Self::NotAReceipt => f.write_str("not a receipt in a format that is known here"),
             Self::Signature => {
                 f.write_str("not signed by the device it names: it was changed or forged")

@@ -109,6 +109,8 @@ impl Revocations {
 pub enum RevocationsError {
     /// They are no such list of a known format.
     NotAList,
+    /// It is in a version of the format that isn't read here.
+    FormatVersion,
     /// The owner whom they name did not sign them.
     Signature,
     /// What the owner signed can't be read.
@@ -121,6 +123,7 @@ impl From<SignedError> for RevocationsError {
     fn from(error: SignedError) -> Self {
         match error {
             SignedError::Kind | SignedError::Truncated => Self::NotAList,
+            SignedError::Version => Self::FormatVersion,
             SignedError::Signature => Self::Signature,
             SignedError::Form => Self::Form,
         }
@@ -130,6 +133,9 @@ impl From<SignedError> for RevocationsError {
 impl fmt::Display for RevocationsError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::FormatVersion => f.write_str(
+                "the list of revoked keys is in another version of its format; make it with a `tenure` of the device's version",
+            ),
             Self::NotAList => {
                 f.write_str("not a list of revoked keys in a format that is known here")
             }

@@ -175,6 +175,8 @@ impl SecretQuery {
 pub enum SecretError {
     /// The bytes are no such statement of a known format.
     NotASecret,
+    /// It is in a version of the format that isn't read here.
+    FormatVersion,
     /// The tenant did not sign them.
     Signature,
     /// What the tenant signed can't be read.
@@ -191,6 +193,7 @@ impl From<SignedError> for SecretError {
     fn from(error: SignedError) -> Self {
         match error {
             SignedError::Kind | SignedError::Truncated => Self::NotASecret,
+            SignedError::Version => Self::FormatVersion,
             SignedError::Signature => Self::Signature,
             SignedError::Form => Self::Form,
         }
@@ -200,6 +203,9 @@ impl From<SignedError> for SecretError {
 impl fmt::Display for SecretError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
+            Self::FormatVersion => f.write_str(
+                "the secret is in another version of its format; make it with a `tenure` of the device's version",
+            ),
             Self::NotASecret => f.write_str("not a secret in a format that is known here"),
             Self::Signature => f.write_str("the secret was not signed by the tenant it names"),
             Self::Form => {

@@ -31,6 +31,8 @@ pub(crate) struct Kind {
 pub(crate) enum SignedError {
     /// They don't begin as one does, or are too long for one.
     Kind,
+    /// They begin as one does in a version of the format that isn't read here.
+    Version,
     /// They end too soon.
     Truncated,
     /// Nobody with that key signed them.
@@ -58,7 +60,17 @@ impl Kind {
 
     /// Whose key stands in `bytes`; nothing says yet that its holder signed them.
     pub(crate) fn signer(&self, bytes: &[u8]) -> Result<VerifyingKey, SignedError> {
-        if bytes.len() > self.bytes_max || !bytes.starts_with(&self.magic) {
+        let Some((magic, _)) = bytes.split_first_chunk::<MAGIC_BYTES>() else {
+            return Err(SignedError::Kind);
+        };
+        // The version stands last in the magic.
+        if magic[..MAGIC_BYTES - 1] != self.magic[..MAGIC_BYTES - 1] {
+            return Err(SignedError::Kind);
+        }
+        if *magic != self.magic {
+            return Err(SignedError::Version);
+        }
+        if bytes.len() > self.bytes_max {
             return Err(SignedError::Kind);
         }
         let key = bytes[MAGIC_BYTES..].first_chunk().ok_or(SignedError::Truncated)?;

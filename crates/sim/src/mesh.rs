@@ -13,6 +13,7 @@ mod liar;
 mod many;
 mod measure;
 mod occupant;
+mod options;
 mod participant;
 mod playback;
 mod report;
@@ -25,6 +26,7 @@ mod world;
 pub use fleet::DeviceFigures;
 pub use many::{Figure, run_many};
 pub use measure::{GivenUp, Metrics, Second};
+pub use options::{Defect, Options};
 pub use playback::Playback;
 pub use scenario::{
     Aggregation, Broadcasting, CallPlan, DEVICES_MAX, Devices, DutyCycle, Expectation, Fault,
@@ -32,7 +34,7 @@ pub use scenario::{
     SECONDS_MAX, Scenario, ScenarioError, Topology, Traffic, What,
 };
 pub use verdict::Verdict;
-pub use world::{Defect, Options, Outcome};
+pub use world::Outcome;
 
 use world::World;
 

@@ -1,6 +1,8 @@
 //! What tests of several crates share; no product uses it.
 #![forbid(unsafe_code)]
 
+mod frozen;
 mod skip;
 
+pub use frozen::frozen;
 pub use skip::{skip_without_right, skip_without_tool};

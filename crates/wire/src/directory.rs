@@ -65,7 +65,7 @@ pub struct DeviceRecord {
 /// A [`DeviceRecord`] as it was signed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedRecord {
-    /// The record in postcard's encoding.
+    /// A byte for the version of the format, and the record in postcard's encoding.
     pub bytes: Vec<u8>,
     /// The device's signature over these bytes.
     pub signature: Signature,
@@ -107,6 +107,8 @@ pub enum Refusal {
     TooOften,
     /// The succession in it wasn't signed by the owner that it replaces, or is for another device or owner.
     Succession,
+    /// The record's format is of a version that isn't read here.
+    Version,
 }
 
 impl core::fmt::Display for Refusal {
@@ -128,6 +130,9 @@ impl core::fmt::Display for Refusal {
             Self::Succession => {
                 "the record's proof of who held the device before is wrong: it is for another device or \
                  owner, or forged"
+            }
+            Self::Version => {
+                "the record's format is of another version; update the older of the two sides"
             }
         })
     }

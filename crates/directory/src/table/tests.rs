@@ -171,13 +171,28 @@ fn a_restored_table_still_refuses_what_is_older() {
 }
 
 #[test]
-fn a_record_with_something_behind_it_is_malformed() {
+fn record_with_fields_of_a_later_version_is_read_as_far_as_it_is_known() {
     let device = Device::new(1, 2, 1);
     let mut bytes = device.signed().bytes;
-    bytes.extend([0; 100]);
-    let padded = device.signed_as(bytes);
+    bytes.extend([7; 100]);
+    let later = device.signed_as(bytes.clone());
     let mut table = Table::new(vec![], 4);
-    assert_eq!(table.accept(padded, PLACE, NOW), Err(Refusal::Malformed));
+    assert_eq!(table.accept(later, PLACE, NOW), Ok(true));
+    let entry = table.find(&Query::Device("attic".parse().unwrap()), NOW).unwrap();
+    assert_eq!(entry.record, device.record);
+    bytes.extend([7; 200]);
+    let padded = device.with(|record| record.sequence = 2).signed_as(bytes);
+    assert_eq!(table.accept(padded, PLACE, NOW), Err(Refusal::Malformed), "too many of them");
+}
+
+#[test]
+fn record_of_another_version_is_refused_by_name() {
+    let device = Device::new(1, 2, 1);
+    let mut bytes = device.signed().bytes;
+    bytes[0] += 1;
+    let mut table = Table::new(vec![], 4);
+    assert_eq!(table.accept(device.signed_as(bytes), PLACE, NOW), Err(Refusal::Version));
+    assert!(alloc::format!("{}", Refusal::Version).contains("of another version"));
 }
 
 #[test]

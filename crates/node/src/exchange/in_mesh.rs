@@ -59,7 +59,10 @@ impl<F: Flash> Exchange<'_, F> {
     /// waited for it.
     pub(crate) fn learn_from_mesh(&mut self, moment: &mut Moment<'_>, key: RecordKey) {
         self.take_up(moment, key);
-        let Some(mesh) = &self.mesh else { return };
+        let Some(mesh) = &self.mesh else {
+            debug_assert!(false, "a record came from a mesh that the device is not in");
+            return;
+        };
         let known = |query: &&Query| self.directory.record(self.clock, moment, query).is_some();
         let told: Vec<Query> =
             mesh.wanted.iter().map(|(query, _)| query).filter(known).cloned().collect();
@@ -69,9 +72,13 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     fn take_up(&mut self, moment: &Moment<'_>, key: RecordKey) {
-        let Some(mesh) = &mut self.mesh else { return };
+        let Some(mesh) = &mut self.mesh else {
+            debug_assert!(false, "a record is taken up from a mesh that the device is not in");
+            return;
+        };
         let replica = mesh.stack.protocol::<Replica>();
         let Some(held) = replica.and_then(|replica| replica.records().held.get(&key)) else {
+            // Another record took its place since it arrived, or time went by.
             return;
         };
         let seen_at = Address::Mesh(node_of(&held.record).to_bytes());

@@ -49,6 +49,7 @@ impl<F: Flash> Leaf<F> {
     pub(super) fn attend_to_mesh(&mut self, moment: &mut Moment<'_>) {
         self.publish(moment);
         let unix_s = self.records_time.at(moment.now).seconds;
+        // Outside a mesh no protocol runs.
         let Some(stack) = &mut self.mesh else { return };
         stack.act::<Replica, _>(moment.now, |replica, _| {
             replica.records_mut().tell_time(Some(unix_s), false);
@@ -176,6 +177,7 @@ impl<F: Flash> Leaf<F> {
         self.publish_at = moment.now + RECORD_LIFETIME / 3;
         let epoch = self.endpoint.epoch_to_publish(moment.now);
         self.published = Some((epoch, moment.now));
+        // A device without a name has no record; it is told when it is enrolled.
         let Some(signed) = self.sign_record(moment.now) else { return };
         let record = postcard::to_allocvec(&signed).unwrap_or_default();
         let key = key_of(&self.identity.verifying_key());

@@ -11,8 +11,8 @@ use tenure_mesh::{NodeId, Seal as _};
 use tenure_node::SleepPolicy;
 
 use super::device::Device;
+use super::options::{Defect, Options};
 use super::scenario::{CallPlan, Devices, Scenario};
-use super::world::{Defect, Options};
 use crate::checker::{Checker, Invariant};
 use crate::clock::Clock;
 use crate::line::{CallId, Line, heard};

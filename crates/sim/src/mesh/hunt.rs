@@ -1,11 +1,11 @@
 //! Meshes made up at random, to find one that breaks what must hold; and the least of it that still
 //! does.
 
+use super::options::{Defect, Options};
 use super::scenario::{
     Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, LiarPlan, Lie,
     Movement, Protocols, Replayer, Router, Scenario, Topology, Traffic, What,
 };
-use super::world::{Defect, Options};
 use super::{Outcome, run};
 use crate::panics;
 use crate::radio::{Loss, RadioPlan};

@@ -29,8 +29,8 @@ use tenure_protocols::push_sum::PushSum;
 use tenure_protocols::reliable_broadcast::{self, ReliableBroadcast};
 
 use super::liar::{self, Hole};
+use super::options::{Defect, Options};
 use super::scenario::{Aggregation, Broadcasting, HopRepair, Lie, Router, Scenario};
-use super::world::{Defect, Options};
 
 /// The node by which those aggregations count that need one for it.
 pub(super) const UNIT_HOLDER: u32 = 0;

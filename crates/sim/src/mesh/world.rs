@@ -13,6 +13,7 @@ use super::fleet::{CallEvent, Fleet, OPERATIONS_BEFORE_CUT};
 use super::layout::{self, Walk};
 use super::measure::{Bytes, Datagrams, Metrics, Second};
 use super::occupant::Occupant;
+use super::options::Options;
 use super::participant::{Participant, id_of, number_of};
 use super::playback::Playback;
 use super::scenario::{LiarPlan, Scenario, ScenarioError, What, micros};
@@ -94,34 +95,6 @@ struct Broadcasted {
     missing: BTreeSet<u32>,
     /// Whom it reached, in which life.
     reached: BTreeMap<u32, u32>,
-}
-
-/// What is wanted of a run beside its numbers.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Options {
-    /// Look for loops at every change of a route.
-    pub watches_loops: bool,
-    /// Look who has ways to whom: often until all have, then every second.
-    pub watches_ways: bool,
-    /// Keep what a page needs to play the run back.
-    pub records: bool,
-    /// Print what devices log.
-    pub prints: bool,
-    /// A defect that every node has, to see whether it is found.
-    pub defect: Option<Defect>,
-}
-
-/// A defect that is planted.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
-pub enum Defect {
-    /// Of bare protocols: a node that restarts takes its life for the one before.
-    LivesOnce,
-    /// Of bare protocols: forwarding remembers only the last datagram that came, to know copies by.
-    ForgetsDatagrams,
-    /// Of whole devices: a node forgets calls that ended, and runs them again if they are repeated.
-    ForgetsCalls,
-    /// Of whole devices: what the store wrote last is acknowledged, and lost with the power.
-    AcknowledgesEarly,
 }
 
 /// A mesh under way.

@@ -1,0 +1,157 @@
+//! What owners, tenants and devices sign, as this version writes it: a later build reads these bytes, and
+//! refuses those of a version that it doesn't know by name.
+
+use tenure_crypto::SigningKey;
+use tenure_package::{
+    CodeKind, Engine, Entry, Manifest, NO_RECEIPT, Package, PackageBuilder, PackageError,
+    Placement, Receipt, Release, Renewal, Revocations, RevokedDevice, Snapshot, SnapshotWriter,
+    ValueKind,
+};
+use tenure_testbed::frozen;
+use tenure_wire::usage::Usage;
+use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
+
+fn key(byte: u8) -> SigningKey {
+    SigningKey::from_bytes(&[byte; 32])
+}
+
+fn kept(name: &str, written: &[u8]) -> Vec<u8> {
+    frozen(env!("CARGO_MANIFEST_DIR"), name, written)
+}
+
+/// The bytes with the version in their magic raised, which stands last in it.
+fn of_next_version(bytes: &[u8], version_at: usize) -> Vec<u8> {
+    let mut later = bytes.to_vec();
+    later[version_at] += 1;
+    later
+}
+
+fn term() -> Term {
+    Term {
+        signed_unix_s: 1_800_000_000,
+        ends_unix_s: Some(1_900_000_000),
+        grace_s: 86_400,
+        receipts_every_s: 3_600,
+    }
+}
+
+#[test]
+fn placement_of_version_3_is_written_and_read() {
+    let placement = Placement {
+        package: Digest([1; 32]),
+        device: VerifyingKey([2; 32]),
+        machine: "echo".parse().unwrap(),
+        budget: Budget::default(),
+        share: Share::default(),
+        grants: Capabilities::default(),
+        term: term(),
+        sequence: 3,
+    };
+    let bytes = kept("placement-3", &placement.sign(&key(4)).unwrap());
+    assert_eq!(Placement::verify(&bytes, &key(4).verifying_key()), Ok(placement));
+    let later = of_next_version(&bytes, 7);
+    let refused = Placement::signer(&later).unwrap_err().to_string();
+    assert!(refused.contains("version"), "{refused}");
+}
+
+#[test]
+fn renewal_of_version_1_is_written_and_read() {
+    let renewal = Renewal {
+        device: VerifyingKey([2; 32]),
+        machine: "echo".parse().unwrap(),
+        term: term(),
+        sequence: 4,
+    };
+    let bytes = kept("renewal-1", &renewal.sign(&key(4)).unwrap());
+    assert_eq!(Renewal::verify(&bytes, &key(4).verifying_key()), Ok(renewal));
+    let refused = Renewal::signer(&of_next_version(&bytes, 7)).unwrap_err().to_string();
+    assert!(refused.contains("version"), "{refused}");
+}
+
+#[test]
+fn list_of_revoked_keys_of_version_1_is_written_and_read() {
+    let list = Revocations {
+        number: 5,
+        tenants: vec![VerifyingKey([1; 32])],
+        devices: vec![RevokedDevice {
+            name: "attic".parse().unwrap(),
+            key: VerifyingKey([2; 32]),
+            machine: PublicKey([3; 32]),
+        }],
+        hubs: vec![PublicKey([4; 32])],
+    };
+    let bytes = kept("revocations-1", &list.sign(&key(4)).unwrap());
+    assert_eq!(Revocations::verify(&bytes), Ok((list, key(4).verifying_key())));
+    let refused = Revocations::signer(&of_next_version(&bytes, 7)).unwrap_err().to_string();
+    assert!(refused.contains("version"), "{refused}");
+}
+
+#[test]
+fn receipt_of_version_2_is_written_and_read() {
+    let receipt = Receipt {
+        owner: VerifyingKey([1; 32]),
+        tenant: VerifyingKey([2; 32]),
+        machine: MachineId([3; 12]),
+        name: "echo".parse().unwrap(),
+        package: Digest([4; 32]),
+        lease: 5,
+        tier: 6,
+        period_s: 3_600,
+        number: 0,
+        previous: NO_RECEIPT,
+        began_unix_s: Some(1_800_000_000),
+        ended_unix_s: None,
+        counted_ms: 3_600_000,
+        usage: Usage { fuel: 7, run_us: 8, air_bytes: 9, ..Usage::default() },
+    };
+    let bytes = kept("receipt-2", &receipt.sign(&key(4)).unwrap());
+    assert_eq!(Receipt::verify(&bytes), Ok((receipt, key(4).verifying_key())));
+    let refused = Receipt::verify(&of_next_version(&bytes, 7)).unwrap_err().to_string();
+    assert!(refused.contains("version"), "{refused}");
+}
+
+#[test]
+fn firmware_release_of_version_1_is_written_and_read() {
+    let release = Release::new("qemu-riscv32", 2, 0x0203, b"image");
+    let bytes = kept("firmware-1", &release.to_file(b"image", &key(4)).unwrap());
+    let file = Release::from_file(&bytes).unwrap();
+    assert_eq!(Release::verify(file.signed, &[key(4).verifying_key()]), Ok(release));
+    let refused = Release::signer(&of_next_version(file.signed, 7)).unwrap_err().to_string();
+    assert!(refused.contains("version"), "{refused}");
+}
+
+#[test]
+fn snapshot_of_version_1_is_written_and_read() {
+    let name = "echo".parse().unwrap();
+    let (mut writer, mut written) = SnapshotWriter::begin(&name, &Digest([1; 32]));
+    written.extend(writer.value(&Entry { path: "a.b", kind: ValueKind::Text, value: b"text" }));
+    written.extend(writer.value(&Entry { path: "c", kind: ValueKind::Bytes, value: &[0, 255] }));
+    written.extend(writer.finish());
+    let bytes = kept("snapshot-1", &written);
+    let snapshot = Snapshot::parse(&bytes).unwrap();
+    let paths: Vec<&str> = snapshot.entries().map(|entry| entry.path).collect();
+    assert_eq!(paths, ["a.b", "c"]);
+}
+
+#[test]
+fn package_of_version_3_is_written_and_read() {
+    let manifest = Manifest {
+        name: "echo".parse().unwrap(),
+        version: "1.2.3".parse().unwrap(),
+        description: "says it again".into(),
+        code: vec![CodeKind::WebAssembly],
+        engine: Engine::Vm,
+        budget: Budget::default(),
+        capabilities: Capabilities::default(),
+        exports: vec![],
+    };
+    let builder = PackageBuilder::new(manifest, b"\0asm\x01\0\0\0".to_vec()).unwrap();
+    let builder = builder.value("config.unit", ValueKind::Text, b"celsius").unwrap();
+    let bytes = kept("package-3", &builder.sign(&key(4)).unwrap());
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!(package.verify(), Ok(()));
+    assert_eq!(package.manifest().version.to_string(), "1.2.3");
+    assert_eq!(package.tenant(), key(4).verifying_key());
+    let later = of_next_version(&bytes, 7);
+    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 4 });
+}

@@ -1,0 +1,260 @@
+//! The page of formats: every layout of bytes that outlives a build, with its magic and version as the code
+//! has them.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use super::Description;
+
+/// A format, and the constants that say what it begins with.
+struct Format {
+    name: &'static str,
+    /// Where its bytes lie.
+    lies: &'static str,
+    file: &'static str,
+    /// The start of the line with its magic, up to the value; the last byte of such a magic is the version
+    /// unless `version` names another line.
+    magic: Option<&'static str>,
+    /// The start of the line with its version, up to the value.
+    version: Option<&'static str>,
+}
+
+/// A format whose magic ends with its version.
+const fn marked(
+    name: &'static str,
+    lies: &'static str,
+    file: &'static str,
+    magic: &'static str,
+) -> Format {
+    Format { name, lies, file, magic: Some(magic), version: None }
+}
+
+/// A format without a magic.
+const fn numbered(
+    name: &'static str,
+    lies: &'static str,
+    file: &'static str,
+    version: &'static str,
+) -> Format {
+    Format { name, lies, file, magic: None, version: Some(version) }
+}
+
+const FORMATS: [Format; 27] = [
+    marked(
+        "package",
+        "file, flash",
+        "crates/package/src/layout.rs",
+        "pub(crate) const MAGIC: [u8; 8] = ",
+    ),
+    marked("lease (placement)", "file, wire", "crates/package/src/placement.rs", "magic: "),
+    marked("renewal of a lease", "wire", "crates/package/src/renewal.rs", "Kind { magic: "),
+    marked("receipt", "flash, wire, file", "crates/package/src/receipt.rs", "Kind { magic: "),
+    marked(
+        "list of revoked keys",
+        "flash, wire, file",
+        "crates/package/src/revocations.rs",
+        "magic: ",
+    ),
+    marked("change of a secret", "wire", "crates/package/src/secret.rs", "magic: "),
+    marked("question about secrets", "wire", "crates/package/src/secret.rs", "Kind { magic: "),
+    marked("signed firmware", "file, wire", "crates/package/src/firmware.rs", "magic: "),
+    marked(
+        "snapshot of a tree",
+        "file",
+        "crates/package/src/snapshot.rs",
+        "const MAGIC: [u8; 5] = ",
+    ),
+    marked(
+        "invitation to a mesh",
+        "file, wire",
+        "crates/protocols/src/network_key.rs",
+        "const MAGIC: [u8; 8] = ",
+    ),
+    numbered(
+        "record of a device",
+        "wire, flash",
+        "crates/directory/src/record.rs",
+        "const RECORD_VERSION: u8 = ",
+    ),
+    numbered(
+        "owner's protocol",
+        "wire",
+        "crates/wire/src/control/hello.rs",
+        "pub const VERSION: u16 = ",
+    ),
+    numbered(
+        "datagram of a session",
+        "wire",
+        "crates/wire/src/datagram.rs",
+        "pub const VERSION: u8 = ",
+    ),
+    numbered("frame of the mesh", "wire", "crates/mesh/src/frame.rs", "pub const VERSION: u8 = "),
+    marked("record of the store", "flash", "crates/store/src/record.rs", "const MAGIC: [u8; 4] = "),
+    marked(
+        "initial tree of a package",
+        "flash",
+        "crates/store/src/base.rs",
+        "const MAGIC: [u8; 4] = ",
+    ),
+    Format {
+        name: "image of a machine",
+        lies: "flash",
+        file: "crates/vm/src/image.rs",
+        magic: Some("pub(crate) const MAGIC: [u8; 4] = "),
+        version: Some("pub const VERSION: u16 = "),
+    },
+    Format {
+        name: "suspended machine",
+        lies: "flash",
+        file: "crates/vm/src/suspend.rs",
+        magic: Some("const MAGIC: [u8; 4] = "),
+        version: Some("const VERSION: u16 = "),
+    },
+    numbered(
+        "suspended native machine",
+        "flash",
+        "boards/common/src/native/state.rs",
+        "const VERSION: u64 = ",
+    ),
+    marked(
+        "native binary",
+        "file, flash",
+        "crates/kernel/src/native.rs",
+        "const MAGIC: [u8; 4] = ",
+    ),
+    numbered(
+        "record of a machine",
+        "flash",
+        "crates/kernel/src/record.rs",
+        "const RECORD_VERSION: u8 = ",
+    ),
+    marked(
+        "breadcrumb",
+        "memory that outlasts resets",
+        "crates/kernel/src/breadcrumb.rs",
+        "const MAGIC: [u8; 4] = ",
+    ),
+    numbered("ledger", "flash", "crates/node/src/meter.rs", "const LEDGER_VERSION: u8 = "),
+    numbered("key of the hub", "flash", "crates/node/src/kept_hub.rs", "const KEPT_VERSION: u8 = "),
+    numbered(
+        "owner by succession",
+        "flash",
+        "crates/node/src/kept_owner.rs",
+        "const KEPT_VERSION: u8 = ",
+    ),
+    marked("log of the loader", "flash", "crates/boot/src/log.rs", "const MAGIC: [u8; 4] = "),
+    marked("header of a firmware", "flash", "crates/boot/src/image.rs", "const MAGIC: [u8; 8] = "),
+];
+
+/// Constants that look like a format's and are another's: of UF2, of WebAssembly, of TLS, of a tool.
+#[cfg(test)]
+const FOREIGN: [&str; 4] = [
+    "crates/boot/src/uf2.rs",
+    "crates/vm/src/wasm/sections.rs",
+    "crates/tls/src/",
+    "crates/cli/src/toolchain.rs",
+];
+
+pub(super) fn page(_: &Description) -> String {
+    let mut text = String::from(
+        "<!-- Generated from the constants in the code by `cargo xtask generate`. -->\n\
+         # Formats\n\n\
+         Every layout of bytes that outlives a build, with the magic and the version that stand in it. A \
+         reader never\nguesses at another version: it refuses it, or makes the value anew. [ADR 18](adr/0018-formats-have-versions-of-their-own.md) \
+         says when a version rises, and\n[releasing.md](releasing.md) what a release reads.\n\n\
+         | format | lies in | magic | version | code |\n|---|---|---|--:|---|\n",
+    );
+    for format in &FORMATS {
+        let (magic, version) = format.read();
+        let magic = magic.map_or_else(|| "–".to_owned(), |magic| format!("`{magic}`"));
+        let Format { name, lies, file, .. } = format;
+        let _ = writeln!(text, "| {name} | {lies} | {magic} | {version} | `{file}` |");
+    }
+    text += "\nValues without a version are read by the build that wrote them alone: the state of a deep sleep \
+             (an update isn't\ntaken while a device sleeps), and settings of the node that are one number or key.\n";
+    text
+}
+
+impl Format {
+    /// The magic as text, without a version at its end, and the version.
+    fn read(&self) -> (Option<String>, String) {
+        let text = source(self.file);
+        let value = |start: &str| {
+            let line = text.lines().find_map(|line| line.trim_start().strip_prefix(start));
+            let line = line.unwrap_or_else(|| panic!("{} has no line `{start}`", self.file));
+            line.split([';', ',']).next().unwrap_or_default().trim().to_owned()
+        };
+        let literal = self.magic.map(|start| {
+            let value = value(start);
+            value.trim_start_matches("*b\"").trim_end_matches('"').to_owned()
+        });
+        if let Some(version) = self.version {
+            return (literal, value(version));
+        }
+        let literal = literal.unwrap_or_default();
+        match literal.split_once("\\x") {
+            Some((magic, version)) => {
+                let number = u8::from_str_radix(version, 16).expect("an escape is hexadecimal");
+                (Some(magic.to_owned()), number.to_string())
+            }
+            // Its fields say which version of machines it runs.
+            None => (Some(literal), "–".to_owned()),
+        }
+    }
+}
+
+/// A file of the repository.
+fn source(file: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let path = root.join(file);
+    std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::files;
+
+    #[test]
+    fn no_magic_is_the_start_of_another() {
+        let magics: Vec<String> = FORMATS.iter().filter_map(|format| format.read().0).collect();
+        for (place, magic) in magics.iter().enumerate() {
+            let others = magics.iter().enumerate().filter(|(other, _)| *other != place);
+            for (_, other) in others {
+                assert!(!other.starts_with(magic.as_str()), "`{magic}` and `{other}`");
+            }
+        }
+    }
+
+    #[test]
+    fn each_constant_that_marks_a_format_is_on_the_page() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for file in files::with_ending(&root, &[".rs"]).unwrap() {
+            let path = files::shown(&file, &root).to_string();
+            let is_product = path.starts_with("crates/") || path.starts_with("boards/");
+            let is_test = path.contains("/tests") || path.contains("_tests");
+            if !is_product || is_test || FOREIGN.iter().any(|foreign| path.starts_with(foreign)) {
+                continue;
+            }
+            for line in files::read(&file).unwrap().lines().map(str::trim_start) {
+                let constant = line.split_once("const ").map(|(_, rest)| rest);
+                let name = constant.and_then(|rest| rest.split(':').next()).unwrap_or_default();
+                let marks = name == "MAGIC" || name == "VERSION" || name.ends_with("_VERSION");
+                let marks = marks || line.contains("magic: *b\"");
+                let is_listed = FORMATS.iter().filter(|format| format.file == path).any(|format| {
+                    let starts = [format.magic, format.version];
+                    starts.into_iter().flatten().any(|start| line.starts_with(start))
+                });
+                assert!(!marks || is_listed, "{path} marks a format that isn't listed: {line}");
+            }
+        }
+    }
+
+    #[test]
+    fn version_at_the_end_of_a_magic_is_no_part_of_its_name() {
+        let package = FORMATS.iter().find(|format| format.name == "package").unwrap();
+        let (magic, version) = package.read();
+        assert_eq!(magic.as_deref(), Some("tenurpk"));
+        assert!(version.parse::<u8>().is_ok_and(|version| version >= 3), "{version}");
+    }
+}
