@@ -101,10 +101,13 @@ impl Curve {
         let order = Montgomery::new(self.order);
         let mut work = [0; 2 * LIMBS_MAX];
         let work = &mut work[..2 * length];
-        let mut inverse = [0; LIMBS_MAX];
-        order.square_of_radix(&mut inverse[..length], work);
-        order.multiply(&mut inverse[..length], &s[..length], work);
-        order.invert(&mut inverse[..length], &mut [0; LIMBS_MAX][..length], work);
+        let mut inverse = s;
+        let mut room = [[0; LIMBS_MAX]; 3];
+        let [one, two, three] = room.each_mut().map(|number| &mut number[..length]);
+        order.invert_public(&mut inverse[..length], one, two, three);
+        // Into Montgomery's form, so that the products are out of it.
+        order.square_of_radix(one, work);
+        order.multiply(&mut inverse[..length], one, work);
         let mut base_scalar = self.digest_scalar(digest);
         order.multiply(&mut base_scalar[..length], &inverse[..length], work);
         let mut scalar = r;

@@ -96,8 +96,8 @@ impl Field {
         }
         let mut number = [0; LIMBS_MAX];
         let mut carry = 0;
-        for (limb, column) in number[..length].iter_mut().zip(columns) {
-            carry += column;
+        for (limb, column) in number[..length].iter_mut().zip(&columns) {
+            carry += *column;
             *limb = carry as u32;
             carry >>= 32;
         }
@@ -115,13 +115,7 @@ impl Field {
             for (offset, is_minus) in self.radix {
                 columns[offset] = if is_minus { -carry } else { carry };
             }
-            let mut sum = 0i64;
-            for (limb, column) in number[..self.limbs()].iter_mut().zip(columns) {
-                sum += i64::from(*limb) + i64::from(column);
-                *limb = sum as u32;
-                sum >>= 32;
-            }
-            carry = sum as i32;
+            carry = limbs::add_small(&mut number[..self.limbs()], &columns[..self.limbs()]);
         }
     }
 }
@@ -132,6 +126,7 @@ pub(crate) fn mask(condition: bool) -> u32 {
 }
 
 /// `one` where `mask` is zero, `other` where it is all ones.
+#[inline(never)]
 pub(crate) fn select(one: &mut Number, other: &Number, mask: u32) {
     for (limb, other) in one.iter_mut().zip(other) {
         *limb ^= (*limb ^ other) & mask;
@@ -141,9 +136,7 @@ pub(crate) fn select(one: &mut Number, other: &Number, mask: u32) {
 /// A number of `bytes`, big-endian.
 pub(crate) fn from_bytes(bytes: &[u8]) -> Number {
     let mut number = [0; LIMBS_MAX];
-    for (limb, chunk) in number.iter_mut().zip(bytes.rchunks(4)) {
-        *limb = chunk.iter().fold(0, |value, byte| value << 8 | u32::from(*byte));
-    }
+    limbs::from_bytes(bytes, &mut number);
     number
 }
 

@@ -21,7 +21,7 @@ impl<'a> Montgomery<'a> {
         Self { modulus, inverse: inverse.wrapping_neg() }
     }
 
-    fn limbs(&self) -> usize {
+    fn length(&self) -> usize {
         self.modulus.len()
     }
 
@@ -42,7 +42,7 @@ impl<'a> Montgomery<'a> {
     /// `work · 2^(-32 · limbs)` to `number`, below the modulus if `work` is below its product with
     /// 2^(32 · limbs).
     fn reduce(&self, number: &mut [u32], work: &mut [u32]) {
-        let length = self.limbs();
+        let length = self.length();
         let mut top = 0;
         for at in 0..length {
             let quotient = work[at].wrapping_mul(self.inverse);
@@ -70,7 +70,7 @@ impl<'a> Montgomery<'a> {
 
     /// 2^(64 · limbs), by which a product enters Montgomery's form, to `number`.
     pub fn square_of_radix(&self, number: &mut [u32], work: &mut [u32]) {
-        let length = self.limbs();
+        let length = self.length();
         let bits = 32 * length - self.modulus[length - 1].leading_zeros() as usize;
         // 2^bits less the modulus, which has that many bits, is below it.
         number.fill(0);
@@ -95,11 +95,72 @@ impl<'a> Montgomery<'a> {
         }
     }
 
+    /// `base` to the power of `exponent`, neither in Montgomery's form, to `power`. `work` has twice the limbs;
+    /// `base` is left in Montgomery's form.
+    ///
+    /// # Panics
+    /// If the exponent is zero.
+    pub fn power(&self, power: &mut [u32], base: &mut [u32], exponent: u32, work: &mut [u32]) {
+        self.square_of_radix(power, work);
+        self.multiply(base, power, work);
+        power.copy_from_slice(base);
+        for bit in (0..exponent.ilog2()).rev() {
+            self.square(power, work);
+            if exponent >> bit & 1 == 1 {
+                self.multiply(power, base, work);
+            }
+        }
+        self.leave(power, work);
+    }
+
+    /// Takes `number` out of Montgomery's form; `work` has twice the limbs.
+    fn leave(&self, number: &mut [u32], work: &mut [u32]) {
+        let (low, high) = work.split_at_mut(self.length());
+        low.copy_from_slice(number);
+        high.fill(0);
+        self.reduce(number, work);
+    }
+
+    /// The inverse of `number`, which is not zero, modulo the modulus, a prime; neither is in Montgomery's form.
+    /// The time depends on the number: it must be public. `other`, `one` and `zero` have as many limbs, and are
+    /// overwritten.
+    pub fn invert_public(
+        &self,
+        number: &mut [u32],
+        other: &mut [u32],
+        one: &mut [u32],
+        zero: &mut [u32],
+    ) {
+        // All the way, `number` is `one` and `other` is `zero` times the number as it came, modulo the modulus, until
+        // `number` is 0 and `other` their greatest common divisor, 1.
+        other.copy_from_slice(self.modulus);
+        one.fill(0);
+        one[0] = 1;
+        zero.fill(0);
+        while number.iter().any(|limb| *limb != 0) {
+            if number[0] & 1 == 0 {
+                halve(number, 0);
+                let odd = (one[0] & 1).wrapping_neg();
+                let top = limbs::add(one, self.modulus, odd);
+                halve(one, top);
+                continue;
+            }
+            if number.iter().rev().lt(other.iter().rev()) {
+                number.swap_with_slice(other);
+                one.swap_with_slice(zero);
+            }
+            limbs::subtract(number, other, u32::MAX);
+            let borrow = limbs::subtract(one, zero, u32::MAX);
+            limbs::add(one, self.modulus, borrow.wrapping_neg());
+        }
+        number.copy_from_slice(zero);
+    }
+
     /// The inverse of `number` if the modulus is a prime; both in Montgomery's form. `base` and `work`
     /// have one and two times the limbs.
     pub fn invert(&self, number: &mut [u32], base: &mut [u32], work: &mut [u32]) {
         base.copy_from_slice(number);
-        let length = self.limbs();
+        let length = self.length();
         for bit in (0..32 * length - 1).rev() {
             self.square(number, work);
             // Less 2, borrowed where the lowest limb ends in 0 or 1.
@@ -111,5 +172,13 @@ impl<'a> Montgomery<'a> {
                 self.multiply(number, base, work);
             }
         }
+    }
+}
+
+/// Divides `number`, with `top` above it, by two.
+#[inline(never)]
+fn halve(number: &mut [u32], mut top: u32) {
+    for limb in number.iter_mut().rev() {
+        (*limb, top) = (*limb >> 1 | top << 31, *limb & 1);
     }
 }

@@ -61,6 +61,7 @@ impl Ladder {
     }
 
     /// Exchanges the two if `mask` is all ones.
+    #[inline(never)]
     fn swap(&mut self, mask: u32) {
         let Self { x2, z2, x3, z3 } = self;
         for (one, other) in [(x2, x3), (z2, z3)] {
@@ -73,6 +74,7 @@ impl Ladder {
     }
 
     /// Doubles the first and adds it to the second, with the names of RFC 7748.
+    #[inline(never)]
     fn step(&mut self, base: &Number) {
         let a = add(&self.x2, &self.z2);
         let b = subtract(&self.x2, &self.z2);
@@ -143,15 +145,29 @@ fn fold(number: &mut Number, carry: u32) {
 
 /// `number` to the power of 2^255 - 21: its inverse.
 fn invert(number: &Number) -> Number {
-    let mut power = *number;
-    for bit in (0..254).rev() {
-        power = square(&power);
-        // All bits are ones but 2 and 4.
-        if bit != 2 && bit != 4 {
-            power = multiply(&power, number);
-        }
+    // To the powers of 2^n - 1, for n of 1, 5, 10, 20, 40, 50, 100, 200 and 250.
+    let mut five = *number;
+    for _ in 1..5 {
+        five = multiply(&square(&five), number);
     }
-    power
+    let ten = raise(&five, 5, &five);
+    let twenty = raise(&ten, 10, &ten);
+    let fifty = raise(&raise(&twenty, 20, &twenty), 10, &ten);
+    let hundred = raise(&fifty, 50, &fifty);
+    let most = raise(&raise(&hundred, 100, &hundred), 50, &fifty);
+    // The last five bits are 01011.
+    let eleven = multiply(&square(&multiply(&square(&square(number)), number)), number);
+    raise(&most, 5, &eleven)
+}
+
+/// Squares `number` so many times and multiplies it by `factor`.
+#[inline(never)]
+fn raise(number: &Number, squarings: usize, factor: &Number) -> Number {
+    let mut power = *number;
+    for _ in 0..squarings {
+        power = square(&power);
+    }
+    multiply(&power, factor)
 }
 
 /// The residue below 2^255 - 19.

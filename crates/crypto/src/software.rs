@@ -266,12 +266,16 @@ pub fn verify(
             nist::p384::verify(key, &digest, signature)
         }
         #[cfg(feature = "rsa")]
-        (SignatureAlgorithm::RsaPkcs1(hash), PublicKeyRef::Rsa { modulus, exponent }) => {
-            rsa::verify_pkcs1(modulus, *exponent, hash, &digest, signature)
-        }
-        #[cfg(feature = "rsa")]
-        (SignatureAlgorithm::RsaPss(hash), PublicKeyRef::Rsa { modulus, exponent }) => {
-            rsa::verify_pss(modulus, *exponent, hash, &digest, signature)
+        (
+            SignatureAlgorithm::RsaPkcs1(hash) | SignatureAlgorithm::RsaPss(hash),
+            PublicKeyRef::Rsa { modulus, exponent },
+        ) => {
+            let padding = match algorithm {
+                SignatureAlgorithm::RsaPss(_) => rsa::Padding::Pss,
+                _ => rsa::Padding::Pkcs1,
+            };
+            let (exponent, digest) = (*exponent, &*digest);
+            rsa::verify(&rsa::Claim { padding, modulus, exponent, hash, digest, signature })
         }
         _ => Err(SecurityError::InvalidPublicKey),
     }

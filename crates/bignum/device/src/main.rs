@@ -41,6 +41,7 @@ fn main() -> ! {
         for length in 1..=LENGTH_MAX {
             let numbers = [(); 2].map(|()| limbs.number());
             compare(&numbers[0][..length], &numbers[1][..length], limbs.next(), round);
+            compare_small(&numbers[0][..length], &numbers[1][..length]);
         }
     }
     // RFC 7748 §6.1: Alice's public key; FIPS 186's example P-256 base point times 2.
@@ -77,6 +78,20 @@ fn compare(one: &[u32], other: &[u32], factor: u32, round: usize) {
     check(carries[0] == carries[1] && ours == theirs, 5);
     let borrows = [limbs::subtract(ours, one, mask), portable::subtract(theirs, one, mask)];
     check(borrows[0] == borrows[1] && ours == theirs, 6);
+}
+
+/// Columns of both signs, as large as they may be.
+fn compare_small(number: &[u32], columns: &[u32]) {
+    let (mut ours, mut theirs, mut small) = ([0; LENGTH_MAX], [0; LENGTH_MAX], [0; LENGTH_MAX]);
+    let length = number.len();
+    ours[..length].copy_from_slice(number);
+    theirs[..length].copy_from_slice(number);
+    small.iter_mut().zip(columns).for_each(|(small, column)| *small = (*column as i32) >> 2);
+    let carries = [
+        limbs::add_small(&mut ours[..length], &small[..length]),
+        portable::add_small(&mut theirs[..length], &small[..length]),
+    ];
+    check(carries[0] == carries[1] && ours == theirs, 10);
 }
 
 fn check(is_right: bool, step: i32) {

@@ -8,6 +8,7 @@ global_asm!(include_str!("armv6m.s"), options(raw));
 
 unsafe extern "C" {
     fn tenure_add(sum: *mut u32, number: *const u32, limbs: usize, mask: u32) -> u32;
+    fn tenure_add_small(sum: *mut u32, columns: *const i32, limbs: usize) -> i32;
     fn tenure_subtract(difference: *mut u32, number: *const u32, limbs: usize, mask: u32) -> u32;
     fn tenure_multiply_add(sum: *mut u32, number: *const u32, limbs: usize, factor: u32) -> u32;
     fn tenure_multiply(product: *mut u32, one: *const u32, other: *const u32, limbs: usize);
@@ -22,6 +23,16 @@ pub fn add(sum: &mut [u32], number: &[u32], mask: u32) -> u32 {
     assert!(!sum.is_empty() && sum.len() == number.len());
     // SAFETY: both have as many limbs, at least one; the kernel reads one and writes the other.
     unsafe { tenure_add(sum.as_mut_ptr(), number.as_ptr(), sum.len(), mask) }
+}
+
+/// As [`super::portable::add_small`].
+///
+/// # Panics
+/// If the two have different lengths.
+pub fn add_small(sum: &mut [u32], columns: &[i32]) -> i32 {
+    assert!(!sum.is_empty() && sum.len() == columns.len());
+    // SAFETY: as above.
+    unsafe { tenure_add_small(sum.as_mut_ptr(), columns.as_ptr(), sum.len()) }
 }
 
 /// As [`super::portable::subtract`].

@@ -85,6 +85,31 @@ tenure_add:
     mov r0, r6
     pop {r4-r6, pc}
 
+    .section .text.tenure_add_small, "ax", %progbits
+    .global tenure_add_small
+    .type tenure_add_small, %function
+    .thumb_func
+    .balign 4
+@ r0 sum, r1 columns, r2 limbs; returns the carry, which has a sign.
+tenure_add_small:
+    push {r4-r5, lr}
+    lsls r2, r2, #2
+    adds r2, r2, r0
+    movs r5, #0
+1:
+    ldm r1!, {r4}
+    adds r4, r4, r5
+    asrs r5, r4, #31
+    ldr r3, [r0]
+    adds r3, r3, r4
+    stm r0!, {r3}
+    movs r4, #0
+    adcs r5, r4
+    cmp r0, r2
+    bne 1b
+    mov r0, r5
+    pop {r4-r5, pc}
+
     .section .text.tenure_subtract, "ax", %progbits
     .global tenure_subtract
     .type tenure_subtract, %function

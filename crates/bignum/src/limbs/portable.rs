@@ -33,6 +33,22 @@ pub fn subtract(difference: &mut [u32], number: &[u32], mask: u32) -> u32 {
     u32::from(borrow)
 }
 
+/// Adds to each limb of `sum` that of `columns`, below 2^30 either way, and returns what is carried, which may be
+/// negative.
+///
+/// # Panics
+/// If the two have different lengths.
+pub fn add_small(sum: &mut [u32], columns: &[i32]) -> i32 {
+    assert_eq!(sum.len(), columns.len());
+    let mut carry = 0i64;
+    for (limb, column) in sum.iter_mut().zip(columns) {
+        carry += i64::from(*limb) + i64::from(*column);
+        *limb = carry as u32;
+        carry >>= 32;
+    }
+    carry as i32
+}
+
 /// Adds the product of `number` and `factor` to `sum`, and returns the limb above it.
 ///
 /// # Panics
