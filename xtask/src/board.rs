@@ -231,6 +231,7 @@ impl Board {
         let mut command = toolchain.cargo(&self.folder(root), "build", target);
         command.env("CARGO_TARGET_DIR", self.products(root)).args(["--quiet", "--release"]);
         command.args(["--features", self.own_features()]);
+        let mut flags = short_paths(root);
         match variant {
             Variant::Product => {}
             Variant::Costs => {
@@ -238,12 +239,10 @@ impl Board {
                 command.args(["--bin", &format!("tenure-board-{}", self.firmware())]);
                 command.args(["--features", costs::FEATURE]);
             }
-            Variant::Planted(mistake) => {
-                // Joins the board's own flags; `RUSTFLAGS` would take their place.
-                let flags = format!("target.{target}.rustflags=[\"--cfg\", {mistake:?}]");
-                command.args(["--config", &flags]);
-            }
+            Variant::Planted(mistake) => flags.extend(["--cfg".to_owned(), mistake.to_owned()]),
         }
+        // Join the board's own flags; `RUSTFLAGS` would take their place.
+        command.args(["--config", &format!("target.{target}.rustflags={flags:?}")]);
         process::run_for_firmware(&mut command)?;
         let built = self.product("board", root);
         let Some(extension) = variant.extension() else { return Ok(built) };
@@ -262,6 +261,20 @@ impl Board {
         let folder = self.products(root).join(self.target()).join("release");
         folder.join(format!("tenure-{what}-{}", self.firmware()))
     }
+}
+
+/// Compiler flags that shorten the paths in panics' messages: firmware has the same bytes wherever it is built,
+/// and no more of them than tell the place.
+fn short_paths(root: &Path) -> Vec<String> {
+    let home = std::env::var_os("CARGO_HOME").map(PathBuf::from);
+    let home = home.or_else(|| Some(std::env::home_dir()?.join(".cargo")));
+    let registries = home.and_then(|home| std::fs::read_dir(home.join("registry/src")).ok());
+    let registries = registries.into_iter().flatten().filter_map(|entry| Some(entry.ok()?.path()));
+    let mut folders: Vec<PathBuf> = registries.chain([root.to_path_buf()]).collect();
+    // The order in which a folder is read isn't the next build's.
+    folders.sort();
+    let remap = |folder: &PathBuf| format!("--remap-path-prefix={}/=", folder.display());
+    folders.iter().map(remap).collect()
 }
 
 /// What a board's firmware is built as.
