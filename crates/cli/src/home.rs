@@ -118,6 +118,26 @@ impl Home {
         Ok(self.key("network.key")?.to_bytes())
     }
 
+    /// Whether this user has a mesh.
+    pub fn has_network_key(&self) -> bool {
+        self.folder.join("network.key").exists()
+    }
+
+    /// Makes another key for this user's mesh; the former one is kept nowhere.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn renew_network_key(&self) -> Result<(), HomeError> {
+        let (path, next) = (self.folder.join("network.key"), self.folder.join("next-network.key"));
+        // One that was made and not put in place by a command that was broken off does as well.
+        self.key("next-network.key")?;
+        fs::rename(&next, &path).map_err(|source| HomeError::File {
+            action: "replace",
+            path: path.clone(),
+            source,
+        })
+    }
+
     fn key(&self, name: &str) -> Result<SigningKey, HomeError> {
         let path = self.folder.join(name);
         match fs::read_to_string(&path) {

@@ -41,6 +41,7 @@ pub mod mesh;
 pub mod module;
 pub mod native;
 pub mod network;
+pub mod network_key;
 pub mod output;
 pub mod owner;
 pub mod pack;

@@ -3,12 +3,14 @@
 use std::net::SocketAddr;
 
 use anyhow::{Context as _, bail};
+use serde_json::json;
 use tenure_package::{Revocations, RevokedDevice};
 use tenure_wire::{Name, PublicKey, VerifyingKey};
 
 use crate::client::{Client, Device};
 use crate::confirm::confirm;
 use crate::home::Home;
+use crate::network_key::{self, Change};
 use crate::output::Output;
 use crate::whom::{Place, Where};
 
@@ -17,6 +19,10 @@ use crate::whom::{Place, Where};
 /// A revoked tenant's machines go to the trash, and none of its packages is installed any more. A revoked
 /// device's records and calls count no more, and a revoked hub isn't spoken to until you name another.
 /// Devices that are away learn of it at the next command that reaches them.
+///
+/// When a device is revoked, your mesh gets another key, which the other devices are told through the mesh and
+/// change to ten seconds later; the revoked one hears nothing there any more. A device that was away then, and a
+/// leaf, is invited again with `tenure invite`.
 ///
 /// Example: tenure revoke device attic
 #[derive(clap::Args)]
@@ -82,7 +88,8 @@ pub type Away = (String, String);
 /// # Errors
 /// What is named isn't known, the list is full, or nobody confirms.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    let mut client = Client::new(&Home::from_environment()?)?;
+    let home = Home::from_environment()?;
+    let mut client = Client::new(&home)?;
     let (what, how) = match &arguments.action {
         Action::Tenant(Tenant { key, how }) => (format!("the tenant {key}"), how),
         Action::Device(Named { name, how, .. }) => (format!("the device {name}"), how),
@@ -121,11 +128,30 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             client.sign_revocations(revoked)?;
         }
     }
+    let changes_key = matches!(arguments.action, Action::Device(_)) && !how.undo;
+    let change = match changes_key {
+        true => network_key::change(&mut client, &home, &devices)?,
+        false => None,
+    };
     let told = tell(&mut client, devices, &mut away);
     let word = if how.undo { "trusted again" } else { "revoked" };
     let head = format!("{word}: {what} (list {})", client.authority().revoked().number);
     report(&head, (word, &what), client.authority().revoked().number, (&told, &away), output);
+    if let Some(change) = change {
+        report_change(&change, output);
+    }
     Ok(())
+}
+
+/// Prints who was told the mesh's next key.
+fn report_change(change: &Change, output: &Output) {
+    let mut text = format!("the mesh has another key; told: {}", change.told.join(", "));
+    for (name, why) in &change.away {
+        text += &format!("\n  not told: {name}: {why}; if it is in the mesh: tenure invite {name}");
+    }
+    let away = change.away.iter().map(|(name, why)| json!({ "device": name, "error": why }));
+    let away: Vec<_> = away.collect();
+    output.line(&text, &json!({ "event": "network_key", "told": change.told, "away": away }));
 }
 
 /// All of the user's devices that answer, each with the newest list in force there learnt, and those that

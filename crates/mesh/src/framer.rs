@@ -208,22 +208,21 @@ impl<S: Seal> Framer<S> {
     /// Whether the frame `number` counts for nothing, before its seal is looked at: it came before, or is of
     /// a life that mustn't displace the one that is known.
     fn is_replayed(&self, now: Instant, number: &FrameNumber) -> bool {
-        let lives = [(true, SILENCE), (false, NEWCOMER_SILENCE)];
-        let lives = lives.into_iter().filter_map(|(is_proven, silence)| {
-            let at = self.find(number.sender, is_proven).ok()?;
-            Some((&self.neighbours[at], silence))
-        });
-        let mut same = lives.clone().filter(|(known, _)| known.is_life_of(number)).peekable();
-        if same.peek().is_some() {
-            return same.any(|(known, _)| {
-                let is_silent = now.since(known.heard) >= SILENCE;
-                known.has_heard(number.sequence) && !(is_silent && known.proof_from.is_none())
-            });
+        let (mut is_known, mut is_kept_out) = (false, false);
+        for (is_proven, silence) in [(true, SILENCE), (false, NEWCOMER_SILENCE)] {
+            let Ok(at) = self.find(number.sender, is_proven) else { continue };
+            let known = &self.neighbours[at];
+            let is_silent = now.since(known.heard) >= silence;
+            if !known.is_life_of(number) {
+                is_kept_out |= S::SEALS && number.epoch <= known.epoch && !is_silent;
+                continue;
+            }
+            is_known = true;
+            if known.has_heard(number.sequence) && !(is_silent && is_proven) {
+                return true;
+            }
         }
-        let keeps_out = |(known, silence): (&Neighbour, Duration)| {
-            number.epoch <= known.epoch && now.since(known.heard) < silence
-        };
-        S::SEALS && lives.into_iter().any(keeps_out)
+        is_kept_out && !is_known
     }
 
     /// Notes that an authentic frame came which isn't [replayed](Self::is_replayed); returns where the life

@@ -8,6 +8,7 @@ use alloc::boxed::Box;
 use alloc::collections::VecDeque;
 use alloc::string::ToString;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use tenure_directory::check_enrolment;
 use tenure_hal::{Flash, Instant};
@@ -35,6 +36,9 @@ use crate::moment::Moment;
 use crate::notice::Notice;
 use crate::services::Services;
 
+/// How long a device goes on with the mesh's key after it has the next one: it relays that to others.
+const CHANGE_KEY_AFTER: Duration = Duration::from_secs(10);
+
 /// The mesh of a device that has joined one.
 pub(crate) struct Mesh {
     pub(crate) stack: MeshStack,
@@ -43,6 +47,8 @@ pub(crate) struct Mesh {
     /// What is waited for that some device's record tells, and until when.
     pub(crate) wanted: Vec<(Query, Instant)>,
     pub(crate) doorstep: Doorstep,
+    /// The owner's next key of the mesh, and when this device changes to it.
+    next_key: Option<(Instant, NetworkKey)>,
     /// What the device does for experiments, if it takes part.
     #[cfg(feature = "experiments")]
     pub(crate) experimenting: Option<Experimenting>,
@@ -132,6 +138,7 @@ impl Member {
             published: None,
             wanted: Vec::new(),
             doorstep: Doorstep::default(),
+            next_key: None,
         };
         ground.hub.announce_at = now;
         ground.clock.by_records = Some(RecordsTime::new(now));
@@ -195,6 +202,7 @@ impl Member {
         if let Some(outside) = &mut self.outside {
             outside.attend(now);
         }
+        self.change_key(ground, now);
         while let Some(word) = self.stack().and_then(|stack| stack.plain_frame()) {
             match decode::<Word>(&word) {
                 Some((Word::Knock(knock), [])) => {
@@ -206,6 +214,25 @@ impl Member {
                 // Anybody can send a plain frame: what isn't a word is dropped.
                 _ => {}
             }
+        }
+    }
+
+    /// Takes the next key of the mesh from the owner's invitation, and changes to it when that is due. From when
+    /// it came, a start after a loss of power is with the next one.
+    fn change_key<F: Flash>(&mut self, ground: &mut Ground<'_, F>, now: Instant) {
+        let Some(mesh) = &mut self.mesh else { return };
+        if let Some(invitation) = mesh.doorstep.own_invitation() {
+            let Services { identity, config, kernel, .. } = &mut *ground.services;
+            let owner = config.owner.verifying_key;
+            // One that came before, or is older than that, changes nothing.
+            if let Ok((key, false)) =
+                accept_invitation(identity, kernel.store(), &owner, &invitation)
+            {
+                mesh.next_key = Some((now + CHANGE_KEY_AFTER, key));
+            }
+        }
+        if let Some((_, key)) = mesh.next_key.take_if(|(at, _)| *at <= now) {
+            self.start(ground, now, key);
         }
     }
 
@@ -309,7 +336,8 @@ impl Member {
         let notes = mesh.experimenting.as_ref().and_then(Experimenting::wakes_at);
         #[cfg(feature = "experiments")]
         let own = own.chain(notes);
-        own.chain(wanted).min()
+        let next_key = mesh.next_key.iter().map(|(at, _)| *at);
+        own.chain(wanted).chain(next_key).min()
     }
 
     /// When a device outside wants to knock again.

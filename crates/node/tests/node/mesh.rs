@@ -42,6 +42,7 @@ pub(crate) const THERMOSTAT: &str = r#"(module
   (data (i32.const 16) "21.0")
   (func (export "read") (drop (call $reply (i32.const 16) (i32.const 4)))))"#;
 
+mod expulsion;
 mod joining;
 
 struct World {
@@ -49,6 +50,8 @@ struct World {
     entropy: Sequence,
     owner: SigningKey,
     network: NetworkKey,
+    /// The key before that, if the network has another one by now.
+    former: Option<NetworkKey>,
     devices: Vec<Node<RamFlash>>,
     /// Frames, opened: all that members ever say on the air.
     heard: Vec<Vec<u8>>,
@@ -83,7 +86,9 @@ impl World {
         let owner = SigningKey::from_bytes(&[7; 32]);
         let (devices, heard, plain, notices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
         let now = Instant::BOOT;
-        let mut world = Self { now, entropy, owner, network, devices, heard, plain, notices };
+        let former = None;
+        let mut world =
+            Self { now, entropy, owner, network, former, devices, heard, plain, notices };
         for name in names {
             let config = world.config(name);
             let moment = &mut moment(now, &mut world.entropy);
@@ -153,9 +158,12 @@ impl World {
         }
         let (header, bytes) = tenure_mesh::frame::Header::parse(frame).unwrap();
         let number: FrameNumber = header.number;
-        let mut sealed = frame[bytes..].to_vec();
-        let opened = self.network.open(&number, &frame[..bytes], &mut sealed).unwrap();
-        self.heard.push(opened.to_vec());
+        let keys = [Some(&self.network), self.former.as_ref()];
+        let opened = keys.into_iter().flatten().find_map(|key| {
+            let mut sealed = frame[bytes..].to_vec();
+            Some(key.open(&number, &frame[..bytes], &mut sealed)?.to_vec())
+        });
+        self.heard.push(opened.expect("members seal what they say"));
     }
 
     fn logged(&self, text: &str) -> bool {

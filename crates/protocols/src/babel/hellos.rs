@@ -98,10 +98,7 @@ impl Babel {
             let neighbour = *neighbour;
             link.expire(now);
             if link.is_gone() {
-                self.links.remove(at);
-                self.asked.retain(|asked| asked.by != neighbour);
-                let affected = self.table.forget(neighbour);
-                self.select(&affected, context);
+                self.forget_link(at, context);
                 continue;
             }
             self.renew_cost(neighbour, context);
@@ -127,15 +124,12 @@ impl Babel {
         }
     }
 
-    /// Forgets a neighbour that can't be used and has missed its hellos, for one that is there; `None` if
-    /// there is none.
-    fn make_room_for_link(&mut self, context: &mut Context<'_, Self>) -> Option<()> {
-        let mut links = self.links.iter();
-        let at = links.position(|(_, link)| link.cost == INFINITE && link.is_silent())?;
+    #[inline(never)]
+    fn forget_link(&mut self, at: usize, context: &mut Context<'_, Self>) {
         let (neighbour, _) = self.links.remove(at);
+        self.asked.retain(|asked| asked.by != neighbour);
         let affected = self.table.forget(neighbour);
         self.select(&affected, context);
-        Some(())
     }
 
     /// The link to a neighbour, which may be new or have begun a new life.
@@ -162,7 +156,10 @@ impl Babel {
             }
             Err(_) => {
                 if self.links.len() >= self.config.neighbours_max {
-                    self.make_room_for_link(context)?;
+                    // Who can't be used and isn't heard leaves its room to who is there.
+                    let is_idle = |link: &Link| link.cost == INFINITE && link.is_silent();
+                    let idle = self.links.iter().position(|(_, link)| is_idle(link))?;
+                    self.forget_link(idle, context);
                 }
                 let at = self.links.partition_point(|(known, _)| *known < from);
                 self.links.insert(at, (from, fresh));

@@ -379,29 +379,25 @@ impl Table {
         is_due
     }
 
-    /// Forgets the feasibility distances of destinations that have been out of reach for a while, if they are
-    /// offered with sequence numbers that can't follow: one of the two was a lie, or the destination's flash
-    /// was put back. Nobody else counts on what this node told, for it withdrew that long ago. Returns where
-    /// they stand; they have to be selected anew.
-    pub fn believe_anew(&mut self, now: Instant) -> Vec<Place> {
-        let mut anew = Vec::new();
-        for (place, known) in Place::all().zip(&mut self.destinations) {
-            let is_lost = known.told.is_some_and(|told| told.metric == INFINITE);
-            let Some(own) = known.feasibility.filter(|_| is_lost) else { continue };
-            let mut offers = self.columns.iter().filter_map(|column| column.offer(place));
-            if now.since(known.told_at) >= BELIEVED_ANEW_AFTER
-                && offers.any(|offer| !offer.seqno.is_near(own.seqno))
-            {
+    /// Forgets the feasibility distance of a destination that has been out of reach for a while, if it is
+    /// offered with a sequence number that can't follow: one of the two was a lie, or the destination's flash
+    /// was put back. Nobody else counts on what this node told, for it withdrew that long ago. Returns which
+    /// destination that was, and where it stands: it has to be selected anew.
+    pub fn believe_anew(&mut self, now: Instant) -> Option<(NodeId, Place)> {
+        let columns = &self.columns;
+        let mut known = Place::all().zip(&mut self.destinations);
+        known.find_map(|(place, known)| {
+            let told = known.told.filter(|told| told.metric == INFINITE)?;
+            let is_strange = |offer: Distance| !offer.seqno.is_near(told.seqno);
+            let mut offers = columns.iter().filter_map(|column| column.offer(place));
+            let is_lost = known.feasibility.is_some()
+                && now.since(known.told_at) >= BELIEVED_ANEW_AFTER
+                && offers.any(is_strange);
+            is_lost.then(|| {
                 known.feasibility = None;
-                anew.push(place);
-            }
-        }
-        anew
-    }
-
-    /// Which destination stands at `place`.
-    pub fn destination(&self, place: Place) -> NodeId {
-        self.destinations[place.index()].id
+                (known.id, place)
+            })
+        })
     }
 
     /// Where a destination stands.

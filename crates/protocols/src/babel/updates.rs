@@ -85,11 +85,10 @@ impl Babel {
 
     /// Believes destinations anew of which only what can't follow was heard for a while.
     pub(super) fn believe_anew(&mut self, context: &mut Context<'_, Self>) {
-        let places = self.table.believe_anew(context.now());
-        for place in &places {
-            self.wants.remove(&self.table.destination(*place));
+        while let Some((destination, place)) = self.table.believe_anew(context.now()) {
+            self.wants.remove(&destination);
+            self.select(&[place], context);
         }
-        self.select(&places, context);
     }
 
     /// Lets what was told be sent, the sooner the more urgent.

@@ -94,7 +94,7 @@ fn what_the_owner_did_not_sign_for_that_device_lets_nobody_in() {
     world.devices[0].admit(world.now, renamed).unwrap();
     world.pass(Duration::from_secs(90), &EVERYBODY);
     assert!(world.devices[2].mesh_stack().is_none() && !world.devices[2].is_enrolled());
-    knock.device = world.devices[0].device_machine();
+    knock.device = world.owner_machine().public_key();
     let admission = world.admission(&knock, 3);
     let refused = world.devices[0].admit(world.now, admission);
     assert!(matches!(refused, Err(ControlError::Refused(_))), "{refused:?}");
