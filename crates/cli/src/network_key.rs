@@ -49,6 +49,11 @@ pub fn change(
             members.push((device.route.clone(), status));
         }
     }
+    if members.is_empty() {
+        // Or whoever is invited next would be alone.
+        away.extend(kept.iter().map(|one| (one.name.to_string(), "it doesn't answer".to_string())));
+        return Ok(Some(Change { told: Vec::new(), away }));
+    }
     home.renew_network_key()?;
     let mut told = Vec::new();
     // Those that only others reach come first: who is told leaves the present mesh ten seconds later.

@@ -129,15 +129,12 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         }
     }
     let changes_key = matches!(arguments.action, Action::Device(_)) && !how.undo;
-    let change = match changes_key {
-        true => network_key::change(&mut client, &home, &devices)?,
-        false => None,
-    };
+    let reached = if changes_key { devices.clone() } else { Vec::new() };
     let told = tell(&mut client, devices, &mut away);
     let word = if how.undo { "trusted again" } else { "revoked" };
     let head = format!("{word}: {what} (list {})", client.authority().revoked().number);
     report(&head, (word, &what), client.authority().revoked().number, (&told, &away), output);
-    if let Some(change) = change {
+    if changes_key && let Some(change) = network_key::change(&mut client, &home, &reached)? {
         report_change(&change, output);
     }
     Ok(())
@@ -145,7 +142,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 
 /// Prints who was told the mesh's next key.
 fn report_change(change: &Change, output: &Output) {
-    let mut text = format!("the mesh has another key; told: {}", change.told.join(", "));
+    let mut text = match change.told.as_slice() {
+        [] => "the mesh has its key as before: no member of it was told another one".to_string(),
+        told => format!("the mesh has another key; told: {}", told.join(", ")),
+    };
     for (name, why) in &change.away {
         text += &format!("\n  not told: {name}: {why}; if it is in the mesh: tenure invite {name}");
     }
