@@ -19,7 +19,9 @@ static void run(struct context *c, const u8 *image) {
             c->flow = INTERPRET;
             return;
         }
-        u64 r = start(c, frame, c->fuel, function, points[at].point);
+        /* A call that didn't fit the native stack any more begins on an empty one, whatever its frame takes. */
+        u32 point = points[at].point ? points[at].point : BEGIN;
+        u64 r = start(c, frame, c->fuel, function, point);
         if ((i32)r == STOPPED) {
             if (c->flow != DEEP) return;
             continue;

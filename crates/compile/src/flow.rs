@@ -1,6 +1,6 @@
 //! Which variables of a frame are still needed at each instruction, and where execution may stop.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use crate::decode::Instruction;
 use crate::lower::{Lowered, Next, Variable};
@@ -139,7 +139,8 @@ pub(crate) fn places(steps: &[Step]) -> Places {
     look_often(steps, &mut places);
     points.extend(&places.looks);
     let entry = steps.first().map(|step| step.instruction.at);
-    points.retain(|at| steps.iter().any(|step| step.instruction.at == *at));
+    let starts: HashSet<u32> = steps.iter().map(|step| step.instruction.at).collect();
+    points.retain(|at| starts.contains(at));
     places.points = entry
         .into_iter()
         .chain(points.into_iter().filter(|at| Some(*at) != entry))

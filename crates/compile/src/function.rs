@@ -4,6 +4,7 @@
 //! on they are read, and come from there where it goes on. Fuel is what is left of a stay's budget, in bytes
 //! of code: a straight line is paid where it ends.
 
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use tenure_vm::{FunctionType, ValueType, flow};
@@ -15,6 +16,12 @@ use crate::lower::{ACCESS, Lowered, Next, TRAP, Variable, lower, name};
 
 /// Words of arguments that don't go through memory.
 const ARGUMENT_WORDS: usize = 4;
+
+/// Instructions times slots of a function that is compiled, at most: memory and time of the analysis.
+const STATES_MAX: usize = 1 << 22;
+/// Bytes of C that a function may take, and as many for each byte of its code.
+const TEXT_BYTES: usize = 64 << 10;
+const TEXT_BYTES_BY_CODE: usize = 256;
 
 /// A type's values as halves of slots, counted from the first.
 pub(crate) fn halves(types: impl Iterator<Item = ValueType>) -> Vec<u32> {
@@ -70,6 +77,8 @@ struct Emitter<'m> {
     /// Bytes of code that were executed and not yet paid.
     pending: u32,
     text: String,
+    /// Bytes of text from which on the function is left to the interpreter.
+    text_max: usize,
 }
 
 /// A compiled function.
@@ -79,22 +88,49 @@ pub(crate) struct Compiled {
     pub(crate) points: Vec<(u32, u32)>,
 }
 
+/// Compiles a function; one that would take too much is left to the interpreter.
 pub(crate) fn compile(module: &Module<'_>, function: u32, list: Vec<Instruction>) -> Compiled {
-    let shape = module.shape(function);
-    let slots = shape.frame_bytes as u32 / 8;
+    let slots = module.shape(function).frame_bytes as u32 / 8;
+    if list.len() * slots as usize > STATES_MAX {
+        return interpreted(module, function);
+    }
+    let code_bytes: u32 = list.iter().map(|one| one.end - one.at).sum();
+    let text_max = TEXT_BYTES + TEXT_BYTES_BY_CODE * code_bytes as usize;
     let steps: Vec<Step> =
         list.into_iter().map(|instruction| step(module, function, instruction)).collect();
     let (places, live) = (places(&steps), live(&steps, slots));
     let points = places.points.iter().map(|(at, number)| (*at, *number)).collect();
-    let mut emitter =
-        Emitter { module, function, slots, places, live, pending: 0, text: String::new() };
+    let mut emitter = Emitter {
+        module,
+        function,
+        slots,
+        places,
+        live,
+        pending: 0,
+        text: String::new(),
+        text_max,
+    };
     emitter.head(&steps);
     for (index, step) in steps.iter().enumerate() {
         emitter.label(index, step.instruction.at);
         emitter.step(index, step);
+        if emitter.text.len() > text_max {
+            return interpreted(module, function);
+        }
     }
     emitter.text += "}\n";
     Compiled { text: emitter.text, points }
+}
+
+/// A function that hands its arguments to the interpreter.
+fn interpreted(module: &Module<'_>, function: u32) -> Compiled {
+    let mut text = signature(module, function) + " {\n";
+    for half in &module.convention(function).words {
+        let _ = writeln!(text, "SLOT({}) = w{half};", half * 4);
+    }
+    let at = module.shape(function).code_at;
+    let _ = writeln!(text, "return stop(c, frame, fuel, {at}u, INTERPRET, 0);\n}}");
+    Compiled { text, points: Vec::new() }
 }
 
 /// Lowers an instruction, and adds what it touches beyond its operands.
@@ -178,28 +214,7 @@ impl Emitter<'_> {
             "u8 *const memory = c->memory; const u32 bytes = c->memory_bytes, near = c->near;",
         );
         self.line("(void)a; (void)memory; (void)bytes; (void)near; (void)point;");
-        let points: Vec<(u32, u32)> = self
-            .places
-            .points
-            .iter()
-            .map(|(at, number)| (*at, *number))
-            .filter(|point| point.1 > 0)
-            .collect();
-        if !points.is_empty() {
-            self.line("switch (point) {");
-            for (at, number) in points {
-                let index = steps.iter().position(|step| step.instruction.at == at).unwrap_or(0);
-                let _ = write!(self.text, "case {number}: ");
-                for half in self.live[index].halves(self.slots).collect::<Vec<_>>() {
-                    let _ = write!(self.text, "{} = SLOT({});", name(half), half * 4);
-                }
-                if self.live[index].has(Variable::Accumulator, self.slots) {
-                    self.text += "a = c->accumulator;";
-                }
-                self.line(&format!("goto L{at};"));
-            }
-            self.line("}");
-        }
+        self.goes_on(steps);
         let convention = module.convention(function);
         for half in &convention.words {
             self.line(&format!("{} = w{half};", name(*half)));
@@ -212,7 +227,7 @@ impl Emitter<'_> {
         if steps.iter().any(calls) {
             let keep = self.keep(0);
             self.line(&format!(
-                "if (UNLIKELY(STACK < (uptr)c->native_end)) {{ {keep}return stop(c, frame, fuel, {entry}u, DEEP, 0); }}"
+                "if (UNLIKELY(STACK < (uptr)c->native_end) && point != BEGIN) {{ {keep}return stop(c, frame, fuel, {entry}u, DEEP, 0); }}"
             ));
         }
         if !self.places.looks.contains(&entry) {
@@ -220,7 +235,35 @@ impl Emitter<'_> {
         }
     }
 
-    /// Writes what is needed at an instruction to the frame.
+    /// Where the function goes on after a stop: takes the variables needed there from its frame.
+    fn goes_on(&mut self, steps: &[Step]) {
+        let points = self.places.points.iter().map(|(at, number)| (*at, *number));
+        let points: Vec<(u32, u32)> = points.filter(|point| point.1 > 0).collect();
+        if points.is_empty() {
+            return;
+        }
+        let index_of: HashMap<u32, usize> =
+            steps.iter().enumerate().map(|(index, step)| (step.instruction.at, index)).collect();
+        self.line("switch (point) {");
+        for (at, number) in points {
+            // The caller finds that it is too long.
+            if self.text.len() > self.text_max {
+                return;
+            }
+            let index = index_of.get(&at).copied().unwrap_or(0);
+            let _ = write!(self.text, "case {number}: ");
+            for half in self.live[index].halves(self.slots).collect::<Vec<_>>() {
+                let _ = write!(self.text, "{} = SLOT({});", name(half), half * 4);
+            }
+            if self.live[index].has(Variable::Accumulator, self.slots) {
+                self.text += "a = c->accumulator;";
+            }
+            self.line(&format!("goto L{at};"));
+        }
+        self.line("}");
+    }
+
+    /// Writes the variables needed at an instruction to the frame.
     fn keep(&self, index: usize) -> String {
         self.keep_below(index, self.slots)
     }

@@ -136,7 +136,10 @@ pub fn to_c(image: &Image<'_>, options: &Options) -> Result<String, Unreadable> 
     let module = Module::new(image, options.bounds)?;
     let set = InstructionSet::new();
     let mut text = String::from(include_str!("prelude.h"));
-    let _ = writeln!(text, "#define INTERPRET 0xFFFFFFFFu\n#define DEEP 0xFFFFFFFEu");
+    let _ = writeln!(
+        text,
+        "#define INTERPRET 0xFFFFFFFFu\n#define DEEP 0xFFFFFFFEu\n#define BEGIN 0xFFFFFFFFu"
+    );
     text += "typedef __INTPTR_TYPE__ iptr;\n";
     text += "#if defined(__riscv) || defined(__arm__)\nregister uptr STACK __asm__(\"sp\");\n#else\n\
              #define STACK ((uptr)__builtin_frame_address(0))\n#endif\n";

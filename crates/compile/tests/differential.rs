@@ -12,6 +12,7 @@ mod programs;
 
 use common::{Random, assemble};
 use native::{Enter, Library};
+use tenure_compile::{Options, to_c};
 use tenure_vm::{
     Breach, Compiled, ExportKind, FunctionIndex, FunctionType, HostFunctions, Image, Instance,
     InstanceConfig, Limits, Outcome, Stay, Value, ValueType, Wall, translate, word,
@@ -300,6 +301,61 @@ fn programs_end_alike_with_the_same_fuel() {
         programs::PROGRAMS.iter().map(|(name, text)| ((*name).to_owned(), assemble(text)));
     let tally = check_all("programs", modules.collect());
     assert!(tally.ended >= 36 && tally.compiled > 2 * tally.interpreted, "{tally:?}");
+}
+
+/// A function that calls itself with so many values waiting that its native frame alone is larger than the
+/// native stack that calls may nest on.
+fn with_wide_frames() -> String {
+    use std::fmt::Write as _;
+    const VALUES: u32 = 160;
+    let (mut before, mut after) = (String::new(), String::new());
+    for n in 0..VALUES {
+        let _ = write!(before, "(i64.mul (local.get 1) (i64.const {}))", 2 * n + 3);
+        after += if n == 0 { "i64.xor " } else { "i64.add i64.const 9 i64.rotl " };
+    }
+    format!(
+        "(module (func $f (param i32 i64) (result i64)
+           (if (i32.eqz (local.get 0)) (then (return (local.get 1))))
+           {before} (call $f (i32.sub (local.get 0) (i32.const 1)) (i64.add (local.get 1) (i64.const 7)))
+           {after})
+         (func (export \"run\") (result i64) (call $f (i32.const 4) (i64.const 11))))"
+    )
+}
+
+#[test]
+fn call_from_a_frame_larger_than_the_native_stack_goes_on() {
+    let tally = check_all("wide", vec![("wide".into(), assemble(&with_wide_frames()))]);
+    assert!(tally.ended >= 6 && tally.compiled > 20 * tally.interpreted, "{tally:?}");
+}
+
+/// So many variables wait through so many accesses, each of which would write all of them down.
+fn with_many_ways_out(variables: u32, accesses: u32) -> String {
+    use std::fmt::Write as _;
+    let (mut set, mut sum) = (String::new(), String::new());
+    for n in 0..variables {
+        let _ = write!(set, "(local.set $v{n} (i64.load offset={n} (i32.const 8)))");
+        let _ = write!(sum, "local.get $v{n} i64.add ");
+    }
+    let locals: String = (0..variables).map(|n| format!("(local $v{n} i64)")).collect();
+    let access = "(i32.store (i32.const 16) (i32.add (i32.load (i32.const 4)) (i32.const 3)))";
+    format!(
+        "(module (memory 1) (func $f (param i32) (result i64) {locals} {set} {} i64.const 0 {sum})
+         (func (export \"run\") (result i64) (call $f (i32.const 4))))",
+        access.repeat(accesses as usize)
+    )
+}
+
+#[test]
+fn functions_that_would_take_too_much_c_are_interpreted() {
+    for (name, variables, accesses) in [("states", 1000, 500), ("text", 300, 900)] {
+        let wasm = assemble(&with_many_ways_out(variables, accesses));
+        let mut image = Vec::new();
+        translate(&wasm, &Host, &Limits::default(), &mut image).expect("valid");
+        let parsed = Image::parse(&image).expect("an image");
+        let text = to_c(&parsed, &Options::default()).expect("known code");
+        assert!(text.len() < 64 << 10, "{name}: {} bytes of C", text.len());
+        assert!(check_all(name, vec![(name.into(), wasm)]).ended >= 6);
+    }
 }
 
 #[test]
