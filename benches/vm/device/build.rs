@@ -64,7 +64,8 @@ fn compiled(clang: &str, module: &PathBuf, entry: &str, bounds: Bounds, out: &Pa
         .expect("OUT_DIR is writable");
     let mut flags =
         vec!["--target=riscv32-unknown-elf", "-march=rv32imac", "-mabi=ilp32", "-O2", "-w", "-c"];
-    flags.extend(["-fpie", "-mcmodel=medany"]);
+    // The emulated core reads words anywhere.
+    flags.extend(["-fpie", "-mcmodel=medany", "-mno-strict-align"]);
     flags.extend(C_FLAGS);
     compile(clang, &flags, &text, &object);
     println!("cargo::rustc-link-arg={}", object.display());

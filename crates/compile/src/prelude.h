@@ -34,15 +34,9 @@ struct point {
     u16 function, point;
 };
 
-/* Linear memory may be read as anything, and anywhere. */
-#if defined(__riscv) || defined(__arm__)
-#define LAX
-#else
-#define LAX __attribute__((aligned(1)))
-#endif
-typedef u16 __attribute__((may_alias)) LAX m16;
-typedef u32 __attribute__((may_alias)) LAX m32;
-struct __attribute__((may_alias)) two { m32 low, high; };
+/* Linear memory may be read as anything, and anywhere: the compiler knows whether the processor can. */
+typedef u16 __attribute__((may_alias, aligned(1))) m16;
+typedef u32 __attribute__((may_alias, aligned(1))) m32;
 typedef u32 __attribute__((may_alias)) slot;
 
 #define LOAD8(p) (*(const u8 *)(p))
