@@ -40,6 +40,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         cast.build(&root.join(folder).join(name), name)?;
     }
     play(&mut cast)?;
+    title("The hub's pages show the fleet; the owner's key signs in");
+    cast.show_pages()?;
     closing(&cast);
     if arguments.keep {
         cast.wait_for_ctrl_c()?;
@@ -150,7 +152,7 @@ fn mesh(cast: &mut Cast) -> Result<()> {
 
 fn closing(cast: &Cast) {
     title("That was the main job. To look further");
-    println!("  cargo demo --keep        leave all of it running");
+    println!("  cargo demo --keep        leave all of it running, with its pages");
     println!("  {} --help", cast.tenure().display());
     println!("  tenure new my-machine    write one of your own, in Rust or C");
     println!("  docs/                    how it works; apps/ what machines look like\n");

@@ -62,8 +62,22 @@ impl Cast {
     pub(super) fn start_hub(&mut self) -> Result<()> {
         let mut command =
             self.command(&["hub", "--owner", "own", "--listen", "127.0.0.1:0", "--data"]);
-        command.arg(self.folder.path().join("hub"));
+        command.arg(self.folder.path().join("hub")).args(["--pages", "127.0.0.1:0"]);
         self.hub = Some(Player::start(&mut command, "hub")?);
+        Ok(())
+    }
+
+    /// The arguments that sign in to the hub's pages.
+    fn sign_in(&self) -> Result<[String; 3]> {
+        let hub = self.hub.as_ref().context("the hub isn't running")?.address()?;
+        Ok(["login".into(), "--hub".into(), hub])
+    }
+
+    /// Signs in to the hub's pages, and shows the address that opens them.
+    pub(super) fn show_pages(&self) -> Result<()> {
+        let words = self.sign_in()?;
+        let shown = self.show(&words.each_ref().map(String::as_str), None)?;
+        ensure!(shown.contains("/sign-in?code="), "unexpected: {shown}");
         Ok(())
     }
 
@@ -159,6 +173,8 @@ impl Cast {
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::clone(&asked_to_end))?;
         println!("Running on until Ctrl-C. In another terminal:");
         println!("  export TENURE_HOME={}", self.folder.path().join("home").display());
+        let again = self.sign_in()?.join(" ");
+        println!("  {} {again}  # the pages, once more", self.tenure.display());
         for Device { name, address, .. } in &self.devices {
             println!("  {} list --device {address}  # {name}", self.tenure.display());
         }

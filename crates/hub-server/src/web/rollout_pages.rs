@@ -61,10 +61,10 @@ fn described(rollout: &Rollout) -> Markup {
             @if !rollout.reason.is_empty() { " (" (rollout.reason) ")" }
         }
         ul {
-            li { "Stage " (stage) " of " (stages) ", which reaches " (reach) " devices in all." }
+            li { "Stage " (stage) " of " (stages) "; devices that it reaches: " (reach) "." }
             li { "A device does well if it soaks for " (rollout.soak_s) " s with " (rollout.faults_max)
                 " faults at most, isn't banned, and misses no heartbeat." }
-            li { "If more than " (rollout.failures_max) " devices fail, " (consequence) "." }
+            li { "Devices that may fail: " (rollout.failures_max) ". If more do, " (consequence) "." }
         }
     }
 }
@@ -79,9 +79,9 @@ fn buttons(rollout: &Rollout) -> Markup {
         _ => &[],
     };
     html! {
-        @for (verb, title) in verbs {
+        div.verbs { @for (verb, title) in verbs {
             form method="post" action={ "/rollouts/" (rollout.id) "/" (verb) } { button { (title) } }
-        }
+        } }
     }
 }
 
