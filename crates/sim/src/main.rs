@@ -10,7 +10,7 @@ use serde_json::json;
 use tenure_hal::planted::Weakness;
 use tenure_sim::mesh::hunt::{self, Finding};
 use tenure_sim::mesh::{Defect, Metrics, Options, Scenario, run_many};
-use tenure_sim::siege;
+use tenure_sim::siege::{self, Cast};
 use tenure_sim::tenancy::{self, Tally};
 use tenure_sim::{Outcomes, Report, Trouble, run};
 
@@ -159,7 +159,7 @@ fn main() -> ExitCode {
             show_tenants(seed, &outcome, &arguments);
         }
         if runs_kind(Kind::Siege) {
-            let outcome = siege::run(seed, arguments.weakness);
+            let outcome = siege::run(seed, Cast::of(seed), arguments.weakness);
             failed |= outcome.is_err();
             sum.add(Trouble::default());
             show_siege(seed, &outcome, &arguments);

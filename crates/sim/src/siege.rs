@@ -73,7 +73,7 @@ pub fn weakness(name: &str) -> Result<Weakness, String> {
 /// How long the siege is, and how long the rest after it in which a first message that somebody held back
 /// must not run any more.
 const SIEGE_US: u64 = 60_000_000;
-const REST_US: u64 = 360_000_000;
+const REST_US: u64 = 480_000_000;
 const SLICE_US: u64 = 2_000;
 const SLICE_FUEL: u64 = 4_000;
 const SECTOR_BYTES: u32 = 4096;
@@ -95,14 +95,36 @@ const VICTIM: usize = 20;
 const NEWCOMERS: usize = 24;
 const PLACES: usize = 64;
 
+/// The attackers of a siege.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Cast {
+    /// Each takes part or not, as the seed draws.
+    Drawn,
+    /// All take part, in all their ways at once.
+    Everybody,
+}
+
+impl Cast {
+    /// The cast of a hunt's siege: each fourth seed has everybody.
+    #[must_use]
+    pub fn of(seed: u64) -> Self {
+        if seed.is_multiple_of(4) { Self::Everybody } else { Self::Drawn }
+    }
+
+    /// Whether somebody takes part who is drawn in so many worlds of a thousand.
+    fn takes(self, permille: u64, random: &mut Random) -> bool {
+        random.chance(permille) || self == Self::Everybody
+    }
+}
+
 /// Runs the siege that `seed` draws to its end, with that weakness planted, or none.
 ///
 /// # Errors
 /// The promise that was broken, by whom as far as that is known, and when.
-pub fn run(seed: u64, planted: Option<Weakness>) -> Result<Tally, String> {
+pub fn run(seed: u64, cast: Cast, planted: Option<Weakness>) -> Result<Tally, String> {
     watched::begin(planted);
     let mut outcome = Ok(Tally::default());
-    let caught = panics::catch(|| outcome = World::new(seed).run());
+    let caught = panics::catch(|| outcome = World::new(seed, cast).run());
     watched::begin(None);
     caught.map_err(|what| format!("nothing panics: {what}"))?;
     outcome
@@ -133,7 +155,7 @@ struct World {
 }
 
 impl World {
-    fn new(seed: u64) -> Self {
+    fn new(seed: u64, cast: Cast) -> Self {
         let mut random = Random::new(seed ^ 0x51E6E);
         let mut keys = Keys::draw(&mut random).with_network(&mut random);
         let owner = Seed::from_bytes(&keys.owner.to_bytes());
@@ -147,7 +169,7 @@ impl World {
         let network = Network::new(plan(&mut random), PLACES, random.branch());
         let restarts = random.chance(300);
         let restarts_us = restarts.then(|| random.between(10_000_000..=50_000_000));
-        let attackers = Attackers::draw(&mut random, &hostile_tenant);
+        let attackers = Attackers::draw(cast, &mut random, &hostile_tenant);
         let mut world = Self {
             honest: Honest::new(&owner, &mut random),
             attackers,
@@ -158,7 +180,8 @@ impl World {
             code: flash(CODE_SECTORS),
             staging: flash(STAGING_SECTORS),
             node: None,
-            has_clock: random.chance(300),
+            // A clock of its own would keep a hub's lies from it.
+            has_clock: random.chance(300) && cast == Cast::Drawn,
             booted_us: 0,
             device_us: 0,
             restarts_us,
@@ -168,8 +191,9 @@ impl World {
             promises: Promises::default(),
             random,
         };
+        world.promises.newcomers_are_promised = !world.attackers.take_all_handshakes();
         world.boot();
-        world.settle();
+        world.settle(cast);
         world
     }
 
@@ -239,10 +263,10 @@ impl World {
     }
 
     /// Puts everybody's machines on the device and lets it join the mesh.
-    fn settle(&mut self) {
+    fn settle(&mut self, cast: Cast) {
         let mut node = self.node.take().expect("it is on");
         let device = node.device_key();
-        for machine in machines::all(&mut self.random) {
+        for machine in machines::all(cast, &mut self.random) {
             let tenant = match NEIGHBOURS.contains(&machine.name) {
                 true => &self.keys.tenant,
                 false => &self.hostile_tenant,
@@ -256,7 +280,7 @@ impl World {
         }
         self.honest.meet(&node);
         self.attackers.meet(&node);
-        if self.random.chance(400) {
+        if cast.takes(400, &mut self.random) {
             self.honest.joins_mesh(&self.keys, &mut self.random, &node);
             let network = self.keys.network.clone().expect("it was drawn");
             self.member = Some(Member::new(network, &mut self.random));

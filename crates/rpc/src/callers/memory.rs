@@ -77,6 +77,9 @@ impl Callers {
         is_owner: bool,
     ) -> Option<Option<Use>> {
         let taken = self.taken(config);
+        if is_planted(Weakness::HalfSentCallsStay) {
+            return (self.bytes_taken() + bytes > config.buffer_bytes_max).then_some(None);
+        }
         let reserve = owners_reserve(config);
         let strangers = taken.assemblies + taken.results;
         if is_owner {

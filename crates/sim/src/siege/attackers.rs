@@ -7,7 +7,7 @@ use tenure_crypto::{Hmac, Seed, SigningKey};
 use tenure_hal::Instant;
 use tenure_node::Node;
 use tenure_package::SecretChange;
-use tenure_wire::control::Function;
+use tenure_wire::control::{Function, decode_answer};
 use tenure_wire::datagram::{Challenge, Datagram, Echo, Initiation, Probe};
 use tenure_wire::directory::{self, Registered};
 use tenure_wire::{Address, PublicKey, VerifyingKey};
@@ -15,15 +15,18 @@ use tenure_wire::{Address, PublicKey, VerifyingKey};
 use super::person::Person;
 use super::promises::Promises;
 use super::reflector::Reflector;
-use super::{HUB, STRANGERS, TENANT, machines, millis};
+use super::{Cast, HUB, STRANGERS, TENANT, machines, millis};
 use crate::flash::Partition;
 use crate::random::Random;
 
-/// A data datagram's first byte, and the lengths of one that is the last part of a call in parts.
+/// A data datagram's first byte, the length of a call in parts, and those of a datagram with its last part.
 const DATA: u8 = 0x13;
-const LAST_PART_BYTES: std::ops::Range<usize> = 300..1_190;
+const HALF_SENT_BYTES: usize = 7_400;
+const LAST_PART_BYTES: std::ops::Range<usize> = 300..1_100;
 /// The most calls that one attacker has under way.
 const CALLS_MAX: usize = 12;
+/// How many times as often as otherwise each attacker does something where everybody attacks.
+const HASTE: u64 = 5;
 /// A time that is far away.
 const FAR_UNIX_S: u64 = 4_000_000_000;
 
@@ -59,6 +62,12 @@ const WAYS: [Way; 8] = [
     Way::Noise,
 ];
 
+impl Way {
+    fn takes_handshakes(self) -> bool {
+        matches!(self, Self::Initiations | Self::Sessions)
+    }
+}
+
 /// The kind of hub.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Manner {
@@ -68,6 +77,8 @@ enum Manner {
     Liar,
     /// It takes registrations and is silent about all else.
     Silent,
+    /// Both at once.
+    LyingAndSilent,
 }
 
 struct Stranger {
@@ -77,6 +88,8 @@ struct Stranger {
     /// Further keys at the same address.
     others: Vec<Person<()>>,
     next_us: u64,
+    /// How many times as often as usual it does something.
+    haste: u64,
     challenge: Option<Challenge>,
     /// A change of a secret that names a tenant of the device, who didn't sign it.
     forged: Vec<u8>,
@@ -98,35 +111,51 @@ pub(super) struct Attackers {
 }
 
 impl Attackers {
-    /// Those of one world.
-    pub(super) fn draw(random: &mut Random, tenant_key: &SigningKey) -> Self {
+    /// Those of one world: each takes part if `cast` lets it.
+    pub(super) fn draw(cast: Cast, random: &mut Random, tenant_key: &SigningKey) -> Self {
         let mut strangers = Vec::new();
         let forged = forged_change(tenant_key);
         for (number, way) in WAYS.into_iter().enumerate() {
-            if random.chance(550) {
+            if cast.takes(550, random) {
                 let place = STRANGERS + number;
                 let person = Person::stranger(Instant::BOOT, place, random);
-                let next_us = random.between(2_000_000..=6_000_000);
+                let next_us = match way.takes_handshakes() {
+                    // The others have their sessions by then.
+                    true => random.between(8_000_000..=15_000_000),
+                    false => random.between(2_000_000..=6_000_000),
+                };
                 let (others, challenge, forged) = (Vec::new(), None, forged.clone());
-                let stranger = Stranger { way, place, person, others, next_us, challenge, forged };
+                let haste = if cast == Cast::Everybody { HASTE } else { 1 };
+                let stranger =
+                    Stranger { way, place, person, others, next_us, haste, challenge, forged };
                 strangers.push(stranger);
             }
         }
-        let reflector = random.chance(550).then(|| Reflector::new(STRANGERS + WAYS.len(), random));
+        let reflects = cast.takes(550, random);
+        let reflector = reflects.then(|| Reflector::new(STRANGERS + WAYS.len(), random));
         let secret = Seed::from_bytes(&tenant_key.to_bytes()).device_secret();
         Self {
             strangers,
             reflector,
             hub: Person::stranger(Instant::BOOT, HUB, random),
-            manner: *random.pick(&[Manner::Honest, Manner::Liar, Manner::Silent]),
+            manner: match cast {
+                Cast::Drawn => *random.pick(&[Manner::Honest, Manner::Liar, Manner::Silent]),
+                Cast::Everybody => Manner::LyingAndSilent,
+            },
             tenant: Person::with(Instant::BOOT, TENANT, secret, random),
             tenant_key: tenant_key.clone(),
-            changes: random.chance(550).then_some(0),
+            changes: cast.takes(550, random).then_some(0),
             changes_us: 3_000_000,
             device: None,
             keys: BTreeMap::new(),
             out: Vec::new(),
         }
+    }
+
+    /// Whether so many hosts open sessions without end that strangers' handshakes are used up, which is
+    /// no promise to strangers: half of them are one host's at most.
+    pub(super) fn take_all_handshakes(&self) -> bool {
+        self.strangers.iter().filter(|one| one.way.takes_handshakes()).count() > 1
     }
 
     pub(super) fn learn(&mut self, name: &'static str, key: PublicKey) {
@@ -184,10 +213,10 @@ impl Attackers {
     pub(super) fn attend(&mut self, now: Instant, random: &mut Random, promises: &mut Promises) {
         self.serve_as_hub(now, random, promises);
         let Some((device_key, device)) = self.device else { return };
-        self.change_secrets(now, random, (device_key, &device));
+        self.change_secrets(now, random, promises, (device_key, &device));
         if let Some(reflector) = &mut self.reflector {
-            let guest = self.keys[machines::GUEST];
-            reflector.attend(now, random, &guest, &mut self.out);
+            let talker = self.keys[machines::TALKER];
+            reflector.attend(now, random, &talker, &mut self.out);
         }
         let Self { strangers, keys, out, .. } = self;
         for stranger in strangers {
@@ -196,7 +225,8 @@ impl Attackers {
             stranger.others.iter_mut().for_each(|other| other.attend(now, random));
             stranger.others.retain_mut(|other| other.done().is_empty());
             if now.as_micros() >= stranger.next_us {
-                stranger.next_us = now.as_micros() + pause_us(stranger.way, random);
+                let pause_us = pause_us(stranger.way, random) / stranger.haste;
+                stranger.next_us = now.as_micros() + pause_us;
                 stranger.strike(now, random, &device, keys, out);
             }
             stranger.transmit(out);
@@ -223,12 +253,14 @@ impl Attackers {
             if asked == directory::function::REGISTER {
                 promises.registered();
                 let unix_s = match self.manner {
-                    Manner::Liar => FAR_UNIX_S,
-                    _ => super::UNIX_S_AT_START + now.as_micros() / 1_000_000,
+                    Manner::Liar | Manner::LyingAndSilent => FAR_UNIX_S,
+                    Manner::Honest | Manner::Silent => {
+                        super::UNIX_S_AT_START + now.as_micros() / 1_000_000
+                    }
                 };
                 let answer = postcard::to_allocvec(&Registered { refusal: None, unix_s });
                 self.hub.reply(now, handle, Some(answer.expect("plain data")));
-            } else if self.manner != Manner::Silent {
+            } else if !matches!(self.manner, Manner::Silent | Manner::LyingAndSilent) {
                 self.hub.reply(now, handle, None);
             }
         }
@@ -242,14 +274,20 @@ impl Attackers {
         &mut self,
         now: Instant,
         random: &mut Random,
+        promises: &mut Promises,
         place: (VerifyingKey, &PublicKey),
     ) {
         self.tenant.attend(now, random);
-        self.tenant.done();
+        for ((), outcome) in self.tenant.done() {
+            let taken = outcome.ok().flatten().map(|answer| decode_answer::<()>(&answer));
+            if taken == Some(Ok(())) {
+                promises.secret_changed();
+            }
+        }
         if let Some(changes) = &mut self.changes
             && now.as_micros() >= self.changes_us
         {
-            self.changes_us = now.as_micros() + millis(random, 20..=200);
+            self.changes_us = now.as_micros() + millis(random, 5..=60);
             *changes += 1;
             let name = ("wifi".parse().expect("a name"), *changes);
             let tenant = self.tenant_key.verifying_key();
@@ -277,7 +315,7 @@ impl Stranger {
         keys: &BTreeMap<&'static str, PublicKey>,
         out: &mut Vec<(usize, Vec<u8>)>,
     ) {
-        let long = Some(vec![7; 8_000]);
+        let long = Some(vec![7; HALF_SENT_BYTES]);
         match self.way {
             Way::HalfSent => {
                 let call = (Function::install_chunk.name(), long);
@@ -292,7 +330,9 @@ impl Stranger {
                 self.call(now, random, device, (Function::secret_change.name(), Some(forged)));
             }
             Way::Hogs => {
-                let slow = &keys[*random.pick(&machines::SLOW)];
+                // More of them than the device has shares of its calls keep neighbours' callers out, too.
+                let slow = if self.haste > 1 { &machines::SLOW[..] } else { &machines::SLOW[..4] };
+                let slow = &keys[*random.pick(slow)];
                 self.call_as_one_of(6, now, random, slow, ("sleep", None));
             }
             Way::Unnamed => {

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tenure_crypto::Seed;
+use tenure_directory::open_whenever;
 use tenure_hal::Instant;
 use tenure_node::Node;
 use tenure_protocols::network_key::{NetworkKey, invite};
@@ -32,10 +33,12 @@ const NEWCOMER_PATIENCE: Duration = Duration::from_secs(15);
 const NEWCOMER_EVERY_MS: std::ops::RangeInclusive<u64> = 1_500..=4_000;
 /// The bytes of a package that go to the device in one call: of more than one datagram.
 const CHUNK_BYTES: usize = 2_500;
-/// When somebody calls whose first message is held back, and when it comes in the end: long after the
-/// epoch that it names may count.
+/// When somebody calls whose first message is held back, at the soonest, and how long it is held: longer
+/// than the epoch that it names may count.
 const HELD_US: u64 = SIEGE_US + 60_000_000;
-const LET_GO_US: u64 = HELD_US + 270_000_000;
+const HELD_FOR_US: u64 = 270_000_000;
+/// What the owner looks at by turns when the siege is over.
+const AT_REST: [Step; 3] = [Step::Status, Step::Value, Step::List { skip: 0 }];
 
 /// A step of the owner's work.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,13 +72,18 @@ pub(super) struct Honest {
     /// The package that is on its way, its placement, and the number of that.
     package: (Vec<u8>, Vec<u8>),
     placements: u64,
+    /// How often the owner looked at something since the siege.
+    looks: usize,
     /// Invitations to the mesh that the owner has the device take, one after the other.
     invitations: Vec<Vec<u8>>,
     newcomers: Vec<Newcomer>,
     newcomer_us: u64,
     arrived: usize,
-    epoch: Option<Epoch>,
+    /// The epoch that the device's record named last, and when the owner read that.
+    epoch: Option<(Epoch, Instant)>,
     held: Option<Person<()>>,
+    /// When what is held back is let go.
+    let_go_us: Option<u64>,
     held_back: Vec<(usize, Vec<u8>)>,
 }
 
@@ -96,6 +104,8 @@ impl Honest {
             arrived: 0,
             epoch: None,
             held: None,
+            let_go_us: None,
+            looks: 0,
             held_back: Vec::new(),
         }
     }
@@ -254,6 +264,11 @@ impl Honest {
         under_siege: bool,
         promises: &mut Promises,
     ) {
+        if let Err(failure) = &outcome
+            && step != Step::Value
+        {
+            promises.owner_refused(failure);
+        }
         let reply = outcome.ok().map(Option::unwrap_or_default);
         let next = reply.and_then(|reply| self.next_step(now, random, step, &reply, promises));
         let Some(next) = next else {
@@ -290,8 +305,8 @@ impl Honest {
         match step {
             Step::Status => {
                 let status = decode::<DeviceStatus>(reply)?;
-                let record = status.record.and_then(|it| tenure_directory::open(&it, 0).ok());
-                self.epoch = record.map(|record| record.epoch);
+                let record = status.record.and_then(|it| open_whenever(&it).ok());
+                self.epoch = record.map(|record| (record.epoch, now));
             }
             Step::List { skip } => {
                 let page = decode::<MachineList>(reply)?;
@@ -324,6 +339,10 @@ impl Honest {
         Some(match sent {
             Some(offset) if offset < self.package.0.len() => Step::Chunk { offset },
             Some(_) => Step::Commit,
+            None if now.as_micros() >= SIEGE_US => {
+                self.looks += 1;
+                AT_REST[self.looks % AT_REST.len()]
+            }
             None if !self.invitations.is_empty() && random.chance(300) => Step::Join,
             None => *random.pick(&[
                 Step::Status,
@@ -373,20 +392,24 @@ impl Honest {
     /// Lets somebody call whose messages nobody gets, and lets them go long after.
     fn attend_to_held(&mut self, now: Instant, random: &mut Random) {
         let at_us = now.as_micros();
-        let keeper = self.keys.get(machines::KEEPER).copied();
         if let Some(held) = &mut self.held {
             held.attend(now, random);
-            if at_us >= LET_GO_US {
+            if self.let_go_us.is_some_and(|let_go_us| at_us >= let_go_us) {
                 self.held = None;
             }
-        } else if (HELD_US..LET_GO_US).contains(&at_us)
-            && self.held_back.is_empty()
-            && let (Some(keeper), Some(epoch)) = (keeper, self.epoch)
-        {
+            return;
+        }
+        let keeper = self.keys.get(machines::KEEPER).copied();
+        let (Some(keeper), Some((epoch, read_at)), None) = (keeper, self.epoch, self.let_go_us)
+        else {
+            return;
+        };
+        if read_at.as_micros() >= HELD_US {
             let mut held = Person::stranger(now, NEWCOMERS, random);
             let errand = ((), Duration::from_secs(5));
             held.call(now, random, &keeper, ("count", None), Some(epoch), errand);
             self.held = Some(held);
+            self.let_go_us = Some(at_us + HELD_FOR_US);
         }
     }
 }

@@ -5,7 +5,7 @@ use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder, Placem
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::{Budget, Capabilities, Share, Term, VerifyingKey};
 
-use super::UNIX_S_AT_START;
+use super::{Cast, UNIX_S_AT_START};
 use crate::random::Random;
 
 /// The machines of honest tenants: one keeps a count, the other says that it runs.
@@ -15,10 +15,12 @@ pub(super) const TICKER: &str = "ticker";
 pub(super) const VAULT: &str = "vault";
 /// The line that the vault, which nobody may call, says once at its start.
 pub(super) const IMPORTANT: &str = "important";
-/// The hostile tenant's: one attacks by itself, the others are slow when they are called.
+/// The hostile tenant's: one attacks by itself, one has long answers, the others are slow when they are called.
+pub(super) const TALKER: &str = "talker";
 pub(super) const GUEST: &str = "guest";
 pub(super) const NAMED: &str = "named";
-pub(super) const SLOW: [&str; 4] = [GUEST, "slow-one", "slow-two", "slow-three"];
+pub(super) const SLOW: [&str; 7] =
+    [GUEST, "slow-one", "slow-two", "slow-three", "slow-four", "slow-five", "slow-six"];
 /// How long after its last word a ticker says something again, in milliseconds.
 const TICK_MS: u32 = 500;
 /// How long a lease lasts, and its grace, in seconds: longer than any siege.
@@ -33,14 +35,15 @@ pub(super) struct Machine {
 }
 
 /// All machines of a device, with the guest that `random` draws.
-pub(super) fn all(random: &mut Random) -> Vec<Machine> {
+pub(super) fn all(cast: Cast, random: &mut Random) -> Vec<Machine> {
     let anybody = |name, text: String| Machine { name, text, callers: Some(PeerPattern::Any) };
     let mut all = vec![
         anybody(KEEPER, KEEPER_TEXT.to_string()),
         anybody(TICKER, TICKER_TEXT.replace("{pause}", &TICK_MS.to_string())),
-        anybody(GUEST, guest(random)),
+        anybody(GUEST, guest(cast, random)),
     ];
     all.extend(SLOW[1..].iter().map(|name| anybody(*name, SLOW_TEXT.to_string())));
+    all.push(anybody(TALKER, TALKER_TEXT.to_string()));
     // Its callers are judged by names that the directory must tell.
     let callers = Some("*@*".parse().expect("a pattern"));
     all.push(Machine { name: NAMED, text: SLOW_TEXT.to_string(), callers });
@@ -124,7 +127,6 @@ impl Machine {
 }
 
 const IMPORTS: &str = r#"
-  (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
   (import "tenure" "log" (func $log (param i32 i32 i32)))
   (import "tenure" "sleep_ms" (func $sleep_ms (param i32)))
   (import "tenure" "tree_set" (func $tree_set (param i32 i32 i32 i32 i32) (result i32)))
@@ -174,6 +176,12 @@ const SLOW_TEXT: &str = r#"(module
   (memory (export "memory") 1)
   (func (export "sleep") (call $sleep_ms (i32.const -1))))"#;
 
+/// Replies with as much as it can.
+const TALKER_TEXT: &str = r#"(module
+  (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
+  (memory (export "memory") 1)
+  (func (export "long") (drop (call $reply (i32.const 1024) (i32.const 8192)))))"#;
+
 /// Deeds of the guest by itself, one after the other.
 const DEEDS: [&str; 7] = [LOGS, READS, WRITES, SPINS, PUBLISHES, SUBSCRIBES, FAILS];
 const LOGS: &str = "(loop $more
@@ -193,24 +201,30 @@ const SUBSCRIBES: &str = "(drop (call $subscribe (i32.const 16) (i32.const 7)
     (i32.const 0) (i32.const 16) (i32.const 32) (i32.const 4)))";
 const FAILS: &str = "unreachable";
 
-/// A machine that attacks its device and neighbours, with deeds that `random` draws. Called, it is slow or
-/// replies with as much as it can.
-fn guest(random: &mut Random) -> String {
-    let mut deeds = String::new();
-    for _ in 0..random.between(3..=10) {
+/// A machine that attacks its device and neighbours, with deeds that `random` draws. Called, it is slow.
+fn guest(cast: Cast, random: &mut Random) -> String {
+    let deeds: Vec<&str> = match cast {
         // Failing ends a round, and is worth little more often.
-        let most = if random.chance(100) { DEEDS.len() } else { DEEDS.len() - 1 };
+        Cast::Everybody => DEEDS[..DEEDS.len() - 1].to_vec(),
+        Cast::Drawn => (0..random.between(3..=10))
+            .map(|_| {
+                let most = if random.chance(100) { DEEDS.len() } else { DEEDS.len() - 1 };
+                DEEDS[random.between(0..=most as u64 - 1) as usize]
+            })
+            .collect(),
+    };
+    let mut with_pause = |deed: &str| {
         let pause_ms = random.pick(&[1, 10, 50, 400]);
-        deeds += "(local.set $left (i32.const 60))\n";
-        deeds += DEEDS[random.between(0..=most as u64 - 1) as usize];
-        deeds += &format!("\n(call $sleep_ms (i32.const {pause_ms}))\n");
-    }
+        format!(
+            "(local.set $left (i32.const 60))\n{deed}\n(call $sleep_ms (i32.const {pause_ms}))\n"
+        )
+    };
+    let deeds: String = deeds.into_iter().map(&mut with_pause).collect();
     format!(
         r#"(module {IMPORTS}
   (data (i32.const 0) "spoils") (data (i32.const 16) "guest.a") (data (i32.const 32) "hear")
   (func (export "entry") (local $left i32) (loop $again {deeds} (br $again)))
   (func (export "hear"))
-  (func (export "sleep") (call $sleep_ms (i32.const -1)))
-  (func (export "long") (drop (call $reply (i32.const 1024) (i32.const 8192)))))"#
+  (func (export "sleep") (call $sleep_ms (i32.const -1))))"#
     )
 }

@@ -24,7 +24,7 @@ const TICKER_SILENT_US_MAX: u64 = 15_000_000;
 const AMPLIFICATION_MAX: usize = 3;
 /// What a machine may log in a second, and in how many seconds' worth at once; lines count more than text.
 const LOG_BYTES_PER_SECOND: u64 = 1_024;
-const LOG_BURST_S: u64 = 12;
+const LOG_BURST_S: u64 = 24;
 /// What is programmed into the store beside the budgets of machines: for each start, in each minute, for
 /// each installation, and for each change of a secret, of which a tenant has so many.
 const BOOT_BYTES: u64 = 4_096;
@@ -35,10 +35,10 @@ const CHANGES_MAX: u64 = 33;
 /// How often the store may write what it keeps anew to reclaim room.
 const RECLAIM_FACTOR: u64 = 2;
 /// Signatures that the device makes, and verifies for others, beside what the owner asks for.
-const SIGNED_MAX: u64 = 6;
+const SIGNED_MAX: u64 = 24;
 const SIGNED_EVERY_S: u64 = 12;
-const VERIFIED_MAX: u64 = 64 + 40;
-const VERIFIED_PER_SECOND: u64 = 2;
+const VERIFIED_MAX: u64 = 2 * 64;
+const VERIFIED_PER_SECOND: u64 = 3;
 const VERIFIED_AN_INSTALLATION: u64 = 6;
 /// The longest text of a machine that is of any use.
 const TEXT_BYTES_MAX: usize = 1_024;
@@ -52,6 +52,8 @@ const STILL_US: u64 = SIEGE_US + 45_000_000;
 #[derive(Default)]
 pub(super) struct Promises {
     pub(super) tally: Tally,
+    /// Whether newcomers' calls must be served: not if attackers use up all strangers' handshakes.
+    pub(super) newcomers_are_promised: bool,
     broken: Option<String>,
     now_us: u64,
     machines: BTreeMap<&'static str, MachineId>,
@@ -63,6 +65,9 @@ pub(super) struct Promises {
     boots: u64,
     ticked_us: u64,
     installations: u64,
+    /// Of these, those that the owner made during the siege.
+    late_installations: u64,
+    secrets_changed: u64,
     guest_logged: u64,
     from_victim: usize,
     to_victim: usize,
@@ -90,7 +95,8 @@ impl Promises {
         self.now_us = now_us;
         let now = Instant::from_micros(now_us);
         let waited = |since: Option<Instant>| since.map_or(Duration::ZERO, |at| now.since(at));
-        let (owner, newcomer) = (waited(self.owner_since), waited(self.newcomers_since));
+        let newcomers_since = self.newcomers_since.filter(|_| self.newcomers_are_promised);
+        let (owner, newcomer) = (waited(self.owner_since), waited(newcomers_since));
         self.holds("the owner is served", owner <= OWNER_WAITS_MAX, || {
             format!("not for {} s", owner.as_secs())
         });
@@ -108,7 +114,7 @@ impl Promises {
     pub(super) fn close(mut self, now_us: u64) -> Result<Tally, String> {
         self.check(now_us)?;
         let (owner, newcomers) = (self.tally.owner_served, self.tally.newcomers_served);
-        if owner < 20 || newcomers < 5 {
+        if owner < 20 || newcomers < 5 && self.newcomers_are_promised {
             return Err(format!(
                 "the world is alive: {owner} calls and {newcomers} newcomers served"
             ));
@@ -176,12 +182,21 @@ impl Promises {
         });
     }
 
+    /// The device took one more change of the hostile tenant's secrets. It counts them anew at each start.
+    pub(super) fn secret_changed(&mut self) {
+        self.secrets_changed += 1;
+        let (changes, may) = (self.secrets_changed, CHANGES_MAX * self.boots);
+        self.holds("secrets wear flash within their number", changes <= may, || {
+            format!("{changes} changes, where {may} may be")
+        });
+    }
+
     pub(super) fn programmed(&mut self, bytes: u64) {
         self.tally.programmed_bytes = bytes;
         let beside = self.boots * BOOT_BYTES
             + (self.now_us / 60_000_000 + 1) * MINUTE_BYTES
             + self.installations * INSTALLATION_BYTES
-            + CHANGES_MAX * CHANGE_BYTES;
+            + CHANGES_MAX * self.boots * CHANGE_BYTES;
         let may = RECLAIM_FACTOR * (self.budgets_bytes + beside);
         self.holds("flash wears within the budgets", bytes <= may, || {
             format!("{bytes} bytes programmed, where {may} may be")
@@ -191,7 +206,7 @@ impl Promises {
     pub(super) fn registered(&mut self) {
         self.tally.registrations += 1;
         let regular = self.now_us / 1_000_000 / REGISTERED_EVERY_S;
-        let may = REGISTERED_MAX + regular + self.installations + 2 * self.boots;
+        let may = REGISTERED_MAX + regular + self.late_installations + 2 * self.boots;
         let count = self.tally.registrations;
         self.holds("strangers don't set the pace of registrations", count <= may, || {
             format!("{count}, where {may} may be")
@@ -237,6 +252,14 @@ impl Promises {
         self.tally.owner_served += 1;
         let waited_ms = waited.as_millis() as u64;
         self.tally.owner_waited_ms_max = self.tally.owner_waited_ms_max.max(waited_ms);
+    }
+
+    /// The owner's call was refused for want of room.
+    pub(super) fn owner_refused(&mut self, why: &NoResult) {
+        let is_refused = matches!(why, NoResult::Busy);
+        self.holds("the owner's calls run beside those of others", !is_refused, || {
+            format!("{why:?}")
+        });
     }
 
     pub(super) fn newcomers_wait_since(&mut self, since: Option<Instant>) {
@@ -296,6 +319,7 @@ impl Promises {
             .map(|(name, _)| *name)
             .collect();
         self.holds("no machine is lost", gone.is_empty(), || gone.join(", "));
+        self.tally.listed += u64::from(self.now_us < SIEGE_US);
     }
 
     /// The owner reads the log of a machine that said something important when it started.
@@ -310,6 +334,8 @@ impl Promises {
     /// The owner had a machine installed.
     pub(super) fn installed_late(&mut self) {
         self.installations += 1;
+        self.late_installations += 1;
+        self.tally.installed += 1;
     }
 }
 

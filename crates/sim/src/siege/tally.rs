@@ -11,6 +11,10 @@ pub struct Tally {
     pub owner_served: u64,
     /// How long the owner waited at most, in milliseconds.
     pub owner_waited_ms_max: u64,
+    /// How often the owner installed a machine during the siege.
+    pub installed: u64,
+    /// How often the owner read the whole list of machines during the siege.
+    pub listed: u64,
     /// Calls of honest newcomers that were served.
     pub newcomers_served: u64,
     /// How long one of them waited at most, in milliseconds.
