@@ -43,26 +43,39 @@ pub(crate) enum Need {
     Node,
     /// The routing daemons that meshes are compared with.
     Routers,
+    /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages.
+    Clients,
 }
+
+/// The programs of [`Need::Clients`], which are Debian's packages too.
+const CLIENTS: [&str; 3] = ["curl", "openssl", "skopeo"];
 
 /// Whole machines, and processes of other cores.
 const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
 /// What all tests need.
-pub(crate) const TESTS: [Need; 7] = [
+pub(crate) const TESTS: [Need; 8] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
     Need::Clang,
     Need::GuestLibraries,
     Need::Emulators,
+    Need::Clients,
     Need::Valgrind,
 ];
 
 /// What the tests need that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 6] =
-    [Need::Lints, Need::Wasm, Need::BareMetal, Need::Clang, Need::GuestLibraries, Need::Emulators];
+pub(crate) const QUICK_TESTS: [Need; 7] = [
+    Need::Lints,
+    Need::Wasm,
+    Need::BareMetal,
+    Need::Clang,
+    Need::GuestLibraries,
+    Need::Emulators,
+    Need::Clients,
+];
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
     ensure(&TESTS)?;
@@ -128,6 +141,7 @@ impl Need {
             Need::Routers => {
                 ["batmand", "babeld"].iter().all(|daemon| process::find_program(daemon).is_some())
             }
+            Need::Clients => CLIENTS.iter().all(|client| process::find_program(client).is_some()),
         }
     }
 
@@ -151,6 +165,7 @@ impl Need {
             Need::Valgrind => "valgrind, which checks that no branch depends on a secret",
             Need::Node => "Node.js, npm and Python with pip, for the emulator of an RP2040",
             Need::Routers => "batmand and babeld, with which meshes are compared",
+            Need::Clients => "curl, openssl and skopeo, which speak with our servers in tests",
         }
     }
 
@@ -170,7 +185,8 @@ impl Need {
             | Need::Emulators
             | Need::Valgrind
             | Need::Node
-            | Need::Routers => None,
+            | Need::Routers
+            | Need::Clients => None,
         }
     }
 }

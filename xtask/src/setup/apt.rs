@@ -35,6 +35,7 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
             Need::Valgrind => vec!["valgrind".into()],
             Need::Node => vec!["nodejs".into(), "npm".into(), "python3-pip".into()],
             Need::Routers => vec!["batmand".into(), "babeld".into()],
+            Need::Clients => super::CLIENTS.map(String::from).to_vec(),
             Need::Clang => {
                 let release = newest_clang();
                 vec![format!("clang-{release}"), format!("lld-{release}")]
