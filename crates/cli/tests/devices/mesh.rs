@@ -100,6 +100,29 @@ fn a_serial_line_and_a_multicast_group_are_links_too_and_a_device_remembers_its_
 }
 
 #[test]
+fn a_revoked_device_is_out_of_the_mesh_and_the_others_stay_in_it() {
+    let user = User::new();
+    let (stairs, relay) = device(&user, "stairs", &[]);
+    let (attic, _) = device(&user, "attic", &[&relay]);
+    let (cellar, _) = device(&user, "cellar", &[&relay]);
+    let ways = |device: &Process| {
+        let status = user.json(&["mesh", &device.address]);
+        let ways = status["ways"].as_array().unwrap().iter();
+        let mut names: Vec<String> = ways.map(|way| way["device"].to_string()).collect();
+        names.sort();
+        names
+    };
+    for device in [&stairs, &attic, &cellar] {
+        user.ok(&["list", "--device", &device.address]);
+    }
+    let (attic_name, cellar_name, stairs_name) = ("\"attic\"", "\"cellar\"", "\"stairs\"");
+    wait_until("all know all", || ways(&attic) == [cellar_name, stairs_name]);
+    let said = user.ok(&["revoke", "device", "cellar", "--yes"]);
+    assert!(said.contains("another key; told: attic, stairs"), "{said}");
+    wait_until("cellar is out", || ways(&attic) == [stairs_name] && ways(&stairs) == [attic_name]);
+}
+
+#[test]
 fn a_device_away_from_its_owners_keys_waits_until_it_is_invited() {
     let (owner, elsewhere) = (User::new(), User::new());
     let keys = owner.json(&["key", "--own"]);
