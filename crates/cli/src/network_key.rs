@@ -12,13 +12,16 @@ use crate::clock::now_in_milliseconds;
 use crate::home::Home;
 use crate::mesh::invitation;
 
+/// A device's name, and why it wasn't told.
+pub type Untold = (String, String);
+
 /// What became of another key.
 #[derive(Debug, Default)]
 pub struct Change {
     /// The names of the devices that were told.
     pub told: Vec<String>,
     /// Those that may be in the mesh, and weren't.
-    pub away: Vec<(String, String)>,
+    pub away: Vec<Untold>,
 }
 
 /// A device that isn't revoked.
@@ -79,7 +82,7 @@ pub fn change(
 }
 
 /// The devices that were ever met, but for the revoked ones; and those whose keys aren't known.
-fn kept(client: &Client) -> anyhow::Result<(Vec<Kept>, Vec<(String, String)>)> {
+fn kept(client: &Client) -> anyhow::Result<(Vec<Kept>, Vec<Untold>)> {
     let (mut kept, mut away) = (Vec::new(), Vec::new());
     for (name, ..) in client.known().devices() {
         let name: Name = name.parse().with_context(|| format!("the name {name}"))?;
