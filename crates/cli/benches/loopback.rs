@@ -138,6 +138,7 @@ fn package(home: &Home) -> Result<Vec<u8>> {
         capabilities: Default::default(),
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
+        timers: Vec::new(),
     };
     Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)
 }

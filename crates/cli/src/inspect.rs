@@ -236,6 +236,11 @@ fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
     for (kind, names) in grant::lists(&manifest.capabilities) {
         row(kind, &list(&names));
     }
+    let timers = manifest.timers.iter();
+    let timers: Vec<_> = timers.map(|timer| format!("{} {}", timer.function, timer.when)).collect();
+    if !timers.is_empty() {
+        row("timers", &timers.join(", "));
+    }
     let kinds: Vec<_> = manifest.code.iter().map(|kind| kind.as_str()).collect();
     row(
         "code",
@@ -286,6 +291,10 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
             (entry.path.to_owned(), value)
         })
         .collect();
+    let timers = manifest
+        .timers
+        .iter()
+        .map(|timer| json!({ "function": timer.function, "when": timer.when.to_string() }));
     json!({
         "name": manifest.name,
         "version": manifest.version,
@@ -296,6 +305,7 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
         "budget": budget,
         "capabilities": grant::object(&manifest.capabilities),
         "tree": tree,
+        "timers": timers.collect::<Vec<_>>(),
         "code": manifest.code,
         "code_bytes": package.code_bytes(),
         "image_bytes": footprint.image_bytes,

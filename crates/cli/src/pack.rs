@@ -4,10 +4,11 @@ use tenure_crypto::SigningKey;
 use tenure_kernel::{NativeBinary, NativeError};
 use tenure_package::{CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
 use tenure_vm::Limits;
+use tenure_wire::timer::PackageTimer;
 
 use crate::device::STORE_BYTES;
 use crate::module::Module;
-use crate::project_file::ProjectFile;
+use crate::project_file::{ProjectFile, TimerError};
 
 /// The function that runs when a machine starts.
 pub const START_FUNCTION: &str = "entry";
@@ -33,6 +34,14 @@ pub enum PackError {
     Private {
         /// The function's name.
         name: String,
+    },
+    /// A timer can't be set.
+    #[error("tenure.toml, [timers], {function}: {error}")]
+    Timer {
+        /// Whose.
+        function: String,
+        /// Why.
+        error: TimerError,
     },
     /// It starts with more memory than it asks for.
     #[error(
@@ -170,6 +179,7 @@ pub fn pack(
         capabilities: project.capabilities.clone(),
         code: compiled.iter().map(|code| code.kind).collect(),
         engine: project.engine,
+        timers: timers(project, &compiled)?,
     };
     let sections: Vec<_> = compiled.into_iter().map(|code| code.bytes).collect();
     let builder = PackageBuilder::with_code(manifest, &sections)?;
@@ -212,14 +222,32 @@ fn exports(project: &ProjectFile, compiled: &[CompiledCode]) -> Result<Vec<Strin
     }) {
         return Err(PackError::Private { name: both.clone() });
     }
-    for code in compiled {
-        let named = exports.iter().chain(&project.private);
-        if let Some(name) = named.into_iter().find(|name| !code.functions.contains(name)) {
-            let functions = code.functions.clone();
-            return Err(PackError::Export { name: name.clone(), kind: code.kind, functions });
-        }
-    }
+    let mut named = exports.iter().chain(&project.private);
+    named.try_for_each(|name| check_there(name, compiled))?;
     Ok(exports.into_iter().filter(|name| !project.private.contains(name)).collect())
+}
+
+/// The timers that the machine begins with.
+fn timers(
+    project: &ProjectFile,
+    compiled: &[CompiledCode],
+) -> Result<Vec<PackageTimer>, PackError> {
+    let timers = project.timers.iter().map(|(function, timer)| {
+        check_there(function, compiled)?;
+        let when = timer.when();
+        let when = when.map_err(|error| PackError::Timer { function: function.clone(), error })?;
+        Ok(PackageTimer { function: function.clone(), when })
+    });
+    timers.collect()
+}
+
+/// Checks that all kinds of code have a function of that name.
+fn check_there(name: &String, compiled: &[CompiledCode]) -> Result<(), PackError> {
+    let lacking = compiled.iter().find(|code| !code.functions.contains(name));
+    lacking.map_or(Ok(()), |code| {
+        let (name, kind, functions) = (name.clone(), code.kind, code.functions.clone());
+        Err(PackError::Export { name, kind, functions })
+    })
 }
 
 /// Puts a table's values into the tree below `parent`.

@@ -1,9 +1,11 @@
 //! `tenure.toml`: what a machine project says of itself.
 
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tenure_package::{CodeKind, Engine, Version};
+use tenure_wire::timer::{PERIOD_MS_MIN, ScheduleError, When};
 use tenure_wire::{Budget, Capabilities, Name};
 
 /// The file's name.
@@ -45,6 +47,9 @@ pub struct ProjectFile {
     /// What its machine asks to be allowed; nothing else is.
     #[serde(default)]
     pub capabilities: Capabilities,
+    /// When functions of it are called again and again, by the function's name.
+    #[serde(default)]
+    pub timers: BTreeMap<String, ProjectTimer>,
     /// What its machine finds in its tree: texts, lists of numbers from 0 to 255 as bytes, and
     /// tables of those.
     #[serde(default)]
@@ -52,6 +57,52 @@ pub struct ProjectFile {
     /// How it is compiled.
     #[serde(default)]
     pub build: BuildOptions,
+}
+
+/// When a function is called again and again: either is said.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ProjectTimer {
+    /// How far apart: `500ms`, `10s`, `15min`, `2h`, `7d`.
+    #[serde(default)]
+    every: Option<String>,
+    /// At which times, in UTC: `06:30`, or as in crontab.
+    #[serde(default)]
+    at: Option<String>,
+}
+
+/// Why a timer can't be set. Its author is to blame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum TimerError {
+    /// It says nothing, or two things.
+    #[error("it says either `every = \"10s\"` or `at = \"06:30\"`")]
+    Form,
+    /// Its period is none, or too short or too long.
+    #[error("`every` is a time from {PERIOD_MS_MIN}ms to 49d, such as `10s`")]
+    Period,
+    /// It isn't at a time.
+    #[error(transparent)]
+    Schedule(#[from] ScheduleError),
+}
+
+impl ProjectTimer {
+    /// When it fires.
+    ///
+    /// # Errors
+    /// See [`TimerError`].
+    pub fn when(&self) -> Result<When, TimerError> {
+        match (&self.every, &self.at) {
+            (Some(period), None) => {
+                let period = humantime::parse_duration(period).map_err(|_| TimerError::Period)?;
+                let period_ms =
+                    u32::try_from(period.as_millis()).map_err(|_| TimerError::Period)?;
+                let when = When::Every(period_ms);
+                when.is_possible().then_some(when).ok_or(TimerError::Period)
+            }
+            (None, Some(schedule)) => Ok(When::At(schedule.parse()?)),
+            _ => Err(TimerError::Form),
+        }
+    }
 }
 
 /// The languages that `tenure build` compiles.

@@ -115,6 +115,12 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[capabilities]\ncalls = [\"a b\"]\n"), "machines are named NAME"),
         (&format!("{HEAD}[budget]\nqueue_length = 0\n"), "queue_length = 0"),
         (&format!("{HEAD}[budget]\nstack_bytes = 1\n"), "stack_bytes = 1"),
+        (&format!("{HEAD}[timers]\nwalk = {{ every = \"10s\" }}\n"), "it has: run"),
+        (&format!("{HEAD}[timers]\nrun = {{}}\n"), "run: it says either `every"),
+        (&format!("{HEAD}[timers]\nrun = {{ every = \"9ms\" }}\n"), "from 10ms to 49d"),
+        (&format!("{HEAD}[timers]\nrun = {{ every = \"10\" }}\n"), "such as `10s`"),
+        (&format!("{HEAD}[timers]\nrun = {{ at = \"24:00\" }}\n"), "the hour takes numbers"),
+        (&format!("{HEAD}[timers]\nrun = {{ at = \"0 0 31 apr *\" }}\n"), "never comes"),
         (&format!("{HEAD}[capabilities]\npublish = [\"device.x\"]\n"), "no owner can grant"),
     ] {
         let error = complaint(description, SOURCE);

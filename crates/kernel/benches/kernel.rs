@@ -144,6 +144,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         package: Digest([0; 32]),
         tenant: VerifyingKey([1; 32]),
         exports: ["nothing", "echo", "give_way"].map(String::from).to_vec(),
+        timers: Vec::new(),
         budget: Budget::default(),
         share: Share::default(),
         grants: Capabilities::default(),

@@ -3,6 +3,8 @@
 //! A machine that is stopped keeps its place, its memory's room, its tree and its lease, and is billed for
 //! what it stores. An update, a restart of the device, a fault or a new term of its lease doesn't start it.
 
+use alloc::vec::Vec;
+
 use tenure_hal::{Flash, Instant};
 use tenure_wire::Name;
 use tenure_wire::NoResult;
@@ -15,6 +17,7 @@ use crate::parts::Parts;
 use crate::slot::KERNEL_TREE;
 use crate::storage::{Storage, delete, set};
 use crate::tenancy::Tenancy;
+use crate::timer::Timer;
 
 /// The path in the kernel's tree below which slots are marked whose machines the owner stopped; each mark
 /// holds the id of its machine, so that it doesn't stop another one in that slot.
@@ -70,14 +73,16 @@ impl<F: Flash> Tenancy<'_, F> {
     }
 }
 
-/// The timers that `machine` had set, begun anew.
+/// The timers that `machine` had set, or else those of its package, begun anew.
 pub(crate) fn recalled_timers<F: Flash>(
     storage: &mut Storage<F>,
     unix_us: Option<u64>,
     machine: &Machine,
     now: Instant,
-) -> alloc::vec::Vec<crate::timer::Timer> {
-    let mut timers = storage.recall_timers(machine);
+) -> Vec<Timer> {
+    let mut timers = storage
+        .recall_timers(machine)
+        .unwrap_or_else(|| machine.record.timers.iter().map(Timer::of_package).collect());
     for timer in &mut timers {
         timer.due = None;
         timer.begin(now, unix_us);

@@ -206,6 +206,7 @@ impl<F: Flash> Parts<F> {
         for id in self.calls.take_due_retries(now) {
             self.exchange(now).dispatch(id);
         }
+        let unix_us = self.clock.unix_us(now);
         for slot in self.machines.slots() {
             let overdue = |parts: &mut Self| parts.machines.get_mut(slot)?.take_overdue(now);
             while let Some(waiting) = overdue(self) {
@@ -216,7 +217,7 @@ impl<F: Flash> Parts<F> {
                 self.attend_to(slot);
             }
             if let Some(machine) = self.machines.get_mut(slot) {
-                fire_timers(&mut self.storage, machine, now);
+                fire_timers(&mut self.storage, machine, now, unix_us);
             }
         }
         self.clock.set_quiet_until(self.next_timer());
@@ -235,7 +236,7 @@ impl<F: Flash> Parts<F> {
         // The time goes on as it was known.
         let Some(unix_us) = self.clock.hear(now, unix_s) else { return };
         for timer in self.machines.iter_mut().flat_map(|machine| &mut machine.timers) {
-            if matches!(timer.first, First::At(_)) {
+            if matches!(timer.first, First::At(_) | First::By(_)) {
                 timer.begin(now, Some(unix_us));
             }
         }
@@ -284,11 +285,21 @@ impl<F: Flash> Parts<F> {
 }
 
 /// Queues a call for each timer of `machine` that is due.
-fn fire_timers<F: Flash>(storage: &mut Storage<F>, machine: &mut Machine, now: Instant) {
+fn fire_timers<F: Flash>(
+    storage: &mut Storage<F>,
+    machine: &mut Machine,
+    now: Instant,
+    unix_us: Option<u64>,
+) {
     let is_due = |timer: &Timer| timer.due.is_some_and(|due| due <= now);
     while let Some(position) = machine.timers.iter().position(is_due) {
         let task = machine.timers[position].task();
-        if !machine.timers[position].advance(now) {
+        // A package may name a function that its code doesn't have; code is checked after timers are set.
+        if !storage.has_function(machine, &task.function) {
+            machine.timers.remove(position);
+            continue;
+        }
+        if !machine.timers[position].advance(now, unix_us) {
             let mut timers = core::mem::take(&mut machine.timers);
             timers.remove(position);
             // If the store has no room to forget it, it fires again after a restart of the device.

@@ -9,6 +9,7 @@ use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use tenure_vm::IMAGE_VERSION;
+use tenure_wire::timer::PackageTimer;
 use tenure_wire::{
     Budget, Capabilities, CodeKind, Digest, Name, PublicKey, Share, Term, VerifyingKey, Version,
 };
@@ -16,7 +17,7 @@ use tenure_wire::{
 use crate::code::Extent;
 
 /// The version of records.
-const RECORD_VERSION: u8 = 2;
+const RECORD_VERSION: u8 = 3;
 
 /// What a device's machines are written in: version of the records, and of the images in code flash. A
 /// firmware of another one finds none of them.
@@ -43,6 +44,8 @@ pub struct MachineRecord {
     pub tenant: VerifyingKey,
     /// The functions that others may call.
     pub exports: Vec<String>,
+    /// The timers that it begins with.
+    pub timers: Vec<PackageTimer>,
     /// What it may use.
     pub budget: Budget,
     /// Its share of the processor.

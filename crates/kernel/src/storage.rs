@@ -184,15 +184,15 @@ impl<F: Flash> Storage<F> {
         Ok(())
     }
 
-    /// The timers that a machine had set, if it is the same and of the same package.
-    pub(crate) fn recall_timers(&mut self, machine: &Machine) -> Vec<Timer> {
+    /// The timers that a machine had when it last set or ended one, if it is the same and of the same package.
+    pub(crate) fn recall_timers(&mut self, machine: &Machine) -> Option<Vec<Timer>> {
         match self.recall::<(MachineId, Digest, Vec<Timer>)>(&machine.slot.path(TIMERS_PATH)) {
             Some((id, package, timers))
                 if (id, package) == (machine.id, machine.record.package) =>
             {
-                timers
+                Some(timers)
             }
-            _ => Vec::new(),
+            _ => None,
         }
     }
 

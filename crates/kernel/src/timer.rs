@@ -3,6 +3,9 @@
 //! A timer fires at its time or up to a tenth of its wait later, one second at most: timers that are due
 //! within that span share one wake-up. A wait counts from when the timer was set, and from the start after
 //! a restart of the device. A time of day counts as soon as the device knows it.
+//!
+//! A machine begins with the timers of its package. Once it sets or ends one itself, all that it has then
+//! are written down, and count until it is updated.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -10,6 +13,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
+use tenure_wire::timer::{PackageTimer, Schedule, When};
 
 use crate::task::Task;
 
@@ -25,6 +29,8 @@ pub(crate) enum First {
     After(u32),
     /// At that time of day, in seconds since 1970.
     At(u32),
+    /// At the next time of a schedule.
+    By(Schedule),
 }
 
 /// A function that is to be called at a time.
@@ -41,6 +47,15 @@ pub(crate) struct Timer {
 }
 
 impl Timer {
+    /// A timer that a machine begins with; its wait hasn't begun.
+    pub(crate) fn of_package(timer: &PackageTimer) -> Self {
+        let (first, period_ms) = match timer.when {
+            When::Every(period_ms) => (First::After(period_ms), period_ms),
+            When::At(schedule) => (First::By(schedule), 0),
+        };
+        Self { function: timer.function.clone(), parameter: None, first, period_ms, due: None }
+    }
+
     /// Whether setting `other` would change nothing.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
         self.period_ms > 0
@@ -56,7 +71,7 @@ impl Timer {
     fn wakes_at(&self) -> Option<Instant> {
         let wait_ms = match (self.period_ms, self.first) {
             (0, First::After(ms)) => ms,
-            (0, First::At(_)) => 0,
+            (0, First::At(_) | First::By(_)) => 0,
             (period_ms, _) => period_ms,
         };
         let slack = Duration::from_millis((wait_ms / SLACK_PART).into()).min(SLACK_MAX);
@@ -81,11 +96,16 @@ impl Timer {
                 };
                 now + Duration::from_micros(wait_us)
             }),
+            First::By(schedule) => next_by(&schedule, now, unix_us),
         };
     }
 
     /// Sets it to its next time after `now`; returns whether it has one.
-    pub(crate) fn advance(&mut self, now: Instant) -> bool {
+    pub(crate) fn advance(&mut self, now: Instant, unix_us: Option<u64>) -> bool {
+        if let First::By(schedule) = self.first {
+            self.due = next_by(&schedule, now, unix_us);
+            return true;
+        }
         let period = self.period();
         let Some(due) = self.due.filter(|_| !period.is_zero()) else { return false };
         let missed = now.since(due).as_micros() / period.as_micros();
@@ -97,6 +117,13 @@ impl Timer {
     pub(crate) fn task(&self) -> Task {
         Task::of_kernel(self.function.clone(), self.parameter.clone())
     }
+}
+
+/// The next time of `schedule`, if the time of day is known.
+fn next_by(schedule: &Schedule, now: Instant, unix_us: Option<u64>) -> Option<Instant> {
+    let unix_us = unix_us?;
+    let next_us = schedule.next_after(unix_us / 1_000_000)?.checked_mul(1_000_000)?;
+    Some(now + Duration::from_micros(next_us - unix_us))
 }
 
 /// When the first of `timers` needs the device to be awake.

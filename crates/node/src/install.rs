@@ -64,6 +64,7 @@ pub(crate) fn prepare<F: Flash>(
         package_version: manifest.version,
         tenant: package.tenant(),
         exports: manifest.exports.clone(),
+        timers: manifest.timers.clone(),
         budget: manifest.budget.within(placement.budget),
         share: placement.share,
         grants: placement.grants.within(&manifest.capabilities),

@@ -8,8 +8,9 @@ use core::marker::PhantomData;
 use serde::de::{Error as _, SeqAccess, Visitor};
 use serde::{Deserialize, Deserializer, Serialize};
 use tenure_wire::capability::{CAPABILITIES_MAX, Right};
-use tenure_wire::limits::FUNCTION_BYTES_MAX;
+use tenure_wire::limits::{FUNCTION_BYTES_MAX, TIMERS_MAX};
 use tenure_wire::printable::misleads;
+use tenure_wire::timer::{PERIOD_MS_MIN, PackageTimer};
 use tenure_wire::{Budget, Capabilities, CodeKind, Name};
 
 use tenure_wire::Version;
@@ -41,6 +42,9 @@ pub struct Manifest {
     pub code: Vec<CodeKind>,
     /// What the machine would like to be run by.
     pub engine: Engine,
+    /// The timers that the machine begins with.
+    #[serde(deserialize_with = "list_of_timers")]
+    pub timers: Vec<PackageTimer>,
 }
 
 /// What a machine's WebAssembly would like to be run by. Every device can run it in the vm.
@@ -77,6 +81,17 @@ impl Manifest {
         if self.code.is_empty() || duplicate(&self.code).is_some() {
             return Err(ManifestError::Code);
         }
+        if self.timers.len() > TIMERS_MAX {
+            return Err(ManifestError::Timers);
+        }
+        let is_refused = |timer: &PackageTimer| {
+            !is_word(&timer.function, FUNCTION_BYTES_MAX) || !timer.when.is_possible()
+        };
+        let functions: Vec<_> = self.timers.iter().map(|timer| &timer.function).collect();
+        let refused = self.timers.iter().position(is_refused).or_else(|| duplicate(&functions));
+        if let Some(timer) = refused {
+            return Err(ManifestError::Timer { timer });
+        }
         self.capabilities.check().map_err(ManifestError::Capability)
     }
 }
@@ -100,6 +115,12 @@ fn list_of_exports<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<Str
 fn list_of_kinds<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<CodeKind>, D::Error> {
     const KINDS_MAX: usize = CodeKind::ALL.len();
     deserializer.deserialize_seq(ShortList::<CodeKind, KINDS_MAX>(PhantomData))
+}
+
+fn list_of_timers<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Vec<PackageTimer>, D::Error> {
+    deserializer.deserialize_seq(ShortList::<PackageTimer, TIMERS_MAX>(PhantomData))
 }
 
 /// Reads a list and believes what there is, not what its length says: serde would reserve up to a
@@ -144,6 +165,13 @@ pub enum ManifestError {
     },
     /// It has no kind of code, or one of them twice.
     Code,
+    /// There are too many timers.
+    Timers,
+    /// A timer's function has no name or another timer, or the timer never fires, or too often.
+    Timer {
+        /// Which, counted from 0.
+        timer: usize,
+    },
     /// A list of capabilities is too long or names something twice.
     Capability(Right),
 }
@@ -162,6 +190,12 @@ impl fmt::Display for ManifestError {
             ),
             Self::ExportTwice { export } => write!(f, "export {} is there twice", export + 1),
             Self::Code => f.write_str("no kind of code is listed, or one of them twice"),
+            Self::Timers => write!(f, "there are more than {TIMERS_MAX} timers"),
+            Self::Timer { timer } => write!(
+                f,
+                "timer {} has no function of its own, never fires, or fires oftener than each {PERIOD_MS_MIN} ms",
+                timer + 1
+            ),
             Self::Capability(right) => write!(
                 f,
                 "the capabilities list more than {CAPABILITIES_MAX} {0}, or one of them twice",

@@ -160,6 +160,7 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
         tenant: VerifyingKey([1; 32]),
         exports: vec!["work".to_string()],
+        timers: Vec::new(),
         budget: Budget {
             fuel_per_second: 0,
             messages_per_second: 1_000_000,

@@ -31,6 +31,7 @@ mod serialized_as_text;
 pub mod share;
 pub mod term;
 mod text;
+pub mod timer;
 mod topic;
 pub mod usage;
 mod version;

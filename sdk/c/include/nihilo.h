@@ -82,6 +82,14 @@ void logStr(const char *tolog);
 void queue(const unsigned char *target_pub, const char *fname, const char *param,
            const char *onsuccess, const char *onfail);
 
+/* Timers, which the 2020 Nihilo hadn't. Calls fname(param) of this machine once, after delay_ms; or again
+ * and again, period_ms apart, 10 at least. The param has 64 bytes at most, and may be null. A machine has
+ * eight timers at most, one for each function; they last as those of tenure.h. What can't be set is
+ * logged. `fname` stands for the timer, which queueCancel ends. */
+void queueAfter(uint32_t delay_ms, const char *fname, const char *param);
+void queueEvery(uint32_t period_ms, const char *fname, const char *param);
+void queueCancel(const char *fname);
+
 /* Microseconds since the device booted. */
 uint64_t uptime(void);
 

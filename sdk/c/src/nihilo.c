@@ -2,6 +2,7 @@
 #define NIHILO_ITSELF
 #include <nihilo.h>
 #include <tenure.h>
+#include <tenure_host.h>
 
 /* How often the network is tried again for a queued call. */
 #define RETRIES 3
@@ -355,6 +356,25 @@ void queue(const unsigned char *target_pub, const char *fname, const char *param
     } else {
         submit_or_keep(target, fname, param, onsuccess, onfail);
     }
+}
+
+static void set_timer(const char *fname, const char *param, uint32_t delay_ms, uint32_t period_ms) {
+    size_t length = param == NULL ? 0 : strlen(param);
+    /* An empty string is a parameter, and no pointer is none. */
+    int outcome = tenure_host_timer_after(fname, strlen(fname), param, length, delay_ms, period_ms);
+    report("timer of", fname, outcome);
+}
+
+void queueAfter(uint32_t delay_ms, const char *fname, const char *param) {
+    set_timer(fname, param, delay_ms, 0);
+}
+
+void queueEvery(uint32_t period_ms, const char *fname, const char *param) {
+    set_timer(fname, param, period_ms, period_ms);
+}
+
+void queueCancel(const char *fname) {
+    report("timer of", fname, tenure_host_timer_cancel(fname, strlen(fname)));
 }
 
 uint64_t uptime(void) {

@@ -223,6 +223,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
         tenant: VerifyingKey([1; 32]),
         exports: functions.map(|name| name.to_string()).collect(),
+        timers: alloc::vec::Vec::new(),
         budget: Budget {
             fuel_per_second: 0,
             messages_per_second: 100_000,

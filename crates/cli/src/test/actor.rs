@@ -73,6 +73,7 @@ pub(super) fn package(name: &Name, answers: &BTreeMap<String, String>) -> anyhow
         exports: answers.keys().cloned().chain([CALL.to_owned()]).collect(),
         budget: Budget { memory_bytes: 65_536, ..Budget::default() },
         engine: Default::default(),
+        timers: Vec::new(),
         capabilities: anybody(),
         code: vec![CodeKind::WebAssembly],
     };

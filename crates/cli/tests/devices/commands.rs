@@ -57,6 +57,30 @@ fn run_shows_the_log_and_ends_when_nothing_is_left_to_do() {
 }
 
 #[test]
+fn timers_of_the_description_and_of_nihilo_run_on_a_device() {
+    let user = User::new();
+    let folder = user.path("ticking");
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let toml = "name = \"ticking\"\nversion = \"0.1.0\"\nlanguage = \"c\"\nprivate = [\"brought\"]\n\
+                [timers]\nbrought = { every = \"50ms\" }\n";
+    std::fs::write(folder.join("tenure.toml"), toml).unwrap();
+    let source = "#include <nihilo.h>\n\
+        NIH_VOID(brought, param) { logStr(\"brought along\"); }\n\
+        NIH_VOID(tick, param) { logStr(param); queueCancel(\"tick\"); queueAfter(20, \"once\", nullptr); }\n\
+        NIH_VOID(once, param) { logStr(param ? param : \"once, without\"); queueCancel(\"once\"); }\n\
+        NIH_VOID(entry, param) { queueEvery(20, \"tick\", \"set by itself\"); }\n";
+    std::fs::write(folder.join("src/main.c"), source).unwrap();
+    let mut device = Process::start(user.command(&["run", "ticking", "--keep", "--json"]));
+    device.wait_for_log("ticking", "set by itself");
+    device.wait_for_log("ticking", "once, without");
+    device.wait_for_log("ticking", "not found");
+    device.wait_for_log("ticking", "brought along");
+    device.wait_for_log("ticking", "brought along");
+    let text = user.ok(&["inspect", "ticking/ticking.tenure"]);
+    assert!(text.contains("brought every 50 ms"), "{text}");
+}
+
+#[test]
 fn run_of_a_machine_that_fails_ends_with_an_error() {
     let user = User::new();
     let build = |name: &str, body: &str| {

@@ -43,6 +43,7 @@ fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
         capabilities: Default::default(),
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
+        timers: Vec::new(),
     };
     let key = Home::at(user.home()).tenant_key().unwrap();
     PackageBuilder::new(manifest, code).unwrap().sign(&key).unwrap()

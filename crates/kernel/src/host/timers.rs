@@ -13,6 +13,7 @@ use core::time::Duration;
 use tenure_hal::Flash;
 use tenure_wire::host_call::{GuestBytes, GuestText, HostError};
 use tenure_wire::limits::TIMERS_MAX;
+use tenure_wire::timer::PERIOD_MS_MIN;
 
 use super::{Status, Stop, check_flash, function_name, read_parameter};
 use crate::storage::KeepTimersError;
@@ -21,8 +22,6 @@ use crate::turn::Turn;
 
 /// The longest parameter of a timer, in bytes.
 const PARAMETER_MAX: usize = 64;
-/// The shortest time between two calls of one timer, in milliseconds.
-const PERIOD_MS_MIN: u32 = 10;
 
 impl From<KeepTimersError> for Stop {
     fn from(error: KeepTimersError) -> Self {
@@ -54,7 +53,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         let mut timer = Timer { function, parameter, first, period_ms, due: None };
         match first {
             First::After(ms) => timer.due = Some(now + Duration::from_millis(ms.into())),
-            First::At(_) => timer.begin(now, self.parts.clock.unix_us(now)),
+            First::At(_) | First::By(_) => timer.begin(now, self.parts.clock.unix_us(now)),
         }
         let mut timers = self.machine.timers.clone();
         match timers.iter().position(|known| known.function == timer.function) {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenure_kernel::Ran;
 use tenure_wire::host_call::HostError;
+use tenure_wire::timer::{PackageTimer, When};
 use tenure_wire::{Budget, MachineId};
 
 use crate::world::{Device, digit, name, text};
@@ -236,4 +237,85 @@ fn a_timer_by_the_time_of_day_fires_at_it_every_day_and_after_a_restart() {
     assert_eq!(ticks(&device), 0);
     pass(&mut device, hours(2));
     assert_eq!(ticks(&device), 1);
+}
+
+/// A machine whose package brings a timer for `on_tick`, which logs `none` without a parameter.
+const BROUGHT: &str = r#"
+    (data (i32.const 0) "on_tick") (data (i32.const 16) "tick")
+    (func (export "on_tick") (call $log (i32.const 2) (i32.const 16) (i32.const 4)))
+    (func (export "cancel") (drop (call $timer_cancel (i32.const 0) (i32.const 7))))
+    (func (export "trap") unreachable)"#;
+
+fn with_timer(when: When) -> Device {
+    let mut device = Device::new();
+    device.imports = IMPORTS;
+    let timer = |function: &str| PackageTimer { function: function.to_string(), when };
+    device.package_timers = vec![timer("on_tick"), timer("nowhere")];
+    device
+}
+
+#[test]
+fn a_timer_of_a_package_fires_from_the_start_on_and_after_all_that_stops_its_machine() {
+    let mut device = with_timer(When::Every(10_000));
+    let ticking = device.install("ticking", BROUGHT);
+    pass(&mut device, Duration::from_millis(9_900));
+    assert_eq!(ticks(&device), 0);
+    pass(&mut device, Duration::from_millis(51_200));
+    assert_eq!(ticks(&device), 6);
+    device.deliver(ticking, "trap", None).unwrap();
+    pass(&mut device, Duration::from_secs(20));
+    assert_eq!(ticks(&device), 8, "after a fault");
+    device.kernel.suspend_all().unwrap();
+    let mut device = device.sleep(Duration::from_secs(5), &[]);
+    pass(&mut device, Duration::from_secs(5));
+    assert_eq!(ticks(&device), 1, "after a deep sleep, when it was due");
+    let mut device = device.reboot();
+    pass(&mut device, Duration::from_secs(21));
+    assert_eq!(ticks(&device), 2, "after a loss of power");
+    device.kernel.tenancy(device.now).halt(&name("ticking")).unwrap();
+    assert_eq!(pass(&mut device, Duration::from_secs(60)), 0, "while it is stopped");
+    device.kernel.tenancy(device.now).start(&name("ticking")).unwrap();
+    pass(&mut device, Duration::from_secs(11));
+    assert_eq!(ticks(&device), 3, "once it is started again");
+}
+
+#[test]
+fn a_timer_of_a_package_that_its_machine_ended_comes_back_with_an_update() {
+    let mut device = with_timer(When::Every(1_000));
+    let ticking = device.install("ticking", BROUGHT);
+    pass(&mut device, Duration::from_millis(2_200));
+    device.call(ticking, "cancel", None).unwrap();
+    let mut device = device.reboot();
+    assert_eq!(pass(&mut device, Duration::from_secs(60)), 0, "it stays ended");
+    device.package_timers = with_timer(When::Every(1_000)).package_timers;
+    device.imports = IMPORTS;
+    device.try_install("ticking", BROUGHT, 2, Budget::default()).unwrap();
+    pass(&mut device, Duration::from_millis(2_200));
+    assert_eq!(ticks(&device), 2);
+}
+
+#[test]
+fn a_schedule_of_a_package_counts_once_the_time_is_known_and_each_day() {
+    const DAY: u64 = 86_400;
+    let mut device = with_timer(When::At("30 6 * * mon-fri".parse().unwrap()));
+    device.install("ticking", BROUGHT);
+    let hours = |count: u64| Duration::from_secs(count * 3_600);
+    pass(&mut device, hours(48));
+    assert_eq!(ticks(&device), 0, "it doesn't know the time");
+    // 1970-01-05 was a Monday; the device learns the time on a Thursday at six.
+    let thursday = 4 * DAY + 7 * 1_000 * DAY + 3 * DAY + 6 * 3_600;
+    device.booted_unix_s = Some(thursday - device.now.as_micros() / 1_000_000);
+    pass(&mut device, Duration::from_secs(1_790));
+    assert_eq!(ticks(&device), 0);
+    pass(&mut device, Duration::from_secs(20));
+    assert_eq!(ticks(&device), 1);
+    pass(&mut device, hours(24));
+    assert_eq!(ticks(&device), 2, "on Friday");
+    pass(&mut device, hours(48));
+    assert_eq!(ticks(&device), 2, "not on Saturday and Sunday");
+    // The device loses power on Sunday, and is back on Monday at six.
+    let mut device = device.reboot();
+    device.booted_unix_s = Some(thursday + 4 * DAY);
+    pass(&mut device, Duration::from_secs(1_810));
+    assert_eq!(ticks(&device), 1, "on Monday");
 }

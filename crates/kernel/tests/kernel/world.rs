@@ -13,6 +13,7 @@ use tenure_store::{BaseValue, Store, ValueKind, base_bytes, write_base};
 use tenure_vm::{Limits, translate_bound};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
+use tenure_wire::timer::PackageTimer;
 use tenure_wire::{
     Budget, Capabilities, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, TopicPattern,
     VerifyingKey,
@@ -100,6 +101,8 @@ pub(crate) struct Device {
     pub(crate) tenant: VerifyingKey,
     /// Whether machines that are installed ask for an engine, so that their wasm is kept.
     pub(crate) keeps_wasm: bool,
+    /// The timers that packages bring along that are installed.
+    pub(crate) package_timers: Vec<PackageTimer>,
     tickets: u64,
 }
 
@@ -152,6 +155,7 @@ impl Device {
             base: vec![("born".into(), "yes".into())],
             booted_unix_s: None,
             imports: "",
+            package_timers: Vec::new(),
             tenant: VerifyingKey([1; 32]),
             keeps_wasm: false,
             tickets: 0,
@@ -275,6 +279,7 @@ impl Device {
             package_version: tenure_wire::Version { major: 1, minor: 0, patch: 0 },
             tenant: self.tenant,
             exports: exports.map(ToString::to_string).collect(),
+            timers: self.package_timers.clone(),
             budget,
             share,
             grants: grants.clone(),

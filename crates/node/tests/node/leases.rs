@@ -51,6 +51,7 @@ impl Lease {
             capabilities: self.grants.clone(),
             code: vec![CodeKind::WebAssembly],
             engine: Engine::default(),
+            timers: Vec::new(),
         };
         let package = PackageBuilder::new(manifest, self.wasm).unwrap().sign(&self.tenant).unwrap();
         let digest = Package::parse(&package).unwrap().digest();

@@ -2,6 +2,8 @@ use alloc::string::ToString;
 use alloc::vec;
 use core::iter::repeat_n;
 
+use tenure_wire::timer::When;
+
 use super::*;
 
 fn manifest() -> Manifest {
@@ -14,6 +16,7 @@ fn manifest() -> Manifest {
         capabilities: Capabilities::default(),
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
+        timers: Vec::new(),
     }
 }
 
@@ -42,6 +45,18 @@ fn limits_are_kept() {
         check(|m| m.exports[1] = "entry".into()),
         Err(ManifestError::ExportTwice { export: 1 })
     );
+    let timer = |function: &str, when| PackageTimer { function: function.into(), when };
+    for timers in [
+        vec![timer("", When::Every(10))],
+        vec![timer("read", When::Every(9))],
+        vec![timer("read", When::Every(10)), timer("read", When::Every(20))],
+    ] {
+        let last = timers.len() - 1;
+        let manifest = Manifest { timers, ..manifest() };
+        assert_eq!(manifest.check(), Err(ManifestError::Timer { timer: last }));
+    }
+    let timers = (0..9).map(|n| timer(&n.to_string(), When::Every(10))).collect();
+    assert_eq!(Manifest { timers, ..manifest() }.check(), Err(ManifestError::Timers));
     assert_eq!(
         check(|m| m.capabilities.secrets = repeat_n("wifi".parse().unwrap(), 2).collect()),
         Err(ManifestError::Capability(Right::Secret))

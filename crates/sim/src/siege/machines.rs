@@ -103,6 +103,7 @@ impl Machine {
             capabilities: grants.clone(),
             code: vec![CodeKind::WebAssembly],
             engine: Engine::default(),
+            timers: Vec::new(),
         };
         let code = wat::parse_str(&self.text).expect("the machines here are well formed");
         let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");

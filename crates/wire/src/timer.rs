@@ -1,0 +1,308 @@
+//! Timers that a package brings along: a function that the device calls again and again.
+//!
+//! A schedule is that of crontab(5): five fields, each a set of numbers; where both the day of the month
+//! and the day of the week are restricted, either one will do. Its times are in UTC.
+
+use alloc::string::String;
+use core::fmt;
+use core::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// The shortest time between two calls of one timer, in milliseconds.
+pub const PERIOD_MS_MIN: u32 = 10;
+
+const MINUTE_S: u64 = 60;
+const HOUR_S: u64 = 60 * MINUTE_S;
+const DAY_S: u64 = 24 * HOUR_S;
+/// The most days between two times of a schedule: 29 February is missing in 2100.
+const DAYS_BETWEEN_MAX: u64 = 8 * 366;
+
+/// A timer that stands in a package: what it calls, and when.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PackageTimer {
+    /// The function, which may be private.
+    pub function: String,
+    /// When it is called.
+    pub when: When,
+}
+
+/// When a timer fires.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum When {
+    /// Again and again, so many milliseconds apart, counted from the start of the machine.
+    Every(u32),
+    /// At times of day, once the device knows it.
+    At(Schedule),
+}
+
+impl When {
+    /// Whether it ever fires, and no oftener than timers may.
+    pub fn is_possible(&self) -> bool {
+        match self {
+            Self::Every(period_ms) => *period_ms >= PERIOD_MS_MIN,
+            Self::At(schedule) => schedule.next_after(0).is_some(),
+        }
+    }
+}
+
+impl fmt::Display for When {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Every(ms) if ms % 1000 == 0 => write!(f, "every {} s", ms / 1000),
+            Self::Every(ms) => write!(f, "every {ms} ms"),
+            Self::At(schedule) => write!(f, "at `{schedule}` UTC"),
+        }
+    }
+}
+
+/// Minutes of the year at which something happens, as in crontab(5): each field has a bit for each number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Schedule {
+    /// Minutes of the hour, from 0.
+    minutes: u64,
+    /// Hours of the day, from 0.
+    hours: u32,
+    /// Days of the month, from 1.
+    days: u32,
+    /// Months, from 1.
+    months: u16,
+    /// Days of the week, from Sunday, which is 0.
+    weekdays: u8,
+}
+
+/// The fields of a schedule in the order of crontab(5), with their least and greatest numbers.
+const FIELDS: [(&str, u8, u8); 5] = [
+    ("minute", 0, 59),
+    ("hour", 0, 23),
+    ("day of the month", 1, 31),
+    ("month", 1, 12),
+    ("day of the week", 0, 7),
+];
+const MONTHS: [&str; 12] =
+    ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
+const WEEKDAYS: [&str; 7] = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+
+impl Schedule {
+    /// The first of its times after `unix_s`, in seconds since 1970; `None` if it has none.
+    pub fn next_after(&self, unix_s: u64) -> Option<u64> {
+        let from = (unix_s / MINUTE_S).checked_add(1)?.checked_mul(MINUTE_S)?;
+        let first_day = from / DAY_S;
+        let mut day = first_day;
+        while day <= first_day.checked_add(DAYS_BETWEEN_MAX)? {
+            let date = Date::of(day);
+            if !bit(self.months.into(), date.month) {
+                day += u64::from(date.days_left);
+                continue;
+            }
+            let from = if day == first_day { from % DAY_S } else { 0 };
+            if self.is_day(day, &date)
+                && let Some(time) = self.time_from(from)
+            {
+                return day.checked_mul(DAY_S)?.checked_add(time);
+            }
+            day += 1;
+        }
+        None
+    }
+
+    fn is_day(&self, day: u64, date: &Date) -> bool {
+        // 1970-01-01 was a Thursday.
+        let of_week = bit(self.weekdays.into(), ((day + 4) % 7) as u8);
+        let of_month = bit(self.days.into(), date.day);
+        match (self.field(2) == full(1, 31), self.field(4) == full(0, 6)) {
+            (false, false) => of_month || of_week,
+            _ => of_month && of_week,
+        }
+    }
+
+    /// The first time of a day at or after `second`, in seconds.
+    fn time_from(&self, second: u64) -> Option<u64> {
+        let hours = (second / HOUR_S..24).filter(|hour| bit(self.hours.into(), *hour as u8));
+        let minute = |hour: u64| {
+            let least = second.saturating_sub(hour * HOUR_S).div_ceil(MINUTE_S);
+            (least..60).find(|minute| bit(self.minutes, *minute as u8))
+        };
+        let times = hours.filter_map(|hour| Some(hour * HOUR_S + minute(hour)? * MINUTE_S));
+        times.min()
+    }
+
+    fn field(&self, index: usize) -> u64 {
+        match index {
+            0 => self.minutes,
+            1 => self.hours.into(),
+            2 => self.days.into(),
+            3 => self.months.into(),
+            _ => self.weekdays.into(),
+        }
+    }
+}
+
+fn bit(set: u64, number: u8) -> bool {
+    set >> number & 1 == 1
+}
+
+/// The set of all numbers of a field.
+fn full(least: u8, most: u8) -> u64 {
+    (least..=most).fold(0, |set, number| set | 1 << number)
+}
+
+/// A day of the Gregorian calendar.
+struct Date {
+    month: u8,
+    day: u8,
+    /// How many days of its month are left, itself included.
+    days_left: u8,
+}
+
+impl Date {
+    /// The day that is so many days after 1970-01-01, by H. Hinnant's `civil_from_days`.
+    fn of(days: u64) -> Self {
+        let shifted = days + 719_468;
+        let (era, of_era) = (shifted / 146_097, shifted % 146_097);
+        let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
+        let of_year = of_era - (365 * year_of_era + year_of_era / 4 - year_of_era / 100);
+        let from_march = (5 * of_year + 2) / 153;
+        let day = (of_year - (153 * from_march + 2) / 5 + 1) as u8;
+        let month = if from_march < 10 { from_march + 3 } else { from_march - 9 } as u8;
+        let year = year_of_era + era * 400 + u64::from(month <= 2);
+        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+        let length = match month {
+            2 => 28 + u8::from(is_leap),
+            4 | 6 | 9 | 11 => 30,
+            _ => 31,
+        };
+        Self { month, day, days_left: length + 1 - day }
+    }
+}
+
+/// Why a text is no schedule.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ScheduleError {
+    /// It hasn't five fields, nor is it a time of day.
+    Fields,
+    /// A field isn't well formed, or has a number that it can't have.
+    Field(usize),
+    /// It never comes, as 30 February.
+    Never,
+}
+
+impl fmt::Display for ScheduleError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Fields => f.write_str(
+                "a schedule is a time of day in UTC (`06:30`) or has five fields as in crontab: minute, hour, \
+                 day of the month, month, day of the week (`*/15 8-18 * * mon-fri`)",
+            ),
+            Self::Field(index) => {
+                let (name, least, most) = FIELDS[*index];
+                write!(f, "the {name} takes numbers from {least} to {most}, as in `*`, `{least},{most}`, `{least}-{most}` or `*/2`")
+            }
+            Self::Never => f.write_str("that day never comes"),
+        }
+    }
+}
+
+impl core::error::Error for ScheduleError {}
+
+impl FromStr for Schedule {
+    type Err = ScheduleError;
+
+    /// Reads `HH:MM`, which is each day, or the five fields of crontab(5).
+    fn from_str(text: &str) -> Result<Self, ScheduleError> {
+        let mut sets = [full(0, 0), full(0, 0), full(1, 31), full(1, 12), full(0, 6)];
+        if let Some((hour, minute)) = text.split_once(':') {
+            sets[0] = field(0, minute).ok_or(ScheduleError::Field(0))?;
+            sets[1] = field(1, hour).ok_or(ScheduleError::Field(1))?;
+        } else {
+            let mut fields = text.split_ascii_whitespace();
+            for (index, set) in sets.iter_mut().enumerate() {
+                let text = fields.next().ok_or(ScheduleError::Fields)?;
+                *set = field(index, text).ok_or(ScheduleError::Field(index))?;
+            }
+            if fields.next().is_some() {
+                return Err(ScheduleError::Fields);
+            }
+        }
+        let [minutes, hours, days, months, weekdays] = sets;
+        // Sunday is 0 and 7.
+        let weekdays = (weekdays | weekdays >> 7 & 1) as u8 & 0x7F;
+        let (hours, days, months) = (hours as u32, days as u32, months as u16);
+        let schedule = Self { minutes, hours, days, months, weekdays };
+        schedule.next_after(0).map(|_| schedule).ok_or(ScheduleError::Never)
+    }
+}
+
+/// The set that the text of the field with that index says.
+fn field(index: usize, text: &str) -> Option<u64> {
+    let (_, least, most) = FIELDS[index];
+    let number = |text: &str| {
+        let names: &[&str] = match index {
+            3 => &MONTHS,
+            4 => &WEEKDAYS,
+            _ => &[],
+        };
+        let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
+        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+        let number = match named {
+            Some(position) => Some(position as u8 + least),
+            None if digits => text.parse().ok(),
+            None => None,
+        };
+        number.filter(|number| (least..=most).contains(number))
+    };
+    let mut set = 0;
+    for part in text.split(',') {
+        let (range, step) = match part.split_once('/') {
+            Some((range, step)) => (range, Some(step.parse::<u8>().ok().filter(|step| *step > 0)?)),
+            None => (part, None),
+        };
+        let (first, last) = match range.split_once('-') {
+            // A Sunday that is 7 would be there twice.
+            _ if range == "*" => (least, if index == 4 { 6 } else { most }),
+            Some((first, last)) => (number(first)?, number(last)?),
+            None => (number(range)?, if step.is_some() { most } else { number(range)? }),
+        };
+        if first > last {
+            return None;
+        }
+        set |= (first..=last).step_by(step.unwrap_or(1).into()).fold(0, |set, bit| set | 1 << bit);
+    }
+    Some(set)
+}
+
+impl fmt::Display for Schedule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, (_, least, most)) in FIELDS.into_iter().enumerate() {
+            if index > 0 {
+                f.write_str(" ")?;
+            }
+            let (set, most) = (self.field(index), if index == 4 { 6 } else { most });
+            if set == full(least, most) {
+                f.write_str("*")?;
+                continue;
+            }
+            let mut separator = "";
+            let mut number = least;
+            while number <= most {
+                let first = number;
+                while number <= most && bit(set, number) {
+                    number += 1;
+                }
+                match number - first {
+                    0 => {}
+                    1 => write!(f, "{separator}{first}")?,
+                    _ => write!(f, "{separator}{first}-{}", number - 1)?,
+                }
+                if number > first {
+                    separator = ",";
+                }
+                number += 1;
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;
