@@ -9,19 +9,21 @@ use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
 use tenure_package::Revocations;
-use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall};
+use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall, Whose};
 use tenure_wire::control::{
     Answer, ChangeOwner, Client as _, ControlError, DeviceStatus, Enrol, Function, Hello, TellTime,
     decode_answer,
 };
 use tenure_wire::datagram::Epoch;
-use tenure_wire::directory::{DeviceRecord, Enrolment, SignedRecord};
+use tenure_wire::directory::{DeviceRecord, Enrolment, Found, Query, SignedRecord};
 use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::authority::Authority;
 use crate::home::Home;
 use crate::known::Known;
 use crate::whom::Place;
+
+mod via;
 
 /// How long a device or hub may take to say who it is.
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
@@ -81,6 +83,8 @@ pub struct Client {
     /// The versions that devices speak which were greeted.
     greeted: BTreeMap<PublicKey, Hello>,
     authority: Authority,
+    /// Who carries what is for devices in the mesh.
+    via: Option<Box<via::Via>>,
 }
 
 /// A machine that can be called: its key and the way to it.
@@ -128,7 +132,7 @@ impl Client {
         let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
         let (known, authority) = (Known::of(home)?, Authority::of(home)?);
         let greeted = BTreeMap::new();
-        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted, authority })
+        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted, authority, via: None })
     }
 
     /// The user's keys.
@@ -210,7 +214,16 @@ impl Client {
     /// # Errors
     /// Nobody answers, it belongs to somebody else, or it isn't what it says.
     pub fn device(&mut self, place: &Place) -> anyhow::Result<Device> {
-        let (route, address) = (self.route(place)?, place.address);
+        let route = self.route(place)?;
+        self.device_at(route, place.name.as_ref())
+    }
+
+    /// The same by a way that is known already.
+    ///
+    /// # Errors
+    /// Nobody answers, it belongs to somebody else, or it isn't what it says.
+    pub fn device_at(&mut self, route: Route, name: Option<&Name>) -> anyhow::Result<Device> {
+        let address = route.address.clone();
         let status = self.status(&route).with_context(|| format!("the device at {address}"))?;
         let record = status.record.as_ref().ok_or_else(|| {
             anyhow!("the device at {address} isn't enrolled by its owner; its owner types: tenure enrol {address}")
@@ -221,7 +234,7 @@ impl Client {
         if proven.owner != owner || proven.device_machine != route.key {
             bail!("what answers at {address} is not a device of yours");
         }
-        check_name(place, &proven.enrolment.device)?;
+        check_name(name, &proven.enrolment.device)?;
         self.authority.check_device(&proven)?;
         self.known.met_device(&proven, &route.address)?;
         self.tell_time(&route, &status)?;
@@ -350,7 +363,7 @@ impl Client {
                 proven.owner
             );
         }
-        check_name(place, &proven.enrolment.device)?;
+        check_name(place.name.as_ref(), &proven.enrolment.device)?;
         let enrolment = proven.enrolment;
         Ok(LeasedDevice { route, name: enrolment.device, key: enrolment.device_key })
     }
@@ -431,7 +444,7 @@ impl Client {
             }
             let at = self.endpoint.poll_at();
             let wait = at.map_or(IDENTIFY_TIMEOUT, |at| at.since(self.clock.now()));
-            self.link.wait(wait)?;
+            self.wait(wait)?;
             while let Some((length, from)) = self.link.receive(&mut datagram)? {
                 let now = self.clock.now();
                 self.endpoint.receive(now, &mut self.entropy, from.into(), &datagram[..length]);
@@ -440,11 +453,48 @@ impl Client {
         }
     }
 
+    /// Waits until something comes; what a member carried here is taken in.
+    fn wait(&mut self, wait: Duration) -> anyhow::Result<()> {
+        let Some(via) = &mut self.via else { return Ok(self.link.wait(wait).map(drop)?) };
+        for (from, datagram) in via.exchange(wait)? {
+            // Another of this user's tools may speak through the same member.
+            if self.endpoint.whose(&datagram) != Whose::Another {
+                let now = self.clock.now();
+                self.endpoint.receive(now, &mut self.entropy, from, &datagram);
+            }
+        }
+        Ok(())
+    }
+
+    /// Reaches devices in the mesh of the device at `member` from now on, which `client` speaks with.
+    ///
+    /// # Errors
+    /// There is no randomness.
+    pub fn go_through(&mut self, client: Self, member: Route) -> anyhow::Result<()> {
+        self.via = Some(Box::new(via::Via::new(client, member)?));
+        Ok(())
+    }
+
+    /// Whether devices are reached by way of a member of their mesh.
+    pub fn goes_through(&self) -> bool {
+        self.via.is_some()
+    }
+
+    /// The record of what `query` asks for that the member holds; nothing in there is proven.
+    ///
+    /// # Errors
+    /// The member doesn't answer, or there is none.
+    pub fn find_through(&mut self, query: &Query) -> anyhow::Result<Option<Found>> {
+        self.via.as_mut().map_or(Ok(None), |via| via.find(query))
+    }
+
     fn send_all(&mut self) -> anyhow::Result<()> {
         while let Some((to, datagram)) = self.endpoint.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
-            if let Address::Udp(to) = to {
-                let _ = self.link.send(&to, &datagram);
+            match (to, &mut self.via) {
+                (Address::Udp(to), _) => drop(self.link.send(&to, &datagram)),
+                (Address::Mesh(to), Some(via)) => via.send(to, datagram),
+                _ => {}
             }
         }
         Ok(())
@@ -511,11 +561,14 @@ impl Drop for Client {
     fn drop(&mut self) {
         self.endpoint.acknowledge_all(self.clock.now());
         let _ = self.send_all();
+        if let Some(via) = &mut self.via {
+            let _ = via.exchange(Duration::ZERO);
+        }
     }
 }
 
-fn check_name(place: &Place, name: &Name) -> anyhow::Result<()> {
-    match &place.name {
+fn check_name(meant: Option<&Name>, name: &Name) -> anyhow::Result<()> {
+    match meant {
         Some(meant) if meant != name => bail!("what answers there is {name}, not {meant}"),
         _ => Ok(()),
     }

@@ -51,7 +51,7 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let mut client = Client::new(&home)?;
-    let place = Where { device: None, hub: arguments.hub.clone() };
+    let place = Where { device: None, hub: arguments.hub.clone(), via: None };
     let route = place.hub_route(&mut client)?;
     let key = if arguments.tenant { home.tenant_key()? } else { home.owner_key()? };
     let access = match &arguments.token {

@@ -104,7 +104,8 @@ fn change_keys(home: &Home, change: &Change, output: &Output) -> anyhow::Result<
 
 fn hand_device_over(home: &Home, hand_over: &HandOver, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(home)?;
-    let place = Where { device: Some(hand_over.device.clone()), hub: hand_over.hub.clone() };
+    let place =
+        Where { device: Some(hand_over.device.clone()), hub: hand_over.hub.clone(), via: None };
     let device = place.connect(&mut client)?;
     let (name, next) = (device.status.name.clone(), hand_over.to);
     if next.verifying_key == device.status.owner {

@@ -247,7 +247,7 @@ fn device_of(client: &mut Client, named: &Named) -> anyhow::Result<RevokedDevice
     if let Some((key, machine)) = client.known().device_keys(&name)? {
         return Ok(RevokedDevice { name, key, machine });
     }
-    let place = Where { device: None, hub: named.hub.clone() };
+    let place = Where { device: None, hub: named.hub.clone(), via: None };
     let record = place.record(client, &name).with_context(|| {
         format!("the keys of {name} aren't known here; its record at a hub has them")
     })?;

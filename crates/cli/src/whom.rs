@@ -8,6 +8,7 @@ use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
 use crate::client::{Client, Device, LeasedDevice, Route};
+use crate::home::Home;
 use crate::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
 use crate::pages::gather;
 
@@ -26,6 +27,10 @@ pub struct Where {
     /// `tenure use`. The key that it shows at first is remembered, and another is refused.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     pub hub: Option<String>,
+    /// Reach the device by way of this member of its mesh, one of yours: HOST:PORT, or a name that you met
+    /// before. The device is then named by --device, and what is said stays between you and it.
+    #[arg(long, value_name = "MEMBER")]
+    pub via: Option<String>,
 }
 
 /// Where to look for a device, and which one is meant.
@@ -49,7 +54,7 @@ impl From<SocketAddr> for Place {
 impl Where {
     /// The device that `text` says: a name, HOST:PORT or HOST:PORT#KEY.
     pub fn of(text: &str) -> Self {
-        Self { device: Some(text.to_string()), hub: None }
+        Self { device: Some(text.to_string()), hub: None, via: None }
     }
 
     /// Opens a session with the device.
@@ -57,9 +62,49 @@ impl Where {
     /// # Errors
     /// It isn't known or can't be reached, or isn't this user's.
     pub fn connect(&self, client: &mut Client) -> anyhow::Result<Device> {
+        if let Some(member) = &self.via {
+            return self.connect_through(client, member);
+        }
         let owner = client.keys().signing_key.verifying_key();
         let place = self.place(client, &owner)?;
         client.device(&place)
+    }
+
+    /// Opens a session with a device that `member` alone hears.
+    fn connect_through(&self, client: &mut Client, member: &str) -> anyhow::Result<Device> {
+        let name = self.device.as_deref().unwrap_or_default().parse::<Name>();
+        let name = name.context("with --via, name the device by the name of its enrolment")?;
+        self.go_through(client, member)?;
+        let query = Query::Device(name.clone());
+        let (record, address) = self.found_through(client, &query, &format!("device `{name}`"))?;
+        let route = Route { key: record.device_machine, address, epoch: Some(record.epoch) };
+        client.device_at(route, Some(&name))
+    }
+
+    /// Lets `client` reach others by way of `member`.
+    fn go_through(&self, client: &mut Client, member: &str) -> anyhow::Result<()> {
+        if client.goes_through() {
+            return Ok(());
+        }
+        let mut to_member = Client::new(&Home::from_environment()?)?;
+        let place = Self { hub: self.hub.clone(), ..Self::of(member) };
+        let device = place.connect(&mut to_member).context("the member of the mesh")?;
+        client.go_through(to_member, device.route)
+    }
+
+    /// The proven record of what `query` asks for, and where it is in the mesh.
+    fn found_through(
+        &self,
+        client: &mut Client,
+        query: &Query,
+        what: &str,
+    ) -> anyhow::Result<(DeviceRecord, Address)> {
+        let found = client.find_through(query)?.with_context(|| {
+            format!("the member knows no {what} in its mesh; see `tenure mesh`")
+        })?;
+        let owner = client.keys().signing_key.verifying_key();
+        let record = proven(&found, client, &owner, what)?;
+        Ok((record, found.seen_at))
     }
 
     /// Opens a session with a device that this user has leased from `owner`, by default from
@@ -72,6 +117,7 @@ impl Where {
         client: &mut Client,
         owner: Option<VerifyingKey>,
     ) -> anyhow::Result<LeasedDevice> {
+        ensure!(self.via.is_none(), "--via is for the device's owner alone");
         let owner = owner.unwrap_or_else(|| client.keys().signing_key.verifying_key());
         let place = self.place(client, &owner)?;
         client.leased_device(&place, owner)
@@ -94,6 +140,11 @@ impl Where {
                     no_such_machine(name.as_str(), names)
                 })?;
                 Ok(Route { key: machine.key, ..device.route })
+            }
+            // The device itself knows better than the record that has come to the member.
+            Target::Remote { machine, device } if self.via.is_some() => {
+                let place = Self { device: Some(device.to_string()), ..self.clone() };
+                place.machine(client, &Target::Local(machine.clone()))
             }
             Target::Remote { device, .. } => {
                 self.at_hub(client, &Query::Device(device.clone()), target)
@@ -159,7 +210,13 @@ impl Where {
 
     /// The way to a machine by its device's record, which must be enrolled by this user.
     fn at_hub(&self, client: &mut Client, query: &Query, target: &Target) -> anyhow::Result<Route> {
-        let found = self.ask_hub(client, query)?;
+        let found = match &self.via {
+            Some(member) => {
+                self.go_through(client, member)?;
+                client.find_through(query)?
+            }
+            None => self.ask_hub(client, query)?,
+        };
         let found = found.with_context(|| match target {
             Target::Remote { device, .. } => unlisted(&format!("device `{device}`")),
             target => unlisted(&format!("machine `{target}`")),
@@ -223,7 +280,7 @@ fn proven(
     what: &str,
 ) -> anyhow::Result<DeviceRecord> {
     let record = tenure_directory::open(&found.record, client.unix_s())
-        .with_context(|| format!("the hub's record of {what} proves nothing"))?;
+        .with_context(|| format!("the record of {what} proves nothing"))?;
     if record.owner != *owner {
         bail!("{what} is on a device of another owner");
     }

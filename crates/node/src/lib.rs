@@ -17,6 +17,8 @@ extern crate alloc;
 
 mod boot_error;
 mod calibration;
+#[cfg(feature = "mesh")]
+mod carriage;
 mod clock;
 mod config;
 mod directory;

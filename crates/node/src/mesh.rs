@@ -22,6 +22,7 @@ use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
 
 use crate::boot_error::BootError;
+use crate::carriage::Carriages;
 use crate::clock::Clock;
 use crate::directory::{Directory, EPOCH_PERIOD};
 use crate::doorstep::{Doorstep, Outside};
@@ -49,6 +50,7 @@ pub(crate) struct Mesh {
     pub(crate) doorstep: Doorstep,
     /// The owner's next key of the mesh, and when this device changes to it.
     next_key: Option<(Instant, NetworkKey)>,
+    pub(crate) carriages: Carriages,
     /// What the device does for experiments, if it takes part.
     #[cfg(feature = "experiments")]
     pub(crate) experimenting: Option<Experimenting>,
@@ -139,6 +141,7 @@ impl Member {
             wanted: Vec::new(),
             doorstep: Doorstep::default(),
             next_key: None,
+            carriages: Carriages::default(),
         };
         ground.hub.announce_at = now;
         ground.clock.by_records = Some(RecordsTime::new(now));

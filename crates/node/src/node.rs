@@ -24,6 +24,8 @@ use tenure_wire::{Address, Name, NoResult, PublicKey, Signature, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::calibration::Calibration;
+#[cfg(feature = "mesh")]
+use crate::carriage::take_datagram;
 use crate::clock::Clock;
 use crate::config::{Config, Owner, Parts};
 use crate::directory::Directory;
@@ -636,8 +638,8 @@ impl<F: Flash> Node<F> {
                 let Services { endpoint, identity, config, .. } = &mut self.services;
                 match arrived.port {
                     Port::RPC => {
-                        let from = Address::Mesh(arrived.from.to_bytes());
-                        endpoint.receive(moment.now, moment.entropy, from, datagram);
+                        let arrived = (arrived.from, datagram);
+                        take_datagram(endpoint, &mut mesh.carriages, moment, arrived);
                     }
                     Port::RECORD_WANTED => {
                         introduce(&mut mesh.stack, &identity.verifying_key(), arrived.from);

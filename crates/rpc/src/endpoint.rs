@@ -55,6 +55,17 @@ pub struct Endpoint<A> {
     events: VecDeque<Event<A>>,
 }
 
+/// Whose a datagram is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Whose {
+    /// It belongs to a session or a handshake of this endpoint, or asks it for something.
+    Own,
+    /// It belongs to a session or a handshake of another.
+    Another,
+    /// Only who asked can tell: it is for all who may have.
+    Either,
+}
+
 /// A machine that this endpoint speaks for.
 struct Machine {
     id: MachineId,
@@ -388,6 +399,18 @@ impl<A: PeerAddress> Endpoint<A> {
             Datagram::Challenge(challenge) => self.on_challenge(now, entropy, &challenge),
             Datagram::Refusal(refusal) => self.on_refusal(now, entropy, &refusal),
         }
+    }
+
+    /// Whose a datagram is, for somebody who carries datagrams of another endpoint too.
+    pub fn whose(&self, datagram: &[u8]) -> Whose {
+        let is_here = |index: SessionIndex| self.sessions.iter().any(|it| it.index == index);
+        let is_own = match Datagram::parse(datagram) {
+            Ok(Datagram::Response(response)) => self.awaits_response(response.receiver),
+            Ok(Datagram::Data(data)) => is_here(data.receiver),
+            Ok(Datagram::Challenge(_) | Datagram::Refusal(_)) => return Whose::Either,
+            Ok(Datagram::Initiation(_) | Datagram::Probe(_)) | Err(_) => true,
+        };
+        if is_own { Whose::Own } else { Whose::Another }
     }
 
     fn on_data(

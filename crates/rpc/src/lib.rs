@@ -84,7 +84,7 @@ mod session;
 mod window;
 
 pub use config::{Config, ConfigError};
-pub use endpoint::Endpoint;
+pub use endpoint::{Endpoint, Whose};
 pub use event::{
     CallError, CallHandle, EndpointError, Event, IdentifyHandle, Identity, IncomingCallHandle,
     OutgoingCall, TooManyMachines,

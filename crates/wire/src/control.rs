@@ -31,7 +31,10 @@ pub use machines::{
     MachineStatus, Remove, Restart, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead, Start,
     Stop, Trash, TrashEmpty, TrashRestore, TrashedMachine, Unban,
 };
-pub use mesh::{Admission, ExperimentLog, Join, MeshStatus, MeshStranger, MeshWay, StrangersQuery};
+pub use mesh::{
+    Admission, CARRIED_BYTES_MAX, Carry, ExperimentLog, Join, MeshStatus, MeshStranger, MeshWay,
+    StrangersQuery,
+};
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
     GrantQuery, GrantReport, LeaseNumber, ReceiptForget, ReceiptPage, ReceiptQuery, Renew,
@@ -42,7 +45,7 @@ pub use watching::{
     TreeQuery, TreeValue,
 };
 
-use crate::directory::SignedRecord;
+use crate::directory::{Query, SignedRecord};
 use crate::message::List;
 use table::control_functions;
 
@@ -152,6 +155,13 @@ control_functions! {
 
     /// Admits a device to the mesh. It learns that when it knocks again.
     mesh_admit(Admission) -> (); owner, since 1;
+
+    /// Returns the signed record of a device that is held in the mesh, if there is one.
+    mesh_find(Query) -> Option<SignedRecord>; owner, since 1;
+
+    /// Sends datagrams to another device of the mesh, and returns those that came from it for the tool, as
+    /// many as fit.
+    mesh_carry(Carry) -> List<Vec<u8>>; owner, since 1;
 
     /// Spreads an order for an experiment, which the owner signed, to the whole deployment.
     experiment_direct(raw) -> (); owner, since 1;

@@ -2,6 +2,7 @@
 
 use tenure_board_linux::NullModem;
 
+use crate::guests::package;
 use crate::harness::{Process, User};
 
 /// Starts a device that knows no hub, and meshes as the flags in `meshing` say; gives the address of
@@ -235,4 +236,38 @@ fn wait_until(what: &str, is_so: impl Fn() -> bool) {
         assert!(std::time::Instant::now() < until, "not in time: {what}");
         std::thread::sleep(std::time::Duration::from_millis(100));
     }
+}
+
+#[test]
+fn a_device_that_only_a_member_hears_is_managed_by_way_of_it() {
+    let user = User::new();
+    let (stairs, relay) = device(&user, "stairs", &[]);
+    let (_cellar, beyond) = device(&user, "cellar", &[&relay]);
+    let (_attic, _) = device(&user, "attic", &[&beyond]);
+    let via = ["--device", "attic", "--via", &stairs.address];
+    let run = |command: &[&str]| user.ok(&[command, &via[..]].concat());
+    wait_until("the member knows it", || {
+        let ways = user.json(&["mesh", &stairs.address]);
+        ways["ways"].as_array().unwrap().iter().any(|way| way["device"] == "attic")
+    });
+    let package = package("thermostat");
+    let installed = run(&["install", &package, "--grant", "all"]);
+    assert!(installed.contains("installed thermostat") && installed.contains("on attic"));
+    assert_eq!(run(&["call", "thermostat", "read"]), "21.0\n");
+    let remote = ["call", "thermostat@attic", "read", "--via", &stairs.address];
+    assert_eq!(user.ok(&remote), "21.0\n");
+    assert!(run(&["list"]).contains("thermostat"));
+    assert!(run(&["log", "thermostat"]).contains("holding 21.0 degrees"));
+    assert!(run(&["tree", "thermostat"]).contains("target"));
+    let updated = run(&["install", &package, "--grant", "same"]);
+    assert!(updated.contains("installed again"), "{updated}");
+    run(&["stop", "thermostat"]);
+    run(&["start", "thermostat"]);
+    run(&["remove", "thermostat"]);
+    let missing = ["list", "--device", "nowhere", "--via", &stairs.address];
+    let error = user.error(&missing);
+    assert!(error.contains("the member knows no device `nowhere` in its mesh"), "{error}");
+    let stranger = User::new();
+    let error = stranger.error(&["list", "--device", "attic", "--via", &stairs.address]);
+    assert!(error.contains("is not a device of yours") || error.contains("owner"), "{error}");
 }

@@ -9,7 +9,7 @@ use tenure_store::ValueKind;
 #[cfg(feature = "experiments")]
 use tenure_wire::control::ExperimentLog;
 #[cfg(feature = "mesh")]
-use tenure_wire::control::{Admission, Join, MeshStatus, MeshStranger, StrangersQuery};
+use tenure_wire::control::{Admission, Carry, Join, MeshStatus, MeshStranger, StrangersQuery};
 use tenure_wire::control::{
     Answer, Caller, ChangeOwner, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery,
     FirmwareBegin, FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello,
@@ -19,6 +19,8 @@ use tenure_wire::control::{
     TellTime, Trash, TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban,
     dispatch,
 };
+#[cfg(feature = "mesh")]
+use tenure_wire::directory::Query;
 use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 #[cfg(feature = "mesh")]
@@ -49,6 +51,8 @@ const NOT_SERVED: Functions = {
             Function::mesh,
             Function::mesh_strangers,
             Function::mesh_admit,
+            Function::mesh_find,
+            Function::mesh_carry,
         ]));
     }
     if !cfg!(feature = "experiments") {
@@ -226,6 +230,16 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     #[cfg(feature = "mesh")]
     fn mesh_admit(&mut self, admission: Admission) -> Answer<()> {
         self.node.admit(self.moment.now, admission)
+    }
+
+    #[cfg(feature = "mesh")]
+    fn mesh_find(&mut self, query: Query) -> Answer<Option<SignedRecord>> {
+        Ok(self.node.member.joined()?.find_record(&query))
+    }
+
+    #[cfg(feature = "mesh")]
+    fn mesh_carry(&mut self, carry: Carry) -> Answer<List<Vec<u8>>> {
+        Ok(List(self.node.member.joined()?.carry(self.moment.now, &carry)))
     }
 
     #[cfg(feature = "experiments")]

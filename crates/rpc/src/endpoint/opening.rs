@@ -378,6 +378,13 @@ impl<A: PeerAddress> Endpoint<A> {
         }
     }
 
+    /// Whether a handshake under way is the one that `receiver` is the number of.
+    pub(super) fn awaits_response(&self, receiver: SessionIndex) -> bool {
+        self.peers.iter().filter_map(|peer| peer.handshake.as_ref()).any(|handshake| {
+            matches!(&handshake.step, Step::Initiating(initiating) if initiating.index == receiver)
+        })
+    }
+
     pub(super) fn on_response(&mut self, now: Instant, from: A, response: &Response<'_>) {
         let answered = self.peers.iter_mut().find_map(|peer| {
             let handshake = peer.handshake.as_mut()?;

@@ -6,6 +6,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use super::Enrol;
+use crate::limits::PARAMETER_BYTES_MAX;
 use crate::message::growing;
 use crate::{Name, PublicKey};
 
@@ -43,6 +44,20 @@ pub struct MeshStranger {
     /// How long ago.
     pub age_s: u32,
 }
+
+/// Datagrams of the owner's sessions with another device of the mesh.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Carry {
+    /// Drawn at random by each of the owner's tools, so that two at once don't take each other's answers.
+    pub tool: u32,
+    /// Where to: a node's id in the mesh.
+    pub to: [u8; 6],
+    /// What is sent there.
+    pub datagrams: Vec<Vec<u8>>,
+}
+
+/// The longest sum of the datagrams that one [`Carry`] or its answer has, in bytes.
+pub const CARRIED_BYTES_MAX: usize = PARAMETER_BYTES_MAX - 512;
 
 /// What a device noted while it took part in an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
