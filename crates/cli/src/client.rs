@@ -83,7 +83,7 @@ pub struct Client {
     /// The versions that devices speak which were greeted.
     greeted: BTreeMap<PublicKey, Hello>,
     authority: Authority,
-    /// Who carries what is for devices in the mesh.
+    /// The member of the mesh that carries datagrams for devices there.
     via: Option<Box<via::Via>>,
 }
 
@@ -453,7 +453,7 @@ impl Client {
         }
     }
 
-    /// Waits until something comes; what a member carried here is taken in.
+    /// Waits until something comes, and takes in datagrams that a member carried here.
     fn wait(&mut self, wait: Duration) -> anyhow::Result<()> {
         let Some(via) = &mut self.via else { return Ok(self.link.wait(wait).map(drop)?) };
         for (from, datagram) in via.exchange(wait)? {

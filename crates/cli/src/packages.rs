@@ -90,7 +90,7 @@ fn session(
     as_tenant: bool,
 ) -> anyhow::Result<HubSession> {
     let key = if as_tenant { home.tenant_key()? } else { home.owner_key()? };
-    HubSession::open(client, &Where { device: None, hub: hub.clone() }, key)
+    HubSession::open(client, &Where { device: None, hub: hub.clone(), via: None }, key)
 }
 
 /// Runs `tenure push`.

@@ -21,9 +21,9 @@ pub(super) struct Via {
     client: Client,
     member: Route,
     tool: u32,
-    /// What is to be carried, and where to.
+    /// Datagrams to be carried, with where to.
     waiting: Vec<([u8; 6], Vec<u8>)>,
-    /// Where something was sent.
+    /// The node that was last sent to.
     to: Option<[u8; 6]>,
 }
 
@@ -41,8 +41,8 @@ impl Via {
         self.waiting.push((to, datagram));
     }
 
-    /// Has carried what waits, and returns what came back with where it came from; after `wait` at the latest,
-    /// though it be nothing.
+    /// Has the datagrams carried that wait, and returns those that came back, with where from; after `wait` at the latest,
+    /// even if there are none.
     pub(super) fn exchange(&mut self, wait: Duration) -> anyhow::Result<Vec<(Address, Vec<u8>)>> {
         let Some(to) = self.waiting.first().map(|(to, _)| *to).or(self.to) else {
             std::thread::sleep(wait.min(ASK_AGAIN));
@@ -78,7 +78,7 @@ impl Via {
     }
 }
 
-/// Where in the mesh the device of a record is.
+/// The place in the mesh of the device of a record.
 fn address_of(record: &DeviceRecord) -> Address {
     let machine = tenure_crypto::machine_id(&record.device_machine);
     Address::Mesh(NodeId::from(&machine).to_bytes())
