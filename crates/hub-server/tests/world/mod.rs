@@ -285,6 +285,7 @@ pub(crate) fn package(version: &str) -> Vec<u8> {
         capabilities: Capabilities::default(),
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
+        timers: Vec::new(),
     };
     PackageBuilder::new(manifest, vec![7; 20_000]).unwrap().sign(&owner(50)).unwrap()
 }
