@@ -145,7 +145,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Command::Abort(one) => of(one, Some("abort")),
         Command::RollBack(one) => of(one, Some("roll-back")),
     };
-    let place = Where { device: None, hub };
+    let place = Where { device: None, hub, via: None };
     let mut session = HubSession::open(&mut client, &place, home.owner_key()?)?;
     let (method, path) = match verb {
         Some(verb) => ("POST", format!("/v1/rollouts/{id}/{verb}")),
@@ -165,7 +165,7 @@ fn start_rollout(
     let bytes = read_package(&package_at(&arguments.package, home)?)?;
     let package = Package::parse(&bytes)?;
     let owner = home.owner_key()?;
-    let place = Where { device: None, hub: arguments.hub.hub.clone() };
+    let place = Where { device: None, hub: arguments.hub.hub.clone(), via: None };
     let mut session = HubSession::open(client, &place, owner.clone())?;
     let seconds = |time: Duration| i64::try_from(time.as_secs()).unwrap_or(i64::MAX);
     let plan = Plan {
@@ -245,7 +245,7 @@ struct Task {
 impl Worker {
     fn new(home: &Home, mut client: Client, hub: Option<String>, id: u32) -> anyhow::Result<Self> {
         let owner = home.owner_key()?;
-        let place = Where { device: None, hub: hub.clone() };
+        let place = Where { device: None, hub: hub.clone(), via: None };
         let mut session = HubSession::open(&mut client, &place, owner.clone())?;
         let path = format!("/v1/rollouts/{id}/plan");
         let answer = session.ask(&mut client, "GET", &path, &[], &[])?;
@@ -286,7 +286,8 @@ impl Worker {
         ensure!(self.plan.devices.contains(&task.device), "the plan has no device {}", task.device);
         let is_target = task.package == self.plan.package;
         ensure!(is_target || task.action == "revert", "the plan is of another package");
-        let place = Where { device: Some(task.device.to_string()), hub: self.hub.clone() };
+        let place =
+            Where { device: Some(task.device.to_string()), hub: self.hub.clone(), via: None };
         let reached = place.connect(&mut self.client).and_then(|device| {
             let all = machines(&mut self.client, &device)?;
             let machine = all.into_iter().find(|machine| machine.name == self.plan.machine);

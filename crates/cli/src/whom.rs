@@ -2,7 +2,7 @@
 
 use std::net::SocketAddr;
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
 use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
