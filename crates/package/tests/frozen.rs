@@ -8,6 +8,7 @@ use tenure_package::{
     ValueKind,
 };
 use tenure_testbed::frozen;
+use tenure_wire::timer::{PackageTimer, When};
 use tenure_wire::usage::Usage;
 use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
 
@@ -134,7 +135,7 @@ fn snapshot_of_version_1_is_written_and_read() {
 }
 
 #[test]
-fn package_of_version_3_is_written_and_read() {
+fn package_of_version_4_is_written_and_read() {
     let manifest = Manifest {
         name: "echo".parse().unwrap(),
         version: "1.2.3".parse().unwrap(),
@@ -144,14 +145,15 @@ fn package_of_version_3_is_written_and_read() {
         budget: Budget::default(),
         capabilities: Capabilities::default(),
         exports: vec![],
+        timers: vec![PackageTimer { function: "tick".into(), when: When::Every(10_000) }],
     };
     let builder = PackageBuilder::new(manifest, b"\0asm\x01\0\0\0".to_vec()).unwrap();
     let builder = builder.value("config.unit", ValueKind::Text, b"celsius").unwrap();
-    let bytes = kept("package-3", &builder.sign(&key(4)).unwrap());
+    let bytes = kept("package-4", &builder.sign(&key(4)).unwrap());
     let package = Package::parse(&bytes).unwrap();
     assert_eq!(package.verify(), Ok(()));
     assert_eq!(package.manifest().version.to_string(), "1.2.3");
     assert_eq!(package.tenant(), key(4).verifying_key());
     let later = of_next_version(&bytes, 7);
-    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 4 });
+    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 5 });
 }
