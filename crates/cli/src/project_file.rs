@@ -47,7 +47,7 @@ pub struct ProjectFile {
     /// What its machine asks to be allowed; nothing else is.
     #[serde(default)]
     pub capabilities: Capabilities,
-    /// When functions of it are called again and again, by the function's name.
+    /// Timers that its machine begins with, by the name of the function that is called.
     #[serde(default)]
     pub timers: BTreeMap<String, ProjectTimer>,
     /// What its machine finds in its tree: texts, lists of numbers from 0 to 255 as bytes, and
@@ -59,11 +59,11 @@ pub struct ProjectFile {
     pub build: BuildOptions,
 }
 
-/// When a function is called again and again: either is said.
+/// A timer of a function: either is said.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectTimer {
-    /// How far apart: `500ms`, `10s`, `15min`, `2h`, `7d`.
+    /// The period: `500ms`, `10s`, `15min`, `2h`, `7d`.
     #[serde(default)]
     every: Option<String>,
     /// At which times, in UTC: `06:30`, or as in crontab.
@@ -86,7 +86,7 @@ pub enum TimerError {
 }
 
 impl ProjectTimer {
-    /// When it fires.
+    /// The times at which it fires.
     ///
     /// # Errors
     /// See [`TimerError`].

@@ -13,7 +13,7 @@ use tenure_wire::message::List;
 
 use super::{Client, Route};
 
-/// How often the member is asked what has come, while nothing has.
+/// The time between two questions to the member, while nothing comes.
 const ASK_AGAIN: Duration = Duration::from_millis(30);
 
 /// A session with a member that carries datagrams.
