@@ -23,10 +23,10 @@ use crate::moment::Moment;
 
 /// The most tools, or devices that they speak to, at once.
 const CARRIAGES_MAX: usize = 4;
-/// How long a tool is remembered that fetches nothing.
+/// The time for which a tool is remembered that fetches nothing.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// What came from the devices that the owner's tools speak to.
+/// Datagrams that came for the owner's tools.
 #[derive(Default)]
 pub(crate) struct Carriages(Vec<Carriage>);
 
