@@ -64,8 +64,8 @@ const EVENTS_PER_POLL: usize = 64;
 
 /// One device.
 ///
-/// It puts parts together that own their state, and lends them to [`Tenancy`] (leases and machines),
-/// [`Exchange`] (calls to and from elsewhere), [`Handover`] (changes of owner) and [`Sleeper`] (deep
+/// It puts parts together that own their state, and lends them to `Tenancy` (leases and machines),
+/// `Exchange` (calls to and from elsewhere), `Handover` (changes of owner) and `Sleeper` (deep
 /// sleep) for one use.
 pub struct Node<F> {
     services: Services<F>,

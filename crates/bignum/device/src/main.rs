@@ -60,7 +60,7 @@ fn main() -> ! {
 
 fn compare(one: &[u32], other: &[u32], factor: u32, round: usize) {
     let length = one.len();
-    let mask = if round % 4 == 0 { 0 } else { u32::MAX };
+    let mask = if round.is_multiple_of(4) { 0 } else { u32::MAX };
     let mut room = [[0; 2 * LENGTH_MAX]; 2];
     let [ours, theirs] = &mut room;
     let (ours, theirs) = (&mut ours[..2 * length], &mut theirs[..2 * length]);
