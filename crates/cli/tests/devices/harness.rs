@@ -98,6 +98,11 @@ impl User {
         )
     }
 
+    /// A hub of the owner's own, which keeps packages and people too.
+    pub(crate) fn own_hub(&self, listen: &str) -> Command {
+        self.command(&["hub", "--data", "hub", "--owner", "own", "--listen", listen, "--json"])
+    }
+
     /// Starts the device `name`, and waits until the hub lists it if there is one.
     pub(crate) fn device(&self, name: &str, hub: Option<&Process>) -> Process {
         self.device_at(name, "127.0.0.1:0", hub.map(|hub| hub.address.as_str()))

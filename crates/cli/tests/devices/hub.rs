@@ -36,16 +36,7 @@ fn hub_is_backed_up_while_it_runs_and_its_audit_log_is_verified() {
 fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
     let user = User::new();
     std::fs::write(user.path("tariff.toml"), "currency = \"EUR\"\nmemory_kib = 1\n").unwrap();
-    let mut command = user.command(&[
-        "hub",
-        "--data",
-        "hub",
-        "--owner",
-        "own",
-        "--listen",
-        "127.0.0.1:0",
-        "--json",
-    ]);
+    let mut command = user.own_hub("127.0.0.1:0");
     command.args(["--pages", "127.0.0.1:0", "--tariff", "tariff.toml"]);
     let mut hub = Process::start(command);
     let device = user.device("attic", Some(&hub));
@@ -75,16 +66,7 @@ fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
 #[test]
 fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken() {
     let user = User::new();
-    let hub = Process::start(user.command(&[
-        "hub",
-        "--data",
-        "hub",
-        "--owner",
-        "own",
-        "--listen",
-        "127.0.0.1:0",
-        "--json",
-    ]));
+    let hub = Process::start(user.own_hub("127.0.0.1:0"));
     let at = ["--hub", &hub.address];
     let counter = package("counter");
     let pushed = user.json(&[&["push", &counter, "--to", "house/counter:1"], &at[..]].concat());

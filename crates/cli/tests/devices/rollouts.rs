@@ -27,16 +27,11 @@ struct House {
     cellar: Process,
 }
 
-fn start_hub(user: &User, listen: &str) -> Process {
-    let own = ["hub", "--data", "hub", "--owner", "own", "--listen", listen, "--json"];
-    Process::start(user.command(&own))
-}
-
 impl House {
     /// Two devices with version 0.1.0, which the hub keeps.
     fn new() -> Self {
         let user = User::new();
-        let mut hub = start_hub(&user, "127.0.0.1:0");
+        let mut hub = Process::start(user.own_hub("127.0.0.1:0"));
         let (attic, cellar) = (user.device("attic", Some(&hub)), user.device("cellar", Some(&hub)));
         let old = built(&user, "0.1.0");
         user.ok(&["push", &old, "--hub", &hub.address]);
@@ -103,7 +98,7 @@ fn rollout_is_paused_resumed_and_aborted_and_goes_on_after_its_hub_was_killed() 
     let House { user, hub, attic, cellar } = house;
     let address = hub.address.clone();
     hub.kill();
-    let hub = start_hub(&user, &address);
+    let hub = Process::start(user.own_hub(&address));
     let house = House { user, hub, attic, cellar };
     let status = house.rollout(&["status", &id]);
     assert_eq!((&status["state"], &status["devices"]["soaking"]), (&"running".into(), &1.into()));
