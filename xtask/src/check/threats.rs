@@ -32,9 +32,10 @@ fn tests_in(source: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// The rows without a test, and the names that no test has.
+/// The rows without a test, and the names that no test has; a page without rows is a fault too.
 fn faults(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
     let mut faults = Vec::new();
+    let mut rows = 0;
     for (index, line) in text.lines().enumerate() {
         let number = index + 1;
         // In prose a test is told from a setting by its length.
@@ -46,9 +47,16 @@ fn faults(text: &str, tests: &BTreeSet<String>) -> Vec<String> {
         faults.extend(unknown.map(|name| format!("{number}: no test has the name `{name}`")));
         let is_row = cells(line).is_some_and(|cells| !cells[0].trim_matches(['-', ' ']).is_empty());
         let is_head = text.lines().nth(number).is_some_and(|next| next.starts_with("|---"));
-        if is_row && !is_head && names.is_empty() && !line.contains(DEFECT) {
+        if !is_row || is_head {
+            continue;
+        }
+        rows += 1;
+        if names.is_empty() && !line.contains(DEFECT) {
             faults.push(format!("{number}: a row without a test that doesn't say `{DEFECT}`"));
         }
+    }
+    if rows == 0 {
+        faults.push("no table has a row".to_owned());
     }
     faults
 }
@@ -85,8 +93,15 @@ mod tests {
 
     #[test]
     fn prose_names_tests_that_exist() {
-        assert_eq!(faults_of("`nobody_takes_all_of_the_memory` holds it.").len(), 1);
-        assert!(faults_of("`memory_max` bounds it.").is_empty());
+        let row = "| memory | `memory_is_bounded` |\n";
+        let faults_beside = |prose: &str| faults_of(&format!("{row}{prose}"));
+        assert_eq!(faults_beside("`nobody_takes_all_of_the_memory` holds it.").len(), 1);
+        assert!(faults_beside("`memory_max` bounds it.").is_empty());
+    }
+
+    #[test]
+    fn page_without_rows_is_a_fault() {
+        assert_eq!(faults_of(""), ["no table has a row"]);
     }
 
     #[test]
