@@ -17,7 +17,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Verdict};
 use crate::setup::{self, Need};
-use crate::{book, generate, measure};
+use crate::{book, generate, measure, size};
 
 /// Check format, layers, lints, docs, links, dependencies and bare-metal builds.
 #[derive(clap::Args)]
@@ -44,6 +44,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     if !arguments.quick {
         setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators])?;
         slow_steps(&mut report, root, arguments.fix, arguments.peers);
+        firmware_step(&mut report, root);
     }
     report.finish()
 }
@@ -70,5 +71,12 @@ pub(crate) fn slow_steps(report: &mut Report, root: &Path, fix: bool, with_peers
     report.step("rustdoc", || lints::rustdoc(root));
     report.step("cargo deny", || deny::check(root));
     report.step("cargo machete", || deny::machete(root));
-    report.step("bare metal", || bare_metal::build(root));
+    report.step("bare metal", || bare_metal::check(root));
+}
+
+/// Links the firmware of every board, and holds it to its budgets.
+pub(crate) fn firmware_step(report: &mut Report, root: &Path) {
+    report.step("firmware within its budgets", || {
+        size::check_budgets(root).map(|()| Verdict::Passed)
+    });
 }

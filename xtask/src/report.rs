@@ -1,14 +1,16 @@
 //! Steps of a verb: each has a name, a duration and an outcome; a failed one does not stop the rest.
 
 use std::fmt;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::Result;
+use anyhow::{Context, Result};
+use serde::{Deserialize, Serialize};
 
-use crate::{paint, process};
+use crate::{files, paint, process};
 
 /// How many tests passed and failed, and how many weren't run.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Tally {
     pub(crate) passed: usize,
     pub(crate) failed: usize,
@@ -48,6 +50,7 @@ impl fmt::Display for Tally {
 }
 
 /// What a step that could run found out.
+#[derive(Serialize, Deserialize)]
 pub(crate) enum Verdict {
     /// All is well.
     Passed,
@@ -57,26 +60,34 @@ pub(crate) enum Verdict {
     Skipped(String),
 }
 
+#[derive(Serialize, Deserialize)]
 struct Step {
     name: String,
     duration: Duration,
     /// What its processes took of all processors together.
     processor: Duration,
-    result: Result<Verdict>,
+    /// The text of an error, with its causes.
+    result: Result<Verdict, String>,
 }
 
-/// The steps so far, in the order in which they ran.
-#[derive(Default)]
+/// The steps so far, in the order in which they ended.
 pub(crate) struct Report {
+    start: Instant,
     steps: Vec<Step>,
     /// Only steps whose name contains this are run.
     only: Option<String>,
 }
 
+impl Default for Report {
+    fn default() -> Self {
+        Self { start: Instant::now(), steps: Vec::new(), only: None }
+    }
+}
+
 impl Report {
     /// A report of the steps whose name contains `words`.
     pub(crate) fn only(words: Option<&str>) -> Self {
-        Self { only: words.map(str::to_owned), steps: Vec::new() }
+        Self { only: words.map(str::to_owned), ..Self::default() }
     }
 
     /// Runs one step, says how it went, and keeps it for the summary.
@@ -87,9 +98,9 @@ impl Report {
         let paint = paint::stdout();
         println!("{}", paint.strong(format!("== {name}")));
         let (start, processor_start) = (Instant::now(), process::children_time());
-        let result = work();
+        let result = work().map_err(|error| format!("{error:#}"));
         match &result {
-            Err(error) => println!("{} {error:#}", paint.bad("failed:")),
+            Err(error) => println!("{} {error}", paint.bad("failed:")),
             Ok(Verdict::Skipped(reason)) => println!("{} {reason}", paint.faint("skipped:")),
             Ok(_) => {}
         }
@@ -99,6 +110,19 @@ impl Report {
             format!("{:.1} s, processor {:.1} s", duration.as_secs_f64(), processor.as_secs_f64());
         println!("{}", paint.faint(format!("-- {name}: {times}")));
         self.steps.push(Step { name: name.to_owned(), duration, processor, result });
+    }
+
+    /// Writes the steps for [`Self::join`].
+    pub(crate) fn write(&self, file: &Path) -> Result<()> {
+        std::fs::write(file, serde_json::to_vec(&self.steps)?)
+            .with_context(|| format!("cannot write {}", file.display()))
+    }
+
+    /// Adds the steps that another process wrote.
+    pub(crate) fn join(&mut self, file: &Path) -> Result<()> {
+        let steps: Vec<Step> = serde_json::from_str(&files::read(file)?)?;
+        self.steps.extend(steps);
+        Ok(())
     }
 
     /// All tests of all steps together.
@@ -116,9 +140,8 @@ impl Report {
         for step in &self.steps {
             step.print();
         }
-        let total: Duration = self.steps.iter().map(|step| step.duration).sum();
         let processor: Duration = self.steps.iter().map(|step| step.processor).sum();
-        println!("{}", line("total", total, processor));
+        println!("{}", line("total", self.start.elapsed(), processor));
         let tally = self.tally();
         println!("{tally}");
         if tally.failed > 0 { Err(Reported.into()) } else { Ok(()) }
@@ -155,8 +178,7 @@ impl Step {
             Ok(Verdict::Tests(tally)) => paint.bad(tally),
             Ok(Verdict::Skipped(reason)) => paint.faint(format!("skipped: {reason}")),
             Err(error) => {
-                let text = error.to_string();
-                paint.bad(format!("FAILED: {}", text.lines().next().unwrap_or_default()))
+                paint.bad(format!("FAILED: {}", error.lines().next().unwrap_or_default()))
             }
         };
         println!("{}  {outcome}", line(&self.name, self.duration, self.processor));
@@ -181,6 +203,19 @@ mod tests {
         report.step("licences", || Ok(Verdict::Skipped("no tool".into())));
         report.step("links", || Ok(Verdict::Passed));
         assert_eq!(report.tally().to_string(), "6 passed, 0 failed, 2 ignored, 2 skipped");
+    }
+
+    #[test]
+    fn steps_of_another_process_count_with_its_failures() {
+        let mut beside = Report::default();
+        beside.step("lints", || Err(anyhow::anyhow!("a lint")));
+        beside.step("docs", || Ok(Verdict::Passed));
+        let file = tempfile::NamedTempFile::new().unwrap();
+        beside.write(file.path()).unwrap();
+        let mut report = Report::default();
+        report.step("links", || Ok(Verdict::Passed));
+        report.join(file.path()).unwrap();
+        assert_eq!(report.tally().to_string(), "2 passed, 1 failed");
     }
 
     #[test]

@@ -1,15 +1,17 @@
 //! `test`: sets up what is missing, builds everything and runs every test.
 
+mod beside;
+
 use std::collections::BTreeSet;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use anyhow::Result;
 
-use crate::board::rp2040;
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
 use crate::{check, files, mesh, paint, planted, process, toolchain};
+use beside::Beside;
 
 /// Set up this machine, build everything, run every test.
 #[derive(clap::Args)]
@@ -18,13 +20,29 @@ pub(crate) struct Arguments {
     /// Only the tests that run on this machine: no lints, no docs, no bare-metal builds.
     #[arg(long)]
     quick: bool,
+    /// Only the steps that run beside the tests, and write the report to this file.
+    #[arg(long, value_name = "FILE", hide = true)]
+    beside: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    if let Some(file) = &arguments.beside {
+        return beside::run(file, root);
+    }
     let needs: &[Need] = if arguments.quick { &setup::QUICK_TESTS } else { &setup::TESTS };
     setup::ensure(needs)?;
     let mut report = Report::default();
     check::quick_steps(&mut report, root, false);
+    let beside = if arguments.quick { None } else { Some(Beside::start()?) };
+    host_steps(&mut report, root);
+    if let Some(beside) = beside {
+        beside.finish(&mut report)?;
+    }
+    report.finish()
+}
+
+/// What runs on this machine.
+fn host_steps(report: &mut Report, root: &Path) {
     report.step("build", || {
         // With the features that the tests use, so that nothing is compiled twice.
         let mut command = process::cargo(root);
@@ -53,19 +71,6 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     });
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
-    if !arguments.quick {
-        // Optimised, the engine dispatches by tail calls; in a debug build it can't.
-        let optimised = ["test", "--release", "--package", "tenure-vm"];
-        report.step("tests of the vm, optimised", || tests(process::cargo(root).args(optimised)));
-        report.step("tests of the vm on emulated RV32 and Thumb", || {
-            let optimised = ["test", "--release", "--package", "tenure-vm", "--test", "emulated"];
-            let mut command = process::cargo(root);
-            tests_with(command.args(optimised), &["--ignored", "--nocapture"])
-        });
-        report.step("an RP2040 from its boot ROM on", || rp2040::test(root));
-        check::slow_steps(&mut report, root, false, false);
-    }
-    report.finish()
 }
 
 /// What of the SDK can be tested without a machine; the products go to our target folder.

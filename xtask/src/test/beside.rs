@@ -1,0 +1,71 @@
+//! The steps for other machines than this one, in a process beside the tests.
+//!
+//! Linking a firmware keeps one processor busy, and tests with devices wait for half of their time: side by
+//! side they take as long as the processors need. Tests come first, as some of them have deadlines.
+
+use std::fs::File;
+use std::io;
+use std::path::Path;
+use std::process::{Child, Command};
+
+use anyhow::{Context, Result};
+use tempfile::NamedTempFile;
+
+use super::{tests, tests_with};
+use crate::board::rp2040;
+use crate::report::Report;
+use crate::{check, process};
+
+/// How much these steps are nicer than the tests.
+const NICENESS: i32 = 5;
+
+/// The process that runs these steps.
+pub(super) struct Beside {
+    child: Child,
+    /// What it prints, so that the lines of both don't mix.
+    output: NamedTempFile,
+    report: NamedTempFile,
+}
+
+impl Beside {
+    pub(super) fn start() -> Result<Self> {
+        let (output, report) = (NamedTempFile::new()?, NamedTempFile::new()?);
+        let lines = output.reopen()?;
+        let child = Command::new(std::env::current_exe()?)
+            .args(["test", "--beside"])
+            .arg(report.path())
+            .stdout(lines.try_clone()?)
+            .stderr(lines)
+            .spawn()
+            .context("cannot start the steps beside the tests")?;
+        println!("lints, firmware and emulators run beside the tests; what they print follows");
+        Ok(Self { child, output, report })
+    }
+
+    /// Waits for the steps, prints what they printed, and adds them to `report`.
+    pub(super) fn finish(mut self, report: &mut Report) -> Result<()> {
+        println!("== beside the tests");
+        self.child.wait()?;
+        io::copy(&mut File::open(self.output.path())?, &mut io::stdout())?;
+        report.join(self.report.path()).context("the steps beside the tests ended early")
+    }
+}
+
+/// Runs the steps, and writes their report to `file`.
+pub(super) fn run(file: &Path, root: &Path) -> Result<()> {
+    rustix::process::nice(NICENESS)?;
+    let mut report = Report::default();
+    // First, as it takes nothing that the build of the tests holds.
+    check::firmware_step(&mut report, root);
+    check::slow_steps(&mut report, root, false, false);
+    // Optimised, the engine dispatches by tail calls; in a debug build it can't.
+    let optimised = ["test", "--release", "--package", "tenure-vm"];
+    report.step("tests of the vm, optimised", || tests(process::cargo(root).args(optimised)));
+    report.step("tests of the vm on emulated RV32 and Thumb", || {
+        let mut command = process::cargo(root);
+        command.args(optimised).args(["--test", "emulated"]);
+        tests_with(&mut command, &["--ignored", "--nocapture"])
+    });
+    report.step("an RP2040 from its boot ROM on", || rp2040::test(root));
+    report.write(file)
+}
