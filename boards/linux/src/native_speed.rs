@@ -26,19 +26,21 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 
 use tenure_kernel::{Code, Engine, EngineError, EngineInstance};
-use tenure_vm::{InstanceConfig, Outcome, Trap, TrapKind, Value};
+use tenure_vm::{Frame, InstanceConfig, Outcome, Trap, TrapKind, Value};
 use tenure_wire::host_call::{HostCall, MODULE, TABLE};
 use tenure_wire::limits::BUFFER_BYTES_MAX;
 use tenure_wire::{CodeKind, Digest};
 use wasmtime::{
-    Caller, Config, Extern, ExternType, Instance, Linker, Module, Store, UpdateDeadline, Val,
-    WasmBacktrace,
+    Caller, Config, Extern, ExternType, FrameInfo, Instance, Linker, Module, Store, UpdateDeadline,
+    Val, WasmBacktrace,
 };
 
 use compiler::{Compiled, Compiler};
 use memory::{MemoryBudget, Window, copy_ranges};
 use price::{COPIED_PARTS_PER_BYTE, PARTS_PER_UNIT};
 
+/// The most calls of a trap's that are kept.
+const CALLERS_MAX: usize = 16;
 /// Parts of units of fuel between two yields.
 const INTERVAL_PARTS: u64 = 10_000 * PARTS_PER_UNIT;
 
@@ -115,6 +117,7 @@ impl Engine for NativeSpeed {
             module,
             linker,
             under_way: None,
+            callers: Vec::new(),
             exchange,
             window: Window::default(),
             arguments: None,
@@ -322,6 +325,8 @@ struct Machine {
     linker: Linker<MemoryBudget>,
     resting: Option<Resting>,
     under_way: Option<Call>,
+    /// The calls that led to its last trap, without the one that trapped.
+    callers: Vec<Frame>,
     exchange: Arc<Mutex<Exchange>>,
     window: Window,
     /// The arguments of the host call that it waits in.
@@ -385,6 +390,7 @@ impl EngineInstance for Machine {
                     let parts_left = resting.store.get_fuel().unwrap_or(0);
                     self.resting = Some(resting);
                     self.charge(fuel, parts_left);
+                    self.callers = outcome.as_ref().err().map(callers_of).unwrap_or_default();
                     return outcome
                         .map_or_else(|error| Outcome::Trap(trap_of(&error)), |()| Outcome::Done);
                 }
@@ -415,6 +421,10 @@ impl EngineInstance for Machine {
             lock(&self.exchange).results = Some(results.to_vec());
         }
         waited
+    }
+
+    fn callers(&self) -> &[Frame] {
+        &self.callers
     }
 
     fn memory(&self) -> &[u8] {
@@ -464,10 +474,17 @@ fn trap_of(error: &wasmtime::Error) -> Trap {
         None => TrapKind::OutOfMemory,
     };
     let frame = error.downcast_ref::<WasmBacktrace>().and_then(|trace| trace.frames().first());
-    let offset = frame.and_then(|frame| frame.module_offset()).unwrap_or(0);
-    Trap {
-        kind,
-        function: frame.map_or(0, |frame| frame.func_index()),
-        offset: u32::try_from(offset).unwrap_or(u32::MAX),
-    }
+    let Frame { function, offset } = frame.map_or(Frame { function: 0, offset: 0 }, place_of);
+    Trap { kind, function, offset }
+}
+
+/// The calls that led to where a machine stopped, without the innermost one.
+fn callers_of(error: &wasmtime::Error) -> Vec<Frame> {
+    let trace = error.downcast_ref::<WasmBacktrace>().map(WasmBacktrace::frames);
+    trace.unwrap_or_default().iter().skip(1).take(CALLERS_MAX).map(place_of).collect()
+}
+
+fn place_of(frame: &FrameInfo) -> Frame {
+    let offset = frame.module_offset().unwrap_or(0);
+    Frame { function: frame.func_index(), offset: u32::try_from(offset).unwrap_or(u32::MAX) }
 }

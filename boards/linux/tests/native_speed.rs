@@ -235,6 +235,9 @@ fn a_trap_names_function_and_place() {
     let Outcome::Trap(trap) = compiled.run(&mut PLENTY.clone(), SPEED) else { panic!("no trap") };
     assert_eq!(trap.function, 3, "the first behind three imports");
     assert_eq!(wasm[trap.offset as usize], 0x00, "the opcode of `unreachable`");
+    let callers: Vec<u32> = compiled.callers().iter().map(|frame| frame.function).collect();
+    assert_eq!(callers, [4]);
+    assert_eq!(wasm[compiled.callers()[0].offset as usize], 0x10, "the opcode of `call`");
 }
 
 #[test]

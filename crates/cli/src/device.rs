@@ -540,7 +540,7 @@ impl Running {
 /// Shows what a node has to say.
 pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
     match notice {
-        Notice::Log(line) => output.log(line, symbols.place_in(line).as_ref()),
+        Notice::Log(line) => output.log(line, &symbols.trace_in(line)),
         Notice::Registered => {
             output.line("the hub lists this device", &serde_json::json!({ "event": "registered" }))
         }

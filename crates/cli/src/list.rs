@@ -285,7 +285,7 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
             }
         };
         for line in &page.lines {
-            output.log(line, symbols.place_in(line).as_ref());
+            output.log(line, &symbols.trace_in(line));
         }
         from = page.next;
         if !page.more && !arguments.follow || stop.is_requested() {

@@ -79,8 +79,9 @@ impl Output {
         self.print(&printable_lines(text));
     }
 
-    /// Prints a line of a machine's log, and where in the source the fault is that it tells of.
-    pub fn log(&self, line: &LogLine, place: Option<&Place>) {
+    /// Prints a line of a machine's log, and where in the source the fault is that it tells of, with the
+    /// calls that led there.
+    pub fn log(&self, line: &LogLine, trace: &[Place]) {
         if self.json {
             let mut object = serde_json::json!({
                 "event": "log",
@@ -90,15 +91,16 @@ impl Output {
                 "level": line.level,
                 "message": line.message,
             });
-            if let Some(place) = place {
+            if let Some((place, callers)) = trace.split_first() {
                 object["place"] = place.to_json();
+                object["called_from"] = callers.iter().map(Place::to_json).collect();
             }
             return self.print_json(&object);
         }
         let (seconds, millis) = (line.at_ms / 1000, line.at_ms % 1000);
         let (before, after) = self.colours(&line.level);
-        let place = place.map(|place| format!("  in {place}"));
-        for text in line.message.lines().chain(place.as_deref()) {
+        let trace = trace_lines(trace);
+        for text in line.message.lines().chain(trace.iter().map(String::as_str)) {
             self.print(&format!(
                 "{seconds:>5}.{millis:03} {:<14} {before}{:<7}{after} {}",
                 line.machine,
@@ -136,6 +138,15 @@ impl Output {
             let _ = LOST.set(error.to_string());
         }
     }
+}
+
+/// A fault's place and the calls that led there, a line each.
+pub fn trace_lines(trace: &[Place]) -> Vec<String> {
+    let lines = trace.iter().enumerate().map(|(position, place)| match position {
+        0 => format!("  in {place}"),
+        _ => format!("  called from {place}"),
+    });
+    lines.collect()
 }
 
 /// An error and its causes in one line. A cause that says again what stands before it is left out: some

@@ -249,18 +249,32 @@ fn readable(name: &str) -> String {
     }
 }
 
+/// The words between the place of a fault and the calls that led to it, as the kernel writes them.
+const CALLED_FROM: &str = ", called from ";
+
 impl Site {
-    /// The site that the text of a fault ends with, as the kernel writes it.
+    /// The site that the text of a fault names, as the kernel writes it.
     pub fn in_text(text: &str) -> Option<Self> {
         let (_, site) = text.rsplit_once("in function ")?;
         let (function, place) = site.split_once(" at ")?;
         let in_module = place.starts_with("module ");
         let (_, offset) = place.split_once("offset 0x")?;
+        let offset = offset.split_once(CALLED_FROM).map_or(offset, |(offset, _)| offset);
         Some(Self {
             function: function.parse().ok()?,
             offset: u32::from_str_radix(offset, 16).ok()?,
             in_module,
         })
+    }
+
+    /// The site that the text of a fault names, and the calls that led there, innermost first.
+    pub fn trace_in_text(text: &str) -> Vec<Self> {
+        let Some(first) = Self::in_text(text) else { return Vec::new() };
+        let callers = text.rsplit_once(CALLED_FROM).map_or("", |(_, callers)| callers);
+        let callers = callers.split(", ").map_while(|site| site.parse().ok());
+        let in_module = first.in_module;
+        let callers = callers.map(|site: Self| Self { in_module, ..site });
+        std::iter::once(first).chain(callers).collect()
     }
 }
 
@@ -330,12 +344,23 @@ impl MachineSymbols {
         self.0.insert(machine, symbols);
     }
 
-    /// Where the fault happened that a line of the log tells of, if it tells of one.
-    pub fn place_in(&self, line: &LogLine) -> Option<Place> {
+    /// Where the fault happened that a line of the log tells of, and the calls that led there, innermost
+    /// first; empty if it tells of none, or nothing is known of its place.
+    pub fn trace_in(&self, line: &LogLine) -> Vec<Place> {
         if line.level != "fault" {
-            return None;
+            return Vec::new();
         }
-        self.place(&line.machine, &line.message)
+        self.trace(&line.machine, &line.message)
+    }
+
+    /// Where a fault of `machine` happened, and the calls that led there, as far as they are known.
+    pub fn trace(&self, machine: &Name, fault: &str) -> Vec<Place> {
+        let Some(symbols) = self.0.get(machine) else { return Vec::new() };
+        let sites = Site::trace_in_text(fault);
+        let mut places: Vec<Place> = sites.into_iter().map(|site| symbols.place(site)).collect();
+        let known = places.iter().rposition(Place::is_known).map_or(0, |last| last + 1);
+        places.truncate(known);
+        places
     }
 
     /// Where a fault of `machine` happened.
@@ -367,6 +392,12 @@ mod tests {
         );
         let nowhere = Fault { function: None, offset: None, ..fault };
         assert_eq!(Site::in_text(&nowhere.to_string()), None);
+        let traced = format!("{text}, called from 9:0x12, 5:0x40");
+        let site = |function, offset| Site { function, offset, in_module: true };
+        let trace = [site(12, 0x3a), site(9, 0x12), site(5, 0x40)];
+        assert_eq!(Site::trace_in_text(&traced), trace);
+        assert_eq!(Site::trace_in_text(&text), trace[..1]);
+        assert_eq!(Site::trace_in_text(&format!("{text}, called from x, 5:0x40")), trace[..1]);
         for text in ["in function 1", "in function x at offset 0x1", "in function 1 at offset 0xg"]
         {
             assert_eq!(Site::in_text(text), None, "{text}");

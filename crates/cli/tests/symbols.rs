@@ -196,4 +196,7 @@ fn stop() {
     let line = fault["place"]["lines"].as_array().unwrap().last().unwrap();
     assert_eq!(line["line"], 11, "{fault}");
     assert!(line["file"].as_str().unwrap().ends_with("r/src/lib.rs"), "{fault}");
+    let caller = fault["called_from"].as_array().unwrap().last().unwrap();
+    assert_eq!(caller["function"], "entry", "{fault}");
+    assert!(caller["lines"].as_array().unwrap().iter().any(|line| line["line"] == 6), "{fault}");
 }

@@ -1,9 +1,16 @@
 //! Faults: what a machine is stopped for, and what its caller is told of that.
 
+use alloc::vec::Vec;
 use core::fmt;
 
-use tenure_vm::{Breach, TrapKind};
+use tenure_vm::{Breach, Frame, Image, TrapKind};
 use tenure_wire::{Budget, NoResult};
+
+use crate::program::Program;
+
+/// The most calls that a fault's trace has beside the one in which it happened: enough to get from a
+/// panic's own functions to the machine's.
+const CALLERS_MAX: usize = 12;
 
 /// What a machine was stopped for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,6 +88,61 @@ impl fmt::Display for Limit {
         }
     }
 }
+
+/// Where a fault happened, and the calls that led there.
+pub(crate) struct Trace {
+    /// The innermost call, where it is known.
+    place: Option<Frame>,
+    /// Those around it, innermost first.
+    callers: Vec<Frame>,
+}
+
+impl Trace {
+    /// The calls under way in `program`, which is of `image` if the vm runs it. Of a host call it is the
+    /// function that makes it that comes first.
+    pub(crate) fn of(program: Option<&Program>, image: Option<&Image<'_>>) -> Self {
+        match (program, image) {
+            (Some(Program::Image(instance)), Some(image)) => {
+                let host = usize::from(instance.is_in_host_call());
+                let frames = instance.innermost(image, host + 1 + CALLERS_MAX);
+                let mut frames = frames.into_iter().enumerate().skip(host).map(|(depth, frame)| {
+                    // All but the innermost stand behind a call.
+                    let behind = if depth == 0 { 0 } else { CALL_UNIT_BYTES };
+                    Frame { offset: frame.offset.saturating_sub(behind), ..frame }
+                });
+                Self { place: frames.next(), callers: frames.collect() }
+            }
+            (Some(Program::Engine(instance)), _) => {
+                let callers = instance.callers().iter().take(CALLERS_MAX);
+                Self { place: None, callers: callers.copied().collect() }
+            }
+            _ => Self { place: None, callers: Vec::new() },
+        }
+    }
+
+    /// The fault, with the place of the innermost call where its own isn't known.
+    pub(crate) fn place(&self, fault: Fault) -> Fault {
+        match (fault.function, self.place) {
+            (None, Some(Frame { function, offset })) => {
+                Fault { function: Some(function), offset: Some(offset), ..fault }
+            }
+            _ => fault,
+        }
+    }
+}
+
+impl fmt::Display for Trace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (position, frame) in self.callers.iter().enumerate() {
+            let before = if position == 0 { ", called from " } else { ", " };
+            write!(f, "{before}{}:{:#x}", frame.function, frame.offset)?;
+        }
+        Ok(())
+    }
+}
+
+/// The last unit of a call in an image's code, in bytes.
+const CALL_UNIT_BYTES: u32 = 2;
 
 impl FaultKind {
     /// What a caller is told of the fault that ended its call: whether more budget would have helped.

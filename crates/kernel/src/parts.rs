@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::effect::LogLevel;
 use crate::events::Events;
 use crate::exchange::Exchange;
-use crate::fault::{Fault, FaultKind};
+use crate::fault::{Fault, FaultKind, Trace};
 use crate::halt::recalled_timers;
 use crate::lifecycle::{Event, State};
 use crate::machine::{Machine, Wait, Woken};
@@ -131,6 +131,8 @@ impl<F: Flash> Parts<F> {
         let fuel_per_second = self.processors.fuel_per_second;
         let Some(machine) = self.machines.known_mut(slot) else { return };
         let fault = fault.within(&machine.record.budget, machine.memory_bytes());
+        let trace = Trace::of(machine.instance.as_ref(), self.storage.image(machine).as_ref());
+        let fault = trace.place(fault);
         let repute = machine.conduct.repute();
         let ran = time_of(machine.fuel_used - machine.fuel_at_start, fuel_per_second);
         machine.back_off(now, ran, fault);
@@ -142,7 +144,7 @@ impl<F: Flash> Parts<F> {
         });
         self.events.forget(machine);
         self.storage.discard_state(machine);
-        let message = alloc::format!("stopped{serving}: {fault}");
+        let message = alloc::format!("stopped{serving}: {fault}{trace}");
         self.outbox.log(now, &machine.record.name, LogLevel::Fault, message);
         self.exchange(now).refuse(task.into_iter(), fault.kind.told());
         self.exchange(now).abandon_calls_of(slot);

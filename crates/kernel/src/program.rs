@@ -9,7 +9,7 @@ use alloc::boxed::Box;
 use alloc::vec::Vec;
 use core::fmt;
 
-use tenure_vm::{Breach, Image, Instance, InstanceConfig, Outcome, Value, Wall};
+use tenure_vm::{Breach, Frame, Image, Instance, InstanceConfig, Outcome, Value, Wall};
 use tenure_wire::{CodeKind, Digest};
 
 use crate::fault::FaultKind;
@@ -74,6 +74,12 @@ pub trait EngineInstance: Send {
     /// How it tried to leave its memory, if that is what it trapped for.
     fn breach(&self) -> Option<Breach> {
         None
+    }
+
+    /// Where the calls stand that led to its last trap, innermost first, without the one that trapped, by
+    /// offsets in the module; empty if that isn't known.
+    fn callers(&self) -> &[Frame] {
+        &[]
     }
 
     /// Where it stands, in a form that outlasts the power, with room behind it for `spare` bytes; `None`

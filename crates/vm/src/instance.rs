@@ -714,13 +714,20 @@ impl Instance {
 
     /// The calls that are under way or failed, innermost first.
     pub fn backtrace(&self, image: &Image<'_>) -> Vec<Frame> {
+        self.innermost(image, usize::MAX)
+    }
+
+    /// As [`Instance::backtrace`], `calls_max` at most.
+    pub fn innermost(&self, image: &Image<'_>, calls_max: usize) -> Vec<Frame> {
         let mut frames = Vec::new();
         let mut frame = self.frame;
         let mut pc = self.pc;
         if !self.is_of(image) || matches!(self.status, Status::Idle | Status::Done) {
             return frames;
         }
-        while let Some(function) = image.function_at(pc) {
+        while frames.len() < calls_max
+            && let Some(function) = image.function_at(pc)
+        {
             let Some(entry) = image.function_entry(function) else { break };
             frames.push(Frame { function, offset: pc - entry.code });
             let slot = self.globals + (frame as usize + entry.link as usize) / 8;
@@ -734,5 +741,10 @@ impl Instance {
             (frame, pc) = (caller, link);
         }
         frames
+    }
+
+    /// Whether a host call is under way: the innermost frame is its import's.
+    pub fn is_in_host_call(&self) -> bool {
+        matches!(self.status, Status::Waiting { .. })
     }
 }

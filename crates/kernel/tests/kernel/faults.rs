@@ -162,3 +162,44 @@ fn fault_for_want_of_a_budget_names_the_limit() {
         assert!(!device.logged("_bytes = "), "{function}: {:?}", device.log);
     }
 }
+
+#[test]
+fn fault_names_the_calls_that_led_to_it() {
+    let body = r#"
+        (func $trap unreachable)
+        (func $middle (param i32) (if (local.get 0) (then (call $trap)) (else
+            (call $abort (i32.const 0) (i32.const 1)))))
+        (func (export "fall") (call $middle (i32.const 1)))
+        (func (export "give_up") (call $middle (i32.const 0)))
+        (func $spin (export "spin") (loop (br 0)))
+        (func (export "wild") (drop (call $reply (i32.const 0x7FFFFFF0) (i32.const 64))))
+        (func $deep (export "deep") (call $deep) (call $yield_now))"#;
+    let budget = Budget { task_fuel: 100_000, ..Budget::default() };
+    // The functions from the place of the fault outwards, counted from `$trap`.
+    let endless: &[u32] = &[6; 13];
+    let cases: [(&str, &[u32]); 5] = [
+        ("fall", &[0, 1, 2]),
+        ("give_up", &[1, 3]),
+        ("spin", &[4]),
+        ("wild", &[5]),
+        ("deep", endless),
+    ];
+    let mut bases = Vec::new();
+    for (function, functions) in cases {
+        let mut device = Device::new();
+        let machine = device.try_install("m", body, 1, budget).unwrap();
+        device.call(machine, function, None).unwrap_err();
+        let line = device.log.iter().find(|line| line.contains("stopped while")).unwrap();
+        let (_, place) = line.split_once("in function ").unwrap();
+        let (first, outer) = place.split_once(" at offset 0x").unwrap();
+        let outer = outer.split_once(", called from ").map_or("", |(_, outer)| outer);
+        let outer = outer.split(", ").filter_map(|site| site.split_once(":0x")).map(|(at, _)| at);
+        let named: Vec<u32> =
+            core::iter::once(first).chain(outer).map(|at| at.parse().unwrap()).collect();
+        let base = named[0] - functions[0];
+        bases.push(base);
+        let named: Vec<u32> = named.iter().map(|function| function - base).collect();
+        assert_eq!(named, functions, "{function}: {line}");
+    }
+    assert!(bases.windows(2).all(|pair| pair[0] == pair[1]), "{bases:?}");
+}
