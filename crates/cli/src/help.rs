@@ -25,8 +25,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Put machines on them",
         &[
-            "push", "pull", "rollout", "install", "remove", "trash", "renew", "restart", "stop",
-            "start", "unban", "snapshot", "restore",
+            "push", "pull", "rollout", "install", "rollback", "remove", "trash", "renew",
+            "restart", "stop", "start", "unban", "snapshot", "restore",
         ],
     ),
     ("Look and call", &["status", "top", "list", "call", "log", "tree", "events", "tls"]),

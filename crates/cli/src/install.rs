@@ -15,6 +15,7 @@ use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey, Version};
 use crate::client::{Client, Device, OwnerKeys};
 use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
+use crate::kept_packages::KeptPackages;
 use crate::lease::{self, TermArguments};
 use crate::output::Output;
 use crate::whom::{Where, machines};
@@ -147,13 +148,13 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         let done = done_with(known.as_ref(), &Package::parse(bytes)?);
         let was = known.as_ref().map(|known| known.version);
         let share = known.as_ref().map_or(Share::default(), |machine| machine.share);
-        let term = known.map_or(Term::default(), |machine| machine.term);
+        let term = known.as_ref().map_or(Term::default(), |machine| machine.term);
         let (share, term) = (arguments.share.over(share)?, arguments.term.over(term));
         if term.is_over(term.signed_unix_s) {
             bail!("its lease {}, which is over; say a later end", lease::in_words(&term));
         }
         let terms = Terms { name, grants, share, term };
-        let machine = install(&mut client, &device, bytes, &terms, output)
+        let machine = install((&mut client, &device), bytes, known.as_ref(), &terms, output)
             .with_context(|| path.display().to_string())?;
         let (name, key) = (&machine.name, machine.key.to_string());
         let granted = match asked.is_empty() {
@@ -236,7 +237,7 @@ pub fn update(
     let grants = decide(grants, &asked, Some(&held))?;
     let (share, term) = (known.share, known.term);
     let terms = Terms { name: Some(known.name.clone()), grants, share, term };
-    install(client, device, package, &terms, &Output::silent())
+    install((client, device), package, Some(known), &terms, &Output::silent())
 }
 
 /// The rights of a machine on the device.
@@ -355,11 +356,11 @@ fn replaced(
     Ok(machines(client, device)?.into_iter().find(|machine| machine.name == *name))
 }
 
-/// Sends a package to a device and makes a machine of it.
+/// Sends a package to a device and makes a machine of it, in the place of `known`.
 fn install(
-    client: &mut Client,
-    device: &Device,
+    (client, device): (&mut Client, &Device),
     package: &[u8],
+    known: Option<&MachineStatus>,
     terms: &Terms,
     output: &Output,
 ) -> anyhow::Result<MachineStatus> {
@@ -371,7 +372,23 @@ fn install(
         bail!("the package asks for more capabilities than one placement can grant");
     }
     transfer(client, device, package, output)?;
-    client.at(&device.route).install_commit(InstallCommit { placement })
+    let machine = client.at(&device.route).install_commit(InstallCommit { placement })?;
+    let before = known.map(|known| known.digest.to_string());
+    if let Err(error) = keep(&machine, package, before, client.unix_s()) {
+        eprintln!("`tenure rollback` won't find this package: {error:#}");
+    }
+    Ok(machine)
+}
+
+/// Keeps the package of a machine for `tenure rollback`.
+fn keep(
+    machine: &MachineStatus,
+    package: &[u8],
+    before: Option<String>,
+    unix_s: u64,
+) -> anyhow::Result<()> {
+    let mut kept = KeptPackages::of(&Home::from_environment()?)?;
+    kept.installed(&machine.id, package, (before, unix_s))
 }
 
 /// The number of the next placement or renewal of a machine: the one after that which is in force.

@@ -1,4 +1,4 @@
-//! `tenure list`, `tenure key`, `tenure tree` and `tenure log`: looking at devices and machines.
+//! `tenure list`, `tenure key` and `tenure log`: looking at devices and machines.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -6,19 +6,18 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde_json::{Value, json};
 use tenure_package::Package;
-use tenure_wire::control::{Client as _, LogPage, LogQuery, MachineStatus, TreeQuery, TreeValue};
+use tenure_wire::control::{Client as _, LogPage, LogQuery, MachineStatus};
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
 use tenure_wire::printable::printable;
 use tenure_wire::{CodeKind, Name};
 
-use crate::call::hex;
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::install::read_package;
 use crate::lease;
 use crate::output::Output;
 use crate::pack::START_FUNCTION;
-use crate::pages::{TreeWalk, gather};
+use crate::pages::gather;
 use crate::stop::Stop;
 use crate::symbols::{MachineSymbols, Symbols};
 use crate::whom::{Where, machines};
@@ -87,20 +86,6 @@ pub struct KeyArguments {
     /// Show your own keys only.
     #[arg(long, conflicts_with = "machine")]
     own: bool,
-    #[command(flatten)]
-    place: Where,
-}
-
-/// Show what a machine stores.
-///
-/// Example: tenure tree thermostat settings
-#[derive(clap::Args)]
-pub struct TreeArguments {
-    /// The machine.
-    machine: Name,
-    /// Where in its tree (a.b.c); by default all of it.
-    #[arg(default_value = "")]
-    path: String,
     #[command(flatten)]
     place: Where,
 }
@@ -220,35 +205,6 @@ pub fn key(arguments: &KeyArguments, output: &Output) -> anyhow::Result<()> {
         &format!("id   {}\nkey  {}", machine.id, machine.key),
         &json!({ "machine": name.as_str(), "id": machine.id.to_string(), "key": machine.key.to_string() }),
     );
-    Ok(())
-}
-
-/// Runs `tenure tree`.
-///
-/// # Errors
-/// The device can't be reached, or there is nothing at that place.
-pub fn tree(arguments: &TreeArguments, output: &Output) -> anyhow::Result<()> {
-    let mut client = Client::new(&Home::from_environment()?)?;
-    let device = arguments.place.connect(&mut client)?;
-    let machine = &arguments.machine;
-    let ask = |path: &str, skip| {
-        let query = TreeQuery { machine: machine.clone(), path: path.to_string(), skip };
-        client.at(&device.route).tree(query)
-    };
-    let values = TreeWalk::values(ask, &arguments.path)?;
-    if values.is_empty() && !arguments.path.is_empty() {
-        anyhow::bail!("{machine} stores nothing at `{}`", arguments.path);
-    }
-    if output.is_json() {
-        let object: serde_json::Map<String, Value> =
-            values.iter().map(|(path, value)| (path.clone(), value_object(value))).collect();
-        output.line("", &json!({ "machine": machine.as_str(), "tree": object }));
-        return Ok(());
-    }
-    for (path, value) in &values {
-        let line = format!("{} = {}", printable(path), value_text(value));
-        output.line(&line, &Value::Null);
-    }
     Ok(())
 }
 
@@ -459,18 +415,4 @@ fn device_keys(device: &Device, output: &Output) -> anyhow::Result<()> {
         }),
     );
     Ok(())
-}
-
-fn value_text(value: &TreeValue) -> String {
-    match value {
-        TreeValue::Text(text) => format!("\"{}\"", printable(text)),
-        TreeValue::Bytes(bytes) => format!("0x{}", hex(bytes)),
-    }
-}
-
-fn value_object(value: &TreeValue) -> Value {
-    match value {
-        TreeValue::Text(text) => json!({ "text": text }),
-        TreeValue::Bytes(bytes) => json!({ "hex": hex(bytes) }),
-    }
 }

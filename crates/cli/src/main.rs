@@ -10,7 +10,8 @@ use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
     help, hub, inspect, install, invite, lease, list, login, owner, packages, project, receipts,
-    revoke, rollout, run, secret, serial, sim, snapshot, status, test, tls, top, trash, trust_hub,
+    revoke, rollback, rollout, run, secret, serial, sim, snapshot, status, test, tls, top, trash,
+    tree, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -45,6 +46,7 @@ enum Command {
     Serial(serial::Arguments),
     Push(packages::PushArguments),
     Pull(packages::PullArguments),
+    Rollback(rollback::Arguments),
     Rollout(rollout::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
@@ -58,7 +60,7 @@ enum Command {
     Top(top::Arguments),
     List(list::ListArguments),
     Call(call::Arguments),
-    Tree(list::TreeArguments),
+    Tree(tree::Arguments),
     Log(list::LogArguments),
     Events(events::Arguments),
     Firmware(firmware::Arguments),
@@ -117,6 +119,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Serial(arguments) => serial::run(arguments, &output),
         Command::Push(arguments) => packages::push(arguments, &output),
         Command::Pull(arguments) => packages::pull(arguments, &output),
+        Command::Rollback(arguments) => rollback::run(arguments, &output),
         Command::Rollout(arguments) => rollout::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
@@ -133,7 +136,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Top(arguments) => top::run(arguments, &output),
         Command::List(arguments) => list::list(arguments, &output),
         Command::Call(arguments) => call::run(arguments, &output),
-        Command::Tree(arguments) => list::tree(arguments, &output),
+        Command::Tree(arguments) => tree::run(arguments, &output),
         Command::Log(arguments) => list::log(arguments, &output),
         Command::Events(arguments) => events::run(arguments, &output),
         Command::Flash(arguments) => flash::run(arguments, &output),

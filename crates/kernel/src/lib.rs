@@ -19,6 +19,7 @@
 
 extern crate alloc;
 
+mod amend;
 mod asleep;
 mod breadcrumb;
 mod bucket;

@@ -100,6 +100,23 @@ impl<F: Flash> Storage<F> {
         self.store.stored_bytes(slot.tree()) + self.store.stored_bytes(slot.hidden_tree())
     }
 
+    /// Whether the budget of `machine` has room for a record of `bytes` in the place of what it set at `path`.
+    pub(crate) fn has_budget_for(
+        &mut self,
+        machine: &Machine,
+        path: &str,
+        bytes: usize,
+    ) -> Result<bool, ReadError> {
+        let tree = machine.slot.tree();
+        let replaced = match self.store.get(tree, path) {
+            Ok(Some(value)) => self.store.record_bytes(tree, path, &value.bytes),
+            Ok(None) | Err(ReadError::Corrupt | ReadError::Unsealable) => 0,
+            Err(error) => return Err(error),
+        };
+        let kept = self.stored_bytes(machine.slot).saturating_sub(replaced);
+        Ok(kept + bytes <= machine.record.budget.stored_bytes as usize)
+    }
+
     /// Puts what `machine` has stored up to now down to its bill: before that changes, and before the
     /// bill is taken.
     pub(crate) fn bill(&self, machine: &mut Machine, now: Instant) {

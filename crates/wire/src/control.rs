@@ -41,8 +41,8 @@ pub use tenancy::{
     SecretList, SecretStatus,
 };
 pub use watching::{
-    EventsPage, EventsQuery, LogLine, LogPage, LogQuery, SubscriptionState, TopicState, TreeNode,
-    TreeQuery, TreeValue,
+    EventsPage, EventsQuery, LogLine, LogPage, LogQuery, SubscriptionState, TopicState, TreeChange,
+    TreeNode, TreeQuery, TreeValue,
 };
 
 use crate::directory::{Query, SignedRecord};
@@ -198,6 +198,9 @@ control_functions! {
 
     /// Starts a machine that was stopped, from its entry.
     start(Start) -> (); owner, since 1;
+
+    /// Sets a value of a machine's tree, or deletes values of it. Returns how many values are gone.
+    tree_change(TreeChange) -> u32; owner, since 1;
 }
 
 #[cfg(test)]

@@ -31,5 +31,6 @@ mod sixteen;
 mod skeleton;
 mod sleep;
 mod snapshots;
+mod trees;
 mod updates;
 mod wire_tap;

@@ -81,3 +81,37 @@ fn a_machine_is_restarted_stopped_and_started_by_its_owner() {
     let error = user.error(&[&["stop", "nobody"][..], &at].concat());
     assert!(error.contains("no machine `nobody`"), "{error}");
 }
+
+#[test]
+fn a_rollback_goes_to_the_packages_before_one_by_one_and_refuses_where_none_is_kept() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let at = ["--device", &device.address];
+    let rollback = |more: &[&str]| user.json(&[&["rollback", "served"], more, &at].concat());
+    let refused = || user.error(&[&["rollback", "served"][..], &at].concat());
+    for version in ["0.1.0", "0.2.0", "0.3.0"] {
+        project(&user, version, "callers = [\"*@*\"]");
+        user.ok(&[&["install", "served", "--grant", "all"][..], &at].concat());
+    }
+    let text = user.ok(&[&["rollback", "served"][..], &at].concat());
+    assert_eq!(text, "rolled served back from 0.3.0 to 0.2.0 on attic\n");
+    // What is installed after a step back follows what it replaced.
+    project(&user, "0.4.0", "");
+    user.ok(&[&["install", "served"][..], &at].concat());
+    let version = |back: &serde_json::Value| back["version"].as_str().unwrap().to_string();
+    let error = refused();
+    assert!(error.contains("say what it gets"), "0.2.0 asks for more than 0.4.0 had: {error}");
+    assert_eq!(version(&rollback(&["--grant", "all"])), "0.2.0");
+    assert_eq!(version(&rollback(&[])), "0.1.0");
+    let error = refused();
+    assert!(error.starts_with("nothing before served 0.1.0 on attic is kept here"), "{error}");
+    assert_eq!(user.json(&[&["list"][..], &at].concat())["machines"][0]["version"], "0.1.0");
+    let error = user.error(&[&["rollback", "nobody"][..], &at].concat());
+    assert!(error.contains("attic has no machine `nobody`"), "{error}");
+
+    // Another machine of that name has none of its packages.
+    user.ok(&[&["remove", "served", "--for-good"][..], &at].concat());
+    user.ok(&[&["install", "served"][..], &at].concat());
+    let error = refused();
+    assert!(error.starts_with("nothing before served 0.4.0"), "{error}");
+}

@@ -3,7 +3,7 @@
 use alloc::vec::Vec;
 
 use tenure_hal::Flash;
-use tenure_store::{ReadError, ValueKind};
+use tenure_store::ValueKind;
 use tenure_wire::host_call::{GuestBuffer, GuestBytes, GuestText, HostError};
 use tenure_wire::limits::{PATH_BYTES_MAX, VALUE_BYTES_MAX};
 
@@ -27,16 +27,8 @@ impl<F: Flash> Turn<'_, '_, F> {
             _ => return Err(HostError::Invalid.into()),
         };
         let (storage, machine) = (&mut self.parts.storage, &mut *self.machine);
-        let (tree, limit) = (machine.slot.tree(), machine.record.budget.stored_bytes as usize);
-        let stored = storage.stored_bytes(machine.slot);
-        let replaced = match storage.store.get(tree, path) {
-            Ok(Some(value)) => storage.store.record_bytes(tree, path, &value.bytes),
-            Ok(None) | Err(ReadError::Corrupt | ReadError::Unsealable) => 0,
-            Err(error) => return Err(error.into()),
-        };
-        let kept = stored.saturating_sub(replaced);
-        let appended = storage.store.record_bytes(tree, path, bytes);
-        if kept + appended > limit {
+        let appended = storage.store.record_bytes(machine.slot.tree(), path, bytes);
+        if !storage.has_budget_for(machine, path, appended)? {
             return Err(HostError::StoredBudget.into());
         }
         check_flash(storage, machine, now)?;

@@ -1,8 +1,9 @@
 //! Trees: what machines change, on top of what their package gave them.
 
-use tenure_kernel::{Config, Ran};
+use tenure_kernel::{Config, InstallError, Ran};
 use tenure_store::ValueKind;
 use tenure_wire::Budget;
+use tenure_wire::limits::{PATH_BYTES_MAX, VALUE_BYTES_MAX};
 
 use crate::world::{Device, name, text};
 
@@ -237,4 +238,45 @@ fn a_long_list_is_made_in_several_turns() {
     assert!(turns > 20, "{turns}");
     let list = device.replies.remove(&ticket).unwrap().unwrap().unwrap();
     assert_eq!(String::from_utf8(list).unwrap().trim_end_matches('\0'), names.join("\0"));
+}
+
+#[test]
+fn value_that_the_owner_sets_is_read_by_the_machine_that_goes_on_and_outlasts_a_restart() {
+    let mut device = keeper(&[("target", "20")]);
+    ask(&mut device, "set", "seen");
+    let (flash, now) = (device.kernel.store().flash().counters().programs, device.now);
+    let mut owner = device.kernel.tenancy(now);
+    owner.set_value(&name("keeper"), "target", ValueKind::Text, b"21.5").unwrap();
+    assert!(device.kernel.store().flash().counters().programs > flash);
+    assert_eq!(ask(&mut device, "get", "target"), "21.5");
+    let mut device = device.reboot();
+    assert_eq!(ask(&mut device, "get", "target"), "21.5");
+    let deleted = device.kernel.tenancy(device.now).delete_values(&name("keeper"), "target");
+    assert_eq!(deleted, Ok(1));
+    assert_eq!(ask(&mut device, "get", "target"), "nothing");
+    assert_eq!(ask(&mut device, "get", "seen"), "new");
+}
+
+#[test]
+fn value_of_the_owner_that_is_over_a_limit_or_the_budget_is_refused_and_changes_nothing() {
+    let mut device = keeper(&[]);
+    let stored_bytes_max = 1024;
+    let budget = Budget { stored_bytes: stored_bytes_max, ..Budget::default() };
+    device.try_install("keeper", KEEPER, 2, budget).unwrap();
+    let (now, keeper) = (device.now, name("keeper"));
+    let mut set = |path: &str, value: &[u8]| {
+        device.kernel.tenancy(now).set_value(&keeper, path, ValueKind::Bytes, value)
+    };
+    assert_eq!(set("a", &[0; 600]), Ok(()));
+    assert_eq!(set("b", &[0; 600]), Err(InstallError::StoredBudget));
+    assert_eq!(set("a", &[1; 700]), Ok(()), "what it replaces makes room");
+    assert_eq!(set("a", &[0; VALUE_BYTES_MAX + 1]), Err(InstallError::Values));
+    for path in ["", ".", "a..b", &"p".repeat(PATH_BYTES_MAX + 1)] {
+        assert_eq!(set(path, b"1"), Err(InstallError::Values), "{path:?}");
+    }
+    let mut tenancy = device.kernel.tenancy(now);
+    let absent = tenancy.set_value(&name("absent"), "a", ValueKind::Bytes, b"1");
+    assert_eq!(absent, Err(InstallError::NotFound));
+    assert_eq!(tenancy.delete_values(&keeper, ""), Err(InstallError::Values), "all of it at once");
+    assert_eq!(ask(&mut device, "list", ""), "a");
 }

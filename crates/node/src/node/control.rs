@@ -16,8 +16,8 @@ use tenure_wire::control::{
     HubStatus, InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage,
     LogQuery, MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew,
     Restart, Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, Start, Stop,
-    TellTime, Trash, TrashEmpty, TrashRestore, TreeNode, TreeQuery, TreeValue, TrustHub, Unban,
-    dispatch,
+    TellTime, Trash, TrashEmpty, TrashRestore, TreeChange, TreeNode, TreeQuery, TreeValue,
+    TrustHub, Unban, dispatch,
 };
 #[cfg(feature = "mesh")]
 use tenure_wire::directory::Query;
@@ -186,6 +186,21 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     fn tree(&mut self, query: TreeQuery) -> Answer<TreeNode> {
         self.tree_node(&query)
+    }
+
+    fn tree_change(&mut self, change: TreeChange) -> Answer<u32> {
+        let TreeChange { machine, path, value } = change;
+        let mut tenancy = self.node.services.kernel.tenancy(self.moment.now);
+        let changed = match value {
+            Some(TreeValue::Text(text)) => {
+                tenancy.set_value(&machine, &path, ValueKind::Text, text.as_bytes()).map(|()| 0)
+            }
+            Some(TreeValue::Bytes(bytes)) => {
+                tenancy.set_value(&machine, &path, ValueKind::Bytes, &bytes).map(|()| 0)
+            }
+            None => tenancy.delete_values(&machine, &path),
+        };
+        changed.map(|values| values as u32).map_err(unless_there(&machine))
     }
 
     fn log(&mut self, query: LogQuery) -> Answer<LogPage> {

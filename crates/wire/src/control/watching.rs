@@ -1,4 +1,5 @@
-//! What an owner reads on a device: trees, logs, topics and subscriptions.
+//! What an owner reads on a device: trees, logs, topics and subscriptions; and values of trees that the owner
+//! changes.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -37,6 +38,18 @@ pub enum TreeValue {
     Text(String),
     /// Bytes.
     Bytes(Vec<u8>),
+}
+
+/// Changes a place in a machine's tree.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TreeChange {
+    /// Whose tree.
+    pub machine: Name,
+    /// Where; at most [`PATH_BYTES_MAX`](crate::limits::PATH_BYTES_MAX) bytes.
+    pub path: String,
+    /// The value to set, of [`VALUE_BYTES_MAX`](crate::limits::VALUE_BYTES_MAX) bytes at most; `None` deletes
+    /// what is there and all below it.
+    pub value: Option<TreeValue>,
 }
 
 /// Asks for log lines.

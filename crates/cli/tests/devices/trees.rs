@@ -1,0 +1,52 @@
+//! A machine's tree, read and changed by its device's owner.
+
+use crate::harness::{User, on};
+
+#[test]
+fn value_that_the_owner_sets_is_what_the_machine_reads_next() {
+    let user = User::new();
+    crate::guests::package("counter");
+    let mut device = user.device("attic", None);
+    user.install(&device, &["counter"]);
+    assert_eq!(user.call(on(&device), &["counter", "add", "41"]), "41");
+    let address = device.address.clone();
+    let at = ["--device", &address];
+    let ok = |words: &[&str]| user.ok(&[&["tree"], words, &at].concat());
+    let error = |words: &[&str]| user.error(&[&["tree"], words, &at].concat());
+    let shown = ok(&["counter"]);
+    let (path, _) = shown.split_once(" = ").unwrap();
+    assert_eq!(ok(&["get", "counter", path]), "41\n");
+    let text = ok(&["set", "counter", path, "7"]);
+    assert_eq!(text, format!("counter stores {path} = \"7\"\n"));
+    device.wait_for_log("counter", &format!("its owner set `{path}`"));
+    assert_eq!(user.call(on(&device), &["counter", "value"]), "7");
+    ok(&["set", "counter", "kept.bytes", "--hex", "00ff"]);
+    ok(&["set", "counter", "kept.below", "-5"]);
+    assert_eq!(ok(&["counter", "kept"]), "kept.below = \"-5\"\nkept.bytes = 0x00ff\n");
+    assert_eq!(
+        user.json(&[&["tree", "delete", "counter", "kept"], &at[..]].concat())["deleted"],
+        2
+    );
+    let refused = error(&["delete", "counter", "kept"]);
+    assert_eq!(refused, "counter stores nothing at `kept`");
+    let long = "v".repeat(2049);
+    let refused = error(&["set", "counter", "kept", &long]);
+    assert!(refused.contains("limit of 2048 bytes"), "{refused}");
+    let refused = error(&["set", "counter", "kept..below", "1"]);
+    assert!(refused.contains("a path or value that is not allowed"), "{refused}");
+    let refused = error(&["set", "kettle", "kept", "1"]);
+    assert!(refused.contains("no machine `kettle`"), "{refused}");
+    let value = "v".repeat(2000);
+    for number in 0..8 {
+        let path = format!("many.{number}");
+        let filled =
+            user.command(&[&["tree", "set", "counter", &path, &value], &at[..]].concat()).output();
+        let filled = filled.unwrap();
+        if !filled.status.success() {
+            let error = String::from_utf8(filled.stderr).unwrap();
+            assert!(error.contains("its budget has too little room"), "{error}");
+            return;
+        }
+    }
+    panic!("what the owner sets counts against the machine's budget");
+}
