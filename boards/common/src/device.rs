@@ -15,7 +15,9 @@ use tenure_hal::{
 };
 use tenure_kernel::Breadcrumb;
 use tenure_mesh::{Carrier, Reach};
-use tenure_node::{Bedtime, BootError, Config, FirmwareParts, HeapUse, Moment, Node, Notice, Wake};
+use tenure_node::{
+    Bedtime, BootError, Config, Door, FirmwareParts, HeapUse, Input, Moment, Node, Notice, Wake,
+};
 use tenure_wire::Address;
 use tenure_wire::printable::printable;
 
@@ -118,7 +120,7 @@ where
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let mut node = Node::boot(config, flash.node, &mut moment).map_err(StartError::Boot)?;
         node.use_retained(retained);
-        node.knock(&mut moment);
+        node.take(&mut moment, Input::Knock);
         // A board that is started by its chip's own loader has none of ours, nor slots.
         if flash.slots[0].geometry().sector_count > 0 {
             node.use_firmware(FirmwareParts {
@@ -152,25 +154,24 @@ where
             let mut moment = moment(&self.clock, &mut self.entropy);
             self.node.receive(&mut moment, from.into(), &self.datagram[..length]);
         }
-        let now = self.clock.now();
-        match self.node.mesh() {
-            // As above: the link is two queues.
-            Some(stack) => _ = self.mesh.receive(now, stack, FRAMES_PER_TURN),
-            None => self.mesh.link().clear(),
-        }
+        let mut now = moment(&self.clock, &mut self.entropy);
+        // As above: the link is two queues.
+        let _ = self.mesh.receive(now.now, FRAMES_PER_TURN, |frame, signal_dbm| {
+            self.node.receive_frame(&mut now, frame, signal_dbm)
+        });
         let wake = self.node.poll(&mut moment(&self.clock, &mut self.entropy));
         self.transmit();
         while let Some(notice) = self.node.notice() {
             show(&mut self.console, &notice);
         }
         let now = self.clock.now();
-        if self.node.wants_restart(now) {
-            self.node.checkpoint(&moment(&self.clock, &mut self.entropy));
+        if self.node.wants_restart() {
+            self.node.take(&mut moment(&self.clock, &mut self.entropy), Input::Checkpoint);
             // As in `announce`.
             let _ = writeln!(self.console, "starting the new firmware");
             self.power.reset();
         }
-        if let Some(bedtime) = self.node.bedtime(now) {
+        if let Some(bedtime) = self.node.bedtime() {
             self.sleep(bedtime);
         }
         let delay = self.link.poll_delay(now);
@@ -212,12 +213,11 @@ where
                 }
             }
         }
-        let now = self.clock.now();
-        if let Some(stack) = self.node.mesh() {
+        while let Some((to, frame)) = self.node.transmit_frame() {
             // As above.
-            let _ = self.mesh.transmit(now, stack);
+            let _ = self.mesh.send(to, &frame);
         }
-        self.link.poll_with_frames(now);
+        self.link.poll_with_frames(self.clock.now());
     }
 
     /// Turns the device off until its time; one that can't fall asleep stays awake and says why.

@@ -166,7 +166,9 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
             let now = self.clock.now();
             if let Some(stack) = self.leaf.mesh().filter(|_| has_room(self.heap)) {
                 // A line never breaks for good: what it can't do now it is asked again.
-                let _ = self.mesh.receive(now, stack, 1);
+                let _ = self
+                    .mesh
+                    .receive(now, 1, |frame, signal_dbm| stack.receive(now, frame, signal_dbm));
             }
         }
         for _ in 0..FRAMES_PER_TURN {
@@ -182,7 +184,7 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
         self.look_at_heap(now);
         if let Some(stack) = self.leaf.mesh() {
             // As above.
-            let _ = self.mesh.transmit(now, stack);
+            let _ = self.mesh.transmit(|frame| stack.transmit(now, frame));
         }
         while let Some(datagram) = self.leaf.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
@@ -230,9 +232,11 @@ impl<F: Flash, P: Port, C: Clock, E: Entropy, W: Write> LeafDevice<F, P, C, E, W
     /// whoever sits there.
     fn take_from_service(&mut self, length: usize) {
         let (now, bytes) = (self.clock.now(), &self.datagram[..length]);
-        let mesh = &mut self.mesh;
-        let taken = self.leaf.mesh().map(|stack| mesh.take(now, stack, bytes, Line::Service));
-        if taken.is_none_or(|taken| taken.is_err()) {
+        let is_frame = self.leaf.mesh().is_some_and(|stack| {
+            let taken = stack.receive(now, bytes, None);
+            self.mesh.note(now, bytes, Line::Service, taken).is_ok()
+        });
+        if !is_frame {
             self.leaf.receive(&mut moment(&self.clock, &mut self.entropy), bytes);
         }
     }

@@ -14,7 +14,7 @@ use tenure_hal::{
 };
 use tenure_kernel::Breadcrumb;
 use tenure_mesh::{Carrier, Port, Reach, SerialLine};
-use tenure_node::{Bedtime, Config, FirmwareParts, HeapUse, Node, Wake};
+use tenure_node::{Bedtime, Config, Door, FirmwareParts, HeapUse, Input, Node, Wake};
 use tenure_wire::Address;
 
 use crate::device::{StartError, moment, show};
@@ -129,7 +129,7 @@ where
         let mut now = moment(&clock, &mut entropy);
         let mut node = Node::boot(config, flash.node, &mut now).map_err(StartError::Boot)?;
         node.use_retained(board.retained);
-        node.knock(&mut now);
+        node.take(&mut now, Input::Knock);
         node.use_firmware(FirmwareParts {
             board: name,
             trial: period,
@@ -186,13 +186,13 @@ where
             show(&mut self.console, &notice);
         }
         let now = self.clock.now();
-        if self.node.wants_restart(now) {
-            self.node.checkpoint(&moment(&self.clock, &mut self.entropy));
+        if self.node.wants_restart() {
+            self.node.take(&mut moment(&self.clock, &mut self.entropy), Input::Checkpoint);
             // A console that takes nothing has nobody who reads it.
             let _ = writeln!(self.console, "starting the new firmware");
             self.power.reset();
         }
-        if let Some(bedtime) = self.node.bedtime(now) {
+        if let Some(bedtime) = self.node.bedtime() {
             self.sleep(bedtime);
         }
         if self.lines.link().0.iter().any(SerialLine::is_sending) {
@@ -207,11 +207,10 @@ where
 
     /// Takes a frame of the mesh, as its seal shows, or else a datagram of the computer at the line.
     fn take(&mut self, length: usize, line: u8) {
-        let (now, frame) = (self.clock.now(), &self.frame[..length]);
-        let lines = &mut self.lines;
-        let taken = self.node.mesh().map(|stack| lines.take(now, stack, frame, line));
-        if taken.is_none_or(|taken| taken.is_err()) {
-            let mut moment = moment(&self.clock, &mut self.entropy);
+        let frame = &self.frame[..length];
+        let mut moment = moment(&self.clock, &mut self.entropy);
+        let taken = self.node.receive_frame(&mut moment, frame, None);
+        if self.lines.note(moment.now, frame, line, taken).is_err() {
             self.node.receive(&mut moment, Address::Line(line), frame);
         }
     }
@@ -224,9 +223,9 @@ where
                 let _ = self.lines.link_mut().send(&line, &datagram);
             }
         }
-        if let Some(stack) = self.node.mesh() {
+        while let Some((to, frame)) = self.node.transmit_frame() {
             // As above.
-            let _ = self.lines.transmit(self.clock.now(), stack);
+            let _ = self.lines.send(to, &frame);
         }
     }
 

@@ -127,13 +127,6 @@ impl<D: Device> Device for TappedCard<D> {
     }
 }
 
-impl FrameLink {
-    /// Forgets what has arrived, while the device is in no mesh.
-    pub(crate) fn clear(&self) {
-        self.queues.borrow_mut().arrived.clear();
-    }
-}
-
 impl Link for FrameLink {
     type Address = MacAddress;
 

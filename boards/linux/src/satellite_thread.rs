@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 
 use rustix::event::{EventfdFlags, eventfd};
 use tenure_hal::Clock as _;
-use tenure_mesh::{Dispatcher, Parcel, Queues, Satellite, SatelliteNumber, Stack, Timers};
+use tenure_mesh::{Parcel, Queues, Satellite, Timers};
 
 use crate::LinuxClock;
 
@@ -20,7 +20,6 @@ mod tests;
 /// A satellite on a thread of its own. The thread ends when this is dropped.
 #[derive(Debug)]
 pub struct SatelliteThread {
-    number: SatelliteNumber,
     /// `None` once the thread is told to end.
     events: Option<Sender<Parcel>>,
     wanted: Receiver<Parcel>,
@@ -30,20 +29,13 @@ pub struct SatelliteThread {
 }
 
 impl SatelliteThread {
-    /// Runs `satellite`, whose protocols have been started, as part of `stack`. Its time is that of
+    /// Runs `satellite`, whose protocols have been started and are attached to their stack. Its time is that of
     /// `clock`, which must be the stack's.
     ///
     /// # Errors
     /// The system has no thread, or no file descriptor, left.
-    pub fn start<D, Q, T, P, R>(
-        stack: &mut Stack<D, Q, T>,
-        mut satellite: Satellite<P, R>,
-        clock: LinuxClock,
-    ) -> io::Result<Self>
+    pub fn start<P, R>(mut satellite: Satellite<P, R>, clock: LinuxClock) -> io::Result<Self>
     where
-        D: Dispatcher,
-        Q: Queues,
-        T: Timers,
         P: Queues + Send + 'static,
         R: Timers + Send + 'static,
     {
@@ -51,39 +43,28 @@ impl SatelliteThread {
         let ring = bell.try_clone()?;
         let (events, inbox) = channel();
         let (outbox, wanted) = channel();
-        let protocols = satellite.protocols();
         let thread = std::thread::Builder::new().name("mesh satellite".to_owned());
         let thread = thread.spawn(move || run(&mut satellite, clock, &inbox, &outbox, &ring))?;
-        let number = stack.attach(&protocols);
-        Ok(Self { number, events: Some(events), wanted, bell, thread: Some(thread) })
+        Ok(Self { events: Some(events), wanted, bell, thread: Some(thread) })
     }
 
-    /// Hands events to the thread, and what its protocols want done to the stack; to be called
-    /// whenever the stack was polled, and when the thread rings.
-    pub fn exchange<D: Dispatcher, Q: Queues, T: Timers>(
-        &mut self,
-        clock: LinuxClock,
-        stack: &mut Stack<D, Q, T>,
-    ) {
+    /// Hands the thread an event.
+    pub fn hand_over(&self, event: Parcel) {
+        // A thread whose protocol panicked takes nothing any more; the stack lives on.
+        let _ = self.events.as_ref().map(|events| events.send(event));
+    }
+
+    /// The next action that the thread's protocols want of the stack; to be asked until there is none, whenever the
+    /// stack was polled and when the thread rings.
+    pub fn wanted(&self) -> Option<Parcel> {
         // What rings after this is met the next time.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
-        while let Some(parcel) = stack.parcel_for(self.number) {
-            // A thread whose protocol panicked takes nothing any more; the stack lives on.
-            let _ = self.events.as_ref().map(|events| events.send(parcel));
-        }
-        while let Ok(parcel) = self.wanted.try_recv() {
-            stack.accept(clock.now(), parcel);
-        }
+        self.wanted.try_recv().ok()
     }
 
     /// Whether the thread runs: a protocol that panics ends it.
     pub fn is_running(&self) -> bool {
         self.thread.as_ref().is_some_and(|thread| !thread.is_finished())
-    }
-
-    /// Ends the thread, and takes its protocols out of the stack.
-    pub fn stop<D: Dispatcher, Q: Queues, T: Timers>(self, stack: &mut Stack<D, Q, T>) {
-        stack.detach(self.number);
     }
 }
 

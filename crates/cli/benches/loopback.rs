@@ -19,7 +19,7 @@ use tenure_cli::device::{Running, open_flash, roomy_kernel};
 use tenure_cli::home::Home;
 use tenure_cli::install::{Terms, place};
 use tenure_cli::output::Output;
-use tenure_node::Config;
+use tenure_node::{Config, Door as _};
 use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Version};
 use tenure_wire::Budget;
 

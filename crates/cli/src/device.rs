@@ -13,8 +13,10 @@ use tenure_hal::{Clock as _, Instant, Link as _, Peripheral, ResetCause};
 use tenure_kernel::Breadcrumb;
 use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
 use tenure_node::{
-    Bedtime, BootError, Config, Hub, Moment, Node, Notice, Owner, Parts, SleepPolicy, Wake,
+    Bedtime, BootError, Config, Door as _, Hub, Input, Moment, Node, Notice, Owner, Parts,
+    SleepPolicy, Wake,
 };
+use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
@@ -208,7 +210,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             None => device.rest(wake)?,
         }
     }
-    device.with_moment(|node, moment| node.checkpoint(moment));
+    device.with_moment(|node, moment| node.take(moment, Input::Checkpoint));
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
 }
@@ -279,7 +281,7 @@ impl Running {
         if !node.is_enrolled() {
             let keys = OwnerKeys::of(home)?;
             if keys.owner() == node.owner() {
-                enrol(&mut node, &keys, name)?;
+                enrol(&mut node, &mut moment, &keys, name)?;
             }
         }
         lend_engine(&mut node, folder);
@@ -304,13 +306,12 @@ impl Running {
         output: &Output,
     ) -> anyhow::Result<()> {
         let keys = OwnerKeys::of(home)?;
-        let now = self.clock.now();
         if self.node.mesh_stack().is_none() && self.node.owner() == keys.owner() {
-            mesh::join(&mut self.node, now, home, &keys.signing_key)?;
+            self.with_moment(|node, moment| mesh::join(node, moment, home, &keys.signing_key))?;
         }
         let joined = self.node.mesh_stack().map(|stack| stack.node().to_string());
         if joined.is_none() {
-            self.with_moment(|node, moment| node.knock(moment));
+            self.with_moment(|node, moment| node.take(moment, Input::Knock));
         }
         let address = link.address();
         let text = match &joined {
@@ -328,7 +329,7 @@ impl Running {
 
     /// Whether it is time to sleep.
     fn bedtime(&mut self) -> Option<Bedtime> {
-        self.node.bedtime(self.clock.now())
+        self.node.bedtime()
     }
 
     /// Turns the device off until its time, or until a datagram comes where it listens for that. A
@@ -449,13 +450,17 @@ impl Running {
             self.with_moment(|node, moment| node.receive(moment, from.into(), &datagram[..length]));
             self.datagram = datagram;
         }
-        let now = self.clock.now();
+        let mut moment = Moment {
+            now: self.clock.now(),
+            unix_time: self.clock.unix_time(),
+            entropy: &mut self.entropy,
+        };
         if let Some(mesh) = &mut self.mesh {
-            mesh.receive(now, &mut self.node)?;
+            mesh.receive(&mut moment, &mut self.node)?;
         }
         let mut wake = self.with_moment(|node, moment| node.poll(moment));
         if let Some(mesh) = &mut self.mesh
-            && mesh.exchange(self.clock, &mut self.node)?
+            && mesh.exchange(self.clock, &mut self.entropy, &mut self.node)?
         {
             wake = Wake::Now;
         }
@@ -493,7 +498,7 @@ impl Running {
     /// Sends all that the node has to send.
     fn transmit(&mut self) -> anyhow::Result<()> {
         if let Some(mesh) = &mut self.mesh {
-            mesh.transmit(self.clock.now(), &mut self.node)?;
+            mesh.transmit(&mut self.node)?;
         }
         while let Some((to, datagram)) = self.node.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
@@ -581,12 +586,17 @@ pub fn open_flash(folder: &Path, durability: Durability) -> anyhow::Result<Parts
     Ok(Parts { store, code, staging })
 }
 
-fn enrol(node: &mut Node<FileFlash>, keys: &OwnerKeys, device: Name) -> anyhow::Result<()> {
+fn enrol(
+    node: &mut Node<FileFlash>,
+    moment: &mut Moment<'_>,
+    keys: &OwnerKeys,
+    device: Name,
+) -> anyhow::Result<()> {
     // By the millisecond, so that a device that is made anew at once comes after the one it replaces.
     let number = now_in_milliseconds();
     let enrolment = Enrolment { device, device_key: node.device_key(), number };
     let signature = tenure_directory::enrol(&keys.signing_key, &enrolment);
-    Ok(node.enrol(enrolment, signature)?)
+    Ok(node.as_owner(moment).enrol(Enrol { enrolment, signature })?)
 }
 
 /// The settings of the folder, made or changed as the arguments say.

@@ -14,10 +14,12 @@ use tenure_board_linux::{
 };
 use tenure_crypto::SigningKey;
 use tenure_hal::ethernet::MacAddress;
-use tenure_hal::{Clock as _, Instant, Link, LinkError};
-use tenure_mesh::{Carrier, CarrierError, Reach};
-use tenure_node::{MeshStack, Node};
+use tenure_hal::{Clock as _, Link, LinkError};
+use tenure_mesh::{Carrier, CarrierError, Reach, SatelliteNumber};
+use tenure_node::{Door, Input, Moment, Node, Outlet, Output};
 use tenure_protocols::network_key::{NetworkKey, invite};
+
+use tenure_wire::control::{Client as _, Join};
 
 use crate::clock::now_in_milliseconds;
 use crate::home::Home;
@@ -74,8 +76,8 @@ pub struct Meshing {
 pub struct MeshLink {
     carrier: Box<dyn Carries + Send>,
     has_thread: bool,
-    /// Carries datagrams, once the device is in the mesh.
-    thread: Option<SatelliteThread>,
+    /// Carries datagrams, once the device is in the mesh, and its number there.
+    thread: Option<(SatelliteThread, SatelliteNumber)>,
 }
 
 impl Meshing {
@@ -119,19 +121,33 @@ impl Meshing {
 
 /// What a carrier does for a device, whatever its link is.
 trait Carries {
-    fn receive(&mut self, now: Instant, stack: &mut MeshStack) -> Result<usize, CarrierError>;
-    fn transmit(&mut self, now: Instant, stack: &mut MeshStack) -> Result<(), CarrierError>;
+    fn receive(
+        &mut self,
+        moment: &mut Moment<'_>,
+        node: &mut dyn Door,
+    ) -> Result<usize, CarrierError>;
+    fn transmit(&mut self, node: &mut dyn Door) -> Result<(), CarrierError>;
     fn address(&self) -> String;
     fn sockets(&self) -> Vec<&dyn AsFd>;
 }
 
 impl<L: Link + Described> Carries for Carrier<L> {
-    fn receive(&mut self, now: Instant, stack: &mut MeshStack) -> Result<usize, CarrierError> {
-        Carrier::receive(self, now, stack, FRAMES_PER_TURN)
+    fn receive(
+        &mut self,
+        moment: &mut Moment<'_>,
+        node: &mut dyn Door,
+    ) -> Result<usize, CarrierError> {
+        Carrier::receive(self, moment.now, FRAMES_PER_TURN, |frame, signal_dbm| {
+            node.receive_frame(moment, frame, signal_dbm)
+        })
     }
 
-    fn transmit(&mut self, now: Instant, stack: &mut MeshStack) -> Result<(), CarrierError> {
-        Carrier::transmit(self, now, stack)
+    fn transmit(&mut self, node: &mut dyn Door) -> Result<(), CarrierError> {
+        let mut sent = Ok(());
+        while let Some((to, frame)) = node.transmit_frame() {
+            sent = sent.and(self.send(to, &frame));
+        }
+        sent
     }
 
     fn address(&self) -> String {
@@ -213,40 +229,45 @@ impl MeshLink {
     pub fn exchange(
         &mut self,
         clock: LinuxClock,
+        entropy: &mut LinuxEntropy,
         node: &mut Node<FileFlash>,
     ) -> anyhow::Result<bool> {
         if !self.has_thread || node.mesh_stack().is_none() {
             return Ok(false);
         }
         if self.thread.is_none()
-            && let Some(satellite) = node.mesh_satellite(clock.now())
-            && let Some(stack) = node.mesh()
+            && let Some((satellite, number)) = node.mesh_satellite(clock.now())
         {
-            let thread = SatelliteThread::start(stack, satellite, clock);
-            self.thread = Some(thread.context("a thread for the mesh")?);
+            let thread = SatelliteThread::start(satellite, clock);
+            self.thread = Some((thread.context("a thread for the mesh")?, number));
         }
-        let (Some(thread), Some(stack)) = (&mut self.thread, node.mesh()) else { return Ok(false) };
-        thread.exchange(clock, stack);
-        let now = clock.now();
-        Ok(stack.poll_at(now).is_some_and(|at| at <= now))
+        let Some((thread, number)) = &self.thread else { return Ok(false) };
+        while let Some(Output::Parcel(event)) = node.give(Outlet::Parcels(*number)) {
+            thread.hand_over(event);
+        }
+        let mut moment = Moment { now: clock.now(), unix_time: clock.unix_time(), entropy };
+        while let Some(wanted) = thread.wanted() {
+            node.take(&mut moment, Input::Parcel(wanted));
+        }
+        let poll_at = node.mesh_stack().and_then(|stack| stack.poll_at(moment.now));
+        Ok(poll_at.is_some_and(|at| at <= moment.now))
     }
 
     /// Takes in the frames that have come.
     ///
     /// # Errors
     /// The link is broken.
-    pub fn receive(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
-        let received = node.mesh().map(|stack| self.carrier.receive(now, stack));
-        received.transpose().map(drop).with_context(|| self.carrier.address())
+    pub fn receive(&mut self, moment: &mut Moment<'_>, node: &mut dyn Door) -> anyhow::Result<()> {
+        let received = self.carrier.receive(moment, node);
+        received.map(drop).with_context(|| self.carrier.address())
     }
 
     /// Sends the frames that are due.
     ///
     /// # Errors
     /// The link is broken.
-    pub fn transmit(&mut self, now: Instant, node: &mut Node<FileFlash>) -> anyhow::Result<()> {
-        let sent = node.mesh().map(|stack| self.carrier.transmit(now, stack));
-        sent.transpose().map(drop).with_context(|| self.carrier.address())
+    pub fn transmit(&mut self, node: &mut dyn Door) -> anyhow::Result<()> {
+        self.carrier.transmit(node).with_context(|| self.carrier.address())
     }
 
     /// Sleeps until a datagram comes to the mesh or to `link`, or `timeout` is over.
@@ -256,7 +277,7 @@ impl MeshLink {
     pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
         let mut sockets = self.carrier.sockets();
         sockets.push(link);
-        sockets.extend(self.thread.iter().map(|thread| thread as &dyn AsFd));
+        sockets.extend(self.thread.iter().map(|(thread, _)| thread as &dyn AsFd));
         wait_any(&sockets, timeout).map(drop)
     }
 }
@@ -267,12 +288,12 @@ impl MeshLink {
 /// The network's key can't be had or kept.
 pub fn join(
     node: &mut Node<FileFlash>,
-    now: Instant,
+    moment: &mut Moment<'_>,
     home: &Home,
     owner: &SigningKey,
 ) -> anyhow::Result<()> {
     let invitation = invitation(home, owner, &node.device_machine())?;
-    node.join_mesh(now, &invitation).context("joining the mesh")
+    node.as_owner(moment).join(Join { invitation }).context("joining the mesh")
 }
 
 /// An invitation of the device with that machine to the owner's mesh.

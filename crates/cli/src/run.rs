@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{Durability, UdpLink};
-use tenure_node::{Config, Wake};
+use tenure_node::{Config, Door as _, Wake};
 use tenure_package::Package;
 use tenure_wire::Name;
 

@@ -5,13 +5,11 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Instant, Link, LinkError};
 
-use crate::dispatcher::{Dispatcher, Rejected};
+use crate::NodeId;
+use crate::dispatcher::Rejected;
 use crate::event::Destination;
 use crate::frame::Header;
 use crate::plain::is_plain;
-use crate::queue::Queues;
-use crate::timers::Timers;
-use crate::{NodeId, Stack};
 
 /// One of a node's links, and which neighbours it was that were heard on it.
 ///
@@ -74,24 +72,26 @@ impl<L: Link> Carrier<L> {
         Some(&self.neighbours[at].1)
     }
 
-    /// Hands the frames that have come to the stack, `frames_max` at most; gives how many there
-    /// were.
+    /// Hands the frames that have come to `take`, with the strength of their signal, `frames_max` at most. `take`
+    /// says which member sent a frame, as [`Stack::receive`](crate::Stack::receive) does.
+    /// Returns how many there were.
     ///
     /// # Errors
     /// [`CarrierError`].
-    pub fn receive<D: Dispatcher, Q: Queues, T: Timers>(
+    pub fn receive(
         &mut self,
         now: Instant,
-        stack: &mut Stack<D, Q, T>,
         frames_max: usize,
+        mut take: impl FnMut(&[u8], Option<i8>) -> Result<NodeId, Rejected>,
     ) -> Result<usize, CarrierError> {
         for count in 0..frames_max {
             self.frame.resize(self.link.datagram_bytes_max(), 0);
             match self.link.receive(&mut self.frame) {
                 Ok(Some((length, from))) => {
                     let frame = core::mem::take(&mut self.frame);
-                    if self.take(now, stack, &frame[..length], from.clone()) == Err(Rejected::Plain)
-                    {
+                    let (bytes, signal_dbm) = (&frame[..length], self.link.signal_dbm());
+                    let taken = take(bytes, signal_dbm);
+                    if self.note(now, bytes, from.clone(), taken) == Err(Rejected::Plain) {
                         self.stranger = Some(from);
                     }
                     self.frame = frame;
@@ -103,18 +103,18 @@ impl<L: Link> Carrier<L> {
         Ok(frames_max)
     }
 
-    /// Hands the stack one frame that came from `from`.
+    /// Notes where a frame came from that was handed in beside [`Self::receive`], and was `taken` so.
     ///
     /// # Errors
     /// [`Rejected`]: what came is no frame that a member made for this node.
-    pub fn take<D: Dispatcher, Q: Queues, T: Timers>(
+    pub fn note(
         &mut self,
         now: Instant,
-        stack: &mut Stack<D, Q, T>,
         frame: &[u8],
         from: L::Address,
+        taken: Result<NodeId, Rejected>,
     ) -> Result<(), Rejected> {
-        match stack.receive(now, frame, self.link.signal_dbm()) {
+        match taken {
             Ok(neighbour) => self.learn(now, neighbour, from),
             // A member, but perhaps long ago: it proves that it lives if it can be asked.
             Err(Rejected::Unproven) => {
@@ -127,19 +127,18 @@ impl<L: Link> Carrier<L> {
         Ok(())
     }
 
-    /// Sends the frames that are due. One that the link doesn't take is lost, as it may be on the
-    /// way; so a link that is busy never makes the node spin.
+    /// Sends the frames that `next` writes, until there is none. One that the link doesn't take is lost, as it may
+    /// be on the way; so a link that is busy never makes the node spin.
     ///
     /// # Errors
     /// [`CarrierError`].
-    pub fn transmit<D: Dispatcher, Q: Queues, T: Timers>(
+    pub fn transmit(
         &mut self,
-        now: Instant,
-        stack: &mut Stack<D, Q, T>,
+        mut next: impl FnMut(&mut Vec<u8>) -> Option<Destination>,
     ) -> Result<(), CarrierError> {
         let mut frame = core::mem::take(&mut self.frame);
         let mut sent = Ok(());
-        while let Some(to) = stack.transmit(now, &mut frame) {
+        while let Some(to) = next(&mut frame) {
             sent = sent.and(self.send(to, &frame));
         }
         self.frame = frame;
@@ -148,7 +147,10 @@ impl<L: Link> Carrier<L> {
 
     /// Sends a frame; to everybody if it is for a neighbour whose place isn't known, because a
     /// frame names whom it is for.
-    fn send(&mut self, to: Destination, frame: &[u8]) -> Result<(), CarrierError> {
+    ///
+    /// # Errors
+    /// [`CarrierError`].
+    pub fn send(&mut self, to: Destination, frame: &[u8]) -> Result<(), CarrierError> {
         let one = match to {
             Destination::One(neighbour) => self.address(neighbour).cloned(),
             Destination::All => None,

@@ -15,8 +15,9 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_mesh::Destination;
-use tenure_node::{Config, Moment, Node, Owner, Parts, Wake};
+use tenure_node::{Config, Door as _, Moment, Node, Owner, Parts, Wake};
 use tenure_protocols::network_key::{NetworkKey, invite};
+use tenure_wire::control::{Client as _, Enrol, Join};
 use tenure_wire::directory::Enrolment;
 
 const DEVICES: usize = 24;
@@ -63,7 +64,9 @@ fn main() {
             let mut node = boot(&owner, number, &mut entropy);
             let machine = node.device_machine();
             let invitation = invite(&owner, &machine, 1, &network, &mut entropy);
-            node.join_mesh(Instant::BOOT, &invitation.expect("a key")).expect("a mesh");
+            let invitation = invitation.expect("a key");
+            let mut moment = moment(Instant::BOOT, &mut entropy);
+            node.as_owner(&mut moment).join(Join { invitation }).expect("a mesh");
             Device { node, wakes_at: Instant::BOOT, wakes: 0 }
         })
         .collect();
@@ -100,7 +103,8 @@ fn boot(owner: &SigningKey, number: usize, entropy: &mut Sequence) -> Node<RamFl
     let device = node.name().clone();
     let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
     let signature = tenure_directory::enrol(owner, &enrolment);
-    node.enrol(enrolment, signature).expect("an enrolment");
+    let mut moment = self::moment(Instant::BOOT, entropy);
+    node.as_owner(&mut moment).enrol(Enrol { enrolment, signature }).expect("an enrolment");
     node
 }
 
@@ -131,11 +135,8 @@ fn run(devices: &mut [Device], entropy: &mut Sequence) {
                 continue;
             }
             attend(&mut devices[from], now, entropy);
-            let mut frame = Vec::new();
-            while let Some(to) =
-                devices[from].node.mesh().and_then(|it| it.transmit(now, &mut frame))
-            {
-                deliver(devices, from, to, &frame, now);
+            while let Some((to, frame)) = devices[from].node.transmit_frame() {
+                deliver(devices, from, to, &frame, &mut moment(now, entropy));
             }
         }
     }
@@ -150,14 +151,20 @@ fn attend(device: &mut Device, now: Instant, entropy: &mut Sequence) {
     };
 }
 
-fn deliver(devices: &mut [Device], from: usize, to: Destination, frame: &[u8], now: Instant) {
+fn deliver(
+    devices: &mut [Device],
+    from: usize,
+    to: Destination,
+    frame: &[u8],
+    moment: &mut Moment<'_>,
+) {
     for (index, device) in devices.iter_mut().enumerate() {
         let (one, two) = (from.min(index), from.max(index));
         let hears = two == one + COLUMNS || (two == one + 1 && two % COLUMNS != 0);
-        let stack = device.node.mesh().expect("all have joined");
-        if hears && (to == Destination::All || to == Destination::One(stack.node())) {
-            let _ = stack.receive(now, frame, None);
-            device.wakes_at = now;
+        let node = device.node.mesh_stack().expect("all have joined").node();
+        if hears && (to == Destination::All || to == Destination::One(node)) {
+            let _ = device.node.receive_frame(moment, frame, None);
+            device.wakes_at = moment.now;
         }
     }
 }

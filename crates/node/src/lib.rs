@@ -1,8 +1,8 @@
 //! One device: machines, sessions, directory and owner, behind `poll`.
 //!
 //! Invariants:
-//! - Sans-IO: a board hands in time, randomness and datagrams, sends what [`Node::transmit`] gives,
-//!   and calls [`Node::poll`] again when its [`Wake`] says.
+//! - Sans-IO: a board hands in all input by [`Door::take`], takes all output by [`Door::give`], and hands in a
+//!   turn again when the [`Wake`] says.
 //! - Each `poll` does a bounded amount of work: what is due, and one slice of one machine.
 //! - Only the owner's key is answered by the device's own machine; only what a package exports is
 //!   callable by others.
@@ -22,6 +22,7 @@ mod carriage;
 mod clock;
 mod config;
 mod directory;
+mod door;
 #[cfg(feature = "mesh")]
 mod doorstep;
 mod exchange;
@@ -62,6 +63,7 @@ mod trees;
 
 pub use boot_error::BootError;
 pub use config::{Config, HeapUse, Hub, HubKeyError, Owner, Parts, SleepPolicy};
+pub use door::{AsOwner, Door, Input, Outlet, Output, Taken};
 pub use firmware::FirmwareParts;
 #[cfg(feature = "mesh")]
 pub use leaf::{Ask, Leaf, LeafConfig, LeafNotice, Outcome, Service, ServiceCall, ServiceTree};

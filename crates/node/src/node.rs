@@ -11,16 +11,12 @@ use tenure_crypto::machine_id;
 use tenure_hal::{Flash, Instant, Peripheral, Retained, UnixTime};
 use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, Ran, World};
 #[cfg(feature = "mesh")]
-use tenure_mesh::Satellite;
+use tenure_mesh::{Rejected, Satellite, SatelliteNumber};
 #[cfg(feature = "mesh")]
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
 use tenure_rpc::{CallHandle, Endpoint, Event, IncomingCallHandle};
 use tenure_store::MountReport;
-#[cfg(feature = "mesh")]
-use tenure_wire::control::{Admission, MeshStranger, StrangersQuery};
-use tenure_wire::control::{Answer, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery};
-use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Name, NoResult, PublicKey, Signature, VerifyingKey};
+use tenure_wire::{Address, Name, NoResult, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::calibration::Calibration;
@@ -29,6 +25,7 @@ use crate::carriage::take_datagram;
 use crate::clock::Clock;
 use crate::config::{Config, Owner, Parts};
 use crate::directory::Directory;
+use crate::door::{Door, Input, Outlet, Output, Taken};
 use crate::exchange::Exchange;
 use crate::firmware::{FirmwareParts, Updates};
 use crate::handover::Handover;
@@ -85,7 +82,9 @@ pub struct Node<F> {
     rhythm: Rhythm,
     #[cfg(feature = "mesh")]
     member: Member,
-    /// What the last poll said.
+    /// The moment of the last input.
+    now: Instant,
+    /// The result of the last turn.
     next_wake: Wake,
     mount_report: MountReport,
     /// What of the heap was used before it booted.
@@ -139,6 +138,7 @@ impl<F: Flash> Node<F> {
             rhythm: Rhythm::new(moment.now),
             #[cfg(feature = "mesh")]
             member: Member::default(),
+            now: moment.now,
             next_wake: Wake::Now,
             mount_report,
             heap_bytes_before,
@@ -219,17 +219,7 @@ impl<F: Flash> Node<F> {
         self.services.is_enrolled()
     }
 
-    /// Takes the owner's word that this device carries its name.
-    ///
-    /// # Errors
-    /// [`BootError::Enrolment`] if it is for another device or name or isn't signed by the owner,
-    /// or the store's error.
-    pub fn enrol(&mut self, enrolment: Enrolment, signature: Signature) -> Result<(), BootError> {
-        self.services.enrol(enrolment, signature)
-    }
-
-    /// Takes a datagram that came from `from`.
-    pub fn receive(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
+    fn take_datagram(&mut self, moment: &mut Moment<'_>, from: Address, datagram: &[u8]) {
         self.rhythm.stay_awake(&mut self.services);
         self.calibration.disturb();
         self.rhythm.heard(moment.now);
@@ -238,7 +228,7 @@ impl<F: Flash> Node<F> {
     }
 
     /// Does what is due and runs one slice of one machine.
-    pub fn poll(&mut self, moment: &mut Moment<'_>) -> Wake {
+    fn turn(&mut self, moment: &mut Moment<'_>) -> Wake {
         self.rhythm.stay_awake(&mut self.services);
         if let Some(fuel_per_second) = self.calibration.poll(moment.now) {
             self.services.kernel.calibrate(fuel_per_second);
@@ -295,60 +285,11 @@ impl<F: Flash> Node<F> {
         Wake::for_first(timers, now)
     }
 
-    /// The next datagram to send, and where to.
-    pub fn transmit(&mut self) -> Option<(Address, Vec<u8>)> {
-        #[cfg(feature = "mesh")]
-        return self.member.transmit(&mut self.services);
-        #[cfg(not(feature = "mesh"))]
-        self.services.endpoint.transmit()
-    }
-
     /// Forgets calls that ended: a deliberate mistake, by which they run again if their callers repeat
     /// them.
     #[cfg(forgetful)]
     pub fn forget_ended_calls(&mut self) {
         self.services.endpoint.forget_ended_calls();
-    }
-
-    /// The next thing to show, if anybody watches.
-    pub fn notice(&mut self) -> Option<Notice> {
-        self.services.notices.pop()
-    }
-
-    /// Puts a package that is at hand on the device, as its owner would from afar.
-    ///
-    /// # Errors
-    /// As [`ControlError`](tenure_wire::control::ControlError) says; the device is as before then.
-    pub fn install(
-        &mut self,
-        moment: &mut Moment<'_>,
-        package: &[u8],
-        placement: &[u8],
-    ) -> Answer<MachineStatus> {
-        let id = self.tenancy().install(moment, package, placement)?;
-        control::status_of_installed(self, moment.now, id)
-    }
-
-    /// Writes all ledgers to flash, and ends the periods that are over: after this nothing that was
-    /// used until now is lost with the power.
-    pub fn checkpoint(&mut self, moment: &Moment<'_>) {
-        self.tenancy().checkpoint(moment);
-    }
-
-    /// A page of the receipts that wait to be fetched.
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn receipts(&mut self, query: &ReceiptQuery) -> Answer<ReceiptPage> {
-        self.meter.receipts(&mut self.services, query)
-    }
-
-    /// Deletes receipts that were fetched.
-    ///
-    /// # Errors
-    /// The store's.
-    pub fn forget_receipts(&mut self, forget: &ReceiptForget) -> Answer<()> {
-        self.meter.forget_receipts(&mut self.services, forget)
     }
 
     /// Takes a peripheral into use: machines hear of its readings as `device.NAME`, and reach it as
@@ -382,39 +323,20 @@ impl<F: Flash> Node<F> {
         self.firmware.is_on_trial()
     }
 
-    /// Whether the device is to start anew, with the firmware that has come; the board checkpoints the
-    /// node and resets.
-    pub fn wants_restart(&self, now: Instant) -> bool {
-        self.firmware.restart_at().is_some_and(|at| at <= now)
-    }
-
-    /// Whether it is time to sleep, as [`Config::sleep`](crate::Config::sleep) says; asked after each
-    /// poll, when everything is transmitted, by boards that can. The board then calls
-    /// [`Node::fall_asleep`].
-    pub fn bedtime(&mut self, now: Instant) -> Option<Bedtime> {
+    /// Asked when everything is transmitted.
+    fn wants_to_sleep(&mut self) -> Option<Bedtime> {
         let doings = Doings {
             next_wake: self.next_wake,
             is_updating: self.firmware.is_busy(),
             is_serving: !self.serving.is_idle(),
         };
-        self.rhythm.bedtime(&mut self.services, now, doings)
+        self.rhythm.bedtime(&mut self.services, self.now, doings)
     }
 
-    /// Says until when the device will sleep, where not [`Node::bedtime`] said it but the board knows.
-    pub fn will_sleep_until(&mut self, until: Instant) {
-        self.rhythm.will_sleep_until(until);
-    }
-
-    /// Writes everything down that a sleep with the power off would lose; the board then transmits what
-    /// is left, which tells those whose calls are being served until when the device sleeps, and turns
-    /// it off. [`Node::boot`] on the same flash goes on where this was. The board's clock
-    /// must run on meanwhile.
-    ///
-    /// # Errors
-    /// As [`SleepError`] says; the node is awake then and can be polled on.
-    pub fn fall_asleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
+    /// See [`Input::FallAsleep`].
+    fn prepare_sleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
         self.rhythm.prepare(&mut self.services, moment.now);
-        self.checkpoint(moment);
+        self.tenancy().checkpoint(moment);
         let (rhythm, mut state) = self.sleeper();
         let has_announced = rhythm.fall_asleep(&mut state, moment)?;
         #[cfg(feature = "mesh")]
@@ -568,21 +490,83 @@ impl<F: Flash> Node<F> {
     }
 }
 
-#[cfg(feature = "mesh")]
-impl<F: Flash> Node<F> {
-    /// Joins the mesh that the owner's `invitation` is for, now and after every boot to come.
-    ///
-    /// # Errors
-    /// [`JoinError`]; then the device is where it was before.
-    pub fn join_mesh(&mut self, now: Instant, invitation: &[u8]) -> Result<(), JoinError> {
-        let Self { services, clock, hub, member, .. } = self;
-        member.join(&mut Ground { services, clock, hub }, now, invitation)
+impl<F: Flash> Door for Node<F> {
+    fn take(&mut self, moment: &mut Moment<'_>, input: Input<'_>) -> Taken {
+        self.now = moment.now;
+        match input {
+            Input::Time => {}
+            Input::Turn => return Taken::Wake(self.turn(moment)),
+            Input::Datagram { from, bytes } => self.take_datagram(moment, from, bytes),
+            Input::Owner { function, request } => {
+                let owner = self.services.config.owner.machine;
+                let call = (function.name(), request);
+                return Taken::Answer(control::serve(self, moment, &owner, call));
+            }
+            Input::Install { package, placement } => {
+                let installed = self.tenancy().install(moment, package, placement);
+                let status =
+                    installed.and_then(|id| control::status_of_installed(self, moment.now, id));
+                return Taken::Installed(status);
+            }
+            Input::Checkpoint => self.tenancy().checkpoint(moment),
+            Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
+            Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
+            #[cfg(feature = "mesh")]
+            Input::Knock => self.member.knock(&mut self.services, moment),
+            #[cfg(feature = "mesh")]
+            Input::Frame { bytes, signal_dbm } => {
+                let stack = self.member.stack().ok_or(Rejected::NotForUs);
+                let taken = stack.and_then(|stack| stack.receive(moment.now, bytes, signal_dbm));
+                return Taken::Frame(taken);
+            }
+            #[cfg(feature = "mesh")]
+            Input::Undelivered(neighbour) => {
+                if let Some(stack) = self.member.stack() {
+                    stack.undelivered(neighbour);
+                }
+            }
+            #[cfg(feature = "mesh")]
+            Input::Parcel(parcel) => {
+                if let Some(stack) = self.member.stack() {
+                    stack.accept(moment.now, parcel);
+                }
+            }
+        }
+        Taken::Done
     }
 
-    /// The stack that the board's link carries frames for: that of the mesh, if the device has joined one,
-    /// or the one by which it [knocks](Self::knock).
-    pub fn mesh(&mut self) -> Option<&mut MeshStack> {
-        self.member.stack()
+    fn give(&mut self, outlet: Outlet) -> Option<Output> {
+        match outlet {
+            #[cfg(feature = "mesh")]
+            Outlet::Datagrams => self.member.transmit(&mut self.services),
+            #[cfg(not(feature = "mesh"))]
+            Outlet::Datagrams => self.services.endpoint.transmit(),
+            #[cfg(feature = "mesh")]
+            Outlet::Frames => {
+                let mut bytes = Vec::new();
+                let to = self.member.stack()?.transmit(self.now, &mut bytes)?;
+                return Some(Output::Frame { to, bytes });
+            }
+            #[cfg(feature = "mesh")]
+            Outlet::Parcels(satellite) => {
+                return self.member.stack()?.parcel_for(satellite).map(Output::Parcel);
+            }
+            Outlet::Notices => return self.services.notices.pop().map(Output::Notice),
+            Outlet::Restart => {
+                let is_due = self.firmware.restart_at().is_some_and(|at| at <= self.now);
+                return is_due.then_some(Output::Restart);
+            }
+            Outlet::Bedtime => return self.wants_to_sleep().map(Output::Bedtime),
+        }
+        .map(|(to, bytes)| Output::Datagram { to, bytes })
+    }
+}
+
+#[cfg(feature = "mesh")]
+impl<F: Flash> Node<F> {
+    fn join_mesh(&mut self, now: Instant, invitation: &[u8]) -> Result<(), JoinError> {
+        let Self { services, clock, hub, member, .. } = self;
+        member.join(&mut Ground { services, clock, hub }, now, invitation)
     }
 
     /// The mesh's stack, to look at, if the device has joined one.
@@ -591,36 +575,12 @@ impl<F: Flash> Node<F> {
     }
 
     /// Takes the protocols that carry datagrams out of the mesh's stack, for a board that runs them on an
-    /// executor of their own from now on, and attaches them to the stack again; `None` if the device is in no
-    /// mesh. A mesh that is joined anew has them in its stack again.
-    pub fn mesh_satellite(&mut self, now: Instant) -> Option<Satellite> {
-        self.member.satellite(&self.services, now)
-    }
-
-    /// Asks whoever is in reach to be let in, from now on until that happens; for a device that has a link
-    /// into the mesh and no network yet. One that is in the mesh has nothing to ask.
-    pub fn knock(&mut self, moment: &mut Moment<'_>) {
-        self.member.knock(&mut self.services, moment);
-    }
-
-    /// Strangers that have knocked, here or as other members told so far; those are asked again.
-    ///
-    /// # Errors
-    /// [`ControlError::Refused`](tenure_wire::control::ControlError::Refused) if the device is in no mesh.
-    pub fn strangers(&mut self, now: Instant, query: &StrangersQuery) -> Answer<Vec<MeshStranger>> {
-        let mesh = self.member.joined()?;
-        Ok(mesh.doorstep.strangers(&mut mesh.stack, now, query))
-    }
-
-    /// Sees to it that the stranger for whom the owner's `admission` is hears of it.
-    ///
-    /// # Errors
-    /// [`ControlError`](tenure_wire::control::ControlError) if the device is in no mesh, the owner didn't sign it, or nobody has heard that
-    /// stranger lately.
-    pub fn admit(&mut self, now: Instant, admission: Admission) -> Answer<()> {
-        let owner = &self.services.config.owner.verifying_key;
-        let mesh = self.member.joined()?;
-        mesh.doorstep.admit(&mut mesh.stack, owner, now, admission)
+    /// executor of their own from now on, and attaches them to the stack again under the number that is returned;
+    /// `None` if the device is in no mesh. A mesh that is joined anew has them in its stack again.
+    pub fn mesh_satellite(&mut self, now: Instant) -> Option<(Satellite, SatelliteNumber)> {
+        let satellite = self.member.satellite(&self.services, now)?;
+        let number = self.member.stack()?.attach(&satellite.protocols());
+        Some((satellite, number))
     }
 
     /// Lets protocols run, takes what came for this device, and announces it when that is due.

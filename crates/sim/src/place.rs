@@ -5,9 +5,12 @@ use std::time::Duration;
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
-use tenure_node::{Config, MeshStack, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_node::{
+    Config, Door, Input, MeshStack, Moment, Node, Notice, Owner, Parts, Taken, Wake,
+};
 use tenure_package::Package;
 use tenure_protocols::network_key::{NetworkKey, invite};
+use tenure_wire::control::{Client as _, Enrol, Join};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, MachineId, PublicKey, Term, VerifyingKey};
 
@@ -180,14 +183,16 @@ impl Place {
             let device = node.name().clone();
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
             let signature = tenure_directory::enrol(&keys.owner, &enrolment);
-            node.enrol(enrolment, signature).map_err(|error| error.to_string())?;
+            let enrol = Enrol { enrolment, signature };
+            node.as_owner(&mut moment).enrol(enrol).map_err(|error| error.to_string())?;
         }
-        if let Some(network) = keys.network.as_ref().filter(|_| node.mesh().is_none()) {
+        if let Some(network) = keys.network.as_ref().filter(|_| node.mesh_stack().is_none()) {
             let device = node.device_machine();
             let invitation = invite(&keys.owner, &device, 1, network, &mut self.random)
                 .map_err(|error| error.to_string())?;
-            let now = self.clock.local(now_us);
-            node.join_mesh(now, &invitation).map_err(|error| error.to_string())?;
+            let mut moment = self.moment(now_us, plan.has_clock);
+            let joined = node.as_owner(&mut moment).join(Join { invitation });
+            joined.map_err(|error| error.to_string())?;
         }
         let identity = Identity { device: Some(node.device_key()), machine: node.device_machine() };
         self.running = Some(Running::Device(Box::new(node)));
@@ -257,7 +262,8 @@ impl Place {
             Some(Running::Device(node)) => {
                 let mut moment = self.moment(now_us, has_clock);
                 if let Some(span_us) = span_us {
-                    node.will_sleep_until(moment.now + Duration::from_micros(span_us));
+                    let until = moment.now + Duration::from_micros(span_us);
+                    node.take(&mut moment, Input::WillSleepUntil(until));
                 }
                 node.fall_asleep(&mut moment).is_ok()
             }
@@ -273,6 +279,12 @@ impl Place {
             Some(Running::Device(node)) => Some(node),
             _ => None,
         }
+    }
+
+    /// Hands the device that runs here an input that doesn't ask for the wall clock.
+    pub(crate) fn take(&mut self, now: Instant, input: Input<'_>) -> Option<Taken> {
+        let Some(Running::Device(node)) = &mut self.running else { return None };
+        Some(node.take(&mut Moment { now, unix_time: None, entropy: &mut self.random }, input))
     }
 
     /// The mesh's stack of the device that runs here, if it has joined one.

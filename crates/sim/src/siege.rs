@@ -20,8 +20,9 @@ use std::time::Duration;
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::planted::Weakness;
 use tenure_hal::{FlashGeometry, Instant};
-use tenure_node::{Config, Hub, Moment, Node, Notice, Parts, Wake};
+use tenure_node::{Config, Door, Hub, Moment, Node, Notice, Parts, Wake};
 use tenure_wire::Address;
+use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
 
 use crate::agenda::Agenda;
@@ -255,7 +256,8 @@ impl World {
             let device = node.name().clone();
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
             let signature = tenure_directory::enrol(&self.keys.owner, &enrolment);
-            node.enrol(enrolment, signature).expect("the owner's own word");
+            let enrolled = node.as_owner(&mut self.moment()).enrol(Enrol { enrolment, signature });
+            enrolled.expect("the owner's own word");
         }
         self.promises.booted(self.now_us);
         self.device_us = self.now_us;
@@ -342,14 +344,10 @@ impl World {
                 self.send(DEVICE, to, datagram);
             }
         }
-        let mut frame = Vec::new();
-        let now = self.local();
-        if let Some(stack) = node.mesh() {
-            while stack.transmit(now, &mut frame).is_some() {
-                self.promises.sent_frame(&frame);
-                if let Some(member) = &mut self.member {
-                    member.receive(Instant::from_micros(self.now_us), &frame);
-                }
+        while let Some((_, frame)) = node.transmit_frame() {
+            self.promises.sent_frame(&frame);
+            if let Some(member) = &mut self.member {
+                member.receive(Instant::from_micros(self.now_us), &frame);
             }
         }
         self.promises.programmed(self.store.programmed_bytes());
@@ -381,16 +379,13 @@ impl World {
     }
 
     fn attend_to_member(&mut self, now: Instant) {
-        let local = self.local();
         let Some(member) = &mut self.member else { return };
         let frames = member.attend(now, &mut self.random);
         let Some(mut node) = self.node.take() else { return };
-        if let Some(stack) = node.mesh() {
-            for (frame, signal_dbm) in frames {
-                self.promises.tally.frames += 1;
-                let _ = stack.receive(local, &frame, Some(signal_dbm));
-                self.device_us = self.now_us;
-            }
+        for (frame, signal_dbm) in frames {
+            self.promises.tally.frames += 1;
+            let _ = node.receive_frame(&mut self.moment(), &frame, Some(signal_dbm));
+            self.device_us = self.now_us;
         }
         self.keep(node);
     }

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_node::{Config, Moment, Node, Notice, Parts, Wake};
+use tenure_node::{Config, Door, Input, Moment, Node, Notice, Parts, Wake};
 use tenure_package::{Package, Renewal, SecretChange};
 use tenure_wire::control::{
     Function, ReceiptForget, ReceiptPage, ReceiptQuery, Renew, TellTime, decode_answer,
@@ -264,7 +264,8 @@ impl World {
     fn fall_asleep(&mut self, mut node: Box<Node<Partition>>) {
         let span_us = self.random.millis(50..=3_000).as_micros() as u64;
         let mut moment = self.moment();
-        node.will_sleep_until(moment.now + Duration::from_micros(span_us));
+        let until = moment.now + Duration::from_micros(span_us);
+        node.take(&mut moment, Input::WillSleepUntil(until));
         self.is_asleep = node.fall_asleep(&mut moment).is_ok();
         if !self.is_asleep {
             return self.keep(node);

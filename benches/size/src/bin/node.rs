@@ -3,7 +3,7 @@
 #![no_main]
 
 use tenure_hal::Instant;
-use tenure_node::{Config, Moment, Node, Owner, Parts};
+use tenure_node::{Config, Door as _, Moment, Node, Owner, Parts};
 use tenure_size::{UnknownEntropy, UnknownFlash, keep, probe, unknown, unknown_bytes};
 use tenure_wire::{Address, PublicKey, VerifyingKey};
 

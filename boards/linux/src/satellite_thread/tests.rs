@@ -3,7 +3,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use tenure_mesh::{
     Context, Expires, Framer, FramerConfig, NodeId, Notification, Protocol, Question, Request,
-    Serves, StackConfig, Unsealed,
+    Serves, Stack, StackConfig, Unsealed,
 };
 
 use super::*;
@@ -73,12 +73,18 @@ fn its_protocols_serve_and_tell_from_a_thread_of_their_own() {
     stack.subscribe::<Ticked>();
     let mut satellite: Satellite = Satellite::new(StackConfig::default(), stack.node(), 1_000);
     satellite.start(clock.now(), Slow);
-    let mut thread = SatelliteThread::start(&mut stack, satellite, clock).unwrap();
+    let number = stack.attach(&satellite.protocols());
+    let thread = SatelliteThread::start(satellite, clock).unwrap();
     stack.request(&Measure, b"four");
     let (mut measured, mut ticked) = (None, false);
     while measured.is_none() || !ticked {
         stack.poll(clock.now());
-        thread.exchange(clock, &mut stack);
+        while let Some(event) = stack.parcel_for(number) {
+            thread.hand_over(event);
+        }
+        while let Some(wanted) = thread.wanted() {
+            stack.accept(clock.now(), wanted);
+        }
         stack.poll(clock.now());
         while let Some(event) = stack.host_event() {
             measured = measured.or(event.reply::<Measure>().map(|(_, reply)| reply));
@@ -90,7 +96,8 @@ fn its_protocols_serve_and_tell_from_a_thread_of_their_own() {
     }
     assert_eq!(measured, Some(Some((4, true))));
     assert!(thread.is_running());
-    thread.stop(&mut stack);
+    drop(thread);
+    stack.detach(number);
     stack.request(&Measure, b"four");
     stack.poll(clock.now());
     let unanswered = stack.host_event().and_then(|event| event.reply::<Measure>());

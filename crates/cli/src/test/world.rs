@@ -8,8 +8,9 @@ use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::RamFlash;
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
-use tenure_node::{Config, Moment, Node, Parts, Wake};
+use tenure_node::{Config, Door as _, Moment, Node, Parts, Wake};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
+use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::host_call::HostError;
 use tenure_wire::{Address, Capabilities, MachineId, Name, PublicKey};
@@ -176,7 +177,7 @@ impl World {
         let enrolment =
             Enrolment { device: name.clone(), device_key: node.device_key(), number: 1 };
         let signature = tenure_directory::enrol(&self.keys.signing_key, &enrolment);
-        node.enrol(enrolment, signature)?;
+        node.as_owner(&mut moment).enrol(Enrol { enrolment, signature })?;
         let address = Address::Simulated(FIRST_DEVICE + index as u32);
         self.devices.push(Device { name, node, address });
         Ok(index)

@@ -145,11 +145,13 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     }
 
     fn receipts(&mut self, query: ReceiptQuery) -> Answer<ReceiptPage> {
-        self.node.receipts(&query)
+        let Node { services, meter, .. } = &mut *self.node;
+        meter.receipts(services, &query)
     }
 
     fn receipts_forget(&mut self, forget: ReceiptForget) -> Answer<()> {
-        self.node.forget_receipts(&forget)
+        let Node { services, meter, .. } = &mut *self.node;
+        meter.forget_receipts(services, &forget)
     }
 
     fn receipts_close(&mut self, (): ()) -> Answer<()> {
@@ -239,12 +241,15 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     #[cfg(feature = "mesh")]
     fn mesh_strangers(&mut self, query: StrangersQuery) -> Answer<List<MeshStranger>> {
-        self.node.strangers(self.moment.now, &query).map(List)
+        let mesh = self.node.member.joined()?;
+        Ok(List(mesh.doorstep.strangers(&mut mesh.stack, self.moment.now, &query)))
     }
 
     #[cfg(feature = "mesh")]
     fn mesh_admit(&mut self, admission: Admission) -> Answer<()> {
-        self.node.admit(self.moment.now, admission)
+        let owner = &self.node.services.config.owner.verifying_key;
+        let mesh = self.node.member.joined()?;
+        mesh.doorstep.admit(&mut mesh.stack, owner, self.moment.now, admission)
     }
 
     #[cfg(feature = "mesh")]

@@ -6,10 +6,10 @@ use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::{Table, enrol};
 use tenure_hal::Instant;
 use tenure_hal::simulated::Sequence;
-use tenure_node::{Config, Hub, Moment, Node, Owner, Parts, Wake};
+use tenure_node::{Config, Door as _, Hub, Moment, Node, Owner, Parts, Wake};
 use tenure_package::{Revocations, RevokedDevice};
 use tenure_rpc::{Endpoint, Event, OutgoingCall};
-use tenure_wire::control;
+use tenure_wire::control::{self, Client as _, Enrol};
 use tenure_wire::directory::{Enrolment, Query, Registered, SignedRecord, function};
 use tenure_wire::{Address, Capabilities, Name, PublicKey};
 
@@ -61,11 +61,11 @@ impl House {
             config.hub = Some(Hub { address: HUB, key: None });
             let [store, code, staging] = [32, 64, 32].map(|size| WiredFlash::new(size, &fuse));
             let parts = Parts { store, code, staging };
-            let mut node =
-                Node::boot(config, parts, &mut moment(Instant::BOOT, &mut entropy)).unwrap();
+            let mut moment = moment(Instant::BOOT, &mut entropy);
+            let mut node = Node::boot(config, parts, &mut moment).unwrap();
             let enrolment = Enrolment { device: name, device_key: node.device_key(), number: 1 };
             let signature = enrol(&owner, &enrolment);
-            node.enrol(enrolment, signature).unwrap();
+            node.as_owner(&mut moment).enrol(Enrol { enrolment, signature }).unwrap();
             node
         };
         let nodes = NAMES.iter().map(|name| boot(name)).collect();

@@ -8,16 +8,16 @@ use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_mesh::Destination;
 use tenure_node::{
-    Ask, Config, Leaf, LeafConfig, LeafNotice, MeshStack, Moment, Node, Notice, Outcome, Owner,
-    Parts, Service, ServiceCall, ServiceTree,
+    Ask, Config, Door as _, Leaf, LeafConfig, LeafNotice, MeshStack, Moment, Node, Notice, Outcome,
+    Owner, Parts, Service, ServiceCall, ServiceTree,
 };
 use tenure_protocols::network_key::{NetworkKey, invite};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_store::ValueKind;
 use tenure_wire::PublicKey;
 use tenure_wire::control::{
-    Answer, ControlError, DeviceStatus, Enrol, Function, Join, ListMachines, MachineList,
-    MeshStatus, TreeNode, TreeQuery, TreeValue, decode_answer,
+    Answer, Client as _, ControlError, DeviceStatus, Enrol, Function, Join, ListMachines,
+    MachineList, MeshStatus, TreeNode, TreeQuery, TreeValue, decode_answer,
 };
 use tenure_wire::directory::{Enrolment, SignedRecord};
 
@@ -139,9 +139,10 @@ impl World {
         let device_key = attic.device_key();
         let enrolment = Enrolment { device: "attic".parse().unwrap(), device_key, number: 1 };
         let signature = enrol(&owner, &enrolment);
-        attic.enrol(enrolment, signature).unwrap();
+        attic.as_owner(moment).enrol(Enrol { enrolment, signature }).unwrap();
         let invitation = invite(&owner, &attic.device_machine(), 1, &network, &mut entropy);
-        attic.join_mesh(now, &invitation.unwrap()).unwrap();
+        let moment = &mut Moment { now, unix_time: None, entropy: &mut entropy };
+        attic.as_owner(moment).join(Join { invitation: invitation.unwrap() }).unwrap();
         let (logged, told) = (Vec::new(), Vec::new());
         Self { now, entropy, owner, network, leaf, attic, logged, told }
     }
@@ -224,10 +225,12 @@ impl World {
             self.attic.poll(&mut Moment { now, unix_time, entropy: &mut self.entropy });
             self.leaf.poll(&mut Moment { now, unix_time: None, entropy: &mut self.entropy });
             self.told.extend(std::iter::from_fn(|| self.leaf.notice()));
-            let (attic, leaf) = (self.attic.mesh().unwrap(), self.leaf.mesh());
-            let Some(leaf) = leaf else { continue };
-            hand_over(now, attic, leaf);
-            hand_over(now, leaf, attic);
+            let Some(leaf) = self.leaf.mesh() else { continue };
+            hand_over(
+                &mut self.attic,
+                leaf,
+                &mut Moment { now, unix_time, entropy: &mut self.entropy },
+            );
             while let Some(notice) = self.attic.notice() {
                 if let Notice::Log(line) = notice {
                     self.logged.push(line.message);
@@ -237,11 +240,19 @@ impl World {
     }
 }
 
-fn hand_over(now: Instant, from: &mut MeshStack, to: &mut MeshStack) {
+/// Lets each hear the other's frames.
+fn hand_over(attic: &mut Node<RamFlash>, leaf: &mut MeshStack, moment: &mut Moment<'_>) {
+    let now = moment.now;
+    while let Some((to, frame)) = attic.transmit_frame() {
+        if to == Destination::All || to == Destination::One(leaf.node()) {
+            let _ = leaf.receive(now, &frame, None);
+        }
+    }
+    let node = attic.mesh_stack().unwrap().node();
     let mut frame = Vec::new();
-    while let Some(destination) = from.transmit(now, &mut frame) {
-        if destination == Destination::All || destination == Destination::One(to.node()) {
-            let _ = to.receive(now, &frame, None);
+    while let Some(to) = leaf.transmit(now, &mut frame) {
+        if to == Destination::All || to == Destination::One(node) {
+            let _ = attic.receive_frame(moment, &frame, None);
         }
     }
 }

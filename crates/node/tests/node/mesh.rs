@@ -2,14 +2,15 @@
 
 use std::time::Duration;
 
-use tenure_crypto::{Seed, SigningKey};
+use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
-use tenure_mesh::{Destination, FrameNumber, NodeId, Seal as _};
-use tenure_node::{Config, JoinError, Moment, Node, Notice, Owner, Parts};
+use tenure_mesh::{Destination, FrameNumber, NodeId, Rejected, Seal as _};
+use tenure_node::{Config, Door as _, JoinError, Moment, Node, Notice, Owner, Parts};
 use tenure_protocols::network_key::{InvitationError, NetworkKey, invite};
 use tenure_wire::capability::PeerPattern;
+use tenure_wire::control::{Admission, Answer, Client as _, ControlError, Enrol, Join};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Capabilities, Name, PublicKey};
 
@@ -58,6 +59,10 @@ struct World {
     /// And what was never sealed.
     plain: Vec<Vec<u8>>,
     notices: Vec<(usize, Notice)>,
+    /// The sender of each frame.
+    senders: Vec<usize>,
+    /// The hearer of each frame, and whether it took it.
+    taken: Vec<(usize, Result<NodeId, Rejected>)>,
 }
 
 fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
@@ -85,10 +90,22 @@ impl World {
         let network = NetworkKey::generate(&mut entropy).unwrap();
         let owner = SigningKey::from_bytes(&[7; 32]);
         let (devices, heard, plain, notices) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+        let (senders, taken) = (Vec::new(), Vec::new());
         let now = Instant::BOOT;
         let former = None;
-        let mut world =
-            Self { now, entropy, owner, network, former, devices, heard, plain, notices };
+        let mut world = Self {
+            now,
+            entropy,
+            owner,
+            network,
+            former,
+            devices,
+            heard,
+            plain,
+            notices,
+            senders,
+            taken,
+        };
         for name in names {
             let config = world.config(name);
             let moment = &mut moment(now, &mut world.entropy);
@@ -96,9 +113,10 @@ impl World {
             let device: Name = name.parse().unwrap();
             let enrolment = Enrolment { device, device_key: node.device_key(), number: 1 };
             let signature = enrol(&world.owner, &enrolment);
-            node.enrol(enrolment, signature).unwrap();
+            node.as_owner(moment).enrol(Enrol { enrolment, signature }).unwrap();
             let invitation = world.invitation(node.device_machine(), 1);
-            node.join_mesh(now, &invitation).unwrap();
+            let moment = &mut self::moment(now, &mut world.entropy);
+            node.as_owner(moment).join(Join { invitation }).unwrap();
             world.devices.push(node);
         }
         world
@@ -131,9 +149,9 @@ impl World {
                 let moment = &mut moment(self.now, &mut self.entropy);
                 self.devices[index].poll(moment);
                 assert!(self.devices[index].transmit().is_none(), "nothing but the mesh is used");
-                let (stack, mut frame) = (self.devices[index].mesh().unwrap(), Vec::new());
-                while let Some(to) = stack.transmit(self.now, &mut frame) {
-                    flying.push((index, to, frame.clone()));
+                while let Some((to, frame)) = self.devices[index].transmit_frame() {
+                    self.senders.push(index);
+                    flying.push((index, to, frame));
                 }
                 while let Some(notice) = self.devices[index].notice() {
                     self.notices.push((index, notice));
@@ -142,13 +160,30 @@ impl World {
             for (from, to, frame) in flying {
                 self.overhear(&frame);
                 for &index in alive.iter().filter(|index| index.abs_diff(from) == 1) {
-                    let stack = self.devices[index].mesh().unwrap();
-                    if to == Destination::All || to == Destination::One(stack.node()) {
-                        let _ = stack.receive(self.now, &frame, None);
+                    let node = NodeId::from(&machine_id(&self.devices[index].device_machine()));
+                    if to == Destination::All || to == Destination::One(node) {
+                        self.hand_in(index, &frame);
                     }
                 }
             }
         }
+    }
+
+    /// Has `attic` told an admission by the owner.
+    fn admit(&mut self, admission: Admission) -> Answer<()> {
+        let moment = &mut moment(self.now, &mut self.entropy);
+        self.devices[0].as_owner(moment).mesh_admit(admission)
+    }
+
+    fn join(&mut self, index: usize, invitation: Vec<u8>) {
+        let moment = &mut moment(self.now, &mut self.entropy);
+        self.devices[index].as_owner(moment).join(Join { invitation }).unwrap();
+    }
+
+    /// Lets a device hear a frame.
+    fn hand_in(&mut self, index: usize, frame: &[u8]) {
+        let moment = &mut moment(self.now, &mut self.entropy);
+        self.taken.push((index, self.devices[index].receive_frame(moment, frame, None)));
     }
 
     /// Opens a frame as a member can, and keeps what is in it.
@@ -204,17 +239,21 @@ fn the_mesh_is_joined_again_after_a_boot_and_a_stale_invitation_is_refused() {
     let config = world.config("attic");
     let now = world.now;
     let mut node = Node::boot(config, parts, &mut moment(now, &mut world.entropy)).unwrap();
-    assert!(node.mesh().is_some());
+    assert!(node.mesh_stack().is_some());
     let later = world.invitation(node.device_machine(), 5);
     let stale = world.invitation(node.device_machine(), 4);
-    node.join_mesh(now, &later).unwrap();
-    assert_eq!(node.join_mesh(now, &stale), Err(JoinError::Stale));
+    let refused = |error: JoinError| Err(ControlError::Refused(error.to_string()));
+    let join = |world: &mut World, node: &mut Node<RamFlash>, invitation| -> Answer<()> {
+        node.as_owner(&mut moment(now, &mut world.entropy)).join(Join { invitation })
+    };
+    join(&mut world, &mut node, later).unwrap();
+    assert_eq!(join(&mut world, &mut node, stale), refused(JoinError::Stale));
     let stranger = SigningKey::from_bytes(&[8; 32]);
     let forged = invite(&stranger, &node.device_machine(), 9, &world.network, &mut world.entropy);
-    let refused = JoinError::Invitation(InvitationError::Signature);
-    assert_eq!(node.join_mesh(now, &forged.unwrap()), Err(refused));
-    let id = tenure_crypto::machine_id(&node.device_machine());
-    assert_eq!(node.mesh().unwrap().node(), NodeId::from(&id));
+    let reason = JoinError::Invitation(InvitationError::Signature);
+    assert_eq!(join(&mut world, &mut node, forged.unwrap()), refused(reason));
+    let id = machine_id(&node.device_machine());
+    assert_eq!(node.mesh_stack().unwrap().node(), NodeId::from(&id));
 }
 
 #[test]
@@ -250,9 +289,8 @@ fn frames_of(world: &mut World, key: u8, frames: &mut Vec<(u8, Vec<u8>)>) {
     while world.now < end {
         world.now = world.now + STEP;
         world.devices[0].poll(&mut moment(world.now, &mut world.entropy));
-        let mut frame = Vec::new();
-        while world.devices[0].mesh().unwrap().transmit(world.now, &mut frame).is_some() {
-            frames.push((key, frame.clone()));
+        while let Some((_, frame)) = world.devices[0].transmit_frame() {
+            frames.push((key, frame));
         }
     }
 }
@@ -267,7 +305,7 @@ fn a_detour_to_another_network_numbers_no_frame_twice() {
     for (number, key, network) in [(2, 1, other), (3, 0, first)] {
         world.network = network;
         let invitation = world.invitation(device, number);
-        world.devices[0].join_mesh(world.now, &invitation).unwrap();
+        world.join(0, invitation);
         frames_of(&mut world, key, &mut frames);
     }
     check_numbers(&frames);
@@ -296,22 +334,18 @@ fn flash_that_was_put_back_numbers_no_frame_twice() {
 #[test]
 fn an_order_that_was_carried_out_before_a_boot_does_not_count_after_it() {
     use tenure_mesh::ProtocolNumber;
-    use tenure_protocols::experiment::{Experiment, Order, sign};
-    use tenure_protocols::interface::Directed;
+    use tenure_protocols::experiment::{Order, sign};
 
     let mut world = World::new(&["attic"]);
-    for expected in [Directed::UnderWay, Directed::Refused] {
+    for is_new in [true, false] {
         let parts = world.devices.pop().unwrap().into_parts();
         let config = Config { experiments: true, ..world.config("attic") };
         let moment = &mut moment(world.now, &mut world.entropy);
         let mut node = Node::boot(config, parts, moment).unwrap();
-        let director = node.mesh().unwrap().node();
+        let director = node.mesh_stack().unwrap().node();
         let order = sign(&world.owner, 7, director, &Order::Stop { protocol: ProtocolNumber(13) });
-        let directed =
-            node.mesh().unwrap().act::<Experiment, _>(world.now, |experiment, context| {
-                experiment.direct(&order, context)
-            });
-        assert_eq!(directed, Some(expected));
+        let directed = node.as_owner(moment).experiment_direct(&order);
+        assert_eq!(directed.is_ok(), is_new, "{directed:?}");
         node.poll(moment);
         world.devices.push(node);
     }
@@ -321,10 +355,10 @@ fn an_order_that_was_carried_out_before_a_boot_does_not_count_after_it() {
 fn an_invitation_that_is_taken_twice_numbers_no_frame_twice() {
     let mut world = World::new(&["attic", "cellar"]);
     world.pass(Duration::from_secs(2), &[0, 1]);
-    let sent = world.devices[0].mesh().unwrap().counters().frames_sent;
+    let sent = world.devices[0].mesh_stack().unwrap().counters().frames_sent;
     let device = world.devices[0].device_machine();
     let again = world.invitation(device, 2);
-    world.devices[0].join_mesh(world.now, &again).unwrap();
+    world.join(0, again);
     assert!(sent > 0);
-    assert_eq!(world.devices[0].mesh().unwrap().counters().frames_sent, sent);
+    assert_eq!(world.devices[0].mesh_stack().unwrap().counters().frames_sent, sent);
 }

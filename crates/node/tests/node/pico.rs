@@ -12,12 +12,12 @@ use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, Link as _, UnixTime};
 use tenure_mesh::{Carrier, Reach, SerialLine};
-use tenure_node::{Config, Moment, Node, Notice, Owner, Parts};
+use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts};
 use tenure_protocols::network_key::{NetworkKey, invite};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, DeviceStatus, Enrol, Function, InstallBegin, InstallChunk, InstallCommit,
-    Join, ListMachines, MachineList, MachineStatus, TellTime, decode_answer,
+    CHUNK_BYTES_MAX, Client as _, DeviceStatus, Enrol, Function, InstallBegin, InstallChunk,
+    InstallCommit, Join, ListMachines, MachineList, MachineStatus, TellTime, decode_answer,
 };
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{MachineId, PublicKey, VerifyingKey};
@@ -220,14 +220,15 @@ impl World {
         let device_key = node.device_key();
         let enrolment = Enrolment { device: "shed".parse().unwrap(), device_key, number: 1 };
         let signature = enrol(&self.owner, &enrolment);
-        node.enrol(enrolment, signature).unwrap();
+        node.as_owner(moment).enrol(Enrol { enrolment, signature }).unwrap();
         for (machine, text) in [("thermostat", THERMOSTAT), ("caller", CALLER)] {
             let signed = Lease::of(machine, text, anybody()).sign(&self.owner, device_key);
             node.install(moment, &signed.package, &signed.placement).unwrap();
         }
         let to = node.device_machine();
         let invitation = invite(&self.owner, &to, 1, &self.network, &mut self.entropy).unwrap();
-        node.join_mesh(self.now, &invitation).unwrap();
+        let moment = &mut self::moment(self.now, &mut self.entropy);
+        node.as_owner(moment).join(Join { invitation }).unwrap();
         // The owner hears nothing more there.
         let line = core::mem::replace(&mut self.picos[pico].line, line_to(End::default()));
         let carrier = Carrier::new(line, Reach::ByOne(()), 8);
@@ -261,10 +262,15 @@ impl Pico {
 
 impl Shed {
     fn turn(&mut self, now: Instant, entropy: &mut Sequence) {
-        let stack = self.node.mesh().unwrap();
-        self.carrier.receive(now, stack, 8).unwrap();
-        self.node.poll(&mut moment(now, entropy));
-        self.carrier.transmit(now, self.node.mesh().unwrap()).unwrap();
+        let mut moment = moment(now, entropy);
+        let received = self.carrier.receive(now, 8, |frame, signal_dbm| {
+            self.node.receive_frame(&mut moment, frame, signal_dbm)
+        });
+        received.unwrap();
+        self.node.poll(&mut moment);
+        while let Some((to, frame)) = self.node.transmit_frame() {
+            self.carrier.send(to, &frame).unwrap();
+        }
         while let Some(notice) = self.node.notice() {
             if let Notice::Log(line) = notice {
                 self.logged.push(line.message);

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tenure_hal::Instant;
-use tenure_node::{Bedtime, SleepPolicy};
+use tenure_node::{Bedtime, Door as _, SleepPolicy};
 use tenure_rpc::NoResult;
 use tenure_wire::control::{DeviceStatus, Function};
 
@@ -100,7 +100,7 @@ fn who_called_the_sleeper_gets_the_answer_after_it() {
         let two = world.start_call(0, &slow, "slow", None, Duration::from_secs(1_000));
         world.pass(Duration::from_millis(500));
         let span = Duration::from_secs(sleep_s);
-        world.node.will_sleep_until(world.now + span);
+        world.will_sleep_for(span);
         let mut world = world.sleep(span);
         world.pass(Duration::from_secs(12));
         for handle in [one, two] {
@@ -117,7 +117,7 @@ fn who_calls_a_device_that_sleeps_too_long_learns_until_when() {
     let handle = world.start_call(0, &slow, "slow", None, Duration::from_secs(60));
     world.pass(Duration::from_millis(500));
     let span = Duration::from_secs(100);
-    world.node.will_sleep_until(world.now + span);
+    world.will_sleep_for(span);
     let mut world = world.sleep(span);
     world.tick();
     let asleep = NoResult::Asleep { again_in: span };
@@ -194,7 +194,7 @@ fn a_device_that_cannot_fall_asleep_stays_awake_and_loses_nothing() {
     world.pass(Duration::from_millis(500));
     world.fuse.set(Some(0));
     world.fall_asleep().unwrap_err();
-    assert_eq!(world.node.bedtime(world.now), None, "not again at once");
+    assert_eq!(world.node.bedtime(), None, "not again at once");
     world.pass(Duration::from_millis(1_600));
     assert_eq!(world.logged("depth 7"), 1);
 }
@@ -208,14 +208,14 @@ fn a_device_that_sleeps_when_idle_sleeps_until_the_next_timer() {
     let diver = world.install("diver", 8, &long);
     world.pass(Duration::from_millis(500));
     world.call(0, &diver, "none", None).unwrap_err();
-    assert_eq!(world.node.bedtime(world.now), None, "who has just called may go on");
+    assert_eq!(world.node.bedtime(), None, "who has just called may go on");
     world.pass(Duration::from_millis(3_000));
-    let Some(Bedtime { until: Some(until) }) = world.node.bedtime(world.now) else {
-        panic!("{:?}", world.node.bedtime(world.now));
+    let Some(Bedtime { until: Some(until) }) = world.node.bedtime() else {
+        panic!("{:?}", world.node.bedtime());
     };
     assert!(until <= Instant::from_millis(9_100), "when the machine wakes");
     world.pass(until.since(world.now) - Duration::from_millis(900));
-    assert_eq!(world.node.bedtime(world.now), None, "no longer worth it");
+    assert_eq!(world.node.bedtime(), None, "no longer worth it");
 }
 
 #[test]
@@ -230,12 +230,12 @@ fn a_device_with_a_duty_cycle_runs_tells_its_machines_and_sleeps() {
     world.install("sleeper", 8, body);
     for round in 1..=3 {
         world.pass(Duration::from_millis(980));
-        assert_eq!(world.node.bedtime(world.now), None);
+        assert_eq!(world.node.bedtime(), None);
         world.pass(Duration::from_millis(30));
-        assert_eq!(world.node.bedtime(world.now), None, "machines are told first");
+        assert_eq!(world.node.bedtime(), None, "machines are told first");
         world.pass(Duration::from_millis(5));
         assert_eq!(world.logged("good night"), round);
-        let bedtime = world.node.bedtime(world.now);
+        let bedtime = world.node.bedtime();
         assert_eq!(bedtime, Some(Bedtime { until: Some(world.now + sleep) }));
         world = world.sleep(sleep);
         world.pass(Duration::from_millis(5));

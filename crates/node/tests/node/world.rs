@@ -8,11 +8,15 @@ use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
-use tenure_node::{Config, Moment, Node, Notice, Owner, Parts, SleepError, Wake, unseal_store};
+use tenure_node::{
+    Config, Door as _, Input, Moment, Node, Notice, Owner, Parts, SleepError, Wake, unseal_store,
+};
 use tenure_package::{Renewal, SecretChange};
 use tenure_rpc::{CallHandle, Endpoint, Event, IncomingCallHandle, NoResult, OutgoingCall};
 use tenure_store::Store;
-use tenure_wire::control::{Answer, Function, MachineStatus, Renew, decode_answer};
+use tenure_wire::control::{
+    Answer, Client as _, Enrol, Function, MachineStatus, Renew, decode_answer,
+};
 use tenure_wire::directory::{self, Enrolment, Registered};
 use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 
@@ -133,7 +137,7 @@ impl World {
         let mut node = Node::boot(config.clone(), parts, &mut moment).unwrap();
         let enrolment = Enrolment { device: name, device_key: node.device_key(), number: 1 };
         let signature = enrol(&owner, &enrolment);
-        node.enrol(enrolment, signature).unwrap();
+        node.as_owner(&mut moment).enrol(Enrol { enrolment, signature }).unwrap();
         let (now, strangers, notices) = (Instant::BOOT, Vec::new(), Vec::new());
         let mut world = Self {
             now,
@@ -227,6 +231,13 @@ impl World {
             }
         }
         registrations
+    }
+
+    /// Lets the board say for how long it will turn the device off.
+    pub(crate) fn will_sleep_for(&mut self, span: Duration) {
+        let until = self.now + span;
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        self.node.take(&mut moment, Input::WillSleepUntil(until));
     }
 
     /// Lets time pass while a stranger answers as the hub; returns how many registrations there were.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_mesh::{Destination, NodeId};
-use tenure_node::MeshStack;
+use tenure_node::{Door as _, Input, Taken};
 use tenure_protocols::babel::Babel;
 use tenure_protocols::interface::ANY_LIFE;
 
@@ -21,7 +21,6 @@ pub(super) struct Device {
     has_polled: bool,
     /// A planted defect.
     forgets_calls: bool,
-    frame: Vec<u8>,
 }
 
 impl Device {
@@ -39,7 +38,6 @@ impl Device {
             busy_until: Instant::BOOT,
             has_polled: false,
             forgets_calls,
-            frame: Vec::new(),
         }
     }
 
@@ -66,7 +64,8 @@ impl Device {
         if !std::mem::take(&mut self.has_polled) {
             return None;
         }
-        let until = self.place.node()?.bedtime(now)?.until?;
+        self.place.take(now, Input::Time)?;
+        let until = self.place.node()?.bedtime()?.until?;
         let until_us = self.place.clock.world_us(until);
         self.place.fall_asleep(now_us, self.has_clock, None).then_some(until_us)
     }
@@ -84,15 +83,13 @@ impl Device {
 
     /// A frame came; whether it was taken.
     pub(super) fn receive(&mut self, now: Instant, frame: &[u8], signal_dbm: i8) -> bool {
-        let stack = self.stack();
-        stack.is_some_and(|stack| stack.receive(now, frame, Some(signal_dbm)).is_ok())
+        let input = Input::Frame { bytes: frame, signal_dbm: Some(signal_dbm) };
+        matches!(self.place.take(now, input), Some(Taken::Frame(Ok(_))))
     }
 
     /// A frame for `neighbour` was not answered.
-    pub(super) fn undelivered(&mut self, neighbour: NodeId) {
-        if let Some(stack) = self.stack() {
-            stack.undelivered(neighbour);
-        }
+    pub(super) fn undelivered(&mut self, now: Instant, neighbour: NodeId) {
+        self.place.take(now, Input::Undelivered(neighbour));
     }
 
     /// Does what is due, unless it is busy; gives when it wants to run again.
@@ -117,14 +114,11 @@ impl Device {
 
     /// The next frame to send, and to which neighbour if it is for one.
     pub(super) fn transmit(&mut self, now: Instant) -> Option<(Option<NodeId>, Vec<u8>)> {
-        let mut frame = std::mem::take(&mut self.frame);
-        let to = self.stack().and_then(|stack| stack.transmit(now, &mut frame));
-        let sent = to.map(|to| match to {
-            Destination::All => (None, frame.clone()),
-            Destination::One(neighbour) => (Some(neighbour), frame.clone()),
-        });
-        self.frame = frame;
-        sent
+        self.place.take(now, Input::Time)?;
+        Some(match self.place.node()?.transmit_frame()? {
+            (Destination::All, frame) => (None, frame),
+            (Destination::One(neighbour), frame) => (Some(neighbour), frame),
+        })
     }
 
     /// The next hop on the way to `to`, as the router knows it now, and in which of its lives.
@@ -139,10 +133,6 @@ impl Device {
 
     fn router(&self) -> Option<&Babel> {
         self.place.mesh()?.protocol()
-    }
-
-    fn stack(&mut self) -> Option<&mut MeshStack> {
-        self.place.node()?.mesh()
     }
 }
 

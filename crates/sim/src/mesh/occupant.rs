@@ -25,10 +25,10 @@ impl Occupant {
     }
 
     /// A frame for `neighbour` was not answered.
-    pub(super) fn undelivered(&mut self, neighbour: NodeId) {
+    pub(super) fn undelivered(&mut self, now: Instant, neighbour: NodeId) {
         match self {
             Self::Bare(participant) => participant.undelivered(neighbour),
-            Self::Device(device) => device.undelivered(neighbour),
+            Self::Device(device) => device.undelivered(now, neighbour),
         }
     }
 

@@ -389,7 +389,7 @@ impl World {
                 && let Some(seat) = self.seats.get_mut(from as usize)
                 && let Some(occupant) = &mut seat.occupant
             {
-                occupant.undelivered(to);
+                occupant.undelivered(seat.clock.local(self.now_us), to);
                 self.turn(from);
             }
         }

@@ -25,7 +25,7 @@ impl World {
         self.former = Some(std::mem::replace(&mut self.network, next));
         for index in devices {
             let admission = self.readmission(*index, 2);
-            self.devices[0].admit(self.now, admission).unwrap();
+            self.admit(admission).unwrap();
         }
     }
 
@@ -80,7 +80,7 @@ fn a_key_that_the_owner_did_not_sign_or_an_earlier_one_is_not_changed_to() {
     forged.invitation[130] ^= 1;
     world.network = own;
     for admission in [early, forged] {
-        world.devices[0].admit(world.now, admission).unwrap();
+        world.admit(admission).unwrap();
     }
     world.pass(Duration::from_secs(30), &EVERYBODY);
     assert!(world.reaches(0, 3) && world.reaches(3, 0), "the mesh is as it was");

@@ -2,6 +2,7 @@
 
 use tenure_crypto::StaticSecret;
 use tenure_mesh::decode;
+use tenure_node::Input;
 use tenure_protocols::joining::{Knock, Word};
 use tenure_wire::control::{Admission, ControlError, Enrol, StrangersQuery};
 
@@ -21,7 +22,7 @@ impl World {
         let config = self.config(name);
         let moment = &mut moment(self.now, &mut self.entropy);
         let mut node = Node::boot(config, parts(), moment).unwrap();
-        node.knock(moment);
+        node.take(moment, Input::Knock);
         self.devices.push(node);
     }
 
@@ -32,7 +33,9 @@ impl World {
     /// Those whom `attic` knows to have knocked, once the others were asked.
     fn strangers(&mut self) -> Vec<Knock> {
         let ask = |world: &mut Self| {
-            world.devices[0].strangers(world.now, &StrangersQuery::default()).unwrap()
+            let moment = &mut moment(world.now, &mut world.entropy);
+            let query = StrangersQuery::default();
+            world.devices[0].as_owner(moment).mesh_strangers(query).unwrap().0
         };
         ask(self);
         self.pass(Duration::from_secs(1), &EVERYBODY);
@@ -64,7 +67,7 @@ fn a_device_that_only_a_member_hears_is_let_in_and_called() {
     assert_eq!((knock.name.as_str(), knock.device), ("cellar", world.devices[2].device_machine()));
     assert!(world.devices[2].mesh_stack().is_none() && !world.devices[2].is_enrolled());
     let admission = world.admission(knock, 1);
-    world.devices[0].admit(world.now, admission).unwrap();
+    world.admit(admission).unwrap();
     world.pass(Duration::from_secs(2), &EVERYBODY);
     assert!(world.devices[2].mesh_stack().is_some() && world.devices[2].is_enrolled());
     let joined = |(device, notice): &(usize, Notice)| {
@@ -87,16 +90,16 @@ fn what_the_owner_did_not_sign_for_that_device_lets_nobody_in() {
     let mut knock = world.strangers().remove(0);
     let mut forged = world.admission(&knock, 1);
     forged.invitation[100] ^= 1;
-    world.devices[0].admit(world.now, forged).unwrap();
+    world.admit(forged).unwrap();
     // The name is somebody else's, and so the signature.
     let mut renamed = world.admission(&knock, 2);
     renamed.enrol.enrolment.device = "attic".parse().unwrap();
-    world.devices[0].admit(world.now, renamed).unwrap();
+    world.admit(renamed).unwrap();
     world.pass(Duration::from_secs(90), &EVERYBODY);
     assert!(world.devices[2].mesh_stack().is_none() && !world.devices[2].is_enrolled());
     knock.device = world.owner_machine().public_key();
     let admission = world.admission(&knock, 3);
-    let refused = world.devices[0].admit(world.now, admission);
+    let refused = world.admit(admission);
     assert!(matches!(refused, Err(ControlError::Refused(_))), "{refused:?}");
 }
 
@@ -111,16 +114,16 @@ fn a_member_is_made_to_say_next_to_nothing_however_much_strangers_knock() {
     let plain_before = world.plain.len();
     for _ in 0..1000 {
         world.pass(STEP, &[0, 1]);
-        let _ = world.devices[1].mesh().unwrap().receive(world.now, &recorded, None);
+        world.hand_in(1, &recorded);
     }
     assert_eq!(world.plain.len(), plain_before);
     // The owner lets it in, and it doesn't hear that.
     let admission = world.admission(&knock, 1);
-    world.devices[0].admit(world.now, admission).unwrap();
+    world.admit(admission).unwrap();
     let before = sent(&world);
     for _ in 0..10_000 {
         world.pass(STEP, &[0, 1]);
-        let _ = world.devices[1].mesh().unwrap().receive(world.now, &recorded, None);
+        world.hand_in(1, &recorded);
     }
     let admissions = world.words().iter().filter(|word| matches!(word, Word::Admission(_))).count();
     assert!((1..=12).contains(&admissions), "{admissions}");
@@ -131,10 +134,11 @@ fn a_member_is_made_to_say_next_to_nothing_however_much_strangers_knock() {
 fn a_stranger_takes_no_frame_but_its_admission_and_says_nothing_but_its_knock() {
     let mut world = World::with_a_stranger();
     world.pass(Duration::from_secs(60), &EVERYBODY);
-    let counters = *world.devices[2].mesh().unwrap().counters();
-    assert_eq!(counters.frames_taken, 0);
-    assert!(counters.forged > 10, "it hears members' frames, and can't read them: {counters:?}");
+    let taken: Vec<_> = world.taken.iter().filter(|(by, _)| *by == 2).map(|it| it.1).collect();
+    assert!(taken.iter().all(Result::is_err), "{taken:?}");
+    let forged = taken.iter().filter(|taken| **taken == Err(Rejected::Forged)).count();
+    assert!(forged > 10, "it hears members' frames, and can't read them: {taken:?}");
     assert!(world.words().iter().all(|word| matches!(word, Word::Knock(_))));
-    assert_eq!(counters.frames_sent, world.plain.len() as u64);
+    assert_eq!(world.senders.iter().filter(|by| **by == 2).count(), world.plain.len());
     assert!(world.plain.len() < 10);
 }
