@@ -60,7 +60,8 @@ use tenure_hal::Instant;
 use tenure_mesh::{Context, NodeId, Protocol, Question, Serves};
 
 use crate::interface::{
-    ANY_LIFE, LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, Route, RouteChanged, Routed,
+    ANY_LIFE, LinkChanged, LinkDoubted, LinkDown, LinkFailing, LinkUp, NextHopRated, Route,
+    RouteChanged, Routed,
 };
 use demand::Demand;
 use hellos::{FIRST_PAUSE, FIRST_WITHIN};
@@ -213,7 +214,7 @@ tenure_mesh::protocol! {
     messages { Hello = 1, Update = 2, Missing = 3, Want = 4, Search = 5, Found = 6 }
     timers { Beat = 1, Flush = 2, Chase = 3 }
     serves { Route }
-    hears { LinkDoubted, LinkFailing }
+    hears { LinkDoubted, LinkFailing, NextHopRated }
     tells { RouteChanged, LinkUp, LinkChanged, LinkDown }
 }
 

@@ -21,6 +21,11 @@
 //!     │ need the room        │ sent too often, or the link says that it wasn't delivered:
 //!     └──────────────────────┘ LinkFailing is told, and another way asked for, a few times
 //! ```
+//!
+//! Now and then it is [watched](watch) whether a next hop passes on what it takes; a router is told which ones
+//! don't ([`NextHopRated`]).
+
+mod watch;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -34,9 +39,10 @@ use tenure_mesh::{
 };
 
 use crate::interface::{
-    ANY_LIFE, DatagramArrived, LinkDoubted, LinkFailing, Port, Route, RouteChanged, Routed,
-    SendDatagram, Taken,
+    ANY_LIFE, DatagramArrived, LinkDoubted, LinkFailing, NextHopRated, Port, Route, RouteChanged,
+    Routed, SendDatagram, Taken,
 };
+use watch::Watch;
 
 #[cfg(test)]
 mod tests;
@@ -59,6 +65,11 @@ const STRANDED_AT_EASE: Duration = Duration::from_secs(2);
 const ASK_AGAIN: Duration = Duration::from_millis(100);
 /// A link that repairs by itself has failed by then, or hasn't.
 const LINK_FAILS_WITHIN: Duration = Duration::from_millis(400);
+
+/// How many datagrams are remembered that somebody else watches.
+const RELAYED_MAX: usize = 16;
+/// Word that a watched datagram came waits so long for company in a frame.
+const WITNESS_PATIENCE: Duration = Duration::from_millis(50);
 
 /// How a hop is repaired that lost a datagram.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -93,6 +104,8 @@ pub struct Config {
     pub bytes_max: usize,
     /// How many datagrams are remembered, so that a copy isn't passed on.
     pub remembered: usize,
+    /// Whether it is watched now and then that next hops pass on what they take.
+    pub watches: bool,
 }
 
 impl Default for Config {
@@ -107,6 +120,7 @@ impl Default for Config {
             datagrams_max: 32,
             bytes_max: 16 * 1024,
             remembered: 128,
+            watches: true,
         }
     }
 }
@@ -123,6 +137,9 @@ pub struct Forwarding {
     /// The last datagrams that came, and from which neighbour.
     seen: VecDeque<(NodeId, Name)>,
     times: Vec<(NodeId, Times)>,
+    watch: Watch,
+    /// The last hops that were made from here with datagrams that a node before watches.
+    relayed: VecDeque<Relayed>,
     /// When the timer is set for, if it is.
     armed: Option<Instant>,
     counters: Counters,
@@ -149,6 +166,8 @@ pub struct Counters {
     pub too_far: u64,
     /// Datagrams for which there was no room.
     pub full: u64,
+    /// Datagrams that were watched, whether the next hop passes them on.
+    pub watched: u64,
 }
 
 /// One datagram in the whole network: where it began, and its number there.
@@ -175,8 +194,43 @@ pub struct Datagram {
     pub life: u32,
     /// The number of the hop, which its acknowledgement repeats.
     pub hop: u16,
-    /// How often it was sent on this hop before.
-    pub sending: u8,
+    /// Which sending on this hop it is, and who watches it.
+    pub sending: Sending,
+}
+
+/// Which sending of a datagram on a hop: six bits that count those before. And two bits that say who watches it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Sending(u8);
+
+impl Sending {
+    const COUNT: u8 = 0x3f;
+    const WITNESSED: u8 = 0x40;
+    const ASKS: u8 = 0x80;
+
+    /// How often the datagram was sent on the hop before.
+    pub fn count(self) -> u8 {
+        self.0 & Self::COUNT
+    }
+
+    fn counted(self, count: u8) -> Self {
+        Self(self.0 & !Self::COUNT | count.min(Self::COUNT))
+    }
+
+    /// Whether its receiver is to say that it came, for the node before its sender.
+    pub fn is_witnessed(self) -> bool {
+        self.0 & Self::WITNESSED != 0
+    }
+
+    /// Whether its sender asks the node after its receiver to say so.
+    pub fn asks(self) -> bool {
+        self.0 & Self::ASKS != 0
+    }
+
+    fn watched(self, asks: bool, is_witnessed: bool) -> Self {
+        let asks = if asks { Self::ASKS } else { 0 };
+        let witnessed = if is_witnessed { Self::WITNESSED } else { 0 };
+        Self(self.0 & Self::COUNT | asks | witnessed)
+    }
 }
 
 /// That hop was made, and by which of its sendings.
@@ -185,7 +239,24 @@ pub struct Acknowledgement {
     /// The hop's number.
     pub hop: u16,
     /// Which sending came.
-    pub sending: u8,
+    pub sending: Sending,
+}
+
+/// A watched datagram came.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct Witness {
+    /// The number of the hop that its receiver made with it.
+    hop: u16,
+    /// Whether it came to a node after the one that says so.
+    passed: bool,
+}
+
+/// A hop that was made from here with a datagram that the node before watches.
+#[derive(Clone, Copy, Debug)]
+struct Relayed {
+    to: NodeId,
+    hop: u16,
+    watcher: (NodeId, u16),
 }
 
 /// Something has waited long enough.
@@ -199,6 +270,8 @@ struct Parcel {
     body: Vec<u8>,
     ways: u8,
     taken_at: Instant,
+    /// The node before that watches it, and which hop it was there.
+    watcher: Option<(NodeId, u16)>,
     state: State,
 }
 
@@ -221,12 +294,12 @@ struct Times {
 
 tenure_mesh::protocol! {
     Forwarding = 2, "forwarding";
-    messages { Datagram = 1, Acknowledgement = 2 }
+    messages { Datagram = 1, Acknowledgement = 2, Witness = 3 }
     timers { Retry = 1 }
     serves { SendDatagram }
     asks { Route }
     hears { Undelivered, RouteChanged }
-    tells { DatagramArrived, LinkDoubted, LinkFailing }
+    tells { DatagramArrived, LinkDoubted, LinkFailing, NextHopRated }
 }
 
 impl Forwarding {
@@ -239,6 +312,8 @@ impl Forwarding {
             under_way: Vec::new(),
             seen: VecDeque::new(),
             times: Vec::new(),
+            watch: Watch::default(),
+            relayed: VecDeque::new(),
             armed: None,
             counters: Counters::default(),
         }
@@ -272,11 +347,18 @@ impl Forwarding {
     }
 
     /// Takes charge of a datagram, and asks for its way.
-    fn take_charge(&mut self, datagram: Datagram, body: &[u8], context: &mut Context<'_, Self>) {
+    fn take_charge(
+        &mut self,
+        datagram: Datagram,
+        body: &[u8],
+        watcher: Option<(NodeId, u16)>,
+        context: &mut Context<'_, Self>,
+    ) {
         let until = context.now() + self.config.patience;
         let state = State::WantsWay { until };
         let taken_at = context.now();
-        self.under_way.push(Parcel { datagram, body: body.to_vec(), ways: 0, taken_at, state });
+        let body = body.to_vec();
+        self.under_way.push(Parcel { datagram, body, ways: 0, taken_at, watcher, state });
         context.ask(&Route { destination: datagram.destination }, &[]);
         self.arm(context);
     }
@@ -302,12 +384,14 @@ impl Forwarding {
         }
         let parcel = &mut self.under_way[at];
         parcel.state = State::Sent { to, sends, first, last: now, again };
-        parcel.datagram.sending = sends - 1;
         if sends == 1 {
             parcel.datagram.hop = self.hop;
+            self.begin_watch(at, to, now);
         } else {
             self.counters.repeated += 1;
         }
+        let parcel = &mut self.under_way[at];
+        parcel.datagram.sending = parcel.datagram.sending.counted(sends - 1);
         let outgoing =
             Outgoing { to: Destination::One(to), body: &parcel.body, ..Outgoing::default() };
         context.transmit(&parcel.datagram, outgoing);
@@ -316,11 +400,81 @@ impl Forwarding {
         }
     }
 
+    /// Notes what is to be said of the datagram at `at`, which is given to `to` as a hop of its own, and asks
+    /// for word of it.
+    fn begin_watch(&mut self, at: usize, to: NodeId, now: Instant) {
+        let parcel = &mut self.under_way[at];
+        let hop = parcel.datagram.hop;
+        let is_passed_on = parcel.datagram.destination != to;
+        let asks = is_passed_on && self.config.watches && self.watch.asks(to, hop, now);
+        self.counters.watched += u64::from(asks);
+        parcel.datagram.sending = Sending::default().watched(asks, parcel.watcher.is_some());
+        if let Some(watcher) = parcel.watcher {
+            if self.relayed.len() >= RELAYED_MAX {
+                self.relayed.pop_front();
+            }
+            self.relayed.push_back(Relayed { to, hop, watcher });
+        }
+    }
+
+    /// Tells the router what came of watching, if time is over for some of it.
+    fn end_watches(&mut self, context: &mut Context<'_, Self>) {
+        for rating in self.watch.expire(context.now()) {
+            self.tell_rating(rating, context);
+        }
+    }
+
+    /// Sends an empty datagram to `destination`, whose next hop is `next`, through a neighbour that is suspected
+    /// of passing nothing on, if it is time for that.
+    fn try_suspected(
+        &mut self,
+        next: NodeId,
+        destination: NodeId,
+        context: &mut Context<'_, Self>,
+    ) {
+        let now = context.now();
+        let suspected = self.watch.tries(next, destination, now);
+        let Some(neighbour) = suspected.filter(|_| self.has_room(0)) else { return };
+        let (taken_at, state) = (now, State::WantsWay { until: now });
+        let datagram = self.new_datagram(destination, Port::NOTHING, context.node());
+        // It goes no other way.
+        let ways = self.config.ways_max;
+        self.under_way.push(Parcel {
+            datagram,
+            body: Vec::new(),
+            ways,
+            taken_at,
+            watcher: None,
+            state,
+        });
+        self.send(self.under_way.len() - 1, neighbour, context);
+    }
+
+    /// The head of a datagram that begins here.
+    fn new_datagram(&mut self, destination: NodeId, port: Port, own: NodeId) -> Datagram {
+        self.number = self.number.wrapping_add(1);
+        Datagram {
+            name: Name { source: own, number: self.number },
+            destination,
+            port,
+            hops_left: HOPS_MAX,
+            life: ANY_LIFE,
+            hop: 0,
+            sending: Sending::default(),
+        }
+    }
+
+    fn tell_rating(&self, rating: watch::Rating, context: &mut Context<'_, Self>) {
+        let watch::Rating { neighbour, passes_on } = rating;
+        context.tell(&NextHopRated { neighbour, passes_on }, &[]);
+    }
+
     /// Another way is asked for, or the datagram given up.
     fn fail(&mut self, at: usize, context: &mut Context<'_, Self>) {
         let (ways_max, patience) = (self.config.ways_max, self.config.patience);
         let parcel = &mut self.under_way[at];
         if let State::Sent { to, .. } = parcel.state {
+            self.watch.not_taken(to, parcel.datagram.hop);
             context.tell(&LinkFailing { neighbour: to }, &[]);
         }
         parcel.ways += 1;
@@ -436,19 +590,9 @@ impl Serves<SendDatagram> for Forwarding {
             self.counters.full += 1;
             return Some(Taken::Full);
         }
-        self.number = self.number.wrapping_add(1);
         self.counters.begun += 1;
-        let name = Name { source: context.node(), number: self.number };
-        let datagram = Datagram {
-            name,
-            destination: to,
-            port,
-            hops_left: HOPS_MAX,
-            life: ANY_LIFE,
-            hop: 0,
-            sending: 0,
-        };
-        self.take_charge(datagram, question.body, context);
+        let datagram = self.new_datagram(to, port, context.node());
+        self.take_charge(datagram, question.body, None, context);
         Some(Taken::UnderWay)
     }
 }
@@ -460,6 +604,7 @@ impl Awaits<Route> for Forwarding {
         reply: Option<Routed>,
         context: &mut Context<'_, Self>,
     ) {
+        self.end_watches(context);
         for at in (0..self.under_way.len()).rev() {
             let parcel = &mut self.under_way[at];
             let waits = matches!(parcel.state, State::WantsWay { .. });
@@ -470,6 +615,7 @@ impl Awaits<Route> for Forwarding {
                 Some(Routed { next_hop: Some(next), life }) => {
                     parcel.datagram.life = life;
                     self.send(at, next, context);
+                    self.try_suspected(next, destination, context);
                 }
                 _ => self.strand(at, context),
             }
@@ -506,15 +652,21 @@ impl Handles<Datagram> for Forwarding {
         if self.is_copy(reception.from, name, ends_here) {
             return;
         }
+        if sending.is_witnessed() {
+            bear_witness(reception.from, Witness { hop, passed: false }, context);
+        }
         if ends_here {
-            self.counters.arrived += 1;
-            context.tell(&DatagramArrived { from: name.source, port }, reception.body);
+            if port != Port::NOTHING {
+                self.counters.arrived += 1;
+                context.tell(&DatagramArrived { from: name.source, port }, reception.body);
+            }
         } else if hops_left == 0 {
             self.counters.too_far += 1;
         } else {
             self.counters.passed_on += 1;
             let datagram = Datagram { hops_left: hops_left.min(HOPS_MAX) - 1, ..datagram };
-            self.take_charge(datagram, reception.body, context);
+            let watcher = sending.asks().then_some((reception.from, hop));
+            self.take_charge(datagram, reception.body, watcher, context);
         }
     }
 }
@@ -534,11 +686,43 @@ impl Handles<Acknowledgement> for Forwarding {
         if let State::Sent { sends, first, last, .. } = self.under_way[at].state {
             // Which sending it answers, it says (RFC 7323 §4.1): a busy neighbour's late answer to the
             // first one must not look like a quick one to the last.
-            let sent = if sending.saturating_add(1) >= sends { last } else { first };
+            let sent = if sending.count() + 1 >= sends { last } else { first };
             self.learn(by, context.now().since(sent));
         }
+        self.watch.taken(by, hop, context.now());
         self.under_way.swap_remove(at);
     }
+}
+
+impl Handles<Witness> for Forwarding {
+    fn handle(
+        &mut self,
+        Witness { hop, passed }: Witness,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        if !reception.addressed {
+            return;
+        }
+        if passed {
+            if let Some(rating) = self.watch.came_further(reception.from, hop) {
+                self.tell_rating(rating, context);
+            }
+            return;
+        }
+        let is_meant = |relayed: &Relayed| relayed.to == reception.from && relayed.hop == hop;
+        let at = self.relayed.iter().position(is_meant);
+        if let Some(Relayed { watcher: (watcher, hop), .. }) =
+            at.and_then(|at| self.relayed.remove(at))
+        {
+            bear_witness(watcher, Witness { hop, passed: true }, context);
+        }
+    }
+}
+
+fn bear_witness(to: NodeId, witness: Witness, context: &mut Context<'_, Forwarding>) {
+    let to = Destination::One(to);
+    context.transmit(&witness, Outgoing { to, patience: WITNESS_PATIENCE, body: &[] });
 }
 
 impl Expires<Retry> for Forwarding {
@@ -551,7 +735,10 @@ impl Expires<Retry> for Forwarding {
                 State::Stranded { again } if again <= now => self.ask_again(at, context),
                 State::Sent { again, .. } if again <= now && is_by_link => {
                     // The link would have said that it failed.
-                    self.under_way.swap_remove(at);
+                    let Parcel { datagram, state, .. } = self.under_way.swap_remove(at);
+                    if let State::Sent { to, .. } = state {
+                        self.watch.taken(to, datagram.hop, now);
+                    }
                 }
                 State::Sent { to, sends, again, .. } if again <= now => {
                     if sends < self.config.sends_max {

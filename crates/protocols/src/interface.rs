@@ -100,6 +100,20 @@ impl Notification for LinkDoubted {
     const NUMBER: u16 = 0x0107;
 }
 
+/// A neighbour passes on what it is given for others, or doesn't: whoever chooses next hops should go around one
+/// that doesn't, where there is another way. Told when that changes, and again when it turns out the same.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NextHopRated {
+    /// The neighbour.
+    pub neighbour: NodeId,
+    /// Whether what it is given comes further.
+    pub passes_on: bool,
+}
+
+impl Notification for NextHopRated {
+    const NUMBER: u16 = 0x0108;
+}
+
 /// A failure detector thinks that a neighbour has stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Suspected {
@@ -167,6 +181,8 @@ impl Notification for RouteChanged {
 pub struct Port(pub u8);
 
 impl Port {
+    /// Nobody's: whether a datagram to it comes further is all that is asked.
+    pub const NOTHING: Self = Self(0);
     /// Sessions between machines: what `rpc` sends.
     pub const RPC: Self = Self(1);
     /// Fragments of what is longer than a frame.

@@ -10,7 +10,7 @@ use tenure_mesh::{
     Stack, StackConfig, Unsealed,
 };
 
-use crate::interface::{LinkFailing, Route, Routed};
+use crate::interface::{LinkFailing, NextHopRated, Route, Routed};
 
 /// How long a frame is on its way.
 const FLIGHT: Duration = Duration::from_millis(1);
@@ -174,6 +174,8 @@ impl Network {
 pub(crate) struct FixedRouter {
     pub(crate) ways: BTreeMap<NodeId, NodeId>,
     pub(crate) failing: Vec<NodeId>,
+    /// Which next hops were said to pass on, or not.
+    pub(crate) rated: Vec<(NodeId, bool)>,
     /// Of all next hops.
     pub(crate) life: u32,
 }
@@ -181,7 +183,7 @@ pub(crate) struct FixedRouter {
 tenure_mesh::protocol! {
     FixedRouter = 250, "fixed router";
     serves { Route }
-    hears { LinkFailing }
+    hears { LinkFailing, NextHopRated }
 }
 
 impl Protocol for FixedRouter {}
@@ -200,6 +202,12 @@ impl Serves<Route> for FixedRouter {
 impl Hears<LinkFailing> for FixedRouter {
     fn hear(&mut self, failing: LinkFailing, _: &[u8], _: &mut Context<'_, Self>) {
         self.failing.push(failing.neighbour);
+    }
+}
+
+impl Hears<NextHopRated> for FixedRouter {
+    fn hear(&mut self, rated: NextHopRated, _: &[u8], _: &mut Context<'_, Self>) {
+        self.rated.push((rated.neighbour, rated.passes_on));
     }
 }
 

@@ -18,6 +18,9 @@ const WATCHED: Options = Options {
     defect: None,
 };
 
+/// When the member of `hole.toml` turns bad.
+const HOLE_FROM_S: f64 = 30.0;
+
 fn main() {
     let arguments: Vec<String> = std::env::args().collect();
     let number = |name: &str| {
@@ -77,7 +80,10 @@ impl Bench {
         show("grid of 100: converge", "s", worst(&grid, converged), 28.0);
         show("grid of 100: control", "B/s a node", worst(&grid, control), 220.0);
         show("grid of 100: delivery", "", least(&grid, Metrics::delivery), 1.0);
-        let all = [&line, &lossy, &cut, &village, &grid];
+        let hole = self.runs(include_str!("../../../scenarios/hole.toml"), 10);
+        let left = hole.iter().map(left_after).fold(0.0, f64::max);
+        show("a black hole among several ways: left within, worst", "s", left, 10.0);
+        let all = [&line, &lossy, &cut, &village, &grid, &hole];
         let loops: u64 = all.into_iter().flatten().map(|it| it.metrics.loops).sum();
         show("all of these: loops", "", loops as f64, 0.0);
     }
@@ -243,6 +249,12 @@ fn converged(metrics: &Metrics) -> f64 {
 
 fn recovered(metrics: &Metrics) -> f64 {
     metrics.recovered_s.iter().map(|it| it.unwrap_or(f64::INFINITY)).fold(0.0, f64::max)
+}
+
+/// How long after the hole of `hole.toml` began datagrams were last lost, in seconds.
+fn left_after(outcome: &Outcome) -> f64 {
+    let last = outcome.seconds.iter().rposition(|second| second.delivered < second.sent);
+    last.map_or(0.0, |second| (second as f64 + 1.0 - HOLE_FROM_S).max(0.0))
 }
 
 fn control(metrics: &Metrics) -> f64 {

@@ -11,7 +11,7 @@ use tenure_mesh::{
 use super::link::{GAPS_MAX, Link};
 use super::table::News;
 use super::{Babel, Chase, Missing, Update};
-use crate::interface::{LinkDoubted, LinkFailing};
+use crate::interface::{LinkDoubted, LinkFailing, NextHopRated};
 
 /// How long lines may be missing before they are asked for; twice that until they are again, longer if
 /// many are missing, because the answer takes time as well, and twice as long each time nothing comes.
@@ -230,5 +230,12 @@ impl Hears<LinkFailing> for Babel {
 impl Hears<LinkDoubted> for Babel {
     fn hear(&mut self, doubted: LinkDoubted, _: &[u8], context: &mut Context<'_, Self>) {
         self.doubt(doubted.neighbour, context);
+    }
+}
+
+impl Hears<NextHopRated> for Babel {
+    fn hear(&mut self, rated: NextHopRated, _: &[u8], context: &mut Context<'_, Self>) {
+        let affected = self.table.set_passes_on(rated.neighbour, rated.passes_on);
+        self.select(&affected, context);
     }
 }

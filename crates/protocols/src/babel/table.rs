@@ -27,6 +27,9 @@ const FORGET_AFTER: Duration = Duration::from_secs(180);
 const BOOTS_APART_MAX: u32 = 16;
 /// A destination that was out of reach for so long is believed anew, if it is offered with such a number.
 const BELIEVED_ANEW_AFTER: Duration = Duration::from_secs(8);
+/// What a way costs beside over a neighbour that is thought to pass nothing on: more than going around it does,
+/// and others are told so.
+const DETOUR: u16 = 4096;
 /// The most destinations that places can tell apart.
 const DESTINATIONS_MAX: usize = u16::MAX as usize;
 
@@ -94,6 +97,8 @@ pub struct Selection {
     pub news: News,
     /// The sequence number to ask for, if a newer one would help.
     pub wanted: Option<Seqno>,
+    /// Whether nothing is thought to come through by the chosen way.
+    pub is_blocked: bool,
 }
 
 /// How much neighbours need to hear of something.
@@ -138,6 +143,8 @@ struct Column {
     neighbour: Option<NodeId>,
     /// Of the link to it.
     cost: u16,
+    /// Whether it is thought to pass on what it is given for others.
+    passes_on: bool,
     /// By place; a metric that is infinite, or none at all, offers nothing.
     offers: Vec<Distance>,
 }
@@ -228,10 +235,29 @@ impl Table {
             }
             // What wasn't chosen isn't for being worse.
             let offer = self.columns[at].offer(*place).filter(|_| cost < before);
-            offer.is_some_and(|offer| self.may_win(*place, offer.metric.saturating_add(cost)))
+            offer
+                .is_some_and(|offer| self.may_win(*place, self.columns[at].metric(known.id, offer)))
         };
         let known = Place::all().zip(&self.destinations);
         known.filter(is_affected).map(|(place, _)| place).collect()
+    }
+
+    /// Whether the way to a destination is one that something is thought to come through by.
+    pub fn has_open_way(&self, to: NodeId) -> bool {
+        let selected = self.place(to).and_then(|place| self.route_at(place));
+        selected.is_some_and(|(at, _)| !self.columns[at].is_blocked(to))
+    }
+
+    /// Notes whether a neighbour passes on what it is given for others; returns the destinations that have to be
+    /// selected anew.
+    pub fn set_passes_on(&mut self, neighbour: NodeId, passes_on: bool) -> Vec<Place> {
+        let Some(at) = self.column(neighbour) else { return Vec::new() };
+        let column = &mut self.columns[at];
+        if core::mem::replace(&mut column.passes_on, passes_on) == passes_on {
+            return Vec::new();
+        }
+        let is_offered = |place: &Place| column.offer(*place).is_some();
+        Place::all().take(column.offers.len()).filter(is_offered).collect()
     }
 
     /// Forgets a neighbour and what it said; gives the destinations that have to be selected anew.
@@ -240,7 +266,7 @@ impl Table {
         let offers = Place::all().zip(&self.columns[at].offers);
         let affected = offers.filter(|(_, offer)| offer.metric < INFINITE);
         let affected = affected.map(|(place, _)| place).collect();
-        self.columns[at] = Column { neighbour: None, cost: INFINITE, offers: Vec::new() };
+        self.columns[at] = Column::default();
         affected
     }
 
@@ -271,7 +297,7 @@ impl Table {
         if before == distance || before.metric.min(distance.metric) == INFINITE {
             return None;
         }
-        let metric = distance.metric.saturating_add(column.cost);
+        let metric = column.metric(destination, distance);
         let is_selected = self.destinations[place.index()].selected == Some(at as u16);
         (is_selected || self.may_win(place, metric)).then_some(place)
     }
@@ -289,7 +315,7 @@ impl Table {
             let (Some(neighbour), Some(offer)) = (column.neighbour, column.offer(place)) else {
                 continue;
             };
-            let metric = offer.metric.saturating_add(column.cost);
+            let metric = column.metric(known.id, offer);
             shortest = shortest.min(metric);
             let is_feasible = feasibility.is_none_or(|own| offer.is_feasible(own));
             if metric == INFINITE || !is_feasible {
@@ -301,6 +327,7 @@ impl Table {
                 best = Some(((rank, neighbour), at, Distance { seqno: offer.seqno, metric }));
             }
         }
+        let is_blocked = best.is_some_and(|(_, at, _)| self.columns[at].is_blocked(known.id));
         let known = &mut self.destinations[place.index()];
         known.selected = best.map(|(_, at, _)| at as u16);
         let distance = best.map(|(_, _, distance)| distance);
@@ -310,6 +337,7 @@ impl Table {
             is_changed: before != known.selected,
             news: known.news(distance),
             wanted: known.wanted(distance, shortest),
+            is_blocked,
         }
     }
 
@@ -415,7 +443,7 @@ impl Table {
         let free = || self.columns.iter().position(|column| column.neighbour.is_none());
         let at = known.or_else(free).unwrap_or(self.columns.len());
         if at == self.columns.len() {
-            self.columns.push(Column { neighbour: None, cost: INFINITE, offers: Vec::new() });
+            self.columns.push(Column::default());
         }
         self.columns[at].neighbour = Some(neighbour);
         at
@@ -426,7 +454,7 @@ impl Table {
         let selected = usize::from(self.destinations[place.index()].selected?);
         let column = &self.columns[selected];
         let offer = column.offer(place)?;
-        let metric = offer.metric.saturating_add(column.cost);
+        let metric = column.metric(self.destinations[place.index()].id, offer);
         (metric < INFINITE).then_some((selected, Distance { seqno: offer.seqno, metric }))
     }
 
@@ -492,7 +520,25 @@ fn with_handicap(metric: u16) -> u32 {
     u32::from(metric) + u32::from(metric / 8) + 16
 }
 
+impl Default for Column {
+    /// Nobody's.
+    fn default() -> Self {
+        Self { neighbour: None, cost: INFINITE, passes_on: true, offers: Vec::new() }
+    }
+}
+
 impl Column {
+    /// How far `destination` is by the neighbour's `offer`.
+    fn metric(&self, destination: NodeId, offer: Distance) -> u16 {
+        let detour = if self.is_blocked(destination) { DETOUR } else { 0 };
+        offer.metric.saturating_add(self.cost).saturating_add(detour)
+    }
+
+    /// Whether nothing comes through to `destination` by this neighbour.
+    fn is_blocked(&self, destination: NodeId) -> bool {
+        !self.passes_on && self.neighbour != Some(destination)
+    }
+
     /// What the neighbour says of the destination at `place`, if it knows a way.
     fn offer(&self, place: Place) -> Option<Distance> {
         self.offers.get(place.index()).copied().filter(|offer| offer.metric < INFINITE)

@@ -37,8 +37,8 @@ impl Babel {
     }
 
     fn select_one(&mut self, place: Place, context: &mut Context<'_, Self>) -> News {
-        let Selection { destination, route, is_changed, mut news, wanted } =
-            self.table.select(place);
+        let selection = self.table.select(place);
+        let Selection { destination, route, is_changed, mut news, wanted, is_blocked } = selection;
         if is_changed {
             let next_hop = route.map(|(neighbour, _)| neighbour);
             context.tell(&RouteChanged { destination, next_hop }, &[]);
@@ -55,7 +55,7 @@ impl Babel {
             self.table.tell(place, context.now());
         }
         if let Some(seqno) = wanted {
-            self.want(destination, seqno, route.is_none(), context);
+            self.want(destination, seqno, route.is_none() || is_blocked, context);
         }
         news
     }

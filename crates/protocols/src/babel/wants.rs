@@ -47,14 +47,20 @@ impl Babel {
         pause * (1 + self.wants.len() / WANTS_AT_EASE) as u32
     }
 
-    /// A datagram goes to `destination`: if there is no way, it is asked for.
+    /// A datagram goes to `destination`: if there is no way, one is asked for; where links come and
+    /// go, also if nothing comes through by the one that there is.
     pub(super) fn need(&mut self, destination: NodeId, context: &mut Context<'_, Self>) {
         self.demand.note(destination, context.now());
-        if destination == context.node() || self.table.route(destination).is_some() {
+        let is_restless = self.unrest.is_restless(context.now());
+        let is_reachable = match is_restless {
+            true => self.table.has_open_way(destination),
+            false => self.table.route(destination).is_some(),
+        };
+        if destination == context.node() || is_reachable {
             return;
         }
         let seqno = self.table.next_seqno(destination);
-        if seqno.is_some() || self.unrest.is_restless(context.now()) {
+        if seqno.is_some() || is_restless {
             self.want(destination, seqno.unwrap_or_default(), true, context);
         }
     }
@@ -100,7 +106,7 @@ impl Babel {
         let table = &self.table;
         self.wants.retain(|destination, wanted| {
             if wanted.at <= now && due.len() < WANTS_AT_EASE {
-                let is_reachable = table.route(*destination).is_some();
+                let is_reachable = table.has_open_way(*destination);
                 if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
                     return false;
                 }

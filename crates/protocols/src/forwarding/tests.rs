@@ -215,3 +215,107 @@ fn a_link_that_repairs_needs_no_acknowledgement_and_one_that_does_not_loses() {
         assert!(expected.contains(&arrived), "{repair:?}: {arrived} of 200 arrived");
     }
 }
+
+/// What swallows datagrams that are for others, and acknowledges them.
+#[derive(Debug)]
+struct Hole;
+
+/// Its messages, as forwarding's go on the air.
+#[derive(Serialize, Deserialize)]
+struct Swallowed(Datagram);
+#[derive(Serialize, Deserialize)]
+struct Answer(Acknowledgement);
+#[derive(Serialize, Deserialize)]
+struct Said(Witness);
+
+tenure_mesh::protocol! {
+    Hole = 2, "hole";
+    messages { Swallowed = 1, Answer = 2, Said = 3 }
+}
+
+impl Protocol for Hole {}
+
+impl Handles<Swallowed> for Hole {
+    fn handle(
+        &mut self,
+        Swallowed(Datagram { hop, sending, .. }): Swallowed,
+        reception: Reception<'_>,
+        context: &mut Context<'_, Self>,
+    ) {
+        context.send(reception.from, &Answer(Acknowledgement { hop, sending }));
+    }
+}
+
+impl Handles<Answer> for Hole {
+    fn handle(&mut self, _: Answer, _: Reception<'_>, _: &mut Context<'_, Self>) {}
+}
+
+impl Handles<Said> for Hole {
+    fn handle(&mut self, _: Said, _: Reception<'_>, _: &mut Context<'_, Self>) {}
+}
+
+/// Sends a datagram from 0 to 2 each quarter of a second.
+fn send_for(network: &mut Network, seconds: u32) {
+    for _ in 0..seconds * 4 {
+        send(network, 0, 2, b"on");
+        network.run(Duration::from_millis(250));
+    }
+}
+
+fn ratings(network: &Network) -> Vec<(NodeId, bool)> {
+    let router = network.stacks[0].protocol::<FixedRouter>().expect("it runs");
+    router.rated.clone()
+}
+
+#[test]
+fn a_next_hop_that_acknowledges_and_drops_is_told_to_the_router_within_ten_seconds() {
+    let mut network = line(3, 0);
+    send_for(&mut network, 10);
+    assert_eq!(ratings(&network), [], "one that passes on isn't suspected");
+    let forwarding = network.stacks[0].protocol::<Forwarding>().expect("it runs");
+    assert!((2..=3).contains(&forwarding.counters().watched), "{:?}", forwarding.counters());
+    network.stacks[1].start(network.now, Hole);
+    send_for(&mut network, 10);
+    assert_eq!(ratings(&network).first(), Some(&(id(1), false)));
+    // It passes on again: so much is seen, since there is no other way.
+    let config = Config { life: 7, ..Config::default() };
+    network.stacks[1].start(network.now, Forwarding::new(config));
+    send_for(&mut network, 6);
+    assert_eq!(ratings(&network).last(), Some(&(id(1), true)));
+}
+
+#[test]
+fn a_suspected_next_hop_is_tried_with_datagrams_of_nobodys_while_others_go_around_it() {
+    let mut network = line(4, 0);
+    network.link(0, 3, 0);
+    network.link(3, 2, 0);
+    network.stacks[1].start(network.now, Hole);
+    send_for(&mut network, 10);
+    let around = |router: &mut FixedRouter, _: &mut Context<'_, FixedRouter>| {
+        router.ways.insert(id(2), id(3));
+    };
+    network.stacks[0].act::<FixedRouter, _>(network.now, around);
+    arrivals(&mut network, 2);
+    send_for(&mut network, 30);
+    assert_eq!(arrivals(&mut network, 2).len(), 120, "what goes around it arrives");
+    assert_eq!(ratings(&network).last(), Some(&(id(1), false)), "it is still one");
+    network.stacks[1].start(network.now, Forwarding::new(Config::default()));
+    send_for(&mut network, 90);
+    assert_eq!(ratings(&network).last(), Some(&(id(1), true)));
+    assert_eq!(arrivals(&mut network, 2).len(), 360, "and nothing of nobody's is told");
+}
+
+#[test]
+fn word_that_nobody_asked_for_proves_nothing() {
+    let mut network = line(3, 0);
+    network.stacks[1].start(network.now, Hole);
+    for _ in 0..40 {
+        send(&mut network, 0, 2, b"on");
+        network.stacks[1].act::<Hole, _>(network.now, |_, context| {
+            context.send(id(0), &Said(Witness { hop: 9_999, passed: true }));
+            context.send(id(0), &Said(Witness { hop: 1, passed: false }));
+        });
+        network.run(Duration::from_millis(250));
+    }
+    assert_eq!(ratings(&network).first(), Some(&(id(1), false)));
+}

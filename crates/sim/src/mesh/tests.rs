@@ -174,6 +174,7 @@ fn the_scenarios_that_are_handed_out_come_to_what_they_expect() {
         include_str!("../../../../scenarios/cut.toml"),
         include_str!("../../../../scenarios/gray.toml"),
         include_str!("../../../../scenarios/grid.toml"),
+        include_str!("../../../../scenarios/hole.toml"),
         include_str!("../../../../scenarios/lossy-aggregation.toml"),
         include_str!("../../../../scenarios/lossy-line.toml"),
         include_str!("../../../../scenarios/moving.toml"),
@@ -235,4 +236,19 @@ fn whatever_a_member_said_that_turned_bad_is_over_twenty_seconds_after_it_stoppe
 fn members_that_turn_bad_one_after_the_other_leave_nothing_behind() {
     let (_, metrics) = check_all(include_str!("../../../../scenarios/liars.toml"));
     assert!(metrics.delivery() < 0.97, "they did harm: {}", metrics.delivery());
+}
+
+#[test]
+fn a_member_that_passes_nothing_on_is_left_within_ten_seconds_while_it_is_there() {
+    let mut scenario = scenario(include_str!("../../../../scenarios/hole.toml"));
+    for seed in 1..=3 {
+        scenario.seed = seed;
+        let outcome = check(&scenario);
+        let shares = shares(&outcome, 0);
+        let during = shares[30..33].iter().sum::<f64>() / 3.0;
+        assert!(during < 0.6, "a hole that does no harm shows nothing: {during}");
+        assert!(shares[40..97].iter().all(|share| *share >= 0.95), "seed {seed}: {shares:.2?}");
+        let after = shares[40..97].iter().sum::<f64>() / 57.0;
+        assert!(after >= 0.99, "seed {seed}: {after}");
+    }
 }
