@@ -25,7 +25,7 @@
 //! Now and then it is [watched](watch) whether a next hop passes on what it takes; a router is told which ones
 //! don't ([`NextHopRated`]).
 
-mod watch;
+pub(crate) mod watch;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -433,7 +433,7 @@ impl Forwarding {
         context: &mut Context<'_, Self>,
     ) {
         let now = context.now();
-        let suspected = self.watch.tries(next, destination, now);
+        let suspected = watch::IS_ON.then(|| self.watch.tries(next, destination, now)).flatten();
         let Some(neighbour) = suspected.filter(|_| self.has_room(0)) else { return };
         let (taken_at, state) = (now, State::WantsWay { until: now });
         let datagram = self.new_datagram(destination, Port::NOTHING, context.node());
@@ -705,7 +705,10 @@ impl Handles<Witness> for Forwarding {
             return;
         }
         if passed {
-            if let Some(rating) = self.watch.came_further(reception.from, hop) {
+            // Nobody was asked for word where nothing is watched.
+            if watch::IS_ON
+                && let Some(rating) = self.watch.came_further(reception.from, hop)
+            {
                 self.tell_rating(rating, context);
             }
             return;

@@ -11,6 +11,7 @@ use tenure_mesh::{
 use super::link::{GAPS_MAX, Link};
 use super::table::News;
 use super::{Babel, Chase, Missing, Update};
+use crate::forwarding::watch;
 use crate::interface::{LinkDoubted, LinkFailing, NextHopRated};
 
 /// How long lines may be missing before they are asked for; twice that until they are again, longer if
@@ -235,6 +236,10 @@ impl Hears<LinkDoubted> for Babel {
 
 impl Hears<NextHopRated> for Babel {
     fn hear(&mut self, rated: NextHopRated, _: &[u8], context: &mut Context<'_, Self>) {
+        // Where nothing is watched, nobody says so.
+        if !watch::IS_ON {
+            return;
+        }
         let affected = self.table.set_passes_on(rated.neighbour, rated.passes_on);
         self.select(&affected, context);
     }

@@ -19,6 +19,7 @@ use tenure_mesh::NodeId;
 
 use super::INFINITE;
 use super::log::{Line, Log};
+use crate::forwarding::watch;
 
 /// How long a feasibility distance is kept of a destination that nobody knows a way to (§3.7.3:
 /// the source table's garbage-collection time).
@@ -536,7 +537,7 @@ impl Column {
 
     /// Whether nothing comes through to `destination` by this neighbour.
     fn is_blocked(&self, destination: NodeId) -> bool {
-        !self.passes_on && self.neighbour != Some(destination)
+        watch::IS_ON && !self.passes_on && self.neighbour != Some(destination)
     }
 
     /// What the neighbour says of the destination at `place`, if it knows a way.

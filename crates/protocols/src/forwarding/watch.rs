@@ -20,6 +20,8 @@ use core::time::Duration;
 use tenure_hal::Instant;
 use tenure_mesh::NodeId;
 
+/// Whether this program has what watches, beside what bears witness for others.
+pub(crate) const IS_ON: bool = cfg!(feature = "watch");
 /// How often a next hop is watched that passes on what it takes, and how often the node watches any.
 const WATCH_EVERY: Duration = Duration::from_secs(4);
 const WATCH_ANY_EVERY: Duration = Duration::from_secs(1);
@@ -78,6 +80,9 @@ struct Watched {
 impl Watch {
     /// Whether the datagram that is given to `neighbour` now, as the hop of that number, is to be watched.
     pub(super) fn asks(&mut self, neighbour: NodeId, hop: u16, now: Instant) -> bool {
+        if !IS_ON {
+            return false;
+        }
         let at = self.place(neighbour, now);
         let known = &mut self.hops[at];
         let is_doubtful = known.is_doubtful();
@@ -112,6 +117,9 @@ impl Watch {
 
     /// The neighbour took the datagram of that hop.
     pub(super) fn taken(&mut self, neighbour: NodeId, hop: u16, now: Instant) {
+        if !IS_ON {
+            return;
+        }
         let watched = self.hops.iter_mut().filter(|known| known.neighbour == neighbour);
         for watched in watched.flat_map(|known| &mut known.watched).filter(|it| it.hop == hop) {
             (watched.is_taken, watched.until) = (true, now + PATIENCE);
@@ -120,14 +128,14 @@ impl Watch {
 
     /// The neighbour didn't take it: that says nothing of what it does with what it takes.
     pub(super) fn not_taken(&mut self, neighbour: NodeId, hop: u16) {
-        if let Some(known) = self.hops.iter_mut().find(|known| known.neighbour == neighbour) {
+        if let Some(known) = self.hops.iter_mut().find(|it| IS_ON && it.neighbour == neighbour) {
             known.watched.retain(|watched| watched.hop != hop);
         }
     }
 
     /// It came further; returns what is to be told of the neighbour, if that changes.
     pub(super) fn came_further(&mut self, neighbour: NodeId, hop: u16) -> Option<Rating> {
-        let known = self.hops.iter_mut().find(|known| known.neighbour == neighbour)?;
+        let known = self.hops.iter_mut().find(|it| IS_ON && it.neighbour == neighbour)?;
         let at = known.watched.iter().position(|watched| watched.hop == hop)?;
         known.watched.remove(at);
         known.note(true);
@@ -141,6 +149,9 @@ impl Watch {
     /// Counts what came no further in time; returns what is to be told of which neighbours.
     pub(super) fn expire(&mut self, now: Instant) -> Vec<Rating> {
         let mut ratings = Vec::new();
+        if !IS_ON {
+            return ratings;
+        }
         for known in &mut self.hops {
             let neighbour = known.neighbour;
             let misses = known.watched.extract_if(.., |watched| watched.until <= now);
