@@ -10,8 +10,7 @@ use alloc::vec::Vec;
 use tenure_crypto::machine_id;
 use tenure_directory::Entry;
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{CallId, IncomingCall, OutgoingCall, Standing};
-use tenure_rpc::IncomingCallHandle;
+use tenure_kernel::{CallId, OutgoingCall, Standing};
 use tenure_wire::directory::{ListFrom, Listing, Query, function};
 use tenure_wire::{Address, NoResult, PublicKey, Target};
 
@@ -24,7 +23,7 @@ use crate::moment::Moment;
 use crate::outbound::{Gathering, Outbound, Purpose, Route, Waiter};
 use crate::peers::Peers;
 use crate::services::Services;
-use crate::serving::Serving;
+use crate::serving::{Arrival, Serving};
 
 /// How often one attempt to reach a machine sends, so that a few lost datagrams aren't a failure.
 const SENDS_PER_ATTEMPT: u8 = 4;
@@ -87,8 +86,9 @@ impl<F: Flash> Exchange<'_, F> {
         #[cfg(feature = "mesh")]
         {
             let at = match &waiter {
-                Waiter::Caller(_, call) => {
-                    let caller = call.caller.as_ref().and_then(|caller| self.peers.get(caller));
+                Waiter::Caller(arrival) => {
+                    let caller =
+                        arrival.call.caller.as_ref().and_then(|caller| self.peers.get(caller));
                     caller.map(|peer| peer.address.clone())
                 }
                 _ => None,
@@ -121,14 +121,15 @@ impl<F: Flash> Exchange<'_, F> {
                 Some(route) => self.resolved(moment, id, &route),
                 None => self.services.kernel.complete(moment.now, id, Err(reason)),
             },
-            Waiter::Caller(handle, mut call) => {
-                if let Some(caller) = &call.caller {
-                    call.standing = self.standing_of(moment, caller);
+            Waiter::Caller(mut arrival) => {
+                if let Some(caller) = &arrival.call.caller {
+                    arrival.call.standing = self.standing_of(moment, caller);
                 }
-                if !answered && call.standing == Standing::Stranger {
-                    return self.services.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
+                if !answered && arrival.call.standing == Standing::Stranger {
+                    let busy = Err(NoResult::Busy);
+                    return self.services.endpoint.reply(moment.now, arrival.handle, busy);
                 }
-                self.deliver(moment.now, handle, call);
+                self.deliver(moment.now, arrival);
             }
         }
     }
@@ -321,26 +322,20 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     /// Takes a call from outside for a machine, and finds out first who the caller is if that matters.
-    pub(crate) fn take_call(
-        &mut self,
-        moment: &mut Moment<'_>,
-        handle: IncomingCallHandle,
-        peer: PublicKey,
-        call: IncomingCall,
-    ) {
-        if call.standing == Standing::Stranger
-            && self.services.kernel.needs_name_of(&peer, call.to)
+    pub(crate) fn take_call(&mut self, moment: &mut Moment<'_>, peer: PublicKey, arrival: Arrival) {
+        if arrival.call.standing == Standing::Stranger
+            && self.services.kernel.needs_name_of(&peer, arrival.call.to)
             && self.has_directory()
         {
             let waiting = self.outbound.callers_waiting();
-            let has_room = self.serving.free(self.services, waiting) > 0;
-            if waiting >= self.services.config.rpc.running_max / 4 || !has_room {
-                return self.services.endpoint.reply(moment.now, handle, Err(NoResult::Busy));
+            let has_room = self.serving.has_room(self.services, &waiting, &arrival);
+            if waiting.len() >= self.services.config.rpc.running_max / 4 || !has_room {
+                let busy = Err(NoResult::Busy);
+                return self.services.endpoint.reply(moment.now, arrival.handle, busy);
             }
-            let waiter = Waiter::Caller(handle, call);
-            return self.ask_directory(moment, Query::Key(peer), waiter);
+            return self.ask_directory(moment, Query::Key(peer), Waiter::Caller(arrival));
         }
-        self.deliver(moment.now, handle, call);
+        self.deliver(moment.now, arrival);
     }
 
     /// The standing of the holder of `peer`, as far as is known here without asking.
@@ -393,9 +388,9 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     /// Hands a call to the machine that it is for.
-    fn deliver(&mut self, now: Instant, handle: IncomingCallHandle, call: IncomingCall) {
+    fn deliver(&mut self, now: Instant, arrival: Arrival) {
         let waiting = self.outbound.callers_waiting();
-        self.serving.deliver(self.services, now, waiting, (handle, call));
+        self.serving.deliver(self.services, now, &waiting, arrival);
     }
 
     fn call_hub(

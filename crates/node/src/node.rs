@@ -14,7 +14,7 @@ use tenure_kernel::{Effect, Engine, IncomingCall, Kernel, Ran, World};
 use tenure_mesh::{Rejected, Satellite, SatelliteNumber};
 #[cfg(feature = "mesh")]
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
-use tenure_rpc::{CallHandle, Endpoint, Event, IncomingCallHandle};
+use tenure_rpc::{CallHandle, Endpoint, Event};
 use tenure_store::MountReport;
 use tenure_wire::{Address, Name, NoResult, PublicKey, VerifyingKey};
 
@@ -46,7 +46,7 @@ use crate::peripherals::{AttachError, Peripherals};
 use crate::sealing::seal_store;
 use crate::secrets::{self, Secrets};
 use crate::services::Services;
-use crate::serving::Serving;
+use crate::serving::{Arrival, Serving};
 use crate::sleep::{Bedtime, Doings, Rhythm, SleepError, Sleeper, take_asleep};
 use crate::tenancy::Tenancy;
 use crate::transfer::Transfer;
@@ -356,11 +356,11 @@ impl<F: Flash> Node<F> {
     fn attend_to_sessions(&mut self, moment: &mut Moment<'_>) {
         while let Some(event) = self.services.endpoint.event() {
             match event {
-                Event::IncomingCall { handle, to, peer, function, parameter, deadline, .. } => {
+                Event::IncomingCall { handle, to, peer, function, parameter, deadline, from } => {
                     let standing = self.exchange().standing_of(moment, &peer);
                     let caller = Some(peer);
                     let call = IncomingCall { to, caller, standing, function, parameter, deadline };
-                    self.take_call(moment, handle, peer, call);
+                    self.take_call(moment, peer, Arrival { handle, from, call });
                 }
                 Event::CallDone { handle, result } => self.call_done(moment, handle, result),
                 Event::PeerSeen { peer, from, .. } => {
@@ -375,22 +375,17 @@ impl<F: Flash> Node<F> {
         }
     }
 
-    fn take_call(
-        &mut self,
-        moment: &mut Moment<'_>,
-        handle: IncomingCallHandle,
-        peer: PublicKey,
-        call: IncomingCall,
-    ) {
+    fn take_call(&mut self, moment: &mut Moment<'_>, peer: PublicKey, arrival: Arrival) {
+        let Arrival { handle, ref call, .. } = arrival;
         if self.services.ownership.revoked.has_device_machine(&peer) {
             return self.services.endpoint.reply(moment.now, handle, Err(NoResult::Denied));
         }
         if call.to == self.services.identity.machine {
-            let parameter = call.parameter.unwrap_or_default();
-            let answer = control::serve(self, moment, &peer, (&call.function, &parameter));
+            let parameter = call.parameter.as_deref().unwrap_or_default();
+            let answer = control::serve(self, moment, &peer, (&call.function, parameter));
             return self.services.endpoint.reply(moment.now, handle, Ok(Some(answer)));
         }
-        self.exchange().take_call(moment, handle, peer, call);
+        self.exchange().take_call(moment, peer, arrival);
     }
 
     /// Takes the end of a call that left the device.

@@ -4,11 +4,13 @@ use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::{CallId, IncomingCall, Kernel, OutgoingCall};
-use tenure_rpc::{CallHandle, IncomingCallHandle};
+use tenure_kernel::{CallId, Kernel, OutgoingCall};
+use tenure_rpc::CallHandle;
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
 use tenure_wire::{Address, MachineId, PublicKey, Target};
+
+use crate::serving::Arrival;
 
 /// What has left the device and is not answered yet.
 #[derive(Debug, Default)]
@@ -48,7 +50,7 @@ pub(crate) enum Waiter {
     /// A machine that wants to know the key.
     Resolve(CallId, Target),
     /// A call from outside, whose caller's name decides whether it is let in.
-    Caller(IncomingCallHandle, IncomingCall),
+    Caller(Arrival),
 }
 
 /// A machine elsewhere and the way to it.
@@ -66,7 +68,7 @@ impl Waiter {
         match self {
             Self::Call(call) => kernel.awaits(call.id),
             Self::Resolve(id, _) => kernel.awaits(*id),
-            Self::Caller(_, call) => call.deadline > now,
+            Self::Caller(arrival) => arrival.call.deadline > now,
         }
     }
 }
@@ -107,9 +109,13 @@ impl Outbound {
         position.map_or_else(Vec::new, |position| self.queries.swap_remove(position).1)
     }
 
-    /// How many calls wait for the name of who made them.
-    pub(crate) fn callers_waiting(&self) -> usize {
+    /// The calls that wait for the name of who made them.
+    pub(crate) fn callers_waiting<'a>(&'a self) -> Vec<&'a Arrival> {
         let waiters = self.queries.iter().flat_map(|(_, waiters)| waiters);
-        waiters.filter(|waiter| matches!(waiter, Waiter::Caller(..))).count()
+        let arrival = |waiter: &'a Waiter| match waiter {
+            Waiter::Caller(arrival) => Some(arrival),
+            Waiter::Call(_) | Waiter::Resolve(..) => None,
+        };
+        waiters.filter_map(arrival).collect()
     }
 }

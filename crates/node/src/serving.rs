@@ -6,7 +6,7 @@ use alloc::vec::Vec;
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
 use tenure_kernel::{IncomingCall, Standing, Ticket};
-use tenure_rpc::{Endpoint, IncomingCallHandle};
+use tenure_rpc::{Endpoint, IncomingCallHandle, PeerAddress as _};
 use tenure_wire::{Address, MachineId, NoResult};
 
 use crate::services::Services;
@@ -15,10 +15,21 @@ use crate::services::Services;
 /// machine and no caller can lock the owner out.
 const SERVED_FOR_OWNER: usize = 2;
 
+/// A call that came from outside.
+#[derive(Clone, Debug)]
+pub(crate) struct Arrival {
+    pub(crate) handle: IncomingCallHandle,
+    /// Where its caller is.
+    pub(crate) from: Address,
+    pub(crate) call: IncomingCall,
+}
+
 /// A call from outside that a machine is serving.
 struct Served {
     handle: IncomingCallHandle,
     by: MachineId,
+    /// Where its caller is, as long as that is known.
+    from: Option<Address>,
 }
 
 /// All of them, by the number that the kernel knows each by.
@@ -52,7 +63,7 @@ impl Serving {
         now: Instant,
         machine: MachineId,
     ) {
-        self.served.retain(|_, Served { handle, by }| {
+        self.served.retain(|_, Served { handle, by, .. }| {
             if *by == machine {
                 endpoint.reply(now, *handle, Err(NoResult::Execution));
             }
@@ -73,7 +84,7 @@ impl Serving {
         self.tickets = tickets;
         for (ticket, handle, by) in served {
             if kernel.serving().any(|known| known == ticket) {
-                self.served.insert(ticket, Served { handle, by });
+                self.served.insert(ticket, Served { handle, by, from: None });
             } else {
                 endpoint.reply(now, handle, Err(NoResult::OutcomeUnknown));
             }
@@ -93,21 +104,21 @@ impl Serving {
         &mut self,
         services: &mut Services<F>,
         now: Instant,
-        waiting: usize,
-        (handle, call): (IncomingCallHandle, IncomingCall),
+        waiting: &[&Arrival],
+        arrival: Arrival,
     ) {
-        let by = call.to;
-        let held = self.served.values().filter(|served| served.by == by).count();
-        // A machine holds no more than are still free, so that however many are hogged, others find some
-        // (dynamic thresholds, Choudhury and Hahne 1998).
-        if call.standing != Standing::Owner && held >= self.free(services, waiting) {
+        let has_room =
+            arrival.call.standing == Standing::Owner || self.has_room(services, waiting, &arrival);
+        let Arrival { handle, from, call } = arrival;
+        if !has_room {
             return services.endpoint.reply(now, handle, Err(NoResult::Busy));
         }
         let ticket = Ticket(self.tickets);
         self.tickets += 1;
+        let by = call.to;
         match services.kernel.deliver(now, call, ticket) {
             Ok(()) => {
-                self.served.insert(ticket, Served { handle, by });
+                self.served.insert(ticket, Served { handle, by, from: Some(from) });
             }
             Err(error) => services.endpoint.reply(now, handle, Err(error)),
         }
@@ -126,12 +137,27 @@ impl Serving {
         }
     }
 
-    /// How many more calls from outside, served and `waiting` ones together, leave the owner's share free.
-    pub(crate) fn free<F>(&self, services: &Services<F>, waiting: usize) -> usize {
+    /// Whether one more call is served, or waits, while `waiting` wait. A machine holds no more calls than are
+    /// still free, and nor does a host of strangers: however many are hogged, others find some (dynamic
+    /// thresholds, Choudhury and Hahne 1998).
+    pub(crate) fn has_room<F>(
+        &self,
+        services: &Services<F>,
+        waiting: &[&Arrival],
+        arrival: &Arrival,
+    ) -> bool {
+        let is_weak = is_planted(Weakness::WaitingCallersUncounted);
+        let waiting = if is_weak { &[] } else { waiting };
         let in_all = services.config.rpc.running_max.saturating_sub(SERVED_FOR_OWNER).max(1);
-        if is_planted(Weakness::WaitingCallersUncounted) {
-            return in_all.saturating_sub(self.served.len());
+        let free = in_all.saturating_sub(self.served.len() + waiting.len());
+        let served = self.served.values().map(|one| (one.by, one.from.as_ref()));
+        let held = served.chain(waiting.iter().map(|one| (one.call.to, Some(&one.from))));
+        let (mut of_machine, mut of_host) = (0, 0);
+        for (by, from) in held {
+            of_machine += usize::from(by == arrival.call.to);
+            of_host += usize::from(from.is_some_and(|from| from.is_same_host(&arrival.from)));
         }
-        in_all.saturating_sub(self.served.len() + waiting)
+        let is_strangers = arrival.call.standing == Standing::Stranger;
+        of_machine < free && (of_host < free || !is_strangers || is_weak)
     }
 }

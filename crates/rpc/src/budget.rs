@@ -21,16 +21,21 @@ impl Budget {
 
     /// Takes a token, if there is one.
     pub(crate) fn take(&mut self, now: Instant) -> bool {
+        self.take_and_leave(now, 0)
+    }
+
+    /// Takes a token, if so many are left then.
+    pub(crate) fn take_and_leave(&mut self, now: Instant, left: u32) -> bool {
         let elapsed_us = micros_of(now.since(self.filled_at)).min(MICRO);
         self.filled_at = now;
         self.micro_tokens =
             (self.micro_tokens + elapsed_us * self.per_second).min(self.per_second * MICRO);
         match self.micro_tokens.checked_sub(MICRO) {
-            Some(rest) => {
+            Some(rest) if rest >= u64::from(left) * MICRO => {
                 self.micro_tokens = rest;
                 true
             }
-            None => false,
+            _ => false,
         }
     }
 }

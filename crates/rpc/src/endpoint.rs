@@ -2,6 +2,7 @@
 //!
 //! `opening` holds the handshakes, `calling` the calls that go out, `called` those that come in.
 
+use alloc::boxed::Box;
 use alloc::collections::{BTreeMap, VecDeque};
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -39,8 +40,6 @@ pub struct Endpoint<A> {
     config: Config,
     machines: Vec<Machine>,
     identity: Option<PublicKey>,
-    /// By what the owner's initiations to the device's own machine are known, once that was needed.
-    owner_proof_key: Option<Option<ProofKey>>,
     incarnation: u64,
     next_handle: u64,
     /// Higher than the number of any call that was made.
@@ -71,6 +70,9 @@ struct Machine {
     id: MachineId,
     key: PublicKey,
     secret: StaticSecret,
+    /// The key that the owner's initiations to the machine prove, once that was needed: a key agreement, which
+    /// nobody makes this end compute twice. `None` inside if the owner's key agrees with none.
+    owner_proof_key: Option<Option<Box<ProofKey>>>,
 }
 
 /// Datagrams that wait to be sent.
@@ -139,7 +141,6 @@ impl<A: PeerAddress> Endpoint<A> {
         Ok(Self {
             machines: Vec::new(),
             identity: None,
-            owner_proof_key: None,
             incarnation: gate.draw_incarnation(),
             next_handle: 1,
             next_number: 1,
@@ -238,7 +239,7 @@ impl<A: PeerAddress> Endpoint<A> {
             return Err(TooManyMachines);
         }
         self.machines.reserve_exact(1);
-        self.machines.push(Machine { id, key, secret });
+        self.machines.push(Machine { id, key, secret, owner_proof_key: None });
         self.outbox.sent_bytes.insert(id, 0);
         Ok(id)
     }
@@ -266,13 +267,12 @@ impl<A: PeerAddress> Endpoint<A> {
     /// Names the machine whose key this device tells to anybody who asks: its own.
     pub fn identify_as(&mut self, machine: &MachineId) {
         self.identity = self.machine(machine).map(|machine| machine.key);
-        self.owner_proof_key = None;
     }
 
     /// Keeps room for another owner's calls from now on, and none for the former's.
     pub fn change_owner(&mut self, owner: PublicKey) {
         self.config.owner = Some(owner);
-        self.owner_proof_key = None;
+        self.machines.iter_mut().for_each(|machine| machine.owner_proof_key = None);
     }
 
     /// The current epoch. It changes now and then: compare before publishing.

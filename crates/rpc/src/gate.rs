@@ -6,9 +6,11 @@
 //!   accepted twice: before that end it is found, after it the epoch doesn't match.
 //! - No epoch is accepted for longer than twice `epoch_lifetime`, used or not.
 //! - Handshakes are computed at most `handshakes_per_second_max` times a second; of those at most
-//!   `handshakes_per_second` for senders who haven't shown their address, and at most half
-//!   for those of one host. The owner has `handshakes_per_second` beside that.
+//!   `handshakes_per_second` for senders who haven't shown their address, and at most a fair share
+//!   for those of one host (`shares`). The owner has `handshakes_per_second` beside that.
 //! - Nothing that is sent from here is longer than what it answers.
+
+mod shares;
 
 use alloc::collections::VecDeque;
 use alloc::vec::Vec;
@@ -24,15 +26,15 @@ use zeroize::Zeroizing;
 use crate::budget::Budget;
 use crate::noise::proof;
 use crate::{Config, PeerAddress};
+use shares::{HOSTS, REHASH_PERIOD, Share, Shares};
 
 /// How long a cookie is given out; it is accepted for up to twice that.
 const COOKIE_PERIOD: Duration = Duration::from_secs(120);
 /// Refusals a second that are sent in all.
 const REFUSALS_PER_SECOND: u32 = 8;
-/// The hosts are divided among so many budgets of handshakes, by a secret hash.
-const HOST_BUDGETS: usize = 16;
-/// One host gets at most one in so many of all handshakes.
-const HOST_SHARE: u32 = 2;
+
+/// One in so many handshakes is kept for hosts that had none lately.
+const NEWCOMERS_SHARE: u32 = 4;
 
 /// The responder's door.
 #[cfg_attr(test, derive(Clone))]
@@ -46,9 +48,11 @@ pub(crate) struct Gate {
     accepted: VecDeque<Accepted>,
     accepted_max: usize,
     for_anybody: Budget,
-    for_hosts: [Budget; HOST_BUDGETS],
+    shares: Shares,
     for_owner: Budget,
     in_all: Budget,
+    /// Handshakes of [`Self::in_all`] that are left to hosts that had none lately.
+    for_newcomers: u32,
     refusals: Budget,
 }
 
@@ -117,7 +121,6 @@ impl Gate {
     ) -> Result<Self, EntropyError> {
         let mut secret = Zeroizing::new([0; 32]);
         entropy.fill(&mut *secret)?;
-        let for_host = Budget::new(now, (config.handshakes_per_second_max / HOST_SHARE).max(1));
         let mut gate = Self {
             secret,
             drawn: 0,
@@ -128,9 +131,10 @@ impl Gate {
             accepted: VecDeque::new(),
             accepted_max: config.accepted_initiations_max,
             for_anybody: Budget::new(now, config.handshakes_per_second),
-            for_hosts: core::array::from_fn(|_| for_host.clone()),
+            shares: Shares::new(config.handshakes_per_second_max),
             for_owner: Budget::new(now, config.handshakes_per_second),
             in_all: Budget::new(now, config.handshakes_per_second_max),
+            for_newcomers: config.handshakes_per_second_max / NEWCOMERS_SHARE,
             refusals: Budget::new(now, REFUSALS_PER_SECOND),
         };
         gate.begin_epoch(now);
@@ -229,15 +233,21 @@ impl Gate {
         from: &A,
         is_shown: bool,
     ) -> Admission {
-        if is_shown && !is_planted(Weakness::OneHostTakesHandshakes) {
-            let host = self.host_budget(from);
-            if !self.for_hosts[host].take(now) {
-                return Admission::Drop;
-            }
-        } else if !is_shown && !self.for_anybody.take(now) {
+        let host = is_shown.then(|| self.host(now, from));
+        let share = host.map_or(Share::Left, |host| self.shares.of(now, host));
+        let is_fair = !is_planted(Weakness::OneHostTakesHandshakes);
+        if is_fair && share == Share::Spent {
+            return Admission::Drop;
+        }
+        if !is_shown && !self.for_anybody.take(now) {
             return Admission::Challenge;
         }
-        if self.in_all.take(now) { Admission::Admit } else { Admission::Drop }
+        let left = if is_fair && share != Share::Untouched { self.for_newcomers } else { 0 };
+        if !self.in_all.take_and_leave(now, left) {
+            return Admission::Drop;
+        }
+        self.shares.count(now, host);
+        Admission::Admit
     }
 
     /// Whether the sender of an initiation has shown that it receives at `from`, by a cookie that was
@@ -322,11 +332,12 @@ impl Gate {
         truncated(&mac.0.finish())
     }
 
-    /// Which of [`Self::for_hosts`] an address draws on.
-    fn host_budget<A: PeerAddress>(&self, address: &A) -> usize {
+    /// The place of an address's host among the [`Self::shares`].
+    fn host<A: PeerAddress>(&self, now: Instant, address: &A) -> usize {
         let mut mac = AddressMac(self.mac(b"host"));
+        mac.write_u64(now.as_micros() / REHASH_PERIOD.as_micros() as u64);
         address.hash_host(&mut mac);
-        mac.finish() as usize % HOST_BUDGETS
+        mac.finish() as usize % HOSTS
     }
 
     /// A number for a new session, unlikely to be guessed; the caller checks that it is free.

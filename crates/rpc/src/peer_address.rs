@@ -12,6 +12,11 @@ pub trait PeerAddress: Clone + Eq + Hash {
     fn hash_host<H: Hasher>(&self, hasher: &mut H) {
         self.hash(hasher);
     }
+
+    /// Whether the parts that one sender can't vary are equal.
+    fn is_same_host(&self, other: &Self) -> bool {
+        self == other
+    }
 }
 
 /// A host has all ports of its IP address, and as a rule all addresses of an IPv6 network of 64 bits.
@@ -22,6 +27,13 @@ impl PeerAddress for SocketAddr {
             IpAddr::V6(ip) => ip.octets()[..8].hash(hasher),
         }
     }
+
+    fn is_same_host(&self, other: &Self) -> bool {
+        match (self.ip().to_canonical(), other.ip().to_canonical()) {
+            (IpAddr::V6(one), IpAddr::V6(other)) => one.octets()[..8] == other.octets()[..8],
+            (one, other) => one == other,
+        }
+    }
 }
 
 impl PeerAddress for Address {
@@ -29,6 +41,13 @@ impl PeerAddress for Address {
         match self {
             Self::Udp(socket) => socket.hash_host(hasher),
             other => other.hash(hasher),
+        }
+    }
+
+    fn is_same_host(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Udp(one), Self::Udp(other)) => one.is_same_host(other),
+            (one, other) => one == other,
         }
     }
 }

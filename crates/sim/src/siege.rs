@@ -192,7 +192,6 @@ impl World {
             promises: Promises::default(),
             random,
         };
-        world.promises.newcomers_are_promised = !world.attackers.take_all_handshakes();
         world.boot();
         world.settle(cast);
         world

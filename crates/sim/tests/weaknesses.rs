@@ -6,8 +6,9 @@
 use tenure_sim::siege::{self, Cast, weakness};
 
 /// Each weakness with the seed from which on a few sieges find it soon, and the promise that breaks.
-const FOUND: [(&str, u64, &str); 12] = [
+const FOUND: [(&str, u64, &str); 13] = [
     ("h1", 12, "no machine is lost"),
+    ("h2", 8, "the owner is served"),
     ("h3", 1, "no more than thrice the bytes"),
     ("m1", 8, "the owner is served"),
     ("m2", 8, "signatures are"),

@@ -159,6 +159,46 @@ fn a_stranger_calls_what_names_it_alone_and_the_owner_calls_all() {
     }
 }
 
+/// Strangers of so many hosts, with six keys each, call eight machines that never end a call, and one whose
+/// callers a silent directory has to name.
+fn hogged_by(hosts: usize) -> World {
+    let mut world = World::new(|config| {
+        let (address, key) = (Address::Simulated(99), Some(PublicKey([9; 32])));
+        config.hub = Some(Hub { address, key });
+    });
+    let callers = ["*@*"].map(|text| text.parse().unwrap()).to_vec();
+    let named = Capabilities { callers, ..Capabilities::default() };
+    let mut machines = vec![world.install_granted("named", 8, SLEEPER, named)];
+    machines.extend((0..8).map(|number| world.install(&format!("slow-{number}"), 8, SLEEPER)));
+    for host in 0..hosts {
+        for port in 1..=6 {
+            let hog = world.stranger();
+            world.move_to(hog, &format!("10.0.0.{host}:{port}"));
+            for turn in 0..4 {
+                let machine = machines[(port + host + turn) % machines.len()];
+                let timeout = Duration::from_secs(55);
+                world.start_call(hog, &machine, "sleep", None, timeout);
+            }
+            world.pass(Duration::from_millis(900));
+        }
+    }
+    world
+}
+
+#[test]
+fn strangers_of_one_or_two_hosts_leave_calls_to_others_however_many_machines_they_hog() {
+    for hosts in [1, 2] {
+        let mut world = hogged_by(hosts);
+        let machine = world.install("open", 8, r#"(func (export "echo"))"#);
+        for other in 0..5 {
+            let stranger = world.stranger();
+            world.move_to(stranger, &format!("10.0.1.{other}:1"));
+            let result = world.call(stranger, &machine, "echo", None);
+            assert_eq!(result, Ok(None), "caller {other} beside {hosts} hosts");
+        }
+    }
+}
+
 #[test]
 fn callers_whose_names_are_being_asked_for_lock_nobody_out() {
     let mut world = World::new(|config| {

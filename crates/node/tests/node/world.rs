@@ -251,6 +251,11 @@ impl World {
         registrations
     }
 
+    /// Lets a stranger be somewhere else from now on.
+    pub(crate) fn move_to(&mut self, stranger: usize, address: &str) {
+        self.strangers[stranger].address = Address::Udp(address.parse().expect("an address"));
+    }
+
     /// Lets two strangers change places on the network.
     pub(crate) fn swap_addresses(&mut self, one: usize, other: usize) {
         let address = self.strangers[one].address.clone();

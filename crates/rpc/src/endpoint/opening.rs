@@ -479,16 +479,12 @@ impl<A: PeerAddress> Endpoint<A> {
             }
             Some(Repeated::Challenge) => return self.challenge(now, from, echo),
         }
-        let Self { gate, machines, config, identity, owner_proof_key, .. } = self;
+        let Self { gate, machines, config, .. } = self;
         let is_owners = || {
-            let local = machines.iter().find(|machine| machine.id == initiation.destination);
+            let local = machines.iter_mut().find(|machine| machine.id == initiation.destination);
             let (Some(owner), Some(local)) = (config.owner, local) else { return false };
-            if *identity != Some(local.key) {
-                return false;
-            }
-            let key = owner_proof_key
-                .get_or_insert_with(|| ProofKey::with(&local.secret, &owner))
-                .as_ref();
+            let agree = || ProofKey::with(&local.secret, &owner).map(Box::new);
+            let key = local.owner_proof_key.get_or_insert_with(agree).as_ref();
             key.is_some_and(|key| {
                 equal(&key.proof(initiation.header, initiation.noise), &initiation.proof)
             })

@@ -152,12 +152,6 @@ impl Attackers {
         }
     }
 
-    /// Whether so many hosts open sessions without end that strangers' handshakes are used up, which is
-    /// no promise to strangers: half of them are one host's at most.
-    pub(super) fn take_all_handshakes(&self) -> bool {
-        self.strangers.iter().filter(|one| one.way.takes_handshakes()).count() > 1
-    }
-
     pub(super) fn learn(&mut self, name: &'static str, key: PublicKey) {
         self.keys.insert(name, key);
     }

@@ -226,6 +226,7 @@ impl Honest {
             Step::Value => {
                 let keeper = self.keys[machines::KEEPER];
                 let call = ("value", None);
+                promises.value_asked();
                 return self.owner.call(now, random, &keeper, call, None, (Step::Value, PATIENCE));
             }
             Step::Begin => {

@@ -26,6 +26,8 @@ struct Scene {
     entropy: Sequence,
     device: Endpoint<u32>,
     device_key: PublicKey,
+    /// Another machine of the device's.
+    other_key: PublicKey,
     strangers: Vec<Caller>,
     /// How many calls of strangers run that are never answered.
     unanswered: usize,
@@ -36,8 +38,12 @@ impl Scene {
         let mut entropy = Sequence(77);
         let (mut device, id, device_key) = super::endpoint(config, &mut entropy);
         device.identify_as(&id);
+        let other = StaticSecret::generate(&mut entropy).expect("randomness");
+        let other_key = other.public_key();
+        device.add_machine(other).expect("room");
         let now = Instant::from_millis(20_000);
-        Self { now, entropy, device, device_key, strangers: Vec::new(), unanswered: 0 }
+        let strangers = Vec::new();
+        Self { now, entropy, device, device_key, other_key, strangers, unanswered: 0 }
     }
 
     fn caller(&mut self, place: u32) -> Caller {
@@ -47,6 +53,12 @@ impl Scene {
 
     /// Makes a call in the name of a caller, to be over in ten seconds.
     fn call(&mut self, caller: &mut Caller, function: &str, bytes: usize) {
+        let key = self.device_key;
+        self.call_machine(key, caller, function, bytes);
+    }
+
+    /// Calls the machine with that key, likewise.
+    fn call_machine(&mut self, key: PublicKey, caller: &mut Caller, function: &str, bytes: usize) {
         let call = OutgoingCall {
             function: function.into(),
             parameter: Some(alloc::vec![3; bytes]),
@@ -54,8 +66,8 @@ impl Scene {
             attempts: 12,
         };
         let Caller { endpoint, id, .. } = caller;
-        let (now, entropy, key) = (self.now, &mut self.entropy, &self.device_key);
-        endpoint.call(now, entropy, id, key, DEVICE, None, call).expect("room");
+        let (now, entropy) = (self.now, &mut self.entropy);
+        endpoint.call(now, entropy, id, &key, DEVICE, None, call).expect("room");
     }
 
     /// A stranger who has a session with the device, with nothing under way.
@@ -229,7 +241,7 @@ fn a_called_peer_that_never_ends_its_reply_keeps_no_other_reply_out() {
 }
 
 /// Strangers do all at once what a stranger can do, for half a minute; the owner calls meanwhile, sometimes
-/// with a session and sometimes after its tool was started anew.
+/// with a session and sometimes after its tool was started anew, the device's own machine and another by turns.
 #[test]
 fn owner_gets_through_all_floods_at_once() {
     let owner_secret = StaticSecret::generate(&mut Sequence(5)).expect("randomness");
@@ -255,7 +267,8 @@ fn owner_gets_through_all_floods_at_once() {
         }
         let Some(owner) = &mut owner else { continue };
         if tick % 100 == 0 {
-            scene.call(owner, "answer", 3_000);
+            let machines = [scene.device_key, scene.other_key];
+            scene.call_machine(machines[tick as usize / 300 % 2], owner, "answer", 3_000);
         }
         scene.exchange(owner);
         for result in owner.results.drain(..) {
