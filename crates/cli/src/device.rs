@@ -483,10 +483,18 @@ impl Running {
     /// # Errors
     /// The link is broken.
     pub fn rest(&self, wake: Wake) -> anyhow::Result<()> {
+        self.rest_at_most(wake, NAP)
+    }
+
+    /// As [`Self::rest`], for `longest` at most.
+    ///
+    /// # Errors
+    /// The link is broken.
+    pub fn rest_at_most(&self, wake: Wake, longest: Duration) -> anyhow::Result<()> {
         let span = match wake {
             Wake::Now => return Ok(()),
-            Wake::At(at) => at.since(self.clock.now()).min(NAP),
-            Wake::Never => NAP,
+            Wake::At(at) => at.since(self.clock.now()).min(longest),
+            Wake::Never => longest,
         };
         match &self.mesh {
             Some(mesh) => mesh.wait(&self.link, span)?,

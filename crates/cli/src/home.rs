@@ -82,6 +82,11 @@ impl Home {
         self.key("owner.key")
     }
 
+    /// Whether this user has an owner's key already.
+    pub fn has_owner_key(&self) -> bool {
+        self.folder.join("owner.key").exists()
+    }
+
     /// The key that is to follow the owner's key, made at its first use: so a change that was broken off goes
     /// on with the same one.
     ///

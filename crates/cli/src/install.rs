@@ -18,6 +18,8 @@ use crate::home::Home;
 use crate::kept_packages::KeptPackages;
 use crate::lease::{self, TermArguments};
 use crate::output::Output;
+use crate::stop::Stop;
+use crate::watch::Watched;
 use crate::whom::{Where, machines};
 
 /// Put machines on a device, or update those that are there.
@@ -39,6 +41,9 @@ pub struct Arguments {
     /// package asks for, and asked.
     #[arg(long, value_name = "WHAT")]
     grant: Vec<Grant>,
+    /// Build and install again whenever a project or package changes, until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
     #[command(flatten)]
     share: ShareArguments,
     #[command(flatten)]
@@ -131,6 +136,25 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if arguments.name.is_some() && arguments.packages.len() > 1 {
         bail!("--as names one machine; install the packages one by one");
     }
+    if !arguments.watch {
+        return install_all(arguments, output);
+    }
+    let stop = Stop::on_signals()?;
+    loop {
+        // A change during the build leads to another build.
+        let mut watched = Watched::new(&arguments.packages);
+        if let Err(error) = install_all(arguments, output) {
+            output.failure(&error);
+        }
+        output.line("watching; Ctrl-C ends", &serde_json::json!({ "event": "watching" }));
+        if !watched.wait(|| stop.is_requested()) {
+            return Ok(());
+        }
+    }
+}
+
+/// Builds what is a project, and installs all packages.
+fn install_all(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let paths: Vec<PathBuf> =
         arguments.packages.iter().map(|path| package_at(path, &home)).collect::<Result<_, _>>()?;
@@ -190,7 +214,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// What an installation comes to, in a word, where `known` was there before.
+/// The word for an installation, where `known` was there before.
 fn done_with(known: Option<&MachineStatus>, package: &Package<'_>) -> &'static str {
     let version = package.manifest().version;
     match known {
@@ -305,7 +329,7 @@ pub fn read_package(path: &Path) -> anyhow::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// What an owner decides about a machine.
+/// An owner's decisions about a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
     /// What it is called; by default as its package.

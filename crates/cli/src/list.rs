@@ -334,11 +334,11 @@ pub(crate) fn serves(machine: &MachineStatus) -> Option<String> {
 }
 
 /// The functions that others may call: all but the one that runs at the start.
-fn offered(machine: &MachineStatus) -> Vec<&str> {
+pub(crate) fn offered(machine: &MachineStatus) -> Vec<&str> {
     machine.exports.iter().map(String::as_str).filter(|name| *name != START_FUNCTION).collect()
 }
 
-/// What runs it.
+/// The engine that runs it.
 fn engine_of(machine: &MachineStatus) -> &'static str {
     match (machine.at_native_speed, machine.code) {
         (_, CodeKind::Rv32 | CodeKind::Thumb) => "native",

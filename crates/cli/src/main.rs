@@ -1,17 +1,16 @@
 //! The command `tenure`: makes, builds, installs and watches machines.
 #![forbid(unsafe_code)]
 
-use std::io::Write as _;
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 use tenure_cli::home::Home;
-use tenure_cli::output::{Output, lost, printable_json, printable_lines, tell};
+use tenure_cli::output::{Output, lost};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
     help, hub, inspect, install, invite, lease, list, login, owner, packages, project, receipts,
-    revoke, rollback, rollout, run, secret, serial, sim, snapshot, status, test, tls, top, trash,
-    tree, trust_hub,
+    revoke, rollback, rollout, run, secret, serial, shell, sim, snapshot, status, test, tls, top,
+    trash, tree, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -56,6 +55,7 @@ enum Command {
     Restart(halt::RestartArguments),
     Stop(halt::StopArguments),
     Start(halt::StartArguments),
+    Shell(shell::Arguments),
     Status(status::Arguments),
     Top(top::Arguments),
     List(list::ListArguments),
@@ -79,6 +79,7 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    completions::answer(CommandLine::command);
     let matches = help::grouped(CommandLine::command()).get_matches();
     let CommandLine { json, command } =
         CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
@@ -91,12 +92,7 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             // Devices, hubs and packages have a hand in what an error says.
-            let error = tell(&error);
-            let text = match json {
-                true => printable_json(&serde_json::json!({ "error": error })),
-                false => format!("error: {}", printable_lines(&error)),
-            };
-            let _ = writeln!(std::io::stderr(), "{text}");
+            Output::new(json).failure(&error);
             ExitCode::FAILURE
         }
     }
@@ -132,6 +128,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Restart(arguments) => halt::restart(arguments, &output),
         Command::Stop(arguments) => halt::stop(arguments, &output),
         Command::Start(arguments) => halt::start(arguments, &output),
+        Command::Shell(arguments) => shell::run(arguments, &output),
         Command::Status(arguments) => status::run(arguments, &output),
         Command::Top(arguments) => top::run(arguments, &output),
         Command::List(arguments) => list::list(arguments, &output),
@@ -152,10 +149,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Tls(arguments) => tls::run(arguments, &output),
         Command::Secret(arguments) => secret::run(arguments, &output),
         Command::Sim(arguments) => sim::run(arguments, &output),
-        Command::Completions(arguments) => {
-            completions::run(arguments, CommandLine::command(), &output);
-            Ok(())
-        }
+        Command::Completions(arguments) => completions::run(arguments, &output),
     }
 }
 

@@ -50,6 +50,16 @@ impl Output {
         if self.json { self.print_json(object) } else { self.print(&printable_lines(text)) }
     }
 
+    /// Prints why something failed, to standard error, as text or as an object.
+    pub fn failure(&self, error: &anyhow::Error) {
+        let error = tell(error);
+        let text = match self.json {
+            true => printable_json(&serde_json::json!({ "error": error })),
+            false => format!("error: {}", printable_lines(&error)),
+        };
+        let _ = writeln!(std::io::stderr(), "{text}");
+    }
+
     /// Sends what steers a terminal, if one reads it.
     pub fn steer(&self, codes: &str) {
         if !self.silent && !self.json && std::io::stdout().is_terminal() {

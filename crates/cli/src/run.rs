@@ -1,6 +1,8 @@
 //! `tenure run`: machines at once, on a device in this process.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, TryRecvError, channel};
 
 use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::{Durability, UdpLink};
@@ -16,6 +18,7 @@ use crate::install::{Terms, package_at, place, read_package};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::Symbols;
+use crate::watch::{LOOK_EVERY, Watched};
 
 /// Run machines at once, on a device that lasts as long as the command.
 ///
@@ -31,6 +34,9 @@ pub struct Arguments {
     /// Go on when no machine has anything to do, for calls from another terminal.
     #[arg(long)]
     keep: bool,
+    /// Build again whenever a project or package changes, and update its machine here; goes on until Ctrl-C.
+    #[arg(long)]
+    watch: bool,
     /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
     #[arg(long, value_name = "FILE")]
     peripherals: Option<PathBuf>,
@@ -42,11 +48,11 @@ pub struct Arguments {
 /// A package can't be read or isn't accepted.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
-    let paths: Vec<PathBuf> =
-        arguments.packages.iter().map(|path| package_at(path, &home)).collect::<Result<_, _>>()?;
-    let packages: Vec<Vec<u8>> =
-        paths.iter().map(|path| read_package(path)).collect::<Result<_, _>>()?;
-    let stop = Stop::on_signals()?;
+    let packages = match arguments.watch {
+        true => Vec::new(),
+        false => read_all(&arguments.packages, &home)?,
+    };
+    let stop = Arc::new(Stop::on_signals()?);
     let keys = OwnerKeys::of(&home)?;
     let folder = tempfile::tempdir().context("can't make a folder for the device")?;
     let flash = open_flash(folder.path(), Durability::ProcessKill)?;
@@ -58,22 +64,18 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::peripherals::load(path)?)?;
     }
-    for (path, package) in paths.iter().zip(&packages) {
-        let device_key = device.node().device_key();
-        let grants = Package::parse(package)?.manifest().capabilities.clone();
-        let terms = Terms { grants, ..Terms::default() };
-        let placement = place(&keys, device_key, package, &terms, now_in_milliseconds())?;
-        device
-            .with_moment(|node, moment| node.install(moment, package, &placement))
-            .map_err(|error| anyhow!("{}: {error}", path.display()))?;
-        explain(&mut device, path, package);
+    for (path, package) in &packages {
+        put(&mut device, &keys, path, package)?;
     }
-    if arguments.keep {
+    if arguments.keep || arguments.watch {
         let address = device.address();
         output.line(
             &format!("listening; call with: tenure call MACHINE FUNCTION --device {address}"),
             &serde_json::json!({ "event": "listening", "address": address.to_string() }),
         );
+    }
+    if arguments.watch {
+        return watch(&mut device, &keys, &builds(&arguments.packages, home, &stop), &stop, output);
     }
     while !stop.is_requested() {
         let wake = device.turn(output)?;
@@ -89,6 +91,83 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             };
         }
         device.rest(wake)?;
+    }
+    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
+    Ok(())
+}
+
+/// Packages, with the paths where they stand.
+type Packages = Vec<(PathBuf, Vec<u8>)>;
+
+/// The packages at `paths`; projects among them are built.
+fn read_all(paths: &[PathBuf], home: &Home) -> anyhow::Result<Packages> {
+    let read = |path: &PathBuf| {
+        let path = package_at(path, home)?;
+        let package = read_package(&path)?;
+        Ok((path, package))
+    };
+    paths.iter().map(read).collect()
+}
+
+/// Makes a machine of a package, or updates the one that is there, with all the rights that it asks for.
+fn put(device: &mut Running, keys: &OwnerKeys, path: &Path, package: &[u8]) -> anyhow::Result<()> {
+    let device_key = device.node().device_key();
+    let grants = Package::parse(package)?.manifest().capabilities.clone();
+    let terms = Terms { grants, ..Terms::default() };
+    let placement = place(keys, device_key, package, &terms, now_in_milliseconds())?;
+    device
+        .with_moment(|node, moment| node.install(moment, package, &placement))
+        .map_err(|error| anyhow!("{}: {error}", path.display()))?;
+    explain(device, path, package);
+    Ok(())
+}
+
+/// Builds in a thread of its own, so that the machines run on: at once, and whenever something changes.
+fn builds(paths: &[PathBuf], home: Home, stop: &Arc<Stop>) -> Receiver<anyhow::Result<Packages>> {
+    let (sender, built) = channel();
+    let (paths, stop) = (paths.to_vec(), stop.clone());
+    std::thread::spawn(move || {
+        loop {
+            // A change during the build leads to another build.
+            let mut watched = Watched::new(&paths);
+            let is_heard = sender.send(read_all(&paths, &home)).is_ok();
+            if !is_heard || !watched.wait(|| stop.is_requested()) {
+                return;
+            }
+        }
+    });
+    built
+}
+
+/// Runs the device until the user has had enough, and puts on it what was built. Those of a build that the
+/// device takes are updated; a build that fails leaves the machines as they are.
+fn watch(
+    device: &mut Running,
+    keys: &OwnerKeys,
+    built: &Receiver<anyhow::Result<Packages>>,
+    stop: &Stop,
+    output: &Output,
+) -> anyhow::Result<()> {
+    while !stop.is_requested() {
+        let outcome = match built.try_recv() {
+            Ok(outcome) => Some(outcome),
+            Err(TryRecvError::Empty) => None,
+            Err(TryRecvError::Disconnected) => bail!("the builder ended"),
+        };
+        if let Some(outcome) = outcome {
+            let put_all = outcome.and_then(|packages| {
+                packages.iter().try_for_each(|(path, package)| put(device, keys, path, package))
+            });
+            match put_all {
+                Ok(()) => output.line(
+                    "(built; watching, Ctrl-C ends)",
+                    &serde_json::json!({ "event": "built" }),
+                ),
+                Err(error) => output.failure(&error),
+            }
+        }
+        let wake = device.turn(output)?;
+        device.rest_at_most(wake, LOOK_EVERY)?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())

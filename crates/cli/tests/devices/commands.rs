@@ -7,7 +7,7 @@ use serde_json::Value;
 use crate::guests::package;
 use crate::harness::{Process, User, finish, on, signal};
 
-const COMMANDS: [&str; 27] = [
+const COMMANDS: [&str; 29] = [
     "new",
     "build",
     "test",
@@ -19,6 +19,8 @@ const COMMANDS: [&str; 27] = [
     "restart",
     "stop",
     "start",
+    "rollback",
+    "shell",
     "list",
     "call",
     "tree",
@@ -224,18 +226,48 @@ fn every_commands_help_has_an_example() {
     }
 }
 
+/// The words that `shell` gets to complete the last of these.
+fn completed(user: &User, shell: &str, words: &[&str]) -> Vec<String> {
+    let mut command = user.command(&[]);
+    command.env("TENURE_COMPLETE", shell).env("_CLAP_IFS", "\n");
+    command.env("_CLAP_COMPLETE_INDEX", (words.len()).to_string());
+    command.args(["--", "tenure"]).args(words);
+    let output = finish(command);
+    assert!(output.status.success(), "{shell} {words:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    // Words stand before what explains them.
+    text.lines().map(|line| line.split(['\t', ':']).next().unwrap().to_string()).collect()
+}
+
 #[test]
-fn completions_are_made_for_each_shell() {
+fn each_shell_completes_commands_devices_machines_functions_and_rights() {
     let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["counter", "climate"]);
+    user.ok(&["use", "attic"]);
     for (shell, check) in [("bash", Some("bash")), ("zsh", None), ("fish", None)] {
         let script = user.ok(&["completions", shell]);
-        for command in COMMANDS {
-            assert!(script.contains(command), "{shell} doesn't complete {command}");
-        }
+        assert!(script.contains("TENURE_COMPLETE"), "{script}");
         if let Some(check) = check {
             let path = user.path("completions");
             std::fs::write(&path, &script).unwrap();
             assert!(Command::new(check).arg("-n").arg(&path).status().unwrap().success());
         }
+        let complete = |words: &[&str]| completed(&user, shell, words);
+        let commands = complete(&[""]);
+        for command in COMMANDS {
+            assert!(
+                commands.iter().any(|word| word == command),
+                "{shell}: {command}: {commands:?}"
+            );
+        }
+        assert_eq!(complete(&["call", ""])[..2], ["counter", "climate"], "{shell}");
+        assert_eq!(complete(&["call", "counter", "v"]), ["value"], "{shell}");
+        assert_eq!(complete(&["call", "counter", "--device", "a"]), ["attic"], "{shell}");
+        assert_eq!(complete(&["tree", "get", "co"]), ["counter"], "{shell}");
+        let rights = complete(&["install", &package("climate"), "--grant", "p"]);
+        assert!(rights.contains(&"peripherals=heater".to_string()), "{shell}: {rights:?}");
     }
+    device.kill();
+    assert_eq!(completed(&user, "bash", &["call", "c"]), Vec::<String>::new(), "nobody answers");
 }

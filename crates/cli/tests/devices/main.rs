@@ -27,6 +27,7 @@ mod receipts;
 mod rollouts;
 mod secrets;
 mod settings;
+mod shell;
 mod sixteen;
 mod skeleton;
 mod sleep;

@@ -1,6 +1,6 @@
 //! Machines that are updated, restarted, stopped and started by their owner.
 
-use crate::harness::{User, on};
+use crate::harness::{Process, User, on, signal};
 
 /// A project in C whose package asks for `capabilities`.
 fn project(user: &User, version: &str, capabilities: &str) {
@@ -95,7 +95,7 @@ fn a_rollback_goes_to_the_packages_before_one_by_one_and_refuses_where_none_is_k
     }
     let text = user.ok(&[&["rollback", "served"][..], &at].concat());
     assert_eq!(text, "rolled served back from 0.3.0 to 0.2.0 on attic\n");
-    // What is installed after a step back follows what it replaced.
+    // A package that is installed after a step back follows the one that it replaced.
     project(&user, "0.4.0", "");
     user.ok(&[&["install", "served"][..], &at].concat());
     let version = |back: &serde_json::Value| back["version"].as_str().unwrap().to_string();
@@ -114,4 +114,51 @@ fn a_rollback_goes_to_the_packages_before_one_by_one_and_refuses_where_none_is_k
     user.ok(&[&["install", "served"][..], &at].concat());
     let error = refused();
     assert!(error.starts_with("nothing before served 0.4.0"), "{error}");
+}
+
+/// Waits until `version` is what a machine says of itself.
+fn wait_for_count(user: &User, address: &str, expected: &str) {
+    let device = ["call", "served", "count", "--device", address];
+    let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
+    loop {
+        let output = crate::harness::finish(user.command(&device));
+        if String::from_utf8_lossy(&output.stdout).trim() == expected {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "{output:?}");
+    }
+}
+
+#[test]
+fn project_that_is_watched_is_built_and_put_on_its_device_again_and_a_build_error_ends_nothing() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let at = ["--device", &device.address];
+    project(&user, "0.1.0", "");
+    let main = user.path("served/src/main.c");
+    let source = |text: &str| std::fs::write(&main, text).unwrap();
+    let answering = |word: &str| {
+        format!("#include <tenure.h>\nTENURE_EXPORT(count) {{ tenure_reply_text(\"{word}\"); }}\n")
+    };
+    let watching = [&["install", "served", "--watch", "--json"][..], &at].concat();
+    let mut install = Process::spawn(user.command(&watching));
+    install.wait_for_event("watching");
+    let mut run = Process::start(user.command(&["run", "served", "--watch", "--json"]));
+    run.wait_for_event("built");
+    let places = [device.address.clone(), run.address.clone()];
+    for address in &places {
+        wait_for_count(&user, address, "again");
+    }
+    source("no C at all");
+    install.wait_for_event("watching");
+    for address in &places {
+        wait_for_count(&user, address, "again");
+    }
+    source(&answering("mended"));
+    for address in &places {
+        wait_for_count(&user, address, "mended");
+    }
+    signal("INT", install.id());
+    assert_eq!(install.wait().code(), Some(0), "Ctrl-C is how watching ends");
+    assert_eq!(run.interrupt().code(), Some(0));
 }
