@@ -258,6 +258,8 @@ where
             exports: [NOTHING, ASK, GIVE_WAY].map(ToString::to_string).to_vec(),
             timers: alloc::vec::Vec::new(),
             budget: Budget { memory_bytes: MEMORY_BYTES, fuel_per_second: 0, ..Budget::default() },
+            errors: tenure_wire::Audience::default(),
+            log: tenure_wire::LogLevel::default(),
             term: Term { signed_unix_s: 0, ends_unix_s: None, grace_s: 0, receipts_every_s: 0 },
             share: Share::default(),
             grants: Capabilities::default(),

@@ -139,6 +139,8 @@ fn package(home: &Home) -> Result<Vec<u8>> {
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
         timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
     };
     Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)
 }

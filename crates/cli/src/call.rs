@@ -7,10 +7,12 @@ use anyhow::{Context as _, bail};
 use tenure_rpc::NoResult;
 use tenure_wire::Target;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
+use tenure_wire::printable::printable;
 
 use crate::client::Client;
 use crate::home::Home;
 use crate::output::Output;
+use crate::symbols::Site;
 use crate::whom::Where;
 
 /// Call a function of a machine and print its result.
@@ -48,8 +50,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let route = arguments.place.machine(&mut client, &arguments.machine)?;
     let result = client
-        .call(&route, function, parameter, timeout)
-        .map_err(|failure| explain(failure, &arguments.machine, function))?;
+        .call_and_hear(&route, function, parameter, timeout)
+        .map_err(|(failure, words)| explain(failure, &words, &arguments.machine, function))?;
     print(result.as_deref(), output)
 }
 
@@ -69,8 +71,11 @@ fn read_parameter(argument: Option<&str>) -> anyhow::Result<Option<Vec<u8>>> {
     Ok(parameter)
 }
 
-fn explain(failure: NoResult, machine: &Target, function: &str) -> anyhow::Error {
+fn explain(failure: NoResult, words: &str, machine: &Target, function: &str) -> anyhow::Error {
     anyhow::Error::msg(match failure {
+        NoResult::Execution if !words.is_empty() => {
+            format!("`{function}` failed: {}{}", printable(words), log_of_fault(words, machine))
+        }
         NoResult::Execution => {
             format!("`{function}` failed: execution error; see `tenure log {machine}`")
         }
@@ -110,6 +115,13 @@ fn explain(failure: NoResult, machine: &Target, function: &str) -> anyhow::Error
             "{machine} was stopped by its owner: `tenure start {machine}` starts it again; a call that it \
              was serving may have been executed in part"
         ),
+        NoResult::Overspent if !words.is_empty() => {
+            format!(
+                "`{function}` was stopped: {}{}",
+                printable(words),
+                log_of_fault(words, machine)
+            )
+        }
         NoResult::Overspent => format!(
             "`{function}` was stopped: it took more fuel, memory or stack than the lease of {machine} \
              has; see `tenure inspect --installed` and `tenure log {machine}`"
@@ -121,6 +133,13 @@ fn explain(failure: NoResult, machine: &Target, function: &str) -> anyhow::Error
         ),
         failure => format!("{machine}: {failure}"),
     })
+}
+
+/// The command that shows functions and lines of a fault's places, if `words` name one.
+fn log_of_fault(words: &str, machine: &Target) -> String {
+    let named = Site::in_text(words).is_some();
+    let hint = format!("; `tenure log {machine} --package FILE` names functions and source lines");
+    if named { hint } else { String::new() }
 }
 
 fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {

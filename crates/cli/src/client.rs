@@ -401,10 +401,28 @@ impl Client {
         parameter: Option<Vec<u8>>,
         timeout: Duration,
     ) -> Result<Option<Vec<u8>>, NoResult> {
-        let handle = self.start_call(route, name, parameter, timeout)?;
+        self.call_and_hear(route, name, parameter, timeout).map_err(|(reason, _)| reason)
+    }
+
+    /// As [`Client::call`]; a failure comes with what the called machine says of it, if it says anything.
+    ///
+    /// # Errors
+    /// As [`NoResult`] says.
+    pub fn call_and_hear(
+        &mut self,
+        route: &Route,
+        name: &str,
+        parameter: Option<Vec<u8>>,
+        timeout: Duration,
+    ) -> Result<Option<Vec<u8>>, (NoResult, String)> {
+        let silent = |reason| (reason, String::new());
+        let handle = self.start_call(route, name, parameter, timeout).map_err(silent)?;
         loop {
-            match self.next_event().map_err(|_| NoResult::Unreachable)? {
-                Event::CallDone { handle: done, result } if done == handle => return result,
+            match self.next_event().map_err(|_| silent(NoResult::Unreachable))? {
+                Event::CallDone { handle: done, result, words } if done == handle => {
+                    let words = String::from_utf8_lossy(&words).into_owned();
+                    return result.map_err(|reason| (reason, words));
+                }
                 _ => {}
             }
         }

@@ -10,7 +10,7 @@ use tenure_package::{CodeKind, Package, ValueKind};
 use tenure_vm::{FunctionIndex, Image, Instance, InstanceConfig, Limits, ValueType, disassemble};
 use tenure_wire::capability::GrantUse;
 use tenure_wire::control::{Client as _, GrantQuery, GrantReport};
-use tenure_wire::{Budget, Name};
+use tenure_wire::{Audience, Budget, Name};
 
 use crate::call::hex;
 use crate::client::Client;
@@ -236,6 +236,9 @@ fn summary(package: &Package<'_>, footprint: &Footprint) -> String {
     for (kind, names) in grant::lists(&manifest.capabilities) {
         row(kind, &list(&names));
     }
+    if manifest.errors == Audience::Callers {
+        row("errors", "their text is told to callers");
+    }
     let timers = manifest.timers.iter();
     let timers: Vec<_> = timers.map(|timer| format!("{} {}", timer.function, timer.when)).collect();
     if !timers.is_empty() {
@@ -305,6 +308,8 @@ fn object(package: &Package<'_>, footprint: &Footprint) -> Value {
         "budget": budget,
         "capabilities": grant::object(&manifest.capabilities),
         "tree": tree,
+        "errors": manifest.errors,
+        "log": manifest.log,
         "timers": timers.collect::<Vec<_>>(),
         "code": manifest.code,
         "code_bytes": package.code_bytes(),

@@ -180,6 +180,8 @@ pub fn pack(
         code: compiled.iter().map(|code| code.kind).collect(),
         engine: project.engine,
         timers: timers(project, &compiled)?,
+        errors: project.errors,
+        log: project.log,
     };
     let sections: Vec<_> = compiled.into_iter().map(|code| code.bytes).collect();
     let builder = PackageBuilder::with_code(manifest, &sections)?;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use tenure_package::{CodeKind, Engine, Version};
 use tenure_wire::timer::{PERIOD_MS_MIN, ScheduleError, When};
-use tenure_wire::{Budget, Capabilities, Name};
+use tenure_wire::{Audience, Budget, Capabilities, LogLevel, Name};
 
 /// The file's name.
 pub const FILE_NAME: &str = "tenure.toml";
@@ -22,6 +22,13 @@ pub struct ProjectFile {
     /// One line for those who choose among packages.
     #[serde(default)]
     pub description: String,
+    /// The callers who are told why a call of its machine failed, in the machine's own words: the device's `owner`, or
+    /// all its `callers`.
+    #[serde(default)]
+    pub errors: Audience,
+    /// The least grave of its machine's lines that the log takes: `error`, `warning`, `info` or `debug`.
+    #[serde(default)]
+    pub log: LogLevel,
     /// What it is written in; left out where another tool makes the module.
     #[serde(default)]
     language: Option<Language>,

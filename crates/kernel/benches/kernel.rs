@@ -148,6 +148,8 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         budget: Budget::default(),
         share: Share::default(),
         grants: Capabilities::default(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
         term: Term::default(),
         placement: 1,
         code: CodeKind::WebAssembly,

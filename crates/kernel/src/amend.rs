@@ -5,10 +5,10 @@
 
 use tenure_hal::Flash;
 use tenure_store::{DeleteError, SetError, ValueKind};
+use tenure_wire::LogLevel;
 use tenure_wire::Name;
 use tenure_wire::limits::{PATH_BYTES_MAX, VALUE_BYTES_MAX};
 
-use crate::effect::LogLevel;
 use crate::install_error::InstallError;
 use crate::parts::Parts;
 use crate::tenancy::Tenancy;

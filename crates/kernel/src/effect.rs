@@ -4,8 +4,7 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
-use tenure_wire::NoResult;
-use tenure_wire::{MachineId, Name, Target, VerifyingKey};
+use tenure_wire::{LogLevel, MachineId, Name, NoResult, Target, VerifyingKey};
 
 use crate::calls::CallId;
 use crate::task::Ticket;
@@ -43,6 +42,8 @@ pub enum Effect {
         ticket: Ticket,
         /// The result (`None` is null), or why there is none.
         result: Result<Option<Vec<u8>>, NoResult>,
+        /// The machine's own words on a failure, if its caller may know them; else empty.
+        words: Vec<u8>,
     },
     /// A machine, or the kernel about a machine, has something to say.
     Log(LogEntry),
@@ -78,42 +79,4 @@ pub struct LogEntry {
     pub level: LogLevel,
     /// The text, cut to its limit; what isn't UTF-8 is replaced.
     pub message: String,
-}
-
-/// How grave a log line is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum LogLevel {
-    /// The kernel stopped the machine.
-    Fault,
-    /// The machine says: an error.
-    Error,
-    /// The machine says: a warning.
-    Warning,
-    /// The machine says: what it does.
-    Info,
-    /// The machine says: a detail.
-    Debug,
-}
-
-impl LogLevel {
-    /// The level behind a host call's number; anything unknown is a detail.
-    pub(crate) fn from_number(number: u32) -> Self {
-        match number {
-            0 => Self::Error,
-            1 => Self::Warning,
-            2 => Self::Info,
-            _ => Self::Debug,
-        }
-    }
-
-    /// The level's name in lower case.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Fault => "fault",
-            Self::Error => "error",
-            Self::Warning => "warning",
-            Self::Info => "info",
-            Self::Debug => "debug",
-        }
-    }
 }

@@ -6,17 +6,17 @@ use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_wire::NoResult;
 use tenure_wire::capability::Peer;
 use tenure_wire::host_call::HostError;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
+use tenure_wire::{Audience, LogLevel, NoResult};
 use tenure_wire::{Name, Target};
 use zeroize::Zeroizing;
 
 use crate::calls::{CallId, Calls, Completion, Request};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::effect::{Effect, LogLevel, OutgoingCall};
+use crate::effect::{Effect, OutgoingCall};
 use crate::lifecycle::State;
 use crate::machine::{Machine, Wait, Woken};
 use crate::machines::Machines;
@@ -52,7 +52,9 @@ enum Access {
 impl<F: Flash> Exchange<'_, F> {
     /// Queues a call from outside.
     pub(crate) fn deliver(&mut self, call: IncomingCall, ticket: Ticket) -> Result<(), NoResult> {
-        let slot = self.machines.with_id(call.to).ok_or(NoResult::NoSuchMachine)?.slot;
+        let machine = self.machines.with_id(call.to).ok_or(NoResult::NoSuchMachine)?;
+        let (slot, errors) = (machine.slot, machine.record.errors);
+        let is_told = call.standing == Standing::Owner || errors == Audience::Callers;
         self.admit(slot, &call)?;
         let task = Task {
             caller: call.caller,
@@ -62,6 +64,7 @@ impl<F: Flash> Exchange<'_, F> {
             deadline: Some(call.deadline.min(self.now + self.config.deadline_max)),
             is_event: false,
             callback_of: None,
+            is_told,
         };
         self.submit(slot, task, Access::Others)
     }
@@ -101,6 +104,16 @@ impl<F: Flash> Exchange<'_, F> {
     /// Takes the answer to a call. An answer that nobody waits for any more is dropped: its machine was
     /// stopped, or its deadline came first.
     pub(crate) fn complete(&mut self, id: CallId, result: Result<Option<Vec<u8>>, NoResult>) {
+        self.complete_with(id, result, Vec::new());
+    }
+
+    /// As [`Exchange::complete`], with what the called machine says of a failure.
+    pub(crate) fn complete_with(
+        &mut self,
+        id: CallId,
+        result: Result<Option<Vec<u8>>, NoResult>,
+        words: Vec<u8>,
+    ) {
         if let Err(failed) = &result
             && self.calls.retry_later(id, self.now, *failed)
         {
@@ -115,7 +128,7 @@ impl<F: Flash> Exchange<'_, F> {
                     Request::Peers { own: true, .. } => Ok(Some(self.own_keys_and(result))),
                     _ => result,
                 };
-                self.wake_with(call.caller, id, result);
+                self.wake_with(call.caller, id, (result, words));
             }
             Completion::Callbacks { on_success, on_failure } => {
                 let bytes = result.as_ref().ok().and_then(Option::as_ref).map_or(0, Vec::len);
@@ -128,7 +141,7 @@ impl<F: Flash> Exchange<'_, F> {
                 };
                 let (function, parameter) = match result {
                     Ok(value) => (on_success, value),
-                    Err(reason) => (on_failure, Some(words_for_machine(reason).into_bytes())),
+                    Err(reason) => (on_failure, Some(words_for_machine(reason, &words))),
                 };
                 self.call_back(call.caller, id, function, parameter);
             }
@@ -140,7 +153,7 @@ impl<F: Flash> Exchange<'_, F> {
     pub(crate) fn abandon_calls_of(&mut self, slot: Slot) {
         for (id, call) in self.calls.take_all_of(slot) {
             if let Completion::Callbacks { on_failure, .. } = call.completion {
-                let reason = words_for_machine(NoResult::OutcomeUnknown).into_bytes();
+                let reason = words_for_machine(NoResult::OutcomeUnknown, &[]);
                 self.call_back(slot, id, on_failure, Some(reason));
             }
         }
@@ -148,10 +161,30 @@ impl<F: Flash> Exchange<'_, F> {
 
     /// Passes the result of a task to whoever waits for it.
     pub(crate) fn answer(&mut self, reply_to: ReplyTo, result: Result<Option<Vec<u8>>, NoResult>) {
+        self.pass_on(reply_to, result, Vec::new());
+    }
+
+    /// Passes the result of `task` to whoever waits for it, and on a failure the machine's own `words`, if
+    /// that one may know them.
+    pub(crate) fn answer_with(
+        &mut self,
+        task: &Task,
+        result: Result<Option<Vec<u8>>, NoResult>,
+        words: Vec<u8>,
+    ) {
+        self.pass_on(task.reply_to, result, if task.is_told { words } else { Vec::new() });
+    }
+
+    fn pass_on(
+        &mut self,
+        reply_to: ReplyTo,
+        result: Result<Option<Vec<u8>>, NoResult>,
+        words: Vec<u8>,
+    ) {
         match reply_to {
             ReplyTo::Nobody => {}
-            ReplyTo::Call(id) => self.complete(id, result),
-            ReplyTo::Outside(ticket) => self.outbox.push(Effect::Reply { ticket, result }),
+            ReplyTo::Call(id) => self.complete_with(id, result, words),
+            ReplyTo::Outside(ticket) => self.outbox.push(Effect::Reply { ticket, result, words }),
         }
     }
 
@@ -266,6 +299,7 @@ impl<F: Flash> Exchange<'_, F> {
         function: String,
         parameter: Option<Vec<u8>>,
     ) {
+        let callee = slot.and_then(|slot| self.machines.known(slot));
         let task = Task {
             caller: self.machines.known(caller).map(Machine::public_key),
             function,
@@ -274,6 +308,7 @@ impl<F: Flash> Exchange<'_, F> {
             deadline: self.calls.get(id).map(|call| call.deadline),
             is_event: false,
             callback_of: None,
+            is_told: callee.is_some_and(|callee| callee.record.errors == Audience::Callers),
         };
         let access = if slot == Some(caller) { Access::Own } else { Access::Others };
         let submitted = match slot {
@@ -318,7 +353,12 @@ impl<F: Flash> Exchange<'_, F> {
     }
 
     /// Lets a machine that waits for call `id` go on.
-    fn wake_with(&mut self, slot: Slot, id: CallId, result: Result<Option<Vec<u8>>, NoResult>) {
+    fn wake_with(
+        &mut self,
+        slot: Slot,
+        id: CallId,
+        (result, words): (Result<Option<Vec<u8>>, NoResult>, Vec<u8>),
+    ) {
         let Some(machine) = self.machines.known_mut(slot) else { return };
         let into = match machine.wait {
             Some(Wait::Call(waited)) if waited == id => None,
@@ -331,8 +371,8 @@ impl<F: Flash> Exchange<'_, F> {
         };
         let woken = match (result, into) {
             (Err(reason), _) => {
-                let wait = reason.again_in().map(|wait| wait.as_millis().to_string());
-                machine.call_result = wait.unwrap_or_default().into_bytes();
+                let wait = reason.again_in().map(|wait| wait.as_millis().to_string().into_bytes());
+                machine.call_result = wait.unwrap_or(words);
                 Woken::with_status(reason.host_error().code())
             }
             (Ok(None), None) => Woken::with_status(HostError::Null.code()),
@@ -433,10 +473,13 @@ pub(crate) fn callee<'a>(
     }
 }
 
-/// A reason in the words that a machine's callback receives.
-fn words_for_machine(reason: NoResult) -> String {
-    match (reason.host_error(), reason.again_in()) {
+/// A reason in the words that a machine's callback receives, and behind them those of the machine that
+/// was called.
+fn words_for_machine(reason: NoResult, words: &[u8]) -> Vec<u8> {
+    let told = match (reason.host_error(), reason.again_in()) {
         (error, Some(wait)) => alloc::format!("{error}, {} ms more", wait.as_millis()),
-        (error, None) => error.to_string(),
-    }
+        (error, None) if words.is_empty() => error.to_string(),
+        (error, None) => alloc::format!("{error}: {}", String::from_utf8_lossy(words)),
+    };
+    told.into_bytes()
 }

@@ -6,10 +6,10 @@
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
+use tenure_wire::LogLevel;
 use tenure_wire::Name;
 use tenure_wire::NoResult;
 
-use crate::effect::LogLevel;
 use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};
 use crate::machine::Machine;

@@ -14,16 +14,18 @@ use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
 use tenure_store::{DeleteError, ReadError, SetError};
 use tenure_vm::{FunctionType, HostFunctions, Value, ValueType};
+use tenure_wire::LogLevel;
 use tenure_wire::PublicKey;
 use tenure_wire::host_call::{
     BadPointer, GuestBuffer, GuestBytes, GuestText, HostCall, HostError, MODULE, TABLE, TextError,
     WasmType,
 };
-use tenure_wire::limits::{FUNCTION_BYTES_MAX, LOG_BYTES_MAX, PARAMETER_BYTES_MAX};
+use tenure_wire::limits::{
+    FUNCTION_BYTES_MAX, LOG_BYTES_MAX, PARAMETER_BYTES_MAX, WORDS_BYTES_MAX,
+};
 
 use crate::calls::CallId;
 use crate::cost;
-use crate::effect::LogLevel;
 use crate::events::Events;
 use crate::fault::FaultKind;
 use crate::machine::{LongCall, Machine, Progress, Wait};
@@ -121,10 +123,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         commit_ranges(&mut self.program, call);
         let status = match *call {
             HostCall::log { level, message } => return self.log(level, message),
-            HostCall::abort { message } => {
-                let _ = self.log(0, message);
-                return Verdict::Fault(FaultKind::Aborted);
-            }
+            HostCall::abort { message } => return self.abort(message),
             HostCall::fail {} => return self.fail(),
             HostCall::yield_now {} => return Verdict::Yield,
             HostCall::sleep_ms { duration_ms } => {
@@ -216,15 +215,31 @@ impl<F: Flash> Turn<'_, '_, F> {
         };
         let text = String::from_utf8_lossy(bytes).into_owned();
         let (now, level) = (self.now(), LogLevel::from_number(level));
+        if level > self.machine.record.log {
+            return Verdict::Continue(HostResult(None));
+        }
         self.parts.outbox.log_of(&mut self.machine, now, level, text);
         Verdict::Continue(HostResult(None))
     }
 
     fn fail(&mut self) -> Verdict {
         if let Some(running) = &mut self.machine.current {
-            running.reply = Err(HostError::Execution);
+            let said = core::mem::replace(&mut running.reply, Err(HostError::Execution));
+            if let Ok(Some(mut words)) = said {
+                words.truncate(WORDS_BYTES_MAX);
+                running.words = words;
+            }
         }
         Verdict::Continue(HostResult(None))
+    }
+
+    fn abort(&mut self, message: GuestText) -> Verdict {
+        let _ = self.log(0, message);
+        let words = message.read_bytes(self.program.memory(), WORDS_BYTES_MAX).map(<[u8]>::to_vec);
+        if let (Some(running), Ok(words)) = (&mut self.machine.current, words) {
+            running.words = words;
+        }
+        Verdict::Fault(FaultKind::Aborted)
     }
 
     fn caller(&mut self, into: GuestBuffer) -> Status {

@@ -9,9 +9,9 @@ use tenure_hal::{Flash, Instant, ResetCause, Retained};
 use tenure_pipeline::{Published, TooLong};
 use tenure_store::{ReadError, Store, ValueKind};
 use tenure_vm::Wall;
-use tenure_wire::NoResult;
 use tenure_wire::usage::Usage;
 use tenure_wire::{CodeKind, MachineId, Name, PublicKey, Share, Topic};
+use tenure_wire::{LogLevel, NoResult};
 
 use crate::asleep::{NotAsleep, ON_SLEEP, ON_WAKE, SleepError};
 use crate::breadcrumb::Breadcrumb;
@@ -20,7 +20,7 @@ use crate::clock::Clock;
 use crate::code::{CodeError, CodeRegion};
 use crate::conduct::{Conduct, Repute};
 use crate::config::Config;
-use crate::effect::{Effect, LogLevel};
+use crate::effect::Effect;
 use crate::events::Events;
 use crate::fault::{Fault, FaultKind};
 use crate::halt::recall_halt;
@@ -212,6 +212,11 @@ impl<F: Flash> Kernel<F> {
         result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         self.parts.exchange(now).complete(id, result);
+    }
+
+    /// As [`Kernel::complete`], for a call that failed and on which the called machine says `words`.
+    pub fn complete_failed(&mut self, now: Instant, id: CallId, reason: NoResult, words: Vec<u8>) {
+        self.parts.exchange(now).complete_with(id, Err(reason), words);
     }
 
     /// Whether a machine still waits for the answer to call `id`.

@@ -123,6 +123,8 @@ pub(crate) struct Running {
     pub(crate) begun: Instant,
     /// What `reply` set, or the error that `fail` did.
     pub(crate) reply: Result<Option<Vec<u8>>, HostError>,
+    /// Its own words on its failure.
+    pub(crate) words: Vec<u8>,
     pub(crate) fuel_used: u64,
 }
 

@@ -10,11 +10,10 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_hal::planted::{Weakness, is_planted};
-use tenure_wire::Grants;
-use tenure_wire::Name;
 use tenure_wire::capability::NotGranted;
+use tenure_wire::{Grants, LogLevel, Name};
 
-use crate::effect::{Effect, LogEntry, LogLevel};
+use crate::effect::{Effect, LogEntry};
 use crate::machine::Machine;
 
 /// What a line counts beside its text, in bytes.

@@ -5,6 +5,7 @@ use alloc::string::{String, ToString};
 use core::time::Duration;
 
 use tenure_hal::{Flash, Instant, proportion};
+use tenure_wire::LogLevel;
 use tenure_wire::NoResult;
 use tenure_wire::host_call::HostError;
 
@@ -12,13 +13,12 @@ use crate::calls::Calls;
 use crate::clock::Clock;
 use crate::conduct::Repute;
 use crate::config::Config;
-use crate::effect::LogLevel;
 use crate::events::Events;
 use crate::exchange::Exchange;
 use crate::fault::{Fault, FaultKind, Trace};
 use crate::halt::recalled_timers;
 use crate::lifecycle::{Event, State};
-use crate::machine::{Machine, Wait, Woken};
+use crate::machine::{Machine, Running, Wait, Woken};
 use crate::machines::Machines;
 use crate::outbox::Outbox;
 use crate::processors::Processors;
@@ -137,16 +137,24 @@ impl<F: Flash> Parts<F> {
         let ran = time_of(machine.fuel_used - machine.fuel_at_start, fuel_per_second);
         machine.back_off(now, ran, fault);
         self.clock.timers_changed();
-        let task = machine.current.take().map(|running| running.task);
-        let serving = task.as_ref().map_or(String::new(), |task| {
+        let running = machine.current.take();
+        let serving = running.as_ref().map_or(String::new(), |running| {
             machine.tasks_done += 1;
-            alloc::format!(" while serving `{}`", task.function)
+            alloc::format!(" while serving `{}`", running.task.function)
         });
         self.events.forget(machine);
         self.storage.discard_state(machine);
         let message = alloc::format!("stopped{serving}: {fault}{trace}");
         self.outbox.log(now, &machine.record.name, LogLevel::Fault, message);
-        self.exchange(now).refuse(task.into_iter(), fault.kind.told());
+        if let Some(Running { task, words, .. }) = running.map(|running| *running) {
+            let said = String::from_utf8_lossy(&words);
+            let words = match fault.kind {
+                FaultKind::Aborted if !said.is_empty() => alloc::format!("{said}: {fault}{trace}"),
+                _ => alloc::format!("{fault}{trace}"),
+            };
+            let words = words.into_bytes();
+            self.exchange(now).answer_with(&task, Err(fault.kind.told()), words);
+        }
         self.exchange(now).abandon_calls_of(slot);
         self.turn_away(now, slot);
         self.punish(now, slot, repute);

@@ -11,13 +11,14 @@ use serde::{Deserialize, Serialize};
 use tenure_vm::IMAGE_VERSION;
 use tenure_wire::timer::PackageTimer;
 use tenure_wire::{
-    Budget, Capabilities, CodeKind, Digest, Name, PublicKey, Share, Term, VerifyingKey, Version,
+    Audience, Budget, Capabilities, CodeKind, Digest, LogLevel, Name, PublicKey, Share, Term,
+    VerifyingKey, Version,
 };
 
 use crate::code::Extent;
 
 /// The version of records.
-const RECORD_VERSION: u8 = 3;
+const RECORD_VERSION: u8 = 4;
 
 /// What a device's machines are written in: version of the records, and of the images in code flash. A
 /// firmware of another one finds none of them.
@@ -52,6 +53,10 @@ pub struct MachineRecord {
     pub share: Share,
     /// What it may do.
     pub grants: Capabilities,
+    /// The callers who are told its own words on its failures.
+    pub errors: Audience,
+    /// The least grave of its lines that its log takes.
+    pub log: LogLevel,
     /// For how long its lease counts; the node sees to that.
     pub term: Term,
     /// The number of the placement that put it here; a later one is higher.

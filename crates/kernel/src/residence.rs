@@ -20,12 +20,12 @@ use core::time::Duration;
 use tenure_hal::{Flash, Instant};
 use tenure_store::SEAL_BYTES;
 use tenure_vm::{Instance, InstanceConfig, ResumeError};
+use tenure_wire::LogLevel;
 use tenure_wire::{Budget, Digest};
 
 use crate::code::{CodeError, Extent};
 use crate::config::Config;
 use crate::cost;
-use crate::effect::LogLevel;
 use crate::fault::{Fault, FaultKind};
 use crate::lifecycle::State;
 use crate::machine::Machine;

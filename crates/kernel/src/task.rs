@@ -68,6 +68,8 @@ pub(crate) struct Task {
     pub(crate) is_event: bool,
     /// The call whose callback it is.
     pub(crate) callback_of: Option<CallId>,
+    /// Whether whoever waits for the result is told the machine's own words on a failure.
+    pub(crate) is_told: bool,
 }
 
 impl Task {
@@ -81,6 +83,7 @@ impl Task {
             deadline: None,
             is_event: false,
             callback_of: None,
+            is_told: false,
         }
     }
 

@@ -9,10 +9,10 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
 use tenure_store::{BatchError, Change, Hidden, ReadError, SEAL_BYTES, Store, TreeId, ValueKind};
+use tenure_wire::LogLevel;
 use tenure_wire::NoResult;
 use tenure_wire::{Budget, MachineId, Name, Term};
 
-use crate::effect::LogLevel;
 use crate::halt::recall_halt;
 use crate::install_error::InstallError;
 use crate::lifecycle::{Event, State};

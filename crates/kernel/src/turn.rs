@@ -6,6 +6,7 @@
 //! same slice.
 
 use alloc::boxed::Box;
+use alloc::vec::Vec;
 
 use tenure_hal::{Entropy, Flash, Instant, UnixTime};
 use tenure_vm::{Outcome, TrapKind, Value};
@@ -183,8 +184,9 @@ fn take_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool {
     if task.is_event {
         parts.events.take(machine, &mut task);
     }
-    let (starting, reply, fuel_used) = (false, Ok(None), 0);
-    machine.current = Some(Box::new(Running { task, starting, begun: now, reply, fuel_used }));
+    let (starting, reply, words, fuel_used) = (false, Ok(None), Vec::new(), 0);
+    let running = Running { task, starting, begun: now, reply, words, fuel_used };
+    machine.current = Some(Box::new(running));
     true
 }
 
@@ -235,11 +237,12 @@ fn finish_task<F: Flash>(parts: &mut Parts<F>, slot: Slot, now: Instant) -> bool
     machine.settle_queue();
     parts.settle_conduct(now, slot);
     if let Some(running) = finished {
-        let Running { task, reply, .. } = *running;
+        let Running { task, reply, words, .. } = *running;
         if task.is_event {
             parts.events.put_down(slot);
         }
-        parts.exchange(now).answer(task.reply_to, reply.map_err(|_| NoResult::Execution));
+        let result = reply.map_err(|_| NoResult::Execution);
+        parts.exchange(now).answer_with(&task, result, words);
     }
     parts.machines.known(slot).is_some_and(|machine| machine.state == State::Ready)
 }

@@ -139,12 +139,13 @@ impl<F: Flash> Exchange<'_, F> {
         &mut self,
         now: Instant,
         (id, to): (CallId, PublicKey),
-        result: Result<Option<Vec<u8>>, NoResult>,
+        (result, words): (Result<Option<Vec<u8>>, NoResult>, Vec<u8>),
     ) {
-        if let Err(failure) = &result {
-            self.doubt(&to, *failure);
-        }
-        self.services.kernel.complete(now, id, result);
+        let Err(failure) = result else {
+            return self.services.kernel.complete(now, id, result);
+        };
+        self.doubt(&to, failure);
+        self.services.kernel.complete_failed(now, id, failure, words);
     }
 
     /// Takes the directory's answer to a query.

@@ -68,6 +68,8 @@ pub(crate) fn prepare<F: Flash>(
         budget: manifest.budget.within(placement.budget),
         share: placement.share,
         grants: placement.grants.within(&manifest.capabilities),
+        errors: manifest.errors,
+        log: manifest.log,
         term: placement.term,
         placement: placement.sequence,
         code: kind,

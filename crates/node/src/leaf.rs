@@ -268,7 +268,7 @@ impl<F: Flash> Leaf<F> {
                     let call = Incoming { handle, to, caller, function, parameter, deadline };
                     self.take_call(moment, call, from);
                 }
-                Event::CallDone { handle, result } => self.go_on(moment.now, handle, result),
+                Event::CallDone { handle, result, .. } => self.go_on(moment.now, handle, result),
                 Event::PeerSeen { .. } | Event::Identified { .. } => {}
             }
         }

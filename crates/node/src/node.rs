@@ -362,7 +362,9 @@ impl<F: Flash> Node<F> {
                     let call = IncomingCall { to, caller, standing, function, parameter, deadline };
                     self.take_call(moment, peer, Arrival { handle, from, call });
                 }
-                Event::CallDone { handle, result } => self.call_done(moment, handle, result),
+                Event::CallDone { handle, result, words } => {
+                    self.call_done(moment, handle, (result, words));
+                }
                 Event::PeerSeen { peer, from, .. } => {
                     if self.exchange().peer_seen(moment.now, peer, from) {
                         self.firmware.confirm(&mut self.services);
@@ -393,13 +395,13 @@ impl<F: Flash> Node<F> {
         &mut self,
         moment: &mut Moment<'_>,
         handle: CallHandle,
-        result: Result<Option<Vec<u8>>, NoResult>,
+        (result, words): (Result<Option<Vec<u8>>, NoResult>, Vec<u8>),
     ) {
         match self.outbound.take(handle) {
             // The call of a machine that is gone.
             None => {}
             Some(Purpose::Machine { id, to, .. }) => {
-                self.exchange().call_done(moment.now, (id, to), result);
+                self.exchange().call_done(moment.now, (id, to), (result, words));
             }
             Some(Purpose::Register) => self.registration_done(moment, result.ok().flatten()),
             Some(Purpose::Query(query)) => {
@@ -427,9 +429,10 @@ impl<F: Flash> Node<F> {
                     secrets::read(&mut self.services, moment, id, &tenant, &name);
                 }
                 Effect::Peers { id } => self.exchange().list_peers(moment, id),
-                Effect::Reply { ticket, result } => {
+                Effect::Reply { ticket, result, words } => {
                     let Self { serving, services, .. } = self;
-                    serving.answer(&mut services.endpoint, moment.now, ticket, result);
+                    let answer = (result, words.as_slice());
+                    serving.answer(&mut services.endpoint, moment.now, ticket, answer);
                 }
                 Effect::Log(entry) => {
                     let line = self.log.push(entry);

@@ -130,10 +130,12 @@ impl Serving {
         endpoint: &mut Endpoint<Address>,
         now: Instant,
         ticket: Ticket,
-        result: Result<Option<Vec<u8>>, NoResult>,
+        (result, words): (Result<Option<Vec<u8>>, NoResult>, &[u8]),
     ) {
-        if let Some(Served { handle, .. }) = self.served.remove(&ticket) {
-            endpoint.reply(now, handle, result);
+        let Some(Served { handle, .. }) = self.served.remove(&ticket) else { return };
+        match result {
+            Err(reason) => endpoint.reply_failed(now, handle, reason, words),
+            result => endpoint.reply(now, handle, result),
         }
     }
 

@@ -15,7 +15,7 @@
 use tenure_crypto::Context;
 
 /// What a package begins with.
-pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x04";
+pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x05";
 /// The magic without the version.
 pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
 /// What the tenant's signature is for.

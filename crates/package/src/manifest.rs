@@ -11,7 +11,7 @@ use tenure_wire::capability::{CAPABILITIES_MAX, Right};
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, TIMERS_MAX};
 use tenure_wire::printable::misleads;
 use tenure_wire::timer::{PERIOD_MS_MIN, PackageTimer};
-use tenure_wire::{Budget, Capabilities, CodeKind, Name};
+use tenure_wire::{Audience, Budget, Capabilities, CodeKind, LogLevel, Name};
 
 use tenure_wire::Version;
 
@@ -45,6 +45,10 @@ pub struct Manifest {
     /// The timers that the machine begins with.
     #[serde(deserialize_with = "list_of_timers")]
     pub timers: Vec<PackageTimer>,
+    /// The callers who are told the machine's own words on its failures.
+    pub errors: Audience,
+    /// The least grave of the machine's lines that its log takes.
+    pub log: LogLevel,
 }
 
 /// What a machine's WebAssembly would like to be run by. Every device can run it in the vm.

@@ -28,6 +28,8 @@ fn manifest() -> Manifest {
         },
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
+        errors: tenure_wire::Audience::Callers,
+        log: tenure_wire::LogLevel::Info,
         timers: vec![
             PackageTimer { function: "tick".into(), when: When::Every(10_000) },
             PackageTimer { function: "water".into(), when: When::At("06:30".parse().unwrap()) },
@@ -151,7 +153,7 @@ fn signature_of_a_package_is_none_of_a_placement() {
 proptest! {
     #[test]
     fn hostile_bytes_do_no_harm(tail in proptest::collection::vec(any::<u8>(), 0..600)) {
-        let hostile = [b"tenurpk\x04".as_slice(), &tail].concat();
+        let hostile = [b"tenurpk\x05".as_slice(), &tail].concat();
         prop_assert!(Package::parse(&hostile).and_then(|package| package.verify()).is_err());
         let hostile = [b"tenurpl\x03".as_slice(), &tail].concat();
         prop_assert!(Placement::verify(&hostile, &VerifyingKey([1; 32])).is_err());

@@ -135,7 +135,7 @@ fn snapshot_of_version_1_is_written_and_read() {
 }
 
 #[test]
-fn package_of_version_4_is_written_and_read() {
+fn package_of_version_5_is_written_and_read() {
     let manifest = Manifest {
         name: "echo".parse().unwrap(),
         version: "1.2.3".parse().unwrap(),
@@ -146,14 +146,16 @@ fn package_of_version_4_is_written_and_read() {
         capabilities: Capabilities::default(),
         exports: vec![],
         timers: vec![PackageTimer { function: "tick".into(), when: When::Every(10_000) }],
+        errors: tenure_wire::Audience::Callers,
+        log: tenure_wire::LogLevel::Info,
     };
     let builder = PackageBuilder::new(manifest, b"\0asm\x01\0\0\0".to_vec()).unwrap();
     let builder = builder.value("config.unit", ValueKind::Text, b"celsius").unwrap();
-    let bytes = kept("package-4", &builder.sign(&key(4)).unwrap());
+    let bytes = kept("package-5", &builder.sign(&key(4)).unwrap());
     let package = Package::parse(&bytes).unwrap();
     assert_eq!(package.verify(), Ok(()));
     assert_eq!(package.manifest().version.to_string(), "1.2.3");
     assert_eq!(package.tenant(), key(4).verifying_key());
     let later = of_next_version(&bytes, 7);
-    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 5 });
+    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 6 });
 }

@@ -363,6 +363,18 @@ impl<A: PeerAddress> Endpoint<A> {
         self.finish_incoming(now, handle, ReplyBody(result).to_bytes());
     }
 
+    /// Answers a call that came in by a failure for `reason`, on which the machine says `words`, of which
+    /// the caller gets [`WORDS_BYTES_MAX`](tenure_wire::limits::WORDS_BYTES_MAX) at most.
+    pub fn reply_failed(
+        &mut self,
+        now: Instant,
+        handle: IncomingCallHandle,
+        reason: NoResult,
+        words: &[u8],
+    ) {
+        self.finish_incoming(now, handle, ReplyBody::failure(reason, words));
+    }
+
     /// Asks whoever is at `route` for its key and epoch, again and again until `deadline`.
     ///
     /// # Errors

@@ -72,6 +72,8 @@ pub enum Event<A> {
         handle: CallHandle,
         /// What came of it.
         result: Result<Option<Vec<u8>>, NoResult>,
+        /// The called machine's own words on a failure, as they came; empty if it says none.
+        words: Vec<u8>,
     },
     /// A peer opened a session, or its datagrams come from another place than before.
     PeerSeen {

@@ -252,6 +252,8 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
         timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
     };
     let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");
     builder.sign(tenant).expect("the machines here are small")

@@ -170,6 +170,8 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         },
         share: machine.share,
         grants: Capabilities { calls: anybody.clone(), callers: anybody, ..Default::default() },
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
         term: Term::default(),
         placement: 1,
         code: CodeKind::WebAssembly,

@@ -122,7 +122,8 @@ host_calls! {
 
     /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
     /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
-    /// how many milliseconds another one is worth trying, if that is known.
+    /// how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
+    /// what the called machine says of it, if it tells its callers, 512 bytes at most.
     13 => result_read(offset: Word, into: Buffer) -> Status;
 
     /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
@@ -162,8 +163,10 @@ host_calls! {
     /// Ends the call being served as failed and stops the machine, with `message` in its log.
     20 => abort(message: Text) -> Nothing;
 
-    /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
-    /// Its caller learns `Execution` and nothing else; why is for the log.
+    /// Makes the call being served fail once it returns; the machine goes on. Its caller learns
+    /// `Execution`. The value that was set by `reply` before, cut to 512 bytes, is the text of the error:
+    /// the device's owner gets it with a call, and other callers where the manifest tells errors to
+    /// callers. What `reply` sets afterwards counts for nothing.
     21 => fail() -> Nothing;
 
     /// Asks for a higher tier for a critical section, on a device that shares the processor by tiers.

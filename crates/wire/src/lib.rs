@@ -10,6 +10,7 @@
 extern crate alloc;
 
 mod address;
+mod audience;
 mod budget;
 pub mod capability;
 mod code;
@@ -22,6 +23,7 @@ pub mod hub;
 mod id;
 pub mod limits;
 mod list;
+mod log_level;
 pub mod message;
 mod name;
 mod no_result;
@@ -37,11 +39,13 @@ pub mod usage;
 mod version;
 
 pub use address::Address;
+pub use audience::Audience;
 pub use budget::Budget;
 pub use capability::{Capabilities, Grants};
 pub use code::CodeKind;
 pub use datagram::Epoch;
 pub use id::{Digest, MachineId, PublicKey, Signature, VerifyingKey};
+pub use log_level::{LogLevel, NoLogLevel};
 pub use name::{Name, NameError, Target};
 pub use no_result::NoResult;
 pub use share::Share;

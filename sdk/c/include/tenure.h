@@ -56,7 +56,8 @@ int tenure_reply(const void *value, size_t length);
 int tenure_reply_text(const char *text);
 
 /* Makes it fail once the function returns, with a message in the log, formatted as by snprintf; the
- * machine goes on. The caller learns that it failed, and nothing else. */
+ * machine goes on. The device's owner gets the message, too, and with `errors = "callers"` in
+ * tenure.toml every caller; others learn that it failed, and nothing else. */
 __attribute__((format(printf, 1, 2))) void tenure_fail(const char *format, ...);
 
 /* Stores the public key of the machine that made it; false if the device itself did. */
@@ -117,6 +118,11 @@ struct tenure_result {
 struct tenure_result tenure_call(const char *target, const char *function, const void *parameter,
                                  size_t length);
 struct tenure_result tenure_call_text(const char *target, const char *function, const char *text);
+
+/* After a call failed by TENURE_EXECUTION or TENURE_OVERSPENT: writes what the called machine says of it
+ * to `into`, with a zero behind it, as much as fits, and returns its length; 0 if that machine doesn't
+ * tell its callers. */
+int tenure_failure_text(char *into, size_t capacity);
 
 /* A call to be queued. What is left out is null, the default, or none. */
 struct tenure_task {

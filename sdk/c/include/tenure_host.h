@@ -119,7 +119,8 @@ TENURE_CALL(int32_t, 12, call, (const char *target, uint32_t target_length, cons
 
 /* Copies the result of the last `call` from byte `offset` on to `into` and returns how many
  * bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
- * how many milliseconds another one is worth trying, if that is known. */
+ * how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
+ * what the called machine says of it, if it tells its callers, 512 bytes at most. */
 TENURE_CALL(int32_t, 13, result_read, (uint32_t offset, void *into, uint32_t into_capacity), { return (int32_t)tenure_request(13, offset, (uint32_t)into, into_capacity, 0, 0, 0); })
 
 /* Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
@@ -151,8 +152,10 @@ TENURE_CALL(int32_t, 19, resolve, (const char *target, uint32_t target_length, v
 /* Ends the call being served as failed and stops the machine, with `message` in its log. */
 TENURE_CALL(void, 20, abort, (const char *message, uint32_t message_length), { tenure_request(20, (uint32_t)message, message_length, 0, 0, 0, 0); })
 
-/* Makes the call being served fail once it returns, whatever it replied; the machine goes on.
- * Its caller learns `Execution` and nothing else; why is for the log. */
+/* Makes the call being served fail once it returns; the machine goes on. Its caller learns
+ * `Execution`. The value that was set by `reply` before, cut to 512 bytes, is the text of the error:
+ * the device's owner gets it with a call, and other callers where the manifest tells errors to
+ * callers. What `reply` sets afterwards counts for nothing. */
 TENURE_CALL(void, 21, fail, (void), { tenure_request(21, 0, 0, 0, 0, 0, 0); })
 
 /* Asks for a higher tier for a critical section, on a device that shares the processor by tiers.

@@ -58,25 +58,32 @@ void abort(void) {
     tenure_abort("abort was called");
 }
 
-static void log_formatted(enum tenure_level level, const char *format, va_list arguments) {
+void tenure_log(enum tenure_level level, const char *format, ...) {
     char message[LOG_BYTES];
+    va_list arguments;
+    va_start(arguments, format);
     vsnprintf(message, sizeof message, format, arguments);
+    va_end(arguments);
     tenure_host_log(level, message, text_length(message));
 }
 
-void tenure_log(enum tenure_level level, const char *format, ...) {
+void tenure_fail(const char *format, ...) {
+    char message[LOG_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    log_formatted(level, format, arguments);
+    vsnprintf(message, sizeof message, format, arguments);
     va_end(arguments);
+    tenure_host_log(TENURE_LOG_ERROR, message, text_length(message));
+    tenure_reply_text(message);
+    tenure_host_fail();
 }
 
-void tenure_fail(const char *format, ...) {
-    va_list arguments;
-    va_start(arguments, format);
-    log_formatted(TENURE_LOG_ERROR, format, arguments);
-    va_end(arguments);
-    tenure_host_fail();
+int tenure_failure_text(char *into, size_t capacity) {
+    int32_t length = tenure_host_result_read(0, into, (uint32_t)(capacity > 0 ? capacity - 1 : 0));
+    if (capacity > 0) {
+        into[length > 0 ? length : 0] = 0;
+    }
+    return length;
 }
 
 int tenure_tree_set(const char *path, const void *value, size_t length) {

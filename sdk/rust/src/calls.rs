@@ -1,5 +1,6 @@
 //! The call being served, and calls of other machines.
 
+use alloc::string::String;
 use alloc::vec;
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -56,6 +57,17 @@ pub fn retry_after() -> Option<Duration> {
     let status = unsafe { host::result_read(0, digits.as_mut_ptr(), digits.len()) };
     let digits = core::str::from_utf8(digits.get(..length(status).ok()?)?).ok()?;
     Some(Duration::from_millis(digits.parse().ok()?))
+}
+
+/// After the last [`call`] failed by [`Error::Execution`] or [`Error::Overspent`]: what the called machine
+/// says of it, in its own words, 512 bytes at most. `None` if it doesn't tell its callers
+/// (`errors = "callers"` in its `tenure.toml`).
+pub fn failure_text() -> Option<String> {
+    let mut text = [0; 512];
+    // SAFETY: pointer and capacity are of a slice that lives until the call returns.
+    let status = unsafe { host::result_read(0, text.as_mut_ptr(), text.len()) };
+    let text = text.get(..length(status).ok()?).filter(|text| !text.is_empty())?;
+    Some(String::from_utf8_lossy(text).into_owned())
 }
 
 /// As [`call`], but gives up after `deadline` (at most 49 days).

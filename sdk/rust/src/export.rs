@@ -2,9 +2,9 @@
 
 use alloc::string::String;
 use alloc::vec::Vec;
-use core::fmt::{self, Display};
+use core::fmt::{self, Display, Write as _};
 
-use crate::log::write;
+use crate::log::{Line, write_line};
 use crate::{Level, calls, host};
 
 /// Names the functions of this module that others can call, and `entry`, which runs when the machine
@@ -101,9 +101,12 @@ fn text(parameter: &[u8]) -> Result<&str, &'static str> {
     core::str::from_utf8(parameter).map_err(|_| "the parameter is not text")
 }
 
-/// Makes the call being served fail, and says in the log why.
+/// Makes the call being served fail, and says why: in the log, and to a caller who may know.
 fn fail(reason: fmt::Arguments<'_>) {
-    write(Level::Error, reason);
+    let mut line = Line::default();
+    let _ = line.write_fmt(reason);
+    write_line(Level::Error, &line);
+    let _ = calls::reply(Some(line.as_str().as_bytes()));
     // SAFETY: the call touches no memory.
     unsafe { host::fail() }
 }

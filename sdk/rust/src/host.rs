@@ -195,7 +195,8 @@ mod machine {
 
         /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
         /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
-        /// how many milliseconds another one is worth trying, if that is known.
+        /// how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
+        /// what the called machine says of it, if it tells its callers, 512 bytes at most.
         pub fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32;
 
         /// Puts a call into the queue and goes on. When it is done, `on_success` of this machine is
@@ -245,8 +246,10 @@ mod machine {
         /// Ends the call being served as failed and stops the machine, with `message` in its log.
         pub fn abort(message: *const u8, message_length: usize);
 
-        /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
-        /// Its caller learns `Execution` and nothing else; why is for the log.
+        /// Makes the call being served fail once it returns; the machine goes on. Its caller learns
+        /// `Execution`. The value that was set by `reply` before, cut to 512 bytes, is the text of the error:
+        /// the device's owner gets it with a call, and other callers where the manifest tells errors to
+        /// callers. What `reply` sets afterwards counts for nothing.
         pub fn fail();
 
         /// Asks for a higher tier for a critical section, on a device that shares the processor by tiers.
@@ -487,7 +490,8 @@ mod native {
 
     /// Copies the result of the last `call` from byte `offset` on to `into` and returns how many
     /// bytes were copied. Of a call that failed by `Stopped` or `Asleep` this is, in decimal, after
-    /// how many milliseconds another one is worth trying, if that is known.
+    /// how many milliseconds another one is worth trying, if that is known; by `Execution` or `Overspent`,
+    /// what the called machine says of it, if it tells its callers, 512 bytes at most.
     pub unsafe fn result_read(offset: u32, into: *mut u8, into_capacity: usize) -> i32 {
         // SAFETY: the caller's promise.
         let [low, _] = unsafe { request::<13>([offset as usize, into.expose_provenance(), into_capacity, 0, 0, 0]) };
@@ -567,8 +571,10 @@ mod native {
         unsafe { request::<20>([message.expose_provenance(), message_length, 0, 0, 0, 0]) };
     }
 
-    /// Makes the call being served fail once it returns, whatever it replied; the machine goes on.
-    /// Its caller learns `Execution` and nothing else; why is for the log.
+    /// Makes the call being served fail once it returns; the machine goes on. Its caller learns
+    /// `Execution`. The value that was set by `reply` before, cut to 512 bytes, is the text of the error:
+    /// the device's owner gets it with a call, and other callers where the manifest tells errors to
+    /// callers. What `reply` sets afterwards counts for nothing.
     pub unsafe fn fail() {
         // SAFETY: the caller's promise.
         unsafe { request::<21>([0, 0, 0, 0, 0, 0]) };

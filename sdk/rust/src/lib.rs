@@ -20,8 +20,8 @@
 //!
 //! Between calls a machine keeps its memory, and after a loss of power its [`tree`] alone. While it
 //! waits ([`call`], [`sleep`], [`events::next`], [`resolve`]) other machines run. A function that returns an error makes
-//! its call fail; its machine goes on. A panic does too, but stops the machine. Why goes to the log:
-//! the caller learns nothing of it.
+//! its call fail; its machine goes on. A panic does too, but stops the machine. Why goes to the log and
+//! to the device's owner; other callers learn it if `tenure.toml` says `errors = "callers"`.
 //!
 //! Unsafe code is what talks to the host and what keeps the heap; each such place says why it is
 //! sound.
@@ -45,7 +45,7 @@ mod status;
 pub mod timers;
 pub mod tree;
 
-pub use calls::{Task, call, call_with_deadline, callback_of, queue, retry_after};
+pub use calls::{Task, call, call_with_deadline, callback_of, failure_text, queue, retry_after};
 pub use export::{Function, Reply};
 pub use host::Error;
 pub use key::{KeyTextError, PublicKey};

@@ -39,6 +39,11 @@ macro_rules! log {
 pub fn write(level: Level, message: fmt::Arguments<'_>) {
     let mut line = Line::default();
     let _ = line.write_fmt(message);
+    write_line(level, &line);
+}
+
+/// Writes a line that was made.
+pub(crate) fn write_line(level: Level, line: &Line) {
     let text = line.as_str();
     // SAFETY: pointer and length are of a slice that lives until the call returns.
     unsafe { host::log(level as u32, text.as_ptr(), text.len()) }

@@ -12,7 +12,7 @@ use tenure_wire::capability::CAPABILITIES_MAX;
 use tenure_wire::limits::{
     BUFFER_BYTES_MAX, EVENT_BYTES_MAX, FUNCTION_BYTES_MAX, LOG_BYTES_MAX, NAME_BYTES_MAX,
     PARAMETER_BYTES_MAX, PATH_BYTES_MAX, SECRET_BYTES_MAX, TIMERS_MAX, TOPIC_BYTES_MAX,
-    VALUE_BYTES_MAX,
+    VALUE_BYTES_MAX, WORDS_BYTES_MAX,
 };
 
 use super::Description;
@@ -49,6 +49,7 @@ fn messages() -> Vec<Limit> {
         ("value in a tree", VALUE_BYTES_MAX as u64, "the write fails: *too long*"),
         ("topic", TOPIC_BYTES_MAX as u64, "the host call fails: *too long*"),
         ("payload of an event", EVENT_BYTES_MAX as u64, "the host call fails: *too long*"),
+        ("text of an error, as the caller gets it", WORDS_BYTES_MAX as u64, "cut"),
         ("line of a log", LOG_BYTES_MAX as u64, "cut"),
         ("secret", SECRET_BYTES_MAX as u64, "rejected"),
         (

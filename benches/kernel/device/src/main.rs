@@ -236,6 +236,8 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
             publish: alloc::vec!["*".parse().unwrap()],
             ..Capabilities::default()
         },
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
         term: Term::default(),
         placement: 1,
         code: CodeKind::WebAssembly,

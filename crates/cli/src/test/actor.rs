@@ -74,6 +74,8 @@ pub(super) fn package(name: &Name, answers: &BTreeMap<String, String>) -> anyhow
         budget: Budget { memory_bytes: 65_536, ..Budget::default() },
         engine: Default::default(),
         timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
         capabilities: anybody(),
         code: vec![CodeKind::WebAssembly],
     };

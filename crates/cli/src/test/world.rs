@@ -218,7 +218,7 @@ impl World {
         while self.now <= deadline + STEP {
             self.step();
             while let Some(event) = self.owner.event() {
-                if let Event::CallDone { handle: done, result } = event
+                if let Event::CallDone { handle: done, result, .. } = event
                     && done == handle
                 {
                     return Ok(result);

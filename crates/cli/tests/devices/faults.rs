@@ -24,17 +24,22 @@ fn spinner_is_preempted_while_others_answer() {
     assert_eq!(state("counter"), "idle");
 }
 
-/// How a caller is told of that fault. A C program's own stack may end before the machine's does.
+/// How the owner is told of that fault. A C program's own stack may end before the machine's does.
 pub(crate) fn told_of(way: &str, fault: &str) -> String {
-    if fault.contains("call stack exhausted") || fault.contains("budget") {
-        format!("`{way}` was stopped: it took more fuel, memory or stack")
+    let (_, what) = fault.split_once(&format!("`{way}`: ")).expect("a fault");
+    let is_for_budget = fault.contains("call stack exhausted") || fault.contains("budget");
+    let what = what.trim_end();
+    if is_for_budget {
+        format!("`{way}` was stopped: {what}")
+    } else if way == "give_up" {
+        format!("`{way}` failed: gave up, as it was told: {what}")
     } else {
-        format!("`{way}` failed: execution error; see `tenure log crasher`")
+        format!("`{way}` failed: {what}")
     }
 }
 
 #[test]
-fn crasher_stops_alone_comes_back_and_tells_callers_nothing() {
+fn crasher_stops_alone_comes_back_and_tells_its_owner_why() {
     let user = User::new();
     let mut device = user.device("attic", None);
     user.install(&device, &["crasher", "counter"]);

@@ -95,7 +95,7 @@ fn damaged_code_stops_its_machine_alone() {
     let device = user.device("attic", None);
     assert_eq!(user.call(on(&device), &["counter", "add"]), "1");
     let error = user.call_error(on(&device), &["thermostat", "read"]);
-    assert_eq!(error, "`read` failed: execution error; see `tenure log thermostat`");
+    assert_eq!(error, "`read` failed: its image in flash is damaged");
     let log = user.ok(&["log", "thermostat", "--device", &device.address]);
     assert!(log.contains("fault"), "the owner's log says why: {log}");
     // Installed anew it is as it was.

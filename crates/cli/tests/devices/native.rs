@@ -168,7 +168,7 @@ impl<'a> Gang<'a> {
         let name = self.members[self.next].clone();
         self.next = (self.next + 1) % self.members.len();
         let error = self.user.call_error(on(device), &[&[&*name], attempt].concat());
-        assert!(error.contains("execution error"), "{attempt:?}: {error}");
+        assert!(error.contains(" failed: "), "{attempt:?}: {error}");
         let line = device.wait_for_words(&format!("[{name}] fault: stopped"));
         for words in words {
             assert!(line.contains(words), "{attempt:?}: {line}");

@@ -44,6 +44,8 @@ fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
         timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
     };
     let key = Home::at(user.home()).tenant_key().unwrap();
     PackageBuilder::new(manifest, code).unwrap().sign(&key).unwrap()

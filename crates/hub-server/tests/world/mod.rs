@@ -286,6 +286,8 @@ pub(crate) fn package(version: &str) -> Vec<u8> {
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
         timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
     };
     PackageBuilder::new(manifest, vec![7; 20_000]).unwrap().sign(&owner(50)).unwrap()
 }

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tenure_kernel::{CallId, Effect, NoResult, Ran};
+use tenure_wire::Audience;
 use tenure_wire::host_call::HostError;
 
 use crate::world::{Device, key, text};
@@ -227,4 +228,78 @@ fn peers_lists_own_machines_and_those_that_the_node_finds() {
     let keys = device.replies.remove(&ticket).unwrap().unwrap().unwrap();
     assert_eq!(keys, [key(b'l').0, key(42).0].concat());
     device.kernel.complete(device.now, CallId(12345), Ok(None));
+}
+
+/// Fails with words, gives up with words, traps.
+const FAILING: &str = r#"(data (i32.const 8) "too warm") (data (i32.const 16) "later")
+    (func (export "fail") (drop (call $reply (i32.const 8) (i32.const 8))) (call $fail)
+      (drop (call $reply (i32.const 16) (i32.const 5))))
+    (func (export "fail_silently") (call $fail))
+    (func (export "give_up") (call $abort (i32.const 8) (i32.const 8)))
+    (func (export "trap") unreachable)
+    (func (export "long") (drop (call $reply (i32.const 8) (i32.const 600))) (call $fail))"#;
+
+#[test]
+fn failure_is_told_in_the_machines_words_to_the_owner_and_to_callers_that_may_know() {
+    let mut device = Device::new();
+    let quiet = device.install("quiet", FAILING);
+    device.errors = Audience::Callers;
+    let open = device.install("open", FAILING);
+    for (function, words) in
+        [("fail", "too warm"), ("give_up", "too warm: aborted, in function"), ("trap", "trap: ")]
+    {
+        for (machine, is_owner, is_told) in
+            [(quiet, true, true), (quiet, false, false), (open, true, true), (open, false, true)]
+        {
+            let told = if is_owner {
+                device.call(machine, function, None).unwrap_err();
+                String::from_utf8(std::mem::take(&mut device.words)).unwrap()
+            } else {
+                device.words_for_stranger(machine, function)
+            };
+            let expected = if is_told { words } else { "" };
+            assert!(told.starts_with(expected) && told.is_empty() != is_told, "{function}: {told}");
+            device.pass(Duration::from_secs(1000));
+            device.settle(10);
+        }
+    }
+    device.call(open, "fail_silently", None).unwrap_err();
+    assert!(device.words.is_empty());
+    device.call(open, "long", None).unwrap_err();
+    assert_eq!(device.words.len(), 512);
+}
+
+#[test]
+fn words_of_a_failure_reach_the_machine_that_called_here_and_from_elsewhere() {
+    for errors in [Audience::Owner, Audience::Callers] {
+        let mut device = Device::new();
+        device.errors = errors;
+        device.install("failing", FAILING);
+        let asking = device.install(
+            "asking",
+            r#"(data (i32.const 0) "failing") (data (i32.const 16) "fail")
+            (func (export "ask")
+              (drop (call $call (i32.const 0) (i32.const 7) (i32.const 16) (i32.const 4)
+                (i32.const 0) (i32.const 0) (i32.const 0)))
+              (drop (call $reply (i32.const 64)
+                (call $result_read (i32.const 0) (i32.const 64) (i32.const 64)))))"#,
+        );
+        let told = if errors == Audience::Callers { "too warm" } else { "" };
+        assert_eq!(text(device.call(asking, "ask", None)), told, "{errors:?}");
+        let queuing = device.install("queuing", &queuer("failing", 0).replace("echo", "fail"));
+        device.call(queuing, "go", None).unwrap();
+        device.settle(100);
+        let words = if told.is_empty() { String::new() } else { format!(": {told}") };
+        let line = format!("queuing execution error{words}");
+        assert!(device.log.contains(&line), "{errors:?}: {:?}", device.log);
+    }
+    let mut device = Device::new();
+    let forward = device.install("forward", &queuer("echo@attic", 0));
+    device.call(forward, "go", None).unwrap();
+    device.settle(100);
+    let Some(Effect::Call(call)) = device.effects.pop() else { panic!("{:?}", device.effects) };
+    let (id, reason) = (call.id, NoResult::Execution);
+    device.kernel.complete_failed(device.now, id, reason, b"away".to_vec());
+    device.settle(100);
+    assert!(device.log.contains(&"forward execution error: away".into()), "{:?}", device.log);
 }

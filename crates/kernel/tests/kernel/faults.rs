@@ -1,8 +1,8 @@
 use std::time::Duration;
 
 use tenure_kernel::{Config, State};
-use tenure_wire::Budget;
 use tenure_wire::host_call::HostError;
+use tenure_wire::{Budget, LogLevel};
 
 use crate::world::{Device, name, text};
 
@@ -202,4 +202,31 @@ fn fault_names_the_calls_that_led_to_it() {
         assert_eq!(named, functions, "{function}: {line}");
     }
     assert!(bases.windows(2).all(|pair| pair[0] == pair[1]), "{bases:?}");
+}
+
+#[test]
+fn lines_less_grave_than_the_manifest_wants_are_left_out_and_faults_never_are() {
+    let body = r#"(data (i32.const 0) "0123")
+        (func (export "say") (local $level i32)
+          (loop
+            (call $log (local.get $level) (local.get $level) (i32.const 1))
+            (local.set $level (i32.add (local.get $level) (i32.const 1)))
+            (br_if 0 (i32.lt_u (local.get $level) (i32.const 4)))))
+        (func (export "trap") unreachable)"#;
+    let cases = [(LogLevel::Debug, "0123"), (LogLevel::Warning, "01"), (LogLevel::Fault, "")];
+    for (log_level, said) in cases {
+        let mut device = Device::new();
+        device.log_level = log_level;
+        let machine = device.install("m", body);
+        device.call(machine, "say", None).unwrap();
+        let lines: String = device
+            .log
+            .iter()
+            .filter_map(|line| line.strip_prefix("m "))
+            .filter(|line| *line != "installed")
+            .collect();
+        assert_eq!(lines, said, "{log_level}");
+        device.call(machine, "trap", None).unwrap_err();
+        assert!(device.logged("stopped while serving"), "{log_level}");
+    }
 }

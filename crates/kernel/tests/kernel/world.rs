@@ -15,8 +15,8 @@ use tenure_wire::capability::PeerPattern;
 use tenure_wire::host_call::HostError;
 use tenure_wire::timer::PackageTimer;
 use tenure_wire::{
-    Budget, Capabilities, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, TopicPattern,
-    VerifyingKey,
+    Audience, Budget, Capabilities, CodeKind, Digest, LogLevel, MachineId, Name, PublicKey, Share,
+    Term, TopicPattern, VerifyingKey,
 };
 
 const STORE: FlashGeometry =
@@ -89,6 +89,12 @@ pub(crate) struct Device {
     pub(crate) now: Instant,
     pub(crate) log: Vec<String>,
     pub(crate) replies: BTreeMap<u64, Result<Option<Vec<u8>>, HostError>>,
+    /// What the last machine that answered said of its failure.
+    pub(crate) words: Vec<u8>,
+    /// Who is told the words of machines that are installed.
+    pub(crate) errors: Audience,
+    /// The least grave lines that their logs take.
+    pub(crate) log_level: LogLevel,
     /// Effects that are neither a log line nor a reply.
     pub(crate) effects: Vec<Effect>,
     /// What machines that are installed begin with.
@@ -151,6 +157,9 @@ impl Device {
             now: Instant::BOOT,
             log: Vec::new(),
             replies: BTreeMap::new(),
+            words: Vec::new(),
+            errors: Audience::default(),
+            log_level: LogLevel::default(),
             effects: Vec::new(),
             base: vec![("born".into(), "yes".into())],
             booted_unix_s: None,
@@ -283,6 +292,8 @@ impl Device {
             budget,
             share,
             grants: grants.clone(),
+            errors: self.errors,
+            log: self.log_level,
             term: Term::default(),
             placement,
             code,
@@ -320,6 +331,19 @@ impl Device {
         self.deliver_until(self.now + Duration::from_secs(60), to, function, parameter)
     }
 
+    /// The same for a caller who isn't the device's owner; returns what it is told of a failure.
+    pub(crate) fn words_for_stranger(&mut self, to: MachineId, function: &str) -> String {
+        self.words.clear();
+        let (caller, standing) = (Some(key(98)), Standing::Stranger);
+        let (parameter, deadline) = (None, self.now + Duration::from_secs(60));
+        let function = function.to_string();
+        let call = IncomingCall { to, caller, standing, function, parameter, deadline };
+        self.tickets += 1;
+        self.kernel.deliver(self.now, call, Ticket(self.tickets)).unwrap();
+        self.settle(1000);
+        String::from_utf8(self.words.clone()).unwrap()
+    }
+
     /// The same for a caller who waits until then.
     pub(crate) fn deliver_until(
         &mut self,
@@ -354,7 +378,8 @@ impl Device {
         while let Some(effect) = self.kernel.effect() {
             match effect {
                 Effect::Log(entry) => self.log.push(format!("{} {}", entry.machine, entry.message)),
-                Effect::Reply { ticket, result } => {
+                Effect::Reply { ticket, result, words } => {
+                    self.words = words;
                     let result = result.map_err(|reason| reason.host_error());
                     assert!(self.replies.insert(ticket.0, result).is_none(), "answered twice");
                 }

@@ -52,6 +52,8 @@ impl Lease {
             code: vec![CodeKind::WebAssembly],
             engine: Engine::default(),
             timers: Vec::new(),
+            errors: tenure_wire::Audience::default(),
+            log: tenure_wire::LogLevel::default(),
         };
         let package = PackageBuilder::new(manifest, self.wasm).unwrap().sign(&self.tenant).unwrap();
         let digest = Package::parse(&package).unwrap().digest();

@@ -491,7 +491,7 @@ impl Stranger {
                 Event::IncomingCall { handle, function, .. } => {
                     self.incoming.push((handle, function));
                 }
-                Event::CallDone { handle, result } => self.done.push((handle, result)),
+                Event::CallDone { handle, result, .. } => self.done.push((handle, result)),
                 _ => {}
             }
         }

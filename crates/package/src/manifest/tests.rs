@@ -17,6 +17,8 @@ fn manifest() -> Manifest {
         code: vec![CodeKind::WebAssembly],
         engine: Engine::default(),
         timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
     }
 }
 

@@ -332,7 +332,10 @@ impl<A: PeerAddress> Endpoint<A> {
             // The peer is who it should be, and talks nonsense.
             Err(_) => Err(NoResult::Execution),
         };
-        self.finish(now, handle, result);
+        if self.withdraw(now, handle) {
+            let words = ReplyBody::words(&body).to_vec();
+            self.events.push_back(Event::CallDone { handle, result, words });
+        }
         self.advance(now, entropy, pair);
     }
 
@@ -466,7 +469,7 @@ impl<A: PeerAddress> Endpoint<A> {
         result: Result<Option<Vec<u8>>, NoResult>,
     ) {
         if self.withdraw(now, handle) {
-            self.events.push_back(Event::CallDone { handle, result });
+            self.events.push_back(Event::CallDone { handle, result, words: Vec::new() });
         }
     }
 

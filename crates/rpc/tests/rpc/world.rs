@@ -374,7 +374,7 @@ impl World {
                 let lasts = Duration::from_millis(least + self.random.below(most - least + 1));
                 self.nodes[node].running.push((self.now + lasts, handle, result));
             }
-            Event::CallDone { handle, result } => {
+            Event::CallDone { handle, result, .. } => {
                 let Some(asked) = self.asked.get_mut(&(node, handle)) else {
                     panic!("seed {}: a call ended that nobody made", self.seed)
                 };

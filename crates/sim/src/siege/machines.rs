@@ -104,6 +104,8 @@ impl Machine {
             code: vec![CodeKind::WebAssembly],
             engine: Engine::default(),
             timers: Vec::new(),
+            errors: tenure_wire::Audience::default(),
+            log: tenure_wire::LogLevel::default(),
         };
         let code = wat::parse_str(&self.text).expect("the machines here are well formed");
         let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");

@@ -93,7 +93,7 @@ impl<E> Person<E> {
         self.endpoint.poll(now, random);
         while let Some(event) = self.endpoint.event() {
             match event {
-                Event::CallDone { handle, result } => {
+                Event::CallDone { handle, result, .. } => {
                     if let Some(at) = self.calls.iter().position(|(one, _)| *one == handle) {
                         let (_, errand) = self.calls.swap_remove(at);
                         self.done.push((errand, result));

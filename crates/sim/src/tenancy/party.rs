@@ -81,7 +81,7 @@ impl<E> Party<E> {
         self.endpoint.poll(now, random);
         let mut done = None;
         while let Some(event) = self.endpoint.event() {
-            if let Event::CallDone { handle, result } = event
+            if let Event::CallDone { handle, result, .. } = event
                 && let Some((_, errand)) = self.under_way.take_if(|(one, _)| *one == handle)
             {
                 done = Some((errand, result));

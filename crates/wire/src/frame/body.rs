@@ -5,7 +5,7 @@ use core::time::Duration;
 
 use super::FrameError;
 use crate::NoResult;
-use crate::limits::FUNCTION_BYTES_MAX;
+use crate::limits::{FUNCTION_BYTES_MAX, WORDS_BYTES_MAX};
 
 /// What is called, with what: milliseconds until the deadline 4 · length of the function's name 1 ·
 /// the name · 0 for a null parameter, 1 for one of bytes · the parameter.
@@ -62,8 +62,8 @@ impl<'a> CallBody<'a> {
 const _: () = assert!(FUNCTION_BYTES_MAX <= u8::MAX as usize);
 
 /// What came of a call: 0 and a result, or the code of a reason from 1 on. A result is 0 if it is null,
-/// or 1 and its bytes. Reasons with a wait are followed by it, in milliseconds 4; later versions may
-/// append more, which is ignored.
+/// or 1 and its bytes. Reasons with a wait are followed by it, in milliseconds 4; those without one by the
+/// machine's own words, if it says any. Later versions may append more to a wait, which is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplyBody<'a>(pub Result<Option<&'a [u8]>, NoResult>);
 
@@ -88,6 +88,26 @@ impl<'a> ReplyBody<'a> {
                 emit_optional(result, &mut bytes);
                 bytes
             }
+        }
+    }
+
+    /// The body of a failure for `reason`, with the machine's own `words` on it if the reason has no wait.
+    pub fn failure(reason: NoResult, words: &[u8]) -> Vec<u8> {
+        let mut bytes = ReplyBody(Err(reason)).to_bytes();
+        if reason.again_in().is_none() {
+            bytes.extend_from_slice(words.get(..WORDS_BYTES_MAX).unwrap_or(words));
+        }
+        bytes
+    }
+
+    /// The machine's own words in the body of a failure; empty if there are none. They needn't be text.
+    pub fn words(bytes: &[u8]) -> &[u8] {
+        match bytes.split_first() {
+            Some((code, words)) if *code > 0 => {
+                let has_wait = NoResult::from_code(*code, Duration::ZERO).again_in().is_some();
+                if has_wait { &[] } else { words.get(..WORDS_BYTES_MAX).unwrap_or(words) }
+            }
+            _ => &[],
         }
     }
 

@@ -1,5 +1,6 @@
 use super::*;
 use crate::frame::ReplyBody;
+use crate::limits::WORDS_BYTES_MAX;
 use alloc::string::ToString;
 
 #[test]
@@ -36,6 +37,23 @@ fn bytes_appended_to_a_known_reason_are_ignored() {
     assert_eq!(ReplyBody::parse(&[5, 1]), Ok(ReplyBody(Err(NoResult::Busy))));
     let stopped = NoResult::Stopped { again_in: Duration::from_millis(1) };
     assert_eq!(ReplyBody::parse(&[9, 1, 0, 0, 0, 7]), Ok(ReplyBody(Err(stopped))));
+}
+
+#[test]
+fn words_follow_a_reason_without_a_wait_and_are_cut() {
+    for reason in NoResult::ALL {
+        let bytes = ReplyBody::failure(*reason, b"too warm");
+        assert_eq!(ReplyBody::parse(&bytes), Ok(ReplyBody(Err(*reason))));
+        let words: &[u8] = if reason.again_in().is_none() { b"too warm" } else { b"" };
+        assert_eq!(ReplyBody::words(&bytes), words, "{reason}");
+    }
+    let long = [b'x'; WORDS_BYTES_MAX + 1];
+    let bytes = ReplyBody::failure(NoResult::Execution, &long);
+    assert_eq!(bytes.len(), 1 + WORDS_BYTES_MAX);
+    let longer = [&[1][..], &long].concat();
+    assert_eq!(ReplyBody::words(&longer).len(), WORDS_BYTES_MAX, "a peer may send more");
+    assert_eq!(ReplyBody::words(&ReplyBody(Ok(Some(b"result"))).to_bytes()), b"");
+    assert_eq!(ReplyBody::words(&[]), b"");
 }
 
 /// Frozen: the codes of version 1.
