@@ -5,6 +5,7 @@
 use std::fs;
 use std::io::{self, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use tenure_crypto::SigningKey;
 
@@ -126,6 +127,18 @@ impl Home {
     /// Whether this user has a mesh.
     pub fn has_network_key(&self) -> bool {
         self.folder.join("network.key").exists()
+    }
+
+    /// How long ago the key of this user's mesh was made, by the clock of this computer.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn network_key_age(&self) -> Result<Duration, HomeError> {
+        let path = self.folder.join("network.key");
+        let made = fs::metadata(&path).and_then(|file| file.modified());
+        let made = made.map_err(|source| HomeError::File { action: "look at", path, source })?;
+        // One of the future is new.
+        Ok(SystemTime::now().duration_since(made).unwrap_or_default())
     }
 
     /// Makes another key for this user's mesh; the former one is kept nowhere.

@@ -69,9 +69,14 @@ pub fn change(
             true => route.key == one.machine,
             false => status.ways.iter().any(|way| way.to == node),
         };
-        let by: Vec<Route> = members.iter().filter(knows).map(|(route, _)| route.clone()).collect();
+        let mut by: Vec<Route> =
+            members.iter().filter(knows).map(|(route, _)| route.clone()).collect();
         if is_direct && by.is_empty() {
             continue;
+        }
+        if by.is_empty() {
+            // One that is off: a member keeps the key for it, and tells it once somebody hears it.
+            by.extend(members.first().map(|(route, _)| route.clone()));
         }
         match tell(client, home, one, &by) {
             Ok(()) => told.push(one.name.to_string()),

@@ -1,6 +1,7 @@
 //! `tenure revoke`: whom the owner trusts no more.
 
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use anyhow::{Context as _, bail};
 use serde_json::json;
@@ -21,8 +22,8 @@ use crate::whom::{Place, Where};
 /// Devices that are away learn of it at the next command that reaches them.
 ///
 /// When a device is revoked, your mesh gets another key, which the other devices are told through the mesh and
-/// change to ten seconds later; the revoked one hears nothing there any more. A device that was away then, and a
-/// leaf, is invited again with `tenure invite`.
+/// change to ten seconds later; the revoked one hears nothing there any more. A device that is off then is told by
+/// the one that took your word, once it hears its neighbours again. A leaf is invited again with `tenure invite`.
 ///
 /// Example: tenure revoke device attic
 #[derive(clap::Args)]
@@ -39,8 +40,17 @@ enum Action {
     Device(Named),
     /// Revoke a hub by its key.
     Hub(Hub),
+    /// Give your mesh another key though nobody is revoked, as often as a timer runs this.
+    MeshKey(MeshKey),
     /// List whom you revoked.
     List,
+}
+
+#[derive(clap::Args)]
+struct MeshKey {
+    /// Only if the present key is older than that, for example 30d.
+    #[arg(long, value_name = "SPAN", value_parser = humantime::parse_duration)]
+    older_than: Option<Duration>,
 }
 
 #[derive(clap::Args)]
@@ -94,6 +104,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         Action::Tenant(Tenant { key, how }) => (format!("the tenant {key}"), how),
         Action::Device(Named { name, how, .. }) => (format!("the device {name}"), how),
         Action::Hub(Hub { key, how }) => (format!("the hub {key}"), how),
+        Action::MeshKey(renewal) => return renew_mesh_key(&mut client, &home, renewal, output),
         Action::List => return list(client.authority().revoked(), output),
     };
     // A list that was made on another computer comes first, so that it is added to.
@@ -116,7 +127,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
             away.retain(|(one, _)| *one != device.name.as_str());
             put(&mut revoked.devices, device, false)
         }
-        (Action::List, _) => false,
+        (Action::MeshKey(_) | Action::List, _) => false,
     };
     match (is_changed, how.undo) {
         (false, true) => bail!("{what} isn't revoked; see `tenure revoke list`"),
@@ -135,6 +146,36 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let head = format!("{word}: {what} (list {})", client.authority().revoked().number);
     report(&head, (word, &what), client.authority().revoked().number, (&told, &away), output);
     if changes_key && let Some(change) = network_key::change(&mut client, &home, &reached)? {
+        report_change(&change, output);
+    }
+    Ok(())
+}
+
+/// Gives the mesh another key, if the present one is old enough.
+fn renew_mesh_key(
+    client: &mut Client,
+    home: &Home,
+    renewal: &MeshKey,
+    output: &Output,
+) -> anyhow::Result<()> {
+    if !home.has_network_key() {
+        bail!("you have no mesh; see `tenure invite`");
+    }
+    let age = home.network_key_age()?;
+    if let Some(least) = renewal.older_than.filter(|least| age < *least) {
+        let days = age.as_secs() / (24 * 60 * 60);
+        let text = format!(
+            "the mesh's key is {days} days old; it is replaced after {}",
+            humantime::format_duration(least)
+        );
+        output.line(&text, &json!({ "event": "network_key_kept", "age_s": age.as_secs() }));
+        return Ok(());
+    }
+    let (reached, away) = reach_all(client);
+    if let Some(mut change) = network_key::change(client, home, &reached)? {
+        change.away.extend(away.into_iter().filter(|(name, _)| !change.told.contains(name)));
+        change.away.sort();
+        change.away.dedup_by(|one, other| one.0 == other.0);
         report_change(&change, output);
     }
     Ok(())

@@ -5,6 +5,10 @@
 //! - A device that isn't in a mesh says nothing but knocks, and takes nothing but an admission that its
 //!   owner signed for it; it tries one a second at most.
 //! - A member passes on nothing to a stranger but what the owner signed for it.
+//!
+//! A member that was away while the mesh got another key stands outside as well: what it hears is sealed by a key
+//! that it doesn't have. It knocks as strangers do, and takes the owner's admission, which the member that the owner
+//! told keeps for it.
 
 use alloc::string::ToString;
 use alloc::vec::Vec;
@@ -34,24 +38,136 @@ const ASKED_MAX: usize = 64;
 /// The most strangers of which another member is believed to have heard them.
 const NOTED_MAX: usize = 8;
 
+/// The most admissions that a member keeps of devices that it can't reach, 300 bytes each.
+const KEPT_MAX: usize = 32;
+/// A device whose admission is kept is in the mesh by the key in it if it can be reached so long after; before, it
+/// may be by the present one.
+const KEPT_AT_LEAST: Duration = Duration::from_secs(60);
+/// How long until members are asked whether a device has knocked that is kept for, and at most; it doubles.
+const SEEK_AFTER: Duration = Duration::from_secs(15);
+const SEEK_AFTER_MAX: Duration = Duration::from_secs(120);
+/// A member knocks once it has heard for so long frames that it can't open, and so many of them: sooner if it has
+/// no neighbour, and else so often at most. Beside an expelled device everybody hears such frames.
+const LOST_AFTER: Duration = Duration::from_secs(20);
+const LOST_AMONG_OTHERS_AFTER: Duration = Duration::from_secs(60);
+const FRAMES_OF_OTHERS_MIN: u64 = 4;
+const KNOCKS_AMONG_OTHERS: u8 = 6;
+
 /// A device with a link, and without a network.
 pub(crate) struct Outside {
     /// Runs no protocol, and is alone with its key.
     stack: MeshStack,
+    knocker: Knocker,
+}
+
+/// What a device says to be let in, and when it does.
+struct Knocker {
     knock: Vec<u8>,
     knocking: Knocking,
     random: Random,
     heeds_at: Instant,
+    said: u8,
+}
+
+/// Whether a member stands outside, since the mesh has another key.
+#[derive(Default)]
+pub(crate) struct Lost {
+    /// Since when it has heard frames that it can't open without a pause, how many it had by then, and has.
+    since: Option<(Instant, u64)>,
+    last: Option<(Instant, u64)>,
+    knocker: Option<Knocker>,
 }
 
 /// A member's part.
 #[derive(Default)]
 pub(crate) struct Doorstep {
     doorway: Doorway,
+    /// The owner's admissions of devices that weren't seen since, and when members are asked for them next.
+    kept: Vec<Kept>,
+    seeks_at: Option<Instant>,
+    seek_after: Duration,
     asks_at: Option<Instant>,
     /// An invitation for this device that the owner signed, to be looked at; and when the next one may be.
     own: Option<Vec<u8>>,
     heeds_at: Option<Instant>,
+}
+
+/// An admission for a device that can't be told now.
+struct Kept {
+    device: PublicKey,
+    admission: Admission,
+    until_seen_from: Instant,
+}
+
+impl Knocker {
+    /// The knocks of this device from now on; `None` where nobody can be asked.
+    fn new<F: Flash>(services: &mut Services<F>, now: Instant) -> Option<Self> {
+        let Services { identity, config, .. } = services;
+        let (owner, name) = (config.owner.machine, config.name.clone());
+        let device = identity.device_secret();
+        // Without an owner that can be, nobody is there to be asked.
+        let knock = Knock::new(&device, identity.verifying_key(), name, &owner)?;
+        let mut random = Random::new(knock.node().number() ^ u64::from(identity.boots) << 32);
+        let knocking = Knocking::new(now, &mut random);
+        let knock = encoded(&Word::Knock(knock));
+        Some(Self { knock, knocking, random, heeds_at: now, said: 0 })
+    }
+
+    /// Knocks by way of `stack` when that is due.
+    fn attend(&mut self, stack: &mut MeshStack, now: Instant) {
+        if self.knocking.is_due(now, &mut self.random) {
+            self.said = self.said.saturating_add(1);
+            // One that waits already will do.
+            let _ = stack.send_plain(&self.knock);
+        }
+    }
+
+    /// Whether an admission may be tried now; the next one later.
+    fn may_try(&mut self, now: Instant) -> bool {
+        let may = self.heeds_at <= now;
+        if may {
+            self.heeds_at = now + HEED_AGAIN;
+        }
+        may
+    }
+}
+
+impl Lost {
+    /// Looks whether this member hears frames that it can't open, and knocks if so.
+    pub(crate) fn attend<F: Flash>(
+        &mut self,
+        services: &mut Services<F>,
+        stack: &mut MeshStack,
+        now: Instant,
+    ) {
+        let unopened = stack.counters().forged;
+        let (heard_at, before) = *self.last.get_or_insert((now, unopened));
+        if unopened > before {
+            self.last = Some((now, unopened));
+            self.since.get_or_insert((now, before));
+        } else if now.since(heard_at) >= LOST_AFTER {
+            (self.since, self.knocker) = (None, None);
+        }
+        let Some((since, first)) = self.since else { return };
+        let router = stack.protocol::<Babel>();
+        let is_alone = router.is_none_or(|router| router.links().next().is_none());
+        let after = if is_alone { LOST_AFTER } else { LOST_AMONG_OTHERS_AFTER };
+        if now.since(since) < after || unopened - first < FRAMES_OF_OTHERS_MIN {
+            return;
+        }
+        if self.knocker.is_none() {
+            self.knocker = Knocker::new(services, now);
+        }
+        let knocker = self.knocker.as_mut();
+        if let Some(knocker) = knocker.filter(|it| is_alone || it.said < KNOCKS_AMONG_OTHERS) {
+            knocker.attend(stack, now);
+        }
+    }
+
+    /// Whether an admission may be tried now; the next one later.
+    pub(crate) fn may_try(&mut self, now: Instant) -> bool {
+        self.knocker.as_mut().is_some_and(|knocker| knocker.may_try(now))
+    }
 }
 
 impl Outside {
@@ -60,39 +176,26 @@ impl Outside {
         services: &mut Services<F>,
         moment: &mut Moment<'_>,
     ) -> Option<Self> {
-        let Services { identity, config, .. } = services;
-        let (owner, name) = (config.owner.machine, config.name.clone());
-        let device = identity.device_secret();
-        // Without an owner that can be, or randomness, nobody is there to be asked.
-        let knock = Knock::new(&device, identity.verifying_key(), name, &owner)?;
+        let knocker = Knocker::new(services, moment.now)?;
+        let identity = &mut services.identity;
+        // Without randomness nobody can be asked.
         let alone = NetworkKey::generate(moment.entropy).ok()?;
-        let node = knock.node();
-        let boots = identity.boots;
+        let (node, boots) = (NodeId::from(&identity.machine), identity.boots);
         let framer = Framer::new(FramerConfig::new(node, boots, identity.next_mesh_salt()), alone);
         let mut stack = Stack::new(StackConfig::default(), framer);
         stack.hear_plain_frames();
-        let mut random = Random::new(node.number() ^ u64::from(boots) << 32);
-        let knocking = Knocking::new(moment.now, &mut random);
-        let knock = encoded(&Word::Knock(knock));
-        Some(Self { stack, knock, knocking, random, heeds_at: moment.now })
+        Some(Self { stack, knocker })
     }
 
     /// Knocks when that is due.
     pub(crate) fn attend(&mut self, now: Instant) {
-        if self.knocking.is_due(now, &mut self.random) {
-            // One that waits already will do.
-            let _ = self.stack.send_plain(&self.knock);
-        }
+        self.knocker.attend(&mut self.stack, now);
         self.stack.poll(now);
     }
 
     /// Whether an admission may be tried now; the next one later.
     pub(crate) fn may_try(&mut self, now: Instant) -> bool {
-        let may = self.heeds_at <= now;
-        if may {
-            self.heeds_at = now + HEED_AGAIN;
-        }
-        may
+        self.knocker.may_try(now)
     }
 
     /// The stack, which sends knocks.
@@ -101,7 +204,8 @@ impl Outside {
     }
 
     pub(crate) fn wakes_at(&self, now: Instant) -> Instant {
-        self.stack.poll_at(now).map_or(self.knocking.at(), |at| at.min(self.knocking.at()))
+        let knocks_at = self.knocker.knocking.at();
+        self.stack.poll_at(now).map_or(knocks_at, |at| at.min(knocks_at))
     }
 }
 
@@ -125,6 +229,12 @@ impl Doorstep {
             Some((Note::Heard(strangers), [])) => {
                 for (knock, age_s) in strangers.into_iter().take(NOTED_MAX) {
                     let at = now - Duration::from_secs(age_s.into());
+                    if let Some(kept) = self.kept.iter().find(|kept| kept.device == knock.device) {
+                        say(stack, from, &Note::Admit(kept.admission.clone()));
+                        // Another one may be behind it.
+                        self.seek_after = SEEK_AFTER;
+                        self.seeks_at = Some(now + SEEK_AFTER);
+                    }
                     doorway.hear(now, knock, from, at);
                 }
             }
@@ -149,14 +259,7 @@ impl Doorstep {
         query.awaited.into_iter().for_each(|device| doorway.expect(now, device));
         if self.asks_at.is_none_or(|at| at <= now) {
             self.asks_at = Some(now + ASK_AGAIN);
-            let own = stack.node();
-            let others = stack.protocol::<Babel>().map(|router| {
-                router.table().destinations().filter(|to| *to != own).take(ASKED_MAX).collect()
-            });
-            let others: Vec<NodeId> = others.unwrap_or_default();
-            for to in others {
-                say(stack, to, &Note::Who(query.awaited));
-            }
+            ask_members(stack, query.awaited);
         }
         let strangers = self.doorway.strangers(now).iter();
         let strangers = strangers.map(|stranger| MeshStranger {
@@ -189,8 +292,12 @@ impl Doorstep {
             // It is in the mesh, and its owner has another key for it.
             members = [node].into();
         }
+        let is_of_owner = check_signature(&admission.invitation, owner).is_ok();
+        if node != own && is_of_owner {
+            self.keep(now, device, &admission);
+        }
         if members.is_empty() {
-            let unheard = "no member has heard that device knock lately";
+            let unheard = "no member hears that device now; it is told once one does";
             return Err(ControlError::Refused(unheard.to_string()));
         }
         for member in members {
@@ -202,6 +309,42 @@ impl Doorstep {
             }
         }
         Ok(())
+    }
+
+    /// Keeps the admission of a device until it is seen in the mesh; the oldest of too many gives its place.
+    fn keep(&mut self, now: Instant, device: PublicKey, admission: &Admission) {
+        self.kept.retain(|kept| kept.device != device);
+        if self.kept.len() >= KEPT_MAX {
+            self.kept.remove(0);
+        }
+        let (admission, until_seen_from) = (admission.clone(), now + KEPT_AT_LEAST);
+        self.kept.push(Kept { device, admission, until_seen_from });
+        self.seek_after = SEEK_AFTER;
+        self.seeks_at = Some(now + self.seek_after);
+    }
+
+    /// What outlasts a change of the mesh's key.
+    pub(crate) fn after_change(self, now: Instant) -> Self {
+        let Self { kept, .. } = self;
+        Self { kept, seek_after: SEEK_AFTER, seeks_at: Some(now + SEEK_AFTER), ..Self::default() }
+    }
+
+    /// Asks members now and then whether one whose admission is kept has knocked.
+    pub(crate) fn seek(&mut self, stack: &mut MeshStack, now: Instant) {
+        if self.kept.is_empty() || self.seeks_at.is_none_or(|at| now < at) {
+            return;
+        }
+        if let Some(router) = stack.protocol::<Babel>() {
+            self.kept.retain(|kept| {
+                let node = NodeId::from(&machine_id(&kept.device));
+                now < kept.until_seen_from || router.next_hop(node).is_none()
+            });
+        }
+        self.seek_after = (self.seek_after * 2).min(SEEK_AFTER_MAX);
+        self.seeks_at = Some(now + self.seek_after);
+        if !self.kept.is_empty() {
+            ask_members(stack, None);
+        }
     }
 
     /// Lets a stranger that has knocked here have its admission, if the owner signed it. One for this device
@@ -229,7 +372,7 @@ impl Doorstep {
             return Ok(());
         }
         check_signature(&admission.invitation, owner).map_err(JoinError::Invitation)?;
-        self.doorway.admit(now, admission);
+        self.doorway.offer(now, &admission);
         self.answer(stack, now, &device);
         Ok(())
     }
@@ -238,6 +381,9 @@ impl Doorstep {
     pub(crate) fn hear_knock(&mut self, stack: &mut MeshStack, now: Instant, knock: Knock) {
         let device = knock.device;
         self.doorway.hear(now, knock, stack.node(), now);
+        if let Some(kept) = self.kept.iter().find(|kept| kept.device == device) {
+            self.doorway.offer(now, &kept.admission);
+        }
         self.answer(stack, now, &device);
     }
 
@@ -246,6 +392,18 @@ impl Doorstep {
             // What isn't said now is when it knocks again.
             let _ = stack.send_plain(&encoded(&word));
         }
+    }
+}
+
+/// Asks the other members who has knocked.
+fn ask_members(stack: &mut MeshStack, awaited: Option<PublicKey>) {
+    let own = stack.node();
+    let others = stack.protocol::<Babel>().map(|router| {
+        router.table().destinations().filter(|to| *to != own).take(ASKED_MAX).collect()
+    });
+    let others: Vec<NodeId> = others.unwrap_or_default();
+    for to in others {
+        say(stack, to, &Note::Who(awaited));
     }
 }
 

@@ -25,7 +25,7 @@ use crate::boot_error::BootError;
 use crate::carriage::Carriages;
 use crate::clock::Clock;
 use crate::directory::{Directory, EPOCH_PERIOD};
-use crate::doorstep::{Doorstep, Outside};
+use crate::doorstep::{Doorstep, Lost, Outside};
 #[cfg(feature = "experiments")]
 use crate::experiment::{Experimenting, takes_no_part};
 use crate::hub::Registration;
@@ -48,6 +48,8 @@ pub(crate) struct Mesh {
     /// What is waited for that some device's record tells, and until when.
     pub(crate) wanted: Vec<(Query, Instant)>,
     pub(crate) doorstep: Doorstep,
+    /// Whether the device stands outside, since the mesh has another key.
+    lost: Lost,
     /// The owner's next key of the mesh, and when this device changes to it.
     next_key: Option<(Instant, NetworkKey)>,
     pub(crate) carriages: Carriages,
@@ -133,13 +135,16 @@ impl Member {
             let floor = identity.orders(kernel.store()).unwrap_or(u64::MAX);
             Experimenting::start(now, owner, floor, &mut stack)
         });
+        let doorstep = self.mesh.take().map(|mesh| mesh.doorstep.after_change(now));
+        let doorstep = doorstep.unwrap_or_default();
         let mesh = Mesh {
             stack,
             #[cfg(feature = "experiments")]
             experimenting,
             published: None,
             wanted: Vec::new(),
-            doorstep: Doorstep::default(),
+            doorstep,
+            lost: Lost::default(),
             next_key: None,
             carriages: Carriages::default(),
         };
@@ -206,6 +211,10 @@ impl Member {
             outside.attend(now);
         }
         self.change_key(ground, now);
+        if let Some(Mesh { stack, doorstep, lost, .. }) = self.mesh.as_deref_mut() {
+            doorstep.seek(stack, now);
+            lost.attend(ground.services, stack, now);
+        }
         while let Some(word) = self.stack().and_then(|stack| stack.plain_frame()) {
             match decode::<Word>(&word) {
                 Some((Word::Knock(knock), [])) => {
@@ -242,8 +251,12 @@ impl Member {
     /// Comes in, if the owner's admission is for this device.
     fn heed<F: Flash>(&mut self, ground: &mut Ground<'_, F>, now: Instant, admission: &Admission) {
         let is_own = admitted(admission) == Some(ground.services.identity.machine_key);
-        let outside = self.outside.as_mut();
-        if !is_own || !outside.is_some_and(|outside| outside.may_try(now)) {
+        let may_try = |it: &mut Self| match (&mut it.outside, &mut it.mesh) {
+            (Some(outside), _) => outside.may_try(now),
+            (None, Some(mesh)) => mesh.lost.may_try(now),
+            (None, None) => false,
+        };
+        if !is_own || !may_try(self) {
             return;
         }
         let enrol = &admission.enrol;

@@ -232,13 +232,22 @@ impl Doorway {
         self.admissions.push(UnderWay { device, admission, until, answers_left });
     }
 
+    /// As [`Self::admit`], unless the same one is under way: how often it is said counts on.
+    pub fn offer(&mut self, now: Instant, admission: &Admission) {
+        let is_same = |it: &UnderWay| it.admission == *admission && it.until > now;
+        if !self.admissions.iter().any(is_same) {
+            self.admit(now, admission.clone());
+        }
+    }
+
     /// What is to be said to that stranger now, if anything.
     pub fn answer(&mut self, now: Instant, device: &PublicKey) -> Option<Word> {
-        self.admissions.retain(|it| it.until > now && it.answers_left > 0);
+        self.admissions.retain(|it| it.until > now);
         if self.answer_at.is_some_and(|at| now < at) {
             return None;
         }
-        let found = self.admissions.iter_mut().find(|it| it.device == *device)?;
+        let is_meant = |it: &&mut UnderWay| it.device == *device && it.answers_left > 0;
+        let found = self.admissions.iter_mut().find(is_meant)?;
         found.answers_left -= 1;
         self.answer_at = Some(now + ANSWER_AGAIN);
         Some(Word::Admission(found.admission.clone()))

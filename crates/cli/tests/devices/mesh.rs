@@ -121,6 +121,10 @@ fn a_revoked_device_is_out_of_the_mesh_and_the_others_stay_in_it() {
     let said = user.ok(&["revoke", "device", "cellar", "--yes"]);
     assert!(said.contains("another key; told: attic, stairs"), "{said}");
     wait_until("cellar is out", || ways(&attic) == [stairs_name] && ways(&stairs) == [attic_name]);
+    let kept = user.ok(&["revoke", "mesh-key", "--older-than", "30d"]);
+    assert!(kept.contains("0 days old; it is replaced after 30days"), "{kept}");
+    let said = user.ok(&["revoke", "mesh-key"]);
+    assert!(said.contains("another key; told: attic, stairs"), "{said}");
 }
 
 #[test]
