@@ -137,7 +137,7 @@ impl Home {
         let path = self.folder.join("network.key");
         let made = fs::metadata(&path).and_then(|file| file.modified());
         let made = made.map_err(|source| HomeError::File { action: "look at", path, source })?;
-        // One of the future is new.
+        // A file of the future is new.
         Ok(SystemTime::now().duration_since(made).unwrap_or_default())
     }
 

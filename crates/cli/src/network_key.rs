@@ -75,7 +75,7 @@ pub fn change(
             continue;
         }
         if by.is_empty() {
-            // One that is off: a member keeps the key for it, and tells it once somebody hears it.
+            // The device is off: a member keeps the key for it, and tells it once somebody hears it.
             by.extend(members.first().map(|(route, _)| route.clone()));
         }
         match tell(client, home, one, &by) {

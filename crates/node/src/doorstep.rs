@@ -60,7 +60,7 @@ pub(crate) struct Outside {
     knocker: Knocker,
 }
 
-/// What a device says to be let in, and when it does.
+/// A device's knocks: their content, and when they are due.
 struct Knocker {
     knock: Vec<u8>,
     knocking: Knocking,
@@ -117,7 +117,7 @@ impl Knocker {
     fn attend(&mut self, stack: &mut MeshStack, now: Instant) {
         if self.knocking.is_due(now, &mut self.random) {
             self.said = self.said.saturating_add(1);
-            // One that waits already will do.
+            // A knock that waits already will do.
             let _ = stack.send_plain(&self.knock);
         }
     }
@@ -231,7 +231,7 @@ impl Doorstep {
                     let at = now - Duration::from_secs(age_s.into());
                     if let Some(kept) = self.kept.iter().find(|kept| kept.device == knock.device) {
                         say(stack, from, &Note::Admit(kept.admission.clone()));
-                        // Another one may be behind it.
+                        // A second device may be behind it.
                         self.seek_after = SEEK_AFTER;
                         self.seeks_at = Some(now + SEEK_AFTER);
                     }
@@ -323,7 +323,7 @@ impl Doorstep {
         self.seeks_at = Some(now + self.seek_after);
     }
 
-    /// What outlasts a change of the mesh's key.
+    /// The part that outlasts a change of the mesh's key.
     pub(crate) fn after_change(self, now: Instant) -> Self {
         let Self { kept, .. } = self;
         Self { kept, seek_after: SEEK_AFTER, seeks_at: Some(now + SEEK_AFTER), ..Self::default() }
