@@ -129,7 +129,7 @@ impl Home {
         self.folder.join("network.key").exists()
     }
 
-    /// How long ago the key of this user's mesh was made, by the clock of this computer.
+    /// The age of the key of this user's mesh, by the clock of this computer.
     ///
     /// # Errors
     /// See [`HomeError`].
