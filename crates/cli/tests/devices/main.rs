@@ -33,5 +33,6 @@ mod skeleton;
 mod sleep;
 mod snapshots;
 mod trees;
+mod tutorial;
 mod updates;
 mod wire_tap;
