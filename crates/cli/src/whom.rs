@@ -179,12 +179,12 @@ impl Where {
             );
         }
         let found = match (self.ask_hub(client, &Query::Device(name.clone())), known) {
-            (Ok(found), _) => found,
-            // What was met before needs no hub.
-            (Err(_), Some(place)) => return Ok(Place { name: Some(name), ..place }),
+            (Ok(Some(found)), _) => found,
+            // A device that was met before needs no hub, nor one that lists it again already.
+            (Ok(None) | Err(_), Some(place)) => return Ok(Place { name: Some(name), ..place }),
+            (Ok(None), None) => bail!(unlisted(&format!("device `{name}`"))),
             (Err(error), None) => return Err(error),
         };
-        let found = found.with_context(|| unlisted(&format!("device `{name}`")))?;
         let record = proven(&found, client, owner, &format!("device `{name}`"))?;
         if record.enrolment.device != name {
             bail!("the hub gave the record of {} for `{name}`", record.enrolment.device);

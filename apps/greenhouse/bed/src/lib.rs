@@ -43,7 +43,7 @@ fn on_check() -> Result<(), Error> {
     Ok(())
 }
 
-/// What the diary asks for: `tenure call bed read`
+/// The state of the bed, for the diary: `tenure call bed read`
 fn read() -> Result<String, Error> {
     let moisture = MOISTURE.load(Ordering::Relaxed);
     let state = if moisture < number("target")? { "dry" } else { "moist" };

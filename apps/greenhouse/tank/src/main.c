@@ -1,4 +1,4 @@
-/* Gives water by the litre. What is left stands in the tree, so that a loss of power gives nothing twice. */
+/* Gives water by the litre. The rest stands in the tree, so that a loss of power gives nothing twice. */
 #include <tenure.h>
 
 static long litres(void) {

@@ -46,3 +46,14 @@ fn silence_says_how_to_start_what_is_missing() {
     let unnamed = user.error(&["call", "thermostat@attic", "read"]);
     assert_eq!(unnamed, "say where the hub is with --hub or TENURE_HUB");
 }
+
+#[test]
+fn device_that_was_met_is_found_by_its_name_though_the_hub_does_not_list_it() {
+    let user = User::new();
+    let (hub, device) = (user.hub(), user.device("attic", None));
+    let by_name = ["list", "--device", "attic", "--hub", &hub.address];
+    let unlisted = "the hub knows no device `attic`; see `tenure list --all`";
+    assert_eq!(user.error(&by_name), unlisted);
+    user.json(&["list", "--device", &device.address]);
+    assert_eq!(user.json(&by_name)["device"], "attic");
+}
