@@ -276,6 +276,12 @@ pub(crate) fn show(console: &mut impl Write, notice: &Notice) {
         Notice::FirmwareConfirmed { number } => {
             writeln!(console, "firmware {number} is well, and stays")
         }
+        Notice::Mandated { machine, version } => {
+            writeln!(console, "{machine} has {version} now, by a rollout")
+        }
+        Notice::StepRefused { machine, reason } => {
+            writeln!(console, "the hub's step for {machine} isn't taken: {reason}")
+        }
         Notice::InMesh { node } => writeln!(console, "in the mesh as {node}"),
         Notice::HubSilent => writeln!(console, "the hub doesn't answer; trying on"),
         Notice::HubKeyDiffers { key } => writeln!(

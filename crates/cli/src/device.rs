@@ -18,7 +18,7 @@ use tenure_node::{
 };
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
+use tenure_wire::{Address, Label, LabelError, Name, PublicKey, VerifyingKey};
 
 use crate::client::OwnerKeys;
 use crate::clock::now_in_milliseconds;
@@ -65,6 +65,9 @@ pub struct Arguments {
     /// The directory to register with: HOST:PORT, or HOST:PORT#KEY to believe that hub alone.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     hub: Option<String>,
+    /// A label by which rollouts select the device, as site=harbour; by default as the last time.
+    #[arg(long = "label", value_name = "KEY=VALUE")]
+    labels: Vec<Label>,
     /// What the device is called; by default as its folder, when it is made.
     #[arg(long)]
     name: Option<Name>,
@@ -105,7 +108,7 @@ pub struct Arguments {
     experiments: Option<bool>,
 }
 
-/// What acknowledged writes survive.
+/// The failures that acknowledged writes survive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 pub enum Survives {
     /// The process being killed, and a loss of power: each write waits for the disk.
@@ -142,6 +145,8 @@ struct Settings {
     experiments: bool,
     #[serde(default)]
     mesh_own_thread: bool,
+    #[serde(default)]
+    labels: Vec<String>,
     #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
     mesh: mesh::Meshing,
 }
@@ -170,6 +175,8 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     config.rpc = tenure_rpc::Config::large();
     config.experiments = settings.experiments;
+    let labels = settings.labels.iter().map(|label| label.parse());
+    config.labels = labels.collect::<Result<_, LabelError>>().context("the device's labels")?;
     config.log_lines_max = 4096;
     config.sleep = arguments.sleep.policy();
     config.hub = arguments.hub.as_deref().map(hub_of).transpose()?;
@@ -565,6 +572,14 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
             &format!("firmware {number} is well, and stays"),
             &serde_json::json!({ "event": "firmware-confirmed", "number": number }),
         ),
+        Notice::Mandated { machine, version } => output.line(
+            &format!("{machine} has {version} now, by a rollout"),
+            &serde_json::json!({ "event": "mandated", "machine": machine.as_str(), "version": version }),
+        ),
+        Notice::StepRefused { machine, reason } => output.line(
+            &format!("the hub's step for {machine} isn't taken: {reason}"),
+            &serde_json::json!({ "event": "step-refused", "machine": machine.as_str(), "reason": reason }),
+        ),
         Notice::InMesh { node } => output.line(
             &format!("in the mesh as {node}: a member passed the owner's invitation on"),
             &serde_json::json!({ "event": "mesh-joined", "node": node.to_string() }),
@@ -644,6 +659,10 @@ fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result
         mesh_own_thread: arguments
             .mesh_own_thread
             .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.mesh_own_thread)),
+        labels: match &known {
+            Some(known) if arguments.labels.is_empty() => known.labels.clone(),
+            _ => arguments.labels.iter().map(Label::to_string).collect(),
+        },
         memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
         swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
         receipts_every_s: arguments

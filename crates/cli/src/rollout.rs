@@ -1,7 +1,8 @@
-//! `tenure rollout`: a package to many devices in stages, carried out by this command.
+//! `tenure rollout`: a package to many devices in stages, by a mandate that this command signs.
 //!
-//! The hub says which device is next. This command holds the owner's key, and goes no further than the
-//! plan that the owner signed: other packages, devices and machines it refuses, whatever the hub says.
+//! The hub says which device is next, and the devices check the mandate. With `--by-command` this command does the
+//! work, for devices that follow no mandates. Then it goes no further than the plan that the owner signed: other
+//! packages, devices and machines it refuses, whatever the hub says.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -10,12 +11,13 @@ use std::time::Duration;
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
 use tenure_hub_server::{Plan, SignedPlan};
-use tenure_package::Package;
+use tenure_package::{Mandate, Package, Selector};
 use tenure_wire::control::MachineStatus;
-use tenure_wire::{Capabilities, Digest, Name, Version};
+use tenure_wire::{Capabilities, Digest, Label, Name, Version};
 
 use crate::client::{Client, Device};
-use crate::grant::Grant;
+use crate::clock::now_in_milliseconds;
+use crate::grant::{Grant, decide};
 use crate::home::Home;
 use crate::hub_session::HubSession;
 use crate::install::{held, package_at, read_package, update};
@@ -49,9 +51,9 @@ enum Command {
     RollBack(OneArguments),
 }
 
-/// Start a rollout: push the package, sign the plan, and carry it out.
+/// Start a rollout: push the package, sign the plan and the devices' mandate, and watch.
 ///
-/// A command that ends early does no harm: `tenure rollout run` goes on, from any computer with the owner's keys.
+/// The devices fetch the package from the hub; this command may end at any time.
 ///
 /// Example: tenure rollout start counter.tenure --devices attic,barn --stages 1 --soak 10m --hub hub.example:7369
 #[derive(clap::Args)]
@@ -63,8 +65,11 @@ struct StartArguments {
     #[arg(long, value_name = "NAME")]
     machine: Option<Name>,
     /// The devices, in the order in which they are updated.
-    #[arg(long, value_name = "NAMES", value_delimiter = ',', required = true)]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', required_unless_present = "labels")]
     devices: Vec<Name>,
+    /// The labels that devices carry which are updated, all of them, in the place of their names.
+    #[arg(long, value_name = "LABELS", value_delimiter = ',', conflicts_with_all = ["devices", "by_command"])]
+    labels: Vec<Label>,
     /// How far each stage goes, a number of devices or a percentage of them; behind the last one, all.
     #[arg(long, value_name = "STAGES", value_delimiter = ',', default_value = "1")]
     stages: Vec<String>,
@@ -86,14 +91,22 @@ struct StartArguments {
     /// For how long devices may be updated; those that are offline until then stay as they are.
     #[arg(long, value_name = "TIME", default_value = "7d", value_parser = humantime::parse_duration)]
     ends_in: Duration,
-    /// Start it, and leave the work to `tenure rollout run`.
+    /// The rights of the machine, as for `tenure install`; by default those that it
+    /// holds on each device.
+    #[arg(long, value_name = "WHAT")]
+    grant: Vec<Grant>,
+    /// Carry it out by this command and not by the devices: for devices without mandates, and a hub of an
+    /// earlier version.
+    #[arg(long, conflicts_with = "grant")]
+    by_command: bool,
+    /// Start it, and don't watch it.
     #[arg(long)]
     no_run: bool,
     #[command(flatten)]
     hub: HubArguments,
 }
 
-/// Carry out a rollout until it is over.
+/// Watch a rollout until it is over; one by the command is carried out.
 ///
 /// Example: tenure rollout run 3
 #[derive(clap::Args)]
@@ -122,6 +135,8 @@ struct HubArguments {
     hub: Option<String>,
 }
 
+/// How long after a rollout's end devices may still be put back, in seconds.
+const PUT_BACK_S: u64 = 7 * 24 * 60 * 60;
 /// How long the command waits before it asks the hub again.
 const PAUSE: Duration = Duration::from_secs(2);
 
@@ -174,6 +189,7 @@ fn start_rollout(
         tenant: package.tenant(),
         from: arguments.from,
         devices: arguments.devices.clone(),
+        labels: arguments.labels.clone(),
         stages: arguments.stages.clone(),
         soak_s: seconds(arguments.soak),
         faults_max: arguments.faults.into(),
@@ -182,7 +198,12 @@ fn start_rollout(
         ends_unix_s: seconds(Duration::from_secs(client.unix_s())) + seconds(arguments.ends_in),
     };
     push_package(client, &mut session, &package, &bytes, output)?;
-    let body = serde_json::to_vec(&SignedPlan::sign(&plan, &owner))?;
+    let signed = SignedPlan::sign(&plan, &owner);
+    let signed = match arguments.by_command {
+        true => signed,
+        false => signed.with_mandate(&mandate(arguments, &plan, &package)?.sign(&owner)?),
+    };
+    let body = serde_json::to_vec(&signed)?;
     let answer = session.ask(client, "POST", "/v1/rollouts", &[], &body)?;
     let started: Value = serde_json::from_slice(&answer.body)?;
     show(&started, output);
@@ -193,6 +214,37 @@ fn start_rollout(
     let id = id.context("the hub's answer can't be read: it runs another version")?;
     let client = Client::new(home)?;
     Worker::new(home, client, arguments.hub.hub.clone(), id)?.work(false, output)
+}
+
+/// The mandate that says what `plan` says.
+fn mandate(
+    arguments: &StartArguments,
+    plan: &Plan,
+    package: &Package<'_>,
+) -> anyhow::Result<Mandate> {
+    let manifest = package.manifest();
+    let keeps = arguments.grant.is_empty() || arguments.grant.contains(&Grant::Same);
+    let grants = match keeps {
+        true => None,
+        false => Some(decide(&arguments.grant, &manifest.capabilities, None)?),
+    };
+    let ends_unix_s = u64::try_from(plan.ends_unix_s)?;
+    Ok(Mandate {
+        number: now_in_milliseconds(),
+        machine: plan.machine.clone(),
+        devices: match plan.labels.is_empty() {
+            true => Selector::Names(plan.devices.clone()),
+            false => Selector::Labels(plan.labels.clone()),
+        },
+        tenant: plan.tenant,
+        package: plan.package,
+        version: manifest.version,
+        from: plan.from,
+        budget: manifest.budget,
+        grants,
+        ends_unix_s,
+        back_until_unix_s: ends_unix_s + u64::try_from(plan.soak_s)? + PUT_BACK_S,
+    })
 }
 
 /// Prints how a rollout is.

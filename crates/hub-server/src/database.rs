@@ -15,6 +15,7 @@ use crate::audit;
 use crate::error::DatabaseError;
 use crate::migrations::migrate;
 use crate::receipts;
+use crate::served::Served;
 
 /// How long a write waits for that of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
@@ -30,6 +31,8 @@ pub struct Database {
     pub(crate) owners: Vec<VerifyingKey>,
     /// The address of the pages, if there are any.
     pub(crate) pages: Option<String>,
+    /// Packages that devices fetch.
+    pub(crate) served: Served,
     /// Held while the hub runs, so that no second one takes up the same folder.
     _lock: Option<File>,
 }
@@ -73,7 +76,14 @@ impl Database {
 
     fn on(connection: Connection) -> Self {
         let (owners, pages) = (Vec::new(), None);
-        Self { connection, has_failed: false, owners, pages, _lock: None }
+        Self {
+            connection,
+            has_failed: false,
+            owners,
+            pages,
+            served: Served::default(),
+            _lock: None,
+        }
     }
 
     /// Lets `owners` sign in although no device of theirs is listed yet, and says where the `pages` are.

@@ -17,6 +17,7 @@ mod receipts;
 mod registry;
 mod resource;
 mod rollouts;
+mod served;
 mod services;
 mod sign_in;
 mod storage;

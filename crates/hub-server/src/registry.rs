@@ -13,7 +13,7 @@ mod uploads;
 
 use data_encoding::HEXLOWER;
 use http::{Method, StatusCode, header};
-use rusqlite::Connection;
+use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::json;
 use tenure_crypto::sha256;
 
@@ -133,6 +133,29 @@ pub(crate) fn package(
         Some(layer) => blobs::fetch(connection, exchange, &layer),
         None => Ok(Code::ManifestUnknown.reply("there is no such package")),
     }
+}
+
+/// The bytes of a key's package by its own digest.
+pub(crate) fn package_bytes(
+    connection: &Connection,
+    who: &str,
+    digest: &str,
+) -> Result<Option<Vec<u8>>, rusqlite::Error> {
+    match manifests::layer_of_package(connection, who, digest)? {
+        Some(layer) => blobs::bytes(connection, who, &layer),
+        None => Ok(None),
+    }
+}
+
+/// How long a key's package is, in bytes.
+pub(crate) fn package_length(
+    connection: &Connection,
+    who: &str,
+    digest: &str,
+) -> Result<Option<u32>, rusqlite::Error> {
+    let query =
+        "SELECT package_bytes FROM manifests WHERE who = ?1 AND package_digest = ?2 LIMIT 1";
+    connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
 }
 
 fn unsupported() -> Result<Reply, rusqlite::Error> {

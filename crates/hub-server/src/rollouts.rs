@@ -1,8 +1,8 @@
 //! Rollouts: a package to many devices in stages, as a state machine in the database.
 //!
-//! The hub decides which device is next and whether a gate holds. The owner's command does the installs,
-//! because it alone holds the key that places a machine, and reports what it saw. The command goes no further
-//! than the plan that the owner signed, whatever the hub says.
+//! The hub decides which device is next and whether a gate holds. The devices carry it out: each asks for its
+//! next step, and takes it only as far as the owner's mandate allows. A rollout without a mandate is carried out
+//! by the owner's command, which goes no further than the plan that the owner signed.
 //!
 //! Invariants:
 //! - A decision is committed before anybody is told of it: a hub or a command that dies at any step
@@ -13,8 +13,10 @@
 
 mod advance;
 mod devices;
+mod labels;
 mod plan;
 mod requests;
+mod work;
 
 use http::{Method, StatusCode};
 use rusqlite::{Connection, OptionalExtension as _, params};
@@ -24,6 +26,7 @@ use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
 
 pub use plan::{Plan, PlanError, SignedPlan};
+pub(crate) use work::{owner_of_package, work};
 
 /// A rollout as it is stored.
 #[derive(Clone, Debug)]
@@ -43,6 +46,10 @@ pub(crate) struct Rollout {
     pub(crate) failures_max: i64,
     pub(crate) on_failure: String,
     pub(crate) ends_unix_s: i64,
+    /// The mandate that its devices follow, as the owner signed it; `None` if the owner's command carries it out.
+    pub(crate) mandate: Option<Vec<u8>>,
+    /// When the stage in force began.
+    pub(crate) stage_unix_s: i64,
 }
 
 impl Rollout {
@@ -112,7 +119,7 @@ pub(crate) fn find(
     id: i64,
 ) -> Result<Option<Rollout>, rusqlite::Error> {
     let query = "SELECT id, machine, package_digest, version, state, reason, stages, stage, soak_s, faults_max, \
-         failures_max, on_failure, ends_unix_s FROM rollouts WHERE who = ?1 AND id = ?2";
+         failures_max, on_failure, ends_unix_s, mandate, stage_unix_s FROM rollouts WHERE who = ?1 AND id = ?2";
     let read = |row: &rusqlite::Row<'_>| {
         let stages: String = row.get(6)?;
         Ok(Rollout {
@@ -129,6 +136,8 @@ pub(crate) fn find(
             failures_max: row.get(10)?,
             on_failure: row.get(11)?,
             ends_unix_s: row.get(12)?,
+            mandate: row.get(13)?,
+            stage_unix_s: row.get(14)?,
         })
     };
     connection.prepare_cached(query)?.query_row(params![who, id], read).optional()
@@ -172,6 +181,8 @@ fn described(
         "failures_max": rollout.failures_max,
         "on_failure": rollout.on_failure,
         "ends_unix_s": rollout.ends_unix_s,
+        "is_over": rollout.is_over(),
+        "carried_out_by": if rollout.mandate.is_some() { "devices" } else { "command" },
         "devices": counts,
     });
     Ok(Reply::json(StatusCode::OK, &body))

@@ -7,9 +7,10 @@ use tenure_wire::hub::{
     Access, Answer, HubRefusal, Pass, Receipts, Request, Response, SignIn, Taken, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::rollout::{PART_BYTES_MAX, Part, PartQuery, Work, WorkQuery};
 
 use crate::database::Database;
-use crate::{api, receipts, sign_in};
+use crate::{api, receipts, rollouts, sign_in};
 
 impl Database {
     /// Answers a call of a function that isn't the directory's; the caller commits.
@@ -21,6 +22,8 @@ impl Database {
             function::SIGN_IN => postcard::to_allocvec(&self.sign_in(call)),
             function::REQUEST => postcard::to_allocvec(&self.request(call)),
             function::TAKE_RECEIPTS => postcard::to_allocvec(&self.take_receipts(call)),
+            function::WORK => postcard::to_allocvec(&self.work(call)),
+            function::PART => postcard::to_allocvec(&self.part(call)),
             _ => return Err(NoResult::NoSuchFunction),
         };
         answer.map(Some).map_err(|_| NoResult::Execution)
@@ -78,6 +81,31 @@ impl Database {
         });
         written.map_err(|_| HubRefusal::Full)?;
         done
+    }
+
+    /// A device's question for its next step.
+    fn work(&mut self, call: &ServiceCall<'_>) -> Answer<Work> {
+        let query: WorkQuery = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            done = rollouts::work(&database.connection, call.peer, &query, call.unix_s)?;
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        done
+    }
+
+    /// A device's question for a part of a package.
+    fn part(&mut self, call: &ServiceCall<'_>) -> Answer<Part> {
+        let query: PartQuery = read(call.parameter)?;
+        let package = query.package.to_string();
+        let owner = rollouts::owner_of_package(&self.connection, call.peer, &package);
+        let owner = owner.map_err(|_| HubRefusal::Full)??;
+        let Self { connection, served, .. } = self;
+        let bytes = served.bytes(connection, owner, package).map_err(|_| HubRefusal::Full)?;
+        let from = usize::try_from(query.offset).unwrap_or(usize::MAX).min(bytes.len());
+        let to = (from + PART_BYTES_MAX).min(bytes.len());
+        Ok(Part { bytes: bytes[from..to].to_vec() })
     }
 }
 

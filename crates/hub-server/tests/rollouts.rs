@@ -122,6 +122,7 @@ impl Fleet {
             tenant: owner(50).verifying_key(),
             from: "0.0.0".parse().unwrap(),
             devices: DEVICES.iter().map(|name| name.parse().unwrap()).collect(),
+            labels: Vec::new(),
             stages: vec!["1".into(), "50%".into()],
             soak_s: 30,
             faults_max: 0,

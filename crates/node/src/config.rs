@@ -37,6 +37,9 @@ pub struct Config {
     /// Whether the owner may make experiments with the device's mesh: it runs the protocols for that then.
     #[cfg(feature = "experiments")]
     pub experiments: bool,
+    /// The labels by which the owner's mandates select it; nobody sets them over a network.
+    #[cfg(feature = "rollouts")]
+    pub labels: Vec<tenure_wire::Label>,
     /// When the device turns itself off, if its board can.
     pub sleep: SleepPolicy,
     /// How often the ledgers are written to flash: what a loss of power can cost the owner.
@@ -71,6 +74,8 @@ impl Config {
             heap: None,
             #[cfg(feature = "experiments")]
             experiments: false,
+            #[cfg(feature = "rollouts")]
+            labels: Vec::new(),
             sleep: SleepPolicy::Never,
             checkpoint: Duration::from_secs(300),
             receipt_period: Duration::from_secs(24 * 60 * 60),

@@ -27,10 +27,8 @@ pub(crate) fn prepare<F: Flash>(
     package: &[u8],
     placement: &[u8],
 ) -> Result<Installation, ControlError> {
-    let Services { kernel, identity, config, ownership, .. } = services;
-    let package = Package::parse(package).map_err(refused)?;
-    package.verify().map_err(refused)?;
-    ownership.check_tenant(&package.tenant())?;
+    let package = checked(services, package)?;
+    let Services { identity, config, ownership, .. } = services;
     let signer = Placement::signer(placement).map_err(refused)?;
     ownership.check_owner(&config.owner, "the placement", &signer)?;
     let placement = Placement::verify(placement, &config.owner.verifying_key).map_err(refused)?;
@@ -40,13 +38,36 @@ pub(crate) fn prepare<F: Flash>(
     if placement.package != package.digest() {
         return Err(ControlError::Refused("the placement is for another package".to_string()));
     }
+    prepare_placed(services, entropy, &package, placement)
+}
+
+/// A package whose tenant signed it and isn't revoked.
+pub(crate) fn checked<'a, F>(
+    services: &Services<F>,
+    package: &'a [u8],
+) -> Result<Package<'a>, ControlError> {
+    let package = Package::parse(package).map_err(refused)?;
+    package.verify().map_err(refused)?;
+    services.ownership.check_tenant(&package.tenant())?;
+    Ok(package)
+}
+
+/// Makes a machine's record and image of a package that was [checked] and a placement by which its owner allows
+/// it, as [`prepare`] does.
+pub(crate) fn prepare_placed<F: Flash>(
+    services: &mut Services<F>,
+    entropy: &mut dyn Entropy,
+    package: &Package<'_>,
+    placement: Placement,
+) -> Result<Installation, ControlError> {
+    let Services { kernel, identity, config, .. } = services;
     let salt = salt_for(kernel, &placement, entropy)?;
     let public_key = identity.machine_secret(&salt).public_key();
     let manifest = package.manifest();
-    let (kind, code) = choose(kernel.engine_kind(), &package)?;
+    let (kind, code) = choose(kernel.engine_kind(), package)?;
     let image = match kind {
-        CodeKind::WebAssembly => translate_to_flash(kernel.code(), &package, code, &config.module)?,
-        _ => keep_binary(kernel.code(), &package, code)?,
+        CodeKind::WebAssembly => translate_to_flash(kernel.code(), package, code, &config.module)?,
+        _ => keep_binary(kernel.code(), package, code)?,
     };
     let wasm = match (manifest.engine, kernel.engine_kind()) {
         (Engine::NativeSpeed, Some(CodeKind::WebAssembly)) => {
@@ -77,7 +98,7 @@ pub(crate) fn prepare<F: Flash>(
         wasm,
         base: None,
     };
-    let base = base_to_flash(kernel.code(), &package).inspect_err(|_| {
+    let base = base_to_flash(kernel.code(), package).inspect_err(|_| {
         kernel.code().release_all(record.extents());
     })?;
     Ok(Installation { id: machine_id(&public_key), record: MachineRecord { base, ..record } })

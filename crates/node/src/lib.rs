@@ -39,6 +39,8 @@ mod known_hub;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod log;
+#[cfg(feature = "rollouts")]
+mod mandated;
 #[cfg(feature = "mesh")]
 mod membership;
 #[cfg(feature = "mesh")]

@@ -33,6 +33,8 @@ use crate::hub::Registration;
 use crate::identity::Identity;
 use crate::kept_owner::Ownership;
 use crate::log::Log;
+#[cfg(feature = "rollouts")]
+use crate::mandated::{Director, Mandated};
 #[cfg(feature = "mesh")]
 use crate::membership::{JoinError, MeshStack, introduce};
 #[cfg(feature = "mesh")]
@@ -76,6 +78,8 @@ pub struct Node<F> {
     secrets: Secrets,
     transfer: Transfer<F>,
     firmware: Updates<F>,
+    #[cfg(feature = "rollouts")]
+    mandated: Mandated,
     peripherals: Peripherals,
     log: Log,
     calibration: Calibration,
@@ -132,6 +136,8 @@ impl<F: Flash> Node<F> {
             secrets: Secrets::new(moment.now, config.kernel.machines_max),
             transfer: Transfer::new(parts.staging),
             firmware: Updates(None),
+            #[cfg(feature = "rollouts")]
+            mandated: Mandated::new(moment.now),
             peripherals: Peripherals::default(),
             log: Log::new(config.log_lines_max),
             calibration: Calibration::new(config.kernel.fuel_per_second),
@@ -239,6 +245,8 @@ impl<F: Flash> Node<F> {
         self.attend_to_sessions(moment);
         let Self { services, clock, directory, hub, outbound, .. } = self;
         hub.attend(services, clock, (directory, outbound), moment);
+        #[cfg(feature = "rollouts")]
+        self.director().attend(moment);
         self.peripherals.attend(&mut self.services.kernel, moment.now);
         let mut tenancy = self.tenancy();
         tenancy.attend_to_ledgers(moment);
@@ -280,6 +288,8 @@ impl<F: Flash> Node<F> {
             self.meter.wakes_at(),
         ];
         let timers = timers.into_iter();
+        #[cfg(feature = "rollouts")]
+        let timers = timers.chain([self.mandated.wakes_at(&self.hub)]);
         #[cfg(feature = "mesh")]
         let timers = timers.chain([self.member.wakes_at(&self.hub, now)]);
         Wake::for_first(timers, now)
@@ -408,6 +418,10 @@ impl<F: Flash> Node<F> {
                 self.exchange().query_done(moment, &query, result.map_err(|_| ()));
             }
             Some(Purpose::List) => self.exchange().list_done(moment, result.ok().flatten()),
+            #[cfg(feature = "rollouts")]
+            Some(Purpose::Work) => self.director().work_done(moment, result),
+            #[cfg(feature = "rollouts")]
+            Some(Purpose::Part) => self.director().part_done(moment, result),
         }
     }
 
@@ -450,6 +464,14 @@ impl<F: Flash> Node<F> {
     fn tenancy_and_transfer(&mut self) -> (Tenancy<'_, F>, &mut Transfer<F>) {
         let Self { services, clock, meter, serving, hub, transfer, .. } = self;
         (Tenancy { services, clock, meter, serving, hub }, transfer)
+    }
+
+    /// Lends the parts that a step of a rollout concerns.
+    #[cfg(feature = "rollouts")]
+    fn director(&mut self) -> Director<'_, F> {
+        let Self { services, clock, meter, serving, hub, transfer, outbound, mandated, .. } = self;
+        let tenancy = Tenancy { services, clock, meter, serving, hub };
+        Director { state: mandated, tenancy, transfer, outbound }
     }
 
     /// Lends the parts that calls to and from elsewhere concern.

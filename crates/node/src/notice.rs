@@ -1,10 +1,11 @@
 //! Notices for a program that watches a device, in a bounded queue.
 
 use alloc::collections::VecDeque;
+use alloc::string::String;
 
-use tenure_wire::PublicKey;
 use tenure_wire::control::LogLine;
 use tenure_wire::directory::Refusal;
+use tenure_wire::{Name, PublicKey, Version};
 
 /// The most notices that wait to be taken; older ones make room.
 const NOTICES_MAX: usize = 256;
@@ -29,6 +30,20 @@ pub enum Notice {
     FirmwareConfirmed {
         /// Its number.
         number: u32,
+    },
+    /// A machine was updated, or put back, by its owner's mandate.
+    Mandated {
+        /// The machine.
+        machine: Name,
+        /// The version that it has now.
+        version: Version,
+    },
+    /// The hub named a step of a rollout that the device doesn't take.
+    StepRefused {
+        /// The machine.
+        machine: Name,
+        /// Why.
+        reason: String,
     },
     /// The device was let into its owner's mesh, over the mesh.
     #[cfg(feature = "mesh")]

@@ -40,6 +40,12 @@ pub(crate) enum Purpose {
     Query(Query),
     /// To list machines.
     List,
+    /// To ask for a step of a rollout.
+    #[cfg(feature = "rollouts")]
+    Work,
+    /// To fetch a part of a package.
+    #[cfg(feature = "rollouts")]
+    Part,
 }
 
 /// Who waits for a record.

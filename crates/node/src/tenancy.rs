@@ -12,6 +12,8 @@ use core::time::Duration;
 
 use tenure_hal::Flash;
 use tenure_kernel::{Installation, MachineRecord};
+#[cfg(feature = "rollouts")]
+use tenure_package::{Package, Placement};
 use tenure_wire::control::{Answer, ControlError};
 use tenure_wire::{MachineId, Name, VerifyingKey};
 
@@ -49,6 +51,22 @@ impl<F: Flash> Tenancy<'_, F> {
     ) -> Answer<MachineId> {
         let installation = install::prepare(self.services, moment.entropy, package, placement);
         let installation = installation.map_err(|error| self.without_room(error))?;
+        self.take_in(moment, installation)
+    }
+
+    /// Puts a package in the place of a machine, as its owner's mandate allows it by `placement`.
+    ///
+    /// # Errors
+    /// As [`ControlError`] says; the device is as before then.
+    #[cfg(feature = "rollouts")]
+    pub(crate) fn install_placed(
+        &mut self,
+        moment: &mut Moment<'_>,
+        package: &Package<'_>,
+        placement: Placement,
+    ) -> Answer<MachineId> {
+        let prepared = install::prepare_placed(self.services, moment.entropy, package, placement);
+        let installation = prepared.map_err(|error| self.without_room(error))?;
         self.take_in(moment, installation)
     }
 

@@ -1,10 +1,15 @@
 //! Staging flash: a package that arrives in parts, or a snapshot that waits to be fetched.
+//!
+//! The owner and the rollouts share it. The owner takes it at any time; a rollout that finds that out begins
+//! its fetch anew later.
 
 use alloc::string::ToString;
 
 use tenure_crypto::AeadKey;
 use tenure_hal::Flash;
 use tenure_kernel::{CodeError, Draft, Extent};
+#[cfg(feature = "rollouts")]
+use tenure_wire::Digest;
 use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
 
 /// A package on its way to the device, kept in flash of its own until it is whole.
@@ -14,11 +19,20 @@ pub(crate) struct Transfer<F> {
     under_way: Option<Draft>,
     /// The snapshot that stands there instead, to be fetched.
     frozen: Option<Frozen>,
+    /// The package that a rollout fetches; `None` while the owner's stands there.
+    #[cfg(feature = "rollouts")]
+    fetched: Option<Digest>,
 }
 
 impl<F: Flash> Transfer<F> {
     pub(crate) fn new(staging: F) -> Self {
-        Self { staging, under_way: None, frozen: None }
+        Self {
+            staging,
+            under_way: None,
+            frozen: None,
+            #[cfg(feature = "rollouts")]
+            fetched: None,
+        }
     }
 
     pub(crate) fn into_flash(self) -> F {
@@ -33,6 +47,10 @@ impl<F: Flash> Transfer<F> {
     pub(crate) fn forget(&mut self) {
         self.under_way = None;
         self.frozen = None;
+        #[cfg(feature = "rollouts")]
+        {
+            self.fetched = None;
+        }
     }
 
     /// Takes note of a snapshot that stands there now.
@@ -57,8 +75,16 @@ impl<F: Flash> Transfer<F> {
         Ok(())
     }
 
-    /// Takes the next part.
+    /// Takes the next part that the owner sends.
     pub(crate) fn chunk(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
+        #[cfg(feature = "rollouts")]
+        if self.fetched.is_some() {
+            return Err(ControlError::Transfer);
+        }
+        self.append(offset, bytes)
+    }
+
+    fn append(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
         let draft = self.under_way.as_mut().ok_or(ControlError::Transfer)?;
         if bytes.len() > CHUNK_BYTES_MAX || offset != draft.appended() {
             return Err(ControlError::Transfer);
@@ -81,6 +107,36 @@ impl<F: Flash> Transfer<F> {
             ControlError::Device("this board doesn't map its staging flash".to_string())
         })?;
         Ok(&mapped[..bytes as usize])
+    }
+}
+
+#[cfg(feature = "rollouts")]
+impl<F: Flash> Transfer<F> {
+    /// The owner's transfer or snapshot there, told apart by a number; `None` if nothing is.
+    pub(crate) fn owners(&self) -> Option<u32> {
+        let under_way = self.under_way.as_ref().filter(|_| self.fetched.is_none());
+        let under_way = under_way.map(Draft::appended);
+        under_way.or_else(|| self.frozen.as_ref().map(|_| u32::MAX))
+    }
+
+    /// Makes ready for the package `fetched`, as [`Self::begin`] does.
+    pub(crate) fn begin_fetch(&mut self, fetched: Digest, bytes: u32) -> Result<(), ControlError> {
+        self.begin(bytes)?;
+        self.fetched = Some(fetched);
+        Ok(())
+    }
+
+    /// Where the next part of `fetched` begins, and how much there will be; `None` if something else stands
+    /// there by now.
+    pub(crate) fn progress_of(&self, fetched: &Digest) -> Option<(u32, u32)> {
+        let draft = self.under_way.as_ref().filter(|_| self.fetched.as_ref() == Some(fetched))?;
+        Some((draft.appended(), draft.extent().bytes))
+    }
+
+    /// Takes the next part of `fetched`.
+    pub(crate) fn take_part(&mut self, fetched: &Digest, bytes: &[u8]) -> Result<(), ControlError> {
+        let (offset, _) = self.progress_of(fetched).ok_or(ControlError::Transfer)?;
+        self.append(offset, bytes)
     }
 }
 

@@ -15,6 +15,9 @@ pub(crate) const BOOTS_PATH: &str = "boots";
 pub(crate) const ENROLMENT_PATH: &str = "enrolment";
 pub(crate) const HUB_PATH: &str = "hub";
 pub(crate) const NETWORK_PATH: &str = "network";
+/// Has a child for each machine that was updated by a mandate.
+#[cfg(feature = "rollouts")]
+pub(crate) const FOLLOWED_PATH: &str = "followed";
 #[cfg(feature = "experiments")]
 pub(crate) const ORDERS_PATH: &str = "experiment orders";
 

@@ -1,5 +1,5 @@
-//! What is signed: packages, from which machines are made, by tenants; placements, and lists of whom they
-//! revoked, by owners; secrets on their way to a device by tenants; receipts by devices; firmware by owners
+//! What is signed: packages, from which machines are made, by tenants; placements, mandates, and lists of whom
+//! they revoked, by owners; secrets on their way to a device by tenants; receipts by devices; firmware by owners
 //! or makers.
 //!
 //! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
@@ -17,6 +17,7 @@ extern crate alloc;
 mod builder;
 mod firmware;
 mod layout;
+mod mandate;
 mod manifest;
 mod package;
 mod placement;
@@ -32,6 +33,7 @@ mod tree;
 pub use builder::PackageBuilder;
 pub use firmware::{FirmwareError, FirmwareFile, RELEASE_BYTES_MAX, Release};
 pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX};
+pub use mandate::{MANDATE_BYTES_MAX, Mandate, MandateError, Selector};
 pub use manifest::{DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};

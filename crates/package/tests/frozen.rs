@@ -3,14 +3,16 @@
 
 use tenure_crypto::SigningKey;
 use tenure_package::{
-    CodeKind, Engine, Entry, Manifest, NO_RECEIPT, Package, PackageBuilder, PackageError,
-    Placement, Receipt, Release, Renewal, Revocations, RevokedDevice, Snapshot, SnapshotWriter,
-    ValueKind,
+    CodeKind, Engine, Entry, Mandate, Manifest, NO_RECEIPT, Package, PackageBuilder, PackageError,
+    Placement, Receipt, Release, Renewal, Revocations, RevokedDevice, Selector, Snapshot,
+    SnapshotWriter, ValueKind,
 };
 use tenure_testbed::frozen;
 use tenure_wire::timer::{PackageTimer, When};
 use tenure_wire::usage::Usage;
-use tenure_wire::{Budget, Capabilities, Digest, MachineId, PublicKey, Share, Term, VerifyingKey};
+use tenure_wire::{
+    Budget, Capabilities, Digest, Label, MachineId, PublicKey, Share, Term, VerifyingKey,
+};
 
 fn key(byte: u8) -> SigningKey {
     SigningKey::from_bytes(&[byte; 32])
@@ -66,6 +68,28 @@ fn renewal_of_version_1_is_written_and_read() {
     let bytes = kept("renewal-1", &renewal.sign(&key(4)).unwrap());
     assert_eq!(Renewal::verify(&bytes, &key(4).verifying_key()), Ok(renewal));
     let refused = Renewal::signer(&of_next_version(&bytes, 7)).unwrap_err().to_string();
+    assert!(refused.contains("version"), "{refused}");
+}
+
+#[test]
+fn mandate_of_version_1_is_written_and_read() {
+    let label = |text: &str| text.parse::<Label>().unwrap();
+    let mandate = Mandate {
+        number: 5,
+        machine: "echo".parse().unwrap(),
+        devices: Selector::Labels(vec![label("site=harbour"), label("kind=door")]),
+        tenant: VerifyingKey([2; 32]),
+        package: Digest([1; 32]),
+        version: "1.2.0".parse().unwrap(),
+        from: "1.0.0".parse().unwrap(),
+        budget: Budget::default(),
+        grants: Some(Capabilities::default()),
+        ends_unix_s: 1_900_000_000,
+        back_until_unix_s: 1_900_100_000,
+    };
+    let bytes = kept("mandate-1", &mandate.sign(&key(4)).unwrap());
+    assert_eq!(Mandate::verify(&bytes, &key(4).verifying_key()), Ok(mandate));
+    let refused = Mandate::signer(&of_next_version(&bytes, 7)).unwrap_err().to_string();
     assert!(refused.contains("version"), "{refused}");
 }
 

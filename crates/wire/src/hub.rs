@@ -1,4 +1,5 @@
-//! A hub's functions beside the directory: signing in to its pages and its API, and taking receipts.
+//! A hub's functions beside the directory: signing in to its pages and its API, taking receipts, and the work of
+//! rollouts ([`rollout`](crate::rollout)).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -15,6 +16,12 @@ pub mod function {
     pub const TAKE_RECEIPTS: &str = "take_receipts";
     /// Takes a [`super::Request`], returns an [`super::Answer`] of a [`super::Response`].
     pub const REQUEST: &str = "request";
+    /// Takes a [`WorkQuery`](crate::rollout::WorkQuery), returns a [`super::Answer`] of a
+    /// [`Work`](crate::rollout::Work).
+    pub const WORK: &str = "work";
+    /// Takes a [`PartQuery`](crate::rollout::PartQuery), returns a [`super::Answer`] of a
+    /// [`Part`](crate::rollout::Part).
+    pub const PART: &str = "part";
 }
 
 /// The answer to every function of a hub.
@@ -190,6 +197,10 @@ pub enum HubRefusal {
     Pass,
     /// The answer doesn't fit a reply.
     TooLong,
+    /// The caller is no device that is listed here.
+    Stranger,
+    /// No step of a rollout that is under way on the device needs that package.
+    NotNeeded,
 }
 
 impl core::fmt::Display for HubRefusal {
@@ -206,6 +217,8 @@ impl core::fmt::Display for HubRefusal {
             Self::NoPages => "the hub serves no pages; start it with --pages",
             Self::Pass => "the hub doesn't know this sign-in, or it is over",
             Self::TooLong => "the answer doesn't fit; ask for less at once",
+            Self::Stranger => "the caller is no device that is listed at this hub",
+            Self::NotNeeded => "no rollout that is under way on the device needs that package",
         })
     }
 }

@@ -26,6 +26,8 @@ pub const LOG_BYTES_MAX: usize = 256;
 pub const WORDS_BYTES_MAX: usize = 512;
 /// The longest secret, in bytes.
 pub const SECRET_BYTES_MAX: usize = 1024;
+/// The most labels of one device.
+pub const LABELS_MAX: usize = 16;
 /// The most timers of one machine.
 pub const TIMERS_MAX: usize = 8;
 /// The most machines that one device announces.

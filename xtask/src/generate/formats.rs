@@ -39,7 +39,7 @@ const fn numbered(
     Format { name, lies, file, magic: None, version: Some(version) }
 }
 
-const FORMATS: [Format; 27] = [
+const FORMATS: [Format; 29] = [
     marked(
         "package",
         "file, flash",
@@ -48,6 +48,7 @@ const FORMATS: [Format; 27] = [
     ),
     marked("lease (placement)", "file, wire", "crates/package/src/placement.rs", "magic: "),
     marked("renewal of a lease", "wire", "crates/package/src/renewal.rs", "Kind { magic: "),
+    marked("mandate of a rollout", "wire", "crates/package/src/mandate.rs", "Kind { magic: "),
     marked("receipt", "flash, wire, file", "crates/package/src/receipt.rs", "Kind { magic: "),
     marked(
         "list of revoked keys",
@@ -141,6 +142,12 @@ const FORMATS: [Format; 27] = [
         "flash",
         "crates/node/src/kept_owner.rs",
         "const KEPT_VERSION: u8 = ",
+    ),
+    numbered(
+        "mandate that was followed",
+        "flash",
+        "crates/node/src/mandated/followed.rs",
+        "const FOLLOWED_VERSION: u8 = ",
     ),
     marked("log of the loader", "flash", "crates/boot/src/log.rs", "const MAGIC: [u8; 4] = "),
     marked("header of a firmware", "flash", "crates/boot/src/image.rs", "const MAGIC: [u8; 8] = "),

@@ -1,4 +1,4 @@
-//! Rollouts over real devices, by the command.
+//! Rollouts over real devices: by the devices themselves, and by the command.
 
 use serde_json::Value;
 
@@ -6,6 +6,11 @@ use crate::harness::{Process, User, on};
 
 /// A package in C that fails when it is told to.
 fn built(user: &User, version: &str) -> String {
+    built_with(user, version, "")
+}
+
+/// The same with more in it.
+fn built_with(user: &User, version: &str, more: &str) -> String {
     let folder = user.path("served");
     std::fs::create_dir_all(folder.join("src")).unwrap();
     let toml = format!(
@@ -14,7 +19,7 @@ fn built(user: &User, version: &str) -> String {
     std::fs::write(folder.join("tenure.toml"), toml).unwrap();
     let source = "#include <tenure.h>\nTENURE_EXPORT(ping) { tenure_reply_text(\"pong\"); }\n\
                   TENURE_EXPORT(fail) { __builtin_trap(); }\n";
-    std::fs::write(folder.join("src/main.c"), source).unwrap();
+    std::fs::write(folder.join("src/main.c"), format!("{source}{more}\n")).unwrap();
     let file = format!("served-{version}.tenure");
     user.ok(&["build", "served", "-o", &file]);
     file
@@ -55,6 +60,11 @@ impl House {
         self.rollout(&[&start[..], more].concat())
     }
 
+    /// One that the command carries out.
+    fn start_by_command(&self, package: &str, more: &[&str]) -> Value {
+        self.start(package, &[&["--by-command"], more].concat())
+    }
+
     fn versions(&self) -> [String; 2] {
         [&self.attic, &self.cellar].map(|device| {
             let list = self.user.json(&["list", "--device", &device.address]);
@@ -64,15 +74,31 @@ impl House {
 }
 
 #[test]
+fn devices_fetch_and_install_a_version_themselves_and_put_a_bad_one_back() {
+    let house = House::new();
+    let good = built(&house.user, "0.2.0");
+    let id = house.start(&good, &["--soak", "1s", "--no-run"])["id"].to_string();
+    let done = house.rollout(&["run", &id]);
+    assert_eq!((&done["state"], &done["carried_out_by"]), (&"done".into(), &"devices".into()));
+    assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
+
+    let bad = built_with(&house.user, "0.3.0", "TENURE_EXPORT(entry) { __builtin_trap(); }");
+    let over = house.start(&bad, &["--soak", "1h"]);
+    assert_eq!(over["state"], "rolled back", "{over}");
+    assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
+    assert_eq!(house.user.call(on(&house.attic), &["served", "ping"]), "pong");
+}
+
+#[test]
 fn good_version_goes_through_and_bad_one_is_pulled_back_by_its_gate() {
     let house = House::new();
     let good = built(&house.user, "0.2.0");
-    let done = house.start(&good, &["--soak", "1s"]);
+    let done = house.start_by_command(&good, &["--soak", "1s"]);
     assert_eq!(done["state"], "done", "{done}");
     assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
 
     let bad = built(&house.user, "0.3.0");
-    let started = house.start(&bad, &["--soak", "1h", "--no-run"]);
+    let started = house.start_by_command(&bad, &["--soak", "1h", "--no-run"]);
     let id = started["id"].to_string();
     house.rollout(&["run", &id, "--once"]);
     assert_eq!(house.versions(), ["0.3.0", "0.2.0"], "the canary alone");
@@ -88,7 +114,7 @@ fn good_version_goes_through_and_bad_one_is_pulled_back_by_its_gate() {
 fn rollout_is_paused_resumed_and_aborted_and_goes_on_after_its_hub_was_killed() {
     let house = House::new();
     let new = built(&house.user, "0.2.0");
-    let id = house.start(&new, &["--soak", "1h", "--no-run"])["id"].to_string();
+    let id = house.start_by_command(&new, &["--soak", "1h", "--no-run"])["id"].to_string();
     assert_eq!(house.rollout(&["pause", &id])["state"], "paused");
     house.rollout(&["run", &id, "--once"]);
     assert_eq!(house.versions(), ["0.1.0", "0.1.0"]);

@@ -5,6 +5,11 @@ use rusqlite::{Connection, params};
 use super::{Rollout, enter, find, note, now};
 use crate::exchange::Exchange;
 
+/// How long a device that updates itself may be silent, in seconds.
+const SILENT_S: i64 = 600;
+/// How long a stage waits for listed devices that don't ask, in seconds: they may be of an older version.
+const AWAITED_S: i64 = 1800;
+
 /// Takes every step that is due, and returns the rollout as it is then.
 ///
 /// # Errors
@@ -42,7 +47,7 @@ fn step(
                 return Ok(true);
             }
             // A device that soaks is watched beyond the end, and rolled back if it must be.
-            let is_in_flight = count(connection, rollout, "state IN ('updating', 'soaking')")? > 0;
+            let is_in_flight = count(connection, rollout, in_flight(rollout))? > 0;
             if count(connection, rollout, "state NOT IN ('healthy', 'failed')")? == 0 {
                 enter(connection, exchange, rollout, "done", "")?;
                 return Ok(true);
@@ -62,7 +67,17 @@ fn step(
     }
 }
 
-/// A device that was updated and whose record ran out since has missed its heartbeats.
+/// The devices that are in the middle of their update. One that does it by itself was named and may be off, and
+/// its mandate ends with the rollout.
+fn in_flight(rollout: &Rollout) -> &'static str {
+    match rollout.mandate {
+        Some(_) => "state = 'soaking'",
+        None => "state IN ('updating', 'soaking')",
+    }
+}
+
+/// A device that was updated and whose record ran out since has missed its heartbeats. One that was silent for
+/// longer while it updated itself may have started the new version and not have come back.
 fn note_silent(
     connection: &Connection,
     exchange: &Exchange,
@@ -72,7 +87,15 @@ fn note_silent(
          WHERE rollout = ?1 AND state = 'soaking' AND NOT EXISTS (SELECT 1 FROM devices d \
          WHERE d.name = rollout_devices.device AND d.owner = ?2 AND d.expires_unix_s >= ?3)";
     let now = now(exchange);
-    connection.prepare_cached(update)?.execute(params![rollout.id, exchange.who, now]).map(drop)
+    connection.prepare_cached(update)?.execute(params![rollout.id, exchange.who, now])?;
+    if rollout.mandate.is_none() {
+        return Ok(());
+    }
+    let update = "UPDATE rollout_devices SET state = 'failed', reason = 'went silent during the update' \
+         WHERE rollout = ?1 AND state = 'updating' AND NOT EXISTS (SELECT 1 FROM devices d \
+         WHERE d.name = rollout_devices.device AND d.owner = ?2 AND d.expires_unix_s >= ?3)";
+    let row = params![rollout.id, exchange.who, now - SILENT_S];
+    connection.prepare_cached(update)?.execute(row).map(drop)
 }
 
 /// A gate failed: pauses or rolls back.
@@ -128,17 +151,35 @@ fn next_stage(
         count(connection, rollout, &format!("position < {reach} AND ({condition})"))
     };
     let is_last = rollout.stage + 1 >= rollout.stages.len();
-    let is_open =
-        within("state IN ('updating', 'soaking') OR (state = 'waiting' AND tried_unix_s IS NULL)")?
-            > 0;
+    let is_open = within("state IN ('updating', 'soaking')")?
+        + within(&format!(
+            "state = 'waiting' AND tried_unix_s IS NULL AND {}",
+            is_awaited(exchange, rollout)
+        ))?
+        > 0;
     if is_last || is_open || within("state = 'healthy'")? == 0 {
         return Ok(false);
     }
-    let update = "UPDATE rollouts SET stage = stage + 1 WHERE id = ?1";
-    connection.prepare_cached(update)?.execute([rollout.id])?;
+    let update = "UPDATE rollouts SET stage = stage + 1, stage_unix_s = ?2 WHERE id = ?1";
+    connection.prepare_cached(update)?.execute(params![rollout.id, now(exchange)])?;
     let detail = format!("stage {} of {}", rollout.stage + 2, rollout.stages.len());
     note(connection, exchange, rollout.id, "rollout goes on", &detail)?;
     Ok(true)
+}
+
+/// Whether a device that nobody tried yet keeps the next stage waiting. The command tries each; a device that
+/// asks by itself is awaited if it is listed, for a while.
+fn is_awaited(exchange: &Exchange, rollout: &Rollout) -> String {
+    let now = now(exchange);
+    if rollout.mandate.is_none() {
+        return "true".into();
+    }
+    if now >= rollout.stage_unix_s + AWAITED_S {
+        return "false".into();
+    }
+    format!(
+        "EXISTS (SELECT 1 FROM devices d WHERE d.name = rollout_devices.device AND d.expires_unix_s >= {now})"
+    )
 }
 
 /// How many devices of a rollout meet a condition, which is one of ours.

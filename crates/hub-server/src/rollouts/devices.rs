@@ -11,12 +11,12 @@ use crate::exchange::{Exchange, Reply};
 /// The most devices that one answer names.
 const AT_ONCE: i64 = 16;
 /// How long a device that was named isn't named again, in seconds.
-const AGAIN_S: i64 = 20;
+pub(super) const AGAIN_S: i64 = 20;
 
 /// The body of `POST …/devices/NAME`: what the command saw on the device.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "saw")]
-enum Saw {
+pub(super) enum Saw {
     /// It will be updated now; its machine has the package `has`.
     Before { has: String },
     /// The machine, as the device lists it.
@@ -28,11 +28,12 @@ enum Saw {
 }
 
 /// A device's part in a rollout.
-struct Part {
-    state: String,
-    was: Option<String>,
+pub(super) struct Part {
+    pub(super) state: String,
+    pub(super) was: Option<String>,
     faults_before: i64,
     updated_unix_s: Option<i64>,
+    pub(super) tried_unix_s: Option<i64>,
     position: i64,
 }
 
@@ -43,6 +44,9 @@ pub(super) fn next(
     rollout: &Rollout,
 ) -> Result<Reply, rusqlite::Error> {
     let now = now(exchange);
+    if rollout.mandate.is_some() {
+        return Ok(Reply::json(StatusCode::OK, &named(rollout, &[])));
+    }
     // Devices to roll back and to look at come before any further update; none beyond the stage or the end.
     // The one tried longest ago comes first, so that devices that are offline keep no other waiting.
     let query = "SELECT device, state, was FROM rollout_devices WHERE rollout = ?1 \
@@ -83,16 +87,20 @@ pub(super) fn next(
             tried.execute(params![rollout.id, device, now])?;
         }
     }
-    let object = |(device, action, package): (String, &str, String)| json!({ "device": device, "action": action, "package": package });
-    let tasks: Vec<Value> = tasks.into_iter().map(object).collect();
-    let body = json!({
+    Ok(Reply::json(StatusCode::OK, &named(rollout, &tasks)))
+}
+
+/// The answer that names `tasks`: a device, what is to be done, and with which package.
+fn named(rollout: &Rollout, tasks: &[(String, &str, String)]) -> Value {
+    let object = |(device, action, package): &(String, &str, String)| json!({ "device": device, "action": action, "package": package });
+    let tasks: Vec<Value> = tasks.iter().map(object).collect();
+    json!({
         "state": rollout.state,
         "reason": rollout.reason,
         "is_over": rollout.is_over(),
         "machine": rollout.machine,
         "tasks": tasks,
-    });
-    Ok(Reply::json(StatusCode::OK, &body))
+    })
 }
 
 /// `POST …/devices/NAME`.
@@ -106,6 +114,21 @@ pub(super) fn report(
         Ok(saw) => saw,
         Err(error) => return Ok(Reply::problem(StatusCode::BAD_REQUEST, &error.to_string())),
     };
+    if rollout.mandate.is_some() {
+        let text = "the devices carry this rollout out and report themselves";
+        return Ok(Reply::problem(StatusCode::CONFLICT, text));
+    }
+    see(connection, exchange, rollout, device, &saw)
+}
+
+/// Takes what was seen on a device.
+pub(super) fn see(
+    connection: &Connection,
+    exchange: &Exchange,
+    rollout: &Rollout,
+    device: &str,
+    saw: &Saw,
+) -> Result<Reply, rusqlite::Error> {
     let Some(part) = part(connection, rollout, device)? else {
         return Ok(Reply::problem(StatusCode::NOT_FOUND, "that device isn't in this rollout"));
     };
@@ -117,7 +140,7 @@ pub(super) fn report(
         let row = params![rollout.id, device, state, reason, now];
         connection.prepare_cached(update)?.execute(row).map(drop)
     };
-    match &saw {
+    match saw {
         Saw::Before { has } => {
             if !may_begin(rollout, &part, now) {
                 let text =
@@ -147,7 +170,7 @@ pub(super) fn report(
 
 /// Whether a device may be updated now: never beyond the stage in force, nor in any other state than
 /// running, nor after the end.
-fn may_begin(rollout: &Rollout, part: &Part, now: i64) -> bool {
+pub(super) fn may_begin(rollout: &Rollout, part: &Part, now: i64) -> bool {
     rollout.state == "running"
         && part.position < rollout.reach()
         && now < rollout.ends_unix_s
@@ -214,12 +237,13 @@ impl Seen<'_> {
     }
 }
 
-fn part(
+/// The part of a device in a rollout.
+pub(super) fn part(
     connection: &Connection,
     rollout: &Rollout,
     device: &str,
 ) -> Result<Option<Part>, rusqlite::Error> {
-    let query = "SELECT state, was, faults_before, updated_unix_s, position FROM rollout_devices \
+    let query = "SELECT state, was, faults_before, updated_unix_s, tried_unix_s, position FROM rollout_devices \
          WHERE rollout = ?1 AND device = ?2";
     let part = |row: &rusqlite::Row<'_>| {
         Ok(Part {
@@ -227,7 +251,8 @@ fn part(
             was: row.get(1)?,
             faults_before: row.get(2)?,
             updated_unix_s: row.get(3)?,
-            position: row.get(4)?,
+            tried_unix_s: row.get(4)?,
+            position: row.get(5)?,
         })
     };
     connection.prepare_cached(query)?.query_row(params![rollout.id, device], part).optional()

@@ -1,15 +1,21 @@
 //! The plan of a rollout: what its owner signs. It says how far whoever carries it out may go.
 
-use data_encoding::HEXLOWER;
+use data_encoding::{BASE64, HEXLOWER};
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context, SigningKey, verify};
-use tenure_wire::{Digest, Name, Signature, VerifyingKey, Version};
+use tenure_package::{Mandate, Selector};
+use tenure_wire::limits::LABELS_MAX;
+use tenure_wire::{Digest, Label, Name, Signature, VerifyingKey, Version};
 
 const PLAN: Context = Context::new("rollout plan");
 /// The most devices of a rollout.
 pub(super) const DEVICES_MAX: usize = 10_000;
 /// The most stages of a rollout.
 const STAGES_MAX: usize = 32;
+
+pub(super) const STAGES_FAULT: &str = "32 stages at most, each of 1 to all devices, or 1% to 100%, and none of \
+                                       fewer than the one before";
+const OTHER_MANDATE: &str = "the mandate and the plan differ: sign both anew";
 
 /// The plan of a rollout.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,8 +29,12 @@ pub struct Plan {
     pub tenant: VerifyingKey,
     /// The oldest version that a device may be updated from and put back to.
     pub from: Version,
-    /// The devices, in the order in which they are updated.
+    /// The devices, in the order in which they are updated; none if labels select them.
+    #[serde(default)]
     pub devices: Vec<Name>,
+    /// The labels of the devices; then they are updated by their names' order, and such that come later last.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub labels: Vec<Label>,
     /// How far each stage goes: a number of devices, or `10%` of them; behind the last one, all.
     pub stages: Vec<String>,
     /// For how long a device must do well, in seconds.
@@ -50,6 +60,10 @@ pub struct SignedPlan {
     pub plan: String,
     /// The signature over it, in hexadecimal digits.
     pub signature: String,
+    /// The mandate that the devices follow, as the owner signed it, in base 64; without it the owner's command
+    /// carries the plan out.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub mandate: Option<String>,
 }
 
 /// Why a plan isn't taken.
@@ -71,7 +85,47 @@ impl SignedPlan {
     pub fn sign(plan: &Plan, owner: &SigningKey) -> Self {
         let plan = serde_json::to_string(plan).unwrap_or_default();
         let signature = owner.sign(PLAN, plan.as_bytes()).to_bytes();
-        Self { plan, signature: HEXLOWER.encode(&signature) }
+        Self { plan, signature: HEXLOWER.encode(&signature), mandate: None }
+    }
+
+    /// The same for devices that follow `mandate`, as the owner signed it.
+    #[must_use]
+    pub fn with_mandate(self, mandate: &[u8]) -> Self {
+        Self { mandate: Some(BASE64.encode(mandate)), ..self }
+    }
+
+    /// The mandate as its owner signed it, if there is one that says what `plan` does.
+    ///
+    /// # Errors
+    /// See [`PlanError`].
+    pub(crate) fn open_mandate(
+        &self,
+        owner: &VerifyingKey,
+        plan: &Plan,
+        version: &str,
+    ) -> Result<Option<Vec<u8>>, PlanError> {
+        let Some(text) = &self.mandate else { return Ok(None) };
+        let form = |error: &dyn std::fmt::Display| PlanError::Form(error.to_string());
+        let bytes = BASE64.decode(text.as_bytes()).map_err(|error| form(&error))?;
+        let mandate = Mandate::verify(&bytes, owner).map_err(|error| form(&error))?;
+        let ends_unix_s = i64::try_from(mandate.ends_unix_s).unwrap_or(i64::MAX);
+        let is_for = |name: &Name| match &mandate.devices {
+            Selector::Names(names) => names.contains(name),
+            Selector::Labels(_) => false,
+        };
+        let is_by = match &mandate.devices {
+            Selector::Names(_) => plan.labels.is_empty(),
+            Selector::Labels(labels) => *labels == plan.labels,
+        };
+        let is_same = mandate.machine == plan.machine
+            && mandate.package == plan.package
+            && mandate.tenant == plan.tenant
+            && mandate.from == plan.from
+            && mandate.version.to_string() == version
+            && ends_unix_s == plan.ends_unix_s
+            && is_by
+            && plan.devices.iter().all(is_for);
+        if is_same { Ok(Some(bytes)) } else { Err(PlanError::Fault(OTHER_MANDATE)) }
     }
 
     /// The plan, if `owner` signed it and it makes sense.
@@ -93,10 +147,10 @@ impl SignedPlan {
 }
 
 impl Plan {
-    /// How many devices each stage reaches in all, the last one all of them; `None` if a stage reaches
-    /// none, too many, or fewer than the one before.
-    pub fn reaches(&self) -> Option<Vec<i64>> {
-        let count = i64::try_from(self.devices.len()).ok()?;
+    /// How many of `count` devices each stage reaches in all, the last one all of them; `None` if a stage
+    /// reaches none, too many, or fewer than the one before.
+    pub fn reaches(&self, count: usize) -> Option<Vec<i64>> {
+        let count = i64::try_from(count).ok()?;
         let reach = |text: &String| {
             let reach = match text.strip_suffix('%') {
                 Some(percent) => {
@@ -108,7 +162,8 @@ impl Plan {
             (1..=count).contains(&reach).then_some(reach)
         };
         let mut reaches: Vec<i64> = self.stages.iter().map(reach).collect::<Option<_>>()?;
-        reaches.push(count);
+        // Those that labels select may become more.
+        reaches.push(if self.labels.is_empty() { count } else { i64::from(u32::MAX) });
         reaches.dedup();
         reaches.is_sorted().then_some(reaches)
     }
@@ -119,14 +174,14 @@ impl Plan {
         names.sort_unstable();
         names.dedup();
         let is_natural = |number: i64| (0..=1_000_000).contains(&number);
-        if self.devices.is_empty() || self.devices.len() > DEVICES_MAX {
-            Some("a rollout has 1 to 10,000 devices")
+        if self.devices.is_empty() == self.labels.is_empty() || self.devices.len() > DEVICES_MAX {
+            Some("a rollout has 1 to 10,000 devices, or labels that select them")
+        } else if self.labels.len() > LABELS_MAX {
+            Some("a rollout has 16 labels at most")
         } else if names.len() != self.devices.len() {
             Some("a device is named twice")
-        } else if self.stages.len() > STAGES_MAX || self.reaches().is_none() {
-            Some(
-                "32 stages at most, each of 1 to all devices, or 1% to 100%, and none of fewer than the one before",
-            )
+        } else if self.stages.len() > STAGES_MAX {
+            Some(STAGES_FAULT)
         } else if !(1..=30 * 24 * 60 * 60).contains(&self.soak_s) {
             Some("a device soaks for 1 second to 30 days")
         } else if !is_natural(self.faults_max) || !is_natural(self.failures_max) {

@@ -4,8 +4,8 @@ use http::{StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_wire::VerifyingKey;
 
-use super::plan::{Plan, PlanError, SignedPlan};
-use super::{described, note, now};
+use super::plan::{Plan, PlanError, STAGES_FAULT, SignedPlan};
+use super::{described, labels, note, now};
 use crate::exchange::{Exchange, Reply};
 
 /// The most rollouts of one key.
@@ -24,8 +24,9 @@ pub(super) fn start(
     };
     let refuse = |text: &str| Ok(Reply::problem(StatusCode::UNPROCESSABLE_ENTITY, text));
     let owner = exchange.who.parse::<VerifyingKey>().map_err(|_| PlanError::Signature);
-    let plan = match owner.and_then(|owner| signed.open(&owner)) {
-        Ok(plan) => plan,
+    let opened = owner.and_then(|owner| Ok((owner, signed.open(&owner)?)));
+    let (owner, plan) = match opened {
+        Ok(opened) => opened,
         Err(error) => return refuse(&error.to_string()),
     };
     if !(1..=LIFE_S_MAX).contains(&plan.ends_unix_s.saturating_sub(now(exchange))) {
@@ -43,11 +44,25 @@ pub(super) fn start(
     if tenant != plan.tenant.to_string() {
         return refuse("the package is another tenant's than the plan says");
     }
-    if let Some(obstacle) = obstacle(connection, exchange, &plan)? {
+    let mandate = match signed.open_mandate(&owner, &plan, &version) {
+        Ok(mandate) => mandate,
+        Err(error) => return refuse(&error.to_string()),
+    };
+    let devices = match plan.labels.is_empty() {
+        true => plan.devices.iter().map(ToString::to_string).collect(),
+        false if mandate.is_none() => return refuse("labels select devices by a mandate alone"),
+        false => labels::devices(connection, &exchange.who, &plan.labels)?,
+    };
+    if devices.is_empty() {
+        return refuse("no device that is listed here carries those labels");
+    }
+    let Some(reaches) = plan.reaches(devices.len()) else { return refuse(STAGES_FAULT) };
+    if let Some(obstacle) = obstacle(connection, exchange, &plan, &devices)? {
         return refuse(&obstacle);
     }
-    let id = insert(connection, exchange, &plan, &signed, &version)?;
-    let detail = format!("{} {version} to {} devices", plan.machine, plan.devices.len());
+    let id = insert(connection, exchange, (&plan, &signed, mandate), (&version, &reaches))?;
+    fill(connection, id, &devices)?;
+    let detail = format!("{} {version} to {} devices", plan.machine, devices.len());
     note(connection, exchange, id, "rollout started", &detail)?;
     let reply = described(connection, exchange, id)?;
     Ok(Reply { status: StatusCode::CREATED, ..reply }
@@ -59,18 +74,16 @@ fn obstacle(
     connection: &Connection,
     exchange: &Exchange,
     plan: &Plan,
+    devices: &[String],
 ) -> Result<Option<String>, rusqlite::Error> {
     let (who, machine) = (exchange.who.as_str(), plan.machine.as_str());
     let mut listed =
         connection.prepare_cached("SELECT 1 FROM devices WHERE name = ?1 AND owner = ?2")?;
-    let busy = "SELECT 1 FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout WHERE r.who = ?1 \
-         AND r.machine = ?2 AND r.state IN ('running', 'paused', 'rolling back') AND d.device = ?3";
-    let mut busy = connection.prepare_cached(busy)?;
-    for device in &plan.devices {
-        if !listed.exists([device.as_str(), who])? {
+    for device in devices {
+        if !listed.exists([device, who])? {
             return Ok(Some(format!("no device {device} of yours is listed here")));
         }
-        if busy.exists([who, machine, device.as_str()])? {
+        if is_busy(connection, who, machine, device)? {
             return Ok(Some(format!("{device} is in another rollout of that machine")));
         }
     }
@@ -80,16 +93,28 @@ fn obstacle(
     Ok(is_full.then(|| "a key has 10,000 rollouts here at most".into()))
 }
 
+/// Whether a rollout of that machine is under way on the device.
+pub(super) fn is_busy(
+    connection: &Connection,
+    who: &str,
+    machine: &str,
+    device: &str,
+) -> Result<bool, rusqlite::Error> {
+    let busy = "SELECT 1 FROM rollout_devices d JOIN rollouts r ON r.id = d.rollout WHERE r.who = ?1 \
+         AND r.machine = ?2 AND r.state IN ('running', 'paused', 'rolling back') AND d.device = ?3";
+    connection.prepare_cached(busy)?.exists([who, machine, device])
+}
+
 fn insert(
     connection: &Connection,
     exchange: &Exchange,
-    plan: &Plan,
-    signed: &SignedPlan,
-    version: &str,
+    (plan, signed, mandate): (&Plan, &SignedPlan, Option<Vec<u8>>),
+    (version, reaches): (&str, &[i64]),
 ) -> Result<i64, rusqlite::Error> {
     let insert = "INSERT INTO rollouts (who, machine, package_digest, version, plan, signature, state, reason, stages, \
-         stage, soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s) \
-         VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', '', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13)";
+         stage, soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s, mandate, \
+         stage_unix_s, labels) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', '', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
+         ?12, ?15)";
     connection.prepare_cached(insert)?.execute(params![
         exchange.who,
         plan.machine.as_str(),
@@ -97,28 +122,40 @@ fn insert(
         version,
         signed.plan,
         signed.signature,
-        serde_json::json!(plan.reaches().unwrap_or_default()).to_string(),
+        serde_json::json!(reaches).to_string(),
         plan.soak_s,
         plan.faults_max,
         plan.failures_max,
         if plan.pause_on_failure { "pause" } else { "roll back" },
         now(exchange),
         plan.ends_unix_s,
+        mandate,
+        (!plan.labels.is_empty()).then(|| labels::text_of(&plan.labels)),
     ])?;
-    let id = connection.last_insert_rowid();
+    Ok(connection.last_insert_rowid())
+}
+
+/// Gives a rollout its devices.
+fn fill(connection: &Connection, id: i64, devices: &[String]) -> Result<(), rusqlite::Error> {
     let insert = "INSERT INTO rollout_devices (rollout, position, device, state, reason, faults_before, faults) \
          VALUES (?1, ?2, ?3, 'waiting', '', 0, 0)";
     let mut insert = connection.prepare_cached(insert)?;
-    for (position, device) in plan.devices.iter().enumerate() {
-        insert.execute(params![id, position as i64, device.as_str()])?;
+    for (position, device) in devices.iter().enumerate() {
+        insert.execute(params![id, position as i64, device])?;
     }
-    Ok(id)
+    Ok(())
 }
 
 /// `GET …/plan`: the plan as it was signed.
 pub(super) fn plan(connection: &Connection, id: i64) -> Result<SignedPlan, rusqlite::Error> {
-    let query = "SELECT plan, signature FROM rollouts WHERE id = ?1";
-    let read =
-        |row: &rusqlite::Row<'_>| Ok(SignedPlan { plan: row.get(0)?, signature: row.get(1)? });
+    let query = "SELECT plan, signature, mandate FROM rollouts WHERE id = ?1";
+    let read = |row: &rusqlite::Row<'_>| {
+        let mandate: Option<Vec<u8>> = row.get(2)?;
+        let signed = SignedPlan { plan: row.get(0)?, signature: row.get(1)?, mandate: None };
+        Ok(match mandate {
+            Some(mandate) => signed.with_mandate(&mandate),
+            None => signed,
+        })
+    };
     connection.prepare_cached(query)?.query_row([id], read)
 }

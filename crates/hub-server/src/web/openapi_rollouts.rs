@@ -115,6 +115,7 @@ fn signed_plan() -> Value {
     json!({ "type": "object", "required": ["plan", "signature"], "properties": {
         "plan": { "type": "string", "description": "The plan in JSON, as it was signed." },
         "signature": { "type": "string", "description": "The owner's signature over it, in hexadecimal digits." },
+        "mandate": { "type": "string", "description": "The mandate that the devices follow, in base 64. Without it the owner's command carries the plan out." },
     } })
 }
 
@@ -135,6 +136,7 @@ fn rollout() -> Value {
         "id": number, "machine": text, "package": text, "version": text, "state": text, "reason": text,
         "stage": number, "stages": { "type": "array", "items": number }, "soak_s": number,
         "faults_max": number, "failures_max": number, "on_failure": text, "ends_unix_s": number,
+        "is_over": { "type": "boolean" }, "carried_out_by": { "enum": ["devices", "command"] },
         "devices": { "type": "object", "additionalProperties": number },
     } })
 }

@@ -1,0 +1,44 @@
+//! Packages that devices fetch part by part, kept in memory meanwhile.
+
+use rusqlite::Connection;
+
+use crate::registry;
+
+/// The most packages that are kept.
+const SERVED_MAX: usize = 4;
+
+/// The packages that were asked for last, the latest first.
+#[derive(Default)]
+pub(crate) struct Served(Vec<Package>);
+
+struct Package {
+    owner: String,
+    digest: String,
+    bytes: Vec<u8>,
+}
+
+impl Served {
+    /// The bytes of a package in its owner's registry; none if it isn't there.
+    ///
+    /// # Errors
+    /// SQLite fails.
+    pub(crate) fn bytes(
+        &mut self,
+        connection: &Connection,
+        owner: String,
+        digest: String,
+    ) -> Result<&[u8], rusqlite::Error> {
+        let Self(packages) = self;
+        let is_it = |one: &Package| one.owner == owner && one.digest == digest;
+        let package = match packages.iter().position(is_it) {
+            Some(known) => packages.remove(known),
+            None => {
+                let found = registry::package_bytes(connection, &owner, &digest)?;
+                Package { bytes: found.unwrap_or_default(), owner, digest }
+            }
+        };
+        packages.truncate(SERVED_MAX - 1);
+        packages.insert(0, package);
+        Ok(&packages[0].bytes)
+    }
+}

@@ -1,0 +1,243 @@
+//! A hub that was broken into, its process and its database: what devices do with what it says.
+
+use serde_json::json;
+use tenure_crypto::SigningKey;
+use tenure_hub_server::Database;
+use tenure_package::{Mandate, Selector};
+use tenure_wire::Digest;
+use tenure_wire::hub::{Answer, function};
+use tenure_wire::rollout::{
+    Delivery, PART_BYTES_MAX, Part, PartQuery, Seen, Sight, Step, Task, Work, WorkQuery,
+};
+
+use crate::rig::{BEGAN_UNIX_S, Fleet, MACHINE, Rogue, digest, mandate, owner, package};
+
+const NAMES: [&str; 1] = ["attic"];
+
+/// An attacker's words, which the hub says again and again.
+struct Lie {
+    mandate: Vec<u8>,
+    machine: &'static str,
+    package: Digest,
+    is_back: bool,
+    /// The bytes that it delivers.
+    bytes: Vec<u8>,
+}
+
+impl Lie {
+    fn new(mandate: Vec<u8>, bytes: &[u8]) -> Self {
+        let package = digest(bytes);
+        Self { mandate, machine: MACHINE, package, is_back: false, bytes: bytes.to_vec() }
+    }
+
+    fn told(self) -> Rogue {
+        Box::new(move |call, _: &mut Database| match call.function {
+            function::WORK => {
+                let delivery = Delivery {
+                    mandate: self.mandate.clone(),
+                    package: self.package,
+                    bytes: self.bytes.len() as u32,
+                };
+                let task =
+                    if self.is_back { Task::PutBack(delivery) } else { Task::Update(delivery) };
+                let step = Step { rollout: 1, machine: self.machine.parse().unwrap(), task };
+                let work: Answer<Work> =
+                    Ok(Work { step: Some(step), again_s: 0, wants_labels: false });
+                Some(postcard::to_allocvec(&work).unwrap())
+            }
+            function::PART => {
+                let query: PartQuery = postcard::from_bytes(call.parameter).unwrap();
+                let rest = &self.bytes[query.offset as usize..];
+                let bytes = rest[..rest.len().min(PART_BYTES_MAX)].to_vec();
+                let part: Answer<Part> = Ok(Part { bytes });
+                Some(postcard::to_allocvec(&part).unwrap())
+            }
+            _ => None,
+        })
+    }
+}
+
+/// The first reason for which a device refuses that lie; it goes on running what it had.
+fn refused(fleet: &mut Fleet, lie: Lie) -> String {
+    let (before, known) = (fleet.versions(), fleet.refusals(0).len());
+    fleet.hub.storage().rogue = Some(lie.told());
+    fleet.pass(30);
+    fleet.hub.storage().rogue = None;
+    assert_eq!(fleet.versions(), before, "it runs what it ran");
+    let reasons = fleet.refusals(0);
+    assert!(reasons.len() > known, "it took the step");
+    reasons[known].clone()
+}
+
+fn signed(mandate: &Mandate) -> Vec<u8> {
+    mandate.sign(&owner()).unwrap()
+}
+
+#[test]
+fn forged_altered_expired_and_wider_mandates_are_refused_by_name() {
+    let mut fleet = Fleet::new(&NAMES);
+    let new = package("1.1.0", false);
+    let good = mandate(&new, &NAMES, 5);
+    let thief = SigningKey::from_bytes(&[66; 32]);
+
+    let forged = refused(&mut fleet, Lie::new(good.sign(&thief).unwrap(), &new));
+    assert!(forged.contains("by an owner who doesn't hold this device"), "{forged}");
+
+    let mut altered = signed(&good);
+    // The last byte of what was signed: the end of the time to put it back.
+    let at = altered.len() - 65;
+    altered[at] ^= 1;
+    let altered = refused(&mut fleet, Lie::new(altered, &new));
+    assert!(altered.contains("was not signed by the owner it names"), "{altered}");
+
+    let cut = signed(&good)[..100].to_vec();
+    let cut = refused(&mut fleet, Lie::new(cut, &new));
+    assert!(cut.contains("not signed") || cut.contains("cut off"), "{cut}");
+
+    let expired = Mandate { ends_unix_s: BEGAN_UNIX_S, ..good.clone() };
+    let expired = refused(&mut fleet, Lie::new(signed(&expired), &new));
+    assert!(expired.contains("the mandate ended at 1795000000"), "{expired}");
+
+    let other_package = package("1.2.0", false);
+    let wider = refused(&mut fleet, Lie::new(signed(&good), &other_package));
+    assert!(wider.contains("the mandate is for the package"), "{wider}");
+
+    let other_machine = Lie { machine: "door", ..Lie::new(signed(&good), &new) };
+    let wider = refused(&mut fleet, other_machine);
+    assert!(wider.contains("the mandate is for the machine counter"), "{wider}");
+
+    let elsewhere = mandate(&new, &["cellar"], 5);
+    let wider = refused(&mut fleet, Lie::new(signed(&elsewhere), &new));
+    assert!(wider.contains("isn't for the device attic"), "{wider}");
+
+    let labels = vec!["row=r1".parse().unwrap()];
+    let elsewhere = Mandate { devices: Selector::Labels(labels), ..good.clone() };
+    let wider = refused(&mut fleet, Lie::new(signed(&elsewhere), &new));
+    assert!(wider.contains("isn't for the device attic"), "{wider}");
+
+    let later = Mandate { from: "1.0.1".parse().unwrap(), ..good.clone() };
+    let wider = refused(&mut fleet, Lie::new(signed(&later), &new));
+    assert!(wider.contains("the machine has 1.0.0, and the mandate updates 1.0.1"), "{wider}");
+
+    let other_tenant = Mandate { tenant: thief.verifying_key(), ..good.clone() };
+    let wider = refused(&mut fleet, Lie::new(signed(&other_tenant), &new));
+    assert!(wider.contains("for a machine of"), "{wider}");
+
+    let back = Lie { is_back: true, ..Lie::new(signed(&good), &new) };
+    let wider = refused(&mut fleet, back);
+    assert!(wider.contains("wasn't updated by that mandate"), "{wider}");
+}
+
+#[test]
+fn package_that_is_not_the_one_that_was_mandated_is_dropped() {
+    let mut fleet = Fleet::new(&NAMES);
+    let (new, other) = (package("1.1.0", false), package("1.1.0", true));
+    let mandate = signed(&mandate(&new, &NAMES, 5));
+    let swapped = Lie { package: digest(&new), ..Lie::new(mandate.clone(), &other) };
+    let swapped = refused(&mut fleet, swapped);
+    assert!(swapped.contains("the hub delivered"), "{swapped}");
+    let mut damaged = new.clone();
+    damaged[5_000] ^= 1;
+    let damaged = Lie { package: digest(&new), ..Lie::new(mandate.clone(), &new) }.with(damaged);
+    let damaged = refused(&mut fleet, damaged);
+    assert!(damaged.contains("sign") || damaged.contains("delivered"), "{damaged}");
+    let endless = Lie { package: digest(&new), ..Lie::new(mandate, &new) }.with(vec![0; 300_000]);
+    let endless = refused(&mut fleet, endless);
+    assert!(endless.contains("the device takes"), "{endless}");
+}
+
+impl Lie {
+    fn with(self, bytes: Vec<u8>) -> Self {
+        Self { bytes, ..self }
+    }
+}
+
+#[test]
+fn mandate_counts_once_and_not_after_a_later_one_or_the_owners_own_hand() {
+    let mut fleet = Fleet::new(&NAMES);
+    let (old, new) = (package("1.0.0", false), package("1.1.0", false));
+    let first = signed(&mandate(&new, &NAMES, 5));
+    fleet.hub.storage().rogue = Some(Lie::new(first.clone(), &new).told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.1.0"], "the hub may choose when");
+    let back = Lie { is_back: true, ..Lie::new(first.clone(), &old) };
+    fleet.hub.storage().rogue = Some(back.told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.0.0"], "and may put it back");
+    fleet.restart_device(0);
+    fleet.pass(10);
+    let again = refused(&mut fleet, Lie::new(first.clone(), &new));
+    assert!(again.contains("was put back under that mandate already"), "{again}");
+
+    let second = signed(&mandate(&new, &NAMES, 6));
+    fleet.hub.storage().rogue = Some(Lie::new(second.clone(), &new).told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.1.0"]);
+    let older = refused(&mut fleet, Lie::new(first, &new));
+    assert!(
+        older.contains("the mandate 5 is older than the last one that was followed, 6"),
+        "{older}"
+    );
+    fleet.hub.storage().rogue = None;
+    fleet.install(0, &package("1.0.5", false), 10);
+    fleet.pass(5);
+    let anew = refused(&mut fleet, Lie::new(second.clone(), &new));
+    assert!(anew.contains("placed anew since"), "{anew}");
+    let back = Lie { is_back: true, ..Lie::new(second, &old) };
+    let anew = refused(&mut fleet, back);
+    assert!(anew.contains("placed anew since"), "{anew}");
+}
+
+#[test]
+fn database_that_was_written_to_by_hand_changes_nothing_on_a_device() {
+    let mut fleet = Fleet::new(&NAMES);
+    let (new, bad) = (package("1.1.0", false), package("9.0.0", true));
+    fleet.push(&new);
+    fleet.push(&bad);
+    let id = fleet.start(&new, &NAMES);
+    let statements = [
+        format!("UPDATE rollouts SET package_digest = '{}' WHERE id = {id}", digest(&bad)),
+        "UPDATE rollouts SET mandate = CAST(substr(mandate, 1, 60) || zeroblob(200) AS BLOB)"
+            .to_string(),
+    ];
+    for statement in statements {
+        fleet.write_by_hand(&statement);
+        fleet.pass(60);
+        assert_eq!(fleet.versions(), ["1.0.0"], "{statement}");
+        fleet.write_by_hand("UPDATE rollout_devices SET state = 'waiting', tried_unix_s = NULL");
+        fleet.write_by_hand("UPDATE rollouts SET state = 'running'");
+    }
+    // The owner's own plan, with the mandate for another package.
+    let other = mandate(&bad, &NAMES, 9);
+    let (status, answer) = fleet.post(&other, &["cellar"]);
+    assert_eq!(
+        (status, &answer["detail"]),
+        (422, &json!("the mandate and the plan differ: sign both anew"))
+    );
+}
+
+#[test]
+fn device_is_served_its_own_steps_and_packages_alone() {
+    let mut fleet = Fleet::new(&["attic", "cellar"]);
+    let new = package("1.1.0", false);
+    fleet.push(&new);
+    fleet.start(&new, &["attic"]);
+    let cellar = fleet.devices[1].node.device_machine();
+    let ask = |fleet: &mut Fleet, name: &str, parameter: Vec<u8>| {
+        let unix_s = fleet.unix_s();
+        let hub = fleet.hub.key();
+        let database = &mut fleet.hub.storage().database;
+        let parameter = parameter.as_slice();
+        let call =
+            tenure_hub::ServiceCall { peer: &cellar, hub: &hub, function: name, parameter, unix_s };
+        tenure_hub::Storage::call(database, &call).unwrap().unwrap()
+    };
+    let seen = Seen { rollout: 1, sight: Sight::Refused { reason: "I am not in it".into() } };
+    let query = postcard::to_allocvec(&WorkQuery { seen: Some(seen), labels: None }).unwrap();
+    let work: Answer<Work> = postcard::from_bytes(&ask(&mut fleet, function::WORK, query)).unwrap();
+    assert_eq!(work.unwrap().step, None);
+    let query = PartQuery { package: digest(&new), offset: 0 };
+    let query = postcard::to_allocvec(&query).unwrap();
+    let part: Answer<Part> = postcard::from_bytes(&ask(&mut fleet, function::PART, query)).unwrap();
+    assert_eq!(part, Err(tenure_wire::hub::HubRefusal::NotNeeded));
+}

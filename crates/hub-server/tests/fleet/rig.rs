@@ -1,0 +1,489 @@
+//! A hub on its database and devices that are real nodes, on one clock and one wire that loses nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use data_encoding::BASE64;
+use serde_json::{Value, json};
+use tenure_crypto::{Seed, SigningKey};
+use tenure_directory::enrol;
+use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::{FlashGeometry, Instant, UnixTime};
+use tenure_hub::{Accepted, Hub, Kept, ServiceCall, Storage, StorageError};
+use tenure_hub_server::{Database, Plan, SignedPlan, registry_digest, sign_in_request};
+use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts, Wake};
+use tenure_package::{
+    CodeKind, Engine, Mandate, Manifest, Package, PackageBuilder, Placement, Selector,
+};
+use tenure_wire::control::{Client as _, Enrol};
+use tenure_wire::directory::Enrolment;
+use tenure_wire::hub::{Access, Answer, Pass, Request, Response, function};
+use tenure_wire::{Address, Budget, Capabilities, Digest, Name, NoResult, PublicKey, Share, Term};
+
+pub(crate) const MACHINE: &str = "counter";
+/// When the world begins, in seconds since 1970 UTC.
+pub(crate) const BEGAN_UNIX_S: u64 = 1_795_000_000;
+const HUB: Address = Address::Simulated(0);
+/// The key by which the owner's command speaks to the hub.
+const SESSION: PublicKey = PublicKey([4; 32]);
+
+/// The answers of somebody who broke into the hub's process.
+pub(crate) type Rogue = Box<dyn FnMut(&ServiceCall<'_>, &mut Database) -> Option<Vec<u8>>>;
+
+/// The hub's database, which notes what it was asked, with whoever broke into the process before it.
+pub(crate) struct Watched {
+    pub(crate) database: Database,
+    pub(crate) rogue: Option<Rogue>,
+    /// The functions that devices called.
+    pub(crate) asked: Vec<String>,
+    /// After how many more questions about rollouts somebody dies, and who.
+    pub(crate) death: Option<(usize, Death)>,
+}
+
+/// Somebody's death.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Death {
+    /// The hub, before its commit.
+    HubBeforeCommit,
+    /// The hub, after its commit and its answer.
+    HubAfterCommit,
+    /// The same, where only questions for parts count.
+    HubAfterPart,
+    /// The device, before the answer reaches it.
+    Device,
+}
+
+impl Storage for Watched {
+    fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
+        self.database.seed()
+    }
+
+    fn set_seed(&mut self, seed: &[u8; 32]) -> Result<(), StorageError> {
+        self.database.set_seed(seed)
+    }
+
+    fn records(&mut self) -> Result<Vec<Kept>, StorageError> {
+        self.database.records()
+    }
+
+    fn put(&mut self, accepted: &Accepted<'_>) -> Result<(), StorageError> {
+        self.database.put(accepted)
+    }
+
+    fn delete(&mut self, device: &Name) -> Result<(), StorageError> {
+        self.database.delete(device)
+    }
+
+    fn commit(&mut self) -> Result<(), StorageError> {
+        self.database.commit()
+    }
+
+    fn call(&mut self, call: &ServiceCall<'_>) -> Result<Option<Vec<u8>>, NoResult> {
+        self.asked.push(call.function.to_string());
+        if let Some((left, death)) = &mut self.death
+            && (call.function == function::PART
+                || (call.function == function::WORK && *death != Death::HubAfterPart))
+        {
+            *left = left.saturating_sub(1);
+        }
+        if let Some(rogue) = &mut self.rogue
+            && let Some(answer) = rogue(call, &mut self.database)
+        {
+            return Ok(Some(answer));
+        }
+        self.database.call(call)
+    }
+}
+
+pub(crate) struct Device {
+    pub(crate) node: Node<RamFlash>,
+    pub(crate) is_online: bool,
+    pub(crate) notices: Vec<Notice>,
+    config: Config,
+    wake: Wake,
+}
+
+pub(crate) struct Fleet {
+    folder: tempfile::TempDir,
+    pub(crate) hub: Hub<Watched>,
+    pub(crate) devices: Vec<Device>,
+    pub(crate) now: Instant,
+    /// How often somebody died.
+    pub(crate) deaths: usize,
+    entropy: Sequence,
+}
+
+pub(crate) fn owner() -> SigningKey {
+    SigningKey::from_bytes(&[7; 32])
+}
+
+fn tenant() -> SigningKey {
+    SigningKey::from_bytes(&[50; 32])
+}
+
+/// A package of the machine in that version, which says so in its log; a bad one fails as soon as it starts.
+pub(crate) fn package(version: &str, is_bad: bool) -> Vec<u8> {
+    let fails = if is_bad { "unreachable" } else { "" };
+    // The data makes it long enough for several parts.
+    let (data, length) = (format!("{version}{}", "x".repeat(9_000)), version.len());
+    let text = format!(
+        "(module (import \"tenure\" \"log\" (func $log (param i32 i32 i32)))
+           (memory 1) (data (i32.const 0) \"{data}\")
+           (func (export \"entry\") (call $log (i32.const 2) (i32.const 0) (i32.const {length})) {fails}))"
+    );
+    let manifest = Manifest {
+        name: MACHINE.parse().unwrap(),
+        version: version.parse().unwrap(),
+        description: String::new(),
+        exports: vec!["entry".into()],
+        budget: Budget::default(),
+        capabilities: Capabilities::default(),
+        code: vec![CodeKind::WebAssembly],
+        engine: Engine::default(),
+        timers: Vec::new(),
+        errors: tenure_wire::Audience::default(),
+        log: tenure_wire::LogLevel::default(),
+    };
+    let wasm = wat::parse_str(text).unwrap();
+    PackageBuilder::new(manifest, wasm).unwrap().sign(&tenant()).unwrap()
+}
+
+pub(crate) fn digest(package: &[u8]) -> Digest {
+    Package::parse(package).unwrap().digest()
+}
+
+/// A mandate for all of `devices` to take `package`, for a day.
+pub(crate) fn mandate(package: &[u8], devices: &[&str], number: u64) -> Mandate {
+    let package = Package::parse(package).unwrap();
+    Mandate {
+        number,
+        machine: MACHINE.parse().unwrap(),
+        devices: Selector::Names(devices.iter().map(|name| name.parse().unwrap()).collect()),
+        tenant: tenant().verifying_key(),
+        package: package.digest(),
+        version: package.manifest().version,
+        from: "0.0.0".parse().unwrap(),
+        budget: Budget::default(),
+        grants: None,
+        ends_unix_s: BEGAN_UNIX_S + 86_400,
+        back_until_unix_s: BEGAN_UNIX_S + 2 * 86_400,
+    }
+}
+
+fn flash(sector_count: u32) -> RamFlash {
+    RamFlash::new(FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 })
+}
+
+impl Fleet {
+    /// A hub and devices that have version 1.0.0, which the hub keeps.
+    pub(crate) fn new(names: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let mut entropy = Sequence(1);
+        let hub = open(&folder, Instant::BOOT, &mut entropy);
+        let now = Instant::BOOT;
+        let mut fleet = Self { folder, hub, devices: Vec::new(), now, deaths: 0, entropy };
+        for (number, name) in names.iter().enumerate() {
+            fleet.add(name, number as u8);
+        }
+        fleet.pass(5);
+        fleet.push(&package("1.0.0", false));
+        fleet
+    }
+
+    /// Enrols a device that has version 1.0.0; its label is `row=r0` or `row=r1` by its number.
+    pub(crate) fn add(&mut self, name: &str, number: u8) {
+        let machine = Seed::from_bytes(&owner().to_bytes()).device_secret().public_key();
+        let keys = Owner { verifying_key: owner().verifying_key(), machine };
+        let name: Name = name.parse().unwrap();
+        let mut config = Config::new(name.clone(), keys);
+        config.hub = Some(tenure_node::Hub { address: HUB, key: Some(self.hub.key()) });
+        config.labels = vec![format!("row=r{}", number % 2).parse().unwrap()];
+        let parts = Parts { store: flash(32), code: flash(64), staging: flash(32) };
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        let mut node = Node::boot(config.clone(), parts, &mut moment).unwrap();
+        let device_key = node.device_key();
+        let enrolment = Enrolment { device: name, device_key, number: 1 };
+        let signature = enrol(&owner(), &enrolment);
+        node.as_owner(&mut moment).enrol(Enrol { enrolment, signature }).unwrap();
+        let notices = Vec::new();
+        self.devices.push(Device { node, is_online: true, notices, config, wake: Wake::Now });
+        self.install(usize::from(number), &package("1.0.0", false), 1);
+    }
+
+    /// The owner puts a package on a device by hand.
+    pub(crate) fn install(&mut self, device: usize, package: &[u8], sequence: u64) {
+        let node = &mut self.devices[device].node;
+        let placement = Placement {
+            package: digest(package),
+            device: node.device_key(),
+            machine: MACHINE.parse().unwrap(),
+            budget: Budget::default(),
+            share: Share::default(),
+            grants: Capabilities::default(),
+            term: Term::default(),
+            sequence,
+        };
+        let placement = placement.sign(&owner()).unwrap();
+        let mut moment = Moment { now: self.now, unix_time: None, entropy: &mut self.entropy };
+        node.install(&mut moment, package, &placement).unwrap();
+        self.devices[device].wake = Wake::Now;
+    }
+
+    pub(crate) fn unix_s(&self) -> u64 {
+        BEGAN_UNIX_S + self.now.as_millis() / 1000
+    }
+
+    pub(crate) fn pass(&mut self, seconds: u64) {
+        let until = self.now + Duration::from_secs(seconds);
+        while self.now < until {
+            self.settle();
+            let wakes = self.devices.iter().filter(|device| device.is_online);
+            let wakes = wakes.filter_map(|device| match device.wake {
+                Wake::Now => Some(self.now + Duration::from_millis(1)),
+                Wake::At(at) => Some(at),
+                Wake::Never => None,
+            });
+            let next = wakes.chain(self.hub.poll_at()).min().unwrap_or(until);
+            self.now = next.max(self.now + Duration::from_millis(1)).min(until);
+        }
+    }
+
+    /// Lets everybody do what is due now, and brings to each what the others sent.
+    fn settle(&mut self) {
+        let unix_time = UnixTime { seconds: self.unix_s() };
+        let mut wire: VecDeque<(Address, Address, Vec<u8>)> = VecDeque::new();
+        let mut is_first = true;
+        while is_first || !wire.is_empty() {
+            is_first = false;
+            while let Some((from, to, datagram)) = wire.pop_front() {
+                let Address::Simulated(number) = to else { continue };
+                if number == 0 {
+                    let (now, entropy) = (self.now, &mut self.entropy);
+                    let mut moment = tenure_hub::Moment { now, unix_time, entropy };
+                    self.hub.receive(&mut moment, from, &datagram);
+                    if self.die(Death::HubBeforeCommit) {
+                        self.restart_hub();
+                    }
+                    continue;
+                }
+                let device = &mut self.devices[number as usize - 1];
+                if device.is_online {
+                    let (now, entropy) = (self.now, &mut self.entropy);
+                    let mut moment = Moment { now, unix_time: None, entropy };
+                    device.node.receive(&mut moment, from, &datagram);
+                    device.wake = Wake::Now;
+                }
+            }
+            let (now, entropy) = (self.now, &mut self.entropy);
+            self.hub.poll(&mut tenure_hub::Moment { now, unix_time, entropy });
+            wire.extend(
+                std::iter::from_fn(|| self.hub.transmit()).map(|(to, sent)| (HUB, to, sent)),
+            );
+            if self.die(Death::HubAfterCommit) || self.die(Death::HubAfterPart) {
+                self.restart_hub();
+            }
+            if self.die(Death::Device) {
+                wire.clear();
+                self.restart_device(0);
+            }
+            for (number, device) in self.devices.iter_mut().enumerate() {
+                if !device.is_online || !device.is_due(self.now) {
+                    continue;
+                }
+                let (now, entropy) = (self.now, &mut self.entropy);
+                device.wake = device.node.poll(&mut Moment { now, unix_time: None, entropy });
+                device.notices.extend(std::iter::from_fn(|| device.node.notice()));
+                let from = Address::Simulated(number as u32 + 1);
+                let sent = std::iter::from_fn(|| device.node.transmit());
+                wire.extend(sent.map(|(to, datagram)| (from.clone(), to, datagram)));
+            }
+        }
+    }
+
+    /// Whether it is time for that death, which comes once.
+    fn die(&mut self, death: Death) -> bool {
+        let is_time = self.hub.storage().death == Some((0, death));
+        if is_time {
+            self.hub.storage().death = None;
+            self.deaths += 1;
+        }
+        is_time
+    }
+
+    /// The hub dies without another word, and another one takes up its folder.
+    pub(crate) fn restart_hub(&mut self) {
+        let elsewhere = tempfile::tempdir().unwrap();
+        let stand_in = open(&elsewhere, self.now, &mut self.entropy);
+        drop(std::mem::replace(&mut self.hub, stand_in));
+        self.hub = open(&self.folder, self.now, &mut self.entropy);
+    }
+
+    /// Changes the hub's database behind its back.
+    pub(crate) fn write_by_hand(&mut self, statement: &str) {
+        let path = self.folder.path().join("hub.sqlite");
+        rusqlite::Connection::open(path).unwrap().execute(statement, []).unwrap();
+    }
+
+    /// The device loses its power and starts anew.
+    pub(crate) fn restart_device(&mut self, number: usize) {
+        let Device { node, config, notices, is_online, .. } = self.devices.remove(number);
+        let (now, entropy) = (self.now, &mut self.entropy);
+        let mut moment = Moment { now, unix_time: None, entropy };
+        let node = Node::boot(config.clone(), node.into_parts(), &mut moment).unwrap();
+        let device = Device { node, is_online, notices, config, wake: Wake::Now };
+        self.devices.insert(number, device);
+    }
+
+    /// A request of the owner's to the hub.
+    pub(crate) fn ask(&mut self, method: &str, path: &str, body: &[u8]) -> (u16, Value) {
+        let unix_s = self.unix_s();
+        let key = self.hub.key();
+        let database = &mut self.hub.storage().database;
+        let mut call = |function: &str, parameter: Vec<u8>| {
+            let parameter = parameter.as_slice();
+            let call = ServiceCall { peer: &SESSION, hub: &key, function, parameter, unix_s };
+            let answer = database.call(&call).unwrap().unwrap();
+            database.commit().unwrap();
+            answer
+        };
+        let sign_in = sign_in_request(&owner(), key, SESSION, Access::Session);
+        let pass = call(function::SIGN_IN, postcard::to_allocvec(&sign_in).unwrap());
+        let pass: Answer<Pass> = postcard::from_bytes(&pass).unwrap();
+        let kind = "application/vnd.oci.image.manifest.v1+json";
+        let request = Request {
+            pass: pass.unwrap().secret,
+            method: method.into(),
+            path: path.into(),
+            headers: vec![("content-type".into(), kind.into())],
+            body: body.to_vec(),
+        };
+        let answer = call(function::REQUEST, postcard::to_allocvec(&request).unwrap());
+        let answer: Answer<Response> = postcard::from_bytes(&answer).unwrap();
+        let answer = answer.unwrap();
+        (answer.status, serde_json::from_slice(&answer.body).unwrap_or_default())
+    }
+
+    /// Puts a package into the owner's registry.
+    pub(crate) fn push(&mut self, package: &[u8]) {
+        let mut blob = |bytes: &[u8]| {
+            let digest = registry_digest(bytes);
+            let path = format!("/v2/{MACHINE}/blobs/uploads/?digest={digest}");
+            assert_eq!(self.ask("POST", &path, bytes).0, 201);
+            json!({ "digest": digest, "size": bytes.len() })
+        };
+        let (mut config, mut layer) = (blob(b"{}"), blob(package));
+        let kind = "application/vnd.tenure.package.v1";
+        config["mediaType"] = "application/vnd.oci.empty.v1+json".into();
+        layer["mediaType"] = kind.into();
+        let manifest = json!({
+            "schemaVersion": 2,
+            "mediaType": "application/vnd.oci.image.manifest.v1+json",
+            "artifactType": kind,
+            "config": config,
+            "layers": [layer],
+        });
+        let tag = &registry_digest(package)[7..27];
+        let path = format!("/v2/{MACHINE}/manifests/{tag}");
+        let (status, answer) = self.ask("PUT", &path, manifest.to_string().as_bytes());
+        assert_eq!(status, 201, "{answer}");
+    }
+
+    /// The owner's plan for a package that is in the registry, with the mandate for it; returns the rollout's
+    /// number.
+    pub(crate) fn start(&mut self, package: &[u8], devices: &[&str]) -> i64 {
+        let mandate = mandate(package, devices, self.unix_s());
+        let (status, answer) = self.post(&mandate, devices);
+        assert_eq!(status, 201, "{answer}");
+        answer["id"].as_i64().unwrap()
+    }
+
+    pub(crate) fn post(&mut self, mandate: &Mandate, devices: &[&str]) -> (u16, Value) {
+        let plan = Plan {
+            machine: mandate.machine.clone(),
+            package: mandate.package,
+            tenant: mandate.tenant,
+            from: mandate.from,
+            devices: devices.iter().map(|name| name.parse().unwrap()).collect(),
+            labels: match &mandate.devices {
+                Selector::Names(_) => Vec::new(),
+                Selector::Labels(labels) => labels.clone(),
+            },
+            stages: vec!["1".into(), "50%".into()],
+            soak_s: 30,
+            faults_max: 0,
+            failures_max: 0,
+            pause_on_failure: false,
+            ends_unix_s: mandate.ends_unix_s as i64,
+        };
+        let signed = SignedPlan {
+            mandate: Some(BASE64.encode(&mandate.sign(&owner()).unwrap())),
+            ..SignedPlan::sign(&plan, &owner())
+        };
+        self.ask("POST", "/v1/rollouts", json!(signed).to_string().as_bytes())
+    }
+
+    pub(crate) fn rollout(&mut self, id: i64) -> Value {
+        self.ask("GET", &format!("/v1/rollouts/{id}"), &[]).1
+    }
+
+    /// Lets time pass until the rollout is over, or a quarter of an hour; returns how it is then.
+    pub(crate) fn drive(&mut self, id: i64) -> Value {
+        for _ in 0..90 {
+            self.pass(10);
+            let state = self.rollout(id);
+            if state["is_over"] == true {
+                return state;
+            }
+        }
+        self.rollout(id)
+    }
+
+    /// The version that ran last on each device, by the machine's own word.
+    pub(crate) fn versions(&self) -> Vec<String> {
+        self.devices.iter().map(|device| device.ran().last().cloned().unwrap_or_default()).collect()
+    }
+
+    /// Why the device refused steps.
+    pub(crate) fn refusals(&self, device: usize) -> Vec<String> {
+        let reason = |notice: &Notice| match notice {
+            Notice::StepRefused { reason, .. } => Some(reason.clone()),
+            _ => None,
+        };
+        self.devices[device].notices.iter().filter_map(reason).collect()
+    }
+
+    /// How often devices asked the hub for that.
+    pub(crate) fn asked(&mut self, function: &str) -> usize {
+        self.hub.storage().asked.iter().filter(|asked| *asked == function).count()
+    }
+}
+
+impl Device {
+    fn is_due(&self, now: Instant) -> bool {
+        match self.wake {
+            Wake::Now => true,
+            Wake::At(at) => at <= now,
+            Wake::Never => false,
+        }
+    }
+
+    /// The versions that the machine logged when it started, one after the other.
+    pub(crate) fn ran(&self) -> Vec<String> {
+        let line = |notice: &Notice| match notice {
+            Notice::Log(line) if line.level == "info" => Some(line.message.clone()),
+            _ => None,
+        };
+        self.notices.iter().filter_map(line).collect()
+    }
+}
+
+fn open(folder: &tempfile::TempDir, now: Instant, entropy: &mut Sequence) -> Hub<Watched> {
+    let mut database = Database::open(&folder.path().join("hub.sqlite")).unwrap();
+    database.admit(vec![owner().verifying_key()], None);
+    let storage = Watched { database, rogue: None, asked: Vec::new(), death: None };
+    let unix_time = UnixTime { seconds: BEGAN_UNIX_S };
+    let mut moment = tenure_hub::Moment { now, unix_time, entropy };
+    let owners = vec![owner().verifying_key()];
+    let config = tenure_hub::Config { owners, ..tenure_hub::Config::default() };
+    Hub::open(config, storage, &mut moment).unwrap()
+}
