@@ -65,5 +65,5 @@ pub use satellite::{Parcel, Satellite, SatelliteNumber};
 pub use seal::{FrameNumber, Salt, Seal, Unsealed};
 pub use serial::{Deframer, SerialError, frame_for_serial, line_bytes_max};
 pub use serial_line::{Port, SerialLine};
-pub use stack::{NotHere, Stack, StackConfig};
+pub use stack::{NotHere, NumberTaken, Stack, StackConfig};
 pub use timers::{Pending, TIMER_BYTES_MAX, TimerList, Timers};

@@ -83,6 +83,26 @@ struct Remote {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotHere;
 
+/// A protocol isn't started, since another one that runs has its number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberTaken {
+    /// The number that frames carry.
+    pub number: ProtocolNumber,
+    /// The name of the protocol that has it.
+    pub by: &'static str,
+    /// The name of the one that isn't started.
+    pub wanted_by: &'static str,
+}
+
+impl core::fmt::Display for NumberTaken {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        let Self { number, by, wanted_by } = self;
+        write!(f, "the protocol number {} of \"{wanted_by}\" is taken by \"{by}\"", number.0)
+    }
+}
+
+impl core::error::Error for NumberTaken {}
+
 impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
     /// A stack without protocols.
     pub fn new(config: StackConfig, dispatcher: D) -> Self {
@@ -141,6 +161,21 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             let protocol: &dyn Any = &*slot.protocol;
             protocol.downcast_ref()
         })
+    }
+
+    /// Starts a protocol whose number is free: see [`Self::start`] to replace one.
+    ///
+    /// # Errors
+    /// [`NumberTaken`] if one that runs here or in a satellite has its number; that one runs on.
+    pub fn register<P: Protocol>(&mut self, now: Instant, protocol: P) -> Result<(), NumberTaken> {
+        let Description { number, name: wanted_by, .. } = *P::DESCRIPTION;
+        let taken = self.protocols().find(|known| known.number == number).map(|known| known.name);
+        let taken = taken.or((number == ProtocolNumber::HOST).then_some("the host"));
+        if let Some(by) = taken {
+            return Err(NumberTaken { number, by, wanted_by });
+        }
+        self.start(now, protocol);
+        Ok(())
     }
 
     /// Starts a protocol. One of the same number is stopped first; what waits for that number is

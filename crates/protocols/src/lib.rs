@@ -44,9 +44,7 @@ pub mod push_sum;
 pub mod reliable;
 pub mod reliable_broadcast;
 pub mod replicated_records;
+pub mod testing;
 pub mod timeout_detector;
 pub mod topology_control;
 mod trickle;
-
-#[cfg(test)]
-mod testing;

@@ -1,4 +1,8 @@
-//! A small network for tests: stacks, links with loss, a clock.
+//! A small network for tests, of protocols in here and of anybody's: stacks, links with loss, and a clock that
+//! nobody waits for. The same calls are the same run.
+
+#[cfg(test)]
+mod fixed_router;
 
 use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
@@ -6,16 +10,17 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Context, Destination, Framer, FramerConfig, Hears, NodeId, Protocol, Question, Random, Serves,
-    Stack, StackConfig, Unsealed,
+    Destination, Framer, FramerConfig, NodeId, Random, Stack, StackConfig, Unsealed,
 };
 
-use crate::interface::{LinkFailing, NextHopRated, Route, Routed};
+#[cfg(test)]
+pub(crate) use fixed_router::{FixedRouter, line_router};
 
 /// How long a frame is on its way.
 const FLIGHT: Duration = Duration::from_millis(1);
 
-pub(crate) struct Network {
+/// Nodes with a stack each, on links that lose what they are told to.
+pub struct Network {
     pub(crate) now: Instant,
     pub(crate) stacks: Vec<Stack>,
     /// The permille of frames that each link loses; no entry, no link.
@@ -28,13 +33,14 @@ pub(crate) struct Network {
     lives: u32,
 }
 
-pub(crate) fn id(index: usize) -> NodeId {
+/// The id of the node of that index.
+pub fn id(index: usize) -> NodeId {
     NodeId::from_number(index as u64 + 1)
 }
 
 impl Network {
     /// `count` nodes without links, set up by `set_up`.
-    pub(crate) fn new(count: usize, set_up: impl Fn(&mut Stack, usize)) -> Self {
+    pub fn new(count: usize, set_up: impl Fn(&mut Stack, usize)) -> Self {
         let mut network = Self {
             now: Instant::BOOT,
             stacks: Vec::new(),
@@ -60,27 +66,28 @@ impl Network {
         Stack::new(config, Framer::new(framer, Unsealed))
     }
 
-    /// Joins two nodes both ways.
-    pub(crate) fn link(&mut self, one: usize, other: usize, lost_permille: u32) {
+    /// Joins two nodes both ways, by a link that loses so many of a thousand frames.
+    pub fn link(&mut self, one: usize, other: usize, lost_permille: u32) {
         self.links.insert((one, other), lost_permille);
         self.links.insert((other, one), lost_permille);
     }
 
-    pub(crate) fn cut(&mut self, one: usize, other: usize) {
+    /// Parts two nodes, both ways.
+    pub fn cut(&mut self, one: usize, other: usize) {
         self.links.remove(&(one, other));
         self.links.remove(&(other, one));
     }
 
-    /// Joins all nodes in a row.
-    pub(crate) fn line(mut self, lost_permille: u32) -> Self {
+    /// Joins all nodes in a row, as [`Self::link`] does.
+    pub fn line(mut self, lost_permille: u32) -> Self {
         for index in 1..self.stacks.len() {
             self.link(index - 1, index, lost_permille);
         }
         self
     }
 
-    /// Joins every node with every other.
-    pub(crate) fn clique(mut self, lost_permille: u32) -> Self {
+    /// Joins every node with every other, as [`Self::link`] does.
+    pub fn clique(mut self, lost_permille: u32) -> Self {
         for one in 0..self.stacks.len() {
             for other in 0..one {
                 self.link(one, other, lost_permille);
@@ -90,19 +97,37 @@ impl Network {
     }
 
     /// Lets a node begin another life.
-    pub(crate) fn restart(&mut self, index: usize, set_up: impl Fn(&mut Stack, usize)) {
+    pub fn restart(&mut self, index: usize, set_up: impl Fn(&mut Stack, usize)) {
         self.lives += 1;
         self.stacks[index] = self.stack(index);
         set_up(&mut self.stacks[index], index);
     }
 
+    /// The time, from the boot of the first nodes on.
+    pub fn now(&self) -> Instant {
+        self.now
+    }
+
+    /// The nodes' stacks.
+    pub fn stacks(&self) -> &[Stack] {
+        &self.stacks
+    }
+
+    /// The stack of the node of that index.
+    ///
+    /// # Panics
+    /// There is no such node.
+    pub fn stack_mut(&mut self, index: usize) -> &mut Stack {
+        &mut self.stacks[index]
+    }
+
     /// Frames that were sent so far.
-    pub(crate) fn sent(&self) -> u64 {
+    pub fn sent(&self) -> u64 {
         self.sent
     }
 
     /// Lets `span` pass.
-    pub(crate) fn run(&mut self, span: Duration) {
+    pub fn run(&mut self, span: Duration) {
         let end = self.now + span;
         loop {
             let mut next = self.flying.keys().next().map(|(at, _)| *at);
@@ -166,57 +191,5 @@ impl Network {
         if let (Destination::One(neighbour), false, true) = (to, arrived, self.reports) {
             self.stacks[from].undelivered(neighbour);
         }
-    }
-}
-
-/// A router that was told its ways, for tests of what builds on routers.
-#[derive(Debug, Default)]
-pub(crate) struct FixedRouter {
-    pub(crate) ways: BTreeMap<NodeId, NodeId>,
-    pub(crate) failing: Vec<NodeId>,
-    /// Which next hops were said to pass on, or not.
-    pub(crate) rated: Vec<(NodeId, bool)>,
-    /// Of all next hops.
-    pub(crate) life: u32,
-}
-
-tenure_mesh::protocol! {
-    FixedRouter = 250, "fixed router";
-    serves { Route }
-    hears { LinkFailing, NextHopRated }
-}
-
-impl Protocol for FixedRouter {}
-
-impl Serves<Route> for FixedRouter {
-    fn serve(
-        &mut self,
-        Route { destination }: Route,
-        _: &Question<'_, Route>,
-        _: &mut Context<'_, Self>,
-    ) -> Option<Routed> {
-        Some(Routed { next_hop: self.ways.get(&destination).copied(), life: self.life })
-    }
-}
-
-impl Hears<LinkFailing> for FixedRouter {
-    fn hear(&mut self, failing: LinkFailing, _: &[u8], _: &mut Context<'_, Self>) {
-        self.failing.push(failing.neighbour);
-    }
-}
-
-impl Hears<NextHopRated> for FixedRouter {
-    fn hear(&mut self, rated: NextHopRated, _: &[u8], _: &mut Context<'_, Self>) {
-        self.rated.push((rated.neighbour, rated.passes_on));
-    }
-}
-
-/// The router of node `index` of a line of `count`.
-pub(crate) fn line_router(index: usize, count: usize) -> FixedRouter {
-    let next = |to| if to < index { index - 1 } else { index + 1 };
-    let others = (0..count).filter(|to| *to != index);
-    FixedRouter {
-        ways: others.map(|to| (id(to), id(next(to)))).collect(),
-        ..FixedRouter::default()
     }
 }
