@@ -16,7 +16,7 @@ use crate::client::Client;
 use crate::grant;
 use crate::home::Home;
 use crate::known::Known;
-use crate::list::offered;
+use crate::list::completable;
 use crate::output::Output;
 use crate::whom::{Where, machines};
 
@@ -165,7 +165,7 @@ fn functions(line: &Line) -> Vec<String> {
     let Some(named) = line.positional().nth(1) else { return Vec::new() };
     let machines = line.machines();
     let machine = machines.iter().find(|machine| machine.name.as_str() == named);
-    machine.into_iter().flat_map(offered).map(str::to_string).collect()
+    machine.into_iter().flat_map(completable).map(str::to_string).collect()
 }
 
 fn device_names(_: &Line) -> Vec<String> {
@@ -184,6 +184,9 @@ fn grants(line: &Line) -> Vec<String> {
             words.extend(names.iter().map(|name| format!("{list}={name}")));
         }
     }
+    // A tenant chose them, and they will stand in the owner's line.
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"=@*#._-".contains(&byte);
+    words.retain(|word| word.bytes().all(is_plain));
     words
 }
 

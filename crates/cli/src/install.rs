@@ -411,8 +411,7 @@ fn keep(
     before: Option<String>,
     unix_s: u64,
 ) -> anyhow::Result<()> {
-    let mut kept = KeptPackages::of(&Home::from_environment()?)?;
-    kept.installed(&machine.id, package, (before, unix_s))
+    KeptPackages::keep(&Home::from_environment()?, &machine.id, package, (before, unix_s))
 }
 
 /// The number of the next placement or renewal of a machine: the one after that which is in force.

@@ -21,6 +21,8 @@ const VERSIONS_MAX: usize = 4;
 const MACHINES_MAX: usize = 256;
 /// The folder, in that of the keys.
 const FOLDER: &str = "packages";
+/// The file that a command locks which changes something in that folder.
+const LOCK: &str = "lock";
 /// The order of packages, in that folder.
 const HISTORY: &str = "history.toml";
 
@@ -64,12 +66,31 @@ impl KeptPackages {
         Ok(Self { folder, history })
     }
 
+    /// Keeps a package that was installed on `machine` at that time, as [`Self::add`]. Other commands of this
+    /// user's wait meanwhile, so that none forgets the other's.
+    ///
+    /// # Errors
+    /// It can't be written.
+    pub(crate) fn keep(
+        home: &Home,
+        machine: &MachineId,
+        package: &[u8],
+        since: (Option<String>, u64),
+    ) -> anyhow::Result<()> {
+        let folder = home.folder().join(FOLDER);
+        let failed = || format!("can't write to {}", folder.display());
+        std::fs::create_dir_all(&folder).with_context(failed)?;
+        let lock = std::fs::File::create(folder.join(LOCK)).with_context(failed)?;
+        lock.lock().with_context(failed)?;
+        Self::of(home)?.add(machine, package, since)
+    }
+
     /// Keeps a package that was installed on `machine` at that time. What was installed after another one of
     /// its packages, to which the machine has gone back since, is forgotten: it isn't before this one.
     ///
     /// # Errors
     /// It can't be written.
-    pub(crate) fn installed(
+    fn add(
         &mut self,
         machine: &MachineId,
         package: &[u8],
@@ -95,8 +116,6 @@ impl KeptPackages {
             let Some(oldest) = oldest.map(|(machine, _)| machine.clone()) else { break };
             self.history.machines.remove(&oldest);
         }
-        std::fs::create_dir_all(&self.folder)
-            .with_context(|| format!("can't make {}", self.folder.display()))?;
         // The package before the history that names it, and what nothing names last.
         private_file::replace(&self.path_of(&digest), package)?;
         let text = toml::to_string(&self.history)?;

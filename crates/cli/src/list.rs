@@ -334,8 +334,18 @@ pub(crate) fn serves(machine: &MachineStatus) -> Option<String> {
 }
 
 /// The functions that others may call: all but the one that runs at the start.
-pub(crate) fn offered(machine: &MachineStatus) -> Vec<&str> {
+fn offered(machine: &MachineStatus) -> Vec<&str> {
     machine.exports.iter().map(String::as_str).filter(|name| *name != START_FUNCTION).collect()
+}
+
+/// Those of [`offered`] that a shell takes as one plain word. The names are the tenant's choice, and what is
+/// completed stands in the owner's line: `$(…)` would be run.
+pub(crate) fn completable(machine: &MachineStatus) -> Vec<&str> {
+    let is_plain = |name: &str| {
+        let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"_.".contains(&byte);
+        name.bytes().all(plain)
+    };
+    offered(machine).into_iter().filter(|name| is_plain(name)).collect()
 }
 
 /// The engine that runs it.

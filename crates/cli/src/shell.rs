@@ -83,7 +83,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let device = place.connect(&mut client)?;
     let shell = Shell { commands: commands_at(Line::command(), &Defaults::of(&place)), output };
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
-        return shell.at_terminal(&home, client, device);
+        return shell.at_terminal(&home, place, (client, device));
     }
     for (number, line) in std::io::stdin().lock().lines().enumerate() {
         let line = line.context("standard input")?;
@@ -111,7 +111,12 @@ enum Done {
 
 impl Shell<'_> {
     /// Reads lines at a terminal until the user has had enough; a line that fails says why.
-    fn at_terminal(&self, home: &Home, mut client: Client, device: Device) -> anyhow::Result<()> {
+    fn at_terminal(
+        &self,
+        home: &Home,
+        place: Where,
+        (mut client, device): (Client, Device),
+    ) -> anyhow::Result<()> {
         // Ctrl-C ends `log --follow`, and not the shell itself.
         signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)))
             .context("can't listen to signals")?;
@@ -135,7 +140,7 @@ impl Shell<'_> {
         for line in history.lines() {
             editor.add_history_entry(line).context("the history")?;
         }
-        editor.set_helper(Some(Words::new(self.commands.clone(), client, device)));
+        editor.set_helper(Some(Words::new(self.commands.clone(), place, (client, device))));
         loop {
             match editor.readline(&prompt) {
                 Ok(line) => {

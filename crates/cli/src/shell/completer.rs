@@ -10,24 +10,30 @@ use rustyline::{Context, Helper};
 use tenure_wire::control::MachineStatus;
 
 use crate::client::{Client, Device};
-use crate::whom::machines;
+use crate::whom::{Where, machines};
 
 /// The words of a shell on one device.
 pub(super) struct Words {
     commands: clap::Command,
+    place: Where,
     device: RefCell<(Client, Device)>,
 }
 
 impl Words {
-    /// The words of these commands, on `device`.
-    pub(super) fn new(commands: clap::Command, client: Client, device: Device) -> Self {
-        Self { commands, device: RefCell::new((client, device)) }
+    /// The words of these commands, on `device`, which is at `place`.
+    pub(super) fn new(commands: clap::Command, place: Where, device: (Client, Device)) -> Self {
+        Self { commands, place, device: RefCell::new(device) }
     }
 
     /// The machines that are there now; none if the device doesn't answer.
     fn machines(&self) -> Vec<MachineStatus> {
         let (client, device) = &mut *self.device.borrow_mut();
-        machines(client, device).unwrap_or_default()
+        machines(client, device).unwrap_or_else(|_| {
+            // It may have restarted since.
+            let Ok(again) = self.place.connect(client) else { return Vec::new() };
+            *device = again;
+            machines(client, device).unwrap_or_default()
+        })
     }
 }
 
@@ -93,7 +99,7 @@ pub(super) fn candidates(
                 let named = words.last().copied().unwrap_or_default();
                 let machines = machines();
                 let machine = machines.iter().find(|machine| machine.name.as_str() == named);
-                let functions = machine.into_iter().flat_map(crate::list::offered);
+                let functions = machine.into_iter().flat_map(crate::list::completable);
                 found.extend(functions.map(str::to_string));
             }
             _ => {}

@@ -268,6 +268,20 @@ fn each_shell_completes_commands_devices_machines_functions_and_rights() {
         let rights = complete(&["install", &package("climate"), "--grant", "p"]);
         assert!(rights.contains(&"peripherals=heater".to_string()), "{shell}: {rights:?}");
     }
+    // Another tenant's function has a name that a shell would run.
+    let folder = user.path("sly");
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let toml = "name = \"sly\"\nversion = \"0.1.0\"\nlanguage = \"c\"\n";
+    std::fs::write(folder.join("tenure.toml"), toml).unwrap();
+    let source = "__attribute__((export_name(\"$(reboot)\"))) void a(void) {}\n\
+                  __attribute__((export_name(\"plain_1\"))) void b(void) {}\n";
+    std::fs::write(folder.join("src/main.c"), source).unwrap();
+    user.ok(&["install", "sly"]);
+    for shell in ["bash", "zsh", "fish"] {
+        assert_eq!(completed(&user, shell, &["call", "sly", ""])[..1], ["plain_1"], "{shell}");
+        let words = completed(&user, shell, &["call", "sly", ""]).join(" ");
+        assert!(!words.contains("reboot"), "{shell}: {words}");
+    }
     device.kill();
     assert_eq!(completed(&user, "bash", &["call", "c"]), Vec::<String>::new(), "nobody answers");
 }
