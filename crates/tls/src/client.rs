@@ -101,6 +101,12 @@ pub struct ClientHandshake<'c> {
     /// Whether one of our algorithms is among those that it verifies.
     can_answer: bool,
     protocol: Option<u8>,
+    /// The messages to begin with in place of own ones: RFC 8448's.
+    #[cfg(test)]
+    script: &'c [&'c [u8]],
+    /// The session id in them.
+    #[cfg(test)]
+    script_session: Option<&'c [u8]>,
 }
 
 /// What became of early data.
@@ -139,6 +145,10 @@ impl<'b, 'c> Client<'b, 'c> {
             is_asked: false,
             can_answer: false,
             protocol: None,
+            #[cfg(test)]
+            script: &[],
+            #[cfg(test)]
+            script_session: None,
         };
         Ok(Self { core: Core::new(buffer, State::Start, deadline_ms), handshake })
     }
@@ -286,6 +296,11 @@ impl<'c> ClientHandshake<'c> {
         group: Group,
         retry: Option<Suite>,
     ) -> Result<(), Error> {
+        #[cfg(test)]
+        if let Some((hello, rest)) = self.script.split_first() {
+            self.script = rest;
+            return self.send_script(core, security, group, retry, hello);
+        }
         let limit = core.channel.comfortable_limit();
         let Core { channel, transcript, .. } = core;
         channel.emit(security, ContentType::Handshake, |security, opened, writer| {
@@ -484,6 +499,14 @@ impl<'c> ClientHandshake<'c> {
         Ok(())
     }
 
+    fn session(&self) -> &[u8] {
+        #[cfg(test)]
+        if let Some(session) = self.script_session {
+            return session;
+        }
+        &self.session
+    }
+
     fn parse_server_hello<'a>(&self, message: &'a [u8]) -> Result<ServerHello<'a>, Error> {
         let mut body = Reader::new(&message[4..]);
         let version = body.u16()?;
@@ -505,7 +528,7 @@ impl<'c> ClientHandshake<'c> {
         let (Some(suite), 0x0303, 0) = (suite, version, compression) else {
             return Err(Misbehaviour::IllegalParameter.into());
         };
-        if session != self.session {
+        if session != self.session() {
             return Err(Misbehaviour::IllegalParameter.into());
         }
         let share = extensions.take(extension::KEY_SHARE);
@@ -759,3 +782,7 @@ impl<'a> NewTicket<'a> {
         Ok(Self { lifetime_s, age_add, nonce, identity, early_data_bytes_max })
     }
 }
+
+#[cfg(test)]
+#[path = "client_tests.rs"]
+mod tests;

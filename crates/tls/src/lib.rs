@@ -22,6 +22,8 @@ mod hello;
 #[cfg(feature = "keylog")]
 mod keylog;
 mod record;
+#[cfg(test)]
+mod rfc8448;
 mod schedule;
 mod server;
 mod state;

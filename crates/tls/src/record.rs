@@ -41,6 +41,7 @@ pub(crate) fn header(content: ContentType, length: usize) -> [u8; HEADER_BYTES] 
 
 /// The keys of one direction, with the number of the next record.
 #[derive(Zeroize, ZeroizeOnDrop)]
+#[cfg_attr(test, derive(Clone))]
 pub(crate) struct Protection {
     #[zeroize(skip)]
     algorithm: AeadAlgorithm,

@@ -101,3 +101,7 @@ impl State {
 #[cfg(test)]
 #[path = "state_tests.rs"]
 mod tests;
+
+#[cfg(test)]
+#[path = "order_tests.rs"]
+mod order_tests;

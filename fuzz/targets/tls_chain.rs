@@ -1,0 +1,106 @@
+//! Certificates, keys in DER and chains of what the input says, whose signatures all verify: what is accepted
+//! here is accepted by rustls-webpki.
+#![no_main]
+#![forbid(unsafe_code)]
+
+#[path = "tls_chain/plain.rs"]
+mod plain;
+
+use core::time::Duration;
+
+use libfuzzer_sys::{Corpus, fuzz_target};
+use plain::{DATE_S, Plain, ROOT};
+use rustls_pki_types::alg_id::*;
+use rustls_pki_types::{
+    AlgorithmIdentifier, CertificateDer, InvalidSignature, SignatureVerificationAlgorithm, UnixTime,
+};
+use tenure_tls::x509::{
+    self, Anchor, Certificate, Purpose, ServerName, parse_private_key, parse_public_key,
+};
+use webpki::{EndEntityCert, KeyUsage, anchor_from_trusted_cert};
+
+/// The longest chain that is tried.
+const CERTIFICATES_MAX: usize = 5;
+
+fuzz_target!(|bytes: &[u8]| -> Corpus {
+    let mut chain = Vec::new();
+    let mut rest = bytes;
+    while let Some((head, after)) = rest.split_first_chunk::<2>()
+        && chain.len() < CERTIFICATES_MAX
+    {
+        let length = usize::from(u16::from_be_bytes(*head)).min(after.len());
+        let (certificate, after) = after.split_at(length);
+        chain.push(certificate);
+        rest = after;
+    }
+    let Some((leaf, issuers)) = chain.split_first() else { return Corpus::Reject };
+    chain.iter().for_each(|certificate| look_at(certificate));
+    let root = Anchor::from_certificate(ROOT).expect("the anchor");
+    let name = ServerName::Dns("server.test");
+    let date = Some(x509::UnixTime(DATE_S));
+    let ours =
+        x509::verify_chain(&mut Plain::new(), &chain, &[root], Purpose::Server, Some(name), date);
+    if ours.is_ok() {
+        theirs(leaf, issuers).expect("an accepted chain is accepted by rustls-webpki");
+    }
+    Corpus::Keep
+});
+
+/// Everything that can be asked of a certificate, a key or an anchor.
+fn look_at(bytes: &[u8]) {
+    let _ = parse_public_key(bytes);
+    let _ = parse_private_key(bytes);
+    let _ = Anchor::from_certificate(bytes);
+    let Ok(certificate) = Certificate::parse(bytes) else { return };
+    let _ = parse_public_key(certificate.key_info);
+    let _ = (certificate.is_authority(), certificate.common_name());
+    let _ = certificate.issuer_common_name();
+    let _ = certificate.alternative_names().count();
+}
+
+/// rustls-webpki's judgement of the same chain.
+fn theirs(leaf: &[u8], issuers: &[&[u8]]) -> Result<(), webpki::Error> {
+    let root = CertificateDer::from(ROOT);
+    let root = [anchor_from_trusted_cert(&root)?];
+    let leaf = CertificateDer::from(leaf);
+    let issuers: Vec<_> = issuers.iter().map(|der| CertificateDer::from(*der)).collect();
+    let date = UnixTime::since_unix_epoch(Duration::from_secs(DATE_S as u64));
+    let leaf = EndEntityCert::try_from(&leaf)?;
+    let usage = KeyUsage::server_auth();
+    leaf.verify_for_usage(ALGORITHMS, &root, &issuers, date, usage, None, None)?;
+    leaf.verify_is_valid_for_subject_name(&"server.test".try_into().expect("a name"))
+}
+
+/// A signature algorithm, by its key and its own identifier, under which everything verifies.
+#[derive(Debug)]
+struct Lenient(AlgorithmIdentifier, AlgorithmIdentifier);
+
+impl SignatureVerificationAlgorithm for Lenient {
+    fn verify_signature(&self, _: &[u8], _: &[u8], _: &[u8]) -> Result<(), InvalidSignature> {
+        Ok(())
+    }
+
+    fn public_key_alg_id(&self) -> AlgorithmIdentifier {
+        self.0
+    }
+
+    fn signature_alg_id(&self) -> AlgorithmIdentifier {
+        self.1
+    }
+}
+
+const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
+    &Lenient(ECDSA_P256, ECDSA_SHA256),
+    &Lenient(ECDSA_P256, ECDSA_SHA384),
+    &Lenient(ECDSA_P256, ECDSA_SHA512),
+    &Lenient(ECDSA_P384, ECDSA_SHA256),
+    &Lenient(ECDSA_P384, ECDSA_SHA384),
+    &Lenient(ECDSA_P384, ECDSA_SHA512),
+    &Lenient(ED25519, ED25519),
+    &Lenient(RSA_ENCRYPTION, RSA_PKCS1_SHA256),
+    &Lenient(RSA_ENCRYPTION, RSA_PKCS1_SHA384),
+    &Lenient(RSA_ENCRYPTION, RSA_PKCS1_SHA512),
+    &Lenient(RSA_ENCRYPTION, RSA_PSS_SHA256),
+    &Lenient(RSA_ENCRYPTION, RSA_PSS_SHA384),
+    &Lenient(RSA_ENCRYPTION, RSA_PSS_SHA512),
+];
