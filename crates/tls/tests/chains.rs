@@ -7,7 +7,7 @@ use common::security;
 use rcgen::{
     BasicConstraints, CertificateParams, CidrSubnet, CustomExtension, DistinguishedName, DnType,
     ExtendedKeyUsagePurpose, GeneralSubtree, IsCa, Issuer, KeyPair, KeyUsagePurpose,
-    NameConstraints, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, date_time_ymd,
+    NameConstraints, PKCS_ECDSA_P384_SHA384, PKCS_ED25519, SanType, date_time_ymd,
 };
 use tenure_tls::x509::{
     Anchor, Certificate, CertificateError, Purpose, ServerName, UnixTime, verify_chain,
@@ -127,7 +127,7 @@ fn a_leaf_that_issued_another_leaf_is_refused() {
 fn each_broken_rule_is_named() {
     use CertificateError as E;
     type Change = fn(&mut Plan);
-    let cases: [(Change, E); 21] = [
+    let cases: [(Change, E); 24] = [
         (|plan| plan.leaf.not_after = date_time_ymd(2026, 12, 31), E::Expired),
         (|plan| plan.leaf.not_before = date_time_ymd(2027, 12, 31), E::NotYetValid),
         (|plan| plan.middle.not_after = date_time_ymd(2026, 12, 31), E::Expired),
@@ -175,6 +175,22 @@ fn each_broken_rule_is_named() {
         (
             |plan| constrain(plan, &[GeneralSubtree::DirectoryName(name("other"))], &[]),
             E::NameConstraint,
+        ),
+        (
+            |plan| {
+                let name = "not a name.test".try_into().expect("ASCII");
+                plan.leaf.subject_alt_names.push(SanType::DnsName(name));
+                constrain(plan, &[dns("test")], &[]);
+            },
+            E::NameConstraint,
+        ),
+        (|plan| constrain(plan, &[], &[dns("not a name")]), E::Malformed),
+        (
+            |plan| {
+                let net = CidrSubnet::V4([192, 0, 0, 0], [255, 0, 255, 0]);
+                constrain(plan, &[GeneralSubtree::IpAddress(net)], &[]);
+            },
+            E::Malformed,
         ),
         (
             |plan| plan.leaf.custom_extensions.push(unknown_extension(true)),

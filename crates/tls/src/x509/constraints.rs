@@ -3,7 +3,7 @@
 use super::CertificateError;
 use super::certificate::Certificate;
 use super::der::{Der, explicit};
-use super::name::{DNS_NAME, IP_ADDRESS};
+use super::name::{DNS_NAME, IP_ADDRESS, is_dns_name, is_general_name};
 
 const DIRECTORY_NAME: u8 = explicit(4);
 
@@ -89,6 +89,9 @@ impl<'a> NameConstraints<'a> {
                 let (tag, base, _) = subtree.any()?;
                 // Minimum and maximum are never there (§4.2.1.10).
                 subtree.finish()?;
+                if !is_general_name(tag) {
+                    return Err(CertificateError::Malformed);
+                }
                 visit(is_exclusion, tag, base)?;
             }
         }
@@ -99,7 +102,17 @@ impl<'a> NameConstraints<'a> {
 /// Whether `name` lies in the subtree of `base`; both have the tag `tag`.
 fn is_within(tag: u8, name: &[u8], base: &[u8]) -> Result<bool> {
     match tag {
-        DNS_NAME => Ok(dns_is_within(name, base)),
+        DNS_NAME => {
+            let base = base.strip_prefix(b".").unwrap_or(base);
+            if !base.is_empty() && !is_dns_name(base) {
+                return Err(CertificateError::Malformed);
+            }
+            // A name that is none lies nowhere: it may be read as anything.
+            if !is_dns_name(name.strip_prefix(b"*.").unwrap_or(name)) {
+                return Err(CertificateError::NameConstraint);
+            }
+            Ok(dns_is_within(name, base))
+        }
         IP_ADDRESS => ip_is_within(name, base),
         DIRECTORY_NAME => directory_is_within(name, base),
         _ => Err(CertificateError::UnsupportedNameConstraint),
@@ -126,7 +139,17 @@ fn ip_is_within(name: &[u8], base: &[u8]) -> Result<bool> {
     if !matches!(base.len(), 8 | 32) {
         return Err(CertificateError::Malformed);
     }
+    if !matches!(name.len(), 4 | 16) {
+        return Err(CertificateError::NameConstraint);
+    }
     let (address, mask) = base.split_at(base.len() / 2);
+    // A mask is ones, then zeros.
+    let ones: usize = mask.iter().map(|byte| byte.leading_ones() as usize).sum();
+    let all: usize = mask.iter().map(|byte| byte.count_ones() as usize).sum();
+    let is_prefix = mask.iter().skip_while(|byte| **byte == 0xff).skip(1).all(|byte| *byte == 0);
+    if ones != all || !is_prefix {
+        return Err(CertificateError::Malformed);
+    }
     let is_within = name.len() == address.len()
         && name.iter().zip(address).zip(mask).all(|((it, base), mask)| it & mask == base & mask);
     Ok(is_within)

@@ -10,6 +10,11 @@ use super::der::{Der, implicit};
 pub(super) const DNS_NAME: u8 = implicit(2);
 pub(super) const IP_ADDRESS: u8 = implicit(7);
 
+/// Whether `tag` is that of a general name: nine there are.
+pub(super) fn is_general_name(tag: u8) -> bool {
+    matches!(tag, 0xa0 | 0x81 | DNS_NAME | 0xa3 | 0xa4 | 0xa5 | 0x86 | IP_ADDRESS | 0x88)
+}
+
 /// The name that a client wants to speak to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ServerName<'a> {
@@ -86,6 +91,9 @@ pub(super) fn check(
     let mut is_found = false;
     while !names.is_empty() {
         let (tag, value, _) = names.any()?;
+        if !is_general_name(tag) {
+            return Err(CertificateError::Malformed);
+        }
         is_found |= match name {
             ServerName::Dns(_) => {
                 let wanted = name.indication().unwrap_or_default().as_bytes();

@@ -27,22 +27,24 @@ impl UnixTime {
         if !is_date || hour > 23 || minute > 59 || second > 59 || rest[10] != b'Z' {
             return Err(CertificateError::Malformed);
         }
-        Ok(Self(((days_since_1970(year, month, day) * 24 + hour) * 60 + minute) * 60 + second))
+        let seconds = (hour * 60 + minute) * 60 + second;
+        Ok(Self(i64::from(days_since_1970(year, month, day)) * 86_400 + i64::from(seconds)))
     }
 }
 
-fn digits(text: &[u8]) -> Result<i64, CertificateError> {
+/// In 32 bits, as all arithmetic here: a division of 64 takes a kilobyte of flash on a small processor.
+fn digits(text: &[u8]) -> Result<i32, CertificateError> {
     text.iter().try_fold(0, |value, digit| match digit {
-        b'0'..=b'9' => Ok(value * 10 + i64::from(digit - b'0')),
+        b'0'..=b'9' => Ok(value * 10 + i32::from(digit - b'0')),
         _ => Err(CertificateError::Malformed),
     })
 }
 
-const fn is_leap(year: i64) -> bool {
+const fn is_leap(year: i32) -> bool {
     year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)
 }
 
-const fn days_in(year: i64, month: i64) -> i64 {
+const fn days_in(year: i32, month: i32) -> i32 {
     match month {
         4 | 6 | 9 | 11 => 30,
         2 if is_leap(year) => 29,
@@ -52,7 +54,7 @@ const fn days_in(year: i64, month: i64) -> i64 {
 }
 
 /// The civil calendar, counted in eras of 400 years that begin in March.
-const fn days_since_1970(year: i64, month: i64, day: i64) -> i64 {
+const fn days_since_1970(year: i32, month: i32, day: i32) -> i32 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
