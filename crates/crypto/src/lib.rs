@@ -6,6 +6,7 @@
 //! - What a signature or a derived key is for is part of what is signed or derived, so that one
 //!   made for one purpose can't serve another.
 //! - [`Security`] is what a protocol asks of a backend; [`Software`] does it in plain code.
+//! - A key in a secure element has no bytes here: it is named by its slot.
 //! - A failed decryption or verification says that it failed and nothing more.
 //!
 //! Sources: X25519 is RFC 7748, Ed25519 RFC 8032, ChaCha20-Poly1305 RFC 8439, SHA-256 FIPS 180-4,
@@ -16,6 +17,10 @@
 mod aead;
 mod agreement;
 mod digest;
+#[cfg(any(feature = "element", feature = "p256", feature = "p384"))]
+mod ecdsa;
+#[cfg(feature = "element")]
+pub mod element;
 mod hash;
 mod hpke;
 mod security;

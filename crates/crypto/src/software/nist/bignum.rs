@@ -3,7 +3,7 @@
 use tenure_bignum::Curve;
 use zeroize::Zeroizing;
 
-use super::{read_der, write_der};
+use crate::ecdsa::{read_der, write_der};
 use crate::{AgreedSecret, Group, HashAlgorithm, HashValue, SecurityError};
 
 /// Bytes of the longest scalar.

@@ -46,7 +46,7 @@ macro_rules! curve {
                     .sign_prehash(&HASH.digest(&[message]))
                     .map_err(|_| SecurityError::InvalidSecretKey)?;
                 let (r, s) = signature.split_bytes();
-                crate::software::nist::write_der([&r[..], &s[..]], into)
+                crate::ecdsa::write_der([&r[..], &s[..]], into)
             }
 
             pub(in crate::software) fn verify(
@@ -56,7 +56,7 @@ macro_rules! curve {
             ) -> Result<(), SecurityError> {
                 let key = VerifyingKey::from(&point(key)?);
                 let mut numbers = [0; 2 * $scalar_bytes];
-                crate::software::nist::read_der(signature, &mut numbers)?;
+                crate::ecdsa::read_der(signature, &mut numbers)?;
                 let signature =
                     Signature::from_slice(&numbers).map_err(|_| SecurityError::BadSignature)?;
                 key.verify_prehash(digest, &signature).map_err(|_| SecurityError::BadSignature)
