@@ -8,7 +8,7 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use anyhow::{Result, bail};
+use anyhow::{Context as _, Result, bail};
 
 use crate::measurement::{self, Measurement};
 use crate::{process, size, toolchain, workspace};
@@ -129,25 +129,46 @@ impl Bench {
     }
 }
 
+/// Runs the benchmark `name` with `arguments`, which fails if it exceeds a budget of its own, and returns its figures.
+pub(crate) fn figures(name: &str, arguments: &[&str], root: &Path) -> Result<Vec<Measurement>> {
+    let bench = find(root)?.into_iter().find(|bench| bench.name == name);
+    let bench = bench.with_context(|| format!("no benchmark is called {name}"))?;
+    let arguments: Vec<_> = arguments.iter().map(ToString::to_string).collect();
+    collect(&bench, &arguments, root, |_| {})
+}
+
 fn measure(bench: &Bench, arguments: &Arguments, root: &Path) -> Result<()> {
+    let measurements = collect(bench, &arguments.rest, root, |measurement| {
+        if arguments.json {
+            println!("{}", measurement.to_json());
+        }
+    });
+    if let (false, Ok(measurements)) = (arguments.json, &measurements) {
+        print!("{}", measurement::tables(measurements));
+    }
+    measurements.map(|_| ())
+}
+
+/// The figures of a benchmark, which `see` sees one by one.
+fn collect(
+    bench: &Bench,
+    arguments: &[String],
+    root: &Path,
+    see: impl Fn(&Measurement),
+) -> Result<Vec<Measurement>> {
     let mut command = bench.command(root);
-    command.args(["--", "--json"]).args(&arguments.rest);
+    command.args(["--", "--json"]).args(arguments);
     let mut measurements = Vec::new();
     let status = process::each_line(&mut command, |line| match Measurement::parse(line) {
         Some(measurement) => {
-            if arguments.json {
-                println!("{}", measurement.to_json());
-            }
+            see(&measurement);
             measurements.push(measurement);
         }
         None => eprintln!("{line}"),
     })?;
-    if !arguments.json {
-        print!("{}", measurement::tables(&measurements));
-    }
     process::succeeded(&command, status)?;
     if measurements.is_empty() {
         bail!("it measured nothing");
     }
-    Ok(())
+    Ok(measurements)
 }

@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     let mut report = Report::only(arguments.only.as_deref());
     quick_steps(&mut report, root, arguments.fix);
     if !arguments.quick {
-        setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators])?;
+        setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators, Need::Clients])?;
         slow_steps(&mut report, root, arguments.fix, arguments.peers);
         firmware_step(&mut report, root);
     }

@@ -23,12 +23,13 @@ use crate::board::Board;
 use crate::measurement::{self, Measurement};
 use crate::setup::{self, Need};
 use crate::toolchain::{self, BARE_METAL_TARGETS};
-use crate::{process, workspace};
+use crate::{bench, process, workspace};
 
 /// Count the flash and RAM that each crate costs on rv32imac and thumbv7m.
 #[derive(clap::Args)]
 #[command(
-    after_help = "Examples:\n  cargo xtask size store --json\n  cargo xtask size qemu-riscv32"
+    after_help = "Examples:\n  cargo xtask size store --json\n  cargo xtask size qemu-riscv32\n  \
+                        cargo xtask size tls"
 )]
 pub(crate) struct Arguments {
     /// The crate, without `tenure-`, or the board to count; all, if none is named.
@@ -42,10 +43,25 @@ pub(crate) struct Arguments {
 const LEVELS: [(&str, &str); 2] = [(SMALLEST, "release"), ("s", "release-s")];
 const SMALLEST: &str = "z";
 
+/// The benchmark whose images are held to budgets too.
+const TLS: &str = "tls";
+/// Those of its images that the check builds: the smallest, and the one that also serves and must forget secrets.
+const TLS_CHECKED: [&str; 2] = ["ec", "page"];
+
 /// The probe that does nothing.
 const EMPTY: &str = "empty";
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    if arguments.name.as_deref() == Some(TLS) {
+        setup::ensure(&[Need::BareMetal, Need::Emulators, Need::Clients])?;
+        let found = bench::figures(TLS, &[], root)?;
+        if arguments.json {
+            found.iter().for_each(|it| println!("{}", it.to_json()));
+        } else {
+            print!("{}", measurement::tables(&found));
+        }
+        return Ok(());
+    }
     let mut probes = probes(root)?;
     let mut boards = Board::ALL.to_vec();
     if let Some(name) = &arguments.name {
@@ -84,7 +100,8 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Fails if a board takes more than its `board.toml` allows, in memory or in instructions.
+/// Fails if a board takes more than its `board.toml` allows, in memory or in instructions, or a TLS client more than
+/// its benchmark does.
 pub(crate) fn check_budgets(root: &Path) -> Result<()> {
     let mut over = Vec::new();
     for board in Board::ALL {
@@ -96,7 +113,7 @@ pub(crate) fn check_budgets(root: &Path) -> Result<()> {
     if !over.is_empty() {
         bail!("over budget:\n  {}", over.join("\n  "));
     }
-    Ok(())
+    bench::figures(TLS, &TLS_CHECKED, root).context("TLS on a Cortex-M").map(|_| ())
 }
 
 /// Where the probes lie.

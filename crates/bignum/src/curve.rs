@@ -11,13 +11,16 @@ const WINDOW_BITS: usize = 3;
 /// The odd multiples up to 2^WINDOW_BITS - 1.
 const ODD_MULTIPLES: usize = 1 << (WINDOW_BITS - 1);
 
+/// The same for the base point, whose multiples are known: more of them take flash, and no time.
+const WINDOW_BITS_BASE: usize = 4;
+
 /// A curve of prime order, as NIST has it.
 pub struct Curve {
     pub(crate) field: Field,
     pub(crate) b: &'static [u32],
     pub(crate) order: &'static [u32],
-    /// x and y of the base point times 1, 3, 5 and 7.
-    pub(crate) base_multiples: &'static [&'static [u32]; 2 * ODD_MULTIPLES],
+    /// x and y of the base point times the odd numbers up to 2^WINDOW_BITS_BASE - 1.
+    pub(crate) base_multiples: &'static [&'static [u32]; 2 << (WINDOW_BITS_BASE - 1)],
 }
 
 /// A point, at infinity if `z` is zero.
@@ -113,17 +116,30 @@ impl Curve {
     ) -> Point {
         let odd = self.odd_multiples(point);
         let mut sum = Point { x: ONE, y: ONE, z: [0; LIMBS_MAX] };
-        let (mut base_window, mut window) = (Window::default(), Window::default());
-        for bit in (0..32 * self.field.limbs()).rev() {
-            sum = self.double(&sum);
-            if let Some(index) = window.step(scalar, bit) {
-                sum = self.add(&sum, &odd[index], false);
+        let mut base_window = Window::<{ WINDOW_BITS_BASE + 1 }>::default();
+        let mut window = Window::<{ WINDOW_BITS + 1 }>::default();
+        let top = 32 * self.field.limbs();
+        for bit in (0..=top).rev() {
+            if bit != top {
+                sum = self.double(&sum);
             }
-            if let Some(index) = base_window.step(base_scalar, bit) {
-                sum = self.add(&sum, &self.base_multiple(index), true);
+            if let Some(digit) = window.step(scalar, bit) {
+                sum = self.add(&sum, &self.signed(&odd[digit.index], &digit), false);
+            }
+            if let Some(digit) = base_window.step(base_scalar, bit) {
+                sum = self.add(&sum, &self.signed(&self.base_multiple(digit.index), &digit), true);
             }
         }
         sum
+    }
+
+    /// `point`, or its negative if `digit` is.
+    fn signed(&self, point: &Point, digit: &Digit) -> Point {
+        let mut signed = *point;
+        if digit.is_minus {
+            signed.y = self.field.subtract(&[0; LIMBS_MAX], &point.y);
+        }
+        signed
     }
 
     /// The base point.
@@ -166,19 +182,18 @@ impl Curve {
     #[inline(never)]
     fn double(&self, point: &Point) -> Point {
         let field = &self.field;
-        let double = |number: &Number| field.add(number, number);
         let delta = field.square(&point.z);
         let gamma = field.square(&point.y);
-        let beta4 = double(&double(&field.multiply(&point.x, &gamma)));
+        let beta4 = field.shift(&field.multiply(&point.x, &gamma), 2);
         let mut alpha = field.subtract(&point.x, &delta);
         alpha = field.multiply(&alpha, &field.add(&point.x, &delta));
-        alpha = field.add(&alpha, &double(&alpha));
-        let x = field.subtract(&field.square(&alpha), &double(&beta4));
-        let gamma_square8 = double(&double(&double(&field.square(&gamma))));
+        alpha = field.add(&alpha, &field.add(&alpha, &alpha));
+        let x = field.subtract(&field.square(&alpha), &field.add(&beta4, &beta4));
+        let gamma_square8 = field.shift(&field.square(&gamma), 3);
         let y = field.multiply(&alpha, &field.subtract(&beta4, &x));
         let y = field.subtract(&y, &gamma_square8);
-        let z = double(&field.multiply(&point.y, &point.z));
-        Point { x, y, z }
+        let z = field.multiply(&point.y, &point.z);
+        Point { x, y, z: field.add(&z, &z) }
     }
 
     /// The sum of any two points, the second not at infinity; `is_affine` says that its z is one.
@@ -226,34 +241,44 @@ impl Point {
     }
 }
 
-/// The odd window of a scalar that is under way, read from the top bit down.
-#[derive(Default)]
-struct Window {
-    /// Half of the odd number in the window, rounded down.
+/// An odd multiple to add or to subtract.
+struct Digit {
+    /// Half of it, rounded down.
     index: usize,
-    /// Where its last bit is, plus one; zero if none is under way.
-    end: usize,
+    is_minus: bool,
 }
 
-impl Window {
-    /// The index of the odd multiple to add after the doubling for `bit`.
-    fn step(&mut self, scalar: &Number, bit: usize) -> Option<usize> {
-        let is_one = |bit: usize| scalar[bit / 32] >> (bit % 32) & 1 == 1;
-        if self.end == 0 {
-            if !is_one(bit) {
-                return None;
-            }
-            let lowest = (bit + 1).saturating_sub(WINDOW_BITS);
-            let last = (lowest..=bit).find(|bit| is_one(*bit))?;
-            self.index =
-                (last + 1..=bit).rev().fold(0, |index, bit| index << 1 | usize::from(is_one(bit)));
-            self.end = last + 1;
+/// The windows of a scalar, read from the top down, whose digits are odd and have a sign: "wMOF" (Okeya and others,
+/// "Signed binary representations revisited"). The digit at each bit is the bit below it less the bit itself, so that
+/// signs alternate, and `DIGITS` of them come to no more than the largest odd multiple of one bit less.
+#[derive(Default)]
+struct Window<const DIGITS: usize> {
+    digit: Option<Digit>,
+    /// Where it is added.
+    end: usize,
+    /// How many bits up to here the windows before this one took.
+    taken: usize,
+}
+
+impl<const DIGITS: usize> Window<DIGITS> {
+    /// What to add after the doubling for `bit`; bits are asked for from the one above the scalar down.
+    fn step(&mut self, scalar: &Number, bit: usize) -> Option<Digit> {
+        let at =
+            |bit: usize| (scalar.get(bit / 32).map_or(0, |limb| limb >> (bit % 32)) & 1) as i32;
+        // The bit below `bit`: nothing stands below the point.
+        let below = |bit: usize| bit.checked_sub(1).map_or(0, at);
+        if self.taken > 0 {
+            self.taken -= 1;
+        } else if at(bit) != below(bit) {
+            let last = (bit + 1).saturating_sub(DIGITS);
+            let value = (last..=bit).rev().fold(0, |value, bit| 2 * value + below(bit) - at(bit));
+            let zeros = value.trailing_zeros();
+            let index = (value.unsigned_abs() >> zeros) as usize / 2;
+            self.digit = Some(Digit { index, is_minus: value < 0 });
+            self.end = last + zeros as usize;
+            self.taken = bit - last;
         }
-        if self.end != bit + 1 {
-            return None;
-        }
-        self.end = 0;
-        Some(self.index)
+        if self.end == bit { self.digit.take() } else { None }
     }
 }
 

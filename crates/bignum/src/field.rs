@@ -3,7 +3,8 @@
 //! A number may be any of its residues below 2^(32 · limbs): only [`Field::canonical`] chooses the
 //! smallest.
 
-use crate::limbs;
+use crate::limbs::{self, Radix};
+
 /// The limbs of the largest field.
 pub(crate) const LIMBS_MAX: usize = if cfg!(feature = "p384") { 12 } else { 8 };
 
@@ -13,8 +14,8 @@ pub(crate) type Number = [u32; LIMBS_MAX];
 /// A prime just below 2^(32 · limbs).
 pub(crate) struct Field {
     pub(crate) modulus: &'static [u32],
-    /// The residue of 2^(32 · limbs): powers of 2^32, and whether each is subtracted.
-    pub(crate) radix: [(usize, bool); 4],
+    /// The residue of 2^(32 · limbs).
+    pub(crate) radix: Radix,
 }
 
 impl Field {
@@ -42,7 +43,7 @@ impl Field {
     pub(crate) fn add(&self, one: &Number, other: &Number) -> Number {
         let (mut sum, length) = (*one, self.limbs());
         let carry = limbs::add(&mut sum[..length], &other[..length], u32::MAX);
-        self.settle(&mut sum, carry as i32);
+        self.subtract_modulus(&mut sum, carry);
         sum
     }
 
@@ -50,8 +51,32 @@ impl Field {
     pub(crate) fn subtract(&self, one: &Number, other: &Number) -> Number {
         let (mut difference, length) = (*one, self.limbs());
         let borrow = limbs::subtract(&mut difference[..length], &other[..length], u32::MAX);
-        self.settle(&mut difference, -(borrow as i32));
+        // What is missing is less than the modulus twice.
+        let carry = limbs::add(&mut difference[..length], self.modulus, borrow.wrapping_neg());
+        let mask = (borrow ^ carry).wrapping_neg();
+        limbs::add(&mut difference[..length], self.modulus, mask);
         difference
+    }
+
+    /// `number · 2^bits`, of up to three bits.
+    #[inline(never)]
+    pub(crate) fn shift(&self, number: &Number, bits: u32) -> Number {
+        let mut shifted = [0; LIMBS_MAX];
+        let mut below = 0;
+        for (to, limb) in shifted.iter_mut().zip(&number[..self.limbs()]) {
+            *to = limb << bits | below;
+            below = limb >> (32 - bits);
+        }
+        self.settle(&mut shifted, below as i32);
+        shifted
+    }
+
+    /// Brings `number`, with `carry`, 0 or 1, above it, below 2^(32 · limbs): it is less than that and the
+    /// modulus twice.
+    fn subtract_modulus(&self, number: &mut Number, carry: u32) {
+        let number = &mut number[..self.limbs()];
+        let borrow = limbs::subtract(number, self.modulus, carry.wrapping_neg());
+        limbs::subtract(number, self.modulus, (carry ^ borrow).wrapping_neg());
     }
 
     /// `number` to the power of the modulus less 2: its inverse, or zero for zero.
@@ -82,26 +107,24 @@ impl Field {
         canonical
     }
 
-    /// The residue of what has up to twice the limbs. Each limb above the field's counts as often as the
-    /// residue of its weight says, from the top down; carries wait until the end.
+    /// The residue of what has up to twice the limbs. Carries wait until the end.
     fn reduce(&self, product: &[u32; 2 * LIMBS_MAX]) -> Number {
         let length = self.limbs();
-        let mut columns = product.map(i64::from);
-        for at in (0..length).rev() {
-            let high = columns[length + at];
-            for (offset, is_minus) in self.radix {
-                let column = &mut columns[at + offset];
-                *column = if is_minus { *column - high } else { *column + high };
-            }
-        }
         let mut number = [0; LIMBS_MAX];
-        let mut carry = 0;
-        for (limb, column) in number[..length].iter_mut().zip(&columns) {
-            carry += *column;
-            *limb = carry as u32;
-            carry >>= 32;
-        }
-        self.settle(&mut number, carry as i32);
+        let carry = if length == P256_LIMBS {
+            reduce_p256(product, &mut number)
+        } else {
+            let mut columns = product.map(i64::from);
+            limbs::fold(&mut columns[..2 * length], &self.radix);
+            let mut carry = 0;
+            for (limb, column) in number[..length].iter_mut().zip(&columns) {
+                carry += *column;
+                *limb = carry as u32;
+                carry >>= 32;
+            }
+            carry as i32
+        };
+        self.settle(&mut number, carry);
         number
     }
 
@@ -112,12 +135,39 @@ impl Field {
         // nothing out of.
         for _ in 0..2 {
             let mut columns = [0; LIMBS_MAX];
-            for (offset, is_minus) in self.radix {
-                columns[offset] = if is_minus { -carry } else { carry };
-            }
+            let Radix { plus, minus, either, either_is_minus } = self.radix;
+            columns[0] = carry;
+            columns[plus] = carry;
+            columns[minus] = -carry;
+            columns[either] = if either_is_minus { -carry } else { carry };
             carry = limbs::add_small(&mut number[..self.limbs()], &columns[..self.limbs()]);
         }
     }
+}
+
+/// The limbs of the one field that has its own reduction.
+const P256_LIMBS: usize = 8;
+
+/// The residue of a product of two numbers of P-256, as SP 800-186 §G.1.2 has it: which of the upper limbs count for
+/// each of the lower. Returns what is above them.
+fn reduce_p256(product: &[u32; 2 * LIMBS_MAX], number: &mut Number) -> i32 {
+    let limb = |index: usize| i64::from(product[index]);
+    let [c8, c9, c10, c11, c12, c13, c14, c15] = core::array::from_fn(|index| limb(8 + index));
+    let mut carry = 0;
+    let mut next = |index: usize, upper: i64| {
+        carry += limb(index) + upper;
+        number[index] = carry as u32;
+        carry >>= 32;
+    };
+    next(0, c8 + c9 - c11 - c12 - c13 - c14);
+    next(1, c9 + c10 - c12 - c13 - c14 - c15);
+    next(2, c10 + c11 - c13 - c14 - c15);
+    next(3, 2 * (c11 + c12) + c13 - c15 - c8 - c9);
+    next(4, 2 * (c12 + c13) + c14 - c9 - c10);
+    next(5, 2 * (c13 + c14) + c15 - c10 - c11);
+    next(6, 2 * (c14 + c15) + c14 + c13 - c8 - c9);
+    next(7, 2 * c15 + c15 + c8 - c10 - c11 - c12 - c13);
+    carry as i32
 }
 
 /// All ones if `condition` holds, otherwise zero.

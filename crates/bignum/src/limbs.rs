@@ -6,9 +6,22 @@ mod armv6m;
 pub mod portable;
 
 #[cfg(tenure_armv6m)]
-pub use armv6m::{add, add_small, multiply, multiply_add, square, subtract};
+pub use armv6m::{add, add_small, fold, multiply, multiply_add, square, subtract};
 #[cfg(not(tenure_armv6m))]
-pub use portable::{add, add_small, multiply, multiply_add, square, subtract};
+pub use portable::{add, add_small, fold, multiply, multiply_add, square, subtract};
+
+/// The residue of 2^(32 · limbs) modulo a prime just below: 1 + 2^(32 · plus) - 2^(32 · minus) ± 2^(32 · either).
+#[derive(Clone, Copy, Debug)]
+pub struct Radix {
+    /// A weight, in limbs, that is added.
+    pub plus: usize,
+    /// One that is subtracted.
+    pub minus: usize,
+    /// One that is either.
+    pub either: usize,
+    /// Whether that is subtracted.
+    pub either_is_minus: bool,
+}
 
 /// Sets `number` to `bytes`, big-endian; what is above its limbs is left out.
 pub fn from_bytes(bytes: &[u8], number: &mut [u32]) {

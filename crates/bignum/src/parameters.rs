@@ -2,15 +2,19 @@
 
 use crate::curve::Curve;
 use crate::field::Field;
+use crate::limbs::Radix;
 
 /// P-256.
 pub static P256: Curve = Curve {
-    field: Field { modulus: &P256_MODULUS, radix: [(0, false), (3, true), (6, true), (7, false)] },
+    field: Field {
+        modulus: &P256_MODULUS,
+        radix: Radix { plus: 7, minus: 3, either: 6, either_is_minus: true },
+    },
     b: &P256_B,
     order: &P256_ORDER,
     base_multiples: &{
-        let [a, b, c, d, e, f, g, h] = &P256_ODD;
-        [a, b, c, d, e, f, g, h]
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = &P256_ODD;
+        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
     },
 };
 
@@ -47,8 +51,8 @@ static P256_ORDER: [u32; 8] = [
     0xffff_ffff,
 ];
 
-/// The base point times 1, 3, 5 and 7: x and y of each.
-static P256_ODD: [[u32; 8]; 8] = [
+/// The base point times the odd numbers up to 15: x and y of each.
+static P256_ODD: [[u32; 8]; 16] = [
     [
         0xd898_c296,
         0xf4a1_3945,
@@ -129,17 +133,100 @@ static P256_ODD: [[u32; 8]; 8] = [
         0xe033_1836,
         0x73eb_1dbd,
     ],
+    [
+        0x9094_9ee0,
+        0xd79e_8a4b,
+        0x2c6d_f8b3,
+        0x9e0a_cb8c,
+        0x1d71_f872,
+        0x8789_38d5,
+        0xfedf_0b71,
+        0xea68_d7b6,
+    ],
+    [
+        0x4dd0_48fa,
+        0xe85a_224a,
+        0xa4de_823f,
+        0x4d71_4fea,
+        0x4a8e_a0c8,
+        0x8701_4a96,
+        0x72c9_fce7,
+        0x2a27_44c9,
+    ],
+    [
+        0x74bc_21d1,
+        0x4333_91d3,
+        0x2550_48bf,
+        0x1674_2ed0,
+        0xb0c2_1cda,
+        0x0638_379d,
+        0x883b_4c59,
+        0x3ed1_13b7,
+    ],
+    [
+        0xe82a_3740,
+        0xe2f8_eefc,
+        0x5e98_89da,
+        0x090d_04da,
+        0xa4f4_c68a,
+        0x24c8_43af,
+        0xccc4_c8a2,
+        0x9099_209a,
+    ],
+    [
+        0x4607_2c01,
+        0x98e1_5d9d,
+        0x65ea_d58a,
+        0x792e_284b,
+        0xd85e_e2fc,
+        0x6180_5df2,
+        0xe0ac_495a,
+        0x177c_837a,
+    ],
+    [
+        0xefc7_bfd8,
+        0x9c43_bbe2,
+        0xa1fb_4df3,
+        0x26ee_14c3,
+        0xb40f_4e72,
+        0xa240_91ad,
+        0x4ebe_a558,
+        0x63bb_58cd,
+    ],
+    [
+        0xe59b_9d5f,
+        0x6366_8c63,
+        0xde3a_0ef1,
+        0xae03_af92,
+        0x9988_8265,
+        0xadfb_3789,
+        0x971a_bae7,
+        0xf045_4dc6,
+    ],
+    [
+        0x0d03_4f36,
+        0x47e5_9cde,
+        0x75b5_fa3f,
+        0x2a3b_21ce,
+        0x1f96_43e6,
+        0x4e65_94e5,
+        0x592e_2d1f,
+        0xb5b9_3ee3,
+    ],
 ];
 
 /// P-384.
 #[cfg(feature = "p384")]
 pub static P384: Curve = Curve {
-    field: Field { modulus: &P384_MODULUS, radix: [(0, false), (1, true), (3, false), (4, false)] },
+    field: Field {
+        modulus: &P384_MODULUS,
+        radix: Radix { plus: 3, minus: 1, either: 4, either_is_minus: false },
+    },
     b: &P384_B,
     order: &P384_ORDER,
     base_multiples: &{
-        let [a, b, c, d, e, f, g, h] = &P384_ODD;
-        [a, b, c, d, e, f, g, h]
+        let [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p] = &P384_ODD;
+        [a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p]
     },
 };
 
@@ -191,9 +278,9 @@ static P384_ORDER: [u32; 12] = [
     0xffff_ffff,
 ];
 
-/// The base point times 1, 3, 5 and 7: x and y of each.
+/// The base point times the odd numbers up to 15: x and y of each.
 #[cfg(feature = "p384")]
-static P384_ODD: [[u32; 12]; 8] = [
+static P384_ODD: [[u32; 12]; 16] = [
     [
         0x7276_0ab7,
         0x3a54_5e38,
@@ -305,5 +392,117 @@ static P384_ODD: [[u32; 12]; 8] = [
         0xba52_efdb,
         0x61e4_1b88,
         0x9475_c990,
+    ],
+    [
+        0x1079_118b,
+        0x5c55_e446,
+        0xfee2_b953,
+        0xc388_528b,
+        0x85fb_6e21,
+        0xc6cb_1ee2,
+        0x1e6f_d3ba,
+        0x2216_f729,
+        0xb025_b78f,
+        0xf1bf_29b8,
+        0x049b_cb3e,
+        0x8f0a_39a4,
+    ],
+    [
+        0xac66_4af8,
+        0x262d_a4f9,
+        0xdfd5_1b68,
+        0x9e74_3efe,
+        0xaed9_b302,
+        0xb767_8854,
+        0xa3c4_00c6,
+        0x9a9b_3d7c,
+        0x22c3_a979,
+        0x452c_4a53,
+        0x38b6_01d6,
+        0x62c7_7e14,
+    ],
+    [
+        0x55b4_ddd8,
+        0x2635_6f3b,
+        0x3afb_81d6,
+        0x4749_b66e,
+        0x892d_3f8c,
+        0x56c9_fd14,
+        0x5837_c374,
+        0x7fe9_35ed,
+        0x9048_16c5,
+        0xda1e_eec2,
+        0x7da7_b998,
+        0x0990_56e2,
+    ],
+    [
+        0x38c5_e0bb,
+        0x7d5d_ba81,
+        0x63aa_ff35,
+        0x5466_d512,
+        0x1b52_a325,
+        0x43ff_93f4,
+        0xdfc3_63fd,
+        0x6fc4_eed8,
+        0x4ac5_e039,
+        0x6885_0554,
+        0x4e30_ab96,
+        0x2e4c_0c23,
+    ],
+    [
+        0x3b5c_bce7,
+        0xaaf1_ca1e,
+        0xabd9_9f1b,
+        0x9ee5_f441,
+        0xf0f1_1c13,
+        0x6267_bcd1,
+        0xf01f_873f,
+        0x9632_bff9,
+        0x2ffc_c6ab,
+        0xafda_f500,
+        0xb67a_ea5b,
+        0xa567_ba97,
+    ],
+    [
+        0x36f4_29cc,
+        0x6423_a127,
+        0x7221_8a7d,
+        0x776b_cb82,
+        0x5785_7d66,
+        0x8632_9be0,
+        0x4693_2ec0,
+        0x5185_5950,
+        0xaf16_4ecc,
+        0x644e_4147,
+        0x989f_3318,
+        0xde1b_38b3,
+    ],
+    [
+        0x9606_860b,
+        0x4b88_701a,
+        0x10b6_383b,
+        0xa849_557a,
+        0xda7c_4e9c,
+        0x5b21_f9f7,
+        0xfff0_1c20,
+        0x22a9_4156,
+        0xd813_5255,
+        0x8cc1_5c11,
+        0xb32b_0105,
+        0xb3d1_3fc8,
+    ],
+    [
+        0x33f7_bd62,
+        0x985d_588d,
+        0xb284_af50,
+        0x838d_24f8,
+        0x73df_bfd9,
+        0x84d1_1143,
+        0x1d74_9af4,
+        0xeeba_c4a1,
+        0x3616_4b1b,
+        0x1b04_9b25,
+        0xdf91_62a6,
+        0x1529_19e7,
     ],
 ];

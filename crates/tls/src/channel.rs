@@ -426,8 +426,19 @@ fn copy_parts(
     Ok(())
 }
 
+/// Wipes the stack below here, where a handshake left secrets: deeper than any operation with a secret goes, and less
+/// deep than the verification of a chain.
+#[inline(never)]
+pub(crate) fn wipe_stack() {
+    const STACK_BYTES: usize = 4 << 10;
+    let mut stack = [0u8; STACK_BYTES];
+    stack.zeroize();
+    core::hint::black_box(&stack);
+}
+
 impl Drop for Channel<'_> {
     fn drop(&mut self) {
         self.buffer.zeroize();
+        wipe_stack();
     }
 }

@@ -474,19 +474,21 @@ impl<'c> ClientHandshake<'c> {
             (Some(0), Some(psk)) if psk.suite.hash() == hash => Some(psk.key),
             _ => return Err(Misbehaviour::IllegalParameter.into()),
         };
-        let key = self.key.take().ok_or(Misbehaviour::Unexpected)?;
+        let key = self.key.as_ref().ok_or(Misbehaviour::Unexpected)?;
+        let group = key.group();
         // Only with a key agreement was asked for, so that there must be a share.
         let mut share = hello.share.ok_or(Misbehaviour::MissingExtension)?;
-        if group_from_number(share.u16()?) != Some(key.group()) {
+        if group_from_number(share.u16()?) != Some(group) {
             return Err(Misbehaviour::IllegalParameter.into());
         }
         let peer = share.vector16()?.rest();
         share.finish()?;
-        let agreed = security.finish_agreement(&key, peer)?;
+        let agreed = security.finish_agreement(key, peer)?;
+        self.key = None;
         let (suite, has_psk) = (hello.suite, psk.is_some());
         let schedule = Schedule::early(hash, psk).handshake(Some(&agreed));
         core.suite = Some(suite);
-        core.group = Some(key.group());
+        core.group = Some(group);
         core.transcript.choose(hash);
         core.take_in(total);
         #[cfg(feature = "keylog")]
@@ -688,7 +690,9 @@ impl<'c> ClientHandshake<'c> {
         security: &mut impl Security,
         total: usize,
     ) -> Result<(), Error> {
-        let schedule = self.schedule.take().ok_or(Misbehaviour::Unexpected)?;
+        // What is moved out of its place would stay there.
+        let schedule = self.schedule.clone().ok_or(Misbehaviour::Unexpected)?;
+        self.schedule = None;
         core.check_finished(&core.peer_secret, total)?;
         core.take_in(total);
         let transcript = core.transcript_digest()?;

@@ -329,6 +329,7 @@ impl<'b> Core<'b> {
         {
             *secret = HashValue::EMPTY;
         }
+        crate::channel::wipe_stack();
     }
 }
 

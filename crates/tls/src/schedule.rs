@@ -34,6 +34,7 @@ pub(crate) fn expand_secret(
 }
 
 /// A stage of the schedule: the early, the handshake or the master secret.
+#[derive(Clone)]
 pub(crate) struct Schedule {
     hash: HashAlgorithm,
     secret: HashValue,

@@ -417,7 +417,9 @@ impl<'c> ServerHandshake<'c> {
     }
 
     fn client_finished(&mut self, core: &mut Core<'_>, total: usize) -> Result<(), Error> {
-        let schedule = self.schedule.take().ok_or(Misbehaviour::Unexpected)?;
+        // What is moved out of its place would stay there.
+        let schedule = self.schedule.clone().ok_or(Misbehaviour::Unexpected)?;
+        self.schedule = None;
         core.check_finished(&self.client_handshake, total)?;
         core.take_in(total);
         let digest = core.transcript_digest()?;

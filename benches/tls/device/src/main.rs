@@ -1,9 +1,17 @@
 //! A TLS client on a bare Cortex-M whose UART is the server's byte stream: one full handshake with chain
-//! validation, 1 KB out and back; prints what that took.
+//! validation, a request and its answer; prints what that took.
 //!
-//! `TENURE_ANCHOR` names the authority's certificate when it is built, `TENURE_BUFFER` the buffer's bytes.
+//! With the feature `server` the request is for a page, and the device then serves one over its second UART. It
+//! prints its memory while the client is connected, and after all.
+//!
+//! `TENURE_ANCHOR` names the authority's certificate when it is built, `TENURE_BUFFER` the buffer's bytes;
+//! `TENURE_LEAF`, `TENURE_MIDDLE` and `TENURE_KEY` the server's chain and key.
 #![no_std]
 #![no_main]
+
+#[cfg(feature = "server")]
+mod server;
+mod uart;
 
 use core::alloc::{GlobalAlloc, Layout};
 use core::panic::PanicInfo;
@@ -16,9 +24,10 @@ use tenure_crypto::{Group, Software};
 use tenure_hal::{Entropy, EntropyError};
 use tenure_tls::x509::{Anchor, ServerName, UnixTime};
 use tenure_tls::{Client, ClientConfig, Event, Now, Suite, Trust};
+use uart::Uart;
 
 static ANCHOR: &[u8] = include_bytes!(env!("TENURE_ANCHOR"));
-/// The request: a line, which the server sends back reversed.
+/// The bytes that are asked for: a line, which the server sends back reversed, or a page and what stands before it.
 const MESSAGE_BYTES: usize = 1024;
 const BUFFER_BYTES: usize = number(env!("TENURE_BUFFER"));
 /// The clock ticks at 25 MHz; with `-icount shift=0` an instruction takes a nanosecond.
@@ -73,45 +82,6 @@ impl Entropy for Predictable {
     }
 }
 
-/// The first UART of an mps2 (ARM DUI 0479, CMSDK).
-struct Uart;
-
-impl Uart {
-    const DATA: *mut u32 = 0x4000_4000 as *mut u32;
-    const STATE: *mut u32 = 0x4000_4004 as *mut u32;
-    const CONTROL: *mut u32 = 0x4000_4008 as *mut u32;
-    const DIVISOR: *mut u32 = 0x4000_4010 as *mut u32;
-
-    fn enable() -> Self {
-        // SAFETY: the registers of this UART, which nothing else uses.
-        unsafe {
-            write_volatile(Self::DIVISOR, 16);
-            write_volatile(Self::CONTROL, 3);
-        }
-        Self
-    }
-
-    fn write(&mut self, bytes: &[u8]) {
-        for byte in bytes {
-            // SAFETY: as above; bit 0 says that there is no room.
-            unsafe {
-                while read_volatile(Self::STATE) & 1 != 0 {}
-                write_volatile(Self::DATA, u32::from(*byte));
-            }
-        }
-    }
-
-    fn read(&mut self, bytes: &mut [u8]) {
-        for byte in bytes {
-            // SAFETY: as above; bit 1 says that there is a byte.
-            unsafe {
-                while read_volatile(Self::STATE) & 2 == 0 {}
-                *byte = read_volatile(Self::DATA) as u8;
-            }
-        }
-    }
-}
-
 /// Counts the instructions of what it is asked to run, waiting for the server left out.
 #[derive(Default)]
 struct Meter {
@@ -144,6 +114,14 @@ fn main() -> ! {
     paint_stack(bottom);
     let mut meter = Meter::default();
     let handshake = converse(&mut meter);
+    #[cfg(feature = "server")]
+    {
+        let client = meter.instructions();
+        server::serve(&mut meter);
+        print("server_instructions", meter.instructions() - client);
+        meter.ticks = client / INSTRUCTIONS_PER_TICK;
+        dump("after");
+    }
     let untouched = (bottom..).step_by(4).take_while(|at| {
         // SAFETY: a word between the statics and the top of the stack.
         unsafe { read_volatile(*at as *const u32) == PAINT }
@@ -172,7 +150,7 @@ fn paint_stack(bottom: usize) {
 /// One connection; returns the instructions of its handshake.
 #[inline(never)]
 fn converse(meter: &mut Meter) -> u64 {
-    let mut uart = Uart::enable();
+    let mut uart = Uart::enable(0);
     let mut security = Software::new(Predictable(1));
     let Ok(anchor) = Anchor::from_certificate(ANCHOR) else { exit(3) };
     let anchors = [anchor];
@@ -188,7 +166,7 @@ fn converse(meter: &mut Meter) -> u64 {
         handshake_ms_max: 10_000,
     };
     let buffer = &raw mut BUFFER;
-    // SAFETY: the only reference; this function is called once.
+    // SAFETY: the only reference while this function runs.
     let buffer = unsafe { &mut *buffer };
     let Ok(mut client) = Client::new(buffer, &config, &NOW) else { exit(4) };
     let (mut handshake, mut received) = (0, 0);
@@ -200,10 +178,11 @@ fn converse(meter: &mut Meter) -> u64 {
         match event {
             Ok(Event::Connected) => {
                 handshake = meter.instructions();
-                let mut message = [b'a'; MESSAGE_BYTES];
-                message[MESSAGE_BYTES - 1] = b'\n';
+                #[cfg(feature = "server")]
+                dump("connected");
+                let message = request();
                 let taken = meter.run(|| client.send(&mut security, &message));
-                if taken != Ok(MESSAGE_BYTES) {
+                if taken != Ok(message.len()) {
                     exit(5);
                 }
                 uart.write(client.output());
@@ -212,6 +191,8 @@ fn converse(meter: &mut Meter) -> u64 {
             Ok(Event::Data) => {
                 let length = client.data().len();
                 received += length;
+                #[cfg(feature = "server")]
+                print_raw("page", client.data());
                 client.consume(length);
                 if received >= MESSAGE_BYTES {
                     meter.run(|| client.close(&mut security));
@@ -219,17 +200,31 @@ fn converse(meter: &mut Meter) -> u64 {
                     return handshake;
                 }
             }
-            Ok(Event::Idle) => receive_record(&mut uart, &mut client),
+            Ok(Event::Idle) => {
+                let length = receive_record(&mut uart, client.space());
+                client.received(length);
+            }
             Ok(_) => {}
             Err(_) => exit(6),
         }
     }
 }
 
-/// Waits for one whole record.
-fn receive_record(uart: &mut Uart, client: &mut Client<'_, '_>) {
+#[cfg(not(feature = "server"))]
+fn request() -> [u8; MESSAGE_BYTES] {
+    let mut message = [b'a'; MESSAGE_BYTES];
+    message[MESSAGE_BYTES - 1] = b'\n';
+    message
+}
+
+#[cfg(feature = "server")]
+fn request() -> &'static [u8] {
+    b"GET /page.html HTTP/1.0\r\n\r\n"
+}
+
+/// Waits for one whole record, and returns how many bytes of `space` it takes.
+fn receive_record(uart: &mut Uart, space: &mut [u8]) -> usize {
     const HEADER_BYTES: usize = 5;
-    let space = client.space();
     if space.len() < HEADER_BYTES {
         exit(7);
     }
@@ -237,7 +232,32 @@ fn receive_record(uart: &mut Uart, client: &mut Client<'_, '_>) {
     let length = usize::from(u16::from_be_bytes([space[3], space[4]]));
     let fitting = length.min(space.len() - HEADER_BYTES);
     uart.read(&mut space[HEADER_BYTES..HEADER_BYTES + fitting]);
-    client.received(HEADER_BYTES + fitting);
+    HEADER_BYTES + fitting
+}
+
+/// Prints all memory as it is.
+#[cfg(feature = "server")]
+#[inline(never)]
+fn dump(name: &str) {
+    const RAM: usize = 0x2000_0000;
+    const RAM_BYTES: usize = 32 << 10;
+    const CHUNK_BYTES: usize = 32;
+    for start in (RAM..RAM + RAM_BYTES).step_by(CHUNK_BYTES) {
+        // SAFETY: memory, of which any byte may be read.
+        let chunk: [u8; CHUNK_BYTES] =
+            core::array::from_fn(|at| unsafe { read_volatile((start + at) as *const u8) });
+        print_raw(name, &chunk);
+    }
+}
+
+/// Prints `name`, the length of `bytes`, and `bytes` as they are.
+#[cfg(feature = "server")]
+fn print_raw(name: &str, bytes: &[u8]) {
+    print(name, bytes.len() as u64);
+    let Ok(mut output) = semihosting::io::stdout() else { exit(9) };
+    if output.write_all(bytes).is_err() {
+        exit(9);
+    }
 }
 
 /// Prints `name` and `value` in hexadecimal digits. Formatting would count as flash that no device needs.

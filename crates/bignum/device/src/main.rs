@@ -7,7 +7,7 @@ use core::panic::PanicInfo;
 
 use cortex_m as _;
 use semihosting::process::exit;
-use tenure_bignum::limbs::{self, portable};
+use tenure_bignum::limbs::{self, Radix, portable};
 use tenure_bignum::{BASE, P256, x25519};
 
 const LENGTH_MAX: usize = 20;
@@ -42,6 +42,7 @@ fn main() -> ! {
             let numbers = [(); 2].map(|()| limbs.number());
             compare(&numbers[0][..length], &numbers[1][..length], limbs.next(), round);
             compare_small(&numbers[0][..length], &numbers[1][..length]);
+            compare_fold(&numbers[0][..length], &numbers[1][..length], round);
         }
     }
     // RFC 7748 §6.1: Alice's public key; FIPS 186's example P-256 base point times 2.
@@ -92,6 +93,26 @@ fn compare_small(number: &[u32], columns: &[u32]) {
         portable::add_small(&mut theirs[..length], &small[..length]),
     ];
     check(carries[0] == carries[1] && ours == theirs, 10);
+}
+
+/// Distances of all sizes, and both signs of the last.
+fn compare_fold(low: &[u32], high: &[u32], round: usize) {
+    let length = low.len();
+    let distance = |step: usize| (round * step + 1) % length;
+    let radix = Radix {
+        plus: distance(3),
+        minus: distance(1),
+        either: distance(7),
+        either_is_minus: round.is_multiple_of(2),
+    };
+    let mut ours = [0; 2 * LENGTH_MAX];
+    for (column, limb) in ours.iter_mut().zip(low.iter().chain(high)) {
+        *column = i64::from(*limb);
+    }
+    let mut theirs = ours;
+    limbs::fold(&mut ours[..2 * length], &radix);
+    portable::fold(&mut theirs[..2 * length], &radix);
+    check(ours == theirs, 11);
 }
 
 fn check(is_right: bool, step: i32) {

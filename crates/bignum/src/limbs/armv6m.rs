@@ -4,6 +4,8 @@
 
 use core::arch::global_asm;
 
+use super::Radix;
+
 global_asm!(include_str!("armv6m.s"), options(raw));
 
 unsafe extern "C" {
@@ -13,6 +15,7 @@ unsafe extern "C" {
     fn tenure_multiply_add(sum: *mut u32, number: *const u32, limbs: usize, factor: u32) -> u32;
     fn tenure_multiply(product: *mut u32, one: *const u32, other: *const u32, limbs: usize);
     fn tenure_square(product: *mut u32, number: *const u32, limbs: usize);
+    fn tenure_fold(columns: *mut i64, limbs: usize, distances: *const u32);
 }
 
 /// As [`super::portable::add`].
@@ -75,4 +78,20 @@ pub fn square(product: &mut [u32], number: &[u32]) {
     assert!(limbs > 0 && product.len() == 2 * limbs);
     // SAFETY: as above.
     unsafe { tenure_square(product.as_mut_ptr(), number.as_ptr(), limbs) }
+}
+
+/// As [`super::portable::fold`].
+///
+/// # Panics
+/// If there is no column, an odd number of them, or a distance as long as the limbs.
+pub fn fold(columns: &mut [i64], radix: &Radix) {
+    let limbs = columns.len() / 2;
+    let Radix { plus, minus, either, either_is_minus } = *radix;
+    assert!(limbs > 0 && columns.len() == 2 * limbs);
+    assert!(plus < limbs && minus < limbs && either < limbs);
+    let bytes = |distance: usize| 8 * distance as u32;
+    let distances =
+        [bytes(plus), bytes(minus), bytes(either), u32::from(either_is_minus).wrapping_neg()];
+    // SAFETY: the lengths were checked; the kernel changes columns alone, the highest below twice the limbs.
+    unsafe { tenure_fold(columns.as_mut_ptr(), limbs, distances.as_ptr()) }
 }

@@ -289,3 +289,67 @@ tenure_square:
     bne 4b
     add sp, sp, #16
     leave
+
+    .section .text.tenure_fold, "ax", %progbits
+    .global tenure_fold
+    .type tenure_fold, %function
+    .thumb_func
+    .balign 4
+@ r0 columns of 64 bits, r1 limbs, r2 three distances in bytes and a mask. From the top down, adds each column above
+@ the limbs to the one at its weight and the first distance above, subtracts it at the second, and adds it at the
+@ third, or subtracts it if the mask is all ones.
+tenure_fold:
+    enter
+    ldm r2!, {r4, r5, r6, r7}
+    mov r8, r4
+    mov r9, r5
+    mov r10, r6
+    mov r11, r7
+    lsls r1, r1, #3
+    mov r12, r1
+    mov lr, r0
+    adds r0, r0, r1
+1:
+    subs r0, r0, #8
+    mov r3, r12
+    adds r3, r3, r0
+    ldr r1, [r3]
+    ldr r2, [r3, #4]
+    ldr r4, [r0]
+    ldr r5, [r0, #4]
+    adds r4, r4, r1
+    adcs r5, r2
+    str r4, [r0]
+    str r5, [r0, #4]
+    mov r3, r8
+    adds r3, r3, r0
+    ldr r4, [r3]
+    ldr r5, [r3, #4]
+    adds r4, r4, r1
+    adcs r5, r2
+    str r4, [r3]
+    str r5, [r3, #4]
+    mov r3, r9
+    adds r3, r3, r0
+    ldr r4, [r3]
+    ldr r5, [r3, #4]
+    subs r4, r4, r1
+    sbcs r5, r2
+    str r4, [r3]
+    str r5, [r3, #4]
+    mov r6, r11
+    eors r1, r6
+    eors r2, r6
+    subs r1, r1, r6
+    sbcs r2, r6
+    mov r3, r10
+    adds r3, r3, r0
+    ldr r4, [r3]
+    ldr r5, [r3, #4]
+    adds r4, r4, r1
+    adcs r5, r2
+    str r4, [r3]
+    str r5, [r3, #4]
+    cmp r0, lr
+    bne 1b
+    leave

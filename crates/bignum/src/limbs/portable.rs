@@ -1,5 +1,7 @@
 //! The arithmetic in Rust, for every core that multiplies 32 bits to 64.
 
+use super::Radix;
+
 /// Adds `number` to `sum` where `mask` is all ones, zero where it is zero, and returns the carry.
 ///
 /// # Panics
@@ -98,5 +100,24 @@ pub fn square(product: &mut [u32], number: &[u32]) {
         let high = 2 * u64::from(pair[1]) + (square >> 32) + (low >> 32);
         pair.copy_from_slice(&[low as u32, high as u32]);
         carry = high >> 32;
+    }
+}
+
+/// Adds each of the upper half of `columns` to the lower columns that `radix` says, from the top down, as often as
+/// it says; sums stay within a column's 64 bits.
+///
+/// # Panics
+/// If there is an odd number of columns, or a distance as long as half of them.
+pub fn fold(columns: &mut [i64], radix: &Radix) {
+    let limbs = columns.len() / 2;
+    let Radix { plus, minus, either, either_is_minus } = *radix;
+    assert!(columns.len() == 2 * limbs && plus < limbs && minus < limbs && either < limbs);
+    for at in (0..limbs).rev() {
+        let high = columns[limbs + at];
+        columns[at] = columns[at].wrapping_add(high);
+        columns[at + plus] = columns[at + plus].wrapping_add(high);
+        columns[at + minus] = columns[at + minus].wrapping_sub(high);
+        let other = if either_is_minus { high.wrapping_neg() } else { high };
+        columns[at + either] = columns[at + either].wrapping_add(other);
     }
 }
