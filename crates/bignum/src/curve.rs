@@ -261,7 +261,7 @@ struct Window<const DIGITS: usize> {
 }
 
 impl<const DIGITS: usize> Window<DIGITS> {
-    /// What to add after the doubling for `bit`; bits are asked for from the one above the scalar down.
+    /// The digit to add after the doubling for `bit`; bits are asked for from the one above the scalar down.
     fn step(&mut self, scalar: &Number, bit: usize) -> Option<Digit> {
         let at =
             |bit: usize| (scalar.get(bit / 32).map_or(0, |limb| limb >> (bit % 32)) & 1) as i32;

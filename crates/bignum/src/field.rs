@@ -51,7 +51,7 @@ impl Field {
     pub(crate) fn subtract(&self, one: &Number, other: &Number) -> Number {
         let (mut difference, length) = (*one, self.limbs());
         let borrow = limbs::subtract(&mut difference[..length], &other[..length], u32::MAX);
-        // What is missing is less than the modulus twice.
+        // The difference lacks less than the modulus twice.
         let carry = limbs::add(&mut difference[..length], self.modulus, borrow.wrapping_neg());
         let mask = (borrow ^ carry).wrapping_neg();
         limbs::add(&mut difference[..length], self.modulus, mask);

@@ -690,7 +690,7 @@ impl<'c> ClientHandshake<'c> {
         security: &mut impl Security,
         total: usize,
     ) -> Result<(), Error> {
-        // What is moved out of its place would stay there.
+        // A secret that is moved leaves its bytes behind.
         let schedule = self.schedule.clone().ok_or(Misbehaviour::Unexpected)?;
         self.schedule = None;
         core.check_finished(&core.peer_secret, total)?;

@@ -66,7 +66,7 @@ enum Way {
     EarlyData,
 }
 
-/// What a connection is made of, in any way.
+/// The parts that a connection is made of, in any way.
 struct Parts<'w> {
     chain: [&'w [u8]; 1],
     keys: [&'w [u8]; 1],
@@ -155,7 +155,7 @@ struct Sent {
     epoch: usize,
 }
 
-/// What an end expects: its state, and the number of the keys that it reads with.
+/// An end's expectation: its state, and the number of the keys that it reads with.
 type Expects = (State, usize);
 
 /// A handshake that came about, as one end received it.

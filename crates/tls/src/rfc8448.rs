@@ -19,7 +19,7 @@ use crate::{Connection, Error, Event, Now};
 pub(crate) const NOW: Now = Now { uptime_ms: 0, date: None };
 /// The bytes of a buffer that is short enough for `record_size_limit` to be offered, as the RFC's ends do.
 pub(crate) const BUFFER_BYTES: usize = 8_192;
-/// What both ends send after the handshakes of §3 and §4.
+/// The data that both ends send after the handshakes of §3 and §4.
 pub(crate) const DATA: [u8; 50] = {
     let mut data = [0; 50];
     let mut index = 0;
@@ -67,7 +67,7 @@ impl Trace {
         lines.map(|(_, bytes)| &bytes[..]).collect()
     }
 
-    /// What stands under `label`, which is there once.
+    /// The bytes under `label`, which is there once.
     pub(crate) fn one(&self, label: &str) -> &[u8] {
         let [one] = self.all(label)[..] else { panic!("{label} in {}", self.name) };
         one

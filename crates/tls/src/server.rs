@@ -417,7 +417,7 @@ impl<'c> ServerHandshake<'c> {
     }
 
     fn client_finished(&mut self, core: &mut Core<'_>, total: usize) -> Result<(), Error> {
-        // What is moved out of its place would stay there.
+        // A secret that is moved leaves its bytes behind.
         let schedule = self.schedule.clone().ok_or(Misbehaviour::Unexpected)?;
         self.schedule = None;
         core.check_finished(&self.client_handshake, total)?;

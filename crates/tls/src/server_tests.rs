@@ -127,7 +127,7 @@ fn share_of(message: &[u8]) -> (Group, Vec<u8>) {
     (group, share.vector16().expect("a key").rest().to_vec())
 }
 
-/// What `record` holds, the first under `secret`.
+/// The content of `record`, the first under `secret`.
 fn plaintext(secret: &[u8], security: &mut Scripted<'_>, record: &[u8]) -> Vec<u8> {
     let mut keys: Protection = traffic_keys(SUITE, secret);
     let mut record = record.to_vec();

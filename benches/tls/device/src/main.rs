@@ -218,8 +218,8 @@ fn request() -> [u8; MESSAGE_BYTES] {
 }
 
 #[cfg(feature = "server")]
-fn request() -> &'static [u8] {
-    b"GET /page.html HTTP/1.0\r\n\r\n"
+fn request() -> [u8; 27] {
+    *b"GET /page.html HTTP/1.0\r\n\r\n"
 }
 
 /// Waits for one whole record, and returns how many bytes of `space` it takes.

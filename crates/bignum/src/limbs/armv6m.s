@@ -290,6 +290,18 @@ tenure_square:
     add sp, sp, #16
     leave
 
+@ Adds r1 and r2, or subtracts them, to the column \distance bytes above r0.
+.macro fold_to distance, low, high
+    mov r3, \distance
+    adds r3, r3, r0
+    ldr r4, [r3]
+    ldr r5, [r3, #4]
+    \low r4, r4, r1
+    \high r5, r2
+    str r4, [r3]
+    str r5, [r3, #4]
+.endm
+
     .section .text.tenure_fold, "ax", %progbits
     .global tenure_fold
     .type tenure_fold, %function
@@ -321,35 +333,14 @@ tenure_fold:
     adcs r5, r2
     str r4, [r0]
     str r5, [r0, #4]
-    mov r3, r8
-    adds r3, r3, r0
-    ldr r4, [r3]
-    ldr r5, [r3, #4]
-    adds r4, r4, r1
-    adcs r5, r2
-    str r4, [r3]
-    str r5, [r3, #4]
-    mov r3, r9
-    adds r3, r3, r0
-    ldr r4, [r3]
-    ldr r5, [r3, #4]
-    subs r4, r4, r1
-    sbcs r5, r2
-    str r4, [r3]
-    str r5, [r3, #4]
+    fold_to r8, adds, adcs
+    fold_to r9, subs, sbcs
     mov r6, r11
     eors r1, r6
     eors r2, r6
     subs r1, r1, r6
     sbcs r2, r6
-    mov r3, r10
-    adds r3, r3, r0
-    ldr r4, [r3]
-    ldr r5, [r3, #4]
-    adds r4, r4, r1
-    adcs r5, r2
-    str r4, [r3]
-    str r5, [r3, #4]
+    fold_to r10, adds, adcs
     cmp r0, lr
     bne 1b
     leave

@@ -1,4 +1,4 @@
-//! What a `ClientHello` says, and what a server chooses from it (RFC 8446 §4.1.1, §9.2).
+//! A `ClientHello`, and the choice that a server makes from it (RFC 8446 §4.1.1, §9.2).
 
 use tenure_crypto::{Group, HashAlgorithm, HashValue, Security};
 
@@ -17,7 +17,7 @@ const KEY_BYTES_MAX: usize = 64;
 /// How far the age of a ticket may be off for its early data to be taken, in milliseconds (§8.3).
 const AGE_ERROR_MS_MAX: u64 = 10_000;
 
-/// What a `ClientHello` says that the answer needs.
+/// The part of a `ClientHello` that the answer needs.
 pub(super) struct ClientHello<'a> {
     pub(super) session: &'a [u8],
     pub(super) suites: Reader<'a>,
