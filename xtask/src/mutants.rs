@@ -1,7 +1,8 @@
 //! `mutants`: takes away one check after the other of those that decide who may and who pays, and runs the
 //! tests of the crate that it is in, which must fail.
 //!
-//! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is.
+//! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is. What it
+//! depends on isn't compiled again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,12 +21,16 @@ const SKIPPED: [&str; 2] = ["fifty_thousand", "nor_do_as_many"];
 /// Take away each check of who may and who pays, and see that a test of its own crate fails.
 #[derive(clap::Args)]
 #[command(after_help = "Examples:\n  cargo xtask mutants\n  cargo xtask mutants renewal\n  \
+                        cargo xtask mutants --sample\n  \
                         cargo xtask mutants --generated crates/kernel/src/authority.rs")]
 pub(crate) struct Arguments {
     /// Only mutants whose names hold this.
     only: Option<String>,
+    /// Only the few of the sample, which take seconds each.
+    #[arg(long, conflicts_with = "only")]
+    sample: bool,
     /// Run what cargo-mutants makes of this file instead.
-    #[arg(long, value_name = "FILE", conflicts_with = "only")]
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["only", "sample"])]
     generated: Option<PathBuf>,
 }
 
@@ -37,6 +42,12 @@ struct Mutant {
     file: PathBuf,
     old: String,
     new: String,
+    /// The test that finds it and the target that it is in, `lib` or a file of `tests`; by default all of the
+    /// crate's tests look for it.
+    found_by: Option<(String, String)>,
+    /// Whether `cargo xtask test` tries it.
+    #[serde(default)]
+    sample: bool,
 }
 
 #[derive(Deserialize)]
@@ -49,20 +60,35 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         return generated(file, root);
     }
     let wanted = |mutant: &Mutant| {
-        arguments.only.as_ref().is_none_or(|only| mutant.name.contains(only.as_str()))
+        let is_named = |only: &String| mutant.name.contains(only.as_str());
+        arguments.only.as_ref().is_none_or(is_named) && (mutant.sample || !arguments.sample)
     };
     let mutants: Vec<Mutant> = list()?.into_iter().filter(wanted).collect();
     ensure!(!mutants.is_empty(), "no mutant has such a name");
     let copy = copy_of(root)?;
-    let mut survivors = 0;
+    let (mut survivors, mut stale) = (0, 0);
     for mutant in &mutants {
-        let is_killed = try_mutant(mutant, &copy)?;
-        survivors += usize::from(!is_killed);
-        println!("{} {}", if is_killed { "killed  " } else { "SURVIVED" }, mutant.name);
+        match try_mutant(mutant, &copy) {
+            Ok(true) => println!("killed   {}", mutant.name),
+            Ok(false) => {
+                survivors += 1;
+                println!("SURVIVED {}", mutant.name);
+            }
+            Err(error) => {
+                stale += 1;
+                println!("STALE    {}: {error:#}", mutant.name);
+            }
+        }
     }
-    println!("{} mutants, {survivors} survived", mutants.len());
+    println!("{} mutants, {survivors} survived, {stale} are stale", mutants.len());
     ensure!(survivors == 0, "a check has no test in its own crate");
+    ensure!(stale == 0, "xtask/mutants.toml has mutants of code that has changed");
     Ok(())
+}
+
+/// Tries the mutants of the sample, for `cargo xtask test`.
+pub(crate) fn sample(root: &Path) -> Result<()> {
+    run(&Arguments { only: None, sample: true, generated: None }, root)
 }
 
 fn list() -> Result<Vec<Mutant>> {
@@ -104,6 +130,7 @@ fn try_mutant(mutant: &Mutant, copy: &Path) -> Result<bool> {
     let passed = tests_of(mutant, copy)
         .arg("--")
         .args(SKIPPED.iter().flat_map(|it| ["--skip", it]))
+        .args(mutant.found_by.iter().map(|(_, test)| test))
         .status();
     fs::write(&path, source)?;
     ensure!(built?.success(), "`{}` doesn't compile", mutant.name);
@@ -112,8 +139,15 @@ fn try_mutant(mutant: &Mutant, copy: &Path) -> Result<bool> {
 
 fn tests_of(mutant: &Mutant, copy: &Path) -> Command {
     let mut command = process::cargo(copy);
-    command.args(["test", "--quiet", "--lib", "--tests", "--package", &mutant.package]);
-    command.env("CARGO_TARGET_DIR", copy.with_file_name("target"));
+    command.args(["test", "--quiet", "--package", &mutant.package]);
+    match mutant.found_by.as_ref().map(|(target, _)| target.as_str()) {
+        None => command.args(["--lib", "--tests"]),
+        Some("lib") => command.arg("--lib"),
+        Some(target) => command.args(["--test", target]),
+    };
+    if let Some(target) = copy.ancestors().nth(2) {
+        command.env("CARGO_TARGET_DIR", target);
+    }
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }

@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::{check, files, mesh, paint, planted, process, toolchain};
+use crate::{check, files, mesh, mutants, paint, planted, process, toolchain};
 use beside::Beside;
 
 /// Set up this machine, build everything, run every test.
@@ -68,6 +68,9 @@ fn host_steps(report: &mut Report, root: &Path) {
             "weaknesses",
         ]);
         tests_with(&mut command, &["are_found"])
+    });
+    report.step("mutants of the sample are found", || {
+        mutants::sample(root).map(|()| Verdict::Passed)
     });
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));

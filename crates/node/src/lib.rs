@@ -38,6 +38,7 @@ mod kept_owner;
 mod known_hub;
 #[cfg(feature = "mesh")]
 mod leaf;
+mod lease_time;
 mod log;
 #[cfg(feature = "rollouts")]
 mod mandated;

@@ -10,6 +10,7 @@ use alloc::boxed::Box;
 use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
@@ -22,6 +23,7 @@ use tenure_wire::usage::Usage;
 use tenure_wire::{Digest, MachineId, Term, VerifyingKey};
 
 use crate::clock::Clock;
+use crate::lease_time::{LatestTime, LeaseTime, Stage};
 use crate::moment::Moment;
 use crate::services::Services;
 use crate::trees::SEALED_TREE;
@@ -45,7 +47,7 @@ pub(crate) struct Meter {
     /// The latest time that any lease went by, in milliseconds since 1970 UTC, and when that was: all of
     /// them go by it, so that what one learnt counts for the others, over restarts too. `None` while no
     /// lease and nobody has told one.
-    latest: Option<(u64, Instant)>,
+    latest: LatestTime,
     /// When a lease, its grace or a stay in the trash ends next, if one does.
     pub(crate) lease_ends_at: Option<Instant>,
     /// When a period ends next, if that is before the checkpoint.
@@ -62,12 +64,7 @@ struct Ledger {
     began_unix_s: Option<u64>,
     counted_ms: u64,
     usage: Usage,
-    /// What time it is for the lease, in milliseconds since 1970 UTC: the latest that was known of the
-    /// owner's clock at the signature and the device's, and the time that the device was on since.
-    lease_ms: u64,
-    /// How many milliseconds the device has been on since it learned that the lease is over, or since the
-    /// machine was removed; `None` while it is in force.
-    over_ms: Option<u64>,
+    lease: LeaseTime,
     /// Up to when `counted_ms` counts, in this boot.
     #[serde(skip, default = "boot")]
     until: Instant,
@@ -99,8 +96,7 @@ impl Ledger {
             began_unix_s: unix_s,
             counted_ms: 0,
             usage: Usage::default(),
-            lease_ms: 0,
-            over_ms: None,
+            lease: LeaseTime::default(),
             until: now,
         }
     }
@@ -111,59 +107,45 @@ impl Meter {
         Self {
             ledgers: BTreeMap::new(),
             checkpoint_at: now,
-            latest: None,
+            latest: LatestTime::default(),
             lease_ends_at: None,
             period_ends_at: now,
         }
     }
 
-    /// The earliest time that it can be, in milliseconds since 1970 UTC; 0 if nothing is known.
-    fn latest_ms(&self, now: Instant) -> u64 {
-        let since = |at| now.since(at).as_millis() as u64;
-        self.latest.map_or(0, |(latest_ms, at)| latest_ms.saturating_add(since(at)))
-    }
-
-    /// Learns that it is at least so late.
-    fn learn_latest(&mut self, now: Instant, ms: u64) {
-        if ms > 0 {
-            self.latest = Some((self.latest_ms(now).max(ms), now));
-        }
-    }
-
     /// The latest time that leases went by, in milliseconds since 1970 UTC, and when that was.
-    pub(crate) fn latest(&self) -> Option<(u64, Instant)> {
+    pub(crate) fn latest(&self) -> LatestTime {
         self.latest
     }
 
     /// Goes on, after a deep sleep, from the time that leases went by before it.
     pub(crate) fn go_on_from(&mut self, ms: u64, at: Instant) {
-        self.latest = Some((ms, at));
+        self.latest.known = Some((ms, at));
     }
 
     /// The time that leases go by, in seconds since 1970 UTC, if anything is known of it.
     pub(crate) fn latest_unix_s(&self, now: Instant) -> Option<u64> {
-        self.latest.map(|_| self.latest_ms(now) / 1000)
+        self.latest.unix_s(now)
     }
 
     /// Learns that it is at least so late, in seconds since 1970 UTC.
     pub(crate) fn learn_unix_s(&mut self, now: Instant, unix_s: u64) {
-        self.learn_latest(now, unix_s.saturating_mul(1000));
+        self.latest.learn_ms(now, unix_s.saturating_mul(1000));
     }
 
     /// Sets back the time that leases go by, in seconds since 1970 UTC.
     pub(crate) fn set_back(&mut self, now: Instant, unix_s: u64) {
         let ms = unix_s.saturating_mul(1000);
         for ledger in self.ledgers.values_mut() {
-            ledger.lease_ms = ledger.lease_ms.min(ms);
+            ledger.lease.set_back(ms);
         }
-        self.latest = Some((ms, now));
+        self.latest.known = Some((ms, now));
     }
 
     /// For how much longer the data of a machine is kept whose lease is over, in milliseconds that the
     /// device is on.
-    pub(crate) fn left_ms(&self, id: &MachineId, span_ms: u64) -> u64 {
-        let over_ms = self.ledgers.get(id).and_then(|ledger| ledger.over_ms);
-        span_ms.saturating_sub(over_ms.unwrap_or(0))
+    pub(crate) fn left_ms(&self, id: &MachineId, span: Duration) -> u64 {
+        self.lease(id).left_ms(span)
     }
 
     /// When a lease ends next, or its grace, if one does.
@@ -173,30 +155,18 @@ impl Meter {
 
     /// For how much longer a machine stays whose lease is over, in seconds that the device is on.
     pub(crate) fn grace_left_s(&self, id: &MachineId, term: &Term) -> u64 {
-        self.left_ms(id, term.grace_s.saturating_mul(1000)).div_ceil(1000)
+        self.left_ms(id, Duration::from_secs(term.grace_s)).div_ceil(1000)
     }
 
-    /// The time of a machine's lease, in milliseconds since 1970 UTC.
-    pub(crate) fn lease_ms(&self, id: &MachineId) -> u64 {
-        self.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms)
+    /// The time of a machine's lease.
+    pub(crate) fn lease(&self, id: &MachineId) -> LeaseTime {
+        self.ledgers.get(id).map_or_else(LeaseTime::default, |ledger| ledger.lease)
     }
 
-    /// Takes note that a machine's lease is in force.
-    pub(crate) fn not_over(&mut self, id: &MachineId) {
+    /// Takes note of what a machine's lease asks for.
+    pub(crate) fn take_note(&mut self, id: &MachineId, stage: Stage) {
         if let Some(ledger) = self.ledgers.get_mut(id) {
-            ledger.over_ms = None;
-        }
-    }
-
-    /// Whether nothing has been counted yet of a lease's end.
-    pub(crate) fn is_counted_as_in_force(&self, id: &MachineId) -> bool {
-        self.ledgers.get(id).is_some_and(|ledger| ledger.over_ms.is_none())
-    }
-
-    /// Counts from now on how long a machine's lease has been over.
-    pub(crate) fn over_from_now(&mut self, id: &MachineId) {
-        if let Some(ledger) = self.ledgers.get_mut(id) {
-            ledger.over_ms.get_or_insert(0);
+            ledger.lease.take_note(stage);
         }
     }
 
@@ -239,17 +209,17 @@ impl Meter {
             None => {
                 let (number, previous) = after_last_receipt(services, &id);
                 let signed_s = term_of(services, id).map_or(0, |term| term.signed_unix_s);
-                let lease_ms = signed_s.saturating_mul(1000);
-                Ledger { number, previous, lease_ms, ..Ledger::first(moment.now, unix_s) }
+                let lease = LeaseTime { ms: signed_s.saturating_mul(1000), over_ms: None };
+                Ledger { number, previous, lease, ..Ledger::first(moment.now, unix_s) }
             }
         };
-        self.learn_latest(moment.now, ledger.lease_ms);
+        self.latest.learn_ms(moment.now, ledger.lease.ms);
         self.ledgers.insert(id, Box::new(ledger));
     }
 
     /// For how much longer a machine stays in the trash, in seconds that the device is on.
     pub(crate) fn trash_left_s<F: Flash>(&self, services: &Services<F>, id: &MachineId) -> u64 {
-        self.left_ms(id, services.config.trash_span.as_millis() as u64).div_ceil(1000)
+        self.left_ms(id, services.config.trash_span).div_ceil(1000)
     }
 
     /// Begins to count anew how long a machine's data is kept, or ends that, and writes it down.
@@ -260,14 +230,14 @@ impl Meter {
         over_ms: Option<u64>,
     ) {
         if let Some(ledger) = self.ledgers.get_mut(id) {
-            ledger.over_ms = over_ms;
+            ledger.lease.over_ms = over_ms;
         }
         self.keep_ledger(services, id);
     }
 
     /// What time it is for the lease of a machine, in seconds since 1970 UTC.
     pub(crate) fn lease_unix_s(&self, id: &MachineId) -> u64 {
-        self.ledgers.get(id).map_or(0, |ledger| ledger.lease_ms / 1000)
+        self.lease(id).ms / 1000
     }
 
     /// Puts what a tenant's change of a secret wrote to flash on the bill of a machine of the tenant.
@@ -405,19 +375,17 @@ impl Meter {
         // What was told has moved the latest time already, as far as it may.
         let unix_ms = moment.unix_time.map_or(0, |time| time.seconds.saturating_mul(1000));
         let air_bytes = services.endpoint.take_sent_bytes(&id);
-        let latest_ms = self.latest_ms(moment.now);
+        let latest_ms = self.latest.ms(moment.now);
         let ledger = self.ledgers.get_mut(&id)?;
         ledger.usage = ledger.usage.and(Usage { air_bytes, ..used });
         let until = core::mem::replace(&mut ledger.until, moment.now);
         let on_ms = moment.now.as_millis().saturating_sub(until.as_millis());
         ledger.counted_ms += on_ms;
-        ledger.over_ms = ledger.over_ms.map(|over_ms| over_ms.saturating_add(on_ms));
         // A lease that knows no time begins to count with 1970, as ever.
-        let own_ms = ledger.lease_ms.saturating_add(on_ms);
-        ledger.lease_ms = own_ms.max(unix_ms).max(latest_ms);
-        let (counted_ms, lease_ms) = (ledger.counted_ms, ledger.lease_ms);
-        if self.latest.is_some() || unix_ms > 0 {
-            self.learn_latest(moment.now, lease_ms);
+        ledger.lease.pass(on_ms, unix_ms.max(latest_ms));
+        let (counted_ms, lease_ms) = (ledger.counted_ms, ledger.lease.ms);
+        if self.latest.known.is_some() || unix_ms > 0 {
+            self.latest.learn_ms(moment.now, lease_ms);
         }
         Some(counted_ms)
     }
@@ -446,10 +414,12 @@ impl Meter {
         let next = Ledger {
             number: ledger.number + 1,
             previous: digest_of_receipt(&bytes),
-            lease_ms: ledger.lease_ms,
-            over_ms: match record.term.is_over(ledger.lease_ms / 1000) {
-                true => Some(ledger.over_ms.unwrap_or(0)),
-                false => ledger.over_ms,
+            lease: LeaseTime {
+                over_ms: match record.term.is_over(ledger.lease.ms / 1000) {
+                    true => Some(ledger.lease.over_ms.unwrap_or(0)),
+                    false => ledger.lease.over_ms,
+                },
+                ..ledger.lease
             },
             ..Ledger::first(moment.now, unix_s)
         };

@@ -322,7 +322,7 @@ impl<F: Flash> Sleeper<'_, F> {
                 .clock
                 .told
                 .map(|told| (told.at.as_micros(), told.unix.seconds, told.by)),
-            lease_time: self.meter.latest().map(|(ms, at)| (ms, at.as_micros())),
+            lease_time: self.meter.latest().known.map(|(ms, at)| (ms, at.as_micros())),
             hub_jump_left_s: self.clock.hub_jump_left_s,
             hub_pace: (silences, register_at.map(Instant::as_micros)),
             tickets: self.serving.tickets(),

@@ -15,6 +15,7 @@ use tenure_wire::{MachineId, Name, Term};
 use super::Tenancy;
 use crate::clock::{Teller, is_set_back};
 use crate::install;
+use crate::lease_time::Stage;
 use crate::meter::period_ms;
 use crate::moment::Moment;
 
@@ -96,8 +97,7 @@ impl<F: Flash> Tenancy<'_, F> {
     fn attend_to_lease(&mut self, moment: &Moment<'_>, leased: &Leased) -> Due {
         let Leased { id, name, term, state, is_removed } = leased;
         if *is_removed {
-            let left_ms =
-                self.meter.left_ms(id, self.services.config.trash_span.as_millis() as u64);
+            let left_ms = self.meter.left_ms(id, self.services.config.trash_span);
             // If the store can't delete it now, the next checkpoint tries again.
             if left_ms == 0 {
                 let _ = self.delete_from_trash(moment, *id);
@@ -105,36 +105,36 @@ impl<F: Flash> Tenancy<'_, F> {
             }
             return Due::In(left_ms);
         }
-        let lease_ms = self.meter.lease_ms(id);
-        if !term.is_over(lease_ms / 1000) {
-            self.meter.not_over(id);
-            if *state == State::Over {
-                self.services.kernel.tenancy(moment.now).resume_lease(*id);
-            }
-            let in_ms = |end: u64| Due::In(end.saturating_mul(1000).saturating_sub(lease_ms));
-            return term.ends_unix_s.map_or(Due::Never, in_ms);
-        }
-        if self.meter.is_counted_as_in_force(id) {
+        let lease = self.meter.lease(id);
+        let stage = lease.stage(term);
+        if stage.begins_to_be_over() {
             self.end_period(moment, *id);
-            self.meter.over_from_now(id);
         }
+        self.meter.take_note(id, stage);
+        let left_ms = match stage {
+            Stage::InForce { ends_in_ms } => {
+                if *state == State::Over {
+                    self.services.kernel.tenancy(moment.now).resume_lease(*id);
+                }
+                return ends_in_ms.map_or(Due::Never, Due::In);
+            }
+            Stage::Over { left_ms, .. } => left_ms,
+        };
         if *state != State::Over {
             self.services.kernel.tenancy(moment.now).end_lease(*id);
         }
-        let grace_ms = term.grace_s.saturating_mul(1000);
-        let told_ms = lease_ms - term.ends_unix_s.unwrap_or(0).saturating_mul(1000).min(lease_ms);
-        if is_planted(Weakness::FalseHubEndsLeases) && told_ms >= grace_ms {
+        let told_ms = lease.ms - term.ends_unix_s.unwrap_or(0).saturating_mul(1000).min(lease.ms);
+        if is_planted(Weakness::FalseHubEndsLeases) && told_ms >= term.grace_s.saturating_mul(1000)
+        {
             let _ = self.remove_machine(moment, name);
             return Due::Gone;
         }
-        match self.meter.left_ms(id, grace_ms) {
-            0 => {
-                // As above.
-                let _ = self.discard_machine(moment, name);
-                Due::Gone
-            }
-            left_ms => Due::In(left_ms),
+        if left_ms == 0 {
+            // As above.
+            let _ = self.discard_machine(moment, name);
+            return Due::Gone;
         }
+        Due::In(left_ms)
     }
 
     /// Takes the owner's word that a machine's lease has another term.
@@ -211,13 +211,14 @@ impl<F: Flash> Tenancy<'_, F> {
             let known_s = self.meter.latest_unix_s(moment.now).unwrap_or(0);
             return self.leases_learn(moment, known_s, unix.seconds);
         }
-        if by < Teller::PinnedHub || moment.unix_time.is_some() {
+        if moment.unix_time.is_some() {
             return;
         }
-        // Without a lease that tells about when it is, the hub's word moves none.
-        let Some(known_s) = self.meter.latest_unix_s(moment.now) else { return };
-        let ahead_s = self.clock.spend_hub_jump(unix.seconds.saturating_sub(known_s));
-        self.leases_learn(moment, known_s, known_s + ahead_s);
+        let latest = self.meter.latest();
+        let Some(unix_s) = latest.told_by_hub(self.clock, moment.now, unix.seconds, by) else {
+            return;
+        };
+        self.leases_learn(moment, latest.unix_s(moment.now).unwrap_or(0), unix_s);
     }
 
     /// Takes the owner's word for the time. One that is much earlier than leases went by sets them
