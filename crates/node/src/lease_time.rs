@@ -55,15 +55,15 @@ impl LatestTime {
 /// The time of one machine's lease, as its ledger keeps it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct LeaseTime {
-    /// What time it is for the lease, in milliseconds since 1970 UTC: the latest that was known of the
+    /// The time for the lease, in milliseconds since 1970 UTC: the latest that was known of the
     /// owner's clock at the signature and the device's, and the time that the device was on since.
     pub(crate) ms: u64,
-    /// How many milliseconds the device has been on since it learned that the lease is over, or since the
+    /// The milliseconds that the device has been on since it learned that the lease is over, or since the
     /// machine was removed; `None` while it is in force.
     pub(crate) over_ms: Option<u64>,
 }
 
-/// What a lease asks for.
+/// The state of a lease, and when the next one is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
     /// The machine may run, and for so many milliseconds if its term has an end.
@@ -87,7 +87,7 @@ impl LeaseTime {
         self.ms = self.ms.saturating_add(on_ms).max(known_ms);
     }
 
-    /// What the lease asks for now.
+    /// The state of the lease now.
     pub(crate) fn stage(&self, term: &Term) -> Stage {
         if term.is_over(self.ms / 1000) {
             let left_ms = self.left_ms(Duration::from_secs(term.grace_s));
@@ -98,7 +98,7 @@ impl LeaseTime {
         Stage::InForce { ends_in_ms }
     }
 
-    /// Takes note of what the lease asks for: from now on it is counted how long it has been over, or nothing.
+    /// Takes note of a state: from now on it is counted how long it has been over, or nothing.
     pub(crate) fn take_note(&mut self, stage: Stage) {
         match stage {
             Stage::InForce { .. } => self.over_ms = None,
@@ -106,7 +106,7 @@ impl LeaseTime {
         }
     }
 
-    /// For how much longer data is kept that is kept for so long, in milliseconds that the device is on.
+    /// The rest of a span for which data is kept, in milliseconds that the device is on.
     pub(crate) fn left_ms(&self, span: Duration) -> u64 {
         let span_ms = u64::try_from(span.as_millis()).unwrap_or(u64::MAX);
         span_ms.saturating_sub(self.over_ms.unwrap_or(0))

@@ -163,7 +163,7 @@ impl Meter {
         self.ledgers.get(id).map_or_else(LeaseTime::default, |ledger| ledger.lease)
     }
 
-    /// Takes note of what a machine's lease asks for.
+    /// Takes note of the state of a machine's lease.
     pub(crate) fn take_note(&mut self, id: &MachineId, stage: Stage) {
         if let Some(ledger) = self.ledgers.get_mut(id) {
             ledger.lease.take_note(stage);

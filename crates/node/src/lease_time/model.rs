@@ -21,7 +21,7 @@ const DAY_S: u64 = 24 * HOUR_S;
 const SIGNED_S: u64 = 1_800_000_000;
 const LEASE_S: u64 = 2 * DAY_S;
 const GRACE_S: u64 = DAY_S;
-/// How much time passes at once while the device is on, and while it is off.
+/// The time that passes at once while the device is on, and while it is off.
 const ON_S: u64 = DAY_S / 2;
 const OFF_S: u64 = 2 * DAY_S;
 /// The time that hubs lie about.
@@ -65,12 +65,12 @@ struct World {
     lease: LeaseTime,
     ends_s: u64,
     has_data: bool,
-    /// What the device doesn't know: the time, how often it was switched on, and for how long it has been on since it
+    /// Facts that the device doesn't know: the time, how often it was switched on, and for how long it has been on since it
     /// learned that the lease is over.
     true_s: u64,
     starts: u64,
     over_s: Option<u64>,
-    /// What must not be: data that went too early, a lease that an unknown hub moved, or that went back by itself.
+    /// Broken promises: data that went too early, a lease that an unknown hub moved, or that went back by itself.
     lost_too_early: bool,
     moved_by_anybody: bool,
     went_back: bool,
@@ -140,7 +140,7 @@ impl World {
         self.attend(rules, 0);
     }
 
-    /// How much too early the lease is over.
+    /// The seconds by which the lease is over too early.
     fn early_s(&self) -> u64 {
         if self.over_s.is_some() { self.ends_s.saturating_sub(self.true_s) } else { 0 }
     }
