@@ -1,6 +1,7 @@
 //! Who the device is: its seed, its keys, its enrolment, and how often it has booted.
 
 use alloc::vec::Vec;
+use core::cell::OnceCell;
 
 use serde::{Deserialize, Serialize};
 #[cfg(feature = "mesh")]
@@ -26,7 +27,7 @@ use crate::sealing::Keys;
 use crate::trees::NETWORK_PATH;
 #[cfg(feature = "experiments")]
 use crate::trees::ORDERS_PATH;
-use crate::trees::{BOOTS_PATH, ENROLMENT_PATH, HUB_PATH, NODE_TREE, SEED_PATH};
+use crate::trees::{BOOTS_PATH, ENROLMENT_PATH, HUB_PATH, KEYS_PATH, NODE_TREE, SEED_PATH};
 
 #[cfg(feature = "mesh")]
 const MESH_START_LABEL: &[u8] = b"tenure mesh start";
@@ -34,7 +35,9 @@ const MESH_START_LABEL: &[u8] = b"tenure mesh start";
 /// A device's identity.
 pub(crate) struct Identity {
     seed: Seed,
-    signing_key: SigningKey,
+    /// Computed when something is signed for the first time in a boot.
+    signing_key: OnceCell<SigningKey>,
+    verifying_key: VerifyingKey,
     /// The id of the device's own machine.
     pub(crate) machine: MachineId,
     /// Its public key.
@@ -93,9 +96,10 @@ impl Identity {
         entropy.fill(&mut boot_salt).map_err(|_| BootError::Entropy)?;
         let enrolled = read(store, ENROLMENT_PATH)?
             .and_then(|bytes| postcard::from_bytes::<Enrolled>(&bytes).ok());
-        let machine_key = seed.device_secret().public_key();
+        let (machine_key, verifying_key) = public_keys(store, &seed)?;
         Ok(Self {
-            signing_key: seed.device_signing_key(),
+            signing_key: OnceCell::new(),
+            verifying_key,
             machine: machine_id(&machine_key),
             machine_key,
             seed,
@@ -234,7 +238,7 @@ impl Identity {
             machines: contents.machines,
             succession: contents.succession,
         };
-        Some(seal(&self.signing_key, &record))
+        Some(seal(self.signing_key(), &record))
     }
 
     pub(crate) fn device_secret(&self) -> StaticSecret {
@@ -246,11 +250,11 @@ impl Identity {
     }
 
     pub(crate) fn signing_key(&self) -> &SigningKey {
-        &self.signing_key
+        self.signing_key.get_or_init(|| self.seed.device_signing_key())
     }
 
     pub(crate) fn verifying_key(&self) -> VerifyingKey {
-        self.signing_key.verifying_key()
+        self.verifying_key
     }
 
     fn generate<F: Flash>(
@@ -261,6 +265,25 @@ impl Identity {
         write(store, SEED_PATH, seed.as_bytes())?;
         Ok(seed)
     }
+}
+
+/// The keys of the device's own machine and of what it signs: kept beside the seed, computed once.
+fn public_keys<F: Flash>(
+    store: &mut Store<F>,
+    seed: &Seed,
+) -> Result<(PublicKey, VerifyingKey), BootError> {
+    let kept = read(store, KEYS_PATH)?;
+    if let Some(kept) = kept.filter(|kept| kept.len() == 64) {
+        let (machine, signing) = kept.split_at(32);
+        let (machine, signing) = (machine.try_into(), signing.try_into());
+        if let (Ok(machine), Ok(signing)) = (machine, signing) {
+            return Ok((PublicKey(machine), VerifyingKey(signing)));
+        }
+    }
+    let machine = seed.device_secret().public_key();
+    let signing = seed.device_signing_key().verifying_key();
+    write(store, KEYS_PATH, &[machine.0, signing.0].concat())?;
+    Ok((machine, signing))
 }
 
 fn read<F: Flash>(store: &mut Store<F>, path: &str) -> Result<Option<Vec<u8>>, BootError> {

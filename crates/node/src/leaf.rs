@@ -144,7 +144,7 @@ impl<F: Flash> Leaf<F> {
         let mut endpoint =
             Endpoint::new(limits::sessions(config.owner.machine), moment.now, moment.entropy)
                 .map_err(BootError::Endpoint)?;
-        let own = endpoint.add_machine(identity.device_secret());
+        let own = endpoint.add_machine_of(identity.device_secret(), identity.machine_key);
         debug_assert!(own.is_ok());
         endpoint.identify_as(&identity.machine);
         let mut leaf = Self {
@@ -195,7 +195,7 @@ impl<F: Flash> Leaf<F> {
         salt[15] = number;
         let secret = self.identity.machine_secret(&salt);
         let key = secret.public_key();
-        let Ok(id) = self.endpoint.add_machine(secret) else { return Err(service) };
+        let Ok(id) = self.endpoint.add_machine_of(secret, key) else { return Err(service) };
         self.store.seal_tree(tree, Some(self.identity.sealing_keys().service_tree(&salt)));
         self.services.push(Offered { name, id, key, tree, service, calls: 0 });
         Ok(())

@@ -47,20 +47,22 @@ impl<F: Flash> Services<F> {
     }
 
     /// Opens sessions in the name of a machine from now on.
-    pub(crate) fn speak_for(&mut self, id: MachineId, salt: &[u8; 16]) {
-        let added = self.endpoint.add_machine(self.identity.machine_secret(salt));
+    pub(crate) fn speak_for(&mut self, id: MachineId, salt: &[u8; 16], key: PublicKey) {
+        let added = self.endpoint.add_machine_of(self.identity.machine_secret(salt), key);
         debug_assert!(added.is_ok_and(|added| added == id), "the endpoint takes every machine");
     }
 
     /// Opens sessions in the name of the device and of all its machines.
     pub(crate) fn speak_for_all(&mut self) {
-        let own = self.endpoint.add_machine(self.identity.device_secret());
+        let Identity { machine_key, .. } = self.identity;
+        let own = self.endpoint.add_machine_of(self.identity.device_secret(), machine_key);
         debug_assert!(own.is_ok(), "the endpoint takes the device's own machine");
         self.endpoint.identify_as(&self.identity.machine);
-        let salts: Vec<_> =
-            self.kernel.machines().map(|info| (info.id, info.record.salt)).collect();
-        for (id, salt) in salts {
-            self.speak_for(id, &salt);
+        let machines = self.kernel.machines();
+        let keys: Vec<_> =
+            machines.map(|info| (info.id, info.record.salt, info.record.public_key)).collect();
+        for (id, salt, key) in keys {
+            self.speak_for(id, &salt, key);
         }
     }
 

@@ -72,7 +72,7 @@ impl<F: Flash> Tenancy<'_, F> {
 
     fn take_in(&mut self, moment: &Moment<'_>, installation: Installation) -> Answer<MachineId> {
         let (id, record) = (installation.id, installation.record.clone());
-        let MachineRecord { name, salt, .. } = record.clone();
+        let MachineRecord { name, salt, public_key, .. } = record.clone();
         if record.term.is_over(self.lease_time_s(moment, id, &record.term)) {
             self.services.kernel.code().release_all(record.extents());
             return Err(ControlError::Refused("the lease would be over already".to_string()));
@@ -86,7 +86,7 @@ impl<F: Flash> Tenancy<'_, F> {
             return Err(self.without_room(install::not_installed(error)));
         }
         if !replaces {
-            self.services.speak_for(id, &salt);
+            self.services.speak_for(id, &salt, public_key);
             self.meter.take_up_ledger(self.services, self.clock, moment, id);
         }
         self.hub.register_soon(moment.now);

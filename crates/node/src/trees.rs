@@ -11,6 +11,8 @@ pub(crate) const NODE_TREE: TreeId = TreeId(u16::MAX);
 pub(crate) const SEALED_TREE: TreeId = TreeId(NODE_TREE.0 - 1);
 
 pub(crate) const SEED_PATH: &str = "seed";
+/// The public keys that follow from the seed: to compute them takes a small processor a tenth of a second.
+pub(crate) const KEYS_PATH: &str = "keys";
 pub(crate) const BOOTS_PATH: &str = "boots";
 pub(crate) const ENROLMENT_PATH: &str = "enrolment";
 pub(crate) const HUB_PATH: &str = "hub";

@@ -16,7 +16,7 @@ use tenure_wire::{MachineId, PublicKey};
 use crate::callers::Callers;
 use crate::calls::{Call, Peer, Stage};
 use crate::gate::Gate;
-use crate::noise::ProofKey;
+use crate::noise::Acquaintance;
 use crate::question::{QUESTIONS_MAX, Question};
 use crate::rest::{Rest, RestingCall, RestingPeer};
 use crate::session::{Pair, Session};
@@ -72,7 +72,7 @@ struct Machine {
     secret: StaticSecret,
     /// The key that the owner's initiations to the machine prove, once that was needed: a key agreement, which
     /// nobody makes this end compute twice. `None` inside if the owner's key agrees with none.
-    owner_proof_key: Option<Option<Box<ProofKey>>>,
+    owner_acquaintance: Option<Option<Box<Acquaintance>>>,
 }
 
 /// Datagrams that wait to be sent.
@@ -231,6 +231,19 @@ impl<A: PeerAddress> Endpoint<A> {
     /// [`TooManyMachines`] beyond [`Config::machines_max`].
     pub fn add_machine(&mut self, secret: StaticSecret) -> Result<MachineId, TooManyMachines> {
         let key = secret.public_key();
+        self.add_machine_of(secret, key)
+    }
+
+    /// As [`Self::add_machine`], of a secret whose public key was computed before.
+    ///
+    /// # Errors
+    /// [`TooManyMachines`] beyond [`Config::machines_max`].
+    pub fn add_machine_of(
+        &mut self,
+        secret: StaticSecret,
+        key: PublicKey,
+    ) -> Result<MachineId, TooManyMachines> {
+        debug_assert_eq!(secret.public_key(), key, "the key is the secret's");
         let id = machine_id(&key);
         if self.machine(&id).is_some() {
             return Ok(id);
@@ -239,7 +252,7 @@ impl<A: PeerAddress> Endpoint<A> {
             return Err(TooManyMachines);
         }
         self.machines.reserve_exact(1);
-        self.machines.push(Machine { id, key, secret, owner_proof_key: None });
+        self.machines.push(Machine { id, key, secret, owner_acquaintance: None });
         self.outbox.sent_bytes.insert(id, 0);
         Ok(id)
     }
@@ -272,7 +285,7 @@ impl<A: PeerAddress> Endpoint<A> {
     /// Keeps room for another owner's calls from now on, and none for the former's.
     pub fn change_owner(&mut self, owner: PublicKey) {
         self.config.owner = Some(owner);
-        self.machines.iter_mut().for_each(|machine| machine.owner_proof_key = None);
+        self.machines.iter_mut().for_each(|machine| machine.owner_acquaintance = None);
     }
 
     /// The current epoch. It changes now and then: compare before publishing.

@@ -12,8 +12,8 @@
 use alloc::vec::Vec;
 
 use tenure_crypto::{
-    AeadKey, Hmac, NonContributory, Nonce, StaticSecret, TAG_BYTES, Undecryptable, hkdf_sha256,
-    sha256,
+    AeadKey, Hmac, NonContributory, Nonce, SharedSecret, StaticSecret, TAG_BYTES, Undecryptable,
+    hkdf_sha256, sha256,
 };
 use tenure_wire::PublicKey;
 use tenure_wire::datagram::PROOF_BYTES;
@@ -44,7 +44,7 @@ pub(crate) fn initiate(
     let shared = secret.agree(peer)?;
     symmetric.mix_key(shared.as_bytes());
     symmetric.encrypt(payload, to);
-    let proof_key = ProofKey::of(shared.as_bytes());
+    let proof_key = ProofKey::of(&shared);
     Ok(Initiated { symmetric, secret: secret.clone(), ephemeral, proof_key })
 }
 
@@ -53,21 +53,31 @@ pub(crate) fn initiate(
 pub(crate) struct ProofKey(Zeroizing<[u8; 32]>);
 
 impl ProofKey {
-    /// The key that the holder of `secret` has with the holder of `peer`; `None` if that is nobody.
-    pub(crate) fn with(secret: &StaticSecret, peer: &PublicKey) -> Option<Self> {
-        secret.agree(peer).ok().map(|shared| Self::of(shared.as_bytes()))
-    }
-
     /// The handshake mixes the same secret in under a chaining key of its own, never under this salt.
-    fn of(shared: &[u8; 32]) -> Self {
+    fn of(shared: &SharedSecret) -> Self {
         let mut key = Zeroizing::new([0; 32]);
-        hkdf_sha256(b"tenure rpc proof", shared, &[], &mut *key);
+        hkdf_sha256(b"tenure rpc proof", shared.as_bytes(), &[], &mut *key);
         Self(key)
     }
 
     /// The proof for an initiation with that header and that Noise message.
     pub(crate) fn proof(&self, header: &[u8], noise: &[u8]) -> [u8; PROOF_BYTES] {
         proof(&*self.0, header, noise)
+    }
+}
+
+/// What a machine has with one peer before any handshake.
+pub(crate) struct Acquaintance {
+    peer: PublicKey,
+    shared: SharedSecret,
+    pub(crate) proof_key: ProofKey,
+}
+
+impl Acquaintance {
+    /// What the holder of `secret` has with the holder of `peer`; `None` if that is nobody.
+    pub(crate) fn with(secret: &StaticSecret, peer: &PublicKey) -> Option<Self> {
+        let shared = secret.agree(peer).ok()?;
+        Some(Self { peer: *peer, proof_key: ProofKey::of(&shared), shared })
     }
 }
 
@@ -125,7 +135,8 @@ pub(crate) struct Invited {
 }
 
 impl Invited {
-    /// Reads the first message, and gives its payload.
+    /// Reads the first message, and gives its payload. `known` is what the holder of `secret` has
+    /// with a peer: an agreement less to compute if that is the initiator.
     ///
     /// # Errors
     /// [`Undecryptable`] if it isn't for the holder of `secret`, or isn't from who it says.
@@ -134,6 +145,7 @@ impl Invited {
         key: &PublicKey,
         prologue: &[&[u8]],
         message: &[u8],
+        known: Option<&Acquaintance>,
     ) -> Result<(Self, Vec<u8>), Undecryptable> {
         let (peer_ephemeral, rest) = message.split_first_chunk().ok_or(Undecryptable)?;
         let (sealed_key, sealed) =
@@ -144,7 +156,10 @@ impl Invited {
         symmetric.mix_agreement(secret, &peer_ephemeral)?;
         let peer = symmetric.decrypt(sealed_key)?;
         let peer = PublicKey(peer.try_into().map_err(|_| Undecryptable)?);
-        symmetric.mix_agreement(secret, &peer)?;
+        match known {
+            Some(known) if known.peer == peer => symmetric.mix_key(known.shared.as_bytes()),
+            _ => symmetric.mix_agreement(secret, &peer)?,
+        }
         let payload = symmetric.decrypt(sealed)?;
         Ok((Self { symmetric, peer, peer_ephemeral }, payload))
     }

@@ -88,8 +88,9 @@ impl<F: Flash> Tenancy<'_, F> {
         restore: &TrashRestore,
     ) -> Answer<()> {
         let found = self.services.kernel.trash().find(|info| info.id == restore.machine);
-        let found = found.map(|info| (info.record.salt, info.record.tenant));
-        let (salt, tenant) = found.ok_or_else(not_there)?;
+        let found =
+            found.map(|info| (info.record.salt, info.record.public_key, info.record.tenant));
+        let (salt, key, tenant) = found.ok_or_else(not_there)?;
         self.services.ownership.check_tenant(&tenant)?;
         self.end_lease(moment, restore.machine);
         self.services
@@ -98,7 +99,7 @@ impl<F: Flash> Tenancy<'_, F> {
             .fetch_back(restore.machine)
             .map_err(install::not_installed)?;
         self.meter.count_over(self.services, &restore.machine, None);
-        self.services.speak_for(restore.machine, &salt);
+        self.services.speak_for(restore.machine, &salt, key);
         self.hub.register_soon(moment.now);
         self.attend_to_leases(moment);
         Ok(())

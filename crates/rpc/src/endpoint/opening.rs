@@ -16,7 +16,7 @@ use tenure_wire::frame::{FRAGMENT_OVERHEAD, Fragment, Frame, FrameError, Greetin
 use super::Endpoint;
 use crate::calls::{Call, Handshake, Initiating, Peer, SentTo, Stage, Step};
 use crate::gate::{Acceptance, Admission, Repeated};
-use crate::noise::{Invited, ProofKey, initiate, proof};
+use crate::noise::{Acquaintance, Invited, initiate, proof};
 use crate::session::{Opening, Pair, Reach, Session};
 use crate::{CallHandle, Event, Identity, NoResult, PeerAddress};
 
@@ -483,10 +483,11 @@ impl<A: PeerAddress> Endpoint<A> {
         let is_owners = || {
             let local = machines.iter_mut().find(|machine| machine.id == initiation.destination);
             let (Some(owner), Some(local)) = (config.owner, local) else { return false };
-            let agree = || ProofKey::with(&local.secret, &owner).map(Box::new);
-            let key = local.owner_proof_key.get_or_insert_with(agree).as_ref();
-            key.is_some_and(|key| {
-                equal(&key.proof(initiation.header, initiation.noise), &initiation.proof)
+            let meet = || Acquaintance::with(&local.secret, &owner).map(Box::new);
+            let owner = local.owner_acquaintance.get_or_insert_with(meet).as_ref();
+            owner.is_some_and(|owner| {
+                let proof = owner.proof_key.proof(initiation.header, initiation.noise);
+                equal(&proof, &initiation.proof)
             })
         };
         match gate.admit(now, &from, &initiation.epoch, is_shown, is_owners) {
@@ -517,8 +518,9 @@ impl<A: PeerAddress> Endpoint<A> {
     ) {
         let Some(machine) = self.machine(&initiation.destination) else { return };
         let prologue: [&[u8]; 2] = [PROTOCOL, initiation.header];
+        let known = machine.owner_acquaintance.as_ref().and_then(Option::as_deref);
         let Ok((invited, payload)) =
-            Invited::read(&machine.secret, &machine.key, &prologue, initiation.noise)
+            Invited::read(&machine.secret, &machine.key, &prologue, initiation.noise, known)
         else {
             return;
         };

@@ -104,7 +104,7 @@ fn check(vector: &Vector) {
     .expect("good keys");
     assert_eq!(first, expected);
     let (invited, read) =
-        Invited::read(&responder, &responder_key, &[&prologue], &first).expect("readable");
+        Invited::read(&responder, &responder_key, &[&prologue], &first, None).expect("readable");
     assert_eq!(read, payload);
     assert_eq!(invited.peer(), initiator.public_key());
 
@@ -187,7 +187,7 @@ fn snow_reads_what_is_written_here_and_the_other_way_round() {
             .expect("built");
         let written = snow.write_message(&payload, &mut buffer).expect("snow begins");
         let (invited, read) =
-            Invited::read(&own, &key, &[&prologue], &buffer[..written]).expect("readable");
+            Invited::read(&own, &key, &[&prologue], &buffer[..written], None).expect("readable");
         assert_eq!(read, payload);
         let mut second = Vec::new();
         invited.respond(generate(3), &payload, &mut second).expect("good keys");
@@ -215,13 +215,13 @@ fn every_flipped_bit_is_noticed() {
         let mut changed = first.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
         // The highest bit of an X25519 key is ignored (RFC 7748 §5), but not by the hash over it.
-        assert!(Invited::read(&responder, &key, &[b"here"], &changed).is_err(), "bit {bit}");
+        assert!(Invited::read(&responder, &key, &[b"here"], &changed, None).is_err(), "bit {bit}");
     }
-    assert!(Invited::read(&responder, &key, &[b"there"], &first).is_err(), "another prologue");
+    assert!(Invited::read(&responder, &key, &[b"there"], &first, None).is_err(), "another prologue");
     for length in 0..first.len() {
-        assert!(Invited::read(&responder, &key, &[b"here"], &first[..length]).is_err());
+        assert!(Invited::read(&responder, &key, &[b"here"], &first[..length], None).is_err());
     }
-    let (invited, _) = Invited::read(&responder, &key, &[b"here"], &first).expect("readable");
+    let (invited, _) = Invited::read(&responder, &key, &[b"here"], &first, None).expect("readable");
     let mut second = Vec::new();
     invited.respond(generate(4), b"", &mut second).expect("good keys");
     for bit in 0..second.len() * 8 {
