@@ -89,6 +89,13 @@ export class Device {
     for (let index = 0; index < words.length; index += 1) words[index] = this.random.next();
   }
 
+  /** Power goes and comes; instructions count from here. */
+  powerCycle() {
+    this.pastNanos += this.chip.clock.nanos;
+    this.instructions = 0;
+    this.powerOn();
+  }
+
   /** The watchdog resets the chip. */
   #reset() {
     const kept = {

@@ -4,6 +4,7 @@
 // node lockstep.mjs BOOTROM FLASH SEED
 //
 // A request, its numbers little-endian: microseconds (u32), then for each UART a length (u16) and the bytes that arrive.
+// The most microseconds that a u32 holds cut the power and bring it back instead, before the answer.
 // An answer: instructions since power came (u64), then for each UART a length (u32) and the bytes that it sent. Closing
 // the input ends it. A chip that stops ends it too, with the reason on standard error.
 
@@ -48,10 +49,18 @@ function answer() {
   put(Buffer.concat([head, ...parts]));
 }
 
+const POWER_CYCLE = 0xffffffff;
+
 let until = 0;
 try {
   for (;;) {
-    until += take(4).readUInt32LE() * 1000;
+    const micros = take(4).readUInt32LE();
+    if (micros === POWER_CYCLE) {
+      device.powerCycle();
+      answer();
+      continue;
+    }
+    until += micros * 1000;
     for (const line of [0, 1]) {
       for (const byte of take(take(2).readUInt16LE())) device.feed(line, byte);
     }

@@ -7,7 +7,7 @@ mod chip;
 
 use std::time::Duration;
 
-use tenure_crypto::{Seed, SigningKey};
+use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_directory::enrol;
 use tenure_hal::simulated::{RamFlash, Sequence};
 use tenure_hal::{FlashGeometry, Instant, Link as _, UnixTime};
@@ -75,6 +75,17 @@ struct World {
     shed: Option<Shed>,
 }
 
+/// The owner's end of sessions, and who speaks there.
+fn sit_down(
+    now: Instant,
+    entropy: &mut Sequence,
+    secret: StaticSecret,
+) -> (Endpoint<u8>, MachineId) {
+    let mut desk = Endpoint::new(tenure_rpc::Config::default(), now, entropy).unwrap();
+    let own = desk.add_machine(secret).unwrap();
+    (desk, own)
+}
+
 /// The owner's clock.
 fn unix_s(now: Instant) -> u64 {
     1_800_000_000 + now.as_millis() / 1000
@@ -92,9 +103,7 @@ impl World {
             .map(|(seed, name)| {
                 let settings = format!("name={name}\nowner={}/{}\n", keys.0, keys.1);
                 let chip = Chip::power_on(&settings, seed);
-                let config = tenure_rpc::Config::default();
-                let mut desk = Endpoint::new(config, Instant::BOOT, &mut entropy).unwrap();
-                let own = desk.add_machine(secret.clone()).unwrap();
+                let (desk, own) = sit_down(Instant::BOOT, &mut entropy, secret.clone());
                 let line = line_to(chip.lines[1].other());
                 Pico { chip, name, desk, own, line }
             })
@@ -125,6 +134,13 @@ impl World {
             assert!(self.now < deadline, "{what}: {}", consoles().collect::<Vec<_>>().join("\n"));
             self.step();
         }
+    }
+
+    /// Another command of the owner's at that Pico: it has no session.
+    fn begin_command(&mut self, pico: usize) {
+        let secret = Seed::from_bytes(&self.owner.to_bytes()).device_secret();
+        let Pico { desk, own, .. } = &mut self.picos[pico];
+        (*desk, *own) = sit_down(self.now, &mut self.entropy, secret);
     }
 
     /// What the owner gets from a machine of a Pico.
@@ -293,6 +309,12 @@ fn picos_are_installed_over_their_uart_and_call_each_other_and_a_node_over_the_m
     println!("installed after {} instructions", world.picos[0].chip.instructions);
     assert_eq!(world.call(0, &thermostat, "read", &[]), Ok(Some(b"21.0".to_vec())));
     println!("called for the first time after {} instructions", world.picos[0].chip.instructions);
+
+    // A day in its life: the power comes, and another command calls a machine that it has.
+    world.picos[0].chip.power_cycle();
+    world.begin_command(0);
+    assert_eq!(world.call(0, &thermostat, "read", &[]), Ok(Some(b"21.0".to_vec())));
+    println!("after a power cut, called after {} instructions", world.picos[0].chip.instructions);
 
     // Two Picos, and nothing but the line between them.
     let cellar = world.enrol(1);

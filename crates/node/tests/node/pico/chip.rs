@@ -104,6 +104,14 @@ impl Chip {
         self.requests.write_all(&request).expect("the chip runs");
     }
 
+    /// Cuts the power and brings it back.
+    pub(super) fn power_cycle(&mut self) {
+        self.requests.write_all(&u32::MAX.to_le_bytes()).expect("the chip runs");
+        self.console.clear();
+        self.unfinished.clear();
+        self.end_step();
+    }
+
     /// Waits for the end of the step; what it sent is on its lines then.
     pub(super) fn end_step(&mut self) {
         let mut instructions = [0; 8];
