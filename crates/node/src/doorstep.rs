@@ -104,9 +104,9 @@ impl Knocker {
     fn new<F: Flash>(services: &mut Services<F>, now: Instant) -> Option<Self> {
         let Services { identity, config, .. } = services;
         let (owner, name) = (config.owner.machine, config.name.clone());
-        let device = identity.device_secret();
+        let (secret, device) = (identity.device_secret(), identity.machine_key);
         // Without an owner that can be, nobody is there to be asked.
-        let knock = Knock::new(&device, identity.verifying_key(), name, &owner)?;
+        let knock = Knock::new((&secret, device), identity.verifying_key(), name, &owner)?;
         let mut random = Random::new(knock.node().number() ^ u64::from(identity.boots) << 32);
         let knocking = Knocking::new(now, &mut random);
         let knock = encoded(&Word::Knock(knock));

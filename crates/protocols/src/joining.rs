@@ -84,16 +84,16 @@ pub enum Note {
 }
 
 impl Knock {
-    /// The knock of the device whose own machine is `device`, for the owner whose machine is `owner`;
-    /// `None` if that is nobody's key.
+    /// The knock of the device whose own machine has that secret and public key, for the owner whose machine is
+    /// `owner`; `None` if that is nobody's key.
     pub fn new(
-        device: &StaticSecret,
+        (secret, device): (&StaticSecret, PublicKey),
         key: VerifyingKey,
         name: Name,
         owner: &PublicKey,
     ) -> Option<Self> {
-        let mut knock = Self { device: device.public_key(), key, name, proof: [0; 16] };
-        knock.proof = knock.proof_by(device, owner)?;
+        let mut knock = Self { device, key, name, proof: [0; 16] };
+        knock.proof = knock.proof_by(secret, owner)?;
         Some(knock)
     }
 

@@ -22,7 +22,9 @@ fn key(number: u8) -> VerifyingKey {
 
 fn knock(number: u8) -> Knock {
     let owner = secret(100).public_key();
-    Knock::new(&secret(number), key(number), "attic".parse().unwrap(), &owner).unwrap()
+    let device = secret(number);
+    let public = device.public_key();
+    Knock::new((&device, public), key(number), "attic".parse().unwrap(), &owner).unwrap()
 }
 
 fn admission(number: u8) -> Admission {

@@ -217,7 +217,10 @@ fn every_flipped_bit_is_noticed() {
         // The highest bit of an X25519 key is ignored (RFC 7748 §5), but not by the hash over it.
         assert!(Invited::read(&responder, &key, &[b"here"], &changed, None).is_err(), "bit {bit}");
     }
-    assert!(Invited::read(&responder, &key, &[b"there"], &first, None).is_err(), "another prologue");
+    assert!(
+        Invited::read(&responder, &key, &[b"there"], &first, None).is_err(),
+        "another prologue"
+    );
     for length in 0..first.len() {
         assert!(Invited::read(&responder, &key, &[b"here"], &first[..length], None).is_err());
     }
