@@ -8,7 +8,7 @@ use tenure_hal::Instant;
 use tenure_hal::simulated::Sequence;
 use tenure_node::{Config, Door as _, Hub, Moment, Node, Owner, Parts, Wake};
 use tenure_package::{Revocations, RevokedDevice};
-use tenure_rpc::{Endpoint, Event, OutgoingCall};
+use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::control::{self, Client as _, Enrol};
 use tenure_wire::directory::{Enrolment, Query, Registered, SignedRecord, function};
 use tenure_wire::{Address, Capabilities, Name, PublicKey};
@@ -207,7 +207,7 @@ impl House {
         while let Some(event) = hub.event() {
             let Event::IncomingCall { handle, function, parameter, .. } = event else { continue };
             let answer = serve_as_hub(table, &function, &parameter.unwrap_or_default());
-            hub.reply(now, handle, Ok(answer));
+            hub.reply(now, handle, answer);
         }
         while let Some((to, datagram)) = hub.transmit() {
             sent.push((HUB, to, datagram));
@@ -215,19 +215,26 @@ impl House {
     }
 }
 
-fn serve_as_hub(table: &mut Table, name: &str, parameter: &[u8]) -> Option<Vec<u8>> {
+/// Serves the directory, and nothing beside it.
+fn serve_as_hub(
+    table: &mut Table,
+    name: &str,
+    parameter: &[u8],
+) -> Result<Option<Vec<u8>>, NoResult> {
     if name == function::REGISTER {
         let record: SignedRecord = postcard::from_bytes(parameter).unwrap();
         let opened = tenure_directory::open_whenever(&record).unwrap();
         let position = NAMES.iter().position(|name| opened.enrolment.device.as_str() == *name);
         let seen_at = Address::Simulated(position.unwrap() as u32);
         let refusal = table.accept(record, seen_at, UNIX_S).err();
-        return postcard::to_allocvec(&Registered { refusal, unix_s: UNIX_S }).ok();
+        return Ok(postcard::to_allocvec(&Registered { refusal, unix_s: UNIX_S }).ok());
     }
-    assert_eq!(name, function::RESOLVE);
+    if name != function::RESOLVE {
+        return Err(NoResult::NoSuchFunction);
+    }
     let query: Query = postcard::from_bytes(parameter).unwrap();
     let found = table.find(&query, UNIX_S).map(|entry| entry.found());
-    found.map(|found| postcard::to_allocvec(&found).unwrap())
+    Ok(found.map(|found| postcard::to_allocvec(&found).unwrap()))
 }
 
 /// A machine on the first device that calls one on the second, which that one alone may call.
