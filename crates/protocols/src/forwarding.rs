@@ -22,7 +22,7 @@
 //!     └──────────────────────┘ LinkFailing is told, and another way asked for, a few times
 //! ```
 //!
-//! Now and then it is [watched](watch) whether a next hop passes on what it takes; a router is told which ones
+//! Now and then it is watched (`forwarding/watch.rs`) whether a next hop passes on what it takes; a router is told which ones
 //! don't ([`NextHopRated`]).
 
 pub(crate) mod watch;
@@ -409,7 +409,7 @@ impl Forwarding {
         let asks = is_passed_on && self.config.watches && self.watch.asks(to, hop, now);
         self.counters.watched += u64::from(asks);
         parcel.datagram.sending = Sending::default().watched(asks, parcel.watcher.is_some());
-        if let Some(watcher) = parcel.watcher {
+        if let Some(watcher) = parcel.watcher.filter(|_| watch::IS_ON) {
             if self.relayed.len() >= RELAYED_MAX {
                 self.relayed.pop_front();
             }
@@ -665,7 +665,7 @@ impl Handles<Datagram> for Forwarding {
         } else {
             self.counters.passed_on += 1;
             let datagram = Datagram { hops_left: hops_left.min(HOPS_MAX) - 1, ..datagram };
-            let watcher = sending.asks().then_some((reception.from, hop));
+            let watcher = (watch::IS_ON && sending.asks()).then_some((reception.from, hop));
             self.take_charge(datagram, reception.body, watcher, context);
         }
     }
@@ -701,14 +701,12 @@ impl Handles<Witness> for Forwarding {
         reception: Reception<'_>,
         context: &mut Context<'_, Self>,
     ) {
-        if !reception.addressed {
+        // Without the feature a node says what came to it, and passes no word on.
+        if !watch::IS_ON || !reception.addressed {
             return;
         }
         if passed {
-            // Nobody was asked for word where nothing is watched.
-            if watch::IS_ON
-                && let Some(rating) = self.watch.came_further(reception.from, hop)
-            {
+            if let Some(rating) = self.watch.came_further(reception.from, hop) {
                 self.tell_rating(rating, context);
             }
             return;
