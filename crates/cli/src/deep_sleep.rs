@@ -16,7 +16,7 @@ use crate::stop::Stop;
 const NAP: Duration = Duration::from_millis(200);
 
 /// When a device sleeps with its power off.
-#[derive(Clone, Copy, Debug, clap::Args)]
+#[derive(Clone, Copy, Debug, clap::Args, serde::Serialize, serde::Deserialize)]
 pub struct Sleeping {
     /// Turn the device off whenever nothing is due for so long; a timer or a datagram turns it on
     /// again. What machines are doing is written to flash before and goes on after.

@@ -1,24 +1,25 @@
 //! `tenure device`: a device as a process.
 
+mod settings;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
-use serde::{Deserialize, Serialize};
+use anyhow::{Context as _, anyhow};
 use tenure_board_linux::{
     Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog,
 };
-use tenure_hal::{Clock as _, Instant, Link as _, Peripheral, ResetCause};
-use tenure_kernel::Breadcrumb;
+use tenure_hal::{Clock as _, Instant, Link as _, Peripheral};
 use tenure_kernel::policy::{PolicyKind, UnknownPolicy};
 use tenure_node::{
-    Bedtime, BootError, Config, Door as _, Hub, Input, Moment, Node, Notice, Owner, Parts,
-    SleepPolicy, Wake,
+    Bedtime, BootError, Config, Door as _, Input, Moment, Node, Notice, Owner, Parts, SleepPolicy,
+    Wake,
 };
+use tenure_replay::{Recorded, Tape};
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
-use tenure_wire::{Address, Label, LabelError, Name, PublicKey, VerifyingKey};
+use tenure_wire::{Address, Label, Name, PublicKey, VerifyingKey};
 
 use crate::client::OwnerKeys;
 use crate::clock::now_in_milliseconds;
@@ -30,6 +31,7 @@ use crate::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of, spli
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::MachineSymbols;
+use settings::{Start, settings};
 
 /// The file that says whose device a data folder is, and what it is called.
 const SETTINGS: &str = "device.toml";
@@ -94,6 +96,10 @@ pub struct Arguments {
     /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
     #[arg(long, value_name = "FILE")]
     peripherals: Option<PathBuf>,
+    /// Record all that reaches the device in this new file, for `tenure replay`. It holds the device's keys, as its
+    /// flash does. Machines that ask for native speed run in the interpreter meanwhile.
+    #[arg(long, value_name = "FILE")]
+    record: Option<PathBuf>,
     #[command(flatten)]
     sleep: deep_sleep::Sleeping,
     #[command(flatten)]
@@ -126,35 +132,6 @@ impl From<Survives> for Durability {
     }
 }
 
-/// What a data folder remembers.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Settings {
-    name: String,
-    owner_signing_key: String,
-    owner_machine_key: String,
-    #[serde(default = "default_policy")]
-    policy: String,
-    #[serde(default)]
-    memory_bytes: Option<usize>,
-    #[serde(default)]
-    swap_bytes: Option<u32>,
-    #[serde(default)]
-    receipts_every_s: Option<u64>,
-    #[serde(default)]
-    experiments: bool,
-    #[serde(default)]
-    mesh_own_thread: bool,
-    #[serde(default)]
-    labels: Vec<String>,
-    #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
-    mesh: mesh::Meshing,
-}
-
-fn default_policy() -> String {
-    PolicyKind::default().to_string()
-}
-
 /// Runs `tenure device` until it is told to stop.
 ///
 /// # Errors
@@ -163,31 +140,20 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let home = Home::from_environment()?;
     let settings = settings(&arguments.data, arguments, &home)?;
-    let mut config = Config::new(settings.name.parse()?, owner_in(&settings)?);
-    config.kernel = roomy_kernel();
-    config.kernel.policy = settings.policy.parse()?;
-    config.kernel.swap_bytes_max = settings.swap_bytes.unwrap_or(0);
-    if let Some(bytes) = settings.memory_bytes {
-        config.kernel.memory_bytes_max = bytes;
-    }
-    if let Some(seconds) = settings.receipts_every_s {
-        config.receipt_period = Duration::from_secs(seconds);
-    }
-    config.rpc = tenure_rpc::Config::large();
-    config.experiments = settings.experiments;
-    let labels = settings.labels.iter().map(|label| label.parse());
-    config.labels = labels.collect::<Result<_, LabelError>>().context("the device's labels")?;
-    config.log_lines_max = 4096;
-    config.sleep = arguments.sleep.policy();
-    config.hub = arguments.hub.as_deref().map(hub_of).transpose()?;
-    if let Some(retained) = Watchdog::take_bite(&arguments.data.join(WATCHDOG))? {
-        config.reset_cause = ResetCause::Watchdog;
-        config.breadcrumb = Breadcrumb::from_bytes(&retained);
-    }
+    let start = Start {
+        settings,
+        sleep: arguments.sleep,
+        hub: arguments.hub.as_deref().map(hub_of).transpose()?,
+        bite: Watchdog::take_bite(&arguments.data.join(WATCHDOG))?,
+    };
+    let config = start.config()?;
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
-    let parts = open_flash(&arguments.data, arguments.survives.into())?;
+    let mut parts = open_flash(&arguments.data, arguments.survives.into())?;
+    let tape =
+        arguments.record.as_deref().map(|path| start.record(path, &mut parts)).transpose()?;
+    let Start { settings, .. } = start;
     let link = UdpLink::bind(listen)?;
-    let started = Running::start(config.clone(), parts, link, &home, &arguments.data);
+    let started = Running::start(config.clone(), parts, link, &home, &arguments.data, tape);
     let mut device = started.map_err(|error| {
         let path = arguments.data.join(FLASH);
         match error.downcast_ref() {
@@ -218,14 +184,15 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         }
     }
     device.with_moment(|node, moment| node.take(moment, Input::Checkpoint));
+    device.finish(output);
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
 }
 
 /// The hub that `text` names.
-fn hub_of(text: &str) -> anyhow::Result<Hub> {
+fn hub_of(text: &str) -> anyhow::Result<(Address, Option<PublicKey>)> {
     let (address, key) = split_key(text)?;
-    Ok(Hub { address: address_of(address, HUB_PORT)?.into(), key })
+    Ok((address_of(address, HUB_PORT)?.into(), key))
 }
 
 /// The kernel's limits on a computer with room to spare.
@@ -244,7 +211,7 @@ pub fn roomy_kernel() -> tenure_kernel::Config {
 
 /// A node with its link, clock and randomness: what a board's main loop turns.
 pub struct Running {
-    node: Node<FileFlash>,
+    node: Recorded<FileFlash>,
     link: UdpLink,
     clock: LinuxClock,
     entropy: LinuxEntropy,
@@ -259,17 +226,20 @@ pub struct Running {
 }
 
 /// Lends a node the compiler for machines that ask for native speed, if the system has one.
+/// A run that is recorded is one of the interpreter.
 #[cfg_attr(not(feature = "native-speed"), expect(unused_variables))]
-fn lend_engine(node: &mut Node<FileFlash>, folder: &Path) {
+fn lend_engine(node: &mut Recorded<FileFlash>, folder: &Path) {
     #[cfg(feature = "native-speed")]
-    if let Some(engine) = tenure_board_linux::NativeSpeed::new(Some(folder)) {
-        node.use_engine(Box::new(engine));
+    if node.tape().is_none()
+        && let Some(engine) = tenure_board_linux::NativeSpeed::new(Some(folder))
+    {
+        node.lend().use_engine(Box::new(engine));
     }
 }
 
 impl Running {
     /// Boots a node that keeps its files in `folder`, and enrols it if the owner's key is in `home` and
-    /// it isn't yet.
+    /// it isn't yet. Its run is recorded if there is a `tape`.
     ///
     /// # Errors
     /// The node's.
@@ -279,15 +249,16 @@ impl Running {
         link: UdpLink,
         home: &Home,
         folder: &Path,
+        tape: Option<Tape>,
     ) -> anyhow::Result<Self> {
         let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
         let name = config.name.clone();
-        let mut node = Node::boot(config, parts, &mut moment)?;
-        if !node.is_enrolled() {
+        let mut node = Recorded::boot(config, parts, &mut moment, tape)?;
+        if !node.node().is_enrolled() {
             let keys = OwnerKeys::of(home)?;
-            if keys.owner() == node.owner() {
+            if keys.owner() == node.node().owner() {
                 enrol(&mut node, &mut moment, &keys, name)?;
             }
         }
@@ -301,7 +272,7 @@ impl Running {
 
     /// The node itself.
     pub fn node(&mut self) -> &mut Node<FileFlash> {
-        &mut self.node
+        self.node.lend()
     }
 
     /// Takes a link into the mesh into use, and joins the owner's mesh if the owner's keys are in
@@ -313,10 +284,10 @@ impl Running {
         output: &Output,
     ) -> anyhow::Result<()> {
         let keys = OwnerKeys::of(home)?;
-        if self.node.mesh_stack().is_none() && self.node.owner() == keys.owner() {
+        if self.node.node().mesh_stack().is_none() && self.node.node().owner() == keys.owner() {
             self.with_moment(|node, moment| mesh::join(node, moment, home, &keys.signing_key))?;
         }
-        let joined = self.node.mesh_stack().map(|stack| stack.node().to_string());
+        let joined = self.node.node().mesh_stack().map(|stack| stack.node().to_string());
         if joined.is_none() {
             self.with_moment(|node, moment| node.take(moment, Input::Knock));
         }
@@ -367,15 +338,15 @@ impl Running {
             failed,
             complained,
         } = self;
-        let peripherals = node.detach_all();
-        let parts = node.into_parts();
+        let peripherals = node.lend().detach_all();
+        let (parts, tape) = node.into_parts();
         let hears = matches!(config.sleep, SleepPolicy::WhenIdle { .. });
         deep_sleep::wait(until, hears, (&link, &clock), stop)?;
         let mut moment =
             Moment { now: clock.now(), unix_time: clock.unix_time(), entropy: &mut entropy };
-        let mut node = Node::boot(config.clone(), parts, &mut moment)?;
+        let mut node = Recorded::boot(config.clone(), parts, &mut moment, tape)?;
         lend_engine(&mut node, &folder);
-        deep_sleep::announce_wake(node.slept(), output);
+        deep_sleep::announce_wake(node.node().slept(), output);
         let mesh = mesh.map(mesh::MeshLink::awake);
         let mut awake = Self {
             node,
@@ -389,7 +360,7 @@ impl Running {
             failed,
             complained,
         };
-        awake.attach(peripherals)?;
+        awake.attach_again(peripherals)?;
         Ok(awake)
     }
 
@@ -398,6 +369,15 @@ impl Running {
     /// # Errors
     /// One of them has a name that is none, or that another has, or they are too many.
     pub fn attach(&mut self, peripherals: Vec<Box<dyn Peripheral + Send>>) -> anyhow::Result<()> {
+        let watched = peripherals.into_iter().map(|peripheral| match self.node.tape() {
+            Some(tape) => tape.watch(peripheral),
+            None => peripheral,
+        });
+        let watched = watched.collect();
+        self.attach_again(watched)
+    }
+
+    fn attach_again(&mut self, peripherals: Vec<Box<dyn Peripheral + Send>>) -> anyhow::Result<()> {
         for peripheral in peripherals {
             let name = peripheral.name().to_string();
             self.node
@@ -435,7 +415,7 @@ impl Running {
     /// Does something with the node at this moment.
     pub fn with_moment<T>(
         &mut self,
-        act: impl FnOnce(&mut Node<FileFlash>, &mut Moment<'_>) -> T,
+        act: impl FnOnce(&mut Recorded<FileFlash>, &mut Moment<'_>) -> T,
     ) -> T {
         let mut moment = Moment {
             now: self.clock.now(),
@@ -482,6 +462,9 @@ impl Running {
             }
             show(&notice, &self.symbols, output);
         }
+        if let Some(tape) = self.node.tape() {
+            tell_of_failure(tape, output);
+        }
         Ok(wake)
     }
 
@@ -498,6 +481,9 @@ impl Running {
     /// # Errors
     /// The link is broken.
     pub fn rest_at_most(&self, wake: Wake, longest: Duration) -> anyhow::Result<()> {
+        if let Some(tape) = self.node.tape().filter(|_| wake != Wake::Now) {
+            tape.flush();
+        }
         let span = match wake {
             Wake::Now => return Ok(()),
             Wake::At(at) => at.since(self.clock.now()).min(longest),
@@ -508,6 +494,15 @@ impl Running {
             None => drop(self.link.wait(span)?),
         }
         Ok(())
+    }
+
+    /// Ends the device, and its record if there is one.
+    fn finish(self, output: &Output) {
+        let tape = self.node.tape().cloned();
+        self.node.finish();
+        if let Some(tape) = tape {
+            tell_of_failure(&tape, output);
+        }
     }
 
     /// Sends all that the node has to send.
@@ -526,7 +521,7 @@ impl Running {
 
     /// Says what was found in flash, at length only if something there is damaged.
     fn announce_mount(&self, output: &Output) {
-        let report = self.node.mount_report();
+        let report = self.node.node().mount_report();
         let object = serde_json::json!({
             "event": "mounted",
             "values": report.keys,
@@ -549,12 +544,30 @@ impl Running {
 
     fn announce(&self, output: &Output) {
         let address = self.link.address().to_string();
-        let (name, key) = (self.node.name(), self.node.device_machine());
+        let (name, key) = (self.node.node().name(), self.node.node().device_machine());
         output.line(
             &format!("device {name} listens on {address}, key {key}"),
             &serde_json::json!({ "event": "listening", "device": name.as_str(), "address": address, "key": key.to_string() }),
         );
     }
+}
+
+/// Says once that a record is given up.
+fn tell_of_failure(tape: &Tape, output: &Output) {
+    if let Some(why) = tape.failure() {
+        output.line(
+            &format!("the record is given up, and the device runs on: {why}"),
+            &serde_json::json!({ "event": "record-failed", "reason": why }),
+        );
+    }
+}
+
+/// The configuration of a device as its record has it.
+///
+/// # Errors
+/// The record is of a device that this build can't be.
+pub fn recorded_config(settings: &[u8]) -> anyhow::Result<Config> {
+    serde_json::from_slice::<Start>(settings)?.config()
 }
 
 /// Shows what a node has to say.
@@ -610,116 +623,16 @@ pub fn open_flash(folder: &Path, durability: Durability) -> anyhow::Result<Parts
 }
 
 fn enrol(
-    node: &mut Node<FileFlash>,
+    node: &mut Recorded<FileFlash>,
     moment: &mut Moment<'_>,
     keys: &OwnerKeys,
     device: Name,
 ) -> anyhow::Result<()> {
     // By the millisecond, so that a device that is made anew at once comes after the one it replaces.
     let number = now_in_milliseconds();
-    let enrolment = Enrolment { device, device_key: node.device_key(), number };
+    let enrolment = Enrolment { device, device_key: node.node().device_key(), number };
     let signature = tenure_directory::enrol(&keys.signing_key, &enrolment);
     Ok(node.as_owner(moment).enrol(Enrol { enrolment, signature })?)
-}
-
-/// The settings of the folder, made or changed as the arguments say.
-fn settings(folder: &Path, arguments: &Arguments, home: &Home) -> anyhow::Result<Settings> {
-    let path = folder.join(SETTINGS);
-    let known = read_settings(folder, &path)?;
-    let name = match (&arguments.name, &known) {
-        (Some(name), _) => name.to_string(),
-        (None, Some(known)) => known.name.clone(),
-        (None, None) => name_of_folder(folder)?.to_string(),
-    };
-    let owner = match (arguments.owner, &known) {
-        (Some(owner), Some(known)) if owner_in(known)? != owner => bail!(
-            "the device in {} belongs to another owner; leave --owner out, or name another folder",
-            folder.display()
-        ),
-        (Some(owner), _) => owner,
-        (None, Some(known)) => owner_in(known)?,
-        (None, None) => OwnerKeys::of(home)?.owner(),
-    };
-    let settings = Settings {
-        name,
-        owner_signing_key: owner.verifying_key.to_string(),
-        owner_machine_key: owner.machine.to_string(),
-        policy: match (arguments.policy, &known) {
-            (Some(policy), _) => policy.to_string(),
-            (None, Some(known)) => known.policy.clone(),
-            (None, None) => default_policy(),
-        },
-        mesh: match &known {
-            Some(known) if arguments.meshing.is_empty() => known.mesh.clone(),
-            _ => arguments.meshing.clone(),
-        },
-        experiments: arguments
-            .experiments
-            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.experiments)),
-        mesh_own_thread: arguments
-            .mesh_own_thread
-            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.mesh_own_thread)),
-        labels: match &known {
-            Some(known) if arguments.labels.is_empty() => known.labels.clone(),
-            _ => arguments.labels.iter().map(Label::to_string).collect(),
-        },
-        memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
-        swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
-        receipts_every_s: arguments
-            .receipts_every
-            .map(|span| span.as_secs())
-            .or(known.as_ref().and_then(|one| one.receipts_every_s)),
-    };
-    let text = toml::to_string(&settings)?;
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("can't make the folder {}", folder.display()))?;
-    if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
-        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
-    }
-    Ok(settings)
-}
-
-/// The settings in the folder, if it is a device's; an error if it holds something else.
-fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>> {
-    match std::fs::read_to_string(path) {
-        Ok(text) => checked_settings(&text)
-            .map(Some)
-            .with_context(|| format!("{} can't be used; mend it", path.display())),
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
-            let holds_something =
-                std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
-            if holds_something {
-                bail!(
-                    "{} holds other files and is no device's; name a new or empty folder",
-                    folder.display()
-                );
-            }
-            Ok(None)
-        }
-        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
-    }
-}
-
-/// The settings in `text`, if each is what it should be.
-fn checked_settings(text: &str) -> anyhow::Result<Settings> {
-    let settings: Settings = toml::from_str(text)?;
-    let Settings { name, policy, .. } = &settings;
-    name.parse::<Name>().with_context(|| format!("name = `{name}`"))?;
-    policy.parse::<PolicyKind>().with_context(|| format!("policy = `{policy}`"))?;
-    owner_in(&settings).context("the owner's keys")?;
-    Ok(settings)
-}
-
-fn name_of_folder(folder: &Path) -> anyhow::Result<Name> {
-    let last = folder.file_name().map(|name| name.to_string_lossy().to_lowercase());
-    last.and_then(|name| name.parse().ok()).with_context(|| {
-        format!("`{}` is no name for a device; give one with --name", folder.display())
-    })
-}
-
-fn owner_in(settings: &Settings) -> anyhow::Result<Owner> {
-    let text = format!("{}/{}", settings.owner_signing_key, settings.owner_machine_key);
-    parse_owner(&text).map_err(anyhow::Error::msg)
 }
 
 fn parse_policy(text: &str) -> Result<PolicyKind, String> {

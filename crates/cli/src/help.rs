@@ -9,6 +9,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
         "Hold devices",
         &[
             "device",
+            "replay",
             "hub",
             "login",
             "trust-hub",

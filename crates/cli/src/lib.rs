@@ -53,6 +53,7 @@ pub mod private_file;
 pub mod project;
 pub mod project_file;
 pub mod receipts;
+pub mod replay;
 pub mod revoke;
 pub mod rollback;
 pub mod rollout;

@@ -9,8 +9,8 @@ use tenure_cli::output::{Output, lost};
 use tenure_cli::{
     build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
     help, hub, inspect, install, invite, lease, list, login, owner, packages, project, receipts,
-    revoke, rollback, rollout, run, secret, serial, shell, sim, snapshot, status, test, tls, top,
-    trash, tree, trust_hub,
+    replay, revoke, rollback, rollout, run, secret, serial, shell, sim, snapshot, status, test,
+    tls, top, trash, tree, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -32,6 +32,7 @@ enum Command {
     Inspect(inspect::Arguments),
     Run(run::Arguments),
     Device(Box<device::Arguments>),
+    Replay(replay::Arguments),
     Use(contexts::UseArguments),
     Devices(contexts::DevicesArguments),
     Enrol(enrol::Arguments),
@@ -106,6 +107,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Inspect(arguments) => inspect::run(arguments, &output),
         Command::Run(arguments) => run::run(arguments, &output),
         Command::Device(arguments) => device::run(arguments, &output),
+        Command::Replay(arguments) => replay::run(arguments, &output),
         Command::Use(arguments) => contexts::run(arguments, &output),
         Command::Devices(arguments) => contexts::devices(arguments, &output),
         Command::Enrol(arguments) => enrol::run(arguments, &output),

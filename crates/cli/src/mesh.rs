@@ -16,8 +16,9 @@ use tenure_crypto::SigningKey;
 use tenure_hal::ethernet::MacAddress;
 use tenure_hal::{Clock as _, Link, LinkError};
 use tenure_mesh::{Carrier, CarrierError, Reach, SatelliteNumber};
-use tenure_node::{Door, Input, Moment, Node, Outlet, Output};
+use tenure_node::{Door, Input, Moment, Outlet, Output};
 use tenure_protocols::network_key::{NetworkKey, invite};
+use tenure_replay::Recorded;
 
 use tenure_wire::control::{Client as _, Join};
 
@@ -230,13 +231,13 @@ impl MeshLink {
         &mut self,
         clock: LinuxClock,
         entropy: &mut LinuxEntropy,
-        node: &mut Node<FileFlash>,
+        node: &mut Recorded<FileFlash>,
     ) -> anyhow::Result<bool> {
-        if !self.has_thread || node.mesh_stack().is_none() {
+        if !self.has_thread || node.node().mesh_stack().is_none() {
             return Ok(false);
         }
         if self.thread.is_none()
-            && let Some((satellite, number)) = node.mesh_satellite(clock.now())
+            && let Some((satellite, number)) = node.lend().mesh_satellite(clock.now())
         {
             let thread = SatelliteThread::start(satellite, clock);
             self.thread = Some((thread.context("a thread for the mesh")?, number));
@@ -249,7 +250,7 @@ impl MeshLink {
         while let Some(wanted) = thread.wanted() {
             node.take(&mut moment, Input::Parcel(wanted));
         }
-        let poll_at = node.mesh_stack().and_then(|stack| stack.poll_at(moment.now));
+        let poll_at = node.node().mesh_stack().and_then(|stack| stack.poll_at(moment.now));
         Ok(poll_at.is_some_and(|at| at <= moment.now))
     }
 
@@ -287,12 +288,12 @@ impl MeshLink {
 /// # Errors
 /// The network's key can't be had or kept.
 pub fn join(
-    node: &mut Node<FileFlash>,
+    node: &mut Recorded<FileFlash>,
     moment: &mut Moment<'_>,
     home: &Home,
     owner: &SigningKey,
 ) -> anyhow::Result<()> {
-    let invitation = invitation(home, owner, &node.device_machine())?;
+    let invitation = invitation(home, owner, &node.node().device_machine())?;
     node.as_owner(moment).join(Join { invitation }).context("joining the mesh")
 }
 

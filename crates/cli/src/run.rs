@@ -60,7 +60,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     config.kernel = roomy_kernel();
     config.rpc = tenure_rpc::Config::large();
     let link = UdpLink::bind(([127, 0, 0, 1], 0).into())?;
-    let mut device = Running::start(config, flash, link, &home, folder.path())?;
+    let mut device = Running::start(config, flash, link, &home, folder.path(), None)?;
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::peripherals::load(path)?)?;
     }

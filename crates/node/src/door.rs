@@ -3,6 +3,7 @@
 //! A node's state changes by [`Door::take`] and [`Door::give`] alone, once it is set up. Beside them it reads
 //! what its board lends it: flash, randomness, peripherals. Whoever writes down all of that can repeat the run.
 
+use alloc::boxed::Box;
 use alloc::vec::Vec;
 
 use tenure_hal::Instant;
@@ -84,7 +85,7 @@ pub enum Taken {
     /// The encoded answer of the device's own machine.
     Answer(Vec<u8>),
     /// The machine that was installed, or why it wasn't.
-    Installed(Answer<MachineStatus>),
+    Installed(Box<Answer<MachineStatus>>),
     /// Whether the device can be turned off.
     Asleep(Result<(), SleepError>),
 }
@@ -226,7 +227,7 @@ pub trait Door {
         placement: &[u8],
     ) -> Answer<MachineStatus> {
         match self.take(moment, Input::Install { package, placement }) {
-            Taken::Installed(installed) => installed,
+            Taken::Installed(installed) => *installed,
             _ => Err(ControlError::NoSuchFunction),
         }
     }

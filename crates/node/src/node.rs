@@ -526,7 +526,7 @@ impl<F: Flash> Door for Node<F> {
                 let installed = self.tenancy().install(moment, package, placement);
                 let status =
                     installed.and_then(|id| control::status_of_installed(self, moment.now, id));
-                return Taken::Installed(status);
+                return Taken::Installed(Box::new(status));
             }
             Input::Checkpoint => self.tenancy().checkpoint(moment),
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),

@@ -39,7 +39,7 @@ const fn numbered(
     Format { name, lies, file, magic: None, version: Some(version) }
 }
 
-const FORMATS: [Format; 29] = [
+const FORMATS: [Format; 30] = [
     marked(
         "package",
         "file, flash",
@@ -150,6 +150,12 @@ const FORMATS: [Format; 29] = [
         "const FOLLOWED_VERSION: u8 = ",
     ),
     marked("log of the loader", "flash", "crates/boot/src/log.rs", "const MAGIC: [u8; 4] = "),
+    marked(
+        "record of a run",
+        "file",
+        "crates/replay/src/entry.rs",
+        "pub(crate) const MAGIC: [u8; 8] = ",
+    ),
     marked("header of a firmware", "flash", "crates/boot/src/image.rs", "const MAGIC: [u8; 8] = "),
 ];
 

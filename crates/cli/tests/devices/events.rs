@@ -21,10 +21,11 @@ height = 48
 period_ms = 50
 "#;
 
-fn device_with_peripherals(user: &User) -> Process {
+fn device_with_peripherals(user: &User, more: &[&str]) -> Process {
     std::fs::write(user.path("peripherals.toml"), PERIPHERALS).unwrap();
     let mut command = user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
     command.args(["--json", "--survives", "kill", "--peripherals", "peripherals.toml"]);
+    command.args(more);
     Process::start(command)
 }
 
@@ -38,7 +39,7 @@ fn published(events: &Value, topic: &str) -> u64 {
 #[test]
 fn a_machine_hears_a_sensor_and_commands_a_peripheral() {
     let user = User::new();
-    let mut device = device_with_peripherals(&user);
+    let mut device = device_with_peripherals(&user, &[]);
     user.install(&device, &["climate"]);
     device.wait_for_log("climate", "15.0 degrees: heater on");
     let shown = user.call(on(&device), &["climate", "show"]);
@@ -80,4 +81,23 @@ fn peripherals_that_cannot_be_are_refused() {
     let arguments = ["device", "--data", "attic", "--peripherals", "peripherals.toml"];
     let error = user.error(&arguments);
     assert!(error.contains("peripherals.toml") && error.contains("kettle"), "{error}");
+}
+
+#[test]
+fn a_device_that_was_recorded_runs_again_without_itself() {
+    let user = User::new();
+    let mut device = device_with_peripherals(&user, &["--record", "attic.tape"]);
+    user.install(&device, &["climate"]);
+    let line = device.wait_for_log("climate", "15.0 degrees: heater on");
+    user.call(on(&device), &["climate", "show"]);
+    assert_eq!(device.interrupt().code(), Some(0));
+    let replayed = user.ok(&["replay", "attic.tape"]);
+    assert!(replayed.contains(&line), "{replayed}");
+    assert!(replayed.contains("the flash is the same at the end"), "{replayed}");
+    let tape = std::fs::read(user.path("attic.tape")).unwrap();
+    std::fs::write(user.path("half.tape"), &tape[..tape.len() * 3 / 4]).unwrap();
+    let half = user.ok(&["replay", "half.tape"]);
+    assert!(half.contains("where the record breaks off"), "{half}");
+    let refused = user.error(&["replay", "peripherals.toml"]);
+    assert!(refused.contains("no record"), "{refused}");
 }
