@@ -266,7 +266,7 @@ where
             placement: 1,
             code,
             image: kept(kernel, &bytes),
-            wasm: None,
+            faster: None,
             base: None,
         };
         let installation = Installation { record, id: id_of(&public_key) };

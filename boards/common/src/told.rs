@@ -14,6 +14,8 @@ pub struct Range {
     pub end: usize,
     /// Whether it is written to.
     pub is_own: bool,
+    /// Whether it is executed.
+    pub is_code: bool,
 }
 
 /// Who ran last, and so may run again as everything stands.
@@ -29,7 +31,7 @@ pub struct Told {
 impl Told {
     /// Nothing was told.
     pub const fn nothing() -> Self {
-        const NOWHERE: Range = Range { start: 0, end: 0, is_own: false };
+        const NOWHERE: Range = Range { start: 0, end: 0, is_own: false, is_code: false };
         Self { program: None, ranges: [NOWHERE; REGIONS_MAX], count: None }
     }
 
@@ -72,7 +74,12 @@ impl Told {
 /// Where a region begins and ends, and whose it is.
 fn range_of(region: &Region<'_>) -> Range {
     let addresses = region.addresses();
-    Range { start: addresses.start, end: addresses.end, is_own: region.is_own() }
+    Range {
+        start: addresses.start,
+        end: addresses.end,
+        is_own: region.is_own(),
+        is_code: region.is_code(),
+    }
 }
 
 #[cfg(test)]
@@ -97,7 +104,8 @@ mod tests {
         assert_eq!(told.are_news(&regions), Some(true), "in another order they are others");
         assert_eq!(told.are_news(&regions[..1]), Some(true), "and so are fewer");
         assert!(told.is_news(32));
-        assert_eq!(told.are_news(&regions[..1]), Some(true));
+        assert_eq!(told.are_news(&[Region::Readable(&readable)]), Some(true));
+        assert_eq!(told.are_news(&[Region::Code(&readable)]), Some(true), "it is executed now");
         told.forget();
         assert_eq!((told.are_news(&[]), told.is_news(32)), (Some(true), true));
         let many: Vec<_> = (0..=REGIONS_MAX).map(|_| Region::Readable(&readable)).collect();

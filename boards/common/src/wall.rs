@@ -1,20 +1,25 @@
 //! The vm's second wall, on whatever memory protection a board has.
 
 use tenure_hal::{Cause, Exit, Guard, RETURNED, Region, Violation};
-use tenure_vm::{Breach, BreachCause, Stay, Wall};
+use tenure_kernel::COMPILED_STACK_BYTES;
+use tenure_vm::{Breach, BreachCause, Entry, Stay, Wall, word};
 
 /// Bytes of the stack that the interpreter runs on; it is flat, so that this is enough for the
 /// longest of its functions. A power of two, which any memory protection covers at once.
 const STACK_BYTES: usize = 2048;
+const _: () = assert!(COMPILED_STACK_BYTES + word::COUNT * WORD_BYTES + ALIGNMENT <= STACK_BYTES);
 const WORD_BYTES: usize = size_of::<usize>();
 /// Where a stack must begin, in bytes.
 const ALIGNMENT: usize = 16;
 /// The longest that one stay may take. Fuel ends it long before; this ends an interpreter that has
 /// gone wrong.
 const STAY_MICROSECONDS: u32 = 2_000_000;
+/// The same for compiled code, for which nobody vouches.
+const COMPILED_MICROSECONDS: u32 = 500_000;
 
 /// Runs the interpreter unprivileged: it reaches the firmware's code, one machine's memory, and a
-/// stack that is wiped when another machine follows.
+/// stack that is wiped when another machine follows. Compiled code runs so, too, and reaches itself in
+/// place of the firmware.
 pub struct GuardedVm<G: Guard> {
     guard: G,
     stack: G::Memory,
@@ -46,17 +51,26 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
         }
         let argument = base + place;
         let top = argument & !(ALIGNMENT - 1);
-        let mut context = self.guard.enter(enter as usize, argument, top);
+        let (enter, runs, microseconds) = match enter {
+            Entry::Interpreter(enter) => {
+                (enter as usize, Region::Readable(apart), STAY_MICROSECONDS)
+            }
+            Entry::Compiled { code, at } => {
+                let enter = code.as_ptr().expose_provenance() + at;
+                (enter, Region::Code(code), COMPILED_MICROSECONDS)
+            }
+        };
+        let mut context = self.guard.enter(enter, argument, top);
         let mut regions = [
             Region::Readable(image),
             Region::Readable(table),
-            Region::Readable(apart),
+            runs,
             Region::Own(globals),
             Region::Own(stack),
             Region::Own(memory),
             Region::Own(&mut self.stack),
         ];
-        let exit = self.guard.run_firmware(&mut context, &mut regions, STAY_MICROSECONDS);
+        let exit = self.guard.run_firmware(&mut context, &mut regions, microseconds);
         let (left, _) = self.stack[place..].as_chunks();
         words.iter_mut().zip(left).for_each(|(word, bytes)| *word = usize::from_ne_bytes(*bytes));
         match exit {

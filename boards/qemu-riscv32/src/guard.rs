@@ -91,8 +91,8 @@ impl Pmp {
 }
 
 impl Protection {
-    /// Lets a function of the firmware reach that and `regions`, and nothing else; `false` if the hardware
-    /// has too few entries, and then nobody reaches anything.
+    /// Lets a function reach `regions`, and the firmware if none of them is code, and nothing else; `false`
+    /// if the hardware has too few entries, and then nobody reaches anything.
     fn allow(&mut self, regions: &[Region<'_>]) -> bool {
         match self.told.are_news(regions) {
             None => return false,
@@ -100,13 +100,18 @@ impl Protection {
             Some(true) => {}
         }
         self.rules = [0; 16];
-        self.rules[14] = NAPOT | READ | EXECUTE;
+        if !self.told.ranges().iter().any(|range| range.is_code) {
+            self.rules[14] = NAPOT | READ | EXECUTE;
+        }
         let mut entry = 0;
         for range in self.told.ranges() {
             if range.start == range.end {
                 continue;
             }
-            let rule = TOP_OF_RANGE | READ | if range.is_own { WRITE } else { 0 };
+            let rule = TOP_OF_RANGE
+                | READ
+                | if range.is_own { WRITE } else { 0 }
+                | if range.is_code { EXECUTE } else { 0 };
             let (start, end) = (range.start / GRAIN, range.end.div_ceil(GRAIN));
             // Ranges that touch and are alike are one.
             if entry > 0 && self.addresses[entry - 1] == start && self.rules[entry - 1] == rule {

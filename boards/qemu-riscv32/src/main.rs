@@ -85,6 +85,8 @@ fn run() -> Result<Infallible, StartError> {
     #[cfg(unchecked_memory)]
     let wall = stuck::Stuck(wall);
     device.node().use_wall(Box::new(wall));
+    let now = device.now();
+    device.node().use_compiled_code(CodeKind::Rv32, now);
     let native = NativeMachines::new(CodeKind::Rv32, guard, clock);
     device.node().use_engine(Box::new(native));
     device.run(|nap, card| {

@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use tenure_package::{CodeKind, Package};
 
 use crate::c_project;
+use crate::compiled;
 use crate::home::Home;
 use crate::module::Module;
 use crate::native;
@@ -29,6 +30,16 @@ pub struct Arguments {
     /// Where to write the package; by default to NAME.tenure in the project's folder.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
+    /// Compile the wasm for these processors besides (rv32); boards with memory protection run that, and all
+    /// others interpret.
+    #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = processor)]
+    compile: Vec<CodeKind>,
+}
+
+fn processor(name: &str) -> Result<CodeKind, String> {
+    let kinds = [CodeKind::Rv32];
+    let found = kinds.into_iter().find(|kind| kind.as_str() == name);
+    found.ok_or_else(|| "wasm is compiled for rv32".to_owned())
 }
 
 /// A package that was built.
@@ -45,9 +56,12 @@ pub struct Built {
 /// # Errors
 /// The project is not well formed, doesn't compile, or no compiler is there; the error says which.
 pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Result<()> {
-    let built = build(&arguments.project, arguments.output.as_deref(), home)?;
+    let to = arguments.output.as_deref();
+    let built = build_for(&arguments.project, to, home, &arguments.compile)?;
     let package = Package::parse(&built.bytes)?;
     let (manifest, code_bytes) = (package.manifest(), package.code_bytes());
+    let compiled_bytes: usize =
+        package.compiled_kinds().filter_map(|kind| package.compiled(kind)).map(<[u8]>::len).sum();
     if output.is_json() {
         let report = serde_json::json!({
             "package": built.path,
@@ -58,15 +72,24 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
             "exports": manifest.exports,
             "code": manifest.code,
             "code_bytes": code_bytes,
+            "compiled": package.compiled_kinds().collect::<Vec<_>>(),
+            "compiled_bytes": compiled_bytes,
         });
         output.line("", &report);
     } else {
         let kinds: Vec<_> = manifest.code.iter().map(|kind| kind.as_str()).collect();
         let (path, kinds) = (built.path.display(), kinds.join(" and "));
         let (offers, digest) = (manifest.exports.join(", "), package.digest());
+        let compiled: Vec<_> = package.compiled_kinds().map(CodeKind::as_str).collect();
+        let compiled = match compiled.is_empty() {
+            true => String::new(),
+            false => {
+                format!("\n  compiled  {compiled_bytes} bytes, {}", compiled.join(" and "))
+            }
+        };
         output.line(
             &format!(
-                "built {path}: {code_bytes} bytes of code, {kinds}\n  offers  {offers}\n  digest  {digest}"
+                "built {path}: {code_bytes} bytes of code, {kinds}{compiled}\n  offers  {offers}\n  digest  {digest}"
             ),
             &serde_json::Value::Null,
         );
@@ -80,15 +103,25 @@ pub fn run(arguments: &Arguments, home: &Home, output: &Output) -> anyhow::Resul
 /// # Errors
 /// As [`run`].
 pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Result<Built> {
+    build_for(folder, output, home, &[])
+}
+
+/// As [`build`], with the wasm compiled for processors of these kinds besides.
+fn build_for(
+    folder: &Path,
+    output: Option<&Path>,
+    home: &Home,
+    processors: &[CodeKind],
+) -> anyhow::Result<Built> {
     let project = ProjectFile::read(folder)?;
     sdk::install(folder).with_context(|| format!("can't put the SDK into {}", folder.display()))?;
     let default = || folder.join(format!("{}.tenure", project.name));
     let path = output.map_or_else(default, Path::to_path_buf);
     // The package has neither names nor DWARF: who explains a fault finds them beside it.
-    let mut compiled = Vec::new();
+    let mut code = Vec::new();
     let mut beside = Vec::new();
     for kind in &project.code {
-        let (code, program, debug_path) = match kind {
+        let (one, program, debug_path) = match kind {
             CodeKind::WebAssembly => {
                 let (wasm, exact_memory) = compile_wasm(folder, &project)?;
                 let module = fs::read(&wasm);
@@ -102,10 +135,17 @@ pub fn build(folder: &Path, output: Option<&Path>, home: &Home) -> anyhow::Resul
                 (code, program.file, path.with_extension(format!("{kind}.elf")))
             }
         };
-        compiled.push(code);
+        code.push(one);
         beside.push((debug_path, program));
     }
-    let bytes = pack(&project, compiled, &home.tenant_key()?)?;
+    let mut faster = Vec::new();
+    for kind in processors {
+        let wasm = code.iter().find_map(CompiledCode::wasm);
+        let wasm = wasm.context("`--compile` compiles wasm, and the project's `code` has none")?;
+        let files = folder.join("target").join(format!("compiled-{kind}"));
+        faster.push((*kind, compiled::compile(wasm, *kind, &files)?));
+    }
+    let bytes = pack(&project, code, faster, &home.tenant_key()?)?;
     for (path, bytes) in [(path.clone(), bytes.clone())].into_iter().chain(beside) {
         fs::write(&path, &bytes).with_context(|| format!("can't write {}", path.display()))?;
     }

@@ -14,6 +14,7 @@ mod c_project;
 pub mod call;
 pub mod client;
 pub mod clock;
+mod compiled;
 pub mod completions;
 pub mod confirm;
 pub mod contexts;

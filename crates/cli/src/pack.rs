@@ -133,6 +133,11 @@ impl CompiledCode {
         Self { functions, memory_bytes, advice, kind, bytes: code }
     }
 
+    /// The module's bytes, if it is one.
+    pub fn wasm(&self) -> Option<&[u8]> {
+        (self.kind == CodeKind::WebAssembly).then_some(&*self.bytes)
+    }
+
     /// A native binary.
     ///
     /// # Errors
@@ -150,13 +155,14 @@ impl CompiledCode {
     }
 }
 
-/// Packs and signs what compilers made of `project`.
+/// Packs and signs what compilers made of `project`, and what was compiled from its wasm for processors.
 ///
 /// # Errors
 /// See [`PackError`].
 pub fn pack(
     project: &ProjectFile,
     compiled: Vec<CompiledCode>,
+    faster: Vec<(CodeKind, Vec<u8>)>,
     key: &SigningKey,
 ) -> Result<Vec<u8>, PackError> {
     for code in &compiled {
@@ -184,7 +190,10 @@ pub fn pack(
         log: project.log,
     };
     let sections: Vec<_> = compiled.into_iter().map(|code| code.bytes).collect();
-    let builder = PackageBuilder::with_code(manifest, &sections)?;
+    let mut builder = PackageBuilder::with_code(manifest, &sections)?;
+    for (kind, bytes) in faster {
+        builder = builder.compiled(kind, bytes)?;
+    }
     Ok(add_values(builder, "", &project.tree)?.sign(key)?)
 }
 

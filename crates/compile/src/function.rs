@@ -123,7 +123,7 @@ pub(crate) fn compile(module: &Module<'_>, function: u32, list: Vec<Instruction>
 }
 
 /// A function that hands its arguments to the interpreter.
-fn interpreted(module: &Module<'_>, function: u32) -> Compiled {
+pub(crate) fn interpreted(module: &Module<'_>, function: u32) -> Compiled {
     let mut text = signature(module, function) + " {\n";
     for half in &module.convention(function).words {
         let _ = writeln!(text, "SLOT({}) = w{half};", half * 4);

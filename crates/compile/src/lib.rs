@@ -13,7 +13,7 @@ mod flow;
 mod function;
 mod lower;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
 use tenure_vm::{FunctionIndex, FunctionShape, Image, flow as reason, word};
@@ -44,11 +44,14 @@ pub struct Options {
     /// Bytes of native stack after which calls stop nesting natively. What is deeper begins anew on an empty
     /// stack; one function's own frame, and the entry's, come on top.
     pub stack_bytes: u32,
+    /// Functions that are left to the interpreter.
+    pub interpreted: BTreeSet<u32>,
 }
 
 impl Default for Options {
     fn default() -> Options {
-        Options { entry: "tenure_compiled".into(), bounds: Bounds::Checked, stack_bytes: 1024 }
+        let (entry, interpreted) = ("tenure_compiled".into(), BTreeSet::new());
+        Options { entry, bounds: Bounds::Checked, stack_bytes: 1024, interpreted }
     }
 }
 
@@ -153,7 +156,10 @@ pub fn to_c(image: &Image<'_>, options: &Options) -> Result<String, Unreadable> 
     let mut points = Vec::new();
     for number in functions {
         let list = set.function(image, FunctionIndex(number), module.shape(number).code_at)?;
-        let compiled = function::compile(&module, number, list);
+        let compiled = match options.interpreted.contains(&number) {
+            true => function::interpreted(&module, number),
+            false => function::compile(&module, number, list),
+        };
         text += &compiled.text;
         points.extend(compiled.points.into_iter().map(|(at, point)| (at, number, point)));
     }

@@ -14,8 +14,8 @@ use common::{Random, assemble};
 use native::{Enter, Library};
 use tenure_compile::{Options, to_c};
 use tenure_vm::{
-    Breach, Compiled, ExportKind, FunctionIndex, FunctionType, HostFunctions, Image, Instance,
-    InstanceConfig, Limits, Outcome, Stay, Value, ValueType, Wall, translate, word,
+    Breach, Compiled, Entry, ExportKind, FunctionIndex, FunctionType, HostFunctions, Image,
+    Instance, InstanceConfig, Limits, Outcome, Stay, Value, ValueType, Wall, translate, word,
 };
 
 /// Steps that a call may take in all; what takes more is cut off, in both engines alike.
@@ -43,14 +43,14 @@ impl Wall for Open {
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
         let left = |words: &[usize]| words[word::LIMIT].wrapping_sub(words[word::PC]) as i32 as i64;
         let before = left(stay.words);
+        let (enter, is_compiled) = match stay.enter {
+            Entry::Interpreter(enter) => (enter, false),
+            Entry::Compiled { .. } => (self.enter, true),
+        };
         // SAFETY: the words name what `stay` borrows.
-        unsafe { (stay.enter)(stay.words.as_mut_ptr()) };
+        unsafe { enter(stay.words.as_mut_ptr()) };
         let used = (before - left(stay.words)) as u64;
-        if std::ptr::fn_addr_eq(stay.enter, self.enter) {
-            self.compiled += used;
-        } else {
-            self.interpreted += used;
-        }
+        *if is_compiled { &mut self.compiled } else { &mut self.interpreted } += used;
         Ok(())
     }
 }
@@ -107,8 +107,7 @@ impl<'i> Machine<'i> {
         let mut fuel = slice;
         let mut open = Open { enter: self.enter, compiled: 0, interpreted: 0 };
         let outcome = if compiled {
-            // SAFETY: the code was compiled from the image.
-            let mut wall = unsafe { Compiled::new(&mut open, self.enter) };
+            let mut wall = Compiled::new(&mut open, &[], 0);
             self.instance.run_behind(self.image, &mut fuel, &mut wall)
         } else {
             self.instance.run_behind(self.image, &mut fuel, &mut open)

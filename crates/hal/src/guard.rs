@@ -31,7 +31,9 @@ pub trait Guard {
     fn run(&mut self, context: &mut Context, memory: &mut Self::Memory, microseconds: u32) -> Exit;
 
     /// As [`Guard::run`], for a function of the firmware, which reads the firmware's constants, executes
-    /// its code, and beside that reaches `regions`.
+    /// its code, and beside that reaches `regions`; or for a function in a region of code, which reaches
+    /// nothing of the firmware. Hardware that has too few windows for the regions runs nothing, and says
+    /// that the function jumped to where it begins.
     fn run_firmware(
         &mut self,
         context: &mut Context,
@@ -85,20 +87,22 @@ impl Default for Context {
     }
 }
 
-/// A range of memory that a function of the firmware reaches.
+/// A range of memory that a function reaches.
 #[derive(Debug)]
 pub enum Region<'a> {
     /// It reads.
     Readable(&'a [u8]),
     /// It reads and writes.
     Own(&'a mut [u8]),
+    /// It executes and reads: the function itself, which isn't the firmware's.
+    Code(&'a [u8]),
 }
 
 impl Region<'_> {
     /// The addresses from its first to behind its last byte.
     pub fn addresses(&self) -> core::ops::Range<usize> {
         let range = match self {
-            Self::Readable(bytes) => bytes.as_ptr_range(),
+            Self::Readable(bytes) | Self::Code(bytes) => bytes.as_ptr_range(),
             Self::Own(bytes) => bytes.as_ptr_range(),
         };
         range.start.expose_provenance()..range.end.expose_provenance()
@@ -107,6 +111,11 @@ impl Region<'_> {
     /// Whether it is written to.
     pub fn is_own(&self) -> bool {
         matches!(self, Self::Own(_))
+    }
+
+    /// Whether it is executed.
+    pub fn is_code(&self) -> bool {
+        matches!(self, Self::Code(_))
     }
 }
 

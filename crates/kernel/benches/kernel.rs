@@ -154,7 +154,7 @@ fn install(kernel: &mut Kernel<RamFlash>, wasm: &[u8], number: u8) {
         placement: 1,
         code: CodeKind::WebAssembly,
         image,
-        wasm: None,
+        faster: None,
         base: None,
     };
     let id = id_of(&public_key);

@@ -143,6 +143,20 @@ impl<F: Flash> Kernel<F> {
         self.parts.processors.wall = Some(wall);
     }
 
+    /// Lets machines run code that was compiled from their images for the processor `kind`, now and from
+    /// now on; the wall confines it.
+    pub fn use_compiled_code(&mut self, kind: CodeKind, now: Instant) {
+        self.parts.processors.compiled_kind = Some(kind);
+        for slot in self.parts.machines.slots() {
+            self.parts.check_compiled(now, slot);
+        }
+    }
+
+    /// What processor's compiled code machines run, if they do.
+    pub fn compiled_kind(&self) -> Option<CodeKind> {
+        self.parts.processors.compiled_kind
+    }
+
     /// Lends the kernel memory that outlasts resets, to say there who runs.
     pub fn use_retained(&mut self, retained: Box<dyn Retained>) {
         self.scheduler.retained = Some(retained);

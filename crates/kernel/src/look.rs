@@ -87,7 +87,8 @@ impl<'a> MachineInfo<'a> {
             grants: &machine.grants,
             memory_bytes: machine.memory_bytes(),
             stored_bytes,
-            on_engine: matches!(machine.instance, Some(Program::Engine(_))),
+            on_engine: machine.runs_compiled
+                || matches!(machine.instance, Some(Program::Engine(_))),
         }
     }
 }
@@ -99,7 +100,7 @@ pub struct MachineInfo<'a> {
     pub record: &'a MachineRecord,
     /// Its id.
     pub id: MachineId,
-    /// Whether the board's engine runs it, and not the vm.
+    /// Whether the board's engine or code compiled from its image runs it, and not the vm alone.
     pub on_engine: bool,
     /// What it is doing.
     pub state: State,

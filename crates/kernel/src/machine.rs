@@ -54,6 +54,8 @@ pub(crate) struct Machine {
     pub(crate) instance: Option<Program>,
     /// Whether the board's engine wouldn't run it, so that the vm does.
     pub(crate) engine_refused: bool,
+    /// Whether it runs code that was compiled from its image, which was checked.
+    pub(crate) runs_compiled: bool,
     /// Since when it waits for the board's engine to be prepared, if it does.
     pub(crate) compiling_since: Option<Instant>,
     /// Since when it is in RAM, if it is.
@@ -218,6 +220,7 @@ impl Machine {
             current: None,
             instance: None,
             engine_refused: false,
+            runs_compiled: false,
             compiling_since: None,
             resident_since: now,
             ran_at: now,

@@ -22,6 +22,7 @@ use crate::machine::{Machine, Running, Wait, Woken};
 use crate::machines::Machines;
 use crate::outbox::Outbox;
 use crate::processors::Processors;
+use crate::record::MachineRecord;
 use crate::residence::Residence;
 use crate::slot::Slot;
 use crate::storage::Storage;
@@ -89,10 +90,48 @@ impl<F: Flash> Parts<F> {
         let Some(machine) = self.machines.known_mut(slot) else { return };
         machine.token = self.storage.checked_code(&machine.record);
         if machine.token.is_some() {
+            self.check_compiled(now, slot);
             self.enqueue_entry(slot);
         } else if !machine.is_stopped() {
             self.fault(now, slot, Fault::of(FaultKind::Image));
         }
+    }
+
+    /// Checks the compiled code of `slot`, if it has some and the board runs such code.
+    pub(crate) fn check_compiled(&mut self, now: Instant, slot: Slot) {
+        let Some(kind) = self.processors.compiled_kind else { return };
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        if machine.record.faster.is_none() {
+            return;
+        }
+        machine.runs_compiled = self.storage.is_compiled(machine, kind);
+        if !machine.runs_compiled {
+            let message =
+                "is interpreted: its compiled code is damaged, or made for other firmware";
+            self.log(now, slot, LogLevel::Warning, message);
+        }
+    }
+
+    /// Has a machine interpreted for good whose compiled code tried to leave it.
+    fn distrust_compiled(&mut self, now: Instant, slot: Slot) {
+        let Some(machine) = self.machines.known_mut(slot) else { return };
+        machine.runs_compiled = false;
+        let record = MachineRecord { faster: None, ..machine.record.clone() };
+        // If the store has no room for that, it lasts until the device restarts.
+        let (conduct, placement) = (machine.conduct, record.placement);
+        let kept = record
+            .to_bytes()
+            .is_some_and(|bytes| self.storage.keep_term(slot, &bytes, &conduct, placement).is_ok());
+        if kept {
+            self.storage.code.release_all(machine.record.faster.into_iter());
+            machine.record = record;
+        }
+        self.log(
+            now,
+            slot,
+            LogLevel::Fault,
+            "is interpreted from now on: its compiled code broke out",
+        );
     }
 
     /// Queues `entry` ahead of everything else, if the machine has one and may run.
@@ -129,6 +168,10 @@ impl<F: Flash> Parts<F> {
     /// Stops a machine: its task fails, its memory goes, its back-off begins.
     pub(crate) fn fault(&mut self, now: Instant, slot: Slot, fault: Fault) {
         let fuel_per_second = self.processors.fuel_per_second;
+        let is_breach = matches!(fault.kind, FaultKind::Breach(_));
+        if is_breach && self.machines.known(slot).is_some_and(|machine| machine.runs_compiled) {
+            self.distrust_compiled(now, slot);
+        }
         let Some(machine) = self.machines.known_mut(slot) else { return };
         let fault = fault.within(&machine.record.budget, machine.memory_bytes());
         let trace = Trace::of(machine.instance.as_ref(), self.storage.image(machine).as_ref());

@@ -66,8 +66,10 @@ pub struct MachineRecord {
     /// Where its code stands in code flash: its image, or its native binary behind the package's
     /// digest.
     pub image: Extent,
-    /// Where its wasm stands in code flash, if it asks for an engine and the board has one.
-    pub wasm: Option<Extent>,
+    /// Where that stands in code flash which the board runs faster than the image: its wasm, if it asks
+    /// for an engine and the board has one, or code that was compiled from the image, if the board runs
+    /// such code.
+    pub faster: Option<Extent>,
     /// Where the tree that it begins with stands in code flash, as a [`Base`](tenure_store::Base), if
     /// it begins with values.
     pub base: Option<Extent>,
@@ -88,6 +90,6 @@ impl MachineRecord {
 
     /// All of code flash that is the machine's.
     pub fn extents(&self) -> impl Iterator<Item = Extent> {
-        [Some(self.image), self.wasm, self.base].into_iter().flatten()
+        [Some(self.image), self.faster, self.base].into_iter().flatten()
     }
 }

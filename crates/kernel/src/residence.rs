@@ -21,7 +21,7 @@ use tenure_hal::{Flash, Instant};
 use tenure_store::SEAL_BYTES;
 use tenure_vm::{Instance, InstanceConfig, ResumeError};
 use tenure_wire::LogLevel;
-use tenure_wire::{Budget, Digest};
+use tenure_wire::{Budget, CodeKind, Digest};
 
 use crate::code::{CodeError, Extent};
 use crate::config::Config;
@@ -173,7 +173,7 @@ impl<F: Flash> Residence<'_, F> {
     pub(crate) fn is_compiling(&mut self, slot: Slot) -> bool {
         let Some(machine) = self.machines.known(slot) else { return false };
         let starts = machine.instance.is_none() && machine.suspended.is_none();
-        let wasm = machine.record.wasm.filter(|_| starts && !machine.engine_refused);
+        let wasm = machine.record.faster.filter(|_| starts && !machine.engine_refused);
         match (wasm.map(|wasm| self.storage.code.view(wasm)), &mut self.processors.engine) {
             (Some(Ok(wasm)), Some(engine)) => {
                 !engine.is_prepared(&machine.record.package, Code::WebAssembly(wasm))
@@ -235,8 +235,9 @@ impl<F: Flash> Residence<'_, F> {
         config: &InstanceConfig,
     ) -> Option<Box<dyn EngineInstance>> {
         let machine = self.machines.known_mut(slot)?;
-        let wasm = machine.record.wasm.filter(|_| !machine.engine_refused)?;
-        let engine = self.processors.engine.as_mut()?;
+        let wasm = machine.record.faster.filter(|_| !machine.engine_refused)?;
+        let engine = self.processors.engine.as_mut();
+        let engine = engine.filter(|engine| engine.kind() == CodeKind::WebAssembly)?;
         let code = Code::WebAssembly(self.storage.code.view(wasm).ok()?);
         let error = match engine.start(&machine.record.package, code, config) {
             Ok(instance) => return Some(instance),

@@ -15,6 +15,7 @@ use tenure_wire::{CodeKind, Digest, MachineId};
 use zeroize::{Zeroize as _, Zeroizing};
 
 use crate::code::{CodeRegion, Extent};
+use crate::compiled::CompiledCode;
 use crate::conduct::{Conduct, Repute};
 use crate::machine::{CodeToken, Machine};
 use crate::native::NativeBinary;
@@ -50,6 +51,22 @@ impl<F: Flash> Storage<F> {
         let Some(CodeToken::Native) = machine.token else { return None };
         let bytes = self.code.view(machine.record.image).ok()?;
         NativeBinary::reopen(bytes.get(DIGEST_BYTES..)?).ok()
+    }
+
+    /// The code that was compiled from the image of `machine`, if it runs that.
+    pub(crate) fn compiled(&self, machine: &Machine) -> Option<CompiledCode<'_>> {
+        let faster = machine.record.faster.filter(|_| machine.runs_compiled)?;
+        CompiledCode::reopen(self.code.view(faster).ok()?).ok()
+    }
+
+    /// Whether the code beside the image of `machine` is whole, was compiled from that image, and is for
+    /// the processor `kind`.
+    pub(crate) fn is_compiled(&self, machine: &Machine, kind: CodeKind) -> bool {
+        let Some(image) = self.image(machine) else { return false };
+        let faster = machine.record.faster.and_then(|faster| self.code.view(faster).ok());
+        faster
+            .and_then(|bytes| CompiledCode::parse(bytes).ok())
+            .is_some_and(|compiled| compiled.kind() == kind && compiled.is_of(&image))
     }
 
     /// Whether the code of `machine` offers `function` in the form that tasks have: no parameters, no

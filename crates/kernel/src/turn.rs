@@ -289,10 +289,12 @@ impl<F: Flash> Turn<'_, '_, F> {
     /// # Errors
     /// How the turn ends if the program made no host call; nothing if it only ended its start.
     fn run_program(&mut self) -> Result<HostCall, Option<End>> {
-        self.meter.is_plain &= matches!(self.program, Program::Image(_));
-        let image = self.parts.storage.image(&self.machine);
-        let processors = &mut self.parts.processors;
-        let outcome = processors.run(&mut self.program, image.as_ref(), &mut self.meter.left);
+        let Parts { storage, processors, .. } = &mut *self.parts;
+        let image = storage.image(&self.machine);
+        let compiled = storage.compiled(&self.machine);
+        self.meter.is_plain &= matches!(self.program, Program::Image(_)) && compiled.is_none();
+        let left = &mut self.meter.left;
+        let outcome = processors.run(&mut self.program, image.as_ref(), compiled, left);
         Err(Some(match outcome.map_err(|fault| Some(End::Faulted(fault)))? {
             Outcome::Done if self.is_starting() => {
                 self.set_starting(false);

@@ -6,12 +6,12 @@ use alloc::vec::Vec;
 use tenure_crypto::machine_id;
 use tenure_hal::{Entropy, Flash};
 use tenure_kernel::{
-    CodeError, CodeRegion, Draft, Extent, InstallError, Installation, Kernel, MachineRecord,
-    NativeBinary, host_functions,
+    CodeError, CodeRegion, CompiledCode, Draft, Extent, InstallError, Installation, Kernel,
+    MachineRecord, NativeBinary, host_functions,
 };
 use tenure_package::{Engine, Package, Placement};
 use tenure_store::{BaseValue, ValueKind, base_bytes, write_base};
-use tenure_vm::{ImageSink, Limits, SinkFull, TranslateErrorKind, translate_bound};
+use tenure_vm::{Image, ImageSink, Limits, SinkFull, TranslateErrorKind, translate_bound};
 use tenure_wire::control::ControlError;
 use tenure_wire::{CodeKind, Digest};
 
@@ -69,12 +69,15 @@ pub(crate) fn prepare_placed<F: Flash>(
         CodeKind::WebAssembly => translate_to_flash(kernel.code(), package, code, &config.module)?,
         _ => keep_binary(kernel.code(), package, code)?,
     };
-    let wasm = match (manifest.engine, kernel.engine_kind()) {
+    let faster = match (manifest.engine, kernel.engine_kind()) {
         (Engine::NativeSpeed, Some(CodeKind::WebAssembly)) => {
             let kept = keep_in_flash(kernel.code(), &[code]);
             Some(kept.inspect_err(|_| kernel.code().release(image))?)
         }
-        _ => None,
+        _ => {
+            let kept = keep_compiled(kernel, &package, kind, image);
+            kept.inspect_err(|_| kernel.code().release(image))?
+        }
     };
     let record = MachineRecord {
         name: placement.machine.clone(),
@@ -95,7 +98,7 @@ pub(crate) fn prepare_placed<F: Flash>(
         placement: placement.sequence,
         code: kind,
         image,
-        wasm,
+        faster,
         base: None,
     };
     let base = base_to_flash(kernel.code(), package).inspect_err(|_| {
@@ -166,6 +169,31 @@ fn keep_binary<F: Flash>(
     NativeBinary::parse(binary).map_err(refused)?;
     let Digest(digest) = package.digest();
     keep_in_flash(code, &[&digest, binary])
+}
+
+/// Writes code that was compiled for this device's processor to code flash, if the package carries it. Code
+/// that was compiled from another image than this firmware's is left out, and the vm runs the machine.
+fn keep_compiled<F: Flash>(
+    kernel: &mut Kernel<F>,
+    package: &Package<'_>,
+    kind: CodeKind,
+    image: Extent,
+) -> Result<Option<Extent>, ControlError> {
+    let processor = kernel.compiled_kind().filter(|_| kind == CodeKind::WebAssembly);
+    let Some(bytes) = processor.and_then(|processor| package.compiled(processor)) else {
+        return Ok(None);
+    };
+    let compiled = CompiledCode::parse(bytes).map_err(refused)?;
+    if Some(compiled.kind()) != processor {
+        return Err(refused("the compiled code is for another processor than the package says"));
+    }
+    let code = kernel.code();
+    let is_of_image = {
+        let image =
+            Image::parse_bound(code.view(image).map_err(no_code_room)?, &package.digest().0);
+        image.is_ok_and(|image| compiled.is_of(&image))
+    };
+    if is_of_image { keep_in_flash(code, &[bytes]).map(Some) } else { Ok(None) }
 }
 
 /// Translates the package's `wasm` into the longest free extent, and gives back what it doesn't need.

@@ -189,6 +189,12 @@ impl<F: Flash> Node<F> {
         self.services.kernel.use_wall(wall);
     }
 
+    /// Lets machines run code that was compiled for the processor `kind`, which the wall confines, from
+    /// `now` on.
+    pub fn use_compiled_code(&mut self, kind: tenure_wire::CodeKind, now: Instant) {
+        self.services.kernel.use_compiled_code(kind, now);
+    }
+
     /// Lends the node an engine for machines that ask for speed; before, the vm runs them. Belongs
     /// before the first poll: what runs already goes on as it is.
     pub fn use_engine(&mut self, engine: Box<dyn Engine>) {

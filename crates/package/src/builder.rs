@@ -7,15 +7,18 @@ use alloc::vec::Vec;
 use tenure_crypto::SigningKey;
 
 use crate::layout::{
-    BODY_AT, CODE_BYTES_MAX, CONTEXT, MAGIC, MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX,
+    BODY_AT, CODE_BYTES_MAX, COMPILED_BYTES_MAX, COMPILED_LENGTH_BYTES, CONTEXT, MAGIC, MAGIC_NAME,
+    MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX, VERSION_WITHOUT_COMPILED,
 };
-use crate::{Entry, Manifest, PackageError, ValueKind};
+use crate::package::compiled_kind_bytes;
+use crate::{CodeKind, Entry, Manifest, PackageError, ValueKind};
 
 /// A package in the making.
 #[derive(Clone, Debug)]
 pub struct PackageBuilder {
     manifest: Manifest,
     code: Vec<u8>,
+    compiled: BTreeMap<CodeKind, Vec<u8>>,
     tree: BTreeMap<String, (ValueKind, Vec<u8>)>,
 }
 
@@ -46,7 +49,19 @@ impl PackageBuilder {
         if code.len() > CODE_BYTES_MAX {
             return Err(PackageError::TooLarge);
         }
-        Ok(Self { manifest, code, tree: BTreeMap::new() })
+        Ok(Self { manifest, code, compiled: BTreeMap::new(), tree: BTreeMap::new() })
+    }
+
+    /// Adds the code that was compiled from the package's wasm for processors of that kind.
+    ///
+    /// # Errors
+    /// [`PackageError::Code`] if `kind` is no processor's, or the package carries no wasm.
+    pub fn compiled(mut self, kind: CodeKind, code: Vec<u8>) -> Result<Self, PackageError> {
+        if kind == CodeKind::WebAssembly || !self.manifest.code.contains(&CodeKind::WebAssembly) {
+            return Err(PackageError::Code);
+        }
+        self.compiled.insert(kind, code);
+        Ok(self)
     }
 
     /// Puts a value into the initial tree, replacing what was at `path`.
@@ -75,19 +90,33 @@ impl PackageBuilder {
         for (path, (kind, value)) in &self.tree {
             Entry { path, kind: *kind, value }.write(&mut tree);
         }
-        if manifest.len() > MANIFEST_BYTES_MAX || tree.len() > TREE_BYTES_MAX {
+        let mut compiled = Vec::new();
+        for (kind, code) in &self.compiled {
+            compiled.extend(compiled_kind_bytes(*kind));
+            compiled.extend(u32::try_from(code.len()).unwrap_or(u32::MAX).to_le_bytes());
+            compiled.extend_from_slice(code);
+        }
+        let is_too_large = manifest.len() > MANIFEST_BYTES_MAX
+            || tree.len() > TREE_BYTES_MAX
+            || compiled.len() > COMPILED_BYTES_MAX;
+        if is_too_large {
             return Err(PackageError::TooLarge);
         }
-        let parts = [&manifest, &tree, &self.code];
-        let length = BODY_AT + parts.iter().map(|part| part.len()).sum::<usize>() + SIGNATURE_BYTES;
-        let mut bytes = Vec::with_capacity(length);
-        bytes.extend(MAGIC);
+        let all = [&manifest, &tree, &self.code, &compiled];
+        let parts = if compiled.is_empty() { &all[..3] } else { &all[..] };
+        let sum = parts.iter().map(|part| part.len()).sum::<usize>();
+        let mut bytes = Vec::with_capacity(BODY_AT + COMPILED_LENGTH_BYTES + sum + SIGNATURE_BYTES);
+        bytes.extend(MAGIC_NAME);
+        bytes.push(match self.compiled.is_empty() {
+            true => VERSION_WITHOUT_COMPILED,
+            false => MAGIC[MAGIC_NAME.len()],
+        });
         bytes.extend(key.verifying_key().0);
         for part in parts {
             bytes.extend((part.len() as u32).to_le_bytes());
         }
         for part in parts {
-            bytes.extend(part);
+            bytes.extend(*part);
         }
         let signature = key.sign(CONTEXT, &bytes);
         bytes.extend(signature.to_bytes());

@@ -11,11 +11,18 @@
 //! | 52 + m | `t` | the initial tree |
 //! | 52 + m + t | `c` | the code: for each kind that the manifest lists, a length in 4 bytes and as many |
 //! | 52 + m + t + c | 64 | the tenant's signature of all that stands before it |
+//!
+//! That is format 5, which packages without compiled code have. Format 6 has in its header, at 52, the
+//! length `x` of compiled code, so that all behind it begins 4 bytes later; the compiled code stands between
+//! the code and the signature: for each kind of processor that there is some for, the kind in a byte (1 for
+//! `rv32`, 2 for `thumb`), three zeros, a length in 4 bytes and as many.
 
 use tenure_crypto::Context;
 
 /// What a package begins with.
-pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x05";
+pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x06";
+/// The version of packages without compiled code, which devices of older firmware read.
+pub(crate) const VERSION_WITHOUT_COMPILED: u8 = 5;
 /// The magic without the version.
 pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
 /// What the tenant's signature is for.
@@ -25,6 +32,10 @@ pub(crate) const KEY_AT: usize = MAGIC.len();
 pub(crate) const KEY_BYTES: usize = 32;
 pub(crate) const LENGTHS_AT: usize = KEY_AT + KEY_BYTES;
 pub(crate) const BODY_AT: usize = LENGTHS_AT + 3 * 4;
+/// The length of the header's last field, which a package without compiled code lacks.
+pub(crate) const COMPILED_LENGTH_BYTES: usize = 4;
+/// Kind and length of a section of compiled code.
+pub(crate) const COMPILED_HEADER_BYTES: usize = 8;
 pub(crate) const SIGNATURE_BYTES: usize = 64;
 
 /// The longest manifest, in bytes.
@@ -33,8 +44,15 @@ pub const MANIFEST_BYTES_MAX: usize = 16 * 1024;
 pub const TREE_BYTES_MAX: usize = 64 * 1024;
 /// The longest code of all kinds together, in bytes.
 pub const CODE_BYTES_MAX: usize = 1024 * 1024;
+/// The longest compiled code of all kinds of processors together, in bytes.
+pub const COMPILED_BYTES_MAX: usize = 1024 * 1024;
 /// The longest package, in bytes.
-pub const PACKAGE_BYTES_MAX: usize =
-    BODY_AT + MANIFEST_BYTES_MAX + TREE_BYTES_MAX + CODE_BYTES_MAX + SIGNATURE_BYTES;
+pub const PACKAGE_BYTES_MAX: usize = BODY_AT
+    + COMPILED_LENGTH_BYTES
+    + MANIFEST_BYTES_MAX
+    + TREE_BYTES_MAX
+    + CODE_BYTES_MAX
+    + COMPILED_BYTES_MAX
+    + SIGNATURE_BYTES;
 
 const _: () = assert!(PACKAGE_BYTES_MAX < u32::MAX as usize, "lengths fit in their fields");

@@ -6,8 +6,9 @@ use tenure_crypto::{sha256, verify_digest};
 use tenure_wire::{CodeKind, Digest, Signature, VerifyingKey};
 
 use crate::layout::{
-    BODY_AT, CODE_BYTES_MAX, CONTEXT, KEY_AT, LENGTHS_AT, MAGIC, MAGIC_NAME, MANIFEST_BYTES_MAX,
-    SIGNATURE_BYTES, TREE_BYTES_MAX,
+    BODY_AT, CODE_BYTES_MAX, COMPILED_BYTES_MAX, COMPILED_HEADER_BYTES, COMPILED_LENGTH_BYTES,
+    CONTEXT, KEY_AT, LENGTHS_AT, MAGIC, MAGIC_NAME, MANIFEST_BYTES_MAX, SIGNATURE_BYTES,
+    TREE_BYTES_MAX, VERSION_WITHOUT_COMPILED,
 };
 use crate::{Manifest, ManifestError, Tree, TreeError};
 
@@ -20,6 +21,8 @@ pub struct Package<'a> {
     tree: Tree<'a>,
     /// All kinds of code, with their lengths.
     code: &'a [u8],
+    /// All compiled code, with its kinds and lengths.
+    compiled: &'a [u8],
     signature: Signature,
 }
 
@@ -32,22 +35,26 @@ impl<'a> Package<'a> {
         if !bytes.starts_with(MAGIC_NAME) {
             return Err(PackageError::NotAPackage);
         }
-        if let Some(&version) = bytes.get(MAGIC_NAME.len())
-            && version != MAGIC[MAGIC_NAME.len()]
-        {
-            return Err(PackageError::FormatVersion { version });
-        }
-        let header = bytes.get(..BODY_AT).ok_or(PackageError::Truncated)?;
+        let version = *bytes.get(MAGIC_NAME.len()).ok_or(PackageError::Truncated)?;
+        let has_compiled = match version {
+            VERSION_WITHOUT_COMPILED => false,
+            _ if version == MAGIC[MAGIC_NAME.len()] => true,
+            _ => return Err(PackageError::FormatVersion { version }),
+        };
+        let body_at = BODY_AT + if has_compiled { COMPILED_LENGTH_BYTES } else { 0 };
+        let header = bytes.get(..body_at).ok_or(PackageError::Truncated)?;
         let length = |index: usize, limit: usize| {
             let at = LENGTHS_AT + 4 * index;
             let field = header[at..].first_chunk().map_or(0, |bytes| u32::from_le_bytes(*bytes));
             let length = usize::try_from(field).unwrap_or(usize::MAX);
             if length > limit { Err(PackageError::TooLarge) } else { Ok(length) }
         };
-        let body = &bytes[BODY_AT..];
+        let body = &bytes[body_at..];
         let (manifest, body) = split(body, length(0, MANIFEST_BYTES_MAX)?)?;
         let (tree, body) = split(body, length(1, TREE_BYTES_MAX)?)?;
         let (code, body) = split(body, length(2, CODE_BYTES_MAX)?)?;
+        let compiled = if has_compiled { length(3, COMPILED_BYTES_MAX)? } else { 0 };
+        let (compiled, body) = split(body, compiled)?;
         let (signature, rest) =
             body.split_first_chunk::<SIGNATURE_BYTES>().ok_or(PackageError::Truncated)?;
         if !rest.is_empty() {
@@ -56,12 +63,14 @@ impl<'a> Package<'a> {
         let (key, _) = header[KEY_AT..].split_first_chunk().ok_or(PackageError::Truncated)?;
         let manifest = parse_manifest(manifest)?;
         check_sections(code, manifest.code.len())?;
+        check_compiled(compiled, has_compiled)?;
         Ok(Self {
             bytes,
             tenant: VerifyingKey(*key),
             manifest,
             tree: Tree::parse(tree).map_err(PackageError::Tree)?,
             code,
+            compiled,
             signature: Signature::from_bytes(signature),
         })
     }
@@ -101,6 +110,18 @@ impl<'a> Package<'a> {
         kinds.zip(sections(self.code)).find(|(listed, _)| **listed == kind).map(|(_, code)| code)
     }
 
+    /// The code that was compiled from the wasm for processors of that kind, if the package carries it;
+    /// nothing of it has been checked.
+    pub fn compiled(&self, kind: CodeKind) -> Option<&'a [u8]> {
+        let mut found = compiled_sections(self.compiled);
+        found.find(|(of, _)| *of == kind).map(|(_, code)| code)
+    }
+
+    /// The kinds of processors that it carries compiled code for.
+    pub fn compiled_kinds(&self) -> impl Iterator<Item = CodeKind> {
+        compiled_sections(self.compiled).map(|(kind, _)| kind)
+    }
+
     /// How long the code of all kinds is together, in bytes.
     pub fn code_bytes(&self) -> usize {
         sections(self.code).map(<[u8]>::len).sum()
@@ -122,6 +143,42 @@ fn check_sections(code: &[u8], count: usize) -> Result<(), PackageError> {
     let lengths = sections(code).map(|section| size_of::<u32>() + section.len());
     let (found, bytes) = lengths.fold((0, 0), |(found, sum), length| (found + 1, sum + length));
     if found == count && bytes == code.len() { Ok(()) } else { Err(PackageError::Code) }
+}
+
+/// The sections of a package's compiled code, as far as they are whole.
+fn compiled_sections(mut compiled: &[u8]) -> impl Iterator<Item = (CodeKind, &[u8])> {
+    core::iter::from_fn(move || {
+        let (header, rest) = compiled.split_first_chunk::<COMPILED_HEADER_BYTES>()?;
+        let kind = COMPILED_KINDS
+            .into_iter()
+            .find(|kind| header[..COMPILED_HEADER_BYTES / 2] == compiled_kind_bytes(*kind))?;
+        let length = u32::from_le_bytes([header[4], header[5], header[6], header[7]]);
+        let (section, rest) = rest.split_at_checked(usize::try_from(length).ok()?)?;
+        compiled = rest;
+        Some((kind, section))
+    })
+}
+
+const COMPILED_KINDS: [CodeKind; 2] = [CodeKind::Rv32, CodeKind::Thumb];
+
+/// A kind of processor, as it stands before its compiled code.
+pub(crate) fn compiled_kind_bytes(kind: CodeKind) -> [u8; COMPILED_HEADER_BYTES / 2] {
+    [kind as u8, 0, 0, 0]
+}
+
+/// Checks that compiled code is whole sections in the order of their kinds, and that there is some where
+/// the format says so.
+fn check_compiled(compiled: &[u8], is_there: bool) -> Result<(), PackageError> {
+    let (mut bytes, mut last) = (0, None);
+    for (kind, section) in compiled_sections(compiled) {
+        if last >= Some(kind) {
+            return Err(PackageError::Code);
+        }
+        bytes += COMPILED_HEADER_BYTES + section.len();
+        last = Some(kind);
+    }
+    let is_well = bytes == compiled.len() && last.is_some() == is_there;
+    if is_well { Ok(()) } else { Err(PackageError::Code) }
 }
 
 fn split(bytes: &[u8], at: usize) -> Result<(&[u8], &[u8]), PackageError> {
@@ -175,8 +232,8 @@ impl fmt::Display for PackageError {
             Self::NotAPackage => f.write_str("not a package; make one with `tenure build`"),
             Self::FormatVersion { version } => write!(
                 f,
-                "a package of format {version}, and only {} is known here; build it again, or \
-                 update what reads it",
+                "a package of format {version}, and only {VERSION_WITHOUT_COMPILED} and {} are known \
+                 here; build it again, or update what reads it",
                 MAGIC[MAGIC_NAME.len()]
             ),
             Self::Truncated => f.write_str("the package is cut off; copy or build it again"),
@@ -186,7 +243,7 @@ impl fmt::Display for PackageError {
             Self::TooLarge => write!(
                 f,
                 "the package is too large: its manifest may have {MANIFEST_BYTES_MAX} bytes, its \
-                 tree {TREE_BYTES_MAX}, its code {CODE_BYTES_MAX}"
+                 tree {TREE_BYTES_MAX}, its code {CODE_BYTES_MAX}, and as much its compiled code"
             ),
             Self::ManifestForm => f.write_str(
                 "the package's manifest can't be read; build it again, or update what reads it",

@@ -158,8 +158,7 @@ fn snapshot_of_version_1_is_written_and_read() {
     assert_eq!(paths, ["a.b", "c"]);
 }
 
-#[test]
-fn package_of_version_5_is_written_and_read() {
+fn echo() -> PackageBuilder {
     let manifest = Manifest {
         name: "echo".parse().unwrap(),
         version: "1.2.3".parse().unwrap(),
@@ -174,12 +173,34 @@ fn package_of_version_5_is_written_and_read() {
         log: tenure_wire::LogLevel::Info,
     };
     let builder = PackageBuilder::new(manifest, b"\0asm\x01\0\0\0".to_vec()).unwrap();
-    let builder = builder.value("config.unit", ValueKind::Text, b"celsius").unwrap();
-    let bytes = kept("package-5", &builder.sign(&key(4)).unwrap());
+    builder.value("config.unit", ValueKind::Text, b"celsius").unwrap()
+}
+
+#[test]
+fn package_of_version_5_is_written_without_compiled_code_and_read() {
+    let bytes = kept("package-5", &echo().sign(&key(4)).unwrap());
     let package = Package::parse(&bytes).unwrap();
     assert_eq!(package.verify(), Ok(()));
     assert_eq!(package.manifest().version.to_string(), "1.2.3");
     assert_eq!(package.tenant(), key(4).verifying_key());
+    assert_eq!(package.compiled_kinds().count(), 0);
+    // Its header has no length of compiled code.
+    assert!(Package::parse(&of_next_version(&bytes, 7)).is_err());
+}
+
+#[test]
+fn package_of_version_6_is_written_with_compiled_code_and_read() {
+    let builder = echo().compiled(CodeKind::Thumb, vec![1, 2, 3]).unwrap();
+    let builder = builder.compiled(CodeKind::Rv32, vec![4, 5]).unwrap();
+    let bytes = kept("package-6", &builder.sign(&key(4)).unwrap());
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!(package.verify(), Ok(()));
+    assert_eq!(package.compiled(CodeKind::Rv32), Some(&[4, 5][..]));
+    assert_eq!(package.compiled(CodeKind::Thumb), Some(&[1, 2, 3][..]));
+    assert_eq!(package.code(CodeKind::WebAssembly), Some(&b"\0asm\x01\0\0\0"[..]));
+    let mut other = bytes.clone();
+    other[bytes.len() - 65] ^= 1;
+    assert_eq!(Package::parse(&other).unwrap().verify(), Err(PackageError::Signature));
     let later = of_next_version(&bytes, 7);
-    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 6 });
+    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 7 });
 }

@@ -175,7 +175,7 @@ fn install(kernel: &mut Kernel<RamFlash>, slot: usize, machine: &Fared, random: 
         term: Term::default(),
         placement: 1,
         code: CodeKind::WebAssembly,
-        wasm: None,
+        faster: None,
         base: None,
         image,
     };

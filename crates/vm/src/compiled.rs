@@ -1,6 +1,7 @@
 //! Code compiled from an image, in turns with the interpreter.
 
-use crate::wall::{Breach, Stay, Wall, flow, word};
+use crate::interpreter::IMPOSSIBLE;
+use crate::wall::{Breach, Entry, Stay, Wall, flow, word};
 
 /// A [`Wall`] that runs code compiled from the machine's image (`tenure-compile`) where there is some, and
 /// the interpreter where there isn't. Both work on the same words and frames, so that execution goes from one
@@ -11,7 +12,8 @@ use crate::wall::{Breach, Stay, Wall, flow, word};
 pub struct Compiled<'w> {
     /// What both run behind.
     wall: &'w mut dyn Wall,
-    enter: unsafe extern "C" fn(*mut usize),
+    code: &'w [u8],
+    at: usize,
 }
 
 impl core::fmt::Debug for Compiled<'_> {
@@ -21,16 +23,9 @@ impl core::fmt::Debug for Compiled<'_> {
 }
 
 impl<'w> Compiled<'w> {
-    /// Runs compiled code behind `wall`.
-    ///
-    /// # Safety
-    /// `enter` is the entry of code that was compiled from the image that instances are run with, or `wall`
-    /// keeps whatever it is from harm.
-    pub unsafe fn new(
-        wall: &'w mut dyn Wall,
-        enter: unsafe extern "C" fn(*mut usize),
-    ) -> Compiled<'w> {
-        Compiled { wall, enter }
+    /// Runs compiled code, which is entered at the offset `at`, behind `wall`.
+    pub fn new(wall: &'w mut dyn Wall, code: &'w [u8], at: usize) -> Compiled<'w> {
+        Compiled { wall, code, at }
     }
 }
 
@@ -40,9 +35,13 @@ impl Wall for Compiled<'_> {
         // A single instruction apart from the image.
         if readable[2].is_empty() {
             let writable = [&mut *globals, &mut *stack, &mut *memory];
-            self.wall.confine(Stay { readable, writable, words, enter: self.enter })?;
-            if words.get(word::FLOW) != Some(&flow::INTERPRET) {
-                return Ok(());
+            let enter = Entry::Compiled { code: self.code, at: self.at };
+            self.wall.confine(Stay { readable, writable, words, enter })?;
+            match words.get(word::FLOW) {
+                Some(&flow::INTERPRET) => {}
+                // It has fuel left: it could have itself called again and again.
+                Some(&flow::CHECK) if left(words) >= 0 => return Err(IMPOSSIBLE),
+                _ => return Ok(()),
             }
         }
         // Until the interpreter looks at the fuel next; at most places where it does, compiled code goes on.
@@ -59,5 +58,13 @@ impl Wall for Compiled<'_> {
             *moved = moved.wrapping_add(limit.wrapping_sub(short));
         }
         Ok(())
+    }
+}
+
+/// Bytes of code that the fuel of a stay still pays for; below zero if it is used up.
+fn left(words: &[usize]) -> isize {
+    match [words.get(word::PC), words.get(word::LIMIT)] {
+        [Some(pc), Some(limit)] => limit.wrapping_sub(*pc).cast_signed(),
+        _ => 0,
     }
 }

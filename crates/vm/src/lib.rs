@@ -56,4 +56,4 @@ pub use translate::{
     HostFunctions, MemoryType, NoHostFunctions, SourceMap, TableType, translate, translate_bound,
 };
 pub use value::{FunctionType, Value, ValueType};
-pub use wall::{Breach, BreachCause, Stay, Wall, flow, word};
+pub use wall::{Breach, BreachCause, Entry, Stay, Wall, flow, word};

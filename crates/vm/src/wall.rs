@@ -21,8 +21,23 @@ pub struct Stay<'s> {
     /// What it begins with, and what it leaves off with. They are to lie in memory that the
     /// interpreter can reach too: copy them there, and back.
     pub words: &'s mut [usize],
-    /// The interpreter; it takes the address of the words. Its code and constants are the program's.
-    pub enter: unsafe extern "C" fn(*mut usize),
+    /// What runs; it takes the address of the words.
+    pub enter: Entry<'s>,
+}
+
+/// What runs behind the wall.
+#[derive(Clone, Copy, Debug)]
+pub enum Entry<'s> {
+    /// The interpreter. Its code and constants are the program's.
+    Interpreter(unsafe extern "C" fn(*mut usize)),
+    /// Code that was compiled from the image, and its constants. It reaches nothing of the program, and
+    /// nobody vouches for it.
+    Compiled {
+        /// Where it lies. It is read and executed, and runs at any address.
+        code: &'s [u8],
+        /// The offset in it of the function to call; odd for Thumb code, as its addresses are.
+        at: usize,
+    },
 }
 
 /// An attempt to leave. What it says is for people; the machine is to be stopped.

@@ -7,8 +7,8 @@ mod programs;
 use common::assemble;
 use programs::PROGRAMS;
 use tenure_vm::{
-    Breach, BreachCause, FunctionType, HostFunctions, Image, Instance, InstanceConfig, Limits,
-    Outcome, Stay, Value, Wall, translate,
+    Breach, BreachCause, Entry, FunctionType, HostFunctions, Image, Instance, InstanceConfig,
+    Limits, Outcome, Stay, Value, Wall, translate,
 };
 
 struct Host;
@@ -25,14 +25,19 @@ fn image_of(text: &str) -> Vec<u8> {
     image
 }
 
+fn interpret(enter: Entry<'_>, words: &mut [usize]) {
+    let Entry::Interpreter(enter) = enter else { panic!("nothing is compiled") };
+    // SAFETY: the words are the interpreter's, and what they name is borrowed by a stay.
+    unsafe { enter(words.as_mut_ptr()) };
+}
+
 /// Runs the interpreter as a board does, but with nothing to stop it.
 struct Open;
 
 impl Wall for Open {
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
         let mut copy = stay.words.to_vec();
-        // SAFETY: the words are the interpreter's, and what they name is borrowed by `stay`.
-        unsafe { (stay.enter)(copy.as_mut_ptr()) };
+        interpret(stay.enter, &mut copy);
         stay.words.copy_from_slice(&copy);
         Ok(())
     }
@@ -46,8 +51,7 @@ struct Lying {
 
 impl Wall for Lying {
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
-        // SAFETY: as above.
-        unsafe { (stay.enter)(stay.words.as_mut_ptr()) };
+        interpret(stay.enter, stay.words);
         if let Some(word) = stay.words.get_mut(self.place) {
             *word = self.number;
         }

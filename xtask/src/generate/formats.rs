@@ -123,6 +123,12 @@ const FORMATS: [Format; 30] = [
         "crates/kernel/src/native.rs",
         "const MAGIC: [u8; 4] = ",
     ),
+    marked(
+        "compiled code of a package",
+        "file, flash",
+        "crates/kernel/src/compiled.rs",
+        "const MAGIC: [u8; 4] = ",
+    ),
     numbered(
         "record of a machine",
         "flash",

@@ -13,8 +13,8 @@ use core::hint::black_box;
 
 use tenure_bench_report::line;
 use tenure_vm::{
-    Breach, Compiled, Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome, Stay,
-    Value, Wall, translate,
+    Breach, Compiled, Entry, Image, Instance, InstanceConfig, Limits, NoHostFunctions, Outcome,
+    Stay, Value, Wall, translate,
 };
 
 #[global_allocator]
@@ -65,12 +65,16 @@ fn config() -> InstanceConfig {
 type Enter = unsafe extern "C" fn(*mut usize);
 
 /// What stands between the engine and the rest: nothing here.
-struct Open;
+struct Open(Option<Enter>);
 
 impl Wall for Open {
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
-        // SAFETY: the words name what `stay` borrows.
-        unsafe { (stay.enter)(stay.words.as_mut_ptr()) };
+        let enter = match stay.enter {
+            Entry::Interpreter(enter) => enter,
+            Entry::Compiled { .. } => self.0.unwrap(),
+        };
+        // SAFETY: the words name what `stay` borrows, and the code was compiled from the guest's image.
+        unsafe { enter(stay.words.as_mut_ptr()) };
         Ok(())
     }
 }
@@ -80,10 +84,12 @@ fn execute(instance: &mut Instance, image: &Image<'_>, slice: u64, enter: Option
     loop {
         let mut fuel = slice;
         let outcome = match enter {
-            // SAFETY: the code was compiled from the guest's image.
-            Some(enter) => unsafe {
-                instance.run_behind(image, &mut fuel, &mut Compiled::new(&mut Open, enter)).unwrap()
-            },
+            Some(enter) => {
+                let mut open = Open(Some(enter));
+                instance
+                    .run_behind(image, &mut fuel, &mut Compiled::new(&mut open, &[], 0))
+                    .unwrap()
+            }
             None => instance.run(image, &mut fuel),
         };
         used += slice - fuel;

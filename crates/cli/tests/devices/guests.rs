@@ -34,6 +34,14 @@ fn build_all() -> PathBuf {
     folder
 }
 
+/// The path of an example machine's package, with its wasm compiled for that kind of processor.
+pub(crate) fn package_for(name: &str, kind: &str) -> String {
+    let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps").join(name);
+    build_as(&source, &folder, name, &["--compile", kind]);
+    folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()
+}
+
 /// Where the package of the native machine that breaks every rule stands.
 pub(crate) fn renegade() -> String {
     static BUILT: OnceLock<String> = OnceLock::new();
@@ -66,10 +74,15 @@ pub(crate) fn build_own(name: &str, folder: &Path, package: &str) {
 
 /// Builds a copy, so that nothing appears in the sources.
 fn build(source: &Path, folder: &Path, name: &str) {
+    build_as(source, folder, name, &[]);
+}
+
+fn build_as(source: &Path, folder: &Path, name: &str, arguments: &[&str]) {
     copy(source, &folder.join(name));
     let package = format!("{name}.tenure");
     let output = Command::new(env!("CARGO_BIN_EXE_tenure"))
         .args(["build", name, "-o", &package])
+        .args(arguments)
         .current_dir(folder)
         .env("TENURE_HOME", folder.join("tenant"))
         .env("CARGO_TARGET_DIR", Path::new(env!("CARGO_TARGET_TMPDIR")).join("guests"))

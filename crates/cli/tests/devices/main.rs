@@ -3,6 +3,7 @@
 mod addresses;
 mod boards;
 mod commands;
+mod compiled;
 mod events;
 mod faults;
 mod firmware;

@@ -74,7 +74,8 @@ fn packages() -> &'static Path {
         let wasm = wat::parse_str(IN_TEXT).unwrap();
         let key = Home::at(folder().join("tenant")).tenant_key().unwrap();
         let module = Module { memory_bytes: 256, ..Module::read(&wasm).unwrap() };
-        let package = pack(&project, vec![CompiledCode::module(module, false)], &key).unwrap();
+        let package =
+            pack(&project, vec![CompiledCode::module(module, false)], vec![], &key).unwrap();
         std::fs::write(folder().join("tenant-text.tenure"), package).unwrap();
         folder()
     })

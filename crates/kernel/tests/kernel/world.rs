@@ -298,7 +298,7 @@ impl Device {
             placement,
             code,
             image,
-            wasm,
+            faster: wasm,
             base: Some(self.write_base()),
         };
         let id = id_of(&public_key);

@@ -5,6 +5,7 @@ use super::{
     Range, SEGMENT_BYTES, TABLE_BYTES, TYPE_BYTES, VERSION, verify::verify,
 };
 use crate::{
+    checksum::Crc32,
     checksum::crc32,
     interpreter,
     memory::as_words,
@@ -368,6 +369,15 @@ impl<'a> Image<'a> {
     pub fn digest(&self) -> &'a [u8; 32] {
         let from = self.bytes.len() - FOOTER_BYTES + DIGEST_AT;
         self.bytes[from..].first_chunk().unwrap_or(&[0; 32])
+    }
+
+    /// The CRC-32 of all that the module became, whatever package the image is bound to: what code compiled
+    /// from the image is known by. Goes through the image.
+    pub fn module_checksum(&self) -> u32 {
+        let bytes = self.bytes.len() - FOOTER_BYTES + DIGEST_AT;
+        let mut checksum = Crc32::new();
+        checksum.update(&self.bytes[..bytes]);
+        checksum.value()
     }
 
     /// Looks a function up by the name it is exported under.

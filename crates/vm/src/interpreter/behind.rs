@@ -15,7 +15,7 @@ use crate::wall::word::{
     ACCUMULATOR, COUNT as WORDS, FLOW, FRAME, FUNCTION_COUNT, FUNCTIONS, GLOBALS, IMAGE, LIMIT,
     MEMORY, MEMORY_BYTES, PC, STACK_END, TABLE, TABLE_COUNT,
 };
-use crate::wall::{Breach, BreachCause, Stay, Wall};
+use crate::wall::{Breach, BreachCause, Entry, Stay, Wall};
 
 impl Run<'_> {
     /// As `start` and `exit`, behind `wall`. `apart` is the code to be run if it isn't the image's.
@@ -47,7 +47,7 @@ impl Run<'_> {
             readable: [bytes, words_as_bytes(entry.table), apart],
             writable: [as_bytes_mut(entry.globals), as_bytes_mut(entry.stack), entry.memory],
             words: &mut words,
-            enter,
+            enter: Entry::Interpreter(enter),
         })?;
         let exit = Exit {
             flow: Flow::from_number(words[FLOW]).ok_or(IMPOSSIBLE)?,
