@@ -100,9 +100,9 @@ impl Protection {
             Some(true) => {}
         }
         self.rules = [0; 16];
-        if !self.told.ranges().iter().any(|range| range.is_code) {
-            self.rules[14] = NAPOT | READ | EXECUTE;
-        }
+        // Without a rule the locked one behind it would let user mode read and execute the firmware.
+        let runs_firmware = !self.told.ranges().iter().any(|range| range.is_code);
+        self.rules[14] = NAPOT | if runs_firmware { READ | EXECUTE } else { 0 };
         let mut entry = 0;
         for range in self.told.ranges() {
             if range.start == range.end {
