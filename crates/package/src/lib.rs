@@ -32,14 +32,10 @@ mod tree;
 
 pub use builder::PackageBuilder;
 pub use firmware::{FirmwareError, FirmwareFile, RELEASE_BYTES_MAX, Release};
-<<<<<<< HEAD
-pub use layout::{CODE_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX};
-pub use mandate::{MANDATE_BYTES_MAX, Mandate, MandateError, Selector};
-=======
 pub use layout::{
     CODE_BYTES_MAX, COMPILED_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX,
 };
->>>>>>> 2d0b201 (Compiled code in packages: tenure build --compile rv32 adds it, the RISC-V board runs it behind its wall, all others interpret)
+pub use mandate::{MANDATE_BYTES_MAX, Mandate, MandateError, Selector};
 pub use manifest::{DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
