@@ -22,6 +22,10 @@ const SLACK_MAX: Duration = Duration::from_secs(1);
 /// The part of a timer's wait by which it may fire late.
 const SLACK_PART: u32 = 10;
 
+/// How far the time of day may be set back without a time of day that has come coming again, in
+/// microseconds: as cron has it. Beyond that, the time that was there before counts as wrong.
+const SET_BACK_US_MAX: u64 = 3 * 3_600 * 1_000_000;
+
 /// When a timer fires first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum First {
@@ -44,16 +48,27 @@ pub(crate) struct Timer {
     /// When it fires next, if that is known.
     #[serde(with = "crate::moment::optional")]
     pub(crate) due: Option<Instant>,
+    /// The time of day at which it fired last in this boot, in microseconds since 1970.
+    #[serde(skip)]
+    fired_unix_us: Option<u64>,
 }
 
 impl Timer {
+    /// A timer whose wait hasn't begun.
+    pub(crate) fn new(
+        (function, parameter): (String, Option<Vec<u8>>),
+        (first, period_ms): (First, u32),
+    ) -> Self {
+        Self { function, parameter, first, period_ms, due: None, fired_unix_us: None }
+    }
+
     /// A timer that a machine begins with; its wait hasn't begun.
     pub(crate) fn of_package(timer: &PackageTimer) -> Self {
         let (first, period_ms) = match timer.when {
             When::Every(period_ms) => (First::After(period_ms), period_ms),
             When::At(schedule) => (First::By(schedule), 0),
         };
-        Self { function: timer.function.clone(), parameter: None, first, period_ms, due: None }
+        Self::new((timer.function.clone(), None), (first, period_ms))
     }
 
     /// Whether setting `other` would change nothing.
@@ -88,22 +103,39 @@ impl Timer {
             First::At(unix_s) => unix_us.map(|unix_us| {
                 let at_us = u64::from(unix_s) * 1_000_000;
                 let period_us = u64::from(self.period_ms) * 1_000;
-                let missed_us = unix_us.saturating_sub(at_us);
-                let wait_us = match missed_us.checked_rem(period_us) {
+                let after_us = self.after(unix_us);
+                let missed_us = after_us.saturating_sub(at_us);
+                let next_us = match missed_us.checked_rem(period_us) {
                     // Its next time, if it is past the first.
-                    Some(rest) if missed_us > 0 => period_us - rest,
-                    _ => at_us.saturating_sub(unix_us),
+                    Some(rest) if missed_us > 0 => after_us + period_us - rest,
+                    _ => at_us,
                 };
-                now + Duration::from_micros(wait_us)
+                now + Duration::from_micros(next_us.saturating_sub(unix_us))
             }),
-            First::By(schedule) => next_by(&schedule, now, unix_us),
+            First::By(schedule) => self.next_by(&schedule, now, unix_us),
         };
+    }
+
+    /// The time after which its next one comes: the time of day, or when it fired if the clock was set back
+    /// a little since.
+    fn after(&self, unix_us: u64) -> u64 {
+        let is_set_back = |fired: &u64| fired.saturating_sub(unix_us) <= SET_BACK_US_MAX;
+        self.fired_unix_us.filter(is_set_back).map_or(unix_us, |fired| fired.max(unix_us))
+    }
+
+    /// The next time of `schedule`, if the time of day is known.
+    fn next_by(&self, schedule: &Schedule, now: Instant, unix_us: Option<u64>) -> Option<Instant> {
+        let unix_us = unix_us?;
+        let after_s = self.after(unix_us) / 1_000_000;
+        let next_us = schedule.next_after(after_s)?.checked_mul(1_000_000)?;
+        Some(now + Duration::from_micros(next_us.saturating_sub(unix_us)))
     }
 
     /// Sets it to its next time after `now`; returns whether it has one.
     pub(crate) fn advance(&mut self, now: Instant, unix_us: Option<u64>) -> bool {
+        self.fired_unix_us = unix_us;
         if let First::By(schedule) = self.first {
-            self.due = next_by(&schedule, now, unix_us);
+            self.due = self.next_by(&schedule, now, unix_us);
             return true;
         }
         let period = self.period();
@@ -117,13 +149,6 @@ impl Timer {
     pub(crate) fn task(&self) -> Task {
         Task::of_kernel(self.function.clone(), self.parameter.clone())
     }
-}
-
-/// The next time of `schedule`, if the time of day is known.
-fn next_by(schedule: &Schedule, now: Instant, unix_us: Option<u64>) -> Option<Instant> {
-    let unix_us = unix_us?;
-    let next_us = schedule.next_after(unix_us / 1_000_000)?.checked_mul(1_000_000)?;
-    Some(now + Duration::from_micros(next_us - unix_us))
 }
 
 /// When the first of `timers` needs the device to be awake.

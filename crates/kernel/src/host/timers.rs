@@ -50,7 +50,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         if !self.parts.storage.has_function(&self.machine, &function) {
             return Err(HostError::NotFound.into());
         }
-        let mut timer = Timer { function, parameter, first, period_ms, due: None };
+        let mut timer = Timer::new((function, parameter), (first, period_ms));
         match first {
             First::After(ms) => timer.due = Some(now + Duration::from_millis(ms.into())),
             First::At(_) | First::By(_) => timer.begin(now, self.parts.clock.unix_us(now)),

@@ -319,3 +319,34 @@ fn a_schedule_of_a_package_counts_once_the_time_is_known_and_each_day() {
     pass(&mut device, Duration::from_secs(1_810));
     assert_eq!(ticks(&device), 1, "on Monday");
 }
+
+#[test]
+fn clock_that_is_set_back_a_little_brings_no_time_of_day_again() {
+    const DAY: u64 = 86_400;
+    let morning = 20_000 * DAY + 6 * 3_600;
+    let set_clock = |device: &mut Device, unix_s: u64| {
+        device.booted_unix_s = Some(unix_s - device.now.as_micros() / 1_000_000);
+    };
+    let mut scheduled = with_timer(When::At("06:30".parse().unwrap()));
+    scheduled.install("ticking", BROUGHT);
+    let (mut set_at, ticking) = device();
+    let first = u32::try_from(morning + 1_800).unwrap();
+    set(&mut set_at, ticking, "at", first, u32::try_from(DAY * 1_000).unwrap());
+    for mut device in [scheduled, set_at] {
+        set_clock(&mut device, morning + 1_790);
+        pass(&mut device, Duration::from_secs(20));
+        assert_eq!(ticks(&device), 1);
+        set_clock(&mut device, morning);
+        pass(&mut device, Duration::from_secs(7_200));
+        assert_eq!(ticks(&device), 1, "half past six was there already");
+        pass(&mut device, Duration::from_secs(DAY));
+        assert_eq!(ticks(&device), 2, "and comes the next day");
+        // The clock was a year ahead: what came by it doesn't count.
+        set_clock(&mut device, morning + 365 * DAY + 1_790);
+        pass(&mut device, Duration::from_secs(20));
+        assert_eq!(ticks(&device), 3);
+        set_clock(&mut device, morning + 2 * DAY + 1_790);
+        pass(&mut device, Duration::from_secs(20));
+        assert_eq!(ticks(&device), 4);
+    }
+}
