@@ -9,7 +9,7 @@ use tenure_package::Package;
 use tenure_wire::control::{Client as _, LogPage, LogQuery, MachineStatus};
 use tenure_wire::directory::{ListFrom, Listing, function as directory};
 use tenure_wire::printable::printable;
-use tenure_wire::{CodeKind, Name};
+use tenure_wire::{CodeKind, LogLevel, Name};
 
 use crate::client::{Client, Device};
 use crate::home::Home;
@@ -100,6 +100,9 @@ pub struct LogArguments {
     /// Go on until Ctrl-C.
     #[arg(long, short)]
     follow: bool,
+    /// Show only lines that are at least so grave: fault, error, warning, info or debug.
+    #[arg(long, value_name = "LEVEL")]
+    level: Option<LogLevel>,
     #[command(flatten)]
     packages: Packages,
     #[command(flatten)]
@@ -222,9 +225,10 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
         let known = machines.iter().any(|machine| machine.name == *name);
         anyhow::ensure!(known, "the device has no machine `{name}`; see `tenure list`");
     }
-    let mut from = 0;
+    let (mut from, mut seen, mut told) = (0, (0, 0), (0, 0));
     loop {
-        let query = LogQuery { machine: arguments.machine.clone(), from };
+        let (machine, level) = (arguments.machine.clone(), arguments.level);
+        let query = LogQuery { machine, from, level };
         let page: anyhow::Result<LogPage> = client.at(&device.route).log(query);
         let page = match page {
             Ok(page) => page,
@@ -234,14 +238,20 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
                 let Some(again) = reconnect(arguments, &mut client, &stop, output)? else {
                     return Ok(());
                 };
-                // Its lines are numbered anew after a restart.
-                from = if again.status.boots == boots { from } else { 0 };
+                // Its lines are numbered anew after a restart, and those that it kept come first.
+                if again.status.boots != boots {
+                    (from, told) = (0, seen);
+                }
                 device = again;
                 continue;
             }
         };
         for line in &page.lines {
-            output.log(line, &symbols.trace_in(line));
+            let place = (line.boot, line.at_ms);
+            if place > told {
+                output.log(line, &symbols.trace_in(line));
+                seen = seen.max(place);
+            }
         }
         from = page.next;
         if !page.more && !arguments.follow || stop.is_requested() {

@@ -97,6 +97,8 @@ impl Output {
                 "event": "log",
                 "number": line.number,
                 "at_ms": line.at_ms,
+                "unix_s": line.unix_s,
+                "boot": line.boot,
                 "machine": line.machine.as_str(),
                 "level": line.level,
                 "message": line.message,
@@ -108,11 +110,15 @@ impl Output {
             return self.print_json(&object);
         }
         let (seconds, millis) = (line.at_ms / 1000, line.at_ms % 1000);
+        let when = match line.unix_s {
+            Some(unix_s) => crate::lease::time(unix_s),
+            None => format!("{seconds:>5}.{millis:03}"),
+        };
         let (before, after) = self.colours(&line.level);
         let trace = trace_lines(trace);
         for text in line.message.lines().chain(trace.iter().map(String::as_str)) {
             self.print(&format!(
-                "{seconds:>5}.{millis:03} {:<14} {before}{:<7}{after} {}",
+                "{when} {:<14} {before}{:<7}{after} {}",
                 line.machine,
                 printable(&line.level),
                 printable(text)

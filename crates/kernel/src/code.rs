@@ -140,6 +140,14 @@ impl<F: Flash> CodeRegion<F> {
         longest * geometry.sector_bytes
     }
 
+    /// The bytes in use, in whole sectors, and all that there are.
+    pub fn occupancy(&self) -> (u32, u32) {
+        let geometry = self.flash.geometry();
+        let sectors = |extent: &Extent| extent.bytes.div_ceil(geometry.sector_bytes).max(1);
+        let taken: u32 = self.taken.iter().map(sectors).sum();
+        (taken * geometry.sector_bytes, geometry.sector_count * geometry.sector_bytes)
+    }
+
     /// Marks what a record says is in use.
     pub(crate) fn claim(&mut self, extent: Extent) {
         self.taken.push(extent);

@@ -112,6 +112,17 @@ impl<F: Flash> Kernel<F> {
         }
     }
 
+    /// Puts `bytes` that are written to flash for a machine down to its budget and its bill, if its budget
+    /// has room for them; returns whether it has.
+    pub fn spend_flash(&mut self, now: Instant, id: MachineId, bytes: usize) -> bool {
+        let Some(machine) = self.parts.machines.with_id_mut(id) else { return false };
+        if machine.meters.flash.level(now) < bytes as i64 {
+            return false;
+        }
+        machine.charge_flash(now, bytes);
+        true
+    }
+
     /// Code flash, for whoever writes images to it.
     pub fn code(&mut self) -> &mut CodeRegion<F> {
         &mut self.parts.storage.code

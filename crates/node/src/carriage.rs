@@ -14,7 +14,7 @@ use tenure_mesh::NodeId;
 use tenure_protocols::interface::{Port, SendLarge};
 use tenure_rpc::{Endpoint, Whose};
 use tenure_wire::Address;
-use tenure_wire::control::{CARRIED_BYTES_MAX, Carry};
+use tenure_wire::control::{CARRIED_BYTES_MAX, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX, Carry};
 use tenure_wire::directory::{Query, SignedRecord};
 
 use crate::membership::{Replica, answers};
@@ -22,9 +22,9 @@ use crate::mesh::Mesh;
 use crate::moment::Moment;
 
 /// The most tools, or devices that they speak to, at once.
-const CARRIAGES_MAX: usize = 4;
+const CARRIAGES_MAX: usize = CARRYING_TOOLS_MAX;
 /// The time for which a tool is remembered that fetches nothing.
-const PATIENCE: Duration = Duration::from_secs(30);
+const PATIENCE: Duration = Duration::from_secs(CARRYING_PATIENCE_S);
 
 /// Datagrams that came for the owner's tools.
 #[derive(Default)]

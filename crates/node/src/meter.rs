@@ -24,6 +24,7 @@ use tenure_wire::{Digest, MachineId, Term, VerifyingKey};
 
 use crate::clock::Clock;
 use crate::lease_time::{LatestTime, LeaseTime, Stage};
+use crate::log;
 use crate::moment::Moment;
 use crate::services::Services;
 use crate::trees::SEALED_TREE;
@@ -285,6 +286,7 @@ impl Meter {
     pub(crate) fn drop_ledger<F: Flash>(&mut self, services: &mut Services<F>, id: &MachineId) {
         self.ledgers.remove(id);
         let _ = services.kernel.store().delete(SEALED_TREE, &ledger_path(id));
+        log::forget(services, id);
         self.drop_chain(services, id);
     }
 

@@ -16,7 +16,7 @@ use tenure_mesh::{Rejected, Satellite, SatelliteNumber};
 use tenure_protocols::interface::{DatagramArrived, Port, RecordArrived};
 use tenure_rpc::{CallHandle, Endpoint, Event};
 use tenure_store::MountReport;
-use tenure_wire::{Address, Name, NoResult, PublicKey, VerifyingKey};
+use tenure_wire::{Address, LogLevel, Name, NoResult, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::calibration::Calibration;
@@ -32,7 +32,7 @@ use crate::handover::Handover;
 use crate::hub::Registration;
 use crate::identity::Identity;
 use crate::kept_owner::Ownership;
-use crate::log::Log;
+use crate::log::{self, Log};
 #[cfg(feature = "rollouts")]
 use crate::mandated::{Director, Mandated};
 #[cfg(feature = "mesh")]
@@ -139,7 +139,7 @@ impl<F: Flash> Node<F> {
             #[cfg(feature = "rollouts")]
             mandated: Mandated::new(moment.now),
             peripherals: Peripherals::default(),
-            log: Log::new(config.log_lines_max),
+            log: Log::new(config.log_lines_max, identity.boots),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
             #[cfg(feature = "mesh")]
@@ -157,6 +157,7 @@ impl<F: Flash> Node<F> {
                 notices: Notices::default(),
             },
         };
+        log::take_up(&mut node.log, &mut node.services);
         if let Some(asleep) = asleep {
             let (rhythm, mut state) = node.sleeper();
             rhythm.wake_up(&mut state, &asleep, moment);
@@ -254,6 +255,9 @@ impl<F: Flash> Node<F> {
         #[cfg(feature = "rollouts")]
         self.director().attend(moment);
         self.peripherals.attend(&mut self.services.kernel, moment.now);
+        if moment.now >= self.meter.checkpoint_at {
+            log::keep(&mut self.log, &mut self.services, moment.now);
+        }
         let mut tenancy = self.tenancy();
         tenancy.attend_to_ledgers(moment);
         tenancy.settle_ownership(moment);
@@ -349,10 +353,16 @@ impl<F: Flash> Node<F> {
         self.rhythm.bedtime(&mut self.services, self.now, doings)
     }
 
+    /// See [`Input::Checkpoint`].
+    fn checkpoint(&mut self, moment: &Moment<'_>) {
+        log::keep(&mut self.log, &mut self.services, moment.now);
+        self.tenancy().checkpoint(moment);
+    }
+
     /// See [`Input::FallAsleep`].
     fn prepare_sleep(&mut self, moment: &mut Moment<'_>) -> Result<(), SleepError> {
         self.rhythm.prepare(&mut self.services, moment.now);
-        self.tenancy().checkpoint(moment);
+        self.checkpoint(moment);
         let (rhythm, mut state) = self.sleeper();
         let has_announced = rhythm.fall_asleep(&mut state, moment)?;
         #[cfg(feature = "mesh")]
@@ -455,8 +465,13 @@ impl<F: Flash> Node<F> {
                     serving.answer(&mut services.endpoint, moment.now, ticket, answer);
                 }
                 Effect::Log(entry) => {
-                    let line = self.log.push(entry);
+                    let failed = (entry.level == LogLevel::Fault).then(|| entry.machine.clone());
+                    let line = self.log.push(entry, self.clock.unix_time(moment));
                     self.services.notices.push(Notice::Log(line));
+                    // A fault may be the last that is heard of a device. Back-off bounds how many there are.
+                    if let Some(machine) = failed {
+                        log::keep_of(&mut self.log, &mut self.services, moment.now, &machine);
+                    }
                 }
             }
         }
@@ -534,7 +549,7 @@ impl<F: Flash> Door for Node<F> {
                     installed.and_then(|id| control::status_of_installed(self, moment.now, id));
                 return Taken::Installed(Box::new(status));
             }
-            Input::Checkpoint => self.tenancy().checkpoint(moment),
+            Input::Checkpoint => self.checkpoint(moment),
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
             Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
             #[cfg(feature = "mesh")]

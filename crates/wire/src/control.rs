@@ -22,7 +22,7 @@ use alloc::vec::Vec;
 pub use answer::{decode_answer, encode_answer};
 pub use device::{
     ChangeOwner, DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, HeapStatus, HubStatus,
-    HubTrust, OtherFirmware, TellTime, TrustHub,
+    HubTrust, OtherFirmware, RoomStatus, TellTime, TrustHub,
 };
 pub use error::{Answer, ControlError};
 pub use hello::{Hello, OLDEST, VERSION};
@@ -32,8 +32,8 @@ pub use machines::{
     Stop, Trash, TrashEmpty, TrashRestore, TrashedMachine, Unban,
 };
 pub use mesh::{
-    Admission, CARRIED_BYTES_MAX, Carry, ExperimentLog, Join, MeshStatus, MeshStranger, MeshWay,
-    StrangersQuery,
+    Admission, CARRIED_BYTES_MAX, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX, Carry, ExperimentLog,
+    Join, MeshStatus, MeshStranger, MeshWay, StrangersQuery,
 };
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
@@ -56,6 +56,9 @@ control_functions! {
 
     /// Returns how the device is.
     status() -> DeviceStatus; owner, since 1;
+
+    /// Returns how much room the device has for machines and what they store. A leaf has none.
+    room() -> RoomStatus; owner, since 1;
 
     /// Lists the machines, a page at a time.
     list(ListMachines) -> MachineList; owner, since 1;

@@ -22,6 +22,8 @@ pub const PATTERN_BYTES_MAX: usize = TOPIC_BYTES_MAX + 2;
 pub const EVENT_BYTES_MAX: usize = 2 * 1024;
 /// The longest message of one log entry, in bytes; what is longer is cut.
 pub const LOG_BYTES_MAX: usize = 256;
+/// The most that is kept of a machine's log over a restart of its device, in bytes.
+pub const LOG_KEPT_BYTES_MAX: usize = 1024;
 /// The most of a machine's own words on a failure that its caller is told, in bytes; what is longer is cut.
 pub const WORDS_BYTES_MAX: usize = 512;
 /// The longest secret, in bytes.

@@ -142,6 +142,7 @@ const FORMATS: [Format; 30] = [
         "const MAGIC: [u8; 4] = ",
     ),
     numbered("ledger", "flash", "crates/node/src/meter.rs", "const LEDGER_VERSION: u8 = "),
+    numbered("log of a machine", "flash", "crates/node/src/log.rs", "const KEPT_VERSION: u8 = "),
     numbered("key of the hub", "flash", "crates/node/src/kept_hub.rs", "const KEPT_VERSION: u8 = "),
     numbered(
         "owner by succession",

@@ -9,10 +9,11 @@ use tenure_package::{
 };
 use tenure_wire::Budget;
 use tenure_wire::capability::CAPABILITIES_MAX;
+use tenure_wire::control::{CARRIED_BYTES_MAX, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX};
 use tenure_wire::limits::{
-    BUFFER_BYTES_MAX, EVENT_BYTES_MAX, FUNCTION_BYTES_MAX, LOG_BYTES_MAX, NAME_BYTES_MAX,
-    PARAMETER_BYTES_MAX, PATH_BYTES_MAX, SECRET_BYTES_MAX, TIMERS_MAX, TOPIC_BYTES_MAX,
-    VALUE_BYTES_MAX, WORDS_BYTES_MAX,
+    BUFFER_BYTES_MAX, EVENT_BYTES_MAX, FUNCTION_BYTES_MAX, LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX,
+    NAME_BYTES_MAX, PARAMETER_BYTES_MAX, PATH_BYTES_MAX, SECRET_BYTES_MAX, TIMERS_MAX,
+    TOPIC_BYTES_MAX, VALUE_BYTES_MAX, WORDS_BYTES_MAX,
 };
 
 use super::Description;
@@ -28,6 +29,7 @@ pub(super) fn page(_: &Description) -> String {
     );
     section(&mut text, "Calls, trees, events", &messages());
     section(&mut text, "Packages", &packages());
+    section(&mut text, "A device through a member of its mesh (`--via`)", &carried());
     text += "\n## Budgets\n\n\
              A manifest asks for a budget, and these count where it is silent. What overspending does stands in \
              the\n[guide](guide.md).\n";
@@ -51,6 +53,11 @@ fn messages() -> Vec<Limit> {
         ("payload of an event", EVENT_BYTES_MAX as u64, "the host call fails: *too long*"),
         ("text of an error, as the caller gets it", WORDS_BYTES_MAX as u64, "cut"),
         ("line of a log", LOG_BYTES_MAX as u64, "cut"),
+        (
+            "log of a machine that a restart keeps",
+            LOG_KEPT_BYTES_MAX as u64,
+            "the oldest lines aren't kept",
+        ),
         ("secret", SECRET_BYTES_MAX as u64, "rejected"),
         (
             "timers of a machine, in number",
@@ -84,6 +91,32 @@ fn budgets() -> Vec<(&'static str, u64)> {
         ("`flash_bytes_per_day`", budget.flash_bytes_per_day.into()),
         ("`messages_per_second`, messages", budget.messages_per_second.into()),
         ("`message_bytes_per_second`", budget.message_bytes_per_second.into()),
+    ]
+}
+
+fn carried() -> Vec<Limit> {
+    let tools = "the tool that was served longest ago begins anew";
+    vec![
+        (
+            "tools and devices that a member serves at once, in number",
+            CARRYING_TOOLS_MAX as u64,
+            tools,
+        ),
+        (
+            "datagrams that one call carries",
+            CARRIED_BYTES_MAX as u64,
+            "the rest is carried by the next",
+        ),
+        (
+            "datagrams that wait at a member for a tool",
+            CARRIED_BYTES_MAX as u64,
+            "the oldest are lost, and sent again",
+        ),
+        (
+            "wait of a member for a tool's next call, seconds",
+            CARRYING_PATIENCE_S,
+            "what waits for it is lost",
+        ),
     ]
 }
 

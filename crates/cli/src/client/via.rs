@@ -13,8 +13,10 @@ use tenure_wire::message::List;
 
 use super::{Client, Route};
 
-/// The time between two questions to the member, while nothing comes.
+/// The time between two questions to the member while nothing comes: at first, and at most after it has
+/// doubled with each.
 const ASK_AGAIN: Duration = Duration::from_millis(30);
+const ASK_AGAIN_MAX: Duration = Duration::from_millis(240);
 
 /// A session with a member that carries datagrams.
 pub(super) struct Via {
@@ -25,6 +27,8 @@ pub(super) struct Via {
     waiting: Vec<([u8; 6], Vec<u8>)>,
     /// The node that was last sent to.
     to: Option<[u8; 6]>,
+    /// The pause before the next question, if nothing comes.
+    pause: Duration,
 }
 
 impl Via {
@@ -33,7 +37,7 @@ impl Via {
         let mut tool = [0; 4];
         LinuxEntropy.fill(&mut tool).context("no randomness")?;
         let tool = u32::from_le_bytes(tool);
-        Ok(Self { client, member, tool, waiting: Vec::new(), to: None })
+        Ok(Self { client, member, tool, waiting: Vec::new(), to: None, pause: ASK_AGAIN })
     }
 
     /// Notes a datagram that is to be carried.
@@ -61,8 +65,11 @@ impl Via {
         let sent = !datagrams.is_empty();
         let carry = Carry { tool: self.tool, to, datagrams };
         let List(arrived) = self.client.at(&self.member).mesh_carry(carry)?;
-        if arrived.is_empty() && !sent {
-            std::thread::sleep(wait.min(ASK_AGAIN));
+        if !arrived.is_empty() || sent {
+            self.pause = ASK_AGAIN;
+        } else {
+            std::thread::sleep(wait.min(self.pause));
+            self.pause = (self.pause * 2).min(ASK_AGAIN_MAX);
         }
         Ok(arrived.into_iter().map(|datagram| (Address::Mesh(to), datagram)).collect())
     }

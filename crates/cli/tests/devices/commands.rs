@@ -146,6 +146,14 @@ fn log_that_is_followed_goes_on_after_a_restart() {
         (&status["device"], &status["machines"], &status["boots"]),
         (&"attic".into(), &1.into(), &2.into())
     );
+    let room = &status["room"];
+    for left in ["memory_bytes_left", "store_bytes_left", "code_bytes_max", "store_erases"] {
+        assert!(room[left].is_u64(), "{left}: {status}");
+    }
+    let used =
+        room["memory_bytes_max"].as_u64().unwrap() - room["memory_bytes_left"].as_u64().unwrap();
+    assert_eq!(status["memory_bytes_promised"], used);
+    assert!(user.ok(&["status", "--device", &address]).contains("memory    "));
     let met = user.json(&["devices"]);
     assert_eq!(
         (&met["devices"][0]["device"], &met["devices"][0]["answers"]),
@@ -192,8 +200,13 @@ fn every_command_speaks_json() {
     assert!(user.json(&["key", "--own"])["tenant_key"].is_string());
     let log = user.ok(&[&["log", "thermostat", "--json"][..], &at].concat());
     for line in log.lines() {
-        assert_eq!(serde_json::from_str::<Value>(line).unwrap()["machine"], "thermostat");
+        let line = serde_json::from_str::<Value>(line).unwrap();
+        assert_eq!(line["machine"], "thermostat");
+        assert!(line["unix_s"].is_u64() && line["boot"] == 1, "{line}");
     }
+    assert!(log.contains("holding 21.0 degrees"));
+    let grave = ["log", "thermostat", "--level", "warning", "--json"];
+    assert!(!user.ok(&[&grave[..], &at].concat()).contains("holding 21.0 degrees"));
     assert_eq!(json(&["remove", "thermostat"])["removed"], "thermostat");
     let mut following =
         Process::spawn(user.command(&[&["log", "--follow", "--json"][..], &at].concat()));

@@ -15,9 +15,9 @@ use tenure_wire::control::{
     FirmwareBegin, FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello,
     HubStatus, InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage,
     LogQuery, MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew,
-    Restart, Restore, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead, Start, Stop,
-    TellTime, Trash, TrashEmpty, TrashRestore, TreeChange, TreeNode, TreeQuery, TreeValue,
-    TrustHub, Unban, dispatch,
+    Restart, Restore, RoomStatus, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead,
+    Start, Stop, TellTime, Trash, TrashEmpty, TrashRestore, TreeChange, TreeNode, TreeQuery,
+    TreeValue, TrustHub, Unban, dispatch,
 };
 #[cfg(feature = "mesh")]
 use tenure_wire::directory::Query;
@@ -25,12 +25,13 @@ use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 #[cfg(feature = "mesh")]
 use tenure_wire::message::List;
-use tenure_wire::{MachineId, Name, PublicKey};
+use tenure_wire::{Budget, MachineId, Name, PublicKey};
 
 use super::Node;
 #[cfg(feature = "experiments")]
 use crate::experiment::Experimenting;
 use crate::install;
+use crate::log::Wanted;
 #[cfg(feature = "mesh")]
 use crate::membership::status_of;
 use crate::moment::Moment;
@@ -78,6 +79,10 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     fn status(&mut self, (): ()) -> Answer<DeviceStatus> {
         Ok(self.device_status())
+    }
+
+    fn room(&mut self, (): ()) -> Answer<RoomStatus> {
+        Ok(self.room_status())
     }
 
     fn list(&mut self, query: ListMachines) -> Answer<MachineList> {
@@ -207,7 +212,10 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     fn log(&mut self, query: LogQuery) -> Answer<LogPage> {
         let dropped = self.node.services.kernel.logs_dropped();
-        Ok(self.node.log.page(query.machine.as_ref(), query.from, dropped))
+        let level = query.level.unwrap_or_default();
+        let wanted = Wanted { machine: query.machine.as_ref(), from: query.from, level };
+        let time = (self.moment.now, self.node.clock.unix_time(self.moment));
+        Ok(self.node.log.page(&wanted, time, dropped))
     }
 
     fn enrol(&mut self, enrol: Enrol) -> Answer<()> {
@@ -343,6 +351,27 @@ impl<F: Flash> Served<'_, '_, F> {
             record,
             revocations: ownership.revoked.number,
             succession: ownership.kept.as_ref().map_or(0, |kept| kept.number),
+        }
+    }
+
+    fn room_status(&mut self) -> RoomStatus {
+        let Services { config, kernel, .. } = &mut self.node.services;
+        let promised = kernel.machines().map(|info| {
+            let Budget { memory_bytes, stack_bytes, .. } = info.record.budget;
+            u64::from(memory_bytes) + u64::from(stack_bytes)
+        });
+        let memory_bytes_promised = promised.sum();
+        let memory_bytes_max = config.kernel.memory_bytes_max as u64;
+        let (code_bytes_used, code_bytes_max) = kernel.code().occupancy();
+        let store = kernel.store().occupancy();
+        RoomStatus {
+            memory_bytes_promised,
+            memory_bytes_max,
+            store_bytes_used: store.charged_bytes,
+            store_bytes_max: store.charge_bytes_max,
+            code_bytes_used,
+            code_bytes_max,
+            store_erases: store.sectors_opened.div_ceil(store.sectors.max(1)),
         }
     }
 

@@ -11,6 +11,7 @@ mod hubs;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod leases;
+mod logs;
 #[cfg(feature = "mesh")]
 mod mesh;
 mod ownership;

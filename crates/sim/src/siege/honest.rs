@@ -221,7 +221,7 @@ impl Honest {
             Step::List { skip } => (Function::list.name(), encode(&ListMachines { skip })),
             Step::Log => {
                 let machine = Some(machines::VAULT.parse().expect("a name"));
-                (Function::log.name(), encode(&LogQuery { machine, from: 0 }))
+                (Function::log.name(), encode(&LogQuery { machine, from: 0, level: None }))
             }
             Step::Value => {
                 let keeper = self.keys[machines::KEEPER];

@@ -59,6 +59,25 @@ pub struct DeviceStatus {
     pub succession: u64,
 }
 
+/// How much room a device has for machines, in bytes unless said otherwise.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct RoomStatus {
+    /// Memory and stacks that its machines' budgets promise.
+    pub memory_bytes_promised: u64,
+    /// All that it has for them. Where machines are swapped to flash, more may be promised.
+    pub memory_bytes_max: u64,
+    /// Records in its store, as they count against `store_bytes_max`.
+    pub store_bytes_used: u64,
+    /// Where the store is full.
+    pub store_bytes_max: u64,
+    /// Code flash in use: images, packages, what machines begin with, and machines that were swapped.
+    pub code_bytes_used: u32,
+    /// All of code flash.
+    pub code_bytes_max: u32,
+    /// How often each sector of the store was erased since it was made, rounded up: it wears evenly.
+    pub store_erases: u32,
+}
+
 /// How much of a device's heap is used, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HeapStatus {

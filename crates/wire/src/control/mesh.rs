@@ -59,6 +59,13 @@ pub struct Carry {
 /// The longest sum of the datagrams that one [`Carry`] or its answer has, in bytes.
 pub const CARRIED_BYTES_MAX: usize = PARAMETER_BYTES_MAX - 512;
 
+/// The most tools, or devices that they speak to, that a member carries datagrams for at once; the one that
+/// was served longest ago makes room.
+pub const CARRYING_TOOLS_MAX: usize = 4;
+
+/// The time for which a member remembers a tool that fetches nothing, in seconds.
+pub const CARRYING_PATIENCE_S: u64 = 30;
+
 /// What a device noted while it took part in an experiment.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ExperimentLog {

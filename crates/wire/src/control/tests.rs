@@ -151,6 +151,8 @@ fn messages_of_version_1_are_these_bytes() {
     let remove = Remove { machine: machine("ab"), for_good: true };
     assert_eq!(message::encode(&remove), [2, b'a', b'b', 1]);
     let line = LogLine {
+        unix_s: None,
+        boot: 1,
         number: 5,
         at_ms: 6,
         machine: machine("ab"),

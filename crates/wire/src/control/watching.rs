@@ -7,7 +7,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 
 use crate::message::growing;
-use crate::{Name, Topic, TopicPattern};
+use crate::{LogLevel, Name, Topic, TopicPattern};
 
 /// Asks for a place in a machine's tree.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -59,6 +59,9 @@ pub struct LogQuery {
     pub machine: Option<Name>,
     /// Only lines with a number of at least this.
     pub from: u64,
+    /// Only lines that are at least so grave; all if it is `None`.
+    #[serde(default)]
+    pub level: Option<LogLevel>,
 }
 
 /// A page of log lines.
@@ -78,9 +81,9 @@ pub struct LogPage {
 /// One line of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LogLine {
-    /// Its number on this device since boot.
+    /// Its number on this device since boot; lines of boots before have the first ones.
     pub number: u64,
-    /// Milliseconds since the device booted.
+    /// Milliseconds since the device booted, in the boot in which it was said.
     pub at_ms: u64,
     /// Whose line it is.
     pub machine: Name,
@@ -88,6 +91,12 @@ pub struct LogLine {
     pub level: String,
     /// The text.
     pub message: String,
+    /// When it was said, in seconds since 1970 UTC, if the device knows the time.
+    #[serde(default)]
+    pub unix_s: Option<u64>,
+    /// The boot in which it was said, by its number.
+    #[serde(default)]
+    pub boot: u32,
 }
 
 /// Asks for topics and subscriptions.
