@@ -39,7 +39,7 @@ const fn numbered(
     Format { name, lies, file, magic: None, version: Some(version) }
 }
 
-const FORMATS: [Format; 30] = [
+const FORMATS: [Format; 32] = [
     marked(
         "package",
         "file, flash",
