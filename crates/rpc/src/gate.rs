@@ -234,7 +234,8 @@ impl Gate {
         is_shown: bool,
     ) -> Admission {
         let host = is_shown.then(|| self.host(now, from));
-        let share = host.map_or(Share::Left, |host| self.shares.of(now, host));
+        self.shares.forget(now);
+        let share = host.map_or(Share::Left, |host| self.shares.of(host));
         let is_fair = !is_planted(Weakness::OneHostTakesHandshakes);
         if is_fair && share == Share::Spent {
             return Admission::Drop;
@@ -246,7 +247,7 @@ impl Gate {
         if !self.in_all.take_and_leave(now, left) {
             return Admission::Drop;
         }
-        self.shares.count(now, host);
+        self.shares.count(host);
         Admission::Admit
     }
 

@@ -50,8 +50,7 @@ impl Shares {
     }
 
     /// The share of that host.
-    pub(super) fn of(&mut self, now: Instant, host: usize) -> Share {
-        self.forget(now);
+    pub(super) fn of(&self, host: usize) -> Share {
         let taken = self.of_hosts.iter().fold(self.of_others, |sum, one| sum.saturating_add(*one));
         let free = self.in_all.saturating_sub(taken);
         match self.of_hosts.get(host) {
@@ -62,8 +61,7 @@ impl Shares {
     }
 
     /// Counts a handshake of that host, or of somebody whose host isn't known.
-    pub(super) fn count(&mut self, now: Instant, host: Option<usize>) {
-        self.forget(now);
+    pub(super) fn count(&mut self, host: Option<usize>) {
         let count = match host.and_then(|host| self.of_hosts.get_mut(host)) {
             Some(of_host) => of_host,
             None => &mut self.of_others,
@@ -71,7 +69,8 @@ impl Shares {
         *count = count.saturating_add(HANDSHAKE);
     }
 
-    fn forget(&mut self, now: Instant) {
+    /// Lets time pass: to be called before the others.
+    pub(super) fn forget(&mut self, now: Instant) {
         let steps = now.as_micros() / STEP_US;
         let passed = steps.saturating_sub(self.steps).min(STEPS_MAX);
         self.steps = self.steps.max(steps);
