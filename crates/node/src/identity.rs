@@ -75,10 +75,12 @@ pub(crate) struct RecordContents {
 }
 
 impl Identity {
-    /// Takes up the identity in `store`, or makes one; counts the boot.
+    /// Takes up the identity in `store`, or makes one; counts the boot. The public keys are [`kept_keys`] or, where
+    /// flash is scarcer than time, [`computed_keys`].
     pub(crate) fn take_up<F: Flash>(
         store: &mut Store<F>,
         entropy: &mut dyn Entropy,
+        public_keys: impl FnOnce(&mut Store<F>, &Seed) -> Result<PublicKeys, BootError>,
     ) -> Result<Self, BootError> {
         let seed = match read(store, SEED_PATH)? {
             Some(bytes) => {
@@ -267,11 +269,14 @@ impl Identity {
     }
 }
 
-/// The keys of the device's own machine and of what it signs: kept beside the seed, computed once.
-fn public_keys<F: Flash>(
+/// The public keys of the device's own machine and of its signatures.
+pub(crate) type PublicKeys = (PublicKey, VerifyingKey);
+
+/// The public keys as they are kept beside the seed, computed once.
+pub(crate) fn kept_keys<F: Flash>(
     store: &mut Store<F>,
     seed: &Seed,
-) -> Result<(PublicKey, VerifyingKey), BootError> {
+) -> Result<PublicKeys, BootError> {
     let kept = read(store, KEYS_PATH)?;
     if let Some(kept) = kept.filter(|kept| kept.len() == 64) {
         let (machine, signing) = kept.split_at(32);
@@ -280,10 +285,17 @@ fn public_keys<F: Flash>(
             return Ok((PublicKey(machine), VerifyingKey(signing)));
         }
     }
-    let machine = seed.device_secret().public_key();
-    let signing = seed.device_signing_key().verifying_key();
+    let (machine, signing) = computed_keys(store, seed)?;
     write(store, KEYS_PATH, &[machine.0, signing.0].concat())?;
     Ok((machine, signing))
+}
+
+/// The public keys, computed.
+pub(crate) fn computed_keys<F: Flash>(
+    _: &mut Store<F>,
+    seed: &Seed,
+) -> Result<PublicKeys, BootError> {
+    Ok((seed.device_secret().public_key(), seed.device_signing_key().verifying_key()))
 }
 
 fn read<F: Flash>(store: &mut Store<F>, path: &str) -> Result<Option<Vec<u8>>, BootError> {

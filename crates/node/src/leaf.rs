@@ -32,7 +32,7 @@ use tenure_wire::{MachineId, Name, PublicKey, VerifyingKey};
 
 use crate::boot_error::BootError;
 use crate::config::{HeapUse, Owner};
-use crate::identity::Identity;
+use crate::identity::{Identity, computed_keys};
 use crate::membership::{MeshStack, RecordsTime};
 use crate::moment::{Moment, Wake};
 use crate::trees::mount_or_format;
@@ -140,7 +140,7 @@ impl<F: Flash> Leaf<F> {
     /// As [`BootError`] says; nothing was overwritten.
     pub fn boot(config: LeafConfig, flash: F, moment: &mut Moment<'_>) -> Result<Self, BootError> {
         let (mut store, _) = mount_or_format(flash, moment.entropy)?;
-        let identity = Identity::take_up(&mut store, moment.entropy)?;
+        let identity = Identity::take_up(&mut store, moment.entropy, computed_keys)?;
         let mut endpoint =
             Endpoint::new(limits::sessions(config.owner.machine), moment.now, moment.entropy)
                 .map_err(BootError::Endpoint)?;

@@ -30,7 +30,7 @@ use crate::exchange::Exchange;
 use crate::firmware::{FirmwareParts, Updates};
 use crate::handover::Handover;
 use crate::hub::Registration;
-use crate::identity::Identity;
+use crate::identity::{Identity, kept_keys};
 use crate::kept_owner::Ownership;
 use crate::log::{self, Log};
 #[cfg(feature = "rollouts")]
@@ -113,7 +113,7 @@ impl<F: Flash> Node<F> {
         let (mut store, mount_report) = mount_or_format(parts.store, moment.entropy)?;
         let ownership = Ownership::take_up(&mut store, &mut config.owner, moment.now)?;
         config.rpc.owner = Some(config.owner.machine);
-        let identity = Identity::take_up(&mut store, moment.entropy)?;
+        let identity = Identity::take_up(&mut store, moment.entropy, kept_keys)?;
         let hub = Identity::hub(&mut store)?;
         let keys = identity.sealing_keys();
         seal_store(&mut store, &keys).map_err(BootError::Read)?;

@@ -66,7 +66,7 @@ impl ProofKey {
     }
 }
 
-/// What a machine has with one peer before any handshake.
+/// The secrets that a machine has with one peer before any handshake.
 pub(crate) struct Acquaintance {
     peer: PublicKey,
     shared: SharedSecret,
