@@ -75,7 +75,7 @@ pub(crate) fn prepare_placed<F: Flash>(
             Some(kept.inspect_err(|_| kernel.code().release(image))?)
         }
         _ => {
-            let kept = keep_compiled(kernel, &package, kind, image);
+            let kept = keep_compiled(kernel, package, kind, image);
             kept.inspect_err(|_| kernel.code().release(image))?
         }
     };
