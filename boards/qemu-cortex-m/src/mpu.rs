@@ -185,6 +185,8 @@ pub(crate) fn admit(regions: &[Region<'_>], violation: &Violation) -> bool {
     let is_allowed = |region: &&Region<'_>| match region {
         Region::Own(_) => matches!(cause, Cause::Read | Cause::Write),
         Region::Readable(_) => cause == Cause::Read,
+        // Code that is compiled for this core, which nothing here is yet, would need a rule of its own.
+        Region::Code(_) => false,
     };
     let window = regions.iter().filter(is_allowed).find_map(|region| {
         let window = Window::around(address, &region.addresses())?;
