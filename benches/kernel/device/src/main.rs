@@ -242,7 +242,7 @@ fn install(kernel: &mut Kernel<RamFlash>, number: u8) {
         placement: 1,
         code: CodeKind::WebAssembly,
         image,
-        wasm: None,
+        faster: None,
         base: None,
     };
     let installation = Installation { record, id: id_of(&public_key) };

@@ -124,7 +124,7 @@ fn check_power_cuts(board: Board, cuts: u32) -> (User, Process) {
     user.install(&device, &["counter", "thermostat", "crasher", "spinner"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
     let trap = user.call_error(on(&device), &["crasher", "out_of_bounds"]);
-    assert!(trap.contains("execution"), "{trap}");
+    assert!(trap.contains("trap: out of bounds memory access, in function "), "{trap}");
     device.wait_for_words("out of bounds");
     let before = identity(&user, &device);
     for _ in 0..cuts {
