@@ -1,4 +1,4 @@
-//! What a peer says inside a session, and the bodies of calls and replies: one form each.
+//! The frames of a peer inside a session, and the bodies of calls and replies: one form each.
 #![no_main]
 #![forbid(unsafe_code)]
 

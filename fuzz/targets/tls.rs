@@ -25,7 +25,7 @@ const BUFFER_BYTES: usize = 4_096;
 /// The bytes of a ticket that the input makes up.
 const TICKET_BYTES: usize = 75;
 
-/// What the first byte says.
+/// The meaning of the first byte.
 struct Setting {
     has_key: bool,
     is_open: bool,

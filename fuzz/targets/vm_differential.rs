@@ -2,8 +2,9 @@
 #![no_main]
 #![forbid(unsafe_code)]
 
-#[path = "../../crates/vm/tests/common/random.rs"]
-mod common;
+mod common {
+    pub(crate) use tenure_hal::simulated::Random;
+}
 #[path = "../../crates/vm/tests/differential/compare.rs"]
 mod compare;
 #[path = "../../crates/vm/tests/differential/wasmi_peer.rs"]

@@ -5,11 +5,13 @@
 //
 // A request, its numbers little-endian: microseconds (u32), then for each UART a length (u16) and the bytes that arrive.
 // The most microseconds that a u32 holds cut the power and bring it back instead, before the answer.
-// An answer: instructions since power came (u64), then for each UART a length (u32) and the bytes that it sent. Closing
+// The number below it, and then a count (u32), cut the power in the middle of that flash operation from there on, and bring
+// it back at once; that has no answer.
+// An answer: instructions since power came (u64), flash operations (u32) and such cuts so far (u32), then for each UART a length (u32) and the bytes that it sent. Closing
 // the input ends it. A chip that stops ends it too, with the reason on standard error.
 
 import { readFileSync, readSync, writeSync } from "node:fs";
-import { Device, NorFlash } from "./chip.mjs";
+import { Device, NorFlash, PowerCut } from "./chip.mjs";
 
 const [bootrom, flash, seed] = process.argv.slice(2);
 if (seed === undefined) {
@@ -39,8 +41,10 @@ function put(bytes) {
 }
 
 function answer() {
-  const head = Buffer.alloc(8);
+  const head = Buffer.alloc(16);
   head.writeBigUInt64LE(BigInt(device.instructions));
+  head.writeUInt32LE(device.flash.operations, 8);
+  head.writeUInt32LE(cuts, 12);
   const parts = leaving.map((bytes) => {
     const length = Buffer.alloc(4);
     length.writeUInt32LE(bytes.length);
@@ -50,6 +54,21 @@ function answer() {
 }
 
 const POWER_CYCLE = 0xffffffff;
+const CUT = 0xfffffffe;
+
+let cuts = 0;
+
+/** Runs on, and from its start on once more when the power is cut. */
+function runUntil(nanos) {
+  try {
+    device.runUntil(nanos);
+  } catch (error) {
+    if (!(error instanceof PowerCut)) throw error;
+    cuts += 1;
+    device.powerCycle();
+    device.runUntil(nanos);
+  }
+}
 
 let until = 0;
 try {
@@ -60,11 +79,15 @@ try {
       answer();
       continue;
     }
+    if (micros === CUT) {
+      device.flash.cutAt = device.flash.operations + take(4).readUInt32LE();
+      continue;
+    }
     until += micros * 1000;
     for (const line of [0, 1]) {
       for (const byte of take(take(2).readUInt16LE())) device.feed(line, byte);
     }
-    device.runUntil(until);
+    runUntil(until);
     answer();
   }
 } catch (error) {

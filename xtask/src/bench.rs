@@ -68,7 +68,7 @@ enum Place {
     /// A `[[bench]]` of this package of the main workspace.
     Package {
         name: String,
-        /// What its manifest says that it needs.
+        /// The needs that its manifest names.
         features: Vec<String>,
     },
     /// A workspace of its own in this folder.

@@ -1,11 +1,13 @@
 //! `board`: builds the firmware of a board and runs it as a device in the emulator.
 
 mod costs;
+pub(crate) mod esp32;
 mod flash;
 mod image;
 pub(crate) mod rp2040;
 mod supply;
 
+use std::fs::File;
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -38,7 +40,8 @@ pub(crate) struct Arguments {
     /// Build the firmware, print where its image is, and end.
     #[arg(long)]
     build_only: bool,
-    /// Run the board's tests from its boot ROM on, as `cargo xtask test` does; the RP2040 has some.
+    /// Run the board's own tests, as `cargo xtask test` does: the RP2040 from its boot ROM on, the image of an
+    /// ESP32 by its maker's tool.
     #[arg(long, conflicts_with = "build_only")]
     check: bool,
     /// Write the firmware into the device's flash though it has one.
@@ -74,13 +77,13 @@ pub(crate) struct Arguments {
     mesh_line: Option<PathBuf>,
 }
 
-/// What is written into the device's flash; a device that has settings keeps those not named.
+/// The settings for the device's flash; a device that has settings keeps those not named.
 #[derive(clap::Args)]
 struct Settings {
     /// The owner's keys, `owner_signing_key/owner_machine_key` of `tenure key --own --json`.
     #[arg(long, value_name = "SIGNING-KEY/MACHINE-KEY")]
     owner: Option<String>,
-    /// What the device is called; by default as its folder.
+    /// The device's name; by default its folder's.
     #[arg(long)]
     name: Option<String>,
     /// The directory to register with.
@@ -187,8 +190,6 @@ impl Board {
     /// The size of its flash's file.
     fn flash_bytes(self) -> usize {
         match self {
-            // The bank of flash is of this size or none.
-            Self::QemuRiscv32 => 32 << 20,
             // The part that the firmware isn't in.
             Self::QemuLeaf => 16 << 10,
             Self::Rp2040 => 2 << 20,
@@ -243,13 +244,27 @@ impl Board {
         }
         // Join the board's own flags; `RUSTFLAGS` would take their place.
         command.args(["--config", &format!("target.{target}.rustflags={flags:?}")]);
+        // All variants are built to one place, where another process may build another one at any time.
+        let _only = self.lock(root)?;
         process::run_for_firmware(&mut command)?;
         let built = self.product("board", root);
-        let Some(extension) = variant.extension() else { return Ok(built) };
-        // The next build of the product would take its place.
-        let copy = built.with_extension(extension);
-        std::fs::copy(&built, &copy).with_context(|| format!("cannot write {}", copy.display()))?;
+        let copy = built.with_extension(variant.extension());
+        let partial = built.with_extension("partial");
+        std::fs::copy(&built, &partial)
+            .and_then(|_| std::fs::rename(&partial, &copy))
+            .with_context(|| format!("cannot write {}", copy.display()))?;
         Ok(copy)
+    }
+
+    /// Waits until no other process builds this board's firmware, and keeps others from it as long as the file is
+    /// open.
+    fn lock(self, root: &Path) -> Result<File> {
+        let folder = self.products(root);
+        let path = folder.join(format!("{}.lock", self.firmware()));
+        std::fs::create_dir_all(&folder)
+            .and_then(|()| File::create(&path))
+            .and_then(|file| file.lock().map(|()| file))
+            .with_context(|| format!("cannot lock {}", path.display()))
     }
 
     fn products(self, root: &Path) -> PathBuf {
@@ -277,10 +292,10 @@ fn short_paths(root: &Path) -> Vec<String> {
     folders.iter().map(remap).collect()
 }
 
-/// What a board's firmware is built as.
+/// The kinds of a board's firmware.
 #[derive(Clone, Copy)]
 enum Variant<'a> {
-    /// What is shipped.
+    /// The shipped one.
     Product,
     /// A program that counts what walls and calls cost.
     Costs,
@@ -289,12 +304,12 @@ enum Variant<'a> {
 }
 
 impl<'a> Variant<'a> {
-    /// The ending of its file's name; the product has none.
-    fn extension(self) -> Option<&'a str> {
+    /// The ending of its file's name.
+    fn extension(self) -> &'a str {
         match self {
-            Variant::Product => None,
-            Variant::Costs => Some(costs::FEATURE),
-            Variant::Planted(mistake) => Some(mistake),
+            Variant::Product => image::PRODUCT,
+            Variant::Costs => costs::FEATURE,
+            Variant::Planted(mistake) => mistake,
         }
     }
 }
@@ -306,10 +321,11 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     }
     setup::ensure(&[Need::BareMetal, Need::Emulators])?;
     if arguments.check {
-        if board != Board::Rp2040 {
-            bail!("{} has no tests of its own; `cargo test` runs devices on it", board.name());
-        }
-        return rp2040::check(root);
+        return match board {
+            Board::Rp2040 => rp2040::check(root),
+            Board::Esp32c3 | Board::Esp32c6 => esp32::check(board, root),
+            _ => bail!("{} has no tests of its own; `cargo test` runs devices on it", board.name()),
+        };
     }
     let firmware = match &arguments.firmware {
         Some(file) => file.clone(),
@@ -319,9 +335,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
             // Others take the program as it is linked.
             if board == Board::Rp2040 {
                 // The same, linked for the other slot: what an update brings while slot A runs.
-                image::write(
-                    &board.product("board", root).with_file_name("tenure-board-rp2040-b"),
-                )?;
+                image::write(&built.with_file_name("tenure-board-rp2040-b"))?;
             }
             let image = if board.has_loader() { image::write(&built)? } else { built };
             if board == Board::Rp2040 {
@@ -415,14 +429,15 @@ fn riscv32(loader: &Path, flash: &Path, ram: &Path, arguments: &Arguments) -> Co
     command
         .args(["-M", "virt,memory-backend=ram", "-m", "8M", "-object"])
         .arg(memory_backend(Board::QemuRiscv32, ram))
+        .arg("-object")
+        .arg(memory_in_file("flash", flash, Board::QemuRiscv32.flash_bytes() as u64))
+        .args(["-device", "ivshmem-plain,memdev=flash,addr=2"])
         .args(["-device", "i6300esb,addr=1", "-action", "watchdog=poweroff"])
         .args(["-display", "none", "-monitor", "none"])
         .args(["-cpu", "rv32,s=false,h=false,f=false,d=false", "-serial", "stdio"])
         .args(["-global", "virtio-mmio.force-legacy=false", "-device", "virtio-rng-device"])
         .arg("-bios")
-        .arg(loader)
-        .arg("-drive")
-        .arg(format!("if=pflash,unit=1,format=raw,file={}", escaped(flash)));
+        .arg(loader);
     let card = format!("virtio-net-device,netdev=n0,mac={}", hardware_address(arguments));
     command.args(["-netdev", &network(arguments, "id=n0"), "-device", &card]);
     command
@@ -447,12 +462,15 @@ fn cortex_m(loader: &Path, data: &Path, ram: &Path, arguments: &Arguments) -> Co
 
 /// The emulator's RAM, in a file.
 fn memory_backend(board: Board, ram: &Path) -> String {
-    let bytes = board.memory().map_or(0, |memory| memory.bytes);
-    let path = escaped(ram);
-    format!("memory-backend-file,id=ram,share=on,size={bytes},mem-path={path}")
+    memory_in_file("ram", ram, board.memory().map_or(0, |memory| memory.bytes))
 }
 
-/// What the emulator plugs a card into, and `more` of its options.
+/// Memory of the emulator that a file holds.
+fn memory_in_file(name: &str, file: &Path, bytes: u64) -> String {
+    format!("memory-backend-file,id={name},share=on,size={bytes},mem-path={}", escaped(file))
+}
+
+/// The emulator's option for a card, and `more` of its options.
 fn network(arguments: &Arguments, more: &str) -> String {
     match arguments.link {
         Some(link) => format!("socket,{more},connect={link}"),
@@ -517,7 +535,7 @@ fn prepare_flash(
     Ok(flash)
 }
 
-/// What every device is told: its name and its owner; `None` to leave what the flash holds.
+/// The settings of every device: its name and its owner; `None` to leave what the flash holds.
 fn settings_text(data: &Path, settings: &Settings, flash: &Flash) -> Result<Option<String>> {
     let Some(owner) = &settings.owner else {
         if !flash.has_settings() {

@@ -26,7 +26,7 @@ pub(crate) struct Arguments {
 
 /// The order of the pages.
 const SUMMARY: &str = "docs/SUMMARY.md";
-/// What pages show beside text.
+/// The files that pages show beside text.
 const PICTURES: [&str; 2] = [".svg", ".png"];
 const README: &str = "README.md";
 const INDEX: &str = "index.md";

@@ -2,14 +2,15 @@
 
 mod bare_metal;
 mod c_format;
-mod deny;
 mod dependencies;
 mod layering;
+mod licences;
 mod links;
 mod lints;
 mod sources;
 mod style;
 mod threats;
+mod unused;
 
 use std::path::Path;
 
@@ -58,6 +59,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
     report.step("import rings", || measure::check_rings(root));
     report.step("style", || style::check(root, fix));
     report.step("dependencies", || dependencies::check(root));
+    report.step("dependencies that are used", || unused::check(root));
     report.step("generated files", || generate::run(!fix, root).map(|()| Verdict::Passed));
     report.step("links", || links::check(root));
     report.step("threats and their tests", || threats::check(root));
@@ -69,8 +71,7 @@ pub(crate) fn quick_steps(report: &mut Report, root: &Path, fix: bool) {
 pub(crate) fn slow_steps(report: &mut Report, root: &Path, fix: bool, with_peers: bool) {
     report.step("clippy", || lints::clippy(root, fix, with_peers));
     report.step("rustdoc", || lints::rustdoc(root));
-    report.step("cargo deny", || deny::check(root));
-    report.step("cargo machete", || deny::machete(root));
+    report.step("licences and sources of dependencies", || licences::check(root));
     report.step("bare metal", || bare_metal::check(root));
 }
 

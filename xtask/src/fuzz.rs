@@ -35,10 +35,10 @@ pub(crate) struct Arguments {
     seed: u64,
 }
 
-/// What a target is built with that seeds drive: it is a program of its own, without coverage.
+/// The flags of a target that seeds drive: it is a program of its own, without coverage.
 const SEEDED: &str = "seeded";
 
-/// What a target is built with that compares us with others.
+/// The flags of a target that compares us with others.
 const PEERS: &str = "engines";
 
 /// Violations of our own assumptions end a run.
@@ -93,7 +93,7 @@ fn targets(root: &Path) -> Result<Vec<Target>> {
     Ok(targets.filter(|target| target.kind == ["bin"]).collect())
 }
 
-/// What a run finds is kept below `target/fuzz`; the seeds in `fuzz/seeds` are only read.
+/// The findings of a run are kept below `target/fuzz`; the seeds in `fuzz/seeds` are only read.
 fn fuzz(target: &Target, arguments: &Arguments, root: &Path) -> Result<()> {
     if is_seeded(target) {
         if toolchain::has_address_sanitizer() {

@@ -32,7 +32,7 @@ type Generator = fn(&Description) -> String;
 /// The sentence that marks a file as generated.
 const NOTICE: &str = "Generated from crates/wire/src/host_call.rs by `cargo xtask generate`.";
 
-/// What the files are generated from.
+/// The tables that the files are generated from.
 struct Description {
     calls: &'static [HostCallInfo],
     errors: &'static [(HostError, &'static str)],

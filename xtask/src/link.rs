@@ -188,7 +188,7 @@ impl Segment {
             match port {
                 Port::Gateway => self.gateway.receive(frame),
                 Port::Emulator(number) => self.send(number, frame),
-                // What it doesn't take now is lost, as on any link.
+                // A frame that it doesn't take now is lost, as on any link.
                 Port::Interface => _ = self.interface.as_ref().map(|port| port.send(frame)),
             }
         }

@@ -13,6 +13,7 @@ mod demo;
 mod files;
 mod fuzz;
 mod generate;
+mod interop;
 mod link;
 mod measure;
 mod measurement;
@@ -54,6 +55,7 @@ enum Verb {
     Generate(GenerateArguments),
     Bench(bench::Arguments),
     Board(Box<board::Arguments>),
+    Interop(interop::Arguments),
     Link(link::Arguments),
     Size(size::Arguments),
     Fuzz(fuzz::Arguments),
@@ -97,6 +99,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Test(arguments) => test::run(&arguments, root),
         Verb::Bench(arguments) => bench::run(&arguments, root),
         Verb::Board(arguments) => board::run(&arguments, root),
+        Verb::Interop(arguments) => interop::run(&arguments, root),
         Verb::Link(arguments) => link::run(&arguments, root),
         Verb::Size(arguments) => size::run(&arguments, root),
         Verb::Fuzz(arguments) => fuzz::run(&arguments, root),

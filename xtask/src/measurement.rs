@@ -7,15 +7,15 @@ use serde::{Deserialize, Serialize};
 /// One figure: a line of JSON.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Measurement {
-    /// What is tried, for example `store`.
+    /// The subject, for example `store`.
     pub(crate) bench: String,
     /// Where it ran: `host`, `riscv32`, `thumbv7m` …
     pub(crate) target: String,
     /// Whose it is: `tenure`, or a peer's name.
     pub(crate) subject: String,
-    /// What is counted, for example `write_with_1000_keys`.
+    /// The quantity, for example `write_with_1000_keys`.
     pub(crate) metric: String,
-    /// What `value` counts, for example `ns` or `bytes`.
+    /// The unit of `value`, for example `ns` or `bytes`.
     pub(crate) unit: String,
     pub(crate) value: f64,
 }

@@ -35,7 +35,7 @@ pub(crate) struct Arguments {
     /// How many devices.
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u8).range(2..=64))]
     nodes: u8,
-    /// Who hears whom.
+    /// The links: which node hears which.
     #[arg(long, value_enum, default_value_t = Topology::Line)]
     topology: Topology,
     /// How many percent of the frames each link loses.
@@ -68,7 +68,7 @@ pub(crate) struct Arguments {
     json: bool,
 }
 
-/// Who hears whom.
+/// The links: which node hears which.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Topology {
     /// Each hears the one before and the one behind.
@@ -121,7 +121,7 @@ struct Mesh {
     folder: tempfile::TempDir,
 }
 
-/// What runs in the namespaces.
+/// The programs in the namespaces.
 enum Nodes {
     Devices(Vec<Device>),
     Daemons(Vec<Daemon>),
@@ -286,7 +286,7 @@ impl Mesh {
         }
     }
 
-    /// What nodes take while nobody asks anything.
+    /// The use of nodes while nobody asks anything.
     fn idle(&self, span: Duration) -> Idle {
         let count = self.namespaces.len() as f64;
         let ids: Vec<u32> = match &self.nodes {
@@ -360,7 +360,7 @@ fn device_name(node: usize) -> String {
     format!("node{node}")
 }
 
-/// What was measured.
+/// The measurements.
 struct Measured {
     /// When each knew a way to each.
     converged: Duration,
@@ -372,7 +372,7 @@ struct Measured {
     bytes_per_second: f64,
 }
 
-/// What a node takes while nobody asks anything, on average.
+/// The use of a node while nobody asks anything, on average.
 struct Idle {
     bytes_per_second: f64,
     /// Of one processor.

@@ -1,8 +1,8 @@
 //! `mutants`: takes away one check after the other of those that decide who may and who pays, and runs the
 //! tests of the crate that it is in, which must fail.
 //!
-//! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is. What it
-//! depends on isn't compiled again.
+//! The mutants are made in a copy of the sources under `target/mutants`; the workspace stays as it is, and so
+//! does what cargo compiled of it. What both depend on isn't compiled again.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, bail, ensure};
 use serde::Deserialize;
 
-use crate::process;
+use crate::{process, workspace};
 
 /// The list, by this crate's folder.
 const LIST: &str = include_str!("../mutants.toml");
@@ -95,15 +95,25 @@ fn list() -> Result<Vec<Mutant>> {
     Ok(toml::from_str::<List>(LIST).context("xtask/mutants.toml")?.mutant)
 }
 
-/// What the mutant makes of a source; none if what it changes doesn't stand there exactly once.
+/// The mutant's version of a source; none if the text that it changes doesn't stand there exactly once.
 fn mutated(mutant: &Mutant, source: &str) -> Option<String> {
     let stands_once = source.matches(&mutant.old).count() == 1;
     stands_once.then(|| source.replace(&mutant.old, &mutant.new))
 }
 
-/// Copies what git knows of the workspace, so that nobody's work is touched.
-fn copy_of(root: &Path) -> Result<PathBuf> {
-    let copy = root.join("target/mutants/sources");
+/// A copy of what git knows of the workspace, so that nobody's work is touched.
+struct Copy {
+    folder: PathBuf,
+    /// Where cargo compiles it: where the workspace is, for the sake of the crates that both depend on.
+    target: PathBuf,
+    /// Settings by which cargo tells the copy's crates from the workspace's: it knows both by their paths below
+    /// their roots. Without them it would take the one for the other, whatever was changed in between.
+    settings: Vec<String>,
+}
+
+fn copy_of(root: &Path) -> Result<Copy> {
+    let target = root.join("target");
+    let copy = target.join("mutants/sources");
     let listed = Command::new("git").args(["ls-files", "-z"]).current_dir(root).output()?;
     ensure!(listed.status.success(), "git doesn't list the sources");
     for name in String::from_utf8(listed.stdout)?.split_terminator('\0') {
@@ -115,12 +125,15 @@ fn copy_of(root: &Path) -> Result<PathBuf> {
         fs::create_dir_all(to.parent().context("a file lies in a folder")?)?;
         fs::write(to, bytes)?;
     }
-    Ok(copy)
+    // One less than cargo's own choice.
+    let setting = |name| format!("profile.dev.package.{name}.codegen-units=255");
+    let settings = workspace::packages(root)?.into_iter().map(|package| setting(package.name));
+    Ok(Copy { folder: copy, target, settings: settings.collect() })
 }
 
 /// Whether the tests of the mutant's crate fail with it.
-fn try_mutant(mutant: &Mutant, copy: &Path) -> Result<bool> {
-    let path = copy.join(&mutant.file);
+fn try_mutant(mutant: &Mutant, copy: &Copy) -> Result<bool> {
+    let path = copy.folder.join(&mutant.file);
     let source = fs::read_to_string(&path)?;
     let Some(changed) = mutated(mutant, &source) else {
         bail!("what `{}` changes doesn't stand in {} once", mutant.name, mutant.file.display());
@@ -137,17 +150,16 @@ fn try_mutant(mutant: &Mutant, copy: &Path) -> Result<bool> {
     Ok(!passed?.success())
 }
 
-fn tests_of(mutant: &Mutant, copy: &Path) -> Command {
-    let mut command = process::cargo(copy);
+fn tests_of(mutant: &Mutant, copy: &Copy) -> Command {
+    let mut command = process::cargo(&copy.folder);
+    command.env("CARGO_TARGET_DIR", &copy.target);
     command.args(["test", "--quiet", "--package", &mutant.package]);
+    command.args(copy.settings.iter().flat_map(|setting| ["--config", setting]));
     match mutant.found_by.as_ref().map(|(target, _)| target.as_str()) {
         None => command.args(["--lib", "--tests"]),
         Some("lib") => command.arg("--lib"),
         Some(target) => command.args(["--test", target]),
     };
-    if let Some(target) = copy.ancestors().nth(2) {
-        command.env("CARGO_TARGET_DIR", target);
-    }
     command.stdout(Stdio::null()).stderr(Stdio::null());
     command
 }

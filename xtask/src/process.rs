@@ -65,7 +65,7 @@ pub(crate) fn capture(command: &mut Command) -> Result<String> {
     String::from_utf8(output.stdout).with_context(|| format!("{} wrote no text", show(command)))
 }
 
-/// What `command` wrote to standard output, if it succeeded; its errors are dropped.
+/// The standard output of `command`, if it succeeded; its errors are dropped.
 pub(crate) fn quiet_capture(command: &mut Command) -> Option<String> {
     let output = command.stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
     let text = String::from_utf8(output.stdout).ok()?;

@@ -49,7 +49,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// What a step that could run found out.
+/// The finding of a step that could run.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Verdict {
     /// All is well.
@@ -64,7 +64,7 @@ pub(crate) enum Verdict {
 struct Step {
     name: String,
     duration: Duration,
-    /// What its processes took of all processors together.
+    /// The time that its processes took of all processors together.
     processor: Duration,
     /// The text of an error, with its causes.
     result: Result<Verdict, String>,

@@ -11,7 +11,7 @@ use std::process::Command;
 use anyhow::{Result, bail};
 
 use crate::toolchain::{
-    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASM_TARGET, WITHOUT_ATOMICS_TARGET,
+    self, BARE_METAL_TARGETS, CIPHER_TARGETS, WASM_TARGET, WITHOUT_ATOMICS_TARGET, nightly_cargo,
 };
 use crate::{c_compiler, paint, process};
 
@@ -39,23 +39,42 @@ pub(crate) enum Need {
     Emulators,
     /// valgrind, which watches where secrets go.
     Valgrind,
-    /// Node.js with npm, and Python with pip, which run the emulator of an RP2040 and fetch its boot ROM.
+    /// Node.js with npm, and Python with pip, which run the emulator of an RP2040 and fetch its boot ROM and the
+    /// tool of ESP32s.
     Node,
     /// The routing daemons that meshes are compared with.
     Routers,
     /// Other makers' clients, which speak with our servers: TLS, HTTP, registries of packages.
     Clients,
+    /// Other makers' TLS, beside [`Need::Clients`]: GnuTLS, NSS, wolfSSL, Go and, by pip, tlslite-ng.
+    TlsPeers,
+    /// Chromium with its driver, which looks at the hub's pages.
+    Browser,
+    /// Nightly Rust with Miri.
+    Miri,
 }
+
+/// The programs of [`Need::TlsPeers`], and the header of its library.
+const TLS_PEERS: [&str; 8] =
+    ["gnutls-cli", "gnutls-serv", "tstclnt", "selfserv", "certutil", "pk12util", "go", "cc"];
+const WOLFSSL: &str = "/usr/include/wolfssl/ssl.h";
 
 /// The programs of [`Need::Clients`], which are Debian's packages too.
 const CLIENTS: [&str; 3] = ["curl", "openssl", "skopeo"];
+
+/// The programs of [`Need::Browser`]; npm fetches the check of accessibility.
+const BROWSER: [&str; 3] = ["chromium", "chromedriver", "npm"];
+
+/// The words after `rustup` for [`Need::Miri`]; it builds the standard library from its source.
+const NIGHTLY_WITH_MIRI: [&str; 9] =
+    ["toolchain", "install", "nightly", "--profile", "minimal", "-c", "miri", "-c", "rust-src"];
 
 /// Whole machines, and processes of other cores.
 const EMULATORS: [&str; 4] =
     ["qemu-system-riscv32", "qemu-system-arm", "qemu-riscv64", "qemu-aarch64"];
 
-/// What all tests need.
-pub(crate) const TESTS: [Need; 8] = [
+/// The needs of all tests.
+pub(crate) const TESTS: [Need; 9] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
@@ -63,11 +82,12 @@ pub(crate) const TESTS: [Need; 8] = [
     Need::GuestLibraries,
     Need::Emulators,
     Need::Clients,
+    Need::Browser,
     Need::Valgrind,
 ];
 
-/// What the tests need that run without the slow checks: guests, and emulated boards.
-pub(crate) const QUICK_TESTS: [Need; 7] = [
+/// The needs of the tests that run without the slow checks: guests, and emulated boards.
+pub(crate) const QUICK_TESTS: [Need; 8] = [
     Need::Lints,
     Need::Wasm,
     Need::BareMetal,
@@ -75,6 +95,7 @@ pub(crate) const QUICK_TESTS: [Need; 7] = [
     Need::GuestLibraries,
     Need::Emulators,
     Need::Clients,
+    Need::Browser,
 ];
 
 pub(crate) fn run(_: &Arguments) -> Result<()> {
@@ -142,6 +163,13 @@ impl Need {
                 ["batmand", "babeld"].iter().all(|daemon| process::find_program(daemon).is_some())
             }
             Need::Clients => CLIENTS.iter().all(|client| process::find_program(client).is_some()),
+            Need::TlsPeers => {
+                TLS_PEERS.iter().all(|program| process::find_program(program).is_some())
+                    && std::path::Path::new(WOLFSSL).is_file()
+                    && process::succeeds(Command::new("python3").args(["-m", "pip", "--version"]))
+            }
+            Need::Browser => BROWSER.iter().all(|program| process::find_program(program).is_some()),
+            Need::Miri => process::succeeds(nightly_cargo().args(["miri", "--version"])),
         }
     }
 
@@ -163,9 +191,18 @@ impl Need {
                  what is built for other cores"
             }
             Need::Valgrind => "valgrind, which checks that no branch depends on a secret",
-            Need::Node => "Node.js, npm and Python with pip, for the emulator of an RP2040",
+            Need::Node => {
+                "Node.js, npm and Python with pip, for the emulator of an RP2040 and the tool of ESP32s"
+            }
             Need::Routers => "batmand and babeld, with which meshes are compared",
             Need::Clients => "curl, openssl and skopeo, which speak with our servers in tests",
+            Need::TlsPeers => {
+                "GnuTLS, NSS, wolfSSL, Go and Python with pip, which speak TLS with us"
+            }
+            Need::Browser => "Chromium with its driver, and npm, which look at the hub's pages",
+            Need::Miri => {
+                "nightly Rust with Miri, which runs code and sees what is undefined in it"
+            }
         }
     }
 
@@ -179,6 +216,7 @@ impl Need {
                 let add = ["target", "add"];
                 Some([&add, &BARE_METAL_TARGETS[..], &CIPHER_TARGETS, &further].concat())
             }
+            Need::Miri => Some(NIGHTLY_WITH_MIRI.to_vec()),
             Need::Clang
             | Need::GuestLibraries
             | Need::CPlusPlus
@@ -186,7 +224,9 @@ impl Need {
             | Need::Valgrind
             | Need::Node
             | Need::Routers
-            | Need::Clients => None,
+            | Need::Clients
+            | Need::TlsPeers
+            | Need::Browser => None,
         }
     }
 }
@@ -209,6 +249,9 @@ fn install_with_apt(missing: &[Need]) -> Result<()> {
     }
     apt::update();
     let packages = apt::packages(missing);
+    if packages.is_empty() {
+        bail!("apt has no package for it. {}", by_hand(missing));
+    }
     println!("Installing: {}", apt::command_line(&packages));
     if apt::install(&packages).is_err() {
         bail!("apt-get could not install it (see above; no network?). {}", by_hand(missing));
@@ -216,7 +259,7 @@ fn install_with_apt(missing: &[Need]) -> Result<()> {
     Ok(())
 }
 
-/// What to type, or what to look for where we know no command.
+/// The line to type, or the thing to look for where we know no command.
 fn by_hand(missing: &[Need]) -> String {
     let mut commands = Vec::new();
     let mut words = Vec::new();
@@ -229,8 +272,9 @@ fn by_hand(missing: &[Need]) -> String {
             _ => left.push(*need),
         }
     }
-    if !left.is_empty() && apt::exists() {
-        commands.push(apt::command_line(&apt::packages(&left)));
+    let packages = apt::packages(&left);
+    if !packages.is_empty() && apt::exists() {
+        commands.push(apt::command_line(&packages));
     } else {
         words.extend(left.iter().map(|need| need.in_words()));
     }

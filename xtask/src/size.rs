@@ -177,7 +177,7 @@ fn build(probe: &str, target: &str, profile: &str, root: &Path) -> Result<PathBu
     Ok(products.join(target).join(profile).join(probe))
 }
 
-/// What a linked program takes on a device.
+/// The size of a linked program on a device.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Footprint {
     /// Code, constants, and the initial values of variables.

@@ -41,7 +41,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     report.finish()
 }
 
-/// What runs on this machine.
+/// The steps on this machine.
 fn host_steps(report: &mut Report, root: &Path) {
     report.step("build", || {
         // With the features that the tests use, so that nothing is compiled twice.
@@ -76,7 +76,7 @@ fn host_steps(report: &mut Report, root: &Path) {
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
 }
 
-/// What of the SDK can be tested without a machine; the products go to our target folder.
+/// The part of the SDK that can be tested without a machine; the products go to our target folder.
 fn sdk_tests(root: &Path) -> Result<Verdict> {
     let mut command = process::cargo(&root.join("sdk/rust"));
     command.env("CARGO_TARGET_DIR", toolchain::target_folder(root));

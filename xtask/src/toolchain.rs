@@ -21,7 +21,7 @@ pub(crate) const WITHOUT_ATOMICS_TARGET: &str = "riscv32imc-unknown-none-elf";
 pub(crate) const CIPHER_TARGETS: [&str; 3] =
     [SMALLEST_TARGET, "aarch64-unknown-none", "riscv64imac-unknown-none-elf"];
 
-/// What guests written in Rust are built for.
+/// The target of guests written in Rust.
 pub(crate) const WASM_TARGET: &str = "wasm32-unknown-unknown";
 
 /// A Rust toolchain that can build for one target.
@@ -64,7 +64,7 @@ pub(crate) fn has_address_sanitizer() -> bool {
     folder.is_some_and(|folder| Path::new(folder.trim()).join(SANITIZER_LIBRARY).is_file())
 }
 
-/// What rustup's stable toolchains bring along on Linux.
+/// The parts that rustup's stable toolchains bring along on Linux.
 const SANITIZER_LIBRARY: &str = "librustc-stable_rt.asan.a";
 
 fn debian_has_source() -> bool {
@@ -134,6 +134,16 @@ fn debian_environment(command: &mut Command) -> &mut Command {
         command.env_remove(variable);
     }
     command.env("RUSTC_BOOTSTRAP", "1")
+}
+
+/// The `cargo` of nightly, whichever runs us.
+pub(crate) fn nightly_cargo() -> Command {
+    let mut command = Command::new("rustup");
+    command.args(["run", "nightly", "cargo"]);
+    for variable in ["CARGO", "RUSTC", "RUSTUP_TOOLCHAIN", "RUSTFLAGS"] {
+        command.env_remove(variable);
+    }
+    command
 }
 
 /// The target triple of this machine.

@@ -1,4 +1,4 @@
-//! What the manifests say: packages, their layers, and what they depend on.
+//! The manifests' content: packages, their layers, and what they depend on.
 
 use std::path::{Path, PathBuf};
 
@@ -31,13 +31,15 @@ pub(crate) struct Package {
 #[derive(Debug, Deserialize)]
 pub(crate) struct Dependency {
     pub(crate) name: String,
+    /// The name that the manifest gives it, if it is another one.
+    pub(crate) rename: Option<String>,
     /// `None`, `dev` or `build`.
     pub(crate) kind: Option<String>,
     /// The folder, if the dependency is a package of this repository.
     pub(crate) path: Option<PathBuf>,
 }
 
-/// What a package builds.
+/// The products of a package.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Target {
     pub(crate) name: String,

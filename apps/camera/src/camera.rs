@@ -11,7 +11,7 @@ pub(crate) struct Camera {
     pixels: Vec<u8>,
 }
 
-/// What it took last.
+/// The last picture.
 pub(crate) struct Frame<'a> {
     /// Never the same twice.
     pub(crate) number: u64,

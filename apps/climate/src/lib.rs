@@ -20,7 +20,7 @@ fn entry() -> Result<(), Error> {
     events::subscribe("device.temperature").latest_only().handler("on_temperature").start()
 }
 
-/// What it last read: `tenure call climate show`
+/// Shows the last reading: `tenure call climate show`
 fn show() -> String {
     let tenths = TENTHS.load(Ordering::Relaxed);
     let readings = READINGS.load(Ordering::Relaxed);

@@ -10,7 +10,7 @@ use tenure::{Error, Level, log, tree};
 
 tenure::export!(entry, read, set);
 
-/// What it accepts, in tenths of a degree.
+/// The settings that it accepts, in tenths of a degree.
 const TARGET_RANGE: core::ops::RangeInclusive<i32> = 50..=300;
 
 fn entry() -> Result<(), Error> {
@@ -25,7 +25,7 @@ fn read() -> Result<String, Error> {
 
 /// Sets the temperature and says what it now is: `tenure call thermostat set 19.5`
 ///
-/// What isn't a sensible temperature changes nothing: the answer is the one that holds.
+/// A value that isn't a sensible temperature changes nothing: the answer is the one that holds.
 fn set(degrees: Option<&str>) -> Result<String, Error> {
     match degrees.and_then(tenths).filter(|tenths| TARGET_RANGE.contains(tenths)) {
         Some(tenths) => {

@@ -13,12 +13,15 @@
   (import "tenure" "log" (func $log (param i32 i32 i32)))
   (import "tenure" "public_key" (func $key (param i32 i32) (result i32)))
   (import "tenure" "random" (func $random (param i32 i32) (result i32)))
+  (import "tenure" "timer_schedule" (func $schedule (param i32 i32 i32 i32 i32 i32) (result i32)))
   (memory 1)
   (data (i32.const 16) "settings.level")
   (data (i32.const 32) "topic.one")
   (data (i32.const 48) "nothing")
   (data (i32.const 64) "nobody")
   (data (i32.const 80) "many.nn")
+  ;; The longest schedule whose time is far; each round writes another last minute.
+  (data (i32.const 96) "0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20 0 29 feb *")
   (global $left (mut i32) (i32.const 0))
   (func $again (result i32)
     (global.set $left (i32.sub (global.get $left) (i32.const 1)))
@@ -81,4 +84,10 @@
       (drop (call $queue
         (i32.const 16) (i32.const 0) (i32.const 48) (i32.const 7) (i32.const 0) (i32.const 0)
         (i32.const 16) (i32.const 0) (i32.const 16) (i32.const 0) (i32.const 0) (i32.const 0)))
+      (br_if 0 (call $again))))
+  (func (export "timer_schedule") (global.set $left (i32.const 100))
+    (loop
+      (i32.store8 (i32.const 147) (i32.add (i32.const 48) (i32.rem_u (global.get $left) (i32.const 10))))
+      (drop (call $schedule
+        (i32.const 48) (i32.const 7) (i32.const 0) (i32.const 0) (i32.const 96) (i32.const 63)))
       (br_if 0 (call $again)))))

@@ -1,4 +1,4 @@
-//! What every benchmark program does alike: its command line, its table or JSON lines, and the lines
+//! The common part of all benchmark programs: the command line, the table or JSON lines, and the lines
 //! by which an image on a bare machine reports to it.
 #![no_std]
 #![forbid(unsafe_code)]

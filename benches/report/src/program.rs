@@ -10,9 +10,9 @@ use crate::Row;
 /// A benchmark program.
 #[derive(Clone, Copy, Debug)]
 pub struct Program {
-    /// What `--help` prints.
+    /// The text that `--help` prints.
     pub help: &'static str,
-    /// What can be asked for by name; all of them, if nothing is.
+    /// The names that can be asked for; all of them, if nothing is.
     pub targets: &'static [&'static str],
 }
 
@@ -25,6 +25,8 @@ impl Program {
         for argument in env::args().skip(1) {
             match argument.as_str() {
                 "--json" => rows.json = true,
+                // `cargo bench` adds it.
+                "--bench" => {}
                 "-h" | "--help" => {
                     print!("{}", self.help);
                     return ExitCode::SUCCESS;

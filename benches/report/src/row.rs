@@ -7,13 +7,13 @@ use std::string::String;
 /// One figure.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Row {
-    /// What was done, and on how many bytes: `vm/fib`, `cipher/aead/1024`.
+    /// The work, and on how many bytes: `vm/fib`, `cipher/aead/1024`.
     pub bench: String,
     /// Where: `host`, `riscv32`, …
     pub target: String,
-    /// Who did it: `tenure`, or a peer.
+    /// The worker: `tenure`, or a peer.
     pub subject: String,
-    /// What was counted.
+    /// The quantity.
     pub metric: String,
     /// Its unit.
     pub unit: &'static str,

@@ -1,4 +1,4 @@
-//! What every probe has: an entry point, a heap, a panic handler, and data of unknown content.
+//! The common part of all probes: an entry point, a heap, a panic handler, and data of unknown content.
 //!
 //! The programs are linked and counted; none is ever run.
 #![no_std]

@@ -15,6 +15,7 @@ use peak_alloc::PeakAlloc;
 use subjects::{Ekv, KEY_BYTES, Key, SequentialStorage, Subject, Tenure, VALUE_BYTES};
 use tenure_bench_report::{Program, Row, Rows};
 use tenure_hal::FlashGeometry;
+use tenure_hal::simulated::Random;
 
 #[global_allocator]
 static HEAP: PeakAlloc = PeakAlloc;
@@ -62,9 +63,9 @@ fn measure<S: Subject>(make: impl FnOnce() -> S, name: &str, keys: u64, rows: &m
             value,
         });
     };
-    let mut random = Random(keys);
+    let mut random = Random::new(keys);
     let all: Vec<(Key, [u8; VALUE_BYTES])> =
-        (0..keys).map(|number| (key(number), random.value())).collect();
+        (0..keys).map(|number| (key(number), value(&mut random))).collect();
     let heap_before = HEAP.current_usage();
     let mut subject = Box::new(make());
     subject.fill(&all);
@@ -72,13 +73,13 @@ fn measure<S: Subject>(make: impl FnOnce() -> S, name: &str, keys: u64, rows: &m
     print("RAM, flash not counted", "bytes", heap_bytes as f64);
     // As often as it takes to have gone round the flash.
     for _ in 0..WRITES.max(2 * keys) {
-        subject.set(&key(random.below(keys)), &random.value());
+        subject.set(&key(random.below(keys)), &value(&mut random));
     }
 
     subject.reset_counters();
     let begin = Instant::now();
     for _ in 0..WRITES {
-        subject.set(&key(random.below(keys)), &random.value());
+        subject.set(&key(random.below(keys)), &value(&mut random));
     }
     print("write", "ns", begin.elapsed().as_nanos() as f64 / WRITES as f64);
     let counted = subject.counters();
@@ -106,23 +107,6 @@ fn key(number: u64) -> Key {
 
 const _: () = assert!(KEY_BYTES == "room000000.lamp00.state".len());
 
-/// SplitMix64: the same work for every subject.
-struct Random(u64);
-
-impl Random {
-    fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.number() % bound
-    }
-
-    fn value(&mut self) -> [u8; VALUE_BYTES] {
-        std::array::from_fn(|_| self.number() as u8)
-    }
+fn value(random: &mut Random) -> [u8; VALUE_BYTES] {
+    std::array::from_fn(|_| random.number() as u8)
 }

@@ -13,11 +13,12 @@ use object::{Endianness, elf};
 use tenure_bench_report::{Program, Row};
 
 const HELP: &str = "\
-Usage: tenure-bench-tls [--json] [ec | rsa-2048 | rsa-4096 | p384 | page]...
+Usage: tenure-bench-tls [--json] [ec | rsa-2048 | rsa-4096 | p384 | resumption | page]...
 
 Prints what a TLS client costs on ARMv6-M under QEMU, against `openssl s_server`: exact instruction counts, bytes of
 flash and of RAM (stack at its deepest, statics, buffer). `page` has a server too: it fetches a page from OpenSSL,
-serves one to curl, and no secret may be found in its memory then. Fails if an image exceeds its budget.
+serves one to curl, and no secret may be found in its memory then. `resumption` connects twice, the second time by the
+ticket of the first. Fails if an image exceeds its budget.
 
   --json   one object a line: bench, target, subject, metric, unit, value
 ";
@@ -39,9 +40,11 @@ struct Image {
     instructions_max: u64,
     /// For a connection as a server, if the image is one.
     server_instructions_max: Option<u64>,
+    /// For a second connection by a ticket, if the image makes one.
+    resumption_instructions_max: Option<u64>,
 }
 
-const IMAGES: [Image; 5] = [
+const IMAGES: [Image; 6] = [
     Image {
         name: "ec",
         features: "p256",
@@ -51,6 +54,7 @@ const IMAGES: [Image; 5] = [
         ram_max: 9_500,
         instructions_max: 40_000_000,
         server_instructions_max: None,
+        resumption_instructions_max: None,
     },
     Image {
         name: "rsa-2048",
@@ -61,6 +65,7 @@ const IMAGES: [Image; 5] = [
         ram_max: 12_600,
         instructions_max: 27_000_000,
         server_instructions_max: None,
+        resumption_instructions_max: None,
     },
     Image {
         name: "rsa-4096",
@@ -71,6 +76,7 @@ const IMAGES: [Image; 5] = [
         ram_max: 15_900,
         instructions_max: 65_500_000,
         server_instructions_max: None,
+        resumption_instructions_max: None,
     },
     Image {
         name: "p384",
@@ -81,6 +87,18 @@ const IMAGES: [Image; 5] = [
         ram_max: 11_500,
         instructions_max: 98_000_000,
         server_instructions_max: None,
+        resumption_instructions_max: None,
+    },
+    Image {
+        name: "resumption",
+        features: "p256,resumption",
+        key: "EC -pkeyopt ec_paramgen_curve:P-256",
+        buffer: 2_048,
+        flash_max: 58_000,
+        ram_max: 10_500,
+        instructions_max: 40_000_000,
+        server_instructions_max: None,
+        resumption_instructions_max: Some(12_500_000),
     },
     Image {
         name: "page",
@@ -91,11 +109,12 @@ const IMAGES: [Image; 5] = [
         ram_max: 9_800,
         instructions_max: 40_500_000,
         server_instructions_max: Some(25_000_000),
+        resumption_instructions_max: None,
     },
 ];
 
 fn main() -> ExitCode {
-    let targets = &["ec", "rsa-2048", "rsa-4096", "p384", "page"];
+    let targets = &["ec", "rsa-2048", "rsa-4096", "p384", "resumption", "page"];
     Program { help: HELP, targets }.run(|name, rows| {
         let image = IMAGES.iter().find(|image| image.name == name).ok_or("no such image")?;
         rows.extend(measure(image)?);
@@ -111,10 +130,15 @@ fn measure(image: &Image) -> Result<Vec<Row>, String> {
     let figures = if image.server_instructions_max.is_some() {
         page::run(&folder, &file)?
     } else {
-        let server = Server::start(&folder, &["-rev"])?;
-        let output = emulator(&file, server.port)
-            .output()
-            .map_err(|error| format!("qemu-system-arm: {error}"))?;
+        let resumes = image.resumption_instructions_max.is_some();
+        let tickets = if resumes { "1" } else { "0" };
+        let server = Server::start(&folder, &["-rev", "-num_tickets", tickets])?;
+        let mut emulator = emulator(&file, server.port);
+        if resumes {
+            // The second connection waits until the server has done with the first.
+            emulator.arg("-serial").arg(format!("tcp:127.0.0.1:{}", server.port));
+        }
+        let output = emulator.output().map_err(|error| format!("qemu-system-arm: {error}"))?;
         let text = String::from_utf8_lossy(&output.stdout);
         if !output.status.success() {
             return Err(format!("the client failed, {}: {text}", output.status));
@@ -149,7 +173,8 @@ fn check_budget(image: &Image, rows: &[Row]) -> Result<(), String> {
         ("connection instructions", image.instructions_max),
     ];
     let of_server = image.server_instructions_max.map(|max| ("server instructions", max));
-    for (metric, max) in budgets.into_iter().chain(of_server) {
+    let of_ticket = image.resumption_instructions_max.map(|max| ("resumption instructions", max));
+    for (metric, max) in budgets.into_iter().chain(of_server).chain(of_ticket) {
         let found = rows.iter().find(|row| row.metric == metric);
         let value = found.ok_or(format!("{metric} was not measured"))?.value;
         if value > max as f64 {
@@ -238,7 +263,7 @@ impl Server {
         let mut process = Command::new("openssl")
             .args(["s_server", "-accept", &port.to_string(), "-cert", "leaf.pem"])
             .args(arguments)
-            .args(["-key", "leaf.key", "-cert_chain", "middle.pem", "-num_tickets", "0"])
+            .args(["-key", "leaf.key", "-cert_chain", "middle.pem"])
             .current_dir(folder)
             .stdin(Stdio::null())
             .stdout(Stdio::piped())

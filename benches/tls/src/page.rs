@@ -23,7 +23,8 @@ pub(crate) fn run(folder: &Path, file: &Path) -> Result<Vec<(String, u64)>, Stri
         // The last run's.
         let _ = std::fs::remove_file(log);
     }
-    let server = Server::start(folder, &["-WWW", "-keylogfile", "openssl.keys"])?;
+    let server =
+        Server::start(folder, &["-WWW", "-keylogfile", "openssl.keys", "-num_tickets", "0"])?;
     let port = free_port()?;
     let device = emulator(file, server.port)
         .args(["-serial", &format!("tcp:127.0.0.1:{port},server=on,wait=off")])

@@ -131,7 +131,7 @@ fn tinywasm(wasm: &[u8]) -> Box<dyn FnMut(u32) -> u32> {
     Box::new(move |repetitions| run.call(&mut store, repetitions as i32).expect("no trap") as u32)
 }
 
-/// What Cranelift translates to.
+/// The target that Cranelift translates to.
 #[derive(PartialEq, Eq)]
 enum Code {
     Native,

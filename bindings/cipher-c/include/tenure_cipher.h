@@ -13,7 +13,7 @@
 #define TENURE_MUST_USE
 #endif
 
-// What a function reports.
+// The result of a function.
 typedef enum {
   // Done.
   TENURE_CIPHER_RESULT_OK = 0,

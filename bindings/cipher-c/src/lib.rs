@@ -9,7 +9,7 @@ use tenure_cipher::{
     Aead, AeadError, AeadForm, Extended, Form, Ietf, Legacy, Poly1305, Stream, TAG_BYTES,
 };
 
-/// What a function reports.
+/// The result of a function.
 #[repr(C)]
 #[derive(Clone, Copy)]
 pub enum TenureCipherResult {
@@ -224,7 +224,7 @@ pub unsafe extern "C" fn tenure_poly1305(
 }
 
 /// # Safety
-/// What is not null must be valid, `data` for `len` bytes.
+/// Each pointer that is not null must be valid, `data` for `len` bytes.
 unsafe fn xor<const DOUBLE_ROUNDS: usize, F: Form>(
     key: *const u8,
     nonce: *const u8,
@@ -247,7 +247,7 @@ unsafe fn xor<const DOUBLE_ROUNDS: usize, F: Form>(
 }
 
 /// # Safety
-/// What is not null must be valid, `header` and `data` for the lengths beside them.
+/// Each pointer that is not null must be valid, `header` and `data` for the lengths beside them.
 unsafe fn seal<F: AeadForm>(
     key: *const u8,
     nonce: *const u8,
@@ -271,7 +271,7 @@ unsafe fn seal<F: AeadForm>(
 }
 
 /// # Safety
-/// What is not null must be valid, `header` and `data` for the lengths beside them.
+/// Each pointer that is not null must be valid, `header` and `data` for the lengths beside them.
 unsafe fn open<F: AeadForm>(
     key: *const u8,
     nonce: *const u8,

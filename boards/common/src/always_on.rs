@@ -77,9 +77,9 @@ unsafe impl Send for RetainedMemory {}
 impl Retained for RetainedMemory {
     fn write(&mut self, bytes: &[u8]) {
         let length = bytes.len().min(BYTES - RETAINED_AT);
-        // SAFETY: inside the page; nobody holds a slice of it while a machine's turn begins or ends. Each
-        // byte is written as it is: who reads it comes after a reset, which no compiler knows of.
+        // Byte by byte and volatile: the reader comes after a reset, which no compiler knows of.
         for (index, byte) in bytes[..length].iter().enumerate() {
+            // SAFETY: inside the page; nobody holds a slice of it while a machine's turn begins or ends.
             unsafe { self.0.add(RETAINED_AT + index).write_volatile(*byte) };
         }
     }

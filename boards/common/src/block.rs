@@ -65,8 +65,8 @@ impl<R> DerefMut for Block<R> {
 
 impl<R> Drop for Block<R> {
     fn drop(&mut self) {
-        // What a machine knew is its own, whoever has the memory next; what is nobody's it may have
-        // reached too.
+        // The next user of the memory must not read the machine's data. The padding is cleared too, since
+        // the machine could write to it.
         for offset in 0..self.layout.size() {
             // SAFETY: inside the piece; volatile, so that it is written though nobody reads it.
             unsafe { self.start.add(offset).write_volatile(0) };

@@ -1,4 +1,4 @@
-//! What walls and calls cost, in instructions: what a firmware with the feature `costs` prints instead of being
+//! The cost of walls and calls, in instructions: a firmware with the feature `costs` prints it instead of being
 //! a device. `cargo xtask board BOARD --costs` runs it in an emulator that counts.
 
 use alloc::boxed::Box;
@@ -60,7 +60,7 @@ pub struct Costs<G, C> {
     pub guard: G,
     /// Its clock.
     pub clock: C,
-    /// What its code is.
+    /// The code.
     pub kind: CodeKind,
     /// A program for it, and where its functions are: one that does nothing, one that asks for
     /// `parameter_length` a hundred times, one that makes way by `yield_now` for good.
@@ -69,7 +69,7 @@ pub struct Costs<G, C> {
     pub instructions: fn() -> u32,
 }
 
-/// What the machines of a kernel are.
+/// The machines of a kernel.
 #[derive(Clone, Copy)]
 enum Kind {
     Native,
@@ -220,7 +220,9 @@ where
         match kind {
             Kind::Native => kernel.use_engine(Box::new(self.engine())),
             Kind::Wasm { wall: true } => {
-                let Some(wall) = GuardedVm::new(self.guard.clone()) else { panic!("no memory") };
+                let Some(wall) = GuardedVm::new(self.guard.clone(), self.clock.clone()) else {
+                    panic!("no memory")
+                };
                 kernel.use_wall(Box::new(wall));
             }
             Kind::Wasm { wall: false } => {}

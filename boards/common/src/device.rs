@@ -34,7 +34,7 @@ const FRAMES_PER_TURN: usize = 8;
 /// The most neighbours in the mesh whose addresses are remembered.
 const NEIGHBOURS_MAX: usize = 16;
 
-/// What a board hands to its main loop.
+/// The parts that a board hands to its main loop.
 pub struct Board<F, D, C, E, W, P> {
     /// The board's name, as it stands in the headers of its images, and its watchdog's period.
     pub model: (&'static str, Duration),

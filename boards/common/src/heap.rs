@@ -112,7 +112,7 @@ impl Parts {
         let room = self.high.lowest() - self.low.top().addr();
         let wanted =
             layout.size().checked_add(layout.align())?.checked_next_multiple_of(STEP_BYTES)?;
-        // What is free at the end of the lower part counts too.
+        // Free memory at the end of the lower part counts too.
         if layout.size() > room.saturating_add(self.low.free()) {
             return None;
         }

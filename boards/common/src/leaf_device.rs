@@ -33,7 +33,7 @@ const STARVED_MAX: Duration = Duration::from_secs(60);
 /// How often the loop comes round at least: the watchdog is to be fed.
 const NAP_MAX: Duration = Duration::from_secs(1);
 
-/// What a board hands to a leaf's main loop.
+/// The parts that a board hands to a leaf's main loop.
 pub struct LeafBoard<F, P, C, E, W> {
     /// The flash for the settings.
     pub settings: F,

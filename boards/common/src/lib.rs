@@ -1,4 +1,4 @@
-//! What boards without an operating system share: settings in flash, UDP and the mesh's frames over
+//! The parts that boards without an operating system share: settings in flash, UDP and the mesh's frames over
 //! Ethernet, the node's main loop.
 //!
 //! Invariants:

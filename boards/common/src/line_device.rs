@@ -33,7 +33,7 @@ const FRAMES_PER_TURN: usize = 8;
 /// The most neighbours in the mesh of which it is remembered at which line they are.
 const NEIGHBOURS_MAX: usize = 8;
 
-/// What a board hands to its main loop.
+/// The parts that a board hands to its main loop.
 pub struct LineBoard<F, P, C, E, W, S> {
     /// The board's name in the headers of its images, its watchdog's period, and the address that the
     /// image in each slot is linked for.

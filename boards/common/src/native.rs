@@ -255,7 +255,7 @@ where
 }
 
 impl<G: Guard, C> NativeMachine<G, C> {
-    /// What the call is that the machine has made.
+    /// The call that the machine has made.
     fn take_call(&mut self) -> Result<Outcome, Violation> {
         let call = self.guard.call(&self.stand.context);
         if call.number == RETURNED {

@@ -68,4 +68,6 @@ impl<const MAX: usize> Pieces<MAX> {
 }
 
 #[cfg(test)]
+// The program for Miri takes this file in from elsewhere.
+#[path = "pieces/tests.rs"]
 mod tests;

@@ -1,4 +1,4 @@
-//! What a device is told before its first start: the text in its settings sector.
+//! The settings of a device before its first start: the text in its settings sector.
 //!
 //! The sector holds lines `key=value` and is erased (`0xFF`) behind them, so that the same firmware
 //! image serves every device, and a text editor and any flashing tool suffice to set one up.

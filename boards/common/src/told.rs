@@ -1,4 +1,4 @@
-//! What a board's memory protection was told last, so that it isn't told again.
+//! The last settings of a board's memory protection, so that it isn't set again to the same.
 
 use tenure_hal::Region;
 
@@ -18,7 +18,7 @@ pub struct Range {
     pub is_code: bool,
 }
 
-/// Who ran last, and so may run again as everything stands.
+/// The program that ran last, and so may run again as everything stands.
 #[derive(Debug)]
 pub struct Told {
     /// The address of the memory that a program had.

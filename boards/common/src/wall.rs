@@ -1,6 +1,9 @@
 //! The vm's second wall, on whatever memory protection a board has.
 
-use tenure_hal::{Cause, Exit, Guard, RETURNED, Region, Violation};
+use alloc::vec::Vec;
+use core::ops::RangeInclusive;
+
+use tenure_hal::{Cause, Clock, Exit, Guard, RETURNED, Region, Violation};
 use tenure_kernel::COMPILED_STACK_BYTES;
 use tenure_vm::{Breach, BreachCause, Entry, Stay, Wall, word};
 
@@ -17,25 +20,114 @@ const STAY_MICROSECONDS: u32 = 2_000_000;
 /// The same for compiled code, for which nobody vouches.
 const COMPILED_MICROSECONDS: u32 = 500_000;
 
+/// The time that a unit of fuel pays for, many times what the interpreter takes for one, and the bytes of code
+/// in a unit.
+const MICROSECONDS_PER_UNIT: u64 = 1;
+const UNIT_BYTES: u64 = 2;
+/// The time beside that for a stay to begin and end: so many times that of the shortest stay in which nothing is
+/// done, between these bounds. An emulator takes long to change its mind about memory, and longer when it is short
+/// of time.
+const MICROSECONDS_PER_STAY: RangeInclusive<u64> = 20..=2_000;
+const EMPTY_STAYS_PER_STAY: u64 = 8;
+/// The empty stays that are measured.
+const EMPTY_STAYS: u64 = 8;
+/// The part of all time that compiled code may take unpaid, as a power of two: a sixteenth. A clock that jumps
+/// now and then, as an emulator's does, stops no honest code.
+const FREE_SHARE_BITS: u32 = 4;
+
 /// Runs the interpreter unprivileged: it reaches the firmware's code, one machine's memory, and a
 /// stack that is wiped when another machine follows. Compiled code runs so, too, and reaches itself in
 /// place of the firmware.
-pub struct GuardedVm<G: Guard> {
+pub struct GuardedVm<G: Guard, C> {
     guard: G,
+    clock: C,
     stack: G::Memory,
-    /// Where the globals of the machine lie that ran last.
+    /// Where the stack of the machine lies that ran last.
     last: usize,
+    unpaid: Unpaid,
 }
 
-impl<G: Guard> GuardedVm<G> {
-    /// A wall that `guard` stands for; `None` if there is no memory for a stack.
-    pub fn new(guard: G) -> Option<Self> {
+impl<G: Guard + Send, C: Clock + Send> GuardedVm<G, C> {
+    /// A wall that `guard` stands for, with a clock that sees what compiled code takes; `None` if there is no
+    /// memory for a stack.
+    pub fn new(guard: G, clock: C) -> Option<Self> {
         let stack = guard.memory(STACK_BYTES, 0, None)?;
-        Some(Self { guard, stack, last: 0 })
+        let mut wall = Self { guard, clock, stack, last: 0, unpaid: Unpaid::default() };
+        wall.measure_stays();
+        Some(wall)
+    }
+
+    /// Measures how long a stay takes here in which nothing is done. The shortest counts: the others may have waited
+    /// for a processor that an emulator shares.
+    fn measure_stays(&mut self) {
+        let shortest_us = (0..EMPTY_STAYS).map(|_| self.empty_stay_us()).min().unwrap_or(0);
+        let stay_us = shortest_us.saturating_mul(EMPTY_STAYS_PER_STAY);
+        let (least, most) = MICROSECONDS_PER_STAY.into_inner();
+        self.unpaid.stay_us = stay_us.clamp(least, most);
+    }
+
+    /// The microseconds that a stay takes in which nothing is done.
+    fn empty_stay_us(&mut self) -> u64 {
+        let from_us = self.clock.now().as_micros();
+        let words = &mut [0; word::COUNT];
+        let enter = Entry::Interpreter(do_nothing);
+        let stay = Stay { readable: [&[]; 3], writable: [&mut [], &mut [], &mut []], words, enter };
+        let end = self.confine(stay);
+        debug_assert!(end.is_ok(), "{end:?}");
+        self.clock.now().as_micros().saturating_sub(from_us)
     }
 }
 
-impl<G: Guard + Send> Wall for GuardedVm<G> {
+extern "C" fn do_nothing(_: *mut usize) {}
+
+/// The time that each machine's compiled code took beyond what it paid for, by the address of that code. Machines that run
+/// the same code owe together: the code is at fault.
+#[derive(Debug, Default)]
+struct Unpaid {
+    owed: Vec<Owed>,
+    /// The time that a stay may take unpaid, in microseconds.
+    stay_us: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Owed {
+    code: usize,
+    /// Microseconds.
+    us: u64,
+    /// When that was, in microseconds since the device started.
+    since_us: u64,
+}
+
+impl Unpaid {
+    /// Counts a stay that lasted from one time to the other, in microseconds; returns whether its code took more
+    /// than it may.
+    fn count(&mut self, code: usize, [from_us, to_us]: [u64; 2], paid_bytes: usize) -> bool {
+        let paid_us = paid_bytes as u64 / UNIT_BYTES * MICROSECONDS_PER_UNIT + self.stay_us;
+        let before_us = self.forget(code).map_or(0, |owed| {
+            owed.us.saturating_sub(from_us.saturating_sub(owed.since_us) >> FREE_SHARE_BITS)
+        });
+        let took_us = to_us.saturating_sub(from_us);
+        let us = before_us.saturating_add(took_us).saturating_sub(paid_us);
+        let is_over = us > COMPILED_MICROSECONDS.into();
+        if us > 0 && !is_over {
+            self.owed.push(Owed { code, us, since_us: to_us });
+        }
+        is_over
+    }
+
+    /// Lets go of what the code at this address owes: other code may lie there soon.
+    fn forget(&mut self, code: usize) -> Option<Owed> {
+        let at = self.owed.iter().position(|owed| owed.code == code)?;
+        Some(self.owed.swap_remove(at))
+    }
+}
+
+/// Bytes of code that are still paid for, by the words of a stay.
+fn paid_ahead(words: &[usize]) -> isize {
+    words[word::LIMIT].wrapping_sub(words[word::PC]).cast_signed()
+}
+
+impl<G: Guard + Send, C: Clock + Send> Wall for GuardedVm<G, C> {
     fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
         let Stay { readable: [image, table, apart], writable, words, enter } = stay;
         let [globals, stack, memory] = writable;
@@ -60,6 +152,11 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
                 (enter, Region::Code(code), COMPILED_MICROSECONDS)
             }
         };
+        let compiled = match &runs {
+            Region::Code(code) => Some(code.as_ptr().addr()),
+            _ => None,
+        };
+        let (from_us, ahead) = (self.clock.now().as_micros(), paid_ahead(words));
         let mut context = self.guard.enter(enter, argument, top);
         let mut regions = [
             Region::Readable(image),
@@ -73,11 +170,23 @@ impl<G: Guard + Send> Wall for GuardedVm<G> {
         let exit = self.guard.run_firmware(&mut context, &mut regions, microseconds);
         let (left, _) = self.stack[place..].as_chunks();
         words.iter_mut().zip(left).for_each(|(word, bytes)| *word = usize::from_ne_bytes(*bytes));
-        match exit {
+        let end = match exit {
             Exit::Call if self.guard.call(&context).number == RETURNED => Ok(()),
             Exit::Call => Err(breach(Violation { cause: Cause::Instruction, address: 0, at: 0 })),
             Exit::Time => Err(Breach { cause: BreachCause::Time, address: 0, at: 0 }),
             Exit::Violation(violation) => Err(breach(violation)),
+        };
+        let Some(code) = compiled else { return end };
+        // Code that broke out is interpreted from then on.
+        if end.is_err() {
+            self.unpaid.forget(code);
+            return end;
+        }
+        let times_us = [from_us, self.clock.now().as_micros()];
+        let paid_bytes = usize::try_from(ahead.wrapping_sub(paid_ahead(words))).unwrap_or(0);
+        match self.unpaid.count(code, times_us, paid_bytes) {
+            true => Err(Breach { cause: BreachCause::Unpaid, address: 0, at: 0 }),
+            false => Ok(()),
         }
     }
 }
@@ -93,3 +202,6 @@ pub(crate) fn breach(violation: Violation) -> Breach {
     };
     Breach { cause, address, at }
 }
+
+#[cfg(test)]
+mod tests;

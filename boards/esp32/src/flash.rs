@@ -9,11 +9,11 @@ use esp_storage::FlashStorage;
 use tenure_board_common::Parts;
 use tenure_hal::{Flash, FlashError, FlashGeometry, Partition};
 
-/// What of the chip is used and mapped: 4 MiB, which the smallest modules have.
+/// The part of the chip that is used and mapped: 4 MiB, which the smallest modules have.
 const BYTES: u32 = 4 << 20;
 const SECTOR_BYTES: u32 = FlashStorage::SECTOR_SIZE;
 const PROGRAM_BYTES: u32 = FlashStorage::WORD_SIZE;
-/// What one entry of the chip's memory management unit maps.
+/// Bytes that one entry of the chip's memory management unit maps.
 const PAGE_BYTES: u32 = 64 * 1024;
 /// Up to 1.5 MiB, as `partitions.csv` says.
 const FIRMWARE_SECTORS: u32 = 384;

@@ -35,7 +35,7 @@ esp_bootloader_esp_idf::esp_app_desc!();
 /// RAM for the heap beside what the bootloader gives back: the rest is variables, the radio's own,
 /// and the stack.
 const HEAP_BYTES: usize = if cfg!(feature = "esp32c6") { 240 * 1024 } else { 144 * 1024 };
-/// What the bootloader used.
+/// The memory that the bootloader used.
 const RECLAIMED_BYTES: usize = 64 * 1024;
 /// For memory and stacks of all machines; the radio takes some 60 KB of the heap.
 const MACHINE_BYTES: usize = if cfg!(feature = "esp32c6") { 128 * 1024 } else { 64 * 1024 };
@@ -80,6 +80,9 @@ fn run() -> Result<Infallible, StartError> {
     let device = Device::start(board, |config| {
         small_class(config);
         config.kernel.memory_bytes_max = MACHINE_BYTES;
+        // The flash on the maker's modules is promised at least 100,000 program-erase cycles (Espressif, module
+        // datasheets).
+        config.flash_erases_rated = Some(100_000);
     })?;
     device.run(|nap, _| {
         wifi.poll();

@@ -30,7 +30,7 @@ const OWNER_ONLY: u32 = 0o600;
 /// The permissions that no flash file may give: those of the group and of everybody.
 const OTHERS: u32 = 0o077;
 
-/// What acknowledged writes survive.
+/// The events that acknowledged writes survive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// Killing the process and a loss of power: every write waits for the disk (`fdatasync`). This

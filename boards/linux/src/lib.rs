@@ -29,7 +29,7 @@ pub use native_speed::NativeSpeed;
 pub use null_modem::NullModem;
 pub use packet_link::{EthernetPort, InterfaceError, PacketLink};
 pub use satellite_thread::SatelliteThread;
-pub use serial_link::{SERIAL_FRAME_BYTES_MAX, SerialLink, SerialOpenError};
+pub use serial_link::{REOPEN_EVERY, SERIAL_FRAME_BYTES_MAX, SerialLink, SerialOpenError};
 pub use udp_link::{BindError, UdpLink};
 pub use wait::{Woken, wait_any};
 pub use watchdog::{BITTEN, RetainedBytes, Watchdog};

@@ -120,7 +120,7 @@ pub struct JoinGroupError {
     pub group: SocketAddr,
     /// On which interface, by its address.
     pub interface: IpAddr,
-    /// What the system says.
+    /// The system's error.
     pub error: io::Error,
 }
 

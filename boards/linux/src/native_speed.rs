@@ -172,14 +172,14 @@ fn link(
     Ok(linker)
 }
 
-/// What the machine and the kernel hand each other.
+/// The requests and results that the machine and the kernel hand each other.
 #[derive(Default)]
 struct Exchange {
     /// The host call that was made last, until the kernel has been told of it.
     waiting: Option<Waiting>,
-    /// What it returns, once the kernel has done it.
+    /// The result, once the kernel has done it.
     results: Option<Vec<Value>>,
-    /// What the kernel sees of the memory, while the machine runs.
+    /// The kernel's view of the memory, while the machine runs.
     window: Window,
 }
 
@@ -268,12 +268,12 @@ fn val_of(value: Value) -> Val {
     }
 }
 
-/// What a machine's store counts, and what of that was put down to the machine; in parts of a unit,
-/// counted down.
+/// The fuel left in a machine's store, as it was last read and as it was last charged to the machine; in
+/// parts of a unit, counted down.
 struct Meter {
-    /// What the store showed when it was last read in the middle of a call.
+    /// The count when it was last read in the middle of a call.
     seen: AtomicU64,
-    /// What it showed when what was used was last put down to the machine.
+    /// The count when use was last put down to the machine.
     counted: AtomicU64,
     /// Whether the machine yields because more is seen than was counted.
     overspent: AtomicBool,
@@ -294,7 +294,7 @@ impl Meter {
         overspent
     }
 
-    /// What is left after a yield, as far as it is known.
+    /// The rest after a yield, as far as it is known.
     fn left_after_yield(&self) -> u64 {
         let by_interval = !self.overspent.swap(false, Ordering::Relaxed);
         let spent = if by_interval { INTERVAL_PARTS } else { 0 };
@@ -332,7 +332,7 @@ struct Machine {
     /// The arguments of the host call that it waits in.
     arguments: Option<Vec<u64>>,
     meter: Arc<Meter>,
-    /// What was used and isn't paid yet, in parts.
+    /// Use that isn't paid yet, in parts.
     parts_owed: u64,
 }
 

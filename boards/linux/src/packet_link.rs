@@ -222,7 +222,7 @@ fn mac_of(address: &SockAddr) -> MacAddress {
 pub struct InterfaceError {
     /// Which.
     pub interface: String,
-    /// What the system says.
+    /// The system's error.
     pub error: io::Error,
 }
 

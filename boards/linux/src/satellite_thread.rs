@@ -57,7 +57,7 @@ impl SatelliteThread {
     /// The next action that the thread's protocols want of the stack; to be asked until there is none, whenever the
     /// stack was polled and when the thread rings.
     pub fn wanted(&self) -> Option<Parcel> {
-        // What rings after this is met the next time.
+        // A later ring is met the next time.
         let _ = rustix::io::read(&self.bell, &mut [0; 8]);
         self.wanted.try_recv().ok()
     }

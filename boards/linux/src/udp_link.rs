@@ -141,7 +141,7 @@ impl Link for UdpLink {
 pub struct BindError {
     /// Which address.
     pub address: SocketAddr,
-    /// What the system says.
+    /// The system's error.
     pub error: io::Error,
 }
 

@@ -1,6 +1,6 @@
 //! A watchdog for a device that is a process: a thread that ends it when its loop stands still.
 //!
-//! What would be retained memory on a microcontroller is memory of the process here. A bite writes it to
+//! Retained memory of a microcontroller is memory of the process here. A bite writes it to
 //! a file, which the next start finds; a process that is killed, as if it had lost its power, leaves
 //! none.
 
@@ -46,7 +46,7 @@ impl Retained for RetainedBytes {
 }
 
 impl Watchdog {
-    /// What a bite left in `file`, if the last process ended by one; it is asked for once.
+    /// The retained memory that a bite left in `file`, if the last process ended by one; it is asked for once.
     ///
     /// # Errors
     /// The file system's.

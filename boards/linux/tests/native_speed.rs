@@ -21,7 +21,7 @@ const PRELUDE: &str = r#"
   (memory (export "memory") 1 3)
 "#;
 
-/// What a program does, seen from the kernel.
+/// A program's behaviour, seen from the kernel.
 #[derive(Debug, PartialEq)]
 enum Step {
     Log(Vec<u8>),
@@ -31,7 +31,7 @@ enum Step {
     Trap(TrapKind),
 }
 
-/// What the vm and an engine have in common.
+/// The operations that the vm and an engine have in common.
 trait Run {
     fn run(&mut self, fuel: &mut u64) -> Outcome;
     fn arguments(&self) -> Vec<u64>;

@@ -1,4 +1,4 @@
-//! What machines at native speed may cost: fuel beside the vm's, memory, and the compiler's time.
+//! The bounds of machines at native speed: fuel beside the vm's, memory, and the compiler's time.
 #![cfg(feature = "native-speed")]
 
 use std::fs;
@@ -218,6 +218,40 @@ fn a_bulk_instruction_is_paid_for_before_it_is_done() {
 }
 
 #[test]
+fn a_slice_overspends_by_one_bulk_instruction_over_all_memory_at_most() {
+    let budget = 64 * MEBIBYTE;
+    let limits = InstanceConfig { memory_bytes_max: budget, ..LIMITS };
+    let body = format!(
+        r#"(func (export "main")
+             (drop (memory.grow (i32.const {})))
+             (loop $again
+               (memory.fill (i32.const 0) (i32.const 1) (i32.const {budget}))
+               (drop (call $tree_get (i32.const 0) (i32.const 1) (i32.const 64) (i32.const 1)))
+               (br $again)))"#,
+        budget / 65_536 - 17
+    );
+    let mut engine = NativeSpeed::new(None).unwrap();
+    let mut machine = start_on(&mut engine, &module(&body), &limits).unwrap();
+    assert!(machine.prepare("main"));
+    let (mut slices, mut slices_by_round) = (0, Vec::new());
+    while slices_by_round.len() < 4 {
+        let mut fuel = SLICE;
+        slices += 1;
+        match machine.run(&mut fuel, SPEED) {
+            Outcome::OutOfFuel => assert_eq!(fuel, 0, "what it owes comes first"),
+            Outcome::HostCall { .. } => {
+                slices_by_round.push(core::mem::take(&mut slices));
+                assert!(machine.finish_host_call(&[Value::I32(0)]));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+    // The memory is touched once, and what that costs is paid in slices before it is touched again.
+    let least = budget as u64 / 16 / SLICE;
+    assert!(slices_by_round.iter().all(|slices| *slices >= least), "{slices_by_round:?}");
+}
+
+#[test]
 fn a_loop_without_end_stops_at_the_end_of_its_fuel_and_pays_what_it_overspent() {
     let mut machine = start(&module(r#"(func (export "main") (loop $again (br $again)))"#));
     assert!(machine.prepare("main"));
@@ -248,7 +282,7 @@ fn fuel_is_the_same_in_slices_of_every_size() {
         }
     };
     let whole = used(u64::MAX / 2);
-    // What the last slice overspends is paid by the next call: an interval, or one fill.
+    // The next call pays for the last slice's overspending: an interval, or one fill.
     let sliced = used(7_000);
     assert!(sliced <= whole && whole - sliced < 30_000, "{sliced} of {whole}");
 }

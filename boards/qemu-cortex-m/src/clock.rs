@@ -41,7 +41,7 @@ pub(crate) fn init() {
 /// The clock of the machine; it has no wall clock, as the chips that it stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer {
-    /// What the time was at reset, in microseconds since power came.
+    /// The time at reset, in microseconds since power came.
     reset_us: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What walls and calls cost on this board: `cargo xtask board qemu-cortex-m --costs`.
+//! The cost of walls and calls on this board: `cargo xtask board qemu-cortex-m --costs`.
 
 use core::arch::global_asm;
 

@@ -45,7 +45,7 @@ impl Chip {
         Some(Self { file })
     }
 
-    /// What stands at `offset`, as memory.
+    /// The flash from `offset` on, as memory.
     ///
     /// # Panics
     /// If that is beyond the end.

@@ -40,7 +40,7 @@ const FRAME: usize = 17;
 const NUMBER: usize = 18;
 const FRAME_WORDS: usize = 8;
 const WORD_BYTES: usize = 4;
-/// What a stack's pointer is a multiple of when an exception stacks registers, and how much it takes.
+/// The alignment of a stack's pointer when an exception stacks registers, and how much that takes.
 const FRAME_ALIGNMENT: usize = 8;
 const FRAME_BYTES: usize = FRAME_WORDS * WORD_BYTES;
 
@@ -60,7 +60,7 @@ const STACKING: u32 = 1 << 3 | 1 << 4 | 1 << 11 | 1 << 12;
 const MEMORY_ADDRESS_VALID: u32 = 1 << 7;
 const BUS_ADDRESS_VALID: u32 = 1 << 15;
 
-/// What the board remembers of a program's memory.
+/// The board's memory of a program's memory.
 pub(crate) struct Program {
     /// Where an exception may stack registers.
     frames: RangeInclusive<usize>,
@@ -270,7 +270,7 @@ impl Guard for Mpu {
             // SAFETY: the frame lies in a region of its own: where it was in the beginning, or where the
             // processor has put one by its rights.
             match unsafe { stay(context) } {
-                // What it reaches by right, and the MPU wasn't told of yet.
+                // Memory that it reaches by right, and that the MPU wasn't set to yet.
                 Exit::Violation(violation) if mpu::admit(regions, &violation) => {}
                 exit => break exit,
             }
@@ -337,13 +337,13 @@ fn return_at() -> usize {
     user_return as *const () as usize & !1
 }
 
-/// What the program did that is a fault.
+/// The fault of the program.
 fn fault(context: &mut Context, exception: usize) -> Exit {
     let frame = context.words[FRAME];
     let status = SYSTEM.read(FAULT_STATUS);
     // Each bit is cleared by writing it.
     SYSTEM.write(FAULT_STATUS, status);
-    // What else came meanwhile isn't the next program's.
+    // Later causes aren't the next program's.
     SYSTEM.write(HANDLERS, FAULTS_ENABLED);
     if status & STACKING != 0 {
         let at = context.words[PC];

@@ -1,4 +1,4 @@
-//! What the firmware and the loader of QEMU's `mps2-an385` machine share: its console, flash, watchdog, and
+//! The parts that the firmware and the loader of QEMU's `mps2-an385` machine share: its console, flash, watchdog, and
 //! the memory that stays powered.
 //!
 //! Unsafe code is needed to touch the machine. Each use says what it relies on; in all of them there is

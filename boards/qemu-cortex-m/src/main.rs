@@ -41,7 +41,7 @@ use crate::entropy::HostEntropy;
 use crate::guard::Mpu;
 use crate::network::Lan9118;
 
-/// What `start` calls on the firmware's stack, with a heap.
+/// The main function, which `start` calls on the firmware's stack, with a heap.
 fn main() -> ! {
     console::init();
     #[cfg(all(feature = "costs", memory_protection))]
@@ -89,8 +89,10 @@ fn run() -> Result<Infallible, StartError> {
     #[cfg(memory_protection)]
     {
         let guard = Mpu::take(&start::HEAP);
-        let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
+        let wall = GuardedVm::new(guard.clone(), clock).ok_or(StartError::Absent("memory"))?;
         device.node().use_wall(Box::new(wall));
+        let now = device.now();
+        device.node().use_compiled_code(CodeKind::Thumb, now);
         let native = NativeMachines::new(CodeKind::Thumb, guard, clock);
         device.node().use_engine(Box::new(native));
     }

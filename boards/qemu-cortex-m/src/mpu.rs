@@ -1,10 +1,10 @@
-//! What the MPU is told: the windows of whoever runs unprivileged (ARMv7-M manual, B3.5).
+//! The settings of the MPU: the windows of an unprivileged program (ARMv7-M manual, B3.5).
 //!
 //! It has eight. A program's memory is made so that they hold all of it: they are worked out once, when it
-//! gets it, and written in one go when another ran before. Of what a function of the firmware reaches, the
-//! stack, which exceptions write to, gets a window for good; the others are shared by the rest, which may
-//! take more than there are: where an access fails that is its right, [`admit`] gives it a window, and it
-//! is tried again.
+//! gets it, and written in one go when another ran before. Of what a function of the firmware reaches, or code
+//! that was compiled from an image, the stack, which exceptions write to, gets a window for good; the others are
+//! shared by the rest, which may take more than there are: where an access fails that is its right, [`admit`]
+//! gives it a window, and it is tried again.
 
 use core::arch::global_asm;
 use core::cell::UnsafeCell;
@@ -30,7 +30,7 @@ const ENABLED: u32 = 1;
 /// Normal memory, written back (B3.5.9).
 const NORMAL: u32 = 0b001_011 << 16;
 const EXECUTE_NEVER: u32 = 1 << 28;
-/// Who may do what: the firmware writes everywhere but to itself.
+/// The firmware's rights: it writes everywhere but to itself.
 const ALL_WRITE: u32 = 0b011 << 24;
 const ALL_READ: u32 = 0b010 << 24;
 const READ_ONLY: u32 = 0b110 << 24;
@@ -44,13 +44,13 @@ const FIRMWARE_WINDOW: (u32, u32) = (0, 0b1000_0000 << 8 | 19 << 1);
 /// The windows that the code of one program takes at most.
 const CODE_WINDOWS: usize = 4;
 
-/// What all windows of a program are told: base and rule of each (MPU_RBAR and MPU_RASR).
+/// The registers of all windows of a program: base and rule of each (MPU_RBAR and MPU_RASR).
 pub(crate) type Windows = [[u32; 2]; WINDOWS];
 
-/// What the MPU was told last.
+/// The last settings of the MPU.
 struct Protection {
     told: Told,
-    /// What the windows cover, from the second on.
+    /// The memory that the windows cover, from the second on.
     windows: [Range<usize>; WINDOWS],
     /// How many windows are in use; how many of them stay.
     used: usize,
@@ -105,11 +105,12 @@ pub(crate) fn windows_of(start: usize, taken: usize, code_bytes: usize) -> Optio
     let all = start..start + taken;
     let own = Window::around(start, &all).filter(|window| window.addresses() == all)?;
     // Where several cover a place, the last counts.
-    let code = Window::covering(start..start + code_bytes).map(|window| (window, ALL_READ));
+    let code =
+        Window::covering(start..start + code_bytes).map(|window| (window, rule(false, true)));
     let firmware = [FIRMWARE_WINDOW.0, FIRMWARE_WINDOW.1 | FIRMWARE_READ_ONLY | NORMAL | ENABLED];
     let mut windows = [OFF; WINDOWS];
     windows[0] = firmware;
-    let each = core::iter::once((own, rule(true))).chain(code);
+    let each = core::iter::once((own, rule(true, false))).chain(code);
     for (number, (window, rule)) in each.enumerate() {
         *windows.get_mut(number + 1)? = registers(&window, rule);
     }
@@ -153,13 +154,13 @@ global_asm!(
     ".ltorg",
 );
 
-/// What was told may not be so any more: memory is given to somebody.
+/// The last settings may not hold any more: memory is given to somebody.
 pub(crate) fn forget() {
     protection().told.forget();
 }
 
-/// Lets a function of the firmware reach that and `regions`, and nothing else, though not all at once;
-/// `false` if the hardware has too few windows. Exceptions write to `frame`.
+/// Lets a function reach `regions`, and the firmware if none of them is code, and nothing else, though not all
+/// at once; `false` if the hardware has too few windows. Exceptions write to `frame`.
 pub(crate) fn allow(regions: &[Region<'_>], frame: usize) -> bool {
     let protection = protection();
     match protection.told.are_news(regions) {
@@ -178,19 +179,18 @@ pub(crate) fn allow(regions: &[Region<'_>], frame: usize) -> bool {
     allowed
 }
 
-/// Gives what a function of the firmware reached for a window, if it is its right and has none.
+/// Gives what a function reached for a window, if it is its right and has none.
 pub(crate) fn admit(regions: &[Region<'_>], violation: &Violation) -> bool {
     let Violation { cause, address, .. } = *violation;
     let protection = protection();
     let is_allowed = |region: &&Region<'_>| match region {
         Region::Own(_) => matches!(cause, Cause::Read | Cause::Write),
         Region::Readable(_) => cause == Cause::Read,
-        // Code that is compiled for this core, which nothing here is yet, would need a rule of its own.
-        Region::Code(_) => false,
+        Region::Code(_) => matches!(cause, Cause::Read | Cause::Execute),
     };
     let window = regions.iter().filter(is_allowed).find_map(|region| {
         let window = Window::around(address, &region.addresses())?;
-        Some((window, rule(region.is_own())))
+        Some((window, rule(region.is_own(), region.is_code())))
     });
     let Some((window, rule)) = window else { return false };
     if protection.windows[1..protection.used].iter().any(|covered| covered.contains(&address)) {
@@ -213,7 +213,9 @@ impl Protection {
     /// Tells the windows that must be there from the beginning, and as many of the others as there are.
     fn begin(&mut self, frame: usize) -> bool {
         self.used = 1;
-        tell(0, [FIRMWARE_WINDOW.0, FIRMWARE_WINDOW.1 | READ_ONLY | NORMAL | ENABLED]);
+        let runs_firmware = !self.told.ranges().iter().any(|range| range.is_code);
+        let firmware = if runs_firmware { READ_ONLY } else { FIRMWARE_READ_ONLY };
+        tell(0, [FIRMWARE_WINDOW.0, FIRMWARE_WINDOW.1 | firmware | NORMAL | ENABLED]);
         let stack = self
             .told
             .ranges()
@@ -224,7 +226,7 @@ impl Protection {
             let Some(window) = Window::around(frame, &(range.start..range.end)) else {
                 return false;
             };
-            self.add(&window, rule(true));
+            self.add(&window, rule(true, false));
         }
         (self.fixed, self.next) = (self.used, self.used);
         for number in 0..self.told.ranges().len() {
@@ -233,7 +235,7 @@ impl Protection {
                 && Some(number) != stack
                 && let Some(window) = Window::around(range.start, &(range.start..range.end))
             {
-                self.add(&window, rule(range.is_own));
+                self.add(&window, rule(range.is_own, range.is_code));
             }
         }
         true
@@ -250,9 +252,10 @@ impl Protection {
     }
 }
 
-/// What may be done where somebody reads, or writes too.
-fn rule(is_own: bool) -> u32 {
-    EXECUTE_NEVER | if is_own { ALL_WRITE } else { ALL_READ }
+/// The rule of a window that is read, or written or executed too.
+fn rule(is_own: bool, is_code: bool) -> u32 {
+    let access = if is_own { ALL_WRITE } else { ALL_READ };
+    access | if is_code { 0 } else { EXECUTE_NEVER }
 }
 
 /// Base and rule of a window.
@@ -267,7 +270,7 @@ fn tell(number: usize, [base, rule]: [u32; 2]) {
     MPU.write(RULE, rule);
 }
 
-/// What was told counts from the next instruction on.
+/// The settings count from the next instruction on.
 fn synchronise() {
     cortex_m::asm::dsb();
     cortex_m::asm::isb();

@@ -30,7 +30,7 @@ const TRANSMIT_LEVEL: usize = 0x80;
 const MAC_COMMAND: usize = 0xA4;
 const MAC_DATA: usize = 0xA8;
 
-/// What `BYTE_ORDER` reads as.
+/// The value that `BYTE_ORDER` reads as.
 const LITTLE_ENDIAN: u32 = 0x8765_4321;
 /// The card is being reset, datasheet 5.3.9.
 const RESET: u32 = 1;
@@ -59,7 +59,7 @@ const FRAME_BYTES: usize = 1514;
 /// The checksum behind a frame that arrives.
 const CHECKSUM_BYTES: usize = 4;
 const BUFFER_BYTES: usize = (FRAME_BYTES + CHECKSUM_BYTES).next_multiple_of(WORD_BYTES);
-/// What a frame takes of the transmit queue beside its own bytes: two command words, rounding up.
+/// Bytes that a frame takes of the transmit queue beside its own: two command words, rounding up.
 const COMMAND_BYTES: usize = 3 * WORD_BYTES;
 
 /// The machine's card.
@@ -125,7 +125,7 @@ fn frames_waiting() -> u32 {
 
 /// Whether the transmit queue has room for the longest frame.
 fn can_send() -> bool {
-    // What the card says of frames that it has sent must be taken, or its queue of that fills up.
+    // The card's word on frames that it has sent must be taken, or its queue of that fills up.
     while CARD.read(TRANSMIT_LEVEL) >> 16 & 0xFF > 0 {
         CARD.read(TRANSMIT_STATUS);
     }

@@ -1,7 +1,7 @@
 //! The last 16 KiB of the chip's flash. The emulator's flash can't be written, so they are the file
 //! `flash.img` in the folder that it runs in, reached by semihosting: nothing of them is in RAM.
 //!
-//! What is written has reached the host's kernel, so that killing the emulator loses nothing.
+//! Written bytes have reached the host's kernel, so that killing the emulator loses nothing.
 //! `NorFlash` enforces what a chip would. Its sectors of 4 KiB are four pages of this chip.
 
 use core::ffi::CStr;

@@ -34,7 +34,7 @@ use crate::flash::Chip;
 use crate::thermostat::Thermostat;
 use crate::uart::{Console, Line};
 
-/// What `start` calls, with a heap.
+/// The main function, which `start` calls, with a heap.
 fn main() -> ! {
     let Err(error) = run();
     // A console that takes nothing has nobody who reads it.

@@ -1,4 +1,4 @@
-//! What this leaf offers: a thermostat that keeps the degrees it is set to, and can be told to do as
+//! The service of this leaf: a thermostat that keeps the degrees it is set to, and can be told to do as
 //! another one does.
 
 use alloc::string::String;

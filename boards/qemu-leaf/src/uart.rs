@@ -39,7 +39,7 @@ const MESH: Uart = Uart(unsafe { Registers::at(0x4000_D000) });
 // SAFETY: as above.
 const SERVICE: Uart = Uart(unsafe { Registers::at(0x4000_E000) });
 
-/// What has come over each line and wasn't taken yet.
+/// Bytes that have come over each line and weren't taken yet.
 static FROM_MESH: Inbox = Inbox::new();
 static FROM_SERVICE: Inbox = Inbox::new();
 
@@ -52,7 +52,7 @@ pub(crate) fn init() {
     }
 }
 
-/// What a line's interrupt does: takes all that its UART holds.
+/// The handler of a line's interrupt: takes all that its UART holds.
 pub(crate) fn take_from_mesh() {
     MESH.take_into(&FROM_MESH);
 }
@@ -79,7 +79,7 @@ impl Uart {
     fn take_into(self, inbox: &Inbox) {
         self.0.write(INTERRUPT_CLEAR, RECEIVED);
         while self.0.read(FLAGS) & RECEIVE_EMPTY == 0 {
-            // What finds no room is lost, and with it the frame: it will be sent again.
+            // A byte that finds no room is lost, and with it the frame: it will be sent again.
             inbox.push(self.0.read(DATA) as u8);
         }
     }

@@ -17,7 +17,7 @@ const TICKS_PER_MICROSECOND: u32 = 10;
 /// The clock of the machine; it has no wall clock, as the chips that it stands for.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct MachineTimer {
-    /// What the time was at reset, in microseconds since power came.
+    /// The time at reset, in microseconds since power came.
     reset_us: u64,
 }
 

@@ -1,4 +1,4 @@
-//! What walls and calls cost on this board: `cargo xtask board qemu-riscv32 --costs`.
+//! The cost of walls and calls on this board: `cargo xtask board qemu-riscv32 --costs`.
 
 use core::arch::{asm, global_asm};
 

@@ -1,35 +1,29 @@
-//! Flash: the machine's second bank of parallel NOR (two 16-bit chips of Intel's command set, CFI),
-//! whose contents QEMU keeps in a file.
+//! Flash: memory on the machine's PCI bus that QEMU keeps in a file; `NorFlash` gives it the rules of NOR.
 //!
-//! QEMU programs what it is told, set bits included; `NorFlash` refuses those. Its erase blocks are
-//! 256 KiB; `NorFlash` makes sectors of 4 KiB by programming ones.
+//! QEMU's banks of NOR won't do: it runs on what it translated from them, whatever was programmed since.
 
 use tenure_hal::{FlashError, Medium, NorFlash};
 
-/// Where the bank lies, and how much of it is ours.
-const BASE: usize = 0x2200_0000;
-const BYTES: usize = 4 << 20;
+use crate::pci::Device;
 
-/// What one command programs at most: an aligned block of this.
-const BLOCK_BYTES: usize = 256;
+/// Which one on the bus it is (QEMU's `ivshmem-plain`, whose memory is its third region), and its identity.
+const DEVICE: Device = Device(2);
+const IDENTITY: u32 = 0x1110_1AF4;
+const REGION: usize = 2;
+
+/// Where the flash is put, and how much of it there is.
+const BASE: usize = 0x4400_0000;
+const BYTES: usize = 4 << 20;
 const WORD_BYTES: usize = 4;
 
-/// A command to both chips side by side.
-const fn both(command: u32) -> u32 {
-    command | command << 16
-}
-
-const READ_ARRAY: u32 = both(0xFF);
-const BUFFERED_PROGRAM: u32 = both(0xE8);
-const CONFIRM: u32 = both(0xD0);
-const CLEAR_STATUS: u32 = both(0x50);
-const READY: u32 = both(0x80);
-const FAILED: u32 = both(0x7E);
-
-/// A handle of the bank. Several may exist: each part of the flash has one, parts don't overlap, and
-/// nothing is read while a command is under way.
+/// A handle of the flash. Several may exist: each part of it has one, and parts don't overlap.
 #[derive(Debug)]
 pub struct Bank(());
+
+/// Puts the flash where it is read; `false` if the machine has none.
+pub fn start() -> bool {
+    DEVICE.put(IDENTITY, REGION, BASE)
+}
 
 /// A handle of the flash, for one of its parts.
 pub fn open_flash() -> NorFlash<Bank> {
@@ -37,42 +31,14 @@ pub fn open_flash() -> NorFlash<Bank> {
 }
 
 impl Bank {
-    /// What stands at `offset`, as memory.
+    /// The flash from `offset` on, as memory.
     ///
     /// # Panics
     /// If that is beyond the end.
     pub fn contents(offset: usize, length: usize) -> &'static [u8] {
         assert!(offset + length <= BYTES);
-        // SAFETY: the bank is memory for good, as long as no command is under way; whoever asks programs
-        // nothing while it holds the slice.
+        // SAFETY: the flash is memory for good; whoever asks programs nothing while it holds the slice.
         unsafe { core::slice::from_raw_parts((BASE + offset) as *const u8, length) }
-    }
-
-    fn command(&self, offset: usize, word: u32) {
-        // SAFETY: the bank takes words at each of its places; the caller's offset is inside.
-        unsafe { ((BASE + offset) as *mut u32).write_volatile(word) };
-    }
-
-    fn status(&self, offset: usize) -> u32 {
-        // SAFETY: as above.
-        unsafe { ((BASE + offset) as *const u32).read_volatile() }
-    }
-
-    /// Programs words within one block.
-    fn program(&mut self, offset: usize, bytes: &[u8]) -> Result<(), FlashError> {
-        let count = (bytes.len() / WORD_BYTES) as u32;
-        self.command(offset, BUFFERED_PROGRAM);
-        self.command(offset, both(count - 1));
-        for (index, word) in bytes.chunks_exact(WORD_BYTES).enumerate() {
-            let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
-            self.command(offset + index * WORD_BYTES, word);
-        }
-        self.command(offset, CONFIRM);
-        while self.status(offset) & READY != READY {}
-        let failed = self.status(offset) & FAILED != 0;
-        self.command(offset, CLEAR_STATUS);
-        self.command(offset, READ_ARRAY);
-        if failed { Err(FlashError::Hardware) } else { Ok(()) }
     }
 }
 
@@ -87,18 +53,20 @@ impl Medium for Bank {
     }
 
     fn mapped(&self) -> Option<&[u8]> {
-        // SAFETY: the bank is memory while no command is under way, for good; whoever programs a part
-        // of it holds that part's handle mutably, so that nobody holds a slice of what changes.
+        // SAFETY: the flash is memory for good; whoever programs a part of it holds that part's handle
+        // mutably, so that nobody holds a slice of what changes.
         Some(unsafe { core::slice::from_raw_parts(BASE as *const u8, BYTES) })
     }
 
-    fn write(&mut self, mut offset: usize, mut bytes: &[u8]) -> Result<(), FlashError> {
-        while !bytes.is_empty() {
-            let room = BLOCK_BYTES - offset % BLOCK_BYTES;
-            let (now, later) = bytes.split_at(bytes.len().min(room));
-            self.program(offset, now)?;
-            offset += now.len();
-            bytes = later;
+    fn write(&mut self, offset: usize, bytes: &[u8]) -> Result<(), FlashError> {
+        assert!(offset + bytes.len() <= BYTES);
+        let words = bytes.chunks_exact(WORD_BYTES);
+        debug_assert!(offset.is_multiple_of(WORD_BYTES) && words.remainder().is_empty());
+        for (index, word) in words.enumerate() {
+            let word = u32::from_le_bytes([word[0], word[1], word[2], word[3]]);
+            // SAFETY: the flash is memory for good, and nobody holds a slice of a part that is programmed. A
+            // write that is volatile is done before the next: a cut leaves whole words in their order.
+            unsafe { ((BASE + offset) as *mut u32).add(index).write_volatile(word) };
         }
         Ok(())
     }

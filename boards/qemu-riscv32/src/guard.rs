@@ -17,7 +17,7 @@ use crate::clock;
 
 /// The step in which PMP divides memory, in bytes.
 const GRAIN: usize = 4;
-/// What binaries' code is relocated in steps of: the part of an address that `lui` sets.
+/// Binaries' code is relocated in steps of this: the part of an address that `lui` sets.
 const BLOCK_ALIGNMENT: usize = 4096;
 /// Entries for regions: two each, the first for where it begins.
 const ENTRIES: usize = 14;
@@ -42,14 +42,14 @@ const A0: usize = 10;
 const A1: usize = 11;
 const A7: usize = 17;
 
-/// What PMP was told last, so that it isn't told again.
+/// The last settings of PMP, so that it isn't set again to the same.
 struct Protection {
     told: Told,
     addresses: [usize; ENTRIES],
     rules: [u8; 16],
 }
 
-/// What PMP's address registers are for a program: where its code begins, where its own memory does, and
+/// The uses of PMP's address registers for a program: where its code begins, where its own memory does, and
 /// where that ends.
 type Bounds = [usize; 3];
 
@@ -159,8 +159,6 @@ impl Protection {
             write! {
                 "pmpcfg0": word(0); "pmpcfg1": word(1); "pmpcfg2": word(2); "pmpcfg3": word(3);
             }
-            // Code may have been written since: `fence.i`, which the target doesn't name.
-            asm!(".word 0x0000100f");
         }
     }
 }
@@ -194,6 +192,12 @@ fn tell_program(&[start, own, end]: &Bounds) {
 fn told() -> &'static mut Protection {
     // SAFETY: whoever calls this lets go of it before anybody else can.
     unsafe { &mut *TOLD.0.get() }
+}
+
+/// Lets the hart fetch the instructions that memory holds now, where others may have been before.
+fn fetch_anew() {
+    // SAFETY: `fence.i`, which the target doesn't name; it changes nothing but what is cached.
+    unsafe { asm!(".word 0x0000100f") }
 }
 
 /// A naturally aligned power of two, as an address register wants it.
@@ -304,6 +308,8 @@ impl Guard for Pmp {
             let at = context.words[PC];
             return Exit::Violation(Violation { cause: Cause::Execute, address: at, at });
         }
+        // Regions that were told already may hold other code by now: a package took another's place in flash.
+        fetch_anew();
         stay(context, microseconds)
     }
 

@@ -1,4 +1,4 @@
-//! What the firmware and the loader of QEMU's `virt` machine share: its console, flash, watchdog, and the
+//! The parts that the firmware and the loader of QEMU's `virt` machine share: its console, flash, watchdog, and the
 //! memory that stays powered.
 //!
 //! Unsafe code is needed to touch the machine. Each use says what it relies on; in all of them there is
@@ -8,6 +8,7 @@
 pub mod console;
 pub mod emulator;
 pub mod flash;
+mod pci;
 pub mod watchdog;
 
 use tenure_boot::always_on::CAUSE_AT;

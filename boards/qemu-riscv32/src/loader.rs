@@ -10,7 +10,7 @@ use core::arch::{asm, global_asm};
 use core::fmt::Write as _;
 
 use tenure_board_qemu_riscv32::console::Uart;
-use tenure_board_qemu_riscv32::flash::{Bank, open_flash};
+use tenure_board_qemu_riscv32::flash::{self, Bank, open_flash};
 use tenure_board_qemu_riscv32::{BOARD, WINDOW, emulator, reset_cause, watchdog};
 use tenure_boot::always_on::STATUS_FAULT;
 use tenure_boot::{HEADER_BYTES, load, map};
@@ -38,6 +38,9 @@ global_asm!(
 extern "C" fn main() -> ! {
     if !watchdog::start() {
         stop(format_args!("there is no watchdog (-device i6300esb,addr=1)"));
+    }
+    if !flash::start() {
+        stop(format_args!("there is no flash (-device ivshmem-plain,addr=2)"));
     }
     let choice = match load(open_flash, reset_cause(), BOARD, [WINDOW as u32; 2]) {
         Ok(choice) => choice,

@@ -38,7 +38,7 @@ use crate::entropy::VirtioEntropy;
 use crate::guard::Pmp;
 use crate::network::VirtioCard;
 
-/// What `start` calls on the board's stack, with a heap.
+/// The main function, which `start` calls on the board's stack, with a heap.
 fn main() -> ! {
     #[cfg(feature = "costs")]
     {
@@ -81,7 +81,7 @@ fn run() -> Result<Infallible, StartError> {
     };
     let mut device = Device::start(board, small_class)?;
     let guard = Pmp::take(&start::HEAP);
-    let wall = GuardedVm::new(guard.clone()).ok_or(StartError::Absent("memory"))?;
+    let wall = GuardedVm::new(guard.clone(), clock).ok_or(StartError::Absent("memory"))?;
     #[cfg(unchecked_memory)]
     let wall = stuck::Stuck(wall);
     device.node().use_wall(Box::new(wall));

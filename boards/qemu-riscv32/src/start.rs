@@ -10,7 +10,7 @@ use tenure_board_qemu_riscv32::{BOARD, WINDOW, emulator};
 use tenure_boot::always_on::STATUS_RESET;
 use tenure_boot::{HEADER_BYTES, Header};
 
-/// What the loader, and whoever brings an update, look at.
+/// The header that the loader reads, and the sender of an update.
 #[used]
 #[unsafe(link_section = ".header")]
 static HEADER: [u8; HEADER_BYTES] = Header::new(BOARD, WINDOW as u32, MACHINE_FORMAT).to_bytes();

@@ -91,6 +91,8 @@ fn limits(config: &mut Config) {
     small_class(config);
     config.kernel.memory_bytes_max = 112 * 1024;
     config.kernel.parameter_bytes_max = 16 * 1024;
+    // The W25Q16JV beside it is promised 100,000 program-erase cycles a sector (Winbond, datasheet, features).
+    config.flash_erases_rated = Some(100_000);
     config.log_lines_max = 32;
     config.peers_max = 12;
 }

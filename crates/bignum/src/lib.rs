@@ -16,6 +16,7 @@ mod field;
 pub mod limbs;
 mod montgomery;
 mod parameters;
+mod rsa;
 mod x25519;
 
 pub use curve::Curve;
@@ -24,4 +25,5 @@ pub use montgomery::Montgomery;
 pub use parameters::P256;
 #[cfg(feature = "p384")]
 pub use parameters::P384;
+pub use rsa::RsaNumbers;
 pub use x25519::{BASE, x25519};

@@ -21,6 +21,10 @@ impl<'a> Montgomery<'a> {
         Self { modulus, inverse: inverse.wrapping_neg() }
     }
 
+    pub(crate) fn modulus(&self) -> &'a [u32] {
+        self.modulus
+    }
+
     fn length(&self) -> usize {
         self.modulus.len()
     }
@@ -41,7 +45,7 @@ impl<'a> Montgomery<'a> {
 
     /// `work · 2^(-32 · limbs)` to `number`, below the modulus if `work` is below its product with
     /// 2^(32 · limbs).
-    fn reduce(&self, number: &mut [u32], work: &mut [u32]) {
+    pub(crate) fn reduce(&self, number: &mut [u32], work: &mut [u32]) {
         let length = self.length();
         let mut top = 0;
         for at in 0..length {
@@ -70,8 +74,18 @@ impl<'a> Montgomery<'a> {
 
     /// 2^(64 · limbs), by which a product enters Montgomery's form, to `number`.
     pub fn square_of_radix(&self, number: &mut [u32], work: &mut [u32]) {
+        let top = self.modulus[self.length() - 1];
+        self.square_of_radix_over(32 * self.length() - top.leading_zeros() as usize, number, work);
+    }
+
+    /// The same for a modulus that has all bits of its limbs, and may be secret.
+    pub(crate) fn square_of_full_radix(&self, number: &mut [u32], work: &mut [u32]) {
+        self.square_of_radix_over(32 * self.length(), number, work);
+    }
+
+    /// The same for a modulus of `bits`.
+    fn square_of_radix_over(&self, bits: usize, number: &mut [u32], work: &mut [u32]) {
         let length = self.length();
-        let bits = 32 * length - self.modulus[length - 1].leading_zeros() as usize;
         // 2^bits less the modulus, which has that many bits, is below it.
         number.fill(0);
         limbs::subtract(number, self.modulus, u32::MAX);
@@ -114,7 +128,7 @@ impl<'a> Montgomery<'a> {
     }
 
     /// Takes `number` out of Montgomery's form; `work` has twice the limbs.
-    fn leave(&self, number: &mut [u32], work: &mut [u32]) {
+    pub(crate) fn leave(&self, number: &mut [u32], work: &mut [u32]) {
         let (low, high) = work.split_at_mut(self.length());
         low.copy_from_slice(number);
         high.fill(0);

@@ -1,4 +1,4 @@
-//! What stays powered in deep sleep on the emulated boards: a page of memory, agreed between the firmware
+//! The memory that stays powered in deep sleep on the emulated boards: a page, agreed between the firmware
 //! and whoever starts the emulator and stands for the chip's reset controller.
 //!
 //! | offset | bytes | what | who writes it |

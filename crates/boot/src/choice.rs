@@ -1,4 +1,4 @@
-//! What a loader does: chooses the image to start.
+//! The loader's work: it chooses the image to start.
 
 use core::fmt;
 
@@ -65,7 +65,7 @@ pub fn choose<F: Flash>(
 pub enum NoImage {
     /// Nobody has flashed one.
     Blank,
-    /// What was flashed has rotted.
+    /// The flashed image has rotted.
     Damaged,
     /// The flash can't be read.
     Flash(FlashError),

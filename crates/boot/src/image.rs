@@ -58,7 +58,7 @@ pub struct Image {
 }
 
 impl Image {
-    /// What stands in `slot` as `contents`.
+    /// Describes `contents`, which stand in `slot`.
     pub fn new(slot: Slot, number: u32, contents: &[u8]) -> Self {
         Self { slot, number, bytes: contents.len() as u32, checksum: CRC.checksum(contents) }
     }
@@ -91,7 +91,7 @@ pub const BOARD_BYTES_MAX: usize = 24;
 const MAGIC: [u8; 8] = *b"tenurefi";
 const BOARD_AT: usize = 16;
 
-/// What an image says of itself, in its first bytes.
+/// The description that an image carries in its first bytes.
 ///
 /// | offset | bytes | what |
 /// |---|---|---|

@@ -15,12 +15,12 @@ const CHECKSUM_AT: usize = RECORD_BYTES - 4;
 const GOOD_AT: usize = 12;
 const OTHER_AT: usize = 24;
 
-/// What a device knows of its firmware.
+/// A device's knowledge of its firmware.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct State {
-    /// What it starts unless there is something to try.
+    /// The image that it starts unless there is one to try.
     pub good: Image,
-    /// What stands in the other slot, if anything is known of it.
+    /// The image in the other slot, if anything is known of it.
     pub other: Option<(Image, Trial)>,
 }
 
@@ -99,7 +99,7 @@ impl<F: Flash> BootLog<F> {
         Ok(log)
     }
 
-    /// What the newest record says; `None` if nothing was ever flashed.
+    /// The newest record; `None` if nothing was ever flashed.
     pub fn state(&self) -> Option<State> {
         self.newest.map(|found| found.state)
     }

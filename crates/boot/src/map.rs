@@ -34,7 +34,7 @@ impl Run {
 pub const LOADER: Run = Run { first: 0, count: 8 };
 /// The loader's log.
 pub const LOG: Run = Run { first: LOADER.end(), count: 2 };
-/// What a device is told before its first start.
+/// The settings of a device before its first start.
 pub const SETTINGS: Run = Run { first: LOG.end(), count: 1 };
 /// The slots begin at a multiple of 64 KiB, which is what the flash mapping of small chips wants.
 pub const SLOTS: [Run; 2] = [Run { first: 16, count: 224 }, Run { first: 240, count: 224 }];

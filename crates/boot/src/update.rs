@@ -8,7 +8,7 @@ use tenure_hal::{Flash, FlashError};
 use crate::image::{CRC, HEADER_BYTES, Header, Image, Slot};
 use crate::log::{BootLog, LogError, State, Trial};
 
-/// What the length of each part but the last is a multiple of.
+/// The length of each part but the last is a multiple of this.
 pub const ALIGNMENT: usize = 16;
 
 /// An image on its way into a slot.
@@ -65,7 +65,7 @@ impl Update {
         self.number
     }
 
-    /// What the image says of itself, once its first part is written.
+    /// The image's description of itself, once its first part is written.
     pub fn header(&self) -> Option<Header> {
         self.header
     }
@@ -156,7 +156,7 @@ pub fn confirm<F: Flash>(log: &mut BootLog<F>) -> Result<Image, UpdateError> {
 pub enum UpdateError {
     /// The device wasn't started by a loader that could start another image, or none is on trial.
     NoLoader,
-    /// What runs now isn't confirmed yet itself.
+    /// The running image isn't confirmed yet itself.
     OnTrial,
     /// The image's number isn't greater than that of what runs.
     NotNewer {
@@ -165,12 +165,12 @@ pub enum UpdateError {
     },
     /// The image is too long for a slot, or too short for an image.
     Length {
-        /// What fits.
+        /// Bytes that fit.
         room: u32,
     },
     /// The sender's mistake: a part is missing, out of order, or of an odd length.
     Sequence,
-    /// What was sent doesn't begin as an image.
+    /// The first part doesn't begin as an image.
     NoImage,
     /// The slot's flash failed.
     Flash(FlashError),

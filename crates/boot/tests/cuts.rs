@@ -67,7 +67,7 @@ fn update(flash: &RefCell<RamFlash>, number: u32) -> Result<(), UpdateError> {
     update.finish(&mut log).map(drop)
 }
 
-/// What has come of a life so far.
+/// The outcome of a life so far.
 #[derive(Default)]
 struct Life {
     /// The last number that was surely confirmed, and the one that may be.
@@ -200,7 +200,7 @@ fn rotten_images_give_way_to_what_is_whole() {
         let at = ((2 + slot * SLOT_SECTORS) * SECTOR_BYTES + 100) as usize;
         flash.borrow_mut().bytes_mut()[at] ^= 4;
     };
-    // What is ready to be tried rots before it is.
+    // An image that is ready to be tried rots before it is.
     let flash = flashed();
     update(&flash, 2).unwrap();
     rot(&flash, 1);

@@ -18,7 +18,7 @@ pub(crate) mod wipe;
 #[cfg(target_arch = "x86_64")]
 pub mod x86;
 
-/// What an instruction set offers. Implementations agree bit for bit.
+/// The operations of an instruction set. Implementations agree bit for bit.
 pub trait Backend: Sync {
     /// A short name, for tables and test messages.
     fn name(&self) -> &'static str;

@@ -170,7 +170,7 @@ impl<const DOUBLE_ROUNDS: usize, F: Form> Stream<DOUBLE_ROUNDS, F> {
     }
 }
 
-/// What one core does.
+/// The work of one core.
 struct Part<'a> {
     state: State,
     data: &'a mut [Block],

@@ -5,24 +5,22 @@
 
 use tenure_cipher::backend::{Backend, available, portable::Portable};
 use tenure_cipher::{Form, Ietf, PolyState, State};
+use tenure_hal::simulated::Random;
 
-mod numbers;
-use numbers::Numbers;
-
-fn random_state(numbers: &mut Numbers) -> State {
-    let key = numbers.bytes(32).try_into().unwrap();
-    let nonce = numbers.bytes(12).try_into().unwrap();
+fn random_state(random: &mut Random) -> State {
+    let key = random.bytes(32).try_into().unwrap();
+    let nonce = random.bytes(12).try_into().unwrap();
     Ietf::state::<10>(&key, &nonce)
 }
 
 /// Data at an address `offset` beyond a multiple of 64.
 fn check_xor(backend: &dyn Backend, seed: u64, double_rounds: usize, blocks: usize, offset: usize) {
-    let mut numbers = Numbers::new(seed);
-    let mut state = random_state(&mut numbers);
+    let mut random = Random::new(seed);
+    let mut state = random_state(&mut random);
     let last_counter = 0u32.wrapping_sub(blocks as u32);
-    let at_the_end = blocks > 0 && numbers.below(4) == 0;
-    state.set_counter(if at_the_end { last_counter } else { numbers.next() as u32 >> 1 });
-    let mut ours = numbers.bytes(64 * blocks + 256);
+    let at_the_end = blocks > 0 && random.below(4) == 0;
+    state.set_counter(if at_the_end { last_counter } else { random.number() as u32 >> 1 });
+    let mut ours = random.bytes(64 * blocks + 256);
     let start = ours.as_ptr().align_offset(64) + offset;
     let range = start..start + 64 * blocks;
     let mut theirs = ours.clone();
@@ -58,15 +56,15 @@ fn keystreams_agree_for_every_number_of_rounds() {
 #[test]
 fn accumulators_agree_at_every_length_and_at_the_edges() {
     for backend in available() {
-        let mut numbers = Numbers::new(2);
+        let mut random = Random::new(2);
         for blocks in 0..100 {
             for edge in [false, true] {
-                let fill = |numbers: &mut Numbers, len| {
-                    if edge { vec![0xff; len] } else { numbers.bytes(len) }
+                let fill = |random: &mut Random, len| {
+                    if edge { vec![0xff; len] } else { random.bytes(len) }
                 };
-                let r = fill(&mut numbers, 16).try_into().unwrap();
-                let data = fill(&mut numbers, 16 * blocks + 7);
-                let offset = numbers.below(8) as usize;
+                let r = fill(&mut random, 16).try_into().unwrap();
+                let data = fill(&mut random, 16 * blocks + 7);
+                let offset = random.below(8) as usize;
                 let data = data[offset.min(7)..].as_chunks().0;
                 let (mut ours, mut theirs) = (PolyState::new(&r), PolyState::new(&r));
                 for top in [1, 0, 1] {
@@ -84,13 +82,13 @@ fn accumulators_agree_at_every_length_and_at_the_edges() {
 #[test]
 fn sealed_messages_agree_at_every_length_and_open() {
     for backend in available() {
-        let mut numbers = Numbers::new(3);
+        let mut random = Random::new(3);
         for len in (0..1300).chain([2047, 2048, 2049, 4096, 5000, 16384, 20_001]) {
-            let mut state = random_state(&mut numbers);
+            let mut state = random_state(&mut random);
             state.set_counter(0);
-            let plain = numbers.bytes(len);
-            let header_len = numbers.len(6);
-            let header = numbers.bytes(header_len);
+            let plain = random.bytes(len);
+            let header_len = random.length(6);
+            let header = random.bytes(header_len);
             let (mut ours, mut theirs) = (plain.clone(), plain.clone());
             let tag = backend.seal(&state, &header, &mut ours);
             let expected = Portable.seal(&state, &header, &mut theirs);

@@ -3,9 +3,7 @@
 use tenure_cipher::cluster::threads::{CopyEngine, Threads};
 use tenure_cipher::cluster::{Cluster, Dma, OneCore, StreamError};
 use tenure_cipher::{ChaCha8, ChaCha20, ChaCha20Legacy, KeystreamEnd};
-
-mod numbers;
-use numbers::Numbers;
+use tenure_hal::simulated::Random;
 
 fn cipher() -> ChaCha20 {
     ChaCha20::with_key(&[3; 32], &[4; 12])
@@ -13,13 +11,13 @@ fn cipher() -> ChaCha20 {
 
 #[test]
 fn forked_work_equals_one_core_s_from_any_position() {
-    let mut numbers = Numbers::new(1);
+    let mut random = Random::new(1);
     for cores in [1, 2, 3, 8, 16, 1000] {
         let cluster = Threads::new(cores).unwrap();
         for _ in 0..30 {
-            let len = numbers.len(13);
-            let position = u128::from(numbers.below(1 << 30));
-            let (mut ours, mut theirs) = (numbers.bytes(len), Vec::new());
+            let len = random.length(13);
+            let position = u128::from(random.below(1 << 30));
+            let (mut ours, mut theirs) = (random.bytes(len), Vec::new());
             theirs.clone_from(&ours);
             let (mut many, mut one) = (cipher(), cipher());
             many.seek_to(position).unwrap();
@@ -67,7 +65,7 @@ fn fork_within_a_fork_and_beside_another_does_its_work_alone() {
     assert_eq!(outer, [80; 4]);
 }
 
-/// Whoever panics, the fork returns only when no thread uses its parts, and the cluster still works.
+/// A thread may panic; the fork returns only when no thread uses its parts, and the cluster still works.
 #[test]
 fn panic_on_any_core_reaches_the_caller_and_leaves_the_cluster_whole() {
     let cluster = Threads::new(4).unwrap();
@@ -107,8 +105,8 @@ fn keystream_of_a_fork_that_panicked_is_spent() {
 }
 
 fn check_streamed(cluster: &impl Cluster, dma: &mut impl Dma, len: usize, size: usize) {
-    let mut numbers = Numbers::new(len as u64);
-    let from = numbers.bytes(len);
+    let mut random = Random::new(len as u64);
+    let from = random.bytes(len);
     let mut to = vec![0; len];
     // Rubbish in the buffers must not come out.
     let mut buffers = [0xee, 0xdd, 0xcc].map(|byte| vec![byte; size]);

@@ -4,8 +4,7 @@
 use aead::{AeadInOut, KeyInit, inout::InOutBuf};
 use cipher::{KeyIvInit, StreamCipher, StreamCipherSeek};
 
-mod numbers;
-use numbers::Numbers;
+use tenure_hal::simulated::Random;
 
 /// Seeks and encrypts pieces of random lengths with both; `end` bounds the positions.
 fn check_stream<Ours, Theirs>(seed: u64, end: u64)
@@ -13,19 +12,19 @@ where
     Ours: KeyIvInit + StreamCipher + StreamCipherSeek,
     Theirs: KeyIvInit + StreamCipher + StreamCipherSeek,
 {
-    let mut numbers = Numbers::new(seed);
-    let key = numbers.bytes(32);
-    let nonce = numbers.bytes(Ours::iv_size());
+    let mut random = Random::new(seed);
+    let key = random.bytes(32);
+    let nonce = random.bytes(Ours::iv_size());
     let mut ours = Ours::new_from_slices(&key, &nonce).unwrap();
     let mut theirs = Theirs::new_from_slices(&key, &nonce).unwrap();
     for step in 0..40 {
-        if numbers.below(3) == 0 {
-            let position = numbers.below(end - 8192);
+        if random.below(3) == 0 {
+            let position = random.below(end - 8192);
             ours.seek(position);
             theirs.seek(position);
         }
-        let len = numbers.len(12);
-        let mut a = numbers.bytes(len);
+        let len = random.length(12);
+        let mut a = random.bytes(len);
         let mut b = a.clone();
         ours.apply_keystream(&mut a);
         theirs.apply_keystream(&mut b);
@@ -61,16 +60,16 @@ where
     Ours: KeyInit + AeadInOut,
     Theirs: KeyInit + AeadInOut<NonceSize = Ours::NonceSize, TagSize = Ours::TagSize>,
 {
-    let mut numbers = Numbers::new(seed);
-    let key = numbers.bytes(32);
+    let mut random = Random::new(seed);
+    let key = random.bytes(32);
     let ours = Ours::new_from_slice(&key).unwrap();
     let theirs = Theirs::new_from_slice(&key).unwrap();
     let mut nonce = aead::Nonce::<Ours>::default();
-    nonce.iter_mut().for_each(|byte| *byte = numbers.next() as u8);
-    let header_len = numbers.below(70) as usize;
-    let header = numbers.bytes(header_len);
-    let text_len = numbers.len(13);
-    let text = numbers.bytes(text_len);
+    nonce.iter_mut().for_each(|byte| *byte = random.number() as u8);
+    let header_len = random.below(70) as usize;
+    let header = random.bytes(header_len);
+    let text_len = random.length(13);
+    let text = random.bytes(text_len);
 
     let (mut a, mut b) = (text.clone(), text.clone());
     let tag = ours.encrypt_inout_detached(&nonce, &header, InOutBuf::from(&mut a[..])).unwrap();
@@ -82,10 +81,10 @@ where
         ours.decrypt_inout_detached(&nonce, header, InOutBuf::from(&mut data[..]), tag)
     };
     let mut wrong_tag = tag.clone();
-    wrong_tag[numbers.below(16) as usize] ^= 1 << numbers.below(8);
+    wrong_tag[random.below(16) as usize] ^= 1 << random.below(8);
     assert!(open(&mut b, &header, &wrong_tag).is_err(), "seed {seed}");
     if text_len > 0 {
-        let at = numbers.below(text_len as u64) as usize;
+        let at = random.below(text_len as u64) as usize;
         b[at] ^= 1;
         assert!(open(&mut b, &header, &tag).is_err(), "seed {seed}");
         b[at] ^= 1;

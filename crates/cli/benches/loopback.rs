@@ -1,4 +1,4 @@
-//! What a call costs from one process to another over UDP on loopback: the first, with a handshake,
+//! The cost of a call from one process to another over UDP on loopback: the first, with a handshake,
 //! and later ones.
 //!
 //! `cargo bench -p tenure-cli -- [--json]`. A device runs in a thread of its own; each figure is the
@@ -20,7 +20,7 @@ use tenure_cli::home::Home;
 use tenure_cli::install::{Terms, place};
 use tenure_cli::output::Output;
 use tenure_node::{Config, Door as _};
-use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Version};
+use tenure_package::{Manifest, PackageBuilder, Version};
 use tenure_wire::Budget;
 
 const FIRST_CALLS: usize = 25;
@@ -130,17 +130,9 @@ impl DeviceThread {
 
 fn package(home: &Home) -> Result<Vec<u8>> {
     let manifest = Manifest {
-        name: "echo".parse()?,
-        version: Version { major: 0, minor: 1, patch: 0 },
-        description: String::new(),
         exports: vec!["echo".into()],
         budget: Budget { memory_bytes: 64 * 1024, ..Budget::default() },
-        capabilities: Default::default(),
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
+        ..Manifest::new("echo".parse()?, Version { major: 0, minor: 1, patch: 0 })
     };
     Ok(PackageBuilder::new(manifest, wat::parse_str(ECHO)?)?.sign(&home.tenant_key()?)?)
 }

@@ -1,4 +1,4 @@
-//! What this user, as an owner, said of keys: the list of revoked ones and the changes of the own ones,
+//! This user's word, as an owner, on keys: the list of revoked ones and the changes of the own ones,
 //! kept in the folder of keys and told to devices at the next command.
 
 use std::path::{Path, PathBuf};
@@ -29,7 +29,7 @@ pub struct Authority {
 }
 
 impl Authority {
-    /// What the user in `home` said so far.
+    /// The word of the user in `home` so far.
     ///
     /// # Errors
     /// A file can't be read, or holds something else.
@@ -46,7 +46,7 @@ impl Authority {
         Ok(Self { folder, revoked, signed_list, changes: changes.unwrap_or_default() })
     }
 
-    /// Whom the user revoked.
+    /// The keys that the user revoked.
     pub fn revoked(&self) -> &Revocations {
         &self.revoked
     }

@@ -30,16 +30,16 @@ pub struct Arguments {
     /// Where to write the package; by default to NAME.tenure in the project's folder.
     #[arg(short, long, value_name = "FILE")]
     output: Option<PathBuf>,
-    /// Compile the wasm for these processors besides (rv32); boards with memory protection run that, and all
-    /// others interpret.
+    /// Compile the wasm for these processors besides (rv32, thumb); boards with memory protection run that, and
+    /// all others interpret.
     #[arg(long, value_name = "KIND,...", value_delimiter = ',', value_parser = processor)]
     compile: Vec<CodeKind>,
 }
 
 fn processor(name: &str) -> Result<CodeKind, String> {
-    let kinds = [CodeKind::Rv32];
+    let kinds = [CodeKind::Rv32, CodeKind::Thumb];
     let found = kinds.into_iter().find(|kind| kind.as_str() == name);
-    found.ok_or_else(|| "wasm is compiled for rv32".to_owned())
+    found.ok_or_else(|| "wasm is compiled for rv32 and thumb".to_owned())
 }
 
 /// A package that was built.
@@ -190,7 +190,7 @@ fn uses_sdk(folder: &Path) -> anyhow::Result<bool> {
     Ok(dependencies.is_some_and(|dependencies| dependencies.iter().any(is_sdk)))
 }
 
-/// What the linker is told, beside what to link.
+/// The linker's options, beside the files to link.
 pub(crate) fn link_arguments(project: &ProjectFile, exact_memory: bool) -> Vec<String> {
     let mut arguments = vec![
         // Below all else, so that what overruns the stack leaves the memory and traps.

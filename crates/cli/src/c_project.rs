@@ -15,7 +15,7 @@ use crate::project_file::{Library, ProjectFile};
 use crate::sdk;
 use crate::toolchain::{Clang, Sysroot};
 
-/// What every C file is compiled with.
+/// The options of every C file.
 pub(crate) const C_FLAGS: [&str; 6] = [
     "-nostdlib",
     "-Oz",
@@ -26,15 +26,15 @@ pub(crate) const C_FLAGS: [&str; 6] = [
     "-Wextra",
 ];
 
-/// What the SDK's files are compiled with besides, and a project's beside the small library: the SDK's own
+/// A further option for the SDK's files, and for a project's with the small library: the SDK's own
 /// memcpy and the like must not be compiled to calls of themselves.
 pub(crate) const NO_BUILTIN: &str = "-fno-builtin";
 
-/// What every C++ file is compiled with besides.
+/// The further options of every C++ file.
 pub(crate) const CPP_FLAGS: [&str; 4] =
     ["-fno-exceptions", "-fno-rtti", "-fno-threadsafe-statics", "-Wno-writable-strings"];
 
-/// What the SDK's files are compiled with beside the standard library: its own log lines are formatted by
+/// Further options for the SDK's files with the standard library: the SDK formats its log lines by
 /// its own small snprintf, so that the large one is linked only if the project uses it.
 const SDK_FLAGS: [&str; 2] = ["-Dvsnprintf=tenure_vsnprintf", "-Dsnprintf=tenure_snprintf"];
 
@@ -157,7 +157,7 @@ impl<'a> Build<'a> {
         if self.sysroot.is_some() { "--target=wasm32-wasip1" } else { "--target=wasm32" }
     }
 
-    /// What a file's language takes besides.
+    /// The further options of a file's language.
     fn add_language(&self, command: &mut Command, source: &Path) {
         if is_cpp(source) {
             command.args(CPP_FLAGS);

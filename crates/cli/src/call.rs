@@ -1,6 +1,7 @@
 //! `tenure call`: calling a function of a machine.
 
 use std::io::Read as _;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use anyhow::{Context as _, bail};
@@ -10,8 +11,7 @@ use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
 use tenure_wire::printable::printable;
 
 use crate::client::Client;
-use crate::home::Home;
-use crate::output::Output;
+use crate::output::{Output, hex};
 use crate::symbols::Site;
 use crate::whom::Where;
 
@@ -31,6 +31,10 @@ pub struct Arguments {
     /// How long to wait, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     timeout: f64,
+    /// The pass of the device's owner, as `tenure pass` wrote it there: with it, --via is a device of that owner. The
+    /// machine has to let you call it.
+    #[arg(long, value_name = "FILE", requires = "via")]
+    pass: Option<PathBuf>,
     #[command(flatten)]
     place: Where,
 }
@@ -39,7 +43,7 @@ pub struct Arguments {
 ///
 /// # Errors
 /// The machine isn't known, can't be reached, or fails.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
     let parameter = read_parameter(arguments.parameter.as_deref())?;
     let function = &arguments.function;
     if function.is_empty() || function.len() > FUNCTION_BYTES_MAX {
@@ -47,8 +51,11 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     let timeout = Duration::try_from_secs_f64(arguments.timeout)
         .context("--timeout takes a number of seconds, as in --timeout 2.5")?;
-    let mut client = Client::new(&Home::from_environment()?)?;
-    let route = arguments.place.machine(&mut client, &arguments.machine)?;
+    let (place, machine) = (&arguments.place, &arguments.machine);
+    let route = match &arguments.pass {
+        Some(pass) => place.machine_by_pass(client, machine, pass)?,
+        None => place.machine(client, machine)?,
+    };
     let result = client
         .call_and_hear(&route, function, parameter, timeout)
         .map_err(|(failure, words)| explain(failure, &words, &arguments.machine, function))?;
@@ -163,7 +170,19 @@ fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {
     }
 }
 
-/// Bytes as hexadecimal digits.
-pub fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusal_that_anybody_may_have_sent_is_not_told_as_a_fact() {
+        let words = |failure| {
+            let machine: Target = "lamp".parse().unwrap();
+            explain(failure, "", &machine, "toggle").to_string()
+        };
+        let alleged = words(NoResult::AllegedlyGone);
+        assert!(alleged.contains("somebody") && alleged.contains("may have been executed"));
+        assert!(words(NoResult::Unreachable).contains("may have been executed"));
+        assert!(words(NoResult::NoSuchMachine).contains("was not executed"));
+    }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use anyhow::{Context as _, anyhow, bail};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
 use tenure_hal::{Clock as _, Link as _};
@@ -21,7 +21,10 @@ use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 use crate::authority::Authority;
 use crate::home::Home;
 use crate::known::Known;
+use crate::stop::Stop;
 use crate::whom::Place;
+
+pub use via::in_mesh;
 
 mod via;
 
@@ -34,6 +37,8 @@ const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
 const TIMEOUT_MAX: Duration = Duration::from_secs(2);
 /// How often something is sent without an answer before the peer counts as unreachable.
 const ATTEMPTS: u8 = 5;
+/// The longest that Ctrl-C waits in a shell.
+const STOP_AFTER_MAX: Duration = Duration::from_millis(200);
 /// How far a device's clock may be behind this computer's before it is told the time, in seconds.
 const BEHIND_S_MAX: u64 = 60;
 /// How far a device's time may be ahead of this computer's until it is set back, in seconds.
@@ -80,11 +85,13 @@ pub struct Client {
     own: MachineId,
     keys: OwnerKeys,
     known: Known,
-    /// The versions that devices speak which were greeted.
-    greeted: BTreeMap<PublicKey, Hello>,
+    /// The versions that devices speak which were greeted, and the epoch in which they said so.
+    greeted: BTreeMap<PublicKey, (Option<Epoch>, Hello)>,
     authority: Authority,
     /// The member of the mesh that carries datagrams for devices there.
     via: Option<Box<via::Via>>,
+    /// Ends what is waited for, in a shell that goes on after it.
+    stop: Option<Stop>,
 }
 
 /// A machine that can be called: its key and the way to it.
@@ -103,7 +110,7 @@ pub struct Route {
 pub struct Device {
     /// The way to the device's own machine.
     pub route: Route,
-    /// What it said of itself.
+    /// Its description of itself.
     pub status: DeviceStatus,
 }
 
@@ -132,7 +139,30 @@ impl Client {
         let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
         let (known, authority) = (Known::of(home)?, Authority::of(home)?);
         let greeted = BTreeMap::new();
-        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted, authority, via: None })
+        let (via, stop) = (None, None);
+        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted, authority, via, stop })
+    }
+
+    /// Lets `stop` end what is waited for from now on.
+    pub fn end_on(&mut self, stop: Stop) {
+        self.stop = Some(stop);
+    }
+
+    /// Returns the stop that Ctrl-C triggers: that of the shell's line, else that of the command.
+    ///
+    /// # Errors
+    /// The system refuses to tell of signals.
+    pub fn stop(&self) -> anyhow::Result<Stop> {
+        self.stop.clone().map_or_else(Stop::on_signals, Ok)
+    }
+
+    /// Tells peers that their last answers have come, so that they needn't keep them.
+    pub fn acknowledge_all(&mut self) {
+        self.endpoint.acknowledge_all(self.clock.now());
+        let _ = self.send_all();
+        if let Some(via) = &mut self.via {
+            let _ = via.exchange(Duration::ZERO);
+        }
     }
 
     /// The user's keys.
@@ -140,7 +170,7 @@ impl Client {
         &self.keys
     }
 
-    /// What this user knows of devices and hubs.
+    /// This user's knowledge of devices and hubs.
     pub fn known(&self) -> &Known {
         &self.known
     }
@@ -150,7 +180,7 @@ impl Client {
         &mut self.known
     }
 
-    /// What this user, as an owner, said of keys.
+    /// This user's word, as an owner, on keys.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
@@ -348,7 +378,21 @@ impl Client {
         place: &Place,
         owner: VerifyingKey,
     ) -> anyhow::Result<LeasedDevice> {
-        let (route, address) = (self.route(place)?, place.address);
+        let route = self.route(place)?;
+        self.leased_device_at(route, place.name.as_ref(), owner)
+    }
+
+    /// The same by a way that is known already.
+    ///
+    /// # Errors
+    /// Nobody answers, it belongs to somebody else, or it isn't what it says.
+    pub fn leased_device_at(
+        &mut self,
+        route: Route,
+        name: Option<&Name>,
+        owner: VerifyingKey,
+    ) -> anyhow::Result<LeasedDevice> {
+        let address = route.address.clone();
         let record: Option<SignedRecord> = self.at(&route).record(())?;
         let record = record.with_context(|| format!("the device at {address} isn't enrolled"))?;
         let proven = tenure_directory::open_whenever(&record)
@@ -363,7 +407,7 @@ impl Client {
                 proven.owner
             );
         }
-        check_name(place.name.as_ref(), &proven.enrolment.device)?;
+        check_name(name, &proven.enrolment.device)?;
         let enrolment = proven.enrolment;
         Ok(LeasedDevice { route, name: enrolment.device, key: enrolment.device_key })
     }
@@ -418,7 +462,11 @@ impl Client {
         let silent = |reason| (reason, String::new());
         let handle = self.start_call(route, name, parameter, timeout).map_err(silent)?;
         loop {
-            match self.next_event().map_err(|_| silent(NoResult::Unreachable))? {
+            let Ok(event) = self.next_event() else {
+                self.endpoint.cancel(self.clock.now(), handle);
+                return Err(silent(NoResult::Unreachable));
+            };
+            match event {
                 Event::CallDone { handle: done, result, words } if done == handle => {
                     let words = String::from_utf8_lossy(&words).into_owned();
                     return result.map_err(|reason| (reason, words));
@@ -461,7 +509,11 @@ impl Client {
                 return Ok(event);
             }
             let at = self.endpoint.poll_at();
-            let wait = at.map_or(IDENTIFY_TIMEOUT, |at| at.since(self.clock.now()));
+            let mut wait = at.map_or(IDENTIFY_TIMEOUT, |at| at.since(self.clock.now()));
+            if let Some(stop) = &self.stop {
+                ensure!(!stop.is_requested(), "interrupted");
+                wait = wait.min(STOP_AFTER_MAX);
+            }
             self.wait(wait)?;
             while let Some((length, from)) = self.link.receive(&mut datagram)? {
                 let now = self.clock.now();
@@ -484,18 +536,29 @@ impl Client {
         Ok(())
     }
 
-    /// Reaches devices in the mesh of the device at `member` from now on, which `client` speaks with.
+    /// Reaches devices in the mesh of `member` from now on, which `client` speaks with, at `route`.
     ///
     /// # Errors
     /// There is no randomness.
-    pub fn go_through(&mut self, client: Self, member: Route) -> anyhow::Result<()> {
-        self.via = Some(Box::new(via::Via::new(client, member)?));
+    pub fn go_through(
+        &mut self,
+        member: &str,
+        mut client: Self,
+        route: Route,
+    ) -> anyhow::Result<()> {
+        client.stop.clone_from(&self.stop);
+        self.via = Some(Box::new(via::Via::new(member, client, route)?));
         Ok(())
     }
 
-    /// Whether devices are reached by way of a member of their mesh.
-    pub fn goes_through(&self) -> bool {
-        self.via.is_some()
+    /// The member of the mesh by way of which devices are reached, as the user named it.
+    pub fn goes_through(&self) -> Option<&str> {
+        self.via.as_ref().map(|via| via.name())
+    }
+
+    /// Reaches devices without any member from now on.
+    pub fn go_directly(&mut self) {
+        self.via = None;
     }
 
     /// The record of what `query` asks for that the member holds; nothing in there is proven.
@@ -522,8 +585,11 @@ impl Client {
 impl OwnMachine<'_> {
     /// Exchanges versions with the device, once, before anything else is asked of it.
     fn greet(&mut self) -> anyhow::Result<Hello> {
-        if let Some(spoken) = self.client.greeted.get(&self.route.key) {
-            return Ok(spoken.clone());
+        // One that restarted may be of another version since.
+        let epoch = self.route.epoch;
+        match self.client.greeted.get(&self.route.key) {
+            Some((then, spoken)) if *then == epoch => return Ok(spoken.clone()),
+            _ => {}
         }
         let own = Hello::own(env!("CARGO_PKG_VERSION"));
         let request = tenure_wire::message::encode(&own);
@@ -542,7 +608,7 @@ impl OwnMachine<'_> {
                 self.route.address
             );
         }
-        self.client.greeted.insert(self.route.key, spoken.clone());
+        self.client.greeted.insert(self.route.key, (epoch, spoken.clone()));
         Ok(spoken)
     }
 }
@@ -577,11 +643,7 @@ impl tenure_wire::control::Client for OwnMachine<'_> {
 impl Drop for Client {
     /// Devices needn't keep the last answers for somebody who has them and goes.
     fn drop(&mut self) {
-        self.endpoint.acknowledge_all(self.clock.now());
-        let _ = self.send_all();
-        if let Some(via) = &mut self.via {
-            let _ = via.exchange(Duration::ZERO);
-        }
+        self.acknowledge_all();
     }
 }
 
@@ -600,14 +662,14 @@ fn explained(error: ControlError) -> anyhow::Error {
     }
 }
 
-/// What a user can do about it, where that isn't plain from what happened.
+/// The user's way out, where that isn't plain from the error.
 fn way_out(error: &ControlError) -> Option<&'static str> {
     match error {
         ControlError::NotOwner => Some("use the owner's keys (TENURE_HOME)"),
         ControlError::NoSuchMachine(_) => Some("see `tenure list`"),
-        ControlError::Full(_) => {
-            Some("take off what you don't need (`tenure remove`), or make it smaller")
-        }
+        ControlError::Full(_) => Some(
+            "take off what you don't need (`tenure remove`, `tenure secret remove`), or make it smaller",
+        ),
         ControlError::Transfer => Some("install it again"),
         _ => None,
     }
@@ -626,6 +688,9 @@ fn unanswered(failure: NoResult, address: &Address) -> anyhow::Error {
         NoResult::Unreachable | NoResult::Deadline => {
             anyhow!("the device at {address} stopped answering")
         }
+        NoResult::NoSuchFunction => anyhow!(
+            "the device at {address}: it can't do that: it is a hub, or a device of another version"
+        ),
         failure => anyhow!("the device at {address}: {failure}"),
     }
 }

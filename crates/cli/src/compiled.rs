@@ -56,7 +56,13 @@ fn target(kind: CodeKind) -> anyhow::Result<Target> {
             ],
             emulation: "elf32lriscv",
         },
-        _ => bail!("wasm is compiled for rv32, and not for {kind}"),
+        // The cores behind a wall are ARMv7-M's; they read words anywhere too.
+        CodeKind::Thumb => Target {
+            rust: "thumbv7m-none-eabi",
+            clang: &["--target=thumbv7m-none-eabi", "-mfloat-abi=soft", "-munaligned-access"],
+            emulation: "armelf",
+        },
+        CodeKind::WebAssembly => bail!("wasm is compiled for rv32 and thumb, and not for {kind}"),
     })
 }
 
@@ -96,9 +102,8 @@ fn compile_c(text: &str, target: &Target, folder: &Path) -> anyhow::Result<BTree
     let clang = Clang::find()?;
     fs::write(folder.join("compiled.c"), text)
         .with_context(|| format!("can't write to {}", folder.display()))?;
-    let mut command = Command::new("sh");
-    let bounds = format!("ulimit -t {SECONDS_MAX} && ulimit -v {KILOBYTES_MAX} && exec \"$@\"");
-    command.current_dir(folder).args(["-c", &bounds, "sh"]).arg(&clang.program).args(target.clang);
+    let mut command = bounded(&clang.program, SECONDS_MAX, KILOBYTES_MAX);
+    command.current_dir(folder).args(target.clang);
     command.args(C_FLAGS).args(["-O2", "-w", "-fpie", "-fvisibility=hidden"]);
     command.args(["-ffunction-sections", "-fstack-usage"]);
     command.args(["-c", "compiled.c", "-o", "compiled.o"]).stdin(Stdio::null());
@@ -114,6 +119,14 @@ fn compile_c(text: &str, target: &Target, folder: &Path) -> anyhow::Result<BTree
     }
     let usage = fs::read_to_string(folder.join("compiled.su"));
     Ok(deep_functions(&usage.context("what clang says of its stacks")?))
+}
+
+/// The command that runs `program`, with so many seconds of processor time and kilobytes of address space.
+fn bounded(program: &Path, seconds: u32, kilobytes: u32) -> Command {
+    let mut command = Command::new("sh");
+    let bounds = format!("ulimit -t {seconds} && ulimit -v {kilobytes} && exec \"$@\"");
+    command.args(["-c", &bounds, "sh"]).arg(program);
+    command
 }
 
 /// The functions of the module that take too much stack, by lines of `FILE:LINE:NAME<tab>BYTES<tab>KIND`.
@@ -171,5 +184,20 @@ mod tests {
         let usage = "compiled.c:9:f3\t449\tstatic\ncompiled.c:10:f4\t448\tstatic\n\
                      compiled.c:11:tenure_compiled\t4000\tstatic\ncompiled.c:12:f12\t600\tdynamic\n";
         assert_eq!(deep_functions(usage), BTreeSet::from([3, 12]));
+    }
+
+    #[test]
+    fn compiler_that_takes_too_much_time_or_memory_is_ended() {
+        let endless = ["-c", "while :; do :; done"];
+        let status = bounded(Path::new("sh"), 1, KILOBYTES_MAX).args(endless).status().unwrap();
+        assert!(!status.success() && status.code().is_none(), "a signal ends it: {status}");
+        // It keeps a line that never ends.
+        let line = ["-c", "tail -n 1 /dev/zero"];
+        let output = bounded(Path::new("sh"), SECONDS_MAX, 64 << 10).args(line).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && said.contains("memory"), "{said}");
+        let modest =
+            bounded(Path::new("sh"), SECONDS_MAX, KILOBYTES_MAX).args(["-c", ":"]).status();
+        assert!(modest.unwrap().success());
     }
 }

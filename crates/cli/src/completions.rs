@@ -1,8 +1,10 @@
 //! `tenure completions`, and the words that a shell gets to complete: commands, options, and by asking the
 //! device, machines and functions.
 
+use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
 use std::path::Path;
+use std::sync::Arc;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
@@ -24,8 +26,6 @@ use crate::whom::{Where, machines};
 const VARIABLE: &str = "TENURE_COMPLETE";
 /// How long somebody who has pressed Tab waits for a device.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// The options that no value follows, of those that may stand before a machine.
-const FLAGS: [&str; 6] = ["--json", "--follow", "-f", "--installed", "--for-good", "--once"];
 
 /// Print the completions for a shell.
 ///
@@ -61,13 +61,19 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 
 /// Answers a shell that asks for words, and ends the process then.
 pub fn answer(command: impl Fn() -> Command) {
-    CompleteEnv::with_factory(move || lively(command())).var(VARIABLE).bin("tenure").complete();
+    let with_words = move || {
+        let command = command();
+        lively(command.clone(), &Arc::new(command))
+    };
+    CompleteEnv::with_factory(with_words).var(VARIABLE).bin("tenure").complete();
 }
 
-/// `command`, whose arguments know their words.
-fn lively(command: Command) -> Command {
+/// `command`, a part of the `whole` command line, with arguments that know their words.
+fn lively(command: Command, whole: &Arc<Command>) -> Command {
     let with_words = |argument: Arg, words: fn(&Line) -> Vec<String>| {
-        argument.add(ArgValueCompleter::new(move |begun: &OsStr| matching(begun, words)))
+        let whole = Arc::clone(whole);
+        let matching = move |begun: &OsStr| matching(begun, &Line::of_shell(&whole), words);
+        argument.add(ArgValueCompleter::new(matching))
     };
     let command = command.mut_args(|argument| match argument.get_id().as_str() {
         "machine" => with_words(argument, machine_names),
@@ -76,35 +82,55 @@ fn lively(command: Command) -> Command {
         "grant" => with_words(argument, grants),
         _ => argument,
     });
-    command.mut_subcommands(lively)
+    command.mut_subcommands(|command| lively(command, whole))
 }
 
-fn matching(begun: &OsStr, words: fn(&Line) -> Vec<String>) -> Vec<CompletionCandidate> {
+fn matching(
+    begun: &OsStr,
+    line: &Line,
+    words: fn(&Line) -> Vec<String>,
+) -> Vec<CompletionCandidate> {
     let begun = begun.to_string_lossy();
-    let words = words(&Line::of_shell()).into_iter();
+    let words = words(line).into_iter();
     words.filter(|word| word.starts_with(&*begun)).map(CompletionCandidate::new).collect()
+}
+
+/// The options that no value follows, with their dashes: those of `command` and of the subcommands that `words` name.
+fn flags(command: &Command, words: &[String]) -> BTreeSet<String> {
+    let own = command.get_arguments().filter(|argument| !argument.get_action().takes_values());
+    let names = own.flat_map(|flag| {
+        let long = flag.get_long().map(|name| format!("--{name}"));
+        long.into_iter().chain(flag.get_short().map(|letter| format!("-{letter}")))
+    });
+    let below = words.iter().enumerate().find_map(|(at, word)| {
+        command.find_subcommand(word).map(|command| flags(command, &words[at + 1..]))
+    });
+    names.chain(below.into_iter().flatten()).collect()
 }
 
 /// A command line that isn't finished.
 #[derive(Debug)]
 struct Line {
+    /// The options in it that no value follows.
+    flags: BTreeSet<String>,
     /// The words before the one to be completed, after the command's own.
     words: Vec<String>,
 }
 
 impl Line {
     /// The line that a shell hands over: after `--`, and cut at the word with the number that it says.
-    fn of_shell() -> Self {
+    fn of_shell(command: &Command) -> Self {
         let index = std::env::var("_CLAP_COMPLETE_INDEX").ok().and_then(|text| text.parse().ok());
-        Self::of(std::env::args_os(), index)
+        Self::of(std::env::args_os(), index, command)
     }
 
-    fn of(words: impl Iterator<Item = OsString>, index: Option<usize>) -> Self {
+    fn of(words: impl Iterator<Item = OsString>, index: Option<usize>, command: &Command) -> Self {
         let words = words.skip_while(|word| word != "--").skip(1);
         let mut words: Vec<String> =
             words.map(|word| word.to_string_lossy().into_owned()).collect();
         words.truncate(index.unwrap_or(words.len().saturating_sub(1)));
-        Self { words: words.into_iter().skip(1).collect() }
+        let words: Vec<_> = words.into_iter().skip(1).collect();
+        Self { flags: flags(command, &words), words }
     }
 
     /// The value of an option, or of the variable that stands for it.
@@ -127,7 +153,7 @@ impl Line {
         self.words.iter().map(String::as_str).filter(move |word| {
             let was_value = std::mem::replace(&mut is_value, false);
             if word.starts_with('-') {
-                is_value = !word.contains('=') && !FLAGS.contains(word);
+                is_value = !word.contains('=') && !self.flags.contains(*word);
                 return false;
             }
             !was_value
@@ -192,10 +218,34 @@ fn grants(line: &Line) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    use clap::CommandFactory as _;
+
     use super::*;
 
+    #[derive(clap::Parser)]
+    struct CommandLine {
+        #[arg(long, global = true)]
+        json: bool,
+        #[command(subcommand)]
+        command: Subcommand,
+    }
+
+    #[derive(clap::Subcommand)]
+    enum Subcommand {
+        Call {
+            #[arg(long, short)]
+            quiet: bool,
+            #[arg(long)]
+            device: Option<String>,
+        },
+        Devices {
+            #[arg(long)]
+            quiet: Option<String>,
+        },
+    }
+
     fn line(text: &str, index: Option<usize>) -> Line {
-        Line::of(text.split(' ').map(OsString::from), index)
+        Line::of(text.split(' ').map(OsString::from), index, &CommandLine::command())
     }
 
     #[test]
@@ -212,6 +262,9 @@ mod tests {
         for text in [
             "tenure -- tenure call m ",
             "tenure -- tenure --json call --device attic m ",
+            "tenure -- tenure call -q m ",
+            "tenure -- tenure call --quiet m ",
+            "tenure -- tenure devices --quiet call m ",
             "tenure -- tenure call --device=attic m --timeout 3 ",
         ] {
             assert_eq!(named(text).as_deref(), Some("m"), "{text}");

@@ -1,14 +1,19 @@
 //! `tenure use` and `tenure devices`: which device commands are about, and which ones there are.
 
-use anyhow::bail;
+use std::path::Path;
+
+use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_wire::Name;
 
 use crate::client::Client;
+use crate::discovery;
 use crate::home::Home;
 use crate::known::Known;
 use crate::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
 use crate::output::Output;
+use crate::plugged_in;
+use crate::whom::Where;
 
 /// Say which device, and which hub, commands are about from now on; without anything, show it.
 ///
@@ -27,12 +32,13 @@ pub struct UseArguments {
     none: bool,
 }
 
-/// List your devices that commands have met: where each was last, and whether it answers.
+/// List your devices that commands have met, or that announce themselves on this network: where each is, and
+/// whether it answers. Boards that are plugged into this computer by USB are listed by their serial lines.
 ///
 /// Example: tenure devices
 #[derive(clap::Args)]
 pub struct DevicesArguments {
-    /// Don't ask them whether they are there.
+    /// Neither look around on the network nor ask them whether they are there.
     #[arg(long)]
     quiet: bool,
     /// Forget this one, which is gone for good.
@@ -43,18 +49,17 @@ pub struct DevicesArguments {
 /// Runs `tenure use`.
 ///
 /// # Errors
-/// What is named is neither a name nor an address, or it can't be written down.
+/// The device is neither one that is known nor an address, or it can't be written down.
 pub fn run(arguments: &UseArguments, output: &Output) -> anyhow::Result<()> {
-    let mut known = Known::of(&Home::from_environment()?)?;
+    let home = Home::from_environment()?;
     let UseArguments { device, hub, none } = arguments;
-    if let Some(device) = device
-        && device.parse::<Name>().is_err()
-    {
-        address_of(split_key(device)?.0, DEVICE_PORT)?;
-    }
     if let Some(hub) = hub {
         address_of(split_key(hub)?.0, HUB_PORT)?;
     }
+    if let Some(device) = device {
+        check_device(&home, device, hub.clone())?;
+    }
+    let mut known = Known::of(&home)?;
     if *none {
         known.set_defaults(None, None)?;
     } else if device.is_some() || hub.is_some() {
@@ -69,10 +74,33 @@ pub fn run(arguments: &UseArguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
+/// Refuses a device that can't be found: one of another name than those that were met, that is no address, and
+/// that neither the hub nor this network knows. A device that was met needn't be there.
+fn check_device(home: &Home, device: &str, hub: Option<String>) -> anyhow::Result<()> {
+    let Ok(name) = device.parse::<Name>() else {
+        return address_of(split_key(device)?.0, DEVICE_PORT).map(drop);
+    };
+    let mut client = Client::new(home)?;
+    if client.known().device(&name)?.is_some() {
+        return Ok(());
+    }
+    let owner = client.keys().signing_key.verifying_key();
+    let place = Where { hub, ..Where::of(device) };
+    place.place(&mut client, &owner).map(drop).with_context(|| {
+        let names: Vec<&str> = client.known().devices().map(|(name, ..)| name).collect();
+        match names.as_slice() {
+            [] => format!("`{name}` is no device that you have met; you have met none yet"),
+            names => {
+                format!("`{name}` is none of the devices that you have met: {}", names.join(", "))
+            }
+        }
+    })
+}
+
 /// Runs `tenure devices`.
 ///
 /// # Errors
-/// What is known can't be read, or the device to forget isn't.
+/// The memory of devices can't be read, or the device to forget isn't in it.
 pub fn devices(arguments: &DevicesArguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     if let Some(name) = &arguments.forget {
@@ -83,6 +111,7 @@ pub fn devices(arguments: &DevicesArguments, output: &Output) -> anyhow::Result<
         output.line(&format!("forgot {name}"), &json!({ "forgot": name.as_str() }));
         return Ok(());
     }
+    let strangers = if arguments.quiet { Vec::new() } else { meet_nearby(&mut client) };
     let met: Vec<[String; 3]> = client
         .known()
         .devices()
@@ -101,15 +130,35 @@ pub fn devices(arguments: &DevicesArguments, output: &Output) -> anyhow::Result<
             output.line(&format!("{name:<16} {address:<22} {state}"), &Value::Null);
         }
     }
+    let lines = plugged_in::lines(Path::new("/"));
     if output.is_json() {
-        output.line("", &json!({ "devices": objects }));
-    } else if objects.is_empty() {
+        let found = json!({ "devices": objects, "strangers": strangers, "lines": lines });
+        output.line("", &found);
+        return Ok(());
+    }
+    for address in &strangers {
+        output.line(&format!("{:<16} {address:<22} not yours", "-"), &Value::Null);
+    }
+    for line in &lines {
+        let line = line.display();
+        let text =
+            format!("{:<16} {line} plugged in; `tenure serial {line}` gives it an address", "-");
+        output.line(&text, &Value::Null);
+    }
+    if objects.is_empty() && strangers.is_empty() && lines.is_empty() {
         output.line(
             "no device was met yet; name one by its address: --device HOST:PORT",
             &Value::Null,
         );
     }
     Ok(())
+}
+
+/// Meets the user's devices that announce themselves on this network; returns the addresses of others.
+fn meet_nearby(client: &mut Client) -> Vec<String> {
+    let strange =
+        discovery::announced().filter(|address| client.device(&(*address).into()).is_err());
+    strange.map(|address| address.to_string()).collect()
 }
 
 /// Whether what is at `address` says that it has that key, which proves nothing.

@@ -29,7 +29,7 @@ pub struct Sleeping {
 }
 
 impl Sleeping {
-    /// What they come to.
+    /// The policy of these options.
     pub fn policy(&self) -> SleepPolicy {
         match (self.deep_sleep_after, self.duty_cycle) {
             (Some(at_least), _) => SleepPolicy::WhenIdle { at_least },

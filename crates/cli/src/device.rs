@@ -1,5 +1,6 @@
 //! `tenure device`: a device as a process.
 
+mod predecessor;
 mod settings;
 
 use std::net::SocketAddr;
@@ -7,6 +8,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use anyhow::{Context as _, anyhow};
+use serde_json::json;
 use tenure_board_linux::{
     Durability, FileFlash, LinuxClock, LinuxEntropy, SECTOR_BYTES, UdpLink, Watchdog,
 };
@@ -17,6 +19,7 @@ use tenure_node::{
     Wake,
 };
 use tenure_replay::{Recorded, Tape};
+use tenure_wire::LogLevel;
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Label, Name, PublicKey, VerifyingKey};
@@ -24,6 +27,7 @@ use tenure_wire::{Address, Label, Name, PublicKey, VerifyingKey};
 use crate::client::OwnerKeys;
 use crate::clock::now_in_milliseconds;
 use crate::deep_sleep;
+use crate::discovery::{self, Discovery};
 use crate::home::Home;
 use crate::lease::parse_span;
 use crate::mesh;
@@ -43,7 +47,7 @@ const STORE_SECTORS: u32 = 512;
 pub const STORE_BYTES: u64 = STORE_SECTORS as u64 * SECTOR_BYTES as u64;
 const CODE_SECTORS: u32 = 1024;
 const STAGING_SECTORS: u32 = 512;
-/// What the watchdog leaves when it bites, and how long the loop may stand still.
+/// The trace that the watchdog leaves when it bites, and how long the loop may stand still.
 const WATCHDOG: &str = "watchdog.bin";
 const WATCHDOG_PERIOD: Duration = Duration::from_secs(60);
 /// The longest that the loop sleeps. Ctrl-C ends the wait at once, but for one that comes between a look
@@ -70,13 +74,16 @@ pub struct Arguments {
     /// A label by which rollouts select the device, as site=harbour; by default as the last time.
     #[arg(long = "label", value_name = "KEY=VALUE")]
     labels: Vec<Label>,
-    /// What the device is called; by default as its folder, when it is made.
+    /// Let the hub show the device's log to its owner, or no more; by default as the last time, at first not.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    log_to_hub: Option<bool>,
+    /// The device's name; by default its folder's, when it is made.
     #[arg(long)]
     name: Option<Name>,
     /// The owner's keys as `tenure key` prints them, if the owner is somebody else.
     #[arg(long, value_name = "SIGNING-KEY/MACHINE-KEY", value_parser = parse_owner)]
     owner: Option<Owner>,
-    /// Who runs next: round-robin, preemptive, weighted-fair or earliest-deadline; by default as the
+    /// The scheduling policy: round-robin, preemptive, weighted-fair or earliest-deadline; by default as the
     /// last time, at first round-robin.
     #[arg(long, value_parser = parse_policy)]
     policy: Option<PolicyKind>,
@@ -90,7 +97,7 @@ pub struct Arguments {
     /// How long one receipt is for, where a lease doesn't say: by default as the last time, at first 1d.
     #[arg(long, value_name = "SPAN", value_parser = parse_span)]
     receipts_every: Option<Duration>,
-    /// What acknowledged writes survive.
+    /// The events that acknowledged writes survive.
     #[arg(long, value_enum, default_value_t = Survives::PowerLoss)]
     survives: Survives,
     /// A file that describes simulated peripherals: thermometers, buttons, lamps, cameras.
@@ -112,6 +119,14 @@ pub struct Arguments {
     /// last time, at first not.
     #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
     experiments: Option<bool>,
+    /// Announce the device on its network, and find others there, by multicast DNS; by default as the last
+    /// time, and at first unless it listens for this computer alone.
+    #[arg(long, value_name = "YES", num_args = 0..=1, default_missing_value = "true")]
+    discover: Option<bool>,
+    /// Print of what machines log only lines that are at least so grave: fault, error, warning, info or debug. The
+    /// device keeps all for `tenure log`.
+    #[arg(long, value_name = "LEVEL", default_value_t = LogLevel::Debug)]
+    print_level: LogLevel,
 }
 
 /// The failures that acknowledged writes survive.
@@ -140,15 +155,18 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let home = Home::from_environment()?;
     let settings = settings(&arguments.data, arguments, &home)?;
-    let start = Start {
-        settings,
-        sleep: arguments.sleep,
-        hub: arguments.hub.as_deref().map(hub_of).transpose()?,
-        bite: Watchdog::take_bite(&arguments.data.join(WATCHDOG))?,
-    };
-    let config = start.config()?;
+    let hub = arguments.hub.as_deref().map(hub_of).transpose()?;
+    let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
+    start.config()?;
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
-    let mut parts = open_flash(&arguments.data, arguments.survives.into())?;
+    let mut parts = {
+        let open = || open_flash(&arguments.data, arguments.survives.into());
+        predecessor::wait_for(&arguments.data, open, &stop, output)?
+    };
+    // From here on no other process has the folder in use: what stands in it is this one's.
+    settings::keep(&arguments.data, &start.settings)?;
+    start.bite = Watchdog::take_bite(&arguments.data.join(WATCHDOG))?;
+    let config = start.config()?;
     let tape =
         arguments.record.as_deref().map(|path| start.record(path, &mut parts)).transpose()?;
     let Start { settings, .. } = start;
@@ -171,6 +189,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if let Some(path) = &arguments.peripherals {
         device.attach(crate::peripherals::load(path)?)?;
     }
+    if settings.discover.unwrap_or_else(|| discovery::is_usual_at(device.address())) {
+        device.discover(output);
+    }
+    device.print_level = arguments.print_level;
     device.announce_mount(output);
     device.announce(output);
     let watchdog = Watchdog::set(&arguments.data.join(WATCHDOG), WATCHDOG_PERIOD);
@@ -185,7 +207,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     device.with_moment(|node, moment| node.take(moment, Input::Checkpoint));
     device.finish(output);
-    output.line("stopped", &serde_json::json!({ "event": "stopped" }));
+    output.line("stopped", &json!({ "event": "stopped" }));
     Ok(())
 }
 
@@ -216,8 +238,11 @@ pub struct Running {
     clock: LinuxClock,
     entropy: LinuxEntropy,
     symbols: MachineSymbols,
+    /// The least grave lines of logs that are printed.
+    print_level: LogLevel,
     datagram: Vec<u8>,
     mesh: Option<mesh::MeshLink>,
+    discovery: Option<Discovery>,
     /// Where the device keeps its files.
     folder: PathBuf,
     /// The first machine that has failed, and the first that has logged an error.
@@ -266,8 +291,21 @@ impl Running {
         let symbols = MachineSymbols::default();
         let datagram = vec![0; 65_536];
         let folder = folder.to_owned();
-        let (mesh, failed, complained) = (None, None, None);
-        Ok(Self { node, link, clock, entropy, symbols, datagram, mesh, folder, failed, complained })
+        let (mesh, discovery, failed, complained) = (None, None, None, None);
+        Ok(Self {
+            node,
+            link,
+            clock,
+            entropy,
+            symbols,
+            print_level: LogLevel::Debug,
+            datagram,
+            mesh,
+            discovery,
+            folder,
+            failed,
+            complained,
+        })
     }
 
     /// The node itself.
@@ -299,10 +337,22 @@ impl Running {
                  `tenure invite` does that, over UDP or via a member that hears this device"
             ),
         };
-        let object = serde_json::json!({ "event": "mesh", "node": joined, "address": address });
+        let object = json!({ "event": "mesh", "node": joined, "address": address });
         output.line(&text, &object);
         self.mesh = Some(link);
         Ok(())
+    }
+
+    /// Announces the device on its network, and listens for others there.
+    fn discover(&mut self, output: &Output) {
+        let key = self.node.node().device_machine();
+        match Discovery::start(&key, self.link.address()) {
+            Ok(discovery) => self.discovery = Some(discovery),
+            Err(error) => {
+                let object = json!({ "event": "no-discovery", "reason": format!("{error:#}") });
+                output.line(&format!("{error:#}; it is found by its address alone"), &object);
+            }
+        }
     }
 
     /// Whether it is time to sleep.
@@ -320,7 +370,7 @@ impl Running {
         output: &Output,
     ) -> anyhow::Result<Self> {
         if let Err(error) = self.with_moment(|node, moment| node.fall_asleep(moment)) {
-            let object = serde_json::json!({ "event": "sleepless", "reason": error.to_string() });
+            let object = json!({ "event": "sleepless", "reason": error.to_string() });
             output.line(&format!("can't sleep: {error}"), &object);
             return Ok(self);
         }
@@ -332,8 +382,10 @@ impl Running {
             clock,
             mut entropy,
             symbols,
+            print_level,
             datagram,
             mesh,
+            mut discovery,
             folder,
             failed,
             complained,
@@ -348,14 +400,19 @@ impl Running {
         lend_engine(&mut node, &folder);
         deep_sleep::announce_wake(node.node().slept(), output);
         let mesh = mesh.map(mesh::MeshLink::awake);
+        if let Some(discovery) = &mut discovery {
+            discovery.repeat();
+        }
         let mut awake = Self {
             node,
             link,
             clock,
             entropy,
             symbols,
+            print_level,
             datagram,
             mesh,
+            discovery,
             folder,
             failed,
             complained,
@@ -444,6 +501,10 @@ impl Running {
         };
         if let Some(mesh) = &mut self.mesh {
             mesh.receive(&mut moment, &mut self.node)?;
+            mesh.tell_plugged(output);
+        }
+        while let Some(address) = self.discovery.as_mut().and_then(|it| it.heard(output)) {
+            self.with_moment(|node, moment| node.take(moment, Input::Neighbour(address.into())));
         }
         let mut wake = self.with_moment(|node, moment| node.poll(moment));
         if let Some(mesh) = &mut self.mesh
@@ -454,6 +515,10 @@ impl Running {
         self.transmit()?;
         while let Some(notice) = self.node.notice() {
             if let Notice::Log(line) = &notice {
+                let level = line.level.parse().unwrap_or(LogLevel::Fault);
+                if level > self.print_level {
+                    continue;
+                }
                 match line.level.as_str() {
                     "fault" => _ = self.failed.get_or_insert_with(|| line.machine.clone()),
                     "error" => _ = self.complained.get_or_insert_with(|| line.machine.clone()),
@@ -500,6 +565,9 @@ impl Running {
     fn finish(self, output: &Output) {
         let tape = self.node.tape().cloned();
         self.node.finish();
+        if let Some(discovery) = self.discovery {
+            discovery.end();
+        }
         if let Some(tape) = tape {
             tell_of_failure(&tape, output);
         }
@@ -522,7 +590,7 @@ impl Running {
     /// Says what was found in flash, at length only if something there is damaged.
     fn announce_mount(&self, output: &Output) {
         let report = self.node.node().mount_report();
-        let object = serde_json::json!({
+        let object = json!({
             "event": "mounted",
             "values": report.keys,
             "damaged_records": report.damaged_records,
@@ -547,7 +615,7 @@ impl Running {
         let (name, key) = (self.node.node().name(), self.node.node().device_machine());
         output.line(
             &format!("device {name} listens on {address}, key {key}"),
-            &serde_json::json!({ "event": "listening", "device": name.as_str(), "address": address, "key": key.to_string() }),
+            &json!({ "event": "listening", "device": name.as_str(), "address": address, "key": key.to_string() }),
         );
     }
 }
@@ -557,7 +625,7 @@ fn tell_of_failure(tape: &Tape, output: &Output) {
     if let Some(why) = tape.failure() {
         output.line(
             &format!("the record is given up, and the device runs on: {why}"),
-            &serde_json::json!({ "event": "record-failed", "reason": why }),
+            &json!({ "event": "record-failed", "reason": why }),
         );
     }
 }
@@ -575,38 +643,38 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
     match notice {
         Notice::Log(line) => output.log(line, &symbols.trace_in(line)),
         Notice::Registered => {
-            output.line("the hub lists this device", &serde_json::json!({ "event": "registered" }))
+            output.line("the hub lists this device", &json!({ "event": "registered" }))
         }
         Notice::Refused(refusal) => output.line(
             &format!("the hub refuses to list this device: {refusal}"),
-            &serde_json::json!({ "event": "refused", "reason": refusal.to_string() }),
+            &json!({ "event": "refused", "reason": refusal.to_string() }),
         ),
         Notice::FirmwareConfirmed { number } => output.line(
             &format!("firmware {number} is well, and stays"),
-            &serde_json::json!({ "event": "firmware-confirmed", "number": number }),
+            &json!({ "event": "firmware-confirmed", "number": number }),
         ),
         Notice::Mandated { machine, version } => output.line(
             &format!("{machine} has {version} now, by a rollout"),
-            &serde_json::json!({ "event": "mandated", "machine": machine.as_str(), "version": version }),
+            &json!({ "event": "mandated", "machine": machine.as_str(), "version": version }),
         ),
         Notice::StepRefused { machine, reason } => output.line(
             &format!("the hub's step for {machine} isn't taken: {reason}"),
-            &serde_json::json!({ "event": "step-refused", "machine": machine.as_str(), "reason": reason }),
+            &json!({ "event": "step-refused", "machine": machine.as_str(), "reason": reason }),
         ),
         Notice::InMesh { node } => output.line(
             &format!("in the mesh as {node}: a member passed the owner's invitation on"),
-            &serde_json::json!({ "event": "mesh-joined", "node": node.to_string() }),
+            &json!({ "event": "mesh-joined", "node": node.to_string() }),
         ),
         Notice::HubSilent => output.line(
             "the hub doesn't answer; trying on",
-            &serde_json::json!({ "event": "hub-silent" }),
+            &json!({ "event": "hub-silent" }),
         ),
         Notice::HubKeyDiffers { key } => output.line(
             &format!(
                 "the hub's address shows the key {key}, which isn't the hub's that this device knows; \
                  if it is right, type: tenure trust-hub {key}"
             ),
-            &serde_json::json!({ "event": "hub-key-differs", "key": key.to_string() }),
+            &json!({ "event": "hub-key-differs", "key": key.to_string() }),
         ),
     }
 }
@@ -652,3 +720,6 @@ pub fn parse_owner(text: &str) -> Result<Owner, String> {
         machine.parse().map_err(|error| format!("the machine key: {error}"))?;
     Ok(Owner { verifying_key, machine })
 }
+
+#[cfg(test)]
+mod tests;

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 use tenure_wire::control::{Client as _, EventsPage, EventsQuery, SubscriptionState, TopicState};
 
 use crate::client::{Client, Device};
-use crate::home::Home;
 use crate::output::Output;
 use crate::pages::LISTED_MAX;
 use crate::whom::Where;
@@ -22,10 +21,9 @@ pub struct Arguments {
 ///
 /// # Errors
 /// The device can't be reached.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    let mut client = Client::new(&Home::from_environment()?)?;
-    let device = arguments.place.connect(&mut client)?;
-    let all = gather(&mut client, &device)?;
+pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
+    let device = arguments.place.connect(client)?;
+    let all = gather(client, &device)?;
     if output.is_json() {
         output.line("", &object(&device, &all));
         return Ok(());

@@ -46,7 +46,7 @@ enum Verb {
         /// The time between its rounds, as in 500ms or 2s.
         #[arg(long, value_name = "SPAN", default_value = "1s", value_parser = humantime::parse_duration)]
         interval: Duration,
-        /// What each device brings along to an aggregate: a number, `machines` or `uptime`.
+        /// The contribution of each device to an aggregate: a number, `machines` or `uptime`.
         #[arg(long, default_value = "1", value_parser = parse_value, allow_negative_numbers = true)]
         value: Value,
         #[command(flatten)]

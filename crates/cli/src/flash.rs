@@ -30,7 +30,7 @@ const PICO_MARK: &str = "Board-ID: RPI-RP2";
 const MOUNTS: [&str; 3] = ["/media", "/run/media", "/mnt"];
 /// The largest file of UF2 that is read: twice a flash of 16 MiB.
 const FILE_BYTES_MAX: u64 = 32 << 20;
-/// What an erased sector of the settings is filled with.
+/// The bytes of an erased sector of the settings.
 const ERASED: u8 = 0xFF;
 
 /// Write a firmware, and whose the device is, to a board that is a drive while its button is held.
@@ -45,7 +45,7 @@ pub struct Arguments {
     board: Board,
     /// The firmware, as `cargo xtask board rp2040 --build-only` makes it.
     firmware: PathBuf,
-    /// What the device is called.
+    /// The device's name.
     #[arg(long)]
     name: Name,
     /// The owner's keys as `tenure key --own` prints them, if the owner is somebody else.

@@ -1,4 +1,4 @@
-//! What an owner grants of what a package asks for.
+//! The rights that an owner grants of those that a package asks for.
 
 use std::fmt::Display;
 use std::io::{IsTerminal as _, Write as _};
@@ -10,7 +10,7 @@ use tenure_wire::Capabilities;
 use tenure_wire::capability::{GrantUse, Right};
 use tenure_wire::control::GrantReport;
 
-/// What `--grant` says.
+/// The value of `--grant`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Grant {
     /// All that the package asks for.
@@ -19,7 +19,7 @@ pub enum Grant {
     None,
     /// The rights of the machine that is updated, as far as the package asks for it.
     Same,
-    /// What this names.
+    /// The rights that this names.
     Some(Box<Capabilities>),
 }
 

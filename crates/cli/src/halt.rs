@@ -4,7 +4,6 @@ use tenure_wire::Name;
 use tenure_wire::control::{Client as _, Restart, Start, Stop};
 
 use crate::client::{Client, Device};
-use crate::home::Home;
 use crate::output::Output;
 use crate::whom::Where;
 
@@ -49,10 +48,9 @@ struct Named {
 
 impl Named {
     /// The machine, and a session with its device.
-    fn connect(&self) -> anyhow::Result<(Name, Client, Device)> {
-        let mut client = Client::new(&Home::from_environment()?)?;
-        let device = self.place.connect(&mut client)?;
-        Ok((self.machine.clone(), client, device))
+    fn connect(&self, client: &mut Client) -> anyhow::Result<(Name, Device)> {
+        let device = self.place.connect(client)?;
+        Ok((self.machine.clone(), device))
     }
 }
 
@@ -60,8 +58,12 @@ impl Named {
 ///
 /// # Errors
 /// The device has no such machine, can't be reached, or something keeps the machine from running.
-pub fn restart(arguments: &RestartArguments, output: &Output) -> anyhow::Result<()> {
-    let (machine, mut client, device) = arguments.named.connect()?;
+pub fn restart(
+    arguments: &RestartArguments,
+    client: &mut Client,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let (machine, device) = arguments.named.connect(client)?;
     client.at(&device.route).restart(Restart { machine: machine.clone() })?;
     tell("restarted", &machine, &device, output);
     Ok(())
@@ -71,8 +73,8 @@ pub fn restart(arguments: &RestartArguments, output: &Output) -> anyhow::Result<
 ///
 /// # Errors
 /// The device has no such machine, or can't be reached.
-pub fn stop(arguments: &StopArguments, output: &Output) -> anyhow::Result<()> {
-    let (machine, mut client, device) = arguments.named.connect()?;
+pub fn stop(arguments: &StopArguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
+    let (machine, device) = arguments.named.connect(client)?;
     client.at(&device.route).stop(Stop { machine: machine.clone() })?;
     tell("stopped", &machine, &device, output);
     Ok(())
@@ -82,8 +84,12 @@ pub fn stop(arguments: &StopArguments, output: &Output) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The device has no such machine, or can't be reached.
-pub fn start(arguments: &StartArguments, output: &Output) -> anyhow::Result<()> {
-    let (machine, mut client, device) = arguments.named.connect()?;
+pub fn start(
+    arguments: &StartArguments,
+    client: &mut Client,
+    output: &Output,
+) -> anyhow::Result<()> {
+    let (machine, device) = arguments.named.connect(client)?;
     client.at(&device.route).start(Start { machine: machine.clone() })?;
     tell("started", &machine, &device, output);
     Ok(())

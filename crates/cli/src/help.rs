@@ -26,8 +26,8 @@ const GROUPS: [(&str, &[&str]); 6] = [
     (
         "Put machines on them",
         &[
-            "push", "pull", "rollout", "install", "rollback", "remove", "trash", "renew",
-            "restart", "stop", "start", "unban", "snapshot", "restore",
+            "fleet", "push", "pull", "rollout", "install", "rollback", "remove", "trash", "renew",
+            "pass", "restart", "stop", "start", "unban", "snapshot", "restore",
         ],
     ),
     ("Look and call", &["shell", "status", "top", "list", "call", "log", "tree", "events", "tls"]),

@@ -27,11 +27,11 @@ pub enum HomeError {
     /// The file system refused.
     #[error("can't {action} {path}: {source}")]
     File {
-        /// What was tried.
+        /// The attempt.
         action: &'static str,
         /// On what.
         path: PathBuf,
-        /// What the system says.
+        /// The system's error.
         source: io::Error,
     },
     /// The file holds something else.

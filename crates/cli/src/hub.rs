@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLink};
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Hub, Moment, Notice, Storage as _};
-use tenure_hub_server::Database;
+use tenure_hub_server::{Database, Pages};
 use tenure_wire::{Address, VerifyingKey};
 
 use crate::home::Home;
@@ -146,7 +146,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut database = open_database(arguments)?;
     let config = config(arguments)?;
-    let pages = serve_pages(arguments)?;
+    let pages = serve_pages(arguments, &database)?;
     database.admit(config.owners.clone(), pages.clone());
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
@@ -195,12 +195,13 @@ fn config(arguments: &RunArguments) -> anyhow::Result<Config> {
 }
 
 /// Starts the pages, if they are asked for; returns their address.
-fn serve_pages(arguments: &RunArguments) -> anyhow::Result<Option<String>> {
+fn serve_pages(arguments: &RunArguments, database: &Database) -> anyhow::Result<Option<String>> {
     let (Some(listen), Some(folder)) = (arguments.pages, &arguments.data) else { return Ok(None) };
     let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
     let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
     let by_tls = url.as_deref().is_some_and(|url| url.starts_with("https://"));
-    let address = tenure_hub_server::serve(listen, folder.join(DATABASE), tariff, by_tls)
+    let (path, logs) = (folder.join(DATABASE), database.logs());
+    let address = tenure_hub_server::serve(Pages { listen, database: path, tariff, by_tls, logs })
         .with_context(|| format!("can't serve pages at {listen}"))?;
     Ok(Some(url.unwrap_or_else(|| format!("http://{address}"))))
 }

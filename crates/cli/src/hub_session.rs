@@ -11,6 +11,10 @@ use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Request, Response, func
 use crate::client::{Client, Route};
 use crate::whom::Where;
 
+/// The error of a command whose answer, from the address of a hub, is no hub's.
+pub const UNREADABLE: &str =
+    "what answers there isn't understood: it is no hub, or a hub of another version";
+
 /// How long the hub may take to answer.
 const HUB_TIMEOUT: Duration = Duration::from_secs(15);
 /// The most bytes of a body, or of an answer's, that are sent in one call.
@@ -131,9 +135,7 @@ fn answered<P: Serialize, R: DeserializeOwned>(
     let parameter = postcard::to_allocvec(parameter)?;
     let answer = client.call(route, function, Some(parameter), HUB_TIMEOUT);
     let answer = answer.with_context(|| at(route))?.unwrap_or_default();
-    postcard::from_bytes(&answer)
-        .ok()
-        .context("the hub's answer can't be read: it runs another version")
+    postcard::from_bytes(&answer).ok().context(UNREADABLE)
 }
 
 fn at(route: &Route) -> String {

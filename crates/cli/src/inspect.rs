@@ -9,17 +9,16 @@ use tenure_kernel::NativeBinary;
 use tenure_package::{CodeKind, Package, ValueKind};
 use tenure_vm::{FunctionIndex, Image, Instance, InstanceConfig, Limits, ValueType, disassemble};
 use tenure_wire::capability::GrantUse;
-use tenure_wire::control::{Client as _, GrantQuery, GrantReport};
+use tenure_wire::control::{Client as _, GrantQuery, GrantReport, MachineStatus};
 use tenure_wire::{Audience, Budget, Name};
 
-use crate::call::hex;
 use crate::client::Client;
 use crate::grant;
 use crate::home::Home;
 use crate::install::read_package;
-use crate::output::Output;
+use crate::output::{Output, hex};
 use crate::symbols::{Site, Symbols, debug_path};
-use crate::whom::Where;
+use crate::whom::{self, Where};
 use tenure_wire::printable::printable;
 
 /// Show what a package is, and with --installed what its machine was granted and has used of that.
@@ -41,7 +40,7 @@ pub struct Arguments {
     /// Show what the package's machine on the device may do, and how often it has done it.
     #[arg(long, conflicts_with_all = ["code", "at"])]
     installed: bool,
-    /// What the machine is called on the device, if not as its package.
+    /// The machine's name on the device, if not its package's.
     #[arg(long = "as", value_name = "NAME", requires = "installed")]
     name: Option<Name>,
     #[command(flatten)]
@@ -113,8 +112,16 @@ fn show_summary(
 ) -> anyhow::Result<()> {
     let (mut text, mut object) = (summary(package, footprint), object(package, footprint));
     if arguments.installed {
-        let report = report(arguments, package.manifest().name.clone())?;
+        let (machine, report) = report(arguments, package.manifest().name.clone())?;
+        let is_this = machine.digest == package.digest();
+        let which = if is_this { "this build" } else { "another build than this file" };
+        text += &format!("\n  {:<11} {}, {which}", "installed", machine.version);
         text += &granted(&report);
+        object["installed"] = json!({
+            "version": machine.version.to_string(),
+            "digest": machine.digest.to_string(),
+            "is_this": is_this,
+        });
         object["granted"] = report.uses.iter().map(use_object).collect();
         object["denied"] = json!(report.denied);
     }
@@ -150,13 +157,13 @@ fn show_place(
     Ok(())
 }
 
-/// What a machine takes of a device.
+/// The memory that a machine takes of a device.
 struct Footprint {
     /// Code flash.
     image_bytes: usize,
     /// Linear memory that its code starts with, and that it may grow to, in bytes.
     declared: Option<(u64, u64)>,
-    /// What is kept of a machine beside its linear memory, in bytes.
+    /// Bytes that are kept of a machine beside its linear memory.
     fixed: usize,
     /// The linear memory that is committed at the start, in bytes.
     committed: usize,
@@ -180,12 +187,16 @@ impl Footprint {
     }
 }
 
-/// What the package's machine on the device may do, and has done.
-fn report(arguments: &Arguments, package: Name) -> anyhow::Result<GrantReport> {
+/// The rights of the package's machine on the device, and its use of them.
+/// The machine on the device, and the use of its grants.
+fn report(arguments: &Arguments, package: Name) -> anyhow::Result<(MachineStatus, GrantReport)> {
     let machine = arguments.name.clone().unwrap_or(package);
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
-    client.at(&device.route).grants(GrantQuery { machine })
+    let report = client.at(&device.route).grants(GrantQuery { machine: machine.clone() })?;
+    let mut machines = whom::machines(&mut client, &device)?.into_iter();
+    let installed = machines.find(|known| known.name == machine);
+    Ok((installed.with_context(|| format!("{machine} isn't there any more"))?, report))
 }
 
 fn granted(report: &GrantReport) -> String {

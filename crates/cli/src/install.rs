@@ -32,10 +32,10 @@ pub struct Arguments {
     /// The packages, as `tenure build` makes them, or folders of projects, which are built first.
     #[arg(required = true, value_name = "PACKAGE")]
     packages: Vec<PathBuf>,
-    /// What the machine is called on the device; by default as its package.
+    /// The machine's name on the device; by default its package's.
     #[arg(long = "as", value_name = "NAME")]
     name: Option<Name>,
-    /// What the machine may do of what its package asks for: `all`, `none`, a list with some of the
+    /// The rights that the machine gets of those that its package asks for: `all`, `none`, a list with some of the
     /// names in it, as in --grant calls=thermostat@attic, or `same`, what the machine that is updated
     /// holds. Without it an update that asks for no more than that keeps it; else you are shown what the
     /// package asks for, and asked.
@@ -54,7 +54,7 @@ pub struct Arguments {
 
 /// A machine's share of the processor; without any of these an update leaves it as it is.
 #[derive(clap::Args)]
-struct ShareArguments {
+pub struct ShareArguments {
     /// Its weight beside the other machines, 1 to 100, on a device with `--policy weighted-fair`.
     #[arg(long, value_name = "TIER")]
     tier: Option<u16>,
@@ -70,8 +70,17 @@ struct ShareArguments {
 }
 
 impl ShareArguments {
-    /// What they say, where `known` is what the machine had.
-    fn over(&self, known: Share) -> anyhow::Result<Share> {
+    /// Whether they name nothing.
+    pub fn is_empty(&self) -> bool {
+        self.tier.or(self.tier_max).or(self.bandwidth_permille).is_none()
+            && self.period_ms.is_none()
+    }
+
+    /// The share that they name, where `known` is the machine's.
+    ///
+    /// # Errors
+    /// They don't go together.
+    pub fn over(&self, known: Share) -> anyhow::Result<Share> {
         let tier = self.tier.unwrap_or(known.tier);
         let share = Share {
             tier,
@@ -332,9 +341,9 @@ pub fn read_package(path: &Path) -> anyhow::Result<Vec<u8>> {
 /// An owner's decisions about a machine.
 #[derive(Clone, Debug, Default)]
 pub struct Terms {
-    /// What it is called; by default as its package.
+    /// The machine's name; by default its package's.
     pub name: Option<Name>,
-    /// What it may do.
+    /// The rights.
     pub grants: Capabilities,
     /// Its share of the processor.
     pub share: Share,
@@ -381,7 +390,10 @@ fn replaced(
 }
 
 /// Sends a package to a device and makes a machine of it, in the place of `known`.
-fn install(
+///
+/// # Errors
+/// The device refuses it, or the package asks for more than one placement can grant.
+pub fn install(
     (client, device): (&mut Client, &Device),
     package: &[u8],
     known: Option<&MachineStatus>,

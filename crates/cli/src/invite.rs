@@ -24,8 +24,9 @@ mod strangers;
 /// A device that only its neighbours in the mesh can hear asks them to be let in. Name it by its key, or by
 /// its name, and a member of the mesh by its address: `--via`. Then it is enrolled too.
 ///
-/// Examples: tenure invite 192.168.1.20:7370
-/// tenure invite attic --via 192.168.1.20:7370
+/// Example: tenure invite 192.168.1.20:7370
+///
+/// Example: tenure invite attic --via 192.168.1.20:7370
 #[derive(clap::Args)]
 pub struct Arguments {
     /// The device: HOST:PORT, or a name that you met before; with --via, its key or its name.

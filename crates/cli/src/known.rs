@@ -1,4 +1,4 @@
-//! What a user's commands remember of devices and hubs: `known.toml`, in the folder of keys.
+//! The devices and hubs that a user's commands remember: `known.toml`, in the folder of keys.
 //!
 //! Invariants:
 //! - The key of a hub that was seen first at an address is kept; another one there is an error until
@@ -21,7 +21,7 @@ use crate::private_file;
 /// The file's name.
 const FILE: &str = "known.toml";
 
-/// What is remembered, and where it is kept.
+/// The remembered devices and hubs, and where they are kept.
 #[derive(Debug)]
 pub struct Known {
     path: PathBuf,
@@ -58,7 +58,7 @@ struct KnownDevice {
 }
 
 impl Known {
-    /// What the user in `home` knows; nothing at first.
+    /// The memory of the user in `home`; empty at first.
     ///
     /// # Errors
     /// The file can't be read, or holds something else.

@@ -35,7 +35,7 @@ pub struct TermArguments {
 }
 
 impl TermArguments {
-    /// What they say, where `known` is what the machine had.
+    /// The term that they name, where `known` is the machine's.
     pub fn over(&self, known: Term) -> Term {
         let now = now_in_milliseconds() / 1000;
         let end = self.until.or(self.lasts.map(|lasts| now.saturating_add(lasts)));
@@ -47,7 +47,8 @@ impl TermArguments {
         }
     }
 
-    fn is_empty(&self) -> bool {
+    /// Whether they name nothing.
+    pub fn is_empty(&self) -> bool {
         self.until.or(self.lasts).or(self.grace).or(self.receipts_every).is_none() && !self.no_end
     }
 }
@@ -125,7 +126,7 @@ pub fn in_words(term: &Term) -> String {
     }
 }
 
-/// What is to be said in a list of the lease of a machine, if it has an end.
+/// The words of a list on the lease of a machine, if it has an end.
 pub fn line(machine: &MachineStatus) -> Option<String> {
     let end = machine.term.ends_unix_s?;
     let left = end.saturating_sub(machine.lease_unix_s);
@@ -141,7 +142,7 @@ pub fn line(machine: &MachineStatus) -> Option<String> {
 
 /// A time in the words of RFC 3339.
 pub fn time(unix_s: u64) -> String {
-    // What no calendar has is far enough away.
+    // A date that no calendar has is far enough away.
     let at = UNIX_EPOCH.checked_add(Duration::from_secs(unix_s.min(LAST_UNIX_S)));
     humantime::format_rfc3339_seconds(at.unwrap_or(UNIX_EPOCH)).to_string()
 }

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use anyhow::Context as _;
+use anyhow::{Context as _, bail};
 use serde_json::{Value, json};
 use tenure_package::Package;
 use tenure_wire::control::{Client as _, LogPage, LogQuery, MachineStatus};
@@ -13,6 +13,7 @@ use tenure_wire::{CodeKind, LogLevel, Name};
 
 use crate::client::{Client, Device};
 use crate::home::Home;
+use crate::hub_session::UNREADABLE;
 use crate::install::read_package;
 use crate::lease;
 use crate::output::Output;
@@ -113,13 +114,12 @@ pub struct LogArguments {
 ///
 /// # Errors
 /// Device or hub can't be reached.
-pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
-    let mut client = Client::new(&Home::from_environment()?)?;
+pub fn list(arguments: &ListArguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
     if arguments.all {
-        return list_all(&mut client, &arguments.place, output);
+        return list_all(client, &arguments.place, output);
     }
-    let device = arguments.place.connect(&mut client)?;
-    let machines = machines(&mut client, &device)?;
+    let device = arguments.place.connect(client)?;
+    let machines = machines(client, &device)?;
     let symbols = arguments.packages.symbols(&machines)?;
     if output.is_json() {
         let list: Vec<Value> =
@@ -189,17 +189,15 @@ pub fn list(arguments: &ListArguments, output: &Output) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The keys can't be had, or the device named can't be reached.
-pub fn key(arguments: &KeyArguments, output: &Output) -> anyhow::Result<()> {
-    let home = Home::from_environment()?;
-    let mut client = Client::new(&home)?;
+pub fn key(arguments: &KeyArguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
     if arguments.own {
-        return own_keys(&client, &home, output);
+        return own_keys(client, &Home::from_environment()?, output);
     }
-    let device = arguments.place.connect(&mut client)?;
+    let device = arguments.place.connect(client)?;
     let Some(name) = &arguments.machine else {
         return device_keys(&device, output);
     };
-    let machines = machines(&mut client, &device)?;
+    let machines = machines(client, &device)?;
     let machine = machines
         .iter()
         .find(|machine| machine.name == *name)
@@ -215,11 +213,10 @@ pub fn key(arguments: &KeyArguments, output: &Output) -> anyhow::Result<()> {
 ///
 /// # Errors
 /// The device can't be reached, or has no such machine.
-pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
-    let stop = Stop::on_signals()?;
-    let mut client = Client::new(&Home::from_environment()?)?;
-    let mut device = arguments.place.connect(&mut client)?;
-    let machines = machines(&mut client, &device)?;
+pub fn log(arguments: &LogArguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
+    let stop = client.stop()?;
+    let mut device = arguments.place.connect(client)?;
+    let machines = machines(client, &device)?;
     let symbols = arguments.packages.symbols(&machines)?;
     if let Some(name) = &arguments.machine {
         let known = machines.iter().any(|machine| machine.name == *name);
@@ -235,7 +232,7 @@ pub fn log(arguments: &LogArguments, output: &Output) -> anyhow::Result<()> {
             Err(error) if !arguments.follow => return Err(error),
             Err(_) => {
                 let boots = device.status.boots;
-                let Some(again) = reconnect(arguments, &mut client, &stop, output)? else {
+                let Some(again) = reconnect(arguments, client, &stop, output)? else {
                     return Ok(());
                 };
                 // Its lines are numbered anew after a restart, and those that it kept come first.
@@ -295,8 +292,11 @@ fn list_all(client: &mut Client, place: &Where, output: &Output) -> anyhow::Resu
         let answer = client
             .call(&route, directory::LIST, Some(parameter), HUB_TIMEOUT)
             .with_context(|| format!("the hub at {}", route.address))?;
-        let page: Listing = postcard::from_bytes(&answer.unwrap_or_default())
-            .context("the hub's answer can't be read: it runs another version")?;
+        // A device has a function `list` too, whose answer begins alike and goes on.
+        let page = match postcard::take_from_bytes::<Listing>(&answer.unwrap_or_default()) {
+            Ok((page, [])) => page,
+            _ => bail!(UNREADABLE),
+        };
         let known = skip as usize + page.machines.len();
         Ok((page.machines, known < page.total as usize))
     })?;

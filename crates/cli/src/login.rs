@@ -32,7 +32,7 @@ pub struct Arguments {
     /// For how many days the token is good.
     #[arg(long, value_name = "DAYS", default_value_t = 30, requires = "token", value_parser = clap::value_parser!(u16).range(1..=366))]
     days: u16,
-    /// What the token opens: `read` (lists, bills, metrics, packages), `receipts` (hands them in), `packages`
+    /// The doors that the token opens: `read` (lists, bills, metrics, packages), `receipts` (hands them in), `packages`
     /// (pushes them), `rollouts`, `passes` (ends sign-ins); several with commas between.
     #[arg(
         long,

@@ -4,13 +4,14 @@
 use std::process::ExitCode;
 
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use tenure_cli::client::Client;
 use tenure_cli::home::Home;
 use tenure_cli::output::{Output, lost};
 use tenure_cli::{
-    build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, halt,
-    help, hub, inspect, install, invite, lease, list, login, owner, packages, project, receipts,
-    replay, revoke, rollback, rollout, run, secret, serial, shell, sim, snapshot, status, test,
-    tls, top, trash, tree, trust_hub,
+    build, call, completions, contexts, device, enrol, events, experiment, firmware, flash, fleet,
+    halt, help, hub, inspect, install, invite, lease, list, login, owner, packages, pass, project,
+    receipts, replay, revoke, rollback, rollout, run, secret, serial, shell, sim, snapshot, status,
+    test, tls, top, trash, tree, trust_hub,
 };
 
 /// Runs many tenants' programs on small computers.
@@ -48,10 +49,12 @@ enum Command {
     Pull(packages::PullArguments),
     Rollback(rollback::Arguments),
     Rollout(rollout::Arguments),
+    Fleet(fleet::Arguments),
     Install(install::Arguments),
     Remove(install::RemoveArguments),
     Trash(trash::Arguments),
     Renew(lease::Arguments),
+    Pass(pass::Arguments),
     Unban(install::UnbanArguments),
     Restart(halt::RestartArguments),
     Stop(halt::StopArguments),
@@ -81,9 +84,12 @@ enum Command {
 
 fn main() -> ExitCode {
     completions::answer(CommandLine::command);
-    let matches = help::grouped(CommandLine::command()).get_matches();
-    let CommandLine { json, command } =
-        CommandLine::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+    let matches = help::grouped(CommandLine::command()).try_get_matches();
+    let line = matches.and_then(|matches| CommandLine::from_arg_matches(&matches));
+    let CommandLine { json, command } = match line {
+        Ok(line) => line,
+        Err(error) => return misread(&error),
+    };
     let done = execute(json, &command);
     let done = done.and_then(|()| match lost() {
         Some(reason) => Err(anyhow::anyhow!("standard output: {reason}")),
@@ -99,8 +105,23 @@ fn main() -> ExitCode {
     }
 }
 
+/// Says why the command line can't be read, or shows the help that it asks for.
+fn misread(error: &clap::Error) -> ExitCode {
+    let asks_for_json =
+        std::env::args_os().take_while(|word| word != "--").any(|word| word == "--json");
+    if !error.use_stderr() || !asks_for_json {
+        error.exit()
+    }
+    let text = error.render().to_string();
+    Output::new(true)
+        .failure(&anyhow::anyhow!("{}", text.trim_start_matches("error: ").trim_end()));
+    // As clap has it.
+    ExitCode::from(2)
+}
+
 fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
     let output = Output::new(json);
+    let client = || Client::new(&Home::from_environment()?);
     match command {
         Command::New(arguments) => project::run(arguments, &output),
         Command::Build(arguments) => build::run(arguments, &Home::from_environment()?, &output),
@@ -118,6 +139,7 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Push(arguments) => packages::push(arguments, &output),
         Command::Pull(arguments) => packages::pull(arguments, &output),
         Command::Rollback(arguments) => rollback::run(arguments, &output),
+        Command::Fleet(arguments) => fleet::run(arguments, &output),
         Command::Rollout(arguments) => rollout::run(arguments, &output),
         Command::Install(arguments) => install::run(arguments, &output),
         Command::Remove(arguments) => install::remove(arguments, &output),
@@ -126,24 +148,25 @@ fn execute(json: bool, command: &Command) -> anyhow::Result<()> {
         Command::Owner(arguments) => owner::run(arguments, &output),
         Command::Revoke(arguments) => revoke::run(arguments, &output),
         Command::Renew(arguments) => lease::run(arguments, &output),
+        Command::Pass(arguments) => pass::run(arguments, &output),
         Command::Unban(arguments) => install::unban(arguments, &output),
-        Command::Restart(arguments) => halt::restart(arguments, &output),
-        Command::Stop(arguments) => halt::stop(arguments, &output),
-        Command::Start(arguments) => halt::start(arguments, &output),
+        Command::Restart(arguments) => halt::restart(arguments, &mut client()?, &output),
+        Command::Stop(arguments) => halt::stop(arguments, &mut client()?, &output),
+        Command::Start(arguments) => halt::start(arguments, &mut client()?, &output),
         Command::Shell(arguments) => shell::run(arguments, &output),
-        Command::Status(arguments) => status::run(arguments, &output),
-        Command::Top(arguments) => top::run(arguments, &output),
-        Command::List(arguments) => list::list(arguments, &output),
-        Command::Call(arguments) => call::run(arguments, &output),
-        Command::Tree(arguments) => tree::run(arguments, &output),
-        Command::Log(arguments) => list::log(arguments, &output),
-        Command::Events(arguments) => events::run(arguments, &output),
+        Command::Status(arguments) => status::run(arguments, &mut client()?, &output),
+        Command::Top(arguments) => top::run(arguments, &mut client()?, &output),
+        Command::List(arguments) => list::list(arguments, &mut client()?, &output),
+        Command::Call(arguments) => call::run(arguments, &mut client()?, &output),
+        Command::Tree(arguments) => tree::run(arguments, &mut client()?, &output),
+        Command::Log(arguments) => list::log(arguments, &mut client()?, &output),
+        Command::Events(arguments) => events::run(arguments, &mut client()?, &output),
         Command::Flash(arguments) => flash::run(arguments, &output),
         Command::Firmware(arguments) => firmware::run(arguments, &output),
         Command::Snapshot(arguments) => snapshot::run(arguments, &output),
         Command::Experiment(arguments) => experiment::run(arguments, &output),
         Command::Restore(arguments) => snapshot::restore(arguments, &output),
-        Command::Key(arguments) => list::key(arguments, &output),
+        Command::Key(arguments) => list::key(arguments, &mut client()?, &output),
         Command::Receipts(arguments) => receipts::run(arguments, &output),
         Command::Bill(arguments) => receipts::bill(arguments, &output),
         Command::Login(arguments) => login::run(arguments, &output),

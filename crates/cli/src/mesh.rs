@@ -9,8 +9,8 @@ use std::time::Duration;
 use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tenure_board_linux::{
-    FileFlash, LinuxClock, LinuxEntropy, MulticastLink, PacketLink, SatelliteThread, SerialLink,
-    UdpLink, any_interface, wait_any,
+    FileFlash, LinuxClock, LinuxEntropy, MulticastLink, PacketLink, REOPEN_EVERY, SatelliteThread,
+    SerialLink, UdpLink, any_interface, wait_any,
 };
 use tenure_crypto::SigningKey;
 use tenure_hal::ethernet::MacAddress;
@@ -25,6 +25,7 @@ use tenure_wire::control::{Client as _, Join};
 use crate::clock::now_in_milliseconds;
 use crate::home::Home;
 use crate::network::{MESH_PORT, address_of};
+use crate::serial;
 
 /// The most frames that are taken in before machines have their turn again.
 const FRAMES_PER_TURN: usize = 64;
@@ -33,7 +34,7 @@ const NEIGHBOURS_MAX: usize = 64;
 /// How fast a serial line is unless told otherwise.
 pub(crate) const BAUD: u32 = 115_200;
 
-/// What `tenure device` is told of a mesh. The device remembers it.
+/// The options of `tenure device` for a mesh. The device remembers them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, clap::Args, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Meshing {
@@ -59,9 +60,11 @@ pub struct Meshing {
     #[arg(long = "mesh-multicast-on", value_name = "IP", requires = "multicast")]
     #[serde(skip_serializing_if = "Option::is_none")]
     multicast_on: Option<IpAddr>,
-    /// Join the owner's mesh over a serial line, for example /dev/ttyUSB0.
+    /// Join the owner's mesh over a serial line, for example /dev/ttyACM0. It may be plugged in later, and unplugged
+    /// and plugged in again while the device runs.
     #[arg(
         long = "mesh-serial",
+        visible_alias = "serial",
         value_name = "TTY",
         conflicts_with_all = ["udp", "interface", "multicast"]
     )]
@@ -76,6 +79,8 @@ pub struct Meshing {
 /// A device's link into its mesh.
 pub struct MeshLink {
     carrier: Box<dyn Carries + Send>,
+    /// Whether it was there when [`MeshLink::tell_plugged`] was called last.
+    is_there: bool,
     has_thread: bool,
     /// Carries datagrams, once the device is in the mesh, and its number there.
     thread: Option<(SatelliteThread, SatelliteNumber)>,
@@ -97,7 +102,7 @@ impl Meshing {
             L: Link<Address: Send> + Described + Send + 'static,
         {
             let carrier = Box::new(Carrier::new(link, reach, NEIGHBOURS_MAX));
-            MeshLink { carrier, has_thread: false, thread: None }
+            MeshLink { carrier, is_there: true, has_thread: false, thread: None }
         }
         if let Some(interface) = &self.interface {
             let reach = Reach::ByOne(MacAddress::BROADCAST);
@@ -109,7 +114,7 @@ impl Meshing {
             return Ok(Some(carry(MulticastLink::join(group, interface)?, Reach::ByOne(group))));
         }
         if let Some(line) = &self.serial {
-            let link = SerialLink::open(line, self.baud.unwrap_or(BAUD))?;
+            let link = SerialLink::open_or_await(line, self.baud.unwrap_or(BAUD))?;
             return Ok(Some(carry(link, Reach::ByOne(()))));
         }
         let Some(listen) = &self.udp else { return Ok(None) };
@@ -120,7 +125,7 @@ impl Meshing {
     }
 }
 
-/// What a carrier does for a device, whatever its link is.
+/// The work of a carrier for a device, whatever its link is.
 trait Carries {
     fn receive(
         &mut self,
@@ -163,6 +168,7 @@ impl<L: Link + Described> Carries for Carrier<L> {
 /// How a link shows itself to the owner, and what to wait on.
 trait Described {
     fn described(&self) -> String;
+    /// None of a line that is unplugged.
     fn sockets(&self) -> Vec<&dyn AsFd>;
 }
 
@@ -202,7 +208,7 @@ impl Described for SerialLink {
     }
 
     fn sockets(&self) -> Vec<&dyn AsFd> {
-        vec![self]
+        self.socket().into_iter().collect()
     }
 }
 
@@ -263,6 +269,14 @@ impl MeshLink {
         received.map(drop).with_context(|| self.carrier.address())
     }
 
+    /// Prints it if the link isn't there, was unplugged, or came.
+    pub fn tell_plugged(&mut self, output: &crate::output::Output) {
+        let is_there = !self.carrier.sockets().is_empty();
+        if std::mem::replace(&mut self.is_there, is_there) != is_there {
+            serial::tell_plugged(is_there, &self.carrier.address(), output);
+        }
+    }
+
     /// Sends the frames that are due.
     ///
     /// # Errors
@@ -277,6 +291,7 @@ impl MeshLink {
     /// The system refuses.
     pub fn wait(&self, link: &UdpLink, timeout: Duration) -> Result<(), LinkError> {
         let mut sockets = self.carrier.sockets();
+        let timeout = if sockets.is_empty() { timeout.min(REOPEN_EVERY) } else { timeout };
         sockets.push(link);
         sockets.extend(self.thread.iter().map(|(thread, _)| thread as &dyn AsFd));
         wait_any(&sockets, timeout).map(drop)

@@ -1,4 +1,4 @@
-//! What a WebAssembly module tells of itself, and the module without what no device needs.
+//! The facts that a WebAssembly module tells of itself, and the module without the parts that no device needs.
 
 use tenure_wire::host_call::{self, HostCallInfo, TABLE, WasmType};
 use wasmparser::{
@@ -6,7 +6,7 @@ use wasmparser::{
     ValType,
 };
 
-/// What packing needs to know of a module.
+/// The facts of a module that packing needs.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Module {
     /// The functions that can be called: exported, without parameters and results.
@@ -31,13 +31,13 @@ pub enum ModuleError {
     Import {
         /// The module it imports from.
         module: String,
-        /// What it imports.
+        /// The import.
         name: String,
     },
     /// It calls the host in a way that doesn't fit.
     #[error("the code calls {name} with parameters that don't fit; build it with this SDK")]
     Signature {
-        /// What it imports.
+        /// The import.
         name: String,
     },
 }

@@ -20,7 +20,7 @@ use crate::project_file::{Code, Language, Library, ProjectFile};
 use crate::sdk;
 use crate::toolchain::{Clang, Rust, builtins, program_linker};
 
-/// What the name of an exported function begins with in a native program.
+/// The prefix of an exported function's name in a native program.
 const EXPORT_PREFIX: &str = "tenure_export_";
 /// How far apart the two places are that a program is linked at.
 const STEP: u32 = 0x1000_0000;
@@ -37,12 +37,12 @@ pub struct Program {
     moved: Vec<u8>,
 }
 
-/// What makes a kind of code.
+/// The tools' words for a kind of code.
 struct Target {
     rust: &'static str,
     clang: &'static [&'static str],
     emulation: &'static str,
-    /// What code must end at a multiple of, so that memory protection can divide memory there.
+    /// Code ends at a multiple of this, so that memory protection can divide memory there.
     code_alignment: u32,
 }
 

@@ -22,17 +22,20 @@ pub const DATAGRAMS_PER_TURN: usize = 64;
 /// The host isn't known.
 pub fn address_of(text: &str, port: u16) -> anyhow::Result<SocketAddr> {
     let with_port = if text.contains(':') { text.to_string() } else { format!("{text}:{port}") };
-    with_port
-        .to_socket_addrs()
-        .ok()
-        .and_then(|mut addresses| addresses.next())
-        .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))
+    let parts = with_port.rsplit_once(':').filter(|(host, port)| {
+        !host.is_empty() && !host.contains(char::is_whitespace) && port.parse::<u16>().is_ok()
+    });
+    let (host, _) = parts
+        .with_context(|| format!("`{text}` is no address; write HOST:PORT, as 127.0.0.1:{port}"))?;
+    let found =
+        with_port.to_socket_addrs().with_context(|| format!("the host `{host}` can't be found"))?;
+    found.into_iter().next().with_context(|| format!("the host `{host}` has no address"))
 }
 
 /// Reads `HOST:PORT#KEY`, where the key says who is meant; the address alone says where to look.
 ///
 /// # Errors
-/// What follows `#` is no key.
+/// The text after `#` is no key.
 pub fn split_key(text: &str) -> anyhow::Result<(&str, Option<PublicKey>)> {
     match text.split_once('#') {
         None => Ok((text, None)),
@@ -46,6 +49,25 @@ pub fn split_key(text: &str) -> anyhow::Result<(&str, Option<PublicKey>)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn text_that_is_no_address_and_a_host_that_nobody_knows_are_told_apart() {
+        let error = |text| format!("{:#}", address_of(text, 1).unwrap_err());
+        for text in ["", ":", ":80", "host:", "host:http", "a b:80", "host:70000"] {
+            assert!(
+                error(text).ends_with("is no address; write HOST:PORT, as 127.0.0.1:1"),
+                "{text}"
+            );
+        }
+        let unknown = error("nohost.invalid:7370");
+        assert!(unknown.starts_with("the host `nohost.invalid` can't be found: "), "{unknown}");
+        assert_eq!(
+            address_of("[::1]", 7).unwrap_err().to_string(),
+            "`[::1]` is no address; write HOST:PORT, as 127.0.0.1:7"
+        );
+        assert_eq!(address_of("[::1]:5", 7).unwrap(), "[::1]:5".parse().unwrap());
+        assert_eq!(address_of("127.0.0.1", 7).unwrap(), "127.0.0.1:7".parse().unwrap());
+    }
 
     #[test]
     fn key_after_the_address_is_read_or_refused() {

@@ -15,7 +15,7 @@ use crate::mesh::invitation;
 /// A device's name, and why it wasn't told.
 pub type Untold = (String, String);
 
-/// What became of another key.
+/// The outcome of another key.
 #[derive(Debug, Default)]
 pub struct Change {
     /// The names of the devices that were told.
@@ -47,7 +47,7 @@ pub fn change(
     let (kept, mut away) = kept(client)?;
     let mut members: Vec<(Route, MeshStatus)> = Vec::new();
     for device in reached {
-        // Who is in no mesh is told nothing, and tells nobody.
+        // A device in no mesh is told nothing, and tells nobody.
         if let Ok(status) = client.at(&device.route).mesh(()) {
             members.push((device.route.clone(), status));
         }

@@ -1,4 +1,4 @@
-//! What a command prints: text for people, or one JSON object a line.
+//! The output of a command: text for people, or one JSON object a line.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::sync::OnceLock;
@@ -9,7 +9,6 @@ use tenure_wire::control::LogLine;
 
 use tenure_wire::printable::{misleads, printable};
 
-use crate::call::hex;
 use crate::symbols::Place;
 
 /// Why a part of the output was lost, if one was.
@@ -116,7 +115,11 @@ impl Output {
         };
         let (before, after) = self.colours(&line.level);
         let trace = trace_lines(trace);
-        for text in line.message.lines().chain(trace.iter().map(String::as_str)) {
+        let message = match line.message.as_str() {
+            "" => "\n",
+            message => message,
+        };
+        for text in message.lines().chain(trace.iter().map(String::as_str)) {
             self.print(&format!(
                 "{when} {:<14} {before}{:<7}{after} {}",
                 line.machine,
@@ -200,6 +203,11 @@ pub fn printable_json(object: &Value) -> String {
         }
     }
     text
+}
+
+/// Bytes as hexadecimal digits.
+pub fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 #[cfg(test)]

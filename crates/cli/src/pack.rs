@@ -22,11 +22,11 @@ pub enum PackError {
         .functions.join(", ")
     )]
     Export {
-        /// What isn't there.
+        /// The missing function.
         name: String,
         /// In what code.
         kind: CodeKind,
-        /// What is.
+        /// The functions that are there.
         functions: Vec<String>,
     },
     /// It offers a function that it calls private, or calls its start so.
@@ -49,11 +49,11 @@ pub enum PackError {
          memory_bytes in [budget] to at least {needed}{advice}"
     )]
     Memory {
-        /// What it starts with.
+        /// Bytes that it starts with.
         needed: u64,
-        /// What it asks for.
+        /// Bytes that it asks for.
         asked: u32,
-        /// What else would help.
+        /// Another way out.
         advice: &'static str,
     },
     /// A value of the initial tree is of a kind that trees don't have.
@@ -64,20 +64,21 @@ pub enum PackError {
     Value {
         /// Where.
         path: String,
-        /// What it is.
+        /// The kind of the value.
         found: &'static str,
     },
     /// A budget that no machine can live on.
     #[error(
-        "tenure.toml sets {name} = {value} in [budget], with which no machine can do anything; {advice}"
+        "tenure.toml sets {name} = {value} in [{table}], with which no machine can do anything; leave it out for \
+         the default"
     )]
-    Budget {
+    TooLittle {
+        /// In which table.
+        table: &'static str,
         /// Which.
         name: &'static str,
         /// To what.
         value: u32,
-        /// What to do.
-        advice: &'static str,
     },
     /// A budget that no device has.
     #[error(
@@ -108,14 +109,14 @@ pub enum PackError {
     Package(#[from] PackageError),
 }
 
-/// What a compiler made of a project, and what packing needs to know of it.
+/// A compiler's result for a project, with the facts that packing needs.
 #[derive(Clone, Debug)]
 pub struct CompiledCode {
     /// The functions that can be called.
     functions: Vec<String>,
     /// The memory it starts with, in bytes.
     memory_bytes: u64,
-    /// What to do if that is too much.
+    /// The way out if that is too much.
     advice: &'static str,
     kind: CodeKind,
     bytes: Vec<u8>,
@@ -200,17 +201,18 @@ pub fn pack(
 /// Refuses what no device and no owner could ever give.
 fn check_description(project: &ProjectFile) -> Result<(), PackError> {
     let budget = &project.budget;
-    let advice = "leave it out for the default";
     let least = [
-        ("queue_length", u32::from(budget.queue_length), 1),
-        ("stack_bytes", budget.stack_bytes, 64),
+        ("budget", "queue_length", u32::from(budget.queue_length), 1),
+        ("budget", "stack_bytes", budget.stack_bytes, 64),
+        ("build", "stack_bytes", project.build.stack_bytes, 64),
     ];
     if u64::from(budget.stored_bytes) > STORE_BYTES {
         let (name, value) = ("stored_bytes", budget.stored_bytes);
         return Err(PackError::TooMuch { name, value, most: STORE_BYTES });
     }
-    if let Some((name, value, _)) = least.into_iter().find(|(_, value, least)| value < least) {
-        return Err(PackError::Budget { name, value, advice });
+    let too_little = least.into_iter().find(|(_, _, value, least)| value < least);
+    if let Some((table, name, value, _)) = too_little {
+        return Err(PackError::TooLittle { table, name, value });
     }
     let topics = project.capabilities.publish.iter().map(ToString::to_string);
     let of_device = |topic: &String| topic == "device" || topic.starts_with("device.");
@@ -224,7 +226,7 @@ fn check_code(code: &[u8]) -> Result<(), PackError> {
     tenure_vm::translate(code, &host, &limits, &mut Vec::new()).map_err(PackError::Code)
 }
 
-/// What the package offers: what the project says, or all that the code has, but for what is private.
+/// The functions that the package offers: those of the project, or all of the code, but for private ones.
 fn exports(project: &ProjectFile, compiled: &[CompiledCode]) -> Result<Vec<String>, PackError> {
     let all = compiled.first().map(|code| code.functions.clone()).unwrap_or_default();
     let exports = project.exports.clone().unwrap_or(all);

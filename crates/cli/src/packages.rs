@@ -12,7 +12,7 @@ use tenure_wire::hub::Response;
 
 use crate::client::Client;
 use crate::home::Home;
-use crate::hub_session::{HubSession, PART_BYTES, header, reason};
+use crate::hub_session::{HubSession, PART_BYTES, UNREADABLE, header, reason};
 use crate::install::{package_at, progress, read_package};
 use crate::output::Output;
 use crate::whom::Where;
@@ -173,7 +173,7 @@ pub fn fetch_package(
         let whole = header(&part, "content-range").and_then(|range| range.rsplit_once('/'));
         let whole = whole.and_then(|(_, whole)| whole.parse::<usize>().ok());
         let whole = whole.filter(|whole| *whole <= PACKAGE_BYTES_MAX && !part.body.is_empty());
-        let whole = whole.context("the hub's answer can't be read: it runs another version")?;
+        let whole = whole.context(UNREADABLE)?;
         bytes.extend_from_slice(&part.body);
         if bytes.len() >= whole {
             break;

@@ -13,9 +13,9 @@ use crate::sdk;
 #[derive(clap::Args)]
 #[command(after_help = "Example: tenure new thermostat --lang rust")]
 pub struct Arguments {
-    /// What the machine, its package and the folder are called.
+    /// The name of the machine, its package and the folder.
     name: Name,
-    /// What it is written in.
+    /// The language.
     #[arg(long, value_enum, default_value = "rust")]
     lang: Kind,
 }

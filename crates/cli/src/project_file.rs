@@ -15,7 +15,7 @@ pub const FILE_NAME: &str = "tenure.toml";
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ProjectFile {
-    /// What its package and, unless the owner says otherwise, its machine are called.
+    /// The name of its package and, unless the owner says otherwise, of its machine.
     pub name: Name,
     /// Its version, `major.minor.patch`.
     pub version: Version,
@@ -29,7 +29,7 @@ pub struct ProjectFile {
     /// The least grave of its machine's lines that the log takes: `error`, `warning`, `info` or `debug`.
     #[serde(default)]
     pub log: LogLevel,
-    /// What it is written in; left out where another tool makes the module.
+    /// The language; left out where another tool makes the module.
     #[serde(default)]
     language: Option<Language>,
     /// The WebAssembly module, relative to the project, that another tool has made.
@@ -45,19 +45,19 @@ pub struct ProjectFile {
     /// `thumb` for those whose processor has memory protection.
     #[serde(default = "wasm_alone")]
     pub code: Vec<CodeKind>,
-    /// What its machine would like to be run by: `vm`, or `native-speed` where a device has that.
+    /// The engine that its machine would like: `vm`, or `native-speed` where a device has that.
     #[serde(default)]
     pub engine: Engine,
-    /// What its machine may use.
+    /// The budget of its machine.
     #[serde(default)]
     pub budget: Budget,
-    /// What its machine asks to be allowed; nothing else is.
+    /// The rights that its machine asks for; it has no other.
     #[serde(default)]
     pub capabilities: Capabilities,
     /// Timers that its machine begins with, by the name of the function that is called.
     #[serde(default)]
     pub timers: BTreeMap<String, ProjectTimer>,
-    /// What its machine finds in its tree: texts, lists of numbers from 0 to 255 as bytes, and
+    /// The tree that its machine finds: texts, lists of numbers from 0 to 255 as bytes, and
     /// tables of those.
     #[serde(default)]
     pub tree: toml::Table,
@@ -151,11 +151,11 @@ pub struct BuildOptions {
     pub sources: Vec<PathBuf>,
     /// Folders, relative to the project, in which C and C++ files find headers.
     pub include: Vec<PathBuf>,
-    /// What is defined for C and C++ files: `NAME`, or `NAME=VALUE`.
+    /// Definitions for C and C++ files: `NAME`, or `NAME=VALUE`.
     pub defines: Vec<String>,
-    /// What clang is told besides.
+    /// Further options of clang.
     pub flags: Vec<String>,
-    /// What C and C++ files are linked with.
+    /// The library that C and C++ files are linked with.
     pub library: Library,
     /// The room in memory for variables that don't fit in registers. What overruns it traps.
     pub stack_bytes: u32,

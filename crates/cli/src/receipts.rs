@@ -12,11 +12,10 @@ use tenure_wire::hub::Taken;
 use tenure_wire::usage::Usage;
 use tenure_wire::{MachineId, VerifyingKey};
 
-use crate::call::hex;
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::login;
-use crate::output::Output;
+use crate::output::{Output, hex};
 use crate::pages::gather;
 use crate::whom::Where;
 
@@ -121,7 +120,7 @@ fn save(path: &Path, receipts: &[Vec<u8>]) -> anyhow::Result<()> {
     // A line without an end was broken off by a full disk or a loss of power, and wasn't forgotten.
     let whole = known.rfind('\n').map_or(0, |end| end + 1);
     let known = &known[..whole];
-    // What was saved before and not forgotten, because something went wrong between, comes again.
+    // Receipts that were saved before and not forgotten, because something went wrong between, come again.
     let new = receipts.iter().map(|bytes| hex(bytes)).filter(|line| !known.contains(line));
     let text: String = new.map(|line| line + "\n").collect();
     append(&mut file, whole as u64, text.as_bytes()).with_context(failed)

@@ -96,7 +96,7 @@ pub type Away = (String, String);
 /// Runs `tenure revoke`.
 ///
 /// # Errors
-/// What is named isn't known, the list is full, or nobody confirms.
+/// The named one isn't known, the list is full, or nobody confirms.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let home = Home::from_environment()?;
     let mut client = Client::new(&home)?;

@@ -10,17 +10,18 @@ use std::time::Duration;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
-use tenure_hub_server::{Plan, SignedPlan};
-use tenure_package::{Mandate, Package, Selector};
+use tenure_hub_server::{Gates, MetricGate, Plan, SignedPlan};
+use tenure_package::{Mandate, Package, Placed, Selector};
 use tenure_wire::control::MachineStatus;
-use tenure_wire::{Capabilities, Digest, Label, Name, Version};
+use tenure_wire::{Capabilities, Digest, Label, Name, Share, Term, Version};
 
 use crate::client::{Client, Device};
 use crate::clock::now_in_milliseconds;
 use crate::grant::{Grant, decide};
 use crate::home::Home;
-use crate::hub_session::HubSession;
-use crate::install::{held, package_at, read_package, update};
+use crate::hub_session::{HubSession, UNREADABLE};
+use crate::install::{ShareArguments, held, package_at, read_package, update};
+use crate::lease::TermArguments;
 use crate::output::Output;
 use crate::packages::{fetch_package, push_package};
 use crate::stop::Stop;
@@ -79,6 +80,15 @@ struct StartArguments {
     /// The most faults of the machine in that time.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     faults: u32,
+    /// The most fuel that a call may take, on average since the update, by the device's reports.
+    #[arg(long, value_name = "UNITS")]
+    fuel_per_call: Option<u32>,
+    /// The longest that the machine may wait for its turn.
+    #[arg(long, value_name = "TIME", value_parser = humantime::parse_duration)]
+    wait: Option<Duration>,
+    /// A bound on a number that the machine keeps below `metrics`, as `errors<=5` or `rate>=10`; may be repeated.
+    #[arg(long, value_name = "BOUND")]
+    metric: Vec<MetricGate>,
     /// The most devices that may fail.
     #[arg(long, value_name = "COUNT", default_value_t = 0)]
     failures: u32,
@@ -95,6 +105,14 @@ struct StartArguments {
     /// holds on each device.
     #[arg(long, value_name = "WHAT")]
     grant: Vec<Grant>,
+    /// Put the machine on devices that have none of its name, too, with the share, the lease and the rights that are
+    /// said here. A device that is rolled back has it in its trash.
+    #[arg(long, requires = "grant", conflicts_with = "by_command")]
+    install: bool,
+    #[command(flatten)]
+    share: ShareArguments,
+    #[command(flatten)]
+    term: TermArguments,
     /// Carry it out by this command and not by the devices: for devices without mandates, and a hub of an
     /// earlier version.
     #[arg(long, conflicts_with = "grant")]
@@ -177,6 +195,12 @@ fn start_rollout(
     client: &mut Client,
     output: &Output,
 ) -> anyhow::Result<()> {
+    let has_terms = !arguments.share.is_empty() || !arguments.term.is_empty();
+    if has_terms && !arguments.install {
+        bail!(
+            "a machine that is updated keeps its share and its lease; with --install a new one gets these"
+        );
+    }
     let bytes = read_package(&package_at(&arguments.package, home)?)?;
     let package = Package::parse(&bytes)?;
     let owner = home.owner_key()?;
@@ -193,6 +217,13 @@ fn start_rollout(
         stages: arguments.stages.clone(),
         soak_s: seconds(arguments.soak),
         faults_max: arguments.faults.into(),
+        gates: Gates {
+            fuel_per_call_max: arguments.fuel_per_call.map(i64::from),
+            waited_us_max: arguments
+                .wait
+                .map(|wait| i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)),
+            metrics: arguments.metric.clone(),
+        },
         failures_max: arguments.failures.into(),
         pause_on_failure: arguments.pause_on_failure,
         ends_unix_s: seconds(Duration::from_secs(client.unix_s())) + seconds(arguments.ends_in),
@@ -211,7 +242,7 @@ fn start_rollout(
         return Ok(());
     }
     let id = started["id"].as_u64().and_then(|id| u32::try_from(id).ok());
-    let id = id.context("the hub's answer can't be read: it runs another version")?;
+    let id = id.context(UNREADABLE)?;
     let client = Client::new(home)?;
     Worker::new(home, client, arguments.hub.hub.clone(), id)?.work(false, output)
 }
@@ -229,6 +260,11 @@ fn mandate(
         false => Some(decide(&arguments.grant, &manifest.capabilities, None)?),
     };
     let ends_unix_s = u64::try_from(plan.ends_unix_s)?;
+    let terms = || -> anyhow::Result<Placed> {
+        let share = arguments.share.over(Share::default())?;
+        Ok(Placed { share, term: arguments.term.over(Term::default()) })
+    };
+    let placed = arguments.install.then(terms).transpose()?;
     Ok(Mandate {
         number: now_in_milliseconds(),
         machine: plan.machine.clone(),
@@ -243,6 +279,7 @@ fn mandate(
         budget: manifest.budget,
         grants,
         ends_unix_s,
+        placed,
         back_until_unix_s: ends_unix_s + u64::try_from(plan.soak_s)? + PUT_BACK_S,
     })
 }

@@ -69,6 +69,9 @@ struct Place {
     /// you.
     #[arg(long, value_name = "KEY")]
     owner: Option<VerifyingKey>,
+    /// The owner's pass to the device, as `tenure pass` wrote it there: with it, --via is a device of that owner.
+    #[arg(long, value_name = "FILE", requires = "via")]
+    pass: Option<PathBuf>,
 }
 
 /// Runs `tenure secret`.
@@ -95,7 +98,8 @@ impl Session {
     fn open(place: &Place) -> anyhow::Result<Self> {
         let home = Home::from_environment()?;
         let mut client = Client::new(&home)?;
-        let device = place.place.connect_as_tenant(&mut client, place.owner)?;
+        let device =
+            place.place.connect_as_tenant(&mut client, place.owner, place.pass.as_deref())?;
         Ok(Self { client, device, key: home.tenant_key()? })
     }
 

@@ -1,6 +1,7 @@
 //! `tenure serial`: a device at the end of a serial line, for commands that take an address.
 
 use std::net::SocketAddr;
+use std::os::fd::AsFd;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -19,7 +20,7 @@ const NAP: Duration = Duration::from_millis(200);
 ///
 /// A leaf, which has no network, has a line at which its owner sits. As long as this runs, commands such
 /// as `tenure enrol`, `invite`, `list`, `call` and `tree` reach the device by the address, one at a time.
-/// What crosses the line is encrypted from end to end, as on a network.
+/// The device may be plugged in later, or unplugged and plugged in again. Datagrams on the line are encrypted from end to end, as on a network.
 ///
 /// Example: tenure serial /dev/ttyUSB0 --listen 127.0.0.1:7370
 #[derive(clap::Args)]
@@ -37,24 +38,25 @@ pub struct Arguments {
 /// Runs `tenure serial` until it is told to stop.
 ///
 /// # Errors
-/// The terminal device can't be opened or breaks, or the address is taken.
+/// The terminal device is there and can't be opened, or breaks, or the address is taken.
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
-    let mut line = SerialLink::open(&arguments.tty, arguments.baud)?;
+    let mut line = SerialLink::open_or_await(&arguments.tty, arguments.baud)?;
     let mut network = UdpLink::bind(address_of(&arguments.listen, DEVICE_PORT)?)?;
     let (address, name) = (network.address().to_string(), line.name().to_string());
     output.line(
         &format!("the device at {name} is at {address}"),
         &serde_json::json!({ "event": "listening", "address": address, "line": name }),
     );
-    // Whoever asked last: a line has one end.
+    // The sender of the last one: a line has one end.
     let mut asking: Option<SocketAddr> = None;
     let mut datagram = vec![0; SERIAL_FRAME_BYTES_MAX];
+    let mut was_there = true;
     while !stop.is_requested() {
         for _ in 0..DATAGRAMS_PER_TURN {
             let Some((length, from)) = network.receive(&mut datagram)? else { break };
             asking = Some(from);
-            // What the line has no room for is lost, and will be sent again.
+            // A datagram that the line has no room for is lost, and will be sent again.
             let _ = line.send(&(), &datagram[..length]);
         }
         while let Some((length, ())) = line.receive(&mut datagram)? {
@@ -63,11 +65,23 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
                 let _ = network.send(to, &datagram[..length]);
             }
         }
-        wait_any(
-            &[&line, &network],
-            if line.is_sending() { Duration::from_millis(1) } else { NAP },
-        )?;
+        if was_there != line.is_plugged_in() {
+            was_there = line.is_plugged_in();
+            tell_plugged(was_there, &name, output);
+        }
+        let sockets: Vec<&dyn AsFd> = line.socket().into_iter().chain([&network as _]).collect();
+        wait_any(&sockets, if line.is_sending() { Duration::from_millis(1) } else { NAP })?;
     }
     output.line("stopped", &serde_json::json!({ "event": "stopped" }));
     Ok(())
+}
+
+/// Prints that the terminal device `name` isn't there, or that it came.
+pub(crate) fn tell_plugged(is_there: bool, name: &str, output: &Output) {
+    let (text, event) = if is_there {
+        (format!("{name} is plugged in"), "plugged-in")
+    } else {
+        (format!("{name} isn't plugged in; it is used once it is"), "unplugged")
+    };
+    output.line(&text, &serde_json::json!({ "event": event, "line": name }));
 }

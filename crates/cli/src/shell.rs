@@ -3,9 +3,9 @@
 mod completer;
 mod history;
 
+use std::cell::RefCell;
 use std::io::{BufRead as _, IsTerminal as _};
-use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::rc::Rc;
 
 use anyhow::Context as _;
 use clap::builder::Resettable;
@@ -19,14 +19,19 @@ use self::history::History;
 use crate::client::{Client, Device};
 use crate::home::Home;
 use crate::output::Output;
+use crate::stop::Stop;
 use crate::whom::{Where, machines};
 use crate::{call, events, halt, list, status, top, tree};
+
+/// The fate of a line that Ctrl-C ended.
+const INTERRUPTED: &str = "interrupted; a call that was under way may have been executed";
 
 /// Give commands to one device, line by line: call, tree, log, events, list, status and others.
 ///
 /// At a terminal there is a prompt with a history, and Tab completes commands, machines and functions. From a
 /// pipe or a file it runs each line; a line that fails ends it, with the exit code of its command. A word with
-/// spaces stands in quotes; what follows a # is a comment.
+/// spaces stands in quotes; what follows a # is a comment. One session with the device serves all lines; Ctrl-C
+/// ends the line that is under way.
 ///
 /// Example: tenure shell attic
 #[derive(clap::Args)]
@@ -87,7 +92,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     }
     for (number, line) in std::io::stdin().lock().lines().enumerate() {
         let line = line.context("standard input")?;
-        match shell.execute(&line).with_context(|| format!("line {}", number + 1))? {
+        match shell.execute(&line, &mut client).with_context(|| format!("line {}", number + 1))? {
             Done::Ran(Next::Line) => {}
             Done::Ran(Next::End) => break,
             // It says so itself, and exits as the command does outside of a shell.
@@ -117,9 +122,9 @@ impl Shell<'_> {
         place: Where,
         (mut client, device): (Client, Device),
     ) -> anyhow::Result<()> {
-        // Ctrl-C ends `log --follow`, and not the shell itself.
-        signal_hook::flag::register(signal_hook::consts::SIGINT, Arc::new(AtomicBool::new(false)))
-            .context("can't listen to signals")?;
+        // Ctrl-C ends a line that is under way, and not the shell itself.
+        let stop = Stop::on_interrupts()?;
+        client.end_on(stop.clone());
         let present = machines(&mut client, &device)?.len();
         let prompt = format!("{}> ", device.status.name);
         let text = format!(
@@ -140,15 +145,24 @@ impl Shell<'_> {
         for line in history.lines() {
             editor.add_history_entry(line).context("the history")?;
         }
-        editor.set_helper(Some(Words::new(self.commands.clone(), place, (client, device))));
+        // One session serves the lines and what Tab asks for between them.
+        let client = Rc::new(RefCell::new(client));
+        let words = Words::new(self.commands.clone(), place, client.clone(), device);
+        editor.set_helper(Some(words));
         loop {
+            stop.reset();
             match editor.readline(&prompt) {
                 Ok(line) => {
                     history.append(&line);
-                    match self.execute(&line) {
+                    let done = self.execute(&line, &mut client.borrow_mut());
+                    client.borrow_mut().acknowledge_all();
+                    match done {
                         Ok(Done::Ran(Next::Line)) => {}
                         Ok(Done::Ran(Next::End)) => return Ok(()),
                         Ok(Done::Misread(error)) => drop(error.print()),
+                        Err(_) if stop.is_requested() => {
+                            self.output.failure(&anyhow::Error::msg(INTERRUPTED));
+                        }
                         Err(error) => self.output.failure(&error),
                     }
                 }
@@ -160,7 +174,7 @@ impl Shell<'_> {
     }
 
     /// Runs one line.
-    fn execute(&self, line: &str) -> anyhow::Result<Done> {
+    fn execute(&self, line: &str, client: &mut Client) -> anyhow::Result<Done> {
         let words = shlex::split(line).context("a quote isn't closed")?;
         if words.is_empty() {
             return Ok(Done::Ran(Next::Line));
@@ -182,17 +196,17 @@ impl Shell<'_> {
         };
         let output = self.output;
         match &command {
-            Command::Call(arguments) => call::run(arguments, output),
-            Command::Tree(arguments) => tree::run(arguments, output),
-            Command::List(arguments) => list::list(arguments, output),
-            Command::Log(arguments) => list::log(arguments, output),
-            Command::Events(arguments) => events::run(arguments, output),
-            Command::Status(arguments) => status::run(arguments, output),
-            Command::Top(arguments) => top::run(arguments, output),
-            Command::Key(arguments) => list::key(arguments, output),
-            Command::Restart(arguments) => halt::restart(arguments, output),
-            Command::Stop(arguments) => halt::stop(arguments, output),
-            Command::Start(arguments) => halt::start(arguments, output),
+            Command::Call(arguments) => call::run(arguments, client, output),
+            Command::Tree(arguments) => tree::run(arguments, client, output),
+            Command::List(arguments) => list::list(arguments, client, output),
+            Command::Log(arguments) => list::log(arguments, client, output),
+            Command::Events(arguments) => events::run(arguments, client, output),
+            Command::Status(arguments) => status::run(arguments, client, output),
+            Command::Top(arguments) => top::run(arguments, client, output),
+            Command::Key(arguments) => list::key(arguments, client, output),
+            Command::Restart(arguments) => halt::restart(arguments, client, output),
+            Command::Stop(arguments) => halt::stop(arguments, client, output),
+            Command::Start(arguments) => halt::start(arguments, client, output),
             Command::Exit => return Ok(Done::Ran(Next::End)),
         }?;
         Ok(Done::Ran(Next::Line))

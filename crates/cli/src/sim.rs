@@ -79,7 +79,7 @@ fn write(file: &Path, text: &str) -> anyhow::Result<()> {
     std::fs::write(file, text).with_context(|| format!("writing {}", file.display()))
 }
 
-/// What shows how far a run is, on a terminal.
+/// The progress of a run, on a terminal.
 fn progress() -> impl FnMut(f64) {
     let is_shown = std::io::stderr().is_terminal();
     let mut shown = usize::MAX;
@@ -92,7 +92,7 @@ fn progress() -> impl FnMut(f64) {
         let full = percent * BAR / 100;
         let bar = format!("{}{}", "#".repeat(full), ".".repeat(BAR - full));
         let end = if percent >= 100 { "\n" } else { "" };
-        // Whoever closes standard error doesn't want to see it.
+        // A user who closes standard error doesn't want to see it.
         let _ = write!(std::io::stderr(), "\r[{bar}] {percent:>3} %{end}");
     }
 }

@@ -23,7 +23,7 @@ use wasmparser::{ExternalKind, KnownCustom, Parser, Payload, TypeRef};
 use crate::module::{Module, ModuleError};
 use tenure_wire::printable::printable;
 
-/// What a package's debug module is called, instead of `tenure`.
+/// The ending of a package's debug module, instead of `tenure`.
 const DEBUG_EXTENSION: &str = "debug.wasm";
 
 /// Where the debug module of the package at `package` is.
@@ -53,7 +53,7 @@ pub struct SourceLine {
     pub line: u32,
 }
 
-/// What is at a [`Site`].
+/// The function and line at a [`Site`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     /// The function's name, if known.
@@ -100,7 +100,7 @@ impl From<wasmparser::BinaryReaderError> for SymbolError {
 }
 
 impl Symbols {
-    /// What is known of a package's code: names of imports and exports, and with its debug module
+    /// The facts about a package's code: names of imports and exports, and with its debug module
     /// all names and the source lines.
     ///
     /// # Errors
@@ -142,7 +142,7 @@ impl Symbols {
         self.names.get(&function).map(String::as_str)
     }
 
-    /// What is at `site`.
+    /// The function and line at `site`.
     pub fn place(&self, site: Site) -> Place {
         let function = self.name(site.function).map(str::to_owned);
         Place { function, lines: self.lines_at(site).unwrap_or_default() }
@@ -172,7 +172,7 @@ impl Symbols {
     }
 }
 
-/// What a module has beside its code.
+/// The parts of a module beside its code.
 #[derive(Default)]
 struct Sections {
     names: BTreeMap<u32, String>,
@@ -221,7 +221,7 @@ impl Sections {
             let wasmparser::Name::Function(functions) = part? else { continue };
             for naming in functions {
                 let naming = naming?;
-                // What is imported or exported goes by the name that both sides know.
+                // An imported or exported function goes by the name that both sides know.
                 self.names.entry(naming.index).or_insert_with(|| readable(naming.name));
             }
         }

@@ -20,7 +20,7 @@ use world::World;
 
 /// The file's name.
 const FILE_NAME: &str = "tests.toml";
-/// What the device is called on which the machine runs, unless the file says otherwise.
+/// The name of the device on which the machine runs, unless the file says otherwise.
 const DEVICE: &str = "here";
 
 /// Build a machine project and run its tests.
@@ -43,9 +43,9 @@ pub struct Arguments {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TestFile {
-    /// What the machine's device is called.
+    /// The name of the machine's device.
     device: Option<Name>,
-    /// What the owner grants, as `tenure install --grant` takes it; without it all that is asked.
+    /// The owner's grant, as `tenure install --grant` takes it; without it all that is asked.
     #[serde(default)]
     grant: Vec<String>,
     /// The machines around the one that is tested.
@@ -61,7 +61,7 @@ struct TestFile {
 struct Pretended {
     /// `name`, on the same device, or `name@device`.
     name: String,
-    /// What it answers, by function.
+    /// Its answers, by function.
     #[serde(default)]
     answers: BTreeMap<String, String>,
 }
@@ -70,9 +70,9 @@ struct Pretended {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Test {
-    /// What it shows.
+    /// The behaviour that it shows.
     name: String,
-    /// Who calls: one of the pretended machines; without it the owner.
+    /// The caller: one of the pretended machines; without it the owner.
     caller: Option<String>,
     /// Which function.
     call: String,

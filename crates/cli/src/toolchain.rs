@@ -345,7 +345,7 @@ fn find_program(name: &str) -> Option<PathBuf> {
     env::split_paths(&path).map(|folder| folder.join(name)).find(|program| program.is_file())
 }
 
-/// What a program prints, if it can be run and ends well.
+/// The output of a program, if it can be run and ends well.
 fn output(command: &mut Command) -> Option<String> {
     let output = command.stderr(std::process::Stdio::null()).output().ok()?;
     output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())

@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use tenure_wire::control::{Client as _, DeviceStatus, MachineStatus};
 
 use crate::client::{Client, Device};
-use crate::home::Home;
 use crate::list::serves;
 use crate::output::Output;
 use crate::stop::Stop;
@@ -41,16 +40,15 @@ pub struct Arguments {
 ///
 /// # Errors
 /// The device can't be reached, or isn't this user's.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
+pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
     let every = Duration::try_from_secs_f64(arguments.every)
         .context("--every takes a number of seconds, as in --every 2.5")?
         .max(EVERY_MIN);
-    let stop = Stop::on_signals()?;
-    let mut client = Client::new(&Home::from_environment()?)?;
-    let device = arguments.place.connect(&mut client)?;
-    let mut before = Sample::take(&mut client, &device)?;
+    let stop = client.stop()?;
+    let device = arguments.place.connect(client)?;
+    let mut before = Sample::take(client, &device)?;
     while wait(every, &stop) {
-        let now = Sample::take(&mut client, &device)?;
+        let now = Sample::take(client, &device)?;
         let rows = rows(&before, &now);
         if output.is_json() {
             output.line("", &object(&now, &rows));

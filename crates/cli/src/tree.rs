@@ -9,10 +9,8 @@ use tenure_wire::control::{Client as _, TreeChange, TreeNode, TreeQuery, TreeVal
 use tenure_wire::limits::VALUE_BYTES_MAX;
 use tenure_wire::printable::printable;
 
-use crate::call::hex;
 use crate::client::{Client, Device};
-use crate::home::Home;
-use crate::output::Output;
+use crate::output::{Output, hex};
 use crate::pages::TreeWalk;
 use crate::whom::Where;
 
@@ -93,34 +91,29 @@ struct DeleteArguments {
 /// # Errors
 /// The device can't be reached or has no such machine, there is nothing at that place, or the machine's budget
 /// has no room for the value.
-pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
-    let connect = |place: &Where| -> anyhow::Result<(Client, Device)> {
-        let mut client = Client::new(&Home::from_environment()?)?;
-        let device = place.connect(&mut client)?;
-        Ok((client, device))
-    };
+pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
     match &arguments.action {
         None => {
             let machine = arguments.machine.as_ref().context("name a machine")?;
-            show(connect(&arguments.place)?, machine, &arguments.path, output)
+            show((arguments.place.connect(client)?, client), machine, &arguments.path, output)
         }
         Some(Action::Get(GetArguments { machine, path, place })) => {
-            get(connect(place)?, machine, path, output)
+            get((place.connect(client)?, client), machine, path, output)
         }
         Some(Action::Set(set_arguments)) => {
             let SetArguments { machine, path, value, hex, place } = set_arguments;
             let value = value_of(value, *hex)?;
-            set(connect(place)?, (machine, path), value, output)
+            set((place.connect(client)?, client), (machine, path), value, output)
         }
         Some(Action::Delete(DeleteArguments { machine, path, place })) => {
-            delete(connect(place)?, machine, path, output)
+            delete((place.connect(client)?, client), machine, path, output)
         }
     }
 }
 
 /// Shows what `machine` stores at `path` and below.
 fn show(
-    (mut client, device): (Client, Device),
+    (device, client): (Device, &mut Client),
     machine: &Name,
     path: &str,
     output: &Output,
@@ -148,7 +141,7 @@ fn show(
 
 /// Prints the value at `path` alone.
 fn get(
-    (mut client, device): (Client, Device),
+    (device, client): (Device, &mut Client),
     machine: &Name,
     path: &str,
     output: &Output,
@@ -179,7 +172,7 @@ fn get(
 
 /// Sets the value at a path of a machine's tree.
 fn set(
-    (mut client, device): (Client, Device),
+    (device, client): (Device, &mut Client),
     (machine, path): (&Name, &str),
     value: TreeValue,
     output: &Output,
@@ -196,7 +189,7 @@ fn set(
 
 /// Deletes what `machine` stores at `path` and below.
 fn delete(
-    (mut client, device): (Client, Device),
+    (device, client): (Device, &mut Client),
     machine: &Name,
     path: &str,
     output: &Output,

@@ -1,14 +1,18 @@
 //! Which device and which machine a command is about.
 
 use std::net::SocketAddr;
+use std::path::Path;
 
 use anyhow::{Context as _, bail, ensure};
+use tenure_package::{Pass, PassShown};
 use tenure_wire::control::{Client as _, ListMachines, MachineList, MachineStatus};
 use tenure_wire::directory::{DeviceRecord, Found, Query, function as directory};
 use tenure_wire::{Address, Name, PublicKey, Target, VerifyingKey};
 
-use crate::client::{Client, Device, LeasedDevice, Route};
+use crate::client::{Client, Device, LeasedDevice, Route, in_mesh};
+use crate::discovery;
 use crate::home::Home;
+use crate::hub_session::UNREADABLE;
 use crate::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
 use crate::pages::gather;
 
@@ -27,8 +31,8 @@ pub struct Where {
     /// `tenure use`. The key that it shows at first is remembered, and another is refused.
     #[arg(long, value_name = "ADDR", env = "TENURE_HUB")]
     pub hub: Option<String>,
-    /// Reach the device by way of this member of its mesh, one of yours: HOST:PORT, or a name that you met
-    /// before. The device is then named by --device, and what is said stays between you and it.
+    /// Reach the device by way of this member of its mesh, one of yours or with --pass of its owner's: HOST:PORT, or a
+    /// name that you met before. The device is then named by --device, and what is said stays between you and it.
     #[arg(long, value_name = "MEMBER")]
     pub via: Option<String>,
 }
@@ -65,9 +69,16 @@ impl Where {
         if let Some(member) = &self.via {
             return self.connect_through(client, member);
         }
+        client.go_directly();
         let owner = client.keys().signing_key.verifying_key();
         let place = self.place(client, &owner)?;
-        client.device(&place)
+        match (client.device(&place), &place.name) {
+            // It was met before, and has another address by now.
+            (Err(error), Some(name)) if self.hub_text(client).is_none() => {
+                nearby(client, name).ok_or(error)
+            }
+            (device, _) => device,
+        }
     }
 
     /// Opens a session with a device that `member` alone hears.
@@ -83,13 +94,13 @@ impl Where {
 
     /// Lets `client` reach others by way of `member`.
     fn go_through(&self, client: &mut Client, member: &str) -> anyhow::Result<()> {
-        if client.goes_through() {
+        if client.goes_through() == Some(member) {
             return Ok(());
         }
         let mut to_member = Client::new(&Home::from_environment()?)?;
         let place = Self { hub: self.hub.clone(), ..Self::of(member) };
         let device = place.connect(&mut to_member).context("the member of the mesh")?;
-        client.go_through(to_member, device.route)
+        client.go_through(member, to_member, device.route)
     }
 
     /// The proven record of what `query` asks for, and where it is in the mesh.
@@ -116,11 +127,78 @@ impl Where {
         &self,
         client: &mut Client,
         owner: Option<VerifyingKey>,
+        pass: Option<&Path>,
     ) -> anyhow::Result<LeasedDevice> {
-        ensure!(self.via.is_none(), "--via is for the device's owner alone");
         let owner = owner.unwrap_or_else(|| client.keys().signing_key.verifying_key());
-        let place = self.place(client, &owner)?;
-        client.leased_device(&place, owner)
+        let route = match (&self.via, pass) {
+            (None, _) => {
+                let place = self.place(client, &owner)?;
+                return client.leased_device(&place, owner);
+            }
+            (Some(member), Some(pass)) => self.go_through_by_pass(client, member, &owner, pass)?.1,
+            // An owner who is its own tenant needs no pass of itself.
+            (Some(member), None) => {
+                let is_own = owner == client.keys().signing_key.verifying_key();
+                ensure!(
+                    is_own,
+                    "another owner's device is reached --via a member with the owner's --pass"
+                );
+                self.connect_through(client, member)?.route
+            }
+        };
+        client.leased_device_at(route, None, owner)
+    }
+
+    /// Lets a tenant's `client` reach the device of a pass of `owner` by way of `member`; returns that device's record
+    /// and the way to its own machine.
+    fn go_through_by_pass(
+        &self,
+        client: &mut Client,
+        member: &str,
+        owner: &VerifyingKey,
+        pass: &Path,
+    ) -> anyhow::Result<(DeviceRecord, Route)> {
+        let home = Home::from_environment()?;
+        let (pass, to) = read_pass(pass, owner)?;
+        let mut to_member = Client::new(&home)?;
+        let place = Self { hub: self.hub.clone(), ..Self::of(member) };
+        let place = place.place(&mut to_member, owner).context("the member of the mesh")?;
+        let device = to_member.leased_device(&place, *owner).context("the member of the mesh")?;
+        let shown = PassShown { pass, caller: to_member.own_key() }.sign(&home.tenant_key()?)?;
+        let record =
+            to_member.at(&device.route).mesh_pass(&shown).context("the member of the mesh")?;
+        let found = in_mesh(record)?;
+        let record = proven(&found, client, owner, "the device of the pass")?;
+        ensure!(
+            record.enrolment.device_key == to.device,
+            "the member gave the record of {}, which is not the device of the pass",
+            record.enrolment.device
+        );
+        let far = &record.enrolment.device;
+        if let Some(Ok(name)) = self.device.as_ref().map(|name| name.parse::<Name>()) {
+            ensure!(name == *far, "the pass is for {far}, and not for {name}");
+        }
+        let epoch = Some(record.epoch);
+        let route = Route { key: record.device_machine, address: found.seen_at, epoch };
+        client.go_through(member, to_member, device.route)?;
+        Ok((record, route))
+    }
+
+    /// The way to a tenant's machine that `target` names, on the device of a pass, by way of a member.
+    ///
+    /// # Errors
+    /// The device of the pass has no such machine, or can't be reached.
+    pub fn machine_by_pass(
+        &self,
+        client: &mut Client,
+        target: &Target,
+        pass: &Path,
+    ) -> anyhow::Result<Route> {
+        let member = self.via.as_deref().context("a pass is for --via")?;
+        let owner = Pass::signer(&read(pass)?)?;
+        let (record, route) = self.go_through_by_pass(client, member, &owner, pass)?;
+        let key = machine_of(&record, target)?;
+        Ok(Route { key, ..route })
     }
 
     /// The way to the machine that `target` names: on the device, or with `@` wherever the hub
@@ -143,6 +221,11 @@ impl Where {
             }
             // The device itself knows better than the record that has come to the member.
             Target::Remote { machine, device } if self.via.is_some() => {
+                let place = Self { device: Some(device.to_string()), ..self.clone() };
+                place.machine(client, &Target::Local(machine.clone()))
+            }
+            // Without a hub the device is one that was met before, or is on this network.
+            Target::Remote { machine, device } if self.hub_text(client).is_none() => {
                 let place = Self { device: Some(device.to_string()), ..self.clone() };
                 place.machine(client, &Target::Local(machine.clone()))
             }
@@ -174,8 +257,14 @@ impl Where {
                 // A host may have a name that could be a device's.
                 Some(Place { address: address_of(&text, DEVICE_PORT).ok()?, key: None, name: None })
             });
+            let place = place.or_else(|| {
+                let route = nearby(client, &name).filter(|_| own)?.route;
+                let Address::Udp(address) = route.address else { return None };
+                Some(Place { address, key: Some(route.key), name: None })
+            });
             return place.map(|place| Place { name: place.key.map(|_| name), ..place }).context(
-                "no device of that name was met before; to find it, say where the hub is with --hub",
+                "no device of that name was met before, and none announces itself on this network; to \
+                 find it, say where the hub is with --hub, or name HOST:PORT",
             );
         }
         let found = match (self.ask_hub(client, &Query::Device(name.clone())), known) {
@@ -215,7 +304,10 @@ impl Where {
                 self.go_through(client, member)?;
                 client.find_through(query)?
             }
-            None => self.ask_hub(client, query)?,
+            None => {
+                client.go_directly();
+                self.ask_hub(client, query)?
+            }
         };
         let found = found.with_context(|| match target {
             Target::Remote { device, .. } => unlisted(&format!("device `{device}`")),
@@ -228,17 +320,8 @@ impl Where {
         {
             bail!("the hub gave the record of {} for `{target}`", record.enrolment.device);
         }
-        let wanted = |(name, key): &&(Name, PublicKey)| match target {
-            Target::Remote { machine, .. } => name == machine,
-            Target::Id(id) => tenure_crypto::machine_id(key) == *id,
-            Target::Key(wanted) => key == wanted,
-            Target::Own | Target::Local(_) => false,
-        };
-        let (_, key) = record.machines.iter().find(wanted).with_context(|| {
-            let names = record.machines.iter().map(|(name, _)| name.as_str());
-            no_such_machine(&target.to_string(), names)
-        })?;
-        Ok(Route { key: *key, address: found.seen_at, epoch: Some(record.epoch) })
+        let key = machine_of(&record, target)?;
+        Ok(Route { key, address: found.seen_at, epoch: Some(record.epoch) })
     }
 
     fn ask_hub(&self, client: &mut Client, query: &Query) -> anyhow::Result<Option<Found>> {
@@ -247,8 +330,7 @@ impl Where {
         let answer = client
             .call(&route, directory::RESOLVE, Some(parameter), HUB_TIMEOUT)
             .with_context(|| format!("the hub at {}", route.address))?;
-        let found = answer.map(|bytes| postcard::from_bytes(&bytes)).transpose();
-        found.context("the hub's answer can't be read: it runs another version")
+        answer.map(|bytes| postcard::from_bytes(&bytes)).transpose().ok().context(UNREADABLE)
     }
 
     /// The way to the hub: the one that the user names by its key, or that was there at first.
@@ -272,6 +354,12 @@ impl Where {
     }
 }
 
+/// The user's device `name`, if it announces itself on this network.
+fn nearby(client: &mut Client, name: &Name) -> Option<Device> {
+    let place = |address| Place { address, key: None, name: Some(name.clone()) };
+    discovery::announced().find_map(|address| client.device(&place(address)).ok())
+}
+
 /// The record that was found, if its device and `owner` signed it, and no newer enrolment is known.
 fn proven(
     found: &Found,
@@ -289,6 +377,34 @@ fn proven(
         client.known().check_device(&record)?;
     }
     Ok(record)
+}
+
+/// The key of the machine that `target` names on the device of a record.
+fn machine_of(record: &DeviceRecord, target: &Target) -> anyhow::Result<PublicKey> {
+    let is_here = |device: &Name| record.enrolment.device == *device;
+    let wanted = |(name, key): &&(Name, PublicKey)| match target {
+        Target::Local(machine) => name == machine,
+        Target::Remote { machine, device } => name == machine && is_here(device),
+        Target::Id(id) => tenure_crypto::machine_id(key) == *id,
+        Target::Key(wanted) => key == wanted,
+        Target::Own => false,
+    };
+    let (_, key) = record.machines.iter().find(wanted).with_context(|| {
+        let names = record.machines.iter().map(|(name, _)| name.as_str());
+        no_such_machine(&target.to_string(), names)
+    })?;
+    Ok(*key)
+}
+
+/// A pass as it stands in a file, and what it says, if `owner` signed it.
+fn read_pass(path: &Path, owner: &VerifyingKey) -> anyhow::Result<(Vec<u8>, Pass)> {
+    let bytes = read(path)?;
+    let pass = Pass::verify(&bytes, owner).with_context(|| format!("{}", path.display()))?;
+    Ok((bytes, pass))
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<u8>> {
+    std::fs::read(path).with_context(|| format!("can't read {}", path.display()))
 }
 
 /// All machines on a device.

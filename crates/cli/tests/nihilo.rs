@@ -180,6 +180,8 @@ fn documented_programs_do_what_is_documented() {
     // Local and non-local machines are told apart.
     device.call("count_peers", None).unwrap();
     assert_eq!(log(&mut device), ["2", "1", "3", "keys of 32 bytes", "0"]);
+    // The first once more, after it waited for the directory.
+    assert_eq!(device.world().peers_asked, 4, "each costs a message");
 
     device.call("log_uptime", None).unwrap();
     assert_eq!(log(&mut device), ["uptime:", "1234567"]);

@@ -86,7 +86,7 @@ fn private_function_is_in_the_code_and_not_offered() {
     assert!(code.windows(11).any(|name| name == b"on_moisture"), "a subscription finds it");
 }
 
-/// What `tenure build` complains of, for a C project with this description and source.
+/// The complaint of `tenure build` about a C project with this description and source.
 fn complaint(description: &str, source: &str) -> String {
     let workbench = Workbench::new();
     workbench.write(&[("m/tenure.toml", description), ("m/src/main.c", source)]);
@@ -114,7 +114,8 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[tree]\n\"a..b\" = \"\"\n"), "a path isn't"),
         (&format!("{HEAD}[capabilities]\ncalls = [\"a b\"]\n"), "machines are named NAME"),
         (&format!("{HEAD}[budget]\nqueue_length = 0\n"), "queue_length = 0"),
-        (&format!("{HEAD}[budget]\nstack_bytes = 1\n"), "stack_bytes = 1"),
+        (&format!("{HEAD}[budget]\nstack_bytes = 1\n"), "stack_bytes = 1 in [budget]"),
+        (&format!("{HEAD}[build]\nstack_bytes = 1\n"), "stack_bytes = 1 in [build]"),
         (&format!("{HEAD}[timers]\nwalk = {{ every = \"10s\" }}\n"), "it has: run"),
         (&format!("{HEAD}[timers]\nrun = {{}}\n"), "run: it says either `every"),
         (&format!("{HEAD}[timers]\nrun = {{ every = \"9ms\" }}\n"), "from 10ms to 49d"),

@@ -192,7 +192,7 @@ fn stop() {
     workbench.tenure_ok(&["build", "r"]);
     let fault = first_fault(&workbench, "r/r.tenure");
     assert_eq!(fault["place"]["function"], "r::stop", "{fault}");
-    // What `unreachable` itself is made of comes first.
+    // The parts of `unreachable` itself come first.
     let line = fault["place"]["lines"].as_array().unwrap().last().unwrap();
     assert_eq!(line["line"], 11, "{fault}");
     assert!(line["file"].as_str().unwrap().ends_with("r/src/lib.rs"), "{fault}");

@@ -61,6 +61,7 @@ void ENTRY_NAME(uptr *words) {
     c.accumulator = (u32)words[WORD_ACCUMULATOR];
     c.fuel = (i32)(words[WORD_LIMIT] - words[WORD_PC]);
     c.returned = 0;
+    c.again = 0;
     run(&c, image);
     words[WORD_PC] = (uptr)image + c.pc;
     words[WORD_FRAME] = (uptr)c.frame;

@@ -37,6 +37,12 @@ impl Live {
     pub(crate) fn halves(&self, slots: u32) -> impl Iterator<Item = u32> {
         (0..slots * 2).filter(move |&half| self.has(Variable::Half(half), slots))
     }
+
+    /// All in it.
+    pub(crate) fn variables(&self, slots: u32) -> impl Iterator<Item = Variable> {
+        let accumulator = self.has(Variable::Accumulator, slots).then_some(Variable::Accumulator);
+        self.halves(slots).map(Variable::Half).chain(accumulator)
+    }
 }
 
 /// The accumulator comes last.
@@ -119,6 +125,13 @@ pub(crate) struct Places {
     pub(crate) points: BTreeMap<u32, u32>,
 }
 
+impl Places {
+    /// Whether an instruction is reached in other ways than by what stands before it.
+    pub(crate) fn joins(&self, at: u32) -> bool {
+        self.labels.contains(&at) || self.looks.contains(&at) || self.points.contains_key(&at)
+    }
+}
+
 pub(crate) fn places(steps: &[Step]) -> Places {
     let mut places = Places::default();
     let mut points = BTreeSet::new();
@@ -127,9 +140,6 @@ pub(crate) fn places(steps: &[Step]) -> Places {
         places.labels.extend(targets);
         places.looks.extend(targets.iter().filter(|target| *target <= at));
         match step.lowered.next {
-            Next::Check => {
-                places.looks.insert(*end);
-            }
             Next::Call | Next::CallIndirect | Next::Outside => {
                 points.insert(*end);
             }
@@ -149,18 +159,20 @@ pub(crate) fn places(steps: &[Step]) -> Places {
     places
 }
 
-/// Adds looks where branches that lead forward would put them too far apart.
+/// Adds looks where straight lines, and branches that lead forward, would put them too far apart.
 fn look_often(steps: &[Step], places: &mut Places) {
     let mut since: HashMap<u32, u32> = HashMap::new();
+    let mut is_checked = false;
     for step in steps {
         let at = step.instruction.at;
         let mut bytes = since.get(&at).copied().unwrap_or(0);
         if places.looks.contains(&at) {
             bytes = 0;
-        } else if places.labels.contains(&at) && bytes > LOOK_BYTES {
+        } else if bytes > LOOK_BYTES && (places.labels.contains(&at) || is_checked) {
             places.looks.insert(at);
             bytes = 0;
         }
+        is_checked = step.lowered.next == Next::Check;
         bytes += step.instruction.cost + step.instruction.surcharge;
         if matches!(step.lowered.next, Next::Call | Next::CallIndirect | Next::Outside) {
             bytes = 0;

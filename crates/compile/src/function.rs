@@ -10,9 +10,11 @@ use std::fmt::Write as _;
 use tenure_vm::{FunctionType, ValueType, flow};
 
 use crate::Module;
+use crate::bounds::{Comparison, NEAR_BYTES, comparisons};
 use crate::decode::Instruction;
 use crate::flow::{Live, Places, Step, live, places};
-use crate::lower::{ACCESS, Lowered, Next, TRAP, Variable, lower, name};
+use crate::lower::{ACCESS, COMPARE, Lowered, Next, TRAP, Variable, lower, name};
+use crate::resume::{AGAIN, Ways, ways};
 
 /// Words of arguments that don't go through memory.
 const ARGUMENT_WORDS: usize = 4;
@@ -74,11 +76,12 @@ struct Emitter<'m> {
     slots: u32,
     places: Places,
     live: Vec<Live>,
+    ways: Ways,
+    /// The comparisons of accesses, by step.
+    comparisons: HashMap<usize, Comparison>,
     /// Bytes of code that were executed and not yet paid.
     pending: u32,
     text: String,
-    /// Bytes of text from which on the function is left to the interpreter.
-    text_max: usize,
 }
 
 /// A compiled function.
@@ -99,6 +102,10 @@ pub(crate) fn compile(module: &Module<'_>, function: u32, list: Vec<Instruction>
     let steps: Vec<Step> =
         list.into_iter().map(|instruction| step(module, function, instruction)).collect();
     let (places, live) = (places(&steps), live(&steps, slots));
+    let comparisons = comparisons(&steps, &places);
+    let Some(ways) = ways(&steps, &places, &live, slots, text_max) else {
+        return interpreted(module, function);
+    };
     let points = places.points.iter().map(|(at, number)| (*at, *number)).collect();
     let mut emitter = Emitter {
         module,
@@ -106,9 +113,10 @@ pub(crate) fn compile(module: &Module<'_>, function: u32, list: Vec<Instruction>
         slots,
         places,
         live,
+        ways,
+        comparisons,
         pending: 0,
         text: String::new(),
-        text_max,
     };
     emitter.head(&steps);
     for (index, step) in steps.iter().enumerate() {
@@ -214,7 +222,7 @@ impl Emitter<'_> {
             "u8 *const memory = c->memory; const u32 bytes = c->memory_bytes, near = c->near;",
         );
         self.line("(void)a; (void)memory; (void)bytes; (void)near; (void)point;");
-        self.goes_on(steps);
+        self.goes_on();
         let convention = module.convention(function);
         for half in &convention.words {
             self.line(&format!("{} = w{half};", name(*half)));
@@ -235,32 +243,10 @@ impl Emitter<'_> {
         }
     }
 
-    /// Where the function goes on after a stop: takes the variables needed there from its frame.
-    fn goes_on(&mut self, steps: &[Step]) {
-        let points = self.places.points.iter().map(|(at, number)| (*at, *number));
-        let points: Vec<(u32, u32)> = points.filter(|point| point.1 > 0).collect();
-        if points.is_empty() {
-            return;
-        }
-        let index_of: HashMap<u32, usize> =
-            steps.iter().enumerate().map(|(index, step)| (step.instruction.at, index)).collect();
-        self.line("switch (point) {");
-        for (at, number) in points {
-            // The caller finds that it is too long.
-            if self.text.len() > self.text_max {
-                return;
-            }
-            let index = index_of.get(&at).copied().unwrap_or(0);
-            let _ = write!(self.text, "case {number}: ");
-            for half in self.live[index].halves(self.slots).collect::<Vec<_>>() {
-                let _ = write!(self.text, "{} = SLOT({});", name(half), half * 4);
-            }
-            if self.live[index].has(Variable::Accumulator, self.slots) {
-                self.text += "a = c->accumulator;";
-            }
-            self.line(&format!("goto L{at};"));
-        }
-        self.line("}");
+    /// Where the function goes on after a stop.
+    fn goes_on(&mut self) {
+        let cases = std::mem::take(&mut self.ways.entry);
+        self.line(&cases.to_c("point"));
     }
 
     /// Writes the variables needed at an instruction to the frame.
@@ -282,8 +268,9 @@ impl Emitter<'_> {
     fn look(&mut self, index: usize, at: u32) {
         let (keep, accumulator) = (self.keep(index), self.accumulator(index));
         let check = flow::CHECK;
+        let onward = self.ways.heads.remove(&at).map(|head| head.to_c(AGAIN)).unwrap_or_default();
         self.line(&format!(
-            "if (UNLIKELY(fuel < 0)) {{ {keep}return stop(c, frame, fuel, {at}u, {check}, {accumulator}); }}"
+            "if (UNLIKELY(fuel < 0)) {{ {onward}{keep}return stop(c, frame, fuel, {at}u, {check}, {accumulator}); }}"
         ));
     }
 
@@ -372,11 +359,18 @@ impl Emitter<'_> {
             let number = flow::trap(trap).unwrap_or(flow::CHECK);
             let _ = write!(result, "return stop(c, frame, {fuel}, {at}u, {number}, 0);{rest}");
         }
-        let keep = self.keep(index);
-        let (access, accumulator) = (flow::ACCESS, self.accumulator(index));
-        let leave =
-            format!("{{ {keep}return stop(c, frame, {fuel}, {at}u, {access}, {accumulator}); }}");
-        result.replace(&format!("{ACCESS};"), &leave)
+        let (keep, accumulator) = (self.keep(index), self.accumulator(index));
+        let leave = |why: &str| {
+            format!("{{ {keep}return stop(c, frame, {fuel}, {at}u, {why}, {accumulator}); }}")
+        };
+        let access = leave(&flow::ACCESS.to_string());
+        let compare = match self.comparisons.get(&index) {
+            // Which of them it is, if any, the interpreter finds out.
+            Some(comparison) if comparison.is_shared => compare(comparison, &leave("INTERPRET")),
+            Some(comparison) => compare(comparison, &access),
+            None => String::new(),
+        };
+        result.replace(&format!("{ACCESS};"), &access).replace(COMPARE, &compare)
     }
 
     fn trap(&self, at: u32, trap: &str) -> String {
@@ -414,7 +408,7 @@ impl Emitter<'_> {
         let trap = self.trap(at, "StackOverflow");
         let entry = shape.entry_units * crate::decode::UNIT_BYTES;
         self.line(&format!(
-            "if (UNLIKELY((uptr)(c->stack_end - frame) < {}u)) {trap}",
+            "if (UNLIKELY((uptr)frame + {}u > (uptr)c->stack_end)) {trap}",
             delta + frame_bytes
         ));
         let convention = self.module.convention(callee);
@@ -521,6 +515,18 @@ impl Emitter<'_> {
         }
         self.pending = 0;
     }
+}
+
+/// Compares `address` with memory's end.
+fn compare(&Comparison { below, reach, .. }: &Comparison, leave: &str) -> String {
+    // Behind its last address; the C compiler takes what that is out of loops.
+    let end = match reach {
+        0 => "bytes".to_owned(),
+        _ => format!("(bytes > {reach}u ? bytes - {reach}u : 0)"),
+    };
+    // Where it is far enough from the memory's end, a comparison does that others have too.
+    let near = if (1..NEAR_BYTES).contains(&reach) { "UNLIKELY(low >= near) && " } else { "" };
+    format!("{{ u32 low = address - {below}u; if ({near}UNLIKELY(low >= {end})) {leave} }}")
 }
 
 /// Whether the runtime executes the instruction, and not the interpreter.

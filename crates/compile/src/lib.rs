@@ -8,10 +8,12 @@
 //! data to initialise, no library but the compiler's own. Compiled position-independent, it runs where it lies.
 #![forbid(unsafe_code)]
 
+mod bounds;
 mod decode;
 mod flow;
 mod function;
 mod lower;
+mod resume;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
@@ -223,6 +225,6 @@ fn entry(module: &Module<'_>, points: &[(u32, u32, u32)], options: &Options) -> 
         points.len(),
         options.stack_bytes
     );
-    let _ = writeln!(text, "#define NEAR_BYTES {}u", lower::NEAR_BYTES);
+    let _ = writeln!(text, "#define NEAR_BYTES {}u", bounds::NEAR_BYTES);
     text + &include_str!("entry.h").replace("ENTRY_NAME", &options.entry)
 }

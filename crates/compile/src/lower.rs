@@ -4,10 +4,13 @@
 //! alone; the accumulator is one more. Statements hold marks where execution may stop, which
 //! [`crate::function`] replaces once it knows what must be kept there.
 
+use crate::bounds::{Access, Sum};
 use crate::decode::Instruction;
 
 /// Stands for the statement that leaves for the access at hand, which lies beyond the memory.
 pub(crate) const ACCESS: &str = "@ACCESS@";
+/// Stands for the comparison of `address` with memory's end, where it needs one.
+pub(crate) const COMPARE: &str = "@COMPARE@";
 /// Stands, before the trap's name, for the statement that ends the call.
 pub(crate) const TRAP: &str = "@TRAP@";
 
@@ -19,10 +22,6 @@ pub(crate) enum Variable {
     /// The accumulator.
     Accumulator,
 }
-
-/// An access whose last byte is less than this from its address is within bounds if its address is as far
-/// from the memory's end.
-pub(crate) const NEAR_BYTES: u32 = 256;
 
 /// Where execution goes on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +56,10 @@ pub(crate) struct Lowered {
     pub(crate) reads: Vec<Variable>,
     pub(crate) writes: Vec<Variable>,
     pub(crate) next: Next,
+    /// The memory that it reads or writes.
+    pub(crate) access: Option<Access>,
+    /// The sum that all it writes is then, if it is one.
+    pub(crate) sum: Option<Sum>,
 }
 
 /// How memory's end is guarded.
@@ -85,13 +88,20 @@ pub(crate) fn name(half: u32) -> String {
 }
 
 pub(crate) fn lower(instruction: &Instruction, bounds: Bounds) -> Lowered {
-    let lowered =
-        Lowered { text: String::new(), reads: Vec::new(), writes: Vec::new(), next: Next::Through };
+    let lowered = Lowered {
+        text: String::new(),
+        reads: Vec::new(),
+        writes: Vec::new(),
+        next: Next::Through,
+        access: None,
+        sum: None,
+    };
     let mut lowering = Lowering { instruction, lowered, operand: 0, bounds };
     if lowering.any().is_none() {
         lowering.lowered.next = Next::Outside;
         lowering.lowered.text.clear();
         lowering.lowered.writes.clear();
+        (lowering.lowered.access, lowering.lowered.sum) = (None, None);
     }
     lowering.lowered
 }
@@ -239,13 +249,21 @@ impl Lowering<'_> {
 
     fn binary(&mut self, [kind, operation, forms, result]: [&str; 4]) -> Option<()> {
         let width = if kind == "i64" { 64 } else { 32 };
+        let is_constant = forms.ends_with('i');
         let mut forms = forms.chars();
         let a = self.source(forms.next()?, width);
         let b = self.source(forms.next()?, width);
         let bits = width - 1;
         let least = if width == 32 { "0x80000000u" } else { "0x8000000000000000ull" };
         let value = match operation {
-            "add" => format!("{a} + {b}"),
+            "add" => {
+                if width == 32 && is_constant {
+                    let constant = self.instruction.operand(self.operand - 1);
+                    self.lowered.sum =
+                        self.lowered.reads.first().map(|read| (Some(*read), constant));
+                }
+                format!("{a} + {b}")
+            }
             "sub" => format!("{a} - {b}"),
             "mul" => format!("{a} * {b}"),
             "and" => format!("{a} & {b}"),
@@ -389,6 +407,7 @@ impl Lowering<'_> {
             ("copy32", _) => {
                 let a = self.source('s', 32);
                 self.set_slot(&a, 32);
+                self.lowered.sum = self.lowered.reads.first().map(|read| (Some(*read), 0));
             }
             ("copy64", _) => {
                 let a = self.source('s', 64);
@@ -409,12 +428,15 @@ impl Lowering<'_> {
             ("copy_a", _) => {
                 let a = self.source('a', 32);
                 self.set_slot(&a, 32);
+                self.lowered.sum = Some((Some(Variable::Accumulator), 0));
             }
             ("const16" | "const32", "a") => {
+                self.lowered.sum = Some((None, self.instruction.operand(0)));
                 let value = self.source('i', 32);
                 self.accumulate(&value);
             }
             ("const16" | "const32", _) => {
+                self.lowered.sum = Some((None, self.instruction.operand(0)));
                 let value = self.source('i', 32);
                 self.set_slot(&value, 32);
             }
@@ -467,16 +489,15 @@ impl Lowering<'_> {
         Some(())
     }
 
-    /// Opens a block in which `p` is the address of `bytes` bytes of memory, the last of them `reach` away.
-    fn locate(&mut self, address: &str, reach: u32, bytes: u32) {
+    /// Opens a block in which `p` is the address of `bytes` bytes of memory, the last of them `reach` away
+    /// from the variable that was read last, or from a constant.
+    fn locate(&mut self, address: &str, constant: Option<u32>, reach: u32, bytes: u32) {
         self.line(&format!("{{ u32 address = {address};"));
         if self.bounds == Bounds::Checked {
-            // Adding may wrap. Where it is far enough from the end, one comparison does.
-            let wraps = if reach == 0 { "" } else { "last < address || " };
-            let near = if reach < NEAR_BYTES { "UNLIKELY(address >= near)" } else { "1" };
-            self.line(&format!(
-                "if ({near}) {{ u32 last = address + {reach}u; if (UNLIKELY({wraps}last >= bytes)) {ACCESS}; }}"
-            ));
+            let variable = self.lowered.reads.last().copied().filter(|_| constant.is_none());
+            let address = (variable, constant.unwrap_or(0));
+            self.lowered.access = Some(Access { address, reach });
+            self.line(COMPARE);
         }
         let offset = reach + 1 - bytes;
         self.line(&format!("u8 *p = (u8 *)((uptr)memory + address + {offset}u);"));
@@ -487,13 +508,13 @@ impl Lowering<'_> {
         let value = format!("{conversion}LOAD{}(p)", bytes * 8);
         if form == "i" {
             let address = self.next_operand();
-            self.locate(&format!("{address}u"), 3, bytes);
+            self.locate(&format!("{address}u"), Some(address), bytes - 1, bytes);
             self.result32(&value, result);
         } else {
             let form = form.chars().next().unwrap_or('s');
             let address = self.source(form, 32);
             let reach = self.next_operand();
-            self.locate(&address, reach, bytes);
+            self.locate(&address, None, reach, bytes);
             match width {
                 32 => self.result32(&value, result),
                 _ => self.set_slot(&format!("(u64){value}"), 64),
@@ -504,12 +525,16 @@ impl Lowering<'_> {
     }
 
     fn store(&mut self, bytes: u32, forms: &str) -> Option<()> {
-        let mut forms = forms.chars();
-        let address = self.source(forms.next()?, 32);
+        let (address_form, value_form) = (forms.chars().next()?, forms.chars().nth(1)?);
+        let address = self.source(address_form, 32);
+        let read = self.lowered.reads.len();
         let width = if bytes == 8 { 64 } else { 32 };
-        let value = self.source(forms.next()?, width);
+        let value = self.source(value_form, width);
         let reach = self.next_operand();
-        self.locate(&address, reach, bytes);
+        // The address is what was read last.
+        let values = self.lowered.reads.split_off(read);
+        self.locate(&address, None, reach, bytes);
+        self.lowered.reads.extend(values);
         self.line(&format!("u{width} value = {value}; STORE{}(p, value); }}", bytes * 8));
         Some(())
     }
@@ -556,6 +581,7 @@ impl Lowering<'_> {
                     "{{ u32 sum = {a} + {offset}u; if (UNLIKELY(sum < {offset}u)) {ACCESS};"
                 ));
                 self.accumulate("sum");
+                self.lowered.sum = self.lowered.reads.first().map(|read| (Some(*read), offset));
                 self.line("}");
                 Next::Through
             }

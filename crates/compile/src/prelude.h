@@ -27,6 +27,8 @@ struct context {
     i32 fuel;
     /* Bytes of the return instruction that left an exported function. */
     i32 returned;
+    /* The place in a loop that execution is on the way to; else 0. */
+    u32 again;
 };
 
 struct point {
@@ -90,7 +92,9 @@ __attribute__((unused)) static inline u32 max32(u32 a, u32 b) {
     if (f32of(a) != f32of(a) || f32of(b) != f32of(b)) return 0x7FC00000u;
     return f32of(a) == f32of(b) ? a & b : f32of(a) > f32of(b) ? a : b;
 }
-__attribute__((unused)) static inline u64 copysign64(u64 a, u64 b) { return (a & ~0x8000000000000000ull) | (b & 0x8000000000000000ull); }
+__attribute__((unused)) static inline u64 copysign64(u64 a, u64 b) {
+    return (a & ~0x8000000000000000ull) | (b & 0x8000000000000000ull);
+}
 /* Of two zeros the negative one is the least. */
 __attribute__((unused)) static inline u64 min64(u64 a, u64 b) {
     if (f64of(a) != f64of(a) || f64of(b) != f64of(b)) return 0x7FF8000000000000ull;

@@ -5,6 +5,8 @@ mod common;
 #[allow(dead_code)]
 #[path = "../../vm/tests/differential/compare.rs"]
 mod compare;
+#[path = "differential/edges.rs"]
+mod edges;
 #[path = "differential/native.rs"]
 mod native;
 #[path = "../../vm/tests/common/programs.rs"]
@@ -40,7 +42,7 @@ struct Open {
 }
 
 impl Wall for Open {
-    fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
         let left = |words: &[usize]| words[word::LIMIT].wrapping_sub(words[word::PC]) as i32 as i64;
         let before = left(stay.words);
         let (enter, is_compiled) = match stay.enter {
@@ -48,7 +50,7 @@ impl Wall for Open {
             Entry::Compiled { .. } => (self.enter, true),
         };
         // SAFETY: the words name what `stay` borrows.
-        unsafe { enter(stay.words.as_mut_ptr()) };
+        unsafe { enter(stay.expose()) };
         let used = (before - left(stay.words)) as u64;
         *if is_compiled { &mut self.compiled } else { &mut self.interpreted } += used;
         Ok(())
@@ -59,9 +61,11 @@ impl Wall for Open {
 enum Engine {
     Interpreter,
     Compiled,
-    /// Either, at random, slice by slice.
+    /// Either, at random, slice by slice; and now and then the machine is written down and resumed.
     Both,
 }
+
+const CONFIG: InstanceConfig = InstanceConfig { stack_bytes: 8192, memory_bytes_max: 1 << 16 };
 
 /// A machine, and the code that was compiled from its image.
 struct Machine<'i> {
@@ -88,8 +92,7 @@ struct End {
 
 impl<'i> Machine<'i> {
     fn start(image: &'i Image<'i>, enter: Enter) -> Option<Machine<'i>> {
-        let config = InstanceConfig { stack_bytes: 8192, memory_bytes_max: 1 << 16 };
-        let instance = Instance::new_lazy(image, &config).ok()?;
+        let instance = Instance::new_lazy(image, &CONFIG).ok()?;
         Some(Machine { image, enter, instance, used: 0, owed: 0, compiled: 0, interpreted: 0 })
     }
 
@@ -101,6 +104,13 @@ impl<'i> Machine<'i> {
             u32::from_le_bytes([bytes[at], bytes[at + 1], bytes[at + 2], bytes[at + 3]])
         };
         ([word(24), word(28)], word(36) as u64 / 2)
+    }
+
+    /// Writes the machine down, and goes on with one that begins from these bytes.
+    fn suspend_and_resume(&mut self) {
+        let mut bytes = Vec::new();
+        self.instance.suspend(self.image, &mut bytes);
+        self.instance = Instance::resume(self.image, &bytes, &CONFIG).expect("own bytes");
     }
 
     fn run(&mut self, slice: u64, compiled: bool) -> Outcome {
@@ -159,6 +169,9 @@ impl<'i> Machine<'i> {
                 Engine::Compiled => true,
                 Engine::Both => random.below(2) == 1,
             };
+            if engine == Engine::Both && random.below(3) == 0 {
+                self.suspend_and_resume();
+            }
             let outcome = self.run(slices(), compiled);
             let goes_on = matches!(outcome, Outcome::OutOfFuel | Outcome::HostCall { .. });
             if !goes_on || stops > 0 {
@@ -203,7 +216,7 @@ impl<'i> Machine<'i> {
 fn arguments(image: &Image<'_>, function: FunctionIndex, random: &mut Random) -> Vec<Value> {
     let signature = image.signature(function).expect("exported");
     let value = |value_type: ValueType| {
-        let bits = if random.below(2) == 0 { random.below(40) as u64 } else { random.next() };
+        let bits = if random.below(2) == 0 { random.below(40) } else { random.number() };
         match value_type {
             ValueType::I32 => Value::I32(bits as i32),
             ValueType::I64 => Value::I64(bits as i64),
@@ -245,7 +258,7 @@ fn check(name: &str, image: &Image<'_>, enter: Enter, tally: &mut Tally) {
             let mut twin = Machine::start(image, enter).filter(|_| (130..1000).contains(&slice));
             let mut slices = || match slice {
                 u64::MAX => FUEL_MAX + 1,
-                _ => slice / 2 + random.below(slice as u32) as u64,
+                _ => slice / 2 + random.below(slice),
             };
             if machine.instance.is_busy() {
                 return;
@@ -327,6 +340,19 @@ fn call_from_a_frame_larger_than_the_native_stack_goes_on() {
     assert!(tally.ended >= 6 && tally.compiled > 20 * tally.interpreted, "{tally:?}");
 }
 
+#[test]
+fn accesses_at_memorys_edges_trap_where_the_interpreter_does() {
+    let modules = edges::of_memory().map(|text| (text.clone(), assemble(&text)));
+    let tally = check_all("edges", modules.collect());
+    assert!(tally.ended >= 6 * 9 * 26 * 2, "{tally:?}");
+}
+
+#[test]
+fn loops_in_loops_go_on_where_they_stopped() {
+    let tally = check_all("loops", vec![("loops".into(), assemble(&edges::of_loops()))]);
+    assert!(tally.ended == 6 * 3 && tally.compiled > 10 * tally.interpreted, "{tally:?}");
+}
+
 /// So many variables wait through so many accesses, each of which would write all of them down.
 fn with_many_ways_out(variables: u32, accesses: u32) -> String {
     use std::fmt::Write as _;
@@ -336,7 +362,8 @@ fn with_many_ways_out(variables: u32, accesses: u32) -> String {
         let _ = write!(sum, "local.get $v{n} i64.add ");
     }
     let locals: String = (0..variables).map(|n| format!("(local $v{n} i64)")).collect();
-    let access = "(i32.store (i32.const 16) (i32.add (i32.load (i32.const 4)) (i32.const 3)))";
+    // An address that nothing is known of, so that none shares a comparison.
+    let access = "(i32.store (i32.load (i32.const 4)) (i32.const 0))";
     format!(
         "(module (memory 1) (func $f (param i32) (result i64) {locals} {set} {} i64.const 0 {sum})
          (func (export \"run\") (result i64) (call $f (i32.const 4))))",
@@ -379,7 +406,7 @@ fn random_modules_end_alike_with_the_same_fuel() {
     });
     let modules = range.unwrap_or(5000..5040).filter_map(|seed: u64| {
         let mut random = Random::new(seed);
-        let bytes: Vec<u8> = (0..2048).map(|_| random.next() as u8).collect();
+        let bytes: Vec<u8> = (0..2048).map(|_| random.number() as u8).collect();
         Some((format!("seed {seed}"), compare::module(&bytes, seed.is_multiple_of(2))?))
     });
     let tally = check_all("random", modules.collect());

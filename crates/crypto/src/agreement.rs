@@ -87,7 +87,7 @@ fn multiply_base(scalar: &[u8; 32]) -> Zeroizing<[u8; 32]> {
     multiply(scalar, &tenure_bignum::BASE)
 }
 
-/// What two parties agreed on. Not a key: it goes through a key derivation first.
+/// A shared secret of two parties. Not a key: it goes through a key derivation first.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct SharedSecret([u8; 32]);
 

@@ -155,7 +155,7 @@ impl Hash {
     }
 }
 
-/// What a hash or a key derivation returned: up to 64 bytes, wiped when dropped.
+/// The output of a hash or a key derivation: up to 64 bytes, wiped when dropped.
 ///
 /// It derefs to its bytes. Compare what is secret with [`equal`](crate::equal) only.
 #[derive(Clone)]

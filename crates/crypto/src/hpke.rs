@@ -16,7 +16,7 @@ const KEM_SUITE: &[u8] = b"KEM\x00\x20";
 const SUITE: &[u8] = b"HPKE\x00\x20\x00\x01\x00\x03";
 const MODE_BASE: u8 = 0;
 
-/// What sealing gives beside the ciphertext.
+/// The output of sealing beside the ciphertext.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Encapsulated {
     /// The ephemeral key that the recipient opens with.

@@ -33,6 +33,8 @@ pub use agreement::{NonContributory, SharedSecret, StaticSecret, machine_id};
 pub use digest::{DIGEST_BYTES_MAX, Hash, HashAlgorithm, HashValue};
 pub use hash::{Hmac, Sha256, equal, hkdf_sha256, hmac_sha256, sha256};
 pub use hpke::{Encapsulated, SealToError, open_sealed, seal_to};
+#[cfg(feature = "rsa-signing")]
+pub use security::RsaPrivateKey;
 pub use security::{
     AEAD_TAG_BYTES, AGREED_BYTES_MAX, AeadAlgorithm, AgreedSecret, EphemeralKey, Group, PrivateKey,
     PublicKeyRef, SIGNATURE_BYTES_MAX, Security, SecurityError, SignatureAlgorithm, Signed,

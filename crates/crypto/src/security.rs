@@ -15,12 +15,12 @@ use crate::HashAlgorithm;
 pub const AEAD_TAG_BYTES: usize = 16;
 /// The longest agreed secret, in bytes.
 pub const AGREED_BYTES_MAX: usize = 64;
-/// The longest signature that [`Security::sign`] makes, in bytes: ECDSA on P-384, in DER.
-pub const SIGNATURE_BYTES_MAX: usize = 104;
+/// The longest signature that [`Security::sign`] makes, in bytes: RSA with 4,096 bits, or ECDSA on P-384 in DER.
+pub const SIGNATURE_BYTES_MAX: usize = if cfg!(feature = "rsa-signing") { 512 } else { 104 };
 /// The longest secret of an agreement under way, in bytes.
 const EPHEMERAL_BYTES_MAX: usize = if cfg!(feature = "mlkem") { 96 } else { 48 };
 
-/// What TLS and the sessions between machines ask of a holder of keys.
+/// A holder of keys, as TLS and the sessions between machines need it.
 pub trait Security {
     /// Whether key agreement works in `group`.
     fn has_group(&self, group: Group) -> bool;
@@ -221,7 +221,7 @@ impl SignatureAlgorithm {
     }
 }
 
-/// What a signature covers: the message, or its digest where it isn't in memory any more.
+/// The subject of a signature: the message, or its digest where it isn't in memory any more.
 #[derive(Clone, Copy, Debug)]
 pub enum Signed<'a> {
     /// The message itself; any algorithm takes it.
@@ -257,11 +257,35 @@ pub enum PrivateKey<'a> {
     P384(&'a [u8; 48]),
     /// The 32-byte secret of RFC 8032 §5.1.5.
     Ed25519(&'a [u8; 32]),
+    /// An RSA key; signs by RSASSA-PSS with SHA-256.
+    #[cfg(feature = "rsa-signing")]
+    Rsa(RsaPrivateKey<'a>),
     /// A P-256 key that never leaves a secure element, by its slot; signs with SHA-256.
     ElementP256 {
         /// The element's key slot.
         slot: u8,
     },
+}
+
+/// The numbers of an RSA key (RFC 8017 §3.2), big-endian without leading zeros: 2,048 to 4,096 bits, a multiple of 64,
+/// and two primes of half the length.
+#[cfg(feature = "rsa-signing")]
+#[derive(Clone, Copy)]
+pub struct RsaPrivateKey<'a> {
+    /// The modulus, n.
+    pub modulus: &'a [u8],
+    /// The public exponent, e.
+    pub exponent: u32,
+    /// The first prime, p.
+    pub p: &'a [u8],
+    /// The second prime, q.
+    pub q: &'a [u8],
+    /// The private exponent modulo p - 1, dP.
+    pub p_exponent: &'a [u8],
+    /// The private exponent modulo q - 1, dQ.
+    pub q_exponent: &'a [u8],
+    /// The inverse of q modulo p, qInv.
+    pub q_inverse: &'a [u8],
 }
 
 impl PrivateKey<'_> {
@@ -276,6 +300,8 @@ impl PrivateKey<'_> {
             #[cfg(not(feature = "sha512"))]
             Self::P384(_) => None,
             Self::Ed25519(_) => Some(SignatureAlgorithm::Ed25519),
+            #[cfg(feature = "rsa-signing")]
+            Self::Rsa(_) => Some(SignatureAlgorithm::RsaPss(HashAlgorithm::Sha256)),
         }
     }
 }
@@ -325,7 +351,7 @@ impl core::fmt::Debug for EphemeralKey {
     }
 }
 
-/// What two parties agreed on. Not a key: it goes through a key derivation first.
+/// A shared secret of two parties. Not a key: it goes through a key derivation first.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct AgreedSecret {
     bytes: [u8; AGREED_BYTES_MAX],

@@ -1,6 +1,6 @@
 //! Ed25519 signatures (RFC 8032) that say what they are for.
 //!
-//! What is signed is not the message but a statement of fixed length: a fixed prefix, the context
+//! A signature covers not the message but a statement of fixed length: a fixed prefix, the context
 //! with its length, and the SHA-256 of the message. So a signature over a package can't be passed
 //! off as one over a directory record, and a package of any size is verified from its digest,
 //! which flash can be streamed into.
@@ -17,7 +17,7 @@ use crate::sha256;
 const PREFIX: &[u8] = b"tenure signature 1\0";
 const STATEMENT_BYTES: usize = PREFIX.len() + 1 + Context::BYTES_MAX + 32;
 
-/// What a signature is for, such as `"package"` or `"directory record"`.
+/// The purpose of a signature, such as `"package"` or `"directory record"`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Context(&'static str);
 

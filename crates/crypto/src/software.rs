@@ -148,6 +148,13 @@ impl<E: Entropy> Security for Software<E> {
                 *place = signed;
                 Ok(signed.len())
             }
+            #[cfg(feature = "rsa-signing")]
+            PrivateKey::Rsa(key) => {
+                let mut salt = [0; rsa::sign::SALT_BYTES];
+                self.random(&mut salt)?;
+                let digest = crate::HashAlgorithm::Sha256.digest(&[message]);
+                rsa::sign::sign(key, &digest, &salt, signature)
+            }
             _ => Err(SecurityError::Unsupported),
         }
     }
@@ -221,7 +228,7 @@ impl<E: Entropy> Software<E> {
                 return Ok(EphemeralKey::new(group, &*secret));
             }
         }
-        // What draws four scalars out of range in a row isn't random.
+        // A source that draws four scalars out of range in a row isn't random.
         Err(SecurityError::Entropy)
     }
 }

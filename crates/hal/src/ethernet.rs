@@ -14,7 +14,7 @@ use core::fmt;
 pub const ETHER_TYPE: u16 = 0x88B5;
 /// The longest datagram: what an Ethernet frame carries, less our length.
 pub const PACKET_BYTES_MAX: usize = 1500 - 2;
-/// What stands before the datagram.
+/// Bytes of a frame before the datagram.
 pub const PACKET_HEADER_BYTES: usize = 16;
 
 /// An Ethernet address.
@@ -39,7 +39,7 @@ impl fmt::Display for MacAddress {
     }
 }
 
-/// What stands before a datagram of so many bytes, which are at most [`PACKET_BYTES_MAX`].
+/// The bytes before a datagram of `datagram_bytes` bytes, which are at most [`PACKET_BYTES_MAX`].
 pub fn packet_header(
     to: MacAddress,
     from: MacAddress,

@@ -23,7 +23,7 @@ impl FlashGeometry {
 
 /// A NOR flash device, or a partition of one.
 ///
-/// What an implementation guarantees, and a caller may build on:
+/// Each implementation guarantees, and a caller may build on it:
 /// - An erased byte reads `0xFF`.
 /// - `program` can clear bits and never sets one; the same place may be programmed again as long
 ///   as no bit is asked to go from 0 to 1.

@@ -4,7 +4,7 @@ use core::ops::DerefMut;
 
 /// A board's memory protection and its switch to unprivileged programs.
 ///
-/// What an implementation guarantees:
+/// Each implementation guarantees:
 /// - While a program runs it reaches the regions it was given and nothing else: no other memory, no
 ///   device, no privileged instruction. Where the hardware protects in coarser steps, what the steps
 ///   add is nobody's.
@@ -41,7 +41,7 @@ pub trait Guard {
         microseconds: u32,
     ) -> Exit;
 
-    /// What stands for the firmware in what programs have in their registers and on their stacks, such as
+    /// A number for the addresses of the firmware that programs have in their registers and on their stacks, such as
     /// where functions return to: a context is good for firmware of which this is the same.
     fn firmware(&self) -> usize {
         let fresh = self.enter(0, 0, 0);
@@ -63,7 +63,7 @@ pub trait Guard {
 pub struct Call {
     /// Its number.
     pub number: usize,
-    /// What its six argument registers hold.
+    /// The contents of its six argument registers.
     pub arguments: [usize; ARGUMENTS],
 }
 
@@ -130,10 +130,10 @@ pub enum Exit {
     Violation(Violation),
 }
 
-/// What a program tried that it may not.
+/// An access or instruction of a program that it may not make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Violation {
-    /// What it was.
+    /// Its kind.
     pub cause: Cause,
     /// The address that it tried to reach, where the hardware tells.
     pub address: usize,

@@ -1,4 +1,4 @@
-//! What a board gives a node, as traits that a board implements and nothing above it names.
+//! The services that a board gives a node, as traits that a board implements and nothing above it names.
 //!
 //! Invariants:
 //! - Nothing here blocks: a device that isn't ready says so in its error or its `Option`.
@@ -26,6 +26,8 @@ pub mod planted;
 mod power;
 #[cfg(feature = "simulated")]
 pub mod simulated;
+mod sort;
+mod split_mix;
 
 pub use clock::{Clock, Instant, UnixTime, micros_of, proportion};
 pub use entropy::{Entropy, EntropyError};
@@ -37,3 +39,5 @@ pub use nor::{Medium, NorFlash};
 pub use partition::Partition;
 pub use peripheral::Peripheral;
 pub use power::{Power, ResetCause, Retained};
+pub use sort::{sort, sort_by};
+pub use split_mix::SplitMix64;

@@ -1,5 +1,5 @@
 //! Devices made of memory, for tests and the simulator: a NOR flash whose power can be cut,
-//! peripherals that follow a script, and randomness that is none.
+//! peripherals that follow a script, addresses of a simulated network, and randomness that is none.
 //!
 //! Invariants:
 //! - [`RamFlash`] refuses what the contract of [`Flash`] refuses, and tears what the contract says
@@ -12,10 +12,14 @@ use alloc::vec::Vec;
 use crate::{Entropy, EntropyError, Flash, FlashError, FlashGeometry};
 
 mod peripherals;
+mod place;
+mod random;
 #[cfg(test)]
 mod tests;
 
 pub use peripherals::{Button, Camera, Lamp, Point, Thermometer};
+pub use place::{place_at, socket_at};
+pub use random::Random;
 
 /// Bytes that pass for random and are the same in every run: Knuth's linear congruential generator.
 #[derive(Clone, Debug)]
@@ -40,7 +44,7 @@ pub struct RamFlash {
     power: Power,
 }
 
-/// What was asked of a [`RamFlash`] since it was made or since its counters were reset.
+/// Operations on a [`RamFlash`] since it was made or since its counters were reset.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct FlashCounters {
     /// Calls of `read`.
@@ -100,7 +104,7 @@ impl RamFlash {
         self.power = Power::On;
     }
 
-    /// What has been asked of the device.
+    /// The operations so far.
     pub fn counters(&self) -> FlashCounters {
         self.counters
     }
@@ -127,12 +131,12 @@ impl RamFlash {
     }
 
     /// How the next program or erase goes: whole (`None`) or torn as the generator says.
-    fn draw_power(&mut self) -> Result<Option<Generator>, FlashError> {
+    fn draw_power(&mut self) -> Result<Option<Random>, FlashError> {
         match &mut self.power {
             Power::On => Ok(None),
             Power::Off => Err(FlashError::Hardware),
             Power::FailsAfter { operations: 0, seed } => {
-                let generator = Generator(*seed);
+                let generator = Random::new(*seed);
                 self.power = Power::Off;
                 Ok(Some(generator))
             }
@@ -211,43 +215,25 @@ impl Flash for RamFlash {
 }
 
 /// Programs a prefix, and of the unit at its end any of the bits.
-fn tear_program(stored: &mut [u8], bytes: &[u8], unit: usize, generator: &mut Generator) {
+fn tear_program(stored: &mut [u8], bytes: &[u8], unit: usize, generator: &mut Random) {
     let units = bytes.len() / unit;
     let whole = generator.below(units as u64 + 1) as usize * unit;
     stored[..whole].copy_from_slice(&bytes[..whole]);
     let end = (whole + unit).min(bytes.len());
     for (old, new) in stored[whole..end].iter_mut().zip(&bytes[whole..end]) {
-        *old &= new | generator.next() as u8;
+        *old &= new | generator.number() as u8;
     }
 }
 
 /// Leaves in the sector what a device may: the old bytes, some of them, erased ones or noise.
-fn tear_erase(sector: &mut [u8], generator: &mut Generator) {
+fn tear_erase(sector: &mut [u8], generator: &mut Random) {
     let cut = generator.below(sector.len() as u64 + 1) as usize;
     match generator.below(6) {
         0 => {}
         1 => sector.fill(0xFF),
         2 => sector[..cut].fill(0xFF),
         3 => sector[cut..].fill(0xFF),
-        4 => sector.iter_mut().for_each(|byte| *byte |= generator.next() as u8),
-        _ => sector.iter_mut().for_each(|byte| *byte = generator.next() as u8),
-    }
-}
-
-/// SplitMix64: enough for choosing how to tear.
-#[derive(Clone, Debug)]
-struct Generator(u64);
-
-impl Generator {
-    fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound
+        4 => sector.iter_mut().for_each(|byte| *byte |= generator.number() as u8),
+        _ => sector.iter_mut().for_each(|byte| *byte = generator.number() as u8),
     }
 }

@@ -6,9 +6,10 @@ use rusqlite::Connection;
 use tenure_wire::hub::{self, Scope};
 
 use crate::exchange::{Exchange, Reply};
+use crate::once::once;
 use crate::sign_in::Holder;
 use crate::web::BODY_BYTES_MAX;
-use crate::{registry, rollouts};
+use crate::{lists, registry, rollouts};
 
 /// A part of the API that is answered here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -53,9 +54,17 @@ pub(crate) fn exchange(
     let may = |scope| holder.may(scope) || (is_read && holder.may(Scope::Read));
     let segments: Vec<&str> = exchange.segments.iter().map(String::as_str).collect();
     match segments[..] {
-        ["v1", "rollouts", ..] if may(Scope::Rollouts) => rollouts::answer(connection, exchange),
+        ["v1", "rollouts", ..] if may(Scope::Rollouts) && is_read => {
+            rollouts::answer(connection, exchange)
+        }
+        ["v1", "rollouts", ..] if may(Scope::Rollouts) => {
+            once(connection, exchange, || rollouts::answer(connection, exchange))
+        }
         ["v1", "packages", digest] if may(Scope::Packages) && is_read => {
             registry::package(connection, exchange, digest)
+        }
+        ["v1", name] if is_read && holder.may(Scope::Read) => {
+            lists::answer(connection, name, exchange)
         }
         ["v2", ..] if may(Scope::Packages) => registry::answer(connection, exchange),
         ["v2", ..] => Ok(registry::Code::Denied.reply("this token doesn't open packages")),
@@ -95,7 +104,10 @@ fn read(holder: &Holder, request: &hub::Request, unix_s: u64) -> Option<Exchange
         headers.insert(name, HeaderValue::try_from(value.as_str()).ok()?);
     }
     let method = Method::from_bytes(request.method.as_bytes()).ok()?;
-    part(&method, path)?;
+    let is_list = method == Method::GET && matches!(&segments[..], [v1, _] if v1 == "v1");
+    if part(&method, path).is_none() && !is_list {
+        return None;
+    }
     Some(Exchange {
         method,
         segments,

@@ -13,6 +13,7 @@ use tenure_wire::hub::{HubRefusal, Taken};
 
 use crate::audit;
 use crate::error::DatabaseError;
+use crate::live_logs::LiveLogs;
 use crate::migrations::migrate;
 use crate::receipts;
 use crate::served::Served;
@@ -33,6 +34,8 @@ pub struct Database {
     pub(crate) pages: Option<String>,
     /// Packages that devices fetch.
     pub(crate) served: Served,
+    /// The logs that are watched.
+    pub(crate) logs: LiveLogs,
     /// Held while the hub runs, so that no second one takes up the same folder.
     _lock: Option<File>,
 }
@@ -82,6 +85,7 @@ impl Database {
             owners,
             pages,
             served: Served::default(),
+            logs: LiveLogs::default(),
             _lock: None,
         }
     }
@@ -89,6 +93,11 @@ impl Database {
     /// Lets `owners` sign in although no device of theirs is listed yet, and says where the `pages` are.
     pub fn admit(&mut self, owners: Vec<VerifyingKey>, pages: Option<String>) {
         (self.owners, self.pages) = (owners, pages);
+    }
+
+    /// The logs that are watched, for the pages.
+    pub fn logs(&self) -> LiveLogs {
+        self.logs.clone()
     }
 
     /// Runs `action` in a transaction of its own.

@@ -4,7 +4,7 @@
 //! - Each key has repositories of its own; no request reaches another key's bytes, nor learns of them.
 //! - A stored blob or manifest has the digest under which it is found.
 //! - A manifest that says it is a package's names one package, which its tenant signed.
-//! - The blobs of a key, their sum and the uploads under way are bounded.
+//! - The blobs, manifests and tags of a key, their bytes and the uploads under way are bounded.
 
 mod artifact;
 mod blobs;

@@ -4,6 +4,8 @@
 //! Invariant: every query is restricted to the rows that belong to the key that asks; texts of a request
 //! reach SQLite as bound values alone.
 
+mod reported;
+
 use rusqlite::types::{Value, ValueRef};
 use rusqlite::{Connection, params_from_iter};
 
@@ -14,8 +16,10 @@ const LIMIT: u64 = 100;
 /// How a column's values are to be read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// Text.
+    /// A word.
     Text,
+    /// A line to be read whole.
+    Line,
     /// The name of a device.
     Device,
     /// A whole number; the column's title says its unit.
@@ -60,17 +64,21 @@ const fn column(name: &'static str, title: &'static str, kind: Kind, sql: &'stat
 }
 
 /// Everything that is listed.
-pub(crate) static RESOURCES: [Resource; 10] = [
+pub(crate) static RESOURCES: [Resource; 14] = [
     DEVICES,
-    MACHINES,
+    reported::MACHINES,
+    reported::ALARMS,
+    reported::FAULTS,
+    reported::REPORTS,
+    reported::METRICS,
+    reported::USE,
     PACKAGES,
     ROLLOUTS,
     ROLLOUT_DEVICES,
     RECEIPTS,
-    ALARMS,
+    TENANTS,
     AUDIT,
     PASSES,
-    TENANTS,
 ];
 
 const DEVICES: Resource = Resource {
@@ -86,35 +94,30 @@ const DEVICES: Resource = Resource {
             "CASE WHEN expires_unix_s >= unixepoch() THEN 'reachable' ELSE 'silent' END",
         ),
         column("machines", "Machines", Kind::Number, "machines"),
+        column(
+            "faults",
+            "Faults in 24 h",
+            Kind::Number,
+            "(SELECT count(*) FROM faults f WHERE f.device = devices.name AND f.happened_unix_s > unixepoch() - 86400)",
+        ),
+        column("version", "Software", Kind::Text, "r.version"),
+        column("uptime_s", "Up for (s)", Kind::Number, "r.uptime_s"),
+        column(
+            "store_percent",
+            "Store in use (%)",
+            Kind::Number,
+            "r.store_bytes_used * 100 / nullif(r.store_bytes_max, 0)",
+        ),
+        column("labels", "Labels", Kind::Text, "labels"),
         column("address", "Address", Kind::Text, "seen_at"),
+        column("reported", "Last report", Kind::Time, "r.taken_unix_s"),
         column("heard", "Last heard", Kind::Time, "heard_unix_s"),
         column("first", "First heard", Kind::Time, "first_unix_s"),
         column("device_key", "Device key", Kind::Text, "device_key"),
     ],
-    from: "devices",
+    from: "devices LEFT JOIN reports r ON r.device = devices.name",
     visible: "owner = ?1",
     order: "name",
-};
-
-const MACHINES: Resource = Resource {
-    name: "machines",
-    title: "Machines",
-    about: "The machines on your devices, as the devices list them.",
-    columns: &[
-        column("machine", "Machine", Kind::Text, "machines.name"),
-        column("device", "Device", Kind::Device, "machines.device"),
-        column(
-            "state",
-            "State",
-            Kind::Text,
-            "CASE WHEN devices.expires_unix_s >= unixepoch() THEN 'reachable' ELSE 'silent' END",
-        ),
-        column("id", "Id", Kind::Text, "machines.machine"),
-        column("key", "Key", Kind::Text, "machines.machine_key"),
-    ],
-    from: "machines JOIN devices ON devices.name = machines.device",
-    visible: "devices.owner = ?1",
-    order: "machines.device, machines.name",
 };
 
 const PACKAGES: Resource = Resource {
@@ -222,24 +225,6 @@ const RECEIPTS: Resource = Resource {
     from: "receipts r LEFT JOIN devices ON devices.device_key = r.device_key",
     visible: "(r.owner = ?1 OR r.tenant = ?1)",
     order: "r.id DESC",
-};
-
-const ALARMS: Resource = Resource {
-    name: "alarms",
-    title: "Alarms",
-    about: "Chains of receipts that aren't whole: one is missing before another, two have one number (a device \
-            whose flash was put back), or one follows none of those before it.",
-    columns: &[
-        column("alarm", "Alarm", Kind::Text, "r.alarm"),
-        column("device", "Device", Kind::Device, DEVICE_OF),
-        column("machine", "Machine", Kind::Text, "r.name"),
-        column("number", "At receipt", Kind::Number, "r.number"),
-        column("taken", "Taken", Kind::Time, "r.taken_unix_s"),
-        column("tenant", "Tenant", Kind::Text, "r.tenant"),
-    ],
-    from: "alarms r LEFT JOIN devices ON devices.device_key = r.device_key",
-    visible: "(r.owner = ?1 OR r.tenant = ?1)",
-    order: "r.taken_unix_s DESC, r.number",
 };
 
 const AUDIT: Resource = Resource {
@@ -383,8 +368,13 @@ impl Resource {
         let mut conditions = vec![format!("({})", self.visible)];
         for (index, value) in &request.filters {
             values.push(value.clone().into());
-            let column = self.columns[*index].sql;
-            conditions.push(format!("CAST({column} AS TEXT) = ?{}", values.len()));
+            let Column { sql, kind, .. } = &self.columns[*index];
+            // A column that is text already is compared as it is, so that an index finds its rows.
+            let text = match kind {
+                Kind::Text | Kind::Line | Kind::Device => (*sql).to_string(),
+                Kind::Number | Kind::Time | Kind::Rollout => format!("CAST({sql} AS TEXT)"),
+            };
+            conditions.push(format!("{text} = ?{}", values.len()));
         }
         if !request.words.is_empty() {
             values.push(request.words.clone().into());

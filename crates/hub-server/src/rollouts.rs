@@ -13,6 +13,7 @@
 
 mod advance;
 mod devices;
+mod gates;
 mod labels;
 mod plan;
 mod requests;
@@ -25,8 +26,9 @@ use serde_json::{Value, json};
 use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
 
+pub use gates::{Gates, MetricGate, NoMetricGate};
 pub use plan::{Plan, PlanError, SignedPlan};
-pub(crate) use work::{owner_of_package, work};
+pub(crate) use work::{owner_of_package, pace, work};
 
 /// A rollout as it is stored.
 #[derive(Clone, Debug)]
@@ -43,6 +45,8 @@ pub(crate) struct Rollout {
     pub(crate) stage: usize,
     pub(crate) soak_s: i64,
     pub(crate) faults_max: i64,
+    /// The gates on what devices report.
+    pub(crate) gates: Gates,
     pub(crate) failures_max: i64,
     pub(crate) on_failure: String,
     pub(crate) ends_unix_s: i64,
@@ -119,9 +123,9 @@ pub(crate) fn find(
     id: i64,
 ) -> Result<Option<Rollout>, rusqlite::Error> {
     let query = "SELECT id, machine, package_digest, version, state, reason, stages, stage, soak_s, faults_max, \
-         failures_max, on_failure, ends_unix_s, mandate, stage_unix_s FROM rollouts WHERE who = ?1 AND id = ?2";
+         failures_max, on_failure, ends_unix_s, mandate, stage_unix_s, gates FROM rollouts WHERE who = ?1 AND id = ?2";
     let read = |row: &rusqlite::Row<'_>| {
-        let stages: String = row.get(6)?;
+        let (stages, gates): (String, String) = (row.get(6)?, row.get(15)?);
         Ok(Rollout {
             id: row.get(0)?,
             machine: row.get(1)?,
@@ -133,6 +137,7 @@ pub(crate) fn find(
             stage: usize::try_from(row.get::<_, i64>(7)?).unwrap_or(0),
             soak_s: row.get(8)?,
             faults_max: row.get(9)?,
+            gates: serde_json::from_str(&gates).unwrap_or_default(),
             failures_max: row.get(10)?,
             on_failure: row.get(11)?,
             ends_unix_s: row.get(12)?,
@@ -178,6 +183,7 @@ fn described(
         "stages": rollout.stages,
         "soak_s": rollout.soak_s,
         "faults_max": rollout.faults_max,
+        "gates": rollout.gates,
         "failures_max": rollout.failures_max,
         "on_failure": rollout.on_failure,
         "ends_unix_s": rollout.ends_unix_s,

@@ -7,10 +7,12 @@ use tenure_wire::hub::{
     Access, Answer, HubRefusal, Pass, Receipts, Request, Response, SignIn, Taken, function,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
+use tenure_wire::live_log::{LogShare, LogWish};
+use tenure_wire::report::{Report, Reported};
 use tenure_wire::rollout::{PART_BYTES_MAX, Part, PartQuery, Work, WorkQuery};
 
 use crate::database::Database;
-use crate::{api, receipts, rollouts, sign_in};
+use crate::{api, live_logs, receipts, reports, rollouts, sign_in};
 
 impl Database {
     /// Answers a call of a function that isn't the directory's; the caller commits.
@@ -24,6 +26,8 @@ impl Database {
             function::TAKE_RECEIPTS => postcard::to_allocvec(&self.take_receipts(call)),
             function::WORK => postcard::to_allocvec(&self.work(call)),
             function::PART => postcard::to_allocvec(&self.part(call)),
+            function::REPORT => postcard::to_allocvec(&self.report(call)),
+            function::LOG => postcard::to_allocvec(&self.log(call)),
             _ => return Err(NoResult::NoSuchFunction),
         };
         answer.map(Some).map_err(|_| NoResult::Execution)
@@ -93,6 +97,25 @@ impl Database {
         });
         written.map_err(|_| HubRefusal::Full)?;
         done
+    }
+
+    /// A device's word on how it and its machines are.
+    fn report(&mut self, call: &ServiceCall<'_>) -> Answer<Reported> {
+        let report: Report = read(call.parameter)?;
+        let mut done = Err(HubRefusal::Full);
+        let written = self.write(|database| {
+            done = reports::take(&database.connection, call.peer, &report, call.unix_s)?;
+            Ok(())
+        });
+        written.map_err(|_| HubRefusal::Full)?;
+        done
+    }
+
+    /// A device's question whether somebody watches its log.
+    fn log(&mut self, call: &ServiceCall<'_>) -> Answer<LogWish> {
+        let share: LogShare = read(call.parameter)?;
+        let taken = live_logs::take(&self.connection, &self.logs, call.peer, &share, call.unix_s);
+        taken.map_err(|_| HubRefusal::Full)?
     }
 
     /// A device's question for a part of a package.

@@ -9,6 +9,7 @@ use tenure_wire::directory::DeviceRecord;
 
 use crate::audit::{self, seconds};
 use crate::database::Database;
+use crate::reports;
 
 impl Storage for Database {
     fn seed(&mut self) -> Result<Option<[u8; 32]>, StorageError> {
@@ -118,6 +119,9 @@ impl Database {
             postcard::to_allocvec(kept).unwrap_or_default(),
         ])?;
         self.put_machines(device, record)?;
+        if known.as_ref().is_some_and(|(key, of)| *key != device_key || *of != owner) {
+            reports::forget_device(&self.connection, device)?;
+        }
         let action = match &known {
             None => "listed",
             Some((key, _)) if *key != device_key => "enrolled anew",

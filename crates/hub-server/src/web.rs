@@ -8,8 +8,12 @@
 
 mod api;
 mod bill_pages;
+mod bodies;
+mod charts;
 mod gate;
 mod hosts;
+mod installing;
+mod log_pages;
 mod openapi;
 mod openapi_rollouts;
 mod pages;
@@ -24,7 +28,7 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 use axum_core::response::{IntoResponse as _, Response};
 use http::{Method, Request, StatusCode};
 use http_body_util::{BodyExt as _, Limited};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use tenure_package::Tariff;
@@ -34,14 +38,14 @@ use crate::api::Part;
 use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::exchange::Exchange;
+use crate::live_logs::LiveLogs;
+use crate::web::bodies::Bodies;
 use crate::web::hosts::Hosts;
 
 /// The most connections at once; more wait.
 const CONNECTIONS_MAX: usize = 256;
 /// The longest body of a request, in bytes.
 pub(crate) const BODY_BYTES_MAX: usize = 256 * 1024;
-/// The most requests at once whose bodies may be longer than that.
-const UPLOADS_MAX: usize = 16;
 /// The most headers of a request, and bytes that they take.
 const HEADERS_MAX: usize = 64;
 const HEADER_BYTES_MAX: usize = 16 * 1024;
@@ -54,35 +58,40 @@ const CONNECTION_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 /// The database connections that are kept for the next requests.
 const IDLE_MAX: usize = 4;
 
+/// The pages of a hub.
+#[derive(Debug)]
+pub struct Pages {
+    /// Where to listen.
+    pub listen: SocketAddr,
+    /// The hub's database.
+    pub database: PathBuf,
+    /// The prices of bills.
+    pub tariff: Option<Tariff>,
+    /// Whether browsers reach the pages by a proxy with TLS, so that cookies never travel without it.
+    pub by_tls: bool,
+    /// The logs of the hub that runs.
+    pub logs: LiveLogs,
+}
+
 /// The state that the pages are served from.
 #[derive(Clone)]
 pub(crate) struct State(Arc<Shared>);
 
 struct Shared {
-    database: PathBuf,
-    tariff: Option<Tariff>,
-    /// Whether browsers reach the pages by TLS, so that cookies never travel without it.
-    by_tls: bool,
+    pages: Pages,
     idle: Mutex<Vec<Database>>,
-    /// Places for requests with long bodies.
-    uploads: Semaphore,
+    bodies: Bodies,
 }
 
-/// Serves the pages of the hub whose database lies at `database`, on a thread of its own, until the process
-/// ends. Returns the address. `by_tls` says that browsers reach them by a proxy with TLS.
+/// Serves the pages of a hub, on a thread of its own, until the process ends. Returns the address.
 ///
 /// # Errors
 /// The address is taken, or the system has no thread.
-pub fn serve(
-    listen: SocketAddr,
-    database: PathBuf,
-    tariff: Option<Tariff>,
-    by_tls: bool,
-) -> std::io::Result<SocketAddr> {
-    let listener = TcpListener::bind(listen)?;
+pub fn serve(pages: Pages) -> std::io::Result<SocketAddr> {
+    let listener = TcpListener::bind(pages.listen)?;
     listener.set_nonblocking(true)?;
     let address = listener.local_addr()?;
-    let state = State::new(database, tariff, by_tls);
+    let state = State::new(pages);
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let listener = {
         let _entered = runtime.enter();
@@ -131,6 +140,8 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
             ["sign-in"] => pages::sign_in(state, headers, code(&parameters)).await,
             ["style.css"] => pages::style(),
             ["live.js"] => pages::script(),
+            ["log.js"] => log_pages::script(),
+            ["icon.svg"] => pages::icon(),
             ["metrics"] => api::metrics(state, headers).await,
             ["bills"] => bill_pages::page_of(state, headers, parameters).await,
             ["bills.csv"] => bill_pages::csv(state, headers, parameters).await,
@@ -140,6 +151,9 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
                 Err(_) => pages::missing(),
             },
             ["v1", "openapi.json"] => openapi::document(),
+            ["v1", "devices", device, "log"] => {
+                log_pages::stream(state, device.into(), headers, parameters).await
+            }
             ["v1", "bills"] => bill_pages::json(state, headers, parameters).await,
             ["v1", name] => api::list(state, name.into(), headers, parameters).await,
             [name] => pages::list(state, name.into(), headers, parameters).await,
@@ -171,8 +185,12 @@ async fn exchange(state: State, part: Part, request: Request<Incoming>) -> Respo
         Ok(holder) => holder,
         Err(answer) => return gate::asking_for_a_password(answer),
     };
-    let Ok(_place) = state.0.uploads.acquire().await else {
-        return StatusCode::SERVICE_UNAVAILABLE.into_response();
+    let _place = match body.is_end_stream() {
+        true => None,
+        false => match state.0.bodies.take(&holder.who).await {
+            Ok(place) => Some(place),
+            Err(_) => return StatusCode::SERVICE_UNAVAILABLE.into_response(),
+        },
     };
     let Ok(body) = Limited::new(body, part.body_bytes_max()).collect().await else {
         return StatusCode::PAYLOAD_TOO_LARGE.into_response();
@@ -222,7 +240,7 @@ async fn accept(listener: tokio::net::TcpListener, state: State) {
             continue;
         };
         // Behind a proxy all come from one host, and the proxy says how many.
-        let of_host = if state.0.by_tls { None } else { Some(hosts.take(from.ip())) };
+        let of_host = if state.0.pages.by_tls { None } else { Some(hosts.take(from.ip())) };
         if matches!(of_host, Some(None)) {
             continue;
         }
@@ -247,14 +265,14 @@ async fn accept(listener: tokio::net::TcpListener, state: State) {
 }
 
 impl State {
-    fn new(database: PathBuf, tariff: Option<Tariff>, by_tls: bool) -> Self {
-        let (idle, uploads) = (Mutex::new(Vec::new()), Semaphore::new(UPLOADS_MAX));
-        Self(Arc::new(Shared { database, tariff, by_tls, idle, uploads }))
+    fn new(pages: Pages) -> Self {
+        let (idle, bodies) = (Mutex::new(Vec::new()), Bodies::new());
+        Self(Arc::new(Shared { pages, idle, bodies }))
     }
 
     /// The attributes after `name=value` in the cookie of a browser that is signed in (RFC 6265 4.1).
     pub(crate) fn cookie_attributes(&self) -> &'static str {
-        if self.0.by_tls {
+        if self.0.pages.by_tls {
             "Secure; HttpOnly; SameSite=Strict; Path=/"
         } else {
             "HttpOnly; SameSite=Strict; Path=/"
@@ -263,7 +281,12 @@ impl State {
 
     /// The prices, if the hub has any.
     pub(crate) fn tariff(&self) -> Option<&Tariff> {
-        self.0.tariff.as_ref()
+        self.0.pages.tariff.as_ref()
+    }
+
+    /// The logs that are watched.
+    pub(crate) fn logs(&self) -> &LiveLogs {
+        &self.0.pages.logs
     }
 
     /// Runs `action` on a connection to the database, on a thread that may wait for the disk.
@@ -291,7 +314,7 @@ impl State {
 
     fn database(&self) -> Result<Database, DatabaseError> {
         let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| Database::connect(&self.0.database), Ok)
+        idle.map_or_else(|| Database::connect(&self.0.pages.database), Ok)
     }
 
     fn keep(&self, database: Database) {

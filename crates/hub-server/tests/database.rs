@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
 use tenure_hal::FlashGeometry;
-use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hub::{Accepted, FlashStorage, Kept, Storage};
 use tenure_hub_server::{Broken, Database, DatabaseError};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
@@ -35,7 +35,7 @@ fn record(name: &str, sequence: u64) -> (Kept, DeviceRecord) {
         succession: None,
     };
     let signed = seal(&seed.device_signing_key(), &record);
-    (Kept { record: signed, seen_at: Address::Simulated(3) }, record)
+    (Kept { record: signed, seen_at: Address::Udp(socket_at(3)) }, record)
 }
 
 fn put(database: &mut dyn Storage, name: &str, sequence: u64) -> bool {

@@ -1,5 +1,6 @@
 //! Pages and API as a browser and a program meet them, over real sockets; some clients mean harm.
 
+mod tools;
 mod world;
 
 use std::io::{Read as _, Write as _};
@@ -12,7 +13,7 @@ use tenure_package::{NO_RECEIPT, digest_of_receipt};
 use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Taken, function};
 use tenure_wire::{Digest, PublicKey};
 
-use world::{HUB, SESSION, World, owner, receipt};
+use world::{HUB, SESSION, World, owner, package, push, receipt};
 
 #[test]
 fn cookie_of_pages_behind_tls_never_travels_without_it() {
@@ -60,6 +61,26 @@ fn owner_who_signs_in_sees_the_own_fleet_and_nobody_elses() {
         Value::Array(vec![])
     );
     assert_eq!(world.get("/v1/audit", &[&token]).json()["items"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn commands_that_install_are_shown_to_the_owner_of_the_device_with_the_own_packages_alone() {
+    let mut world = World::with_fleet();
+    world.hand_in(vec![receipt(10, 1, 1, 0, NO_RECEIPT, 1)]).unwrap();
+    let shows = |world: &mut World, whose: u8| {
+        let cookie = world.cookie(&owner(whose));
+        let page = world.get("/devices/attic", &[&cookie]);
+        assert_eq!(page.status, 200);
+        page.body.contains("tenure install")
+    };
+    // The tenant has a package and a receipt of the device, and doesn't own it.
+    let tenant = world.token(&owner(50));
+    assert_eq!(push(&world, &tenant, "of/tenant", &package("1.0.0")).status, 201);
+    assert!(!shows(&mut world, 50));
+    assert!(!shows(&mut world, 1), "the owner pushed nothing");
+    let token = world.token(&owner(1));
+    assert_eq!(push(&world, &token, "house/thermostat", &package("1.0.0")).status, 201);
+    assert!(shows(&mut world, 1) && !shows(&mut world, 50));
 }
 
 #[test]
@@ -223,6 +244,27 @@ fn upload_of_ten_gigabytes_and_headers_without_end_are_refused_and_the_hub_goes_
 }
 
 #[test]
+fn receipts_of_one_device_are_bounded_by_the_day_and_others_are_taken() {
+    let mut world = World::with_fleet();
+    let nth = |device, number| receipt(device, 1, 1, number, NO_RECEIPT, 1);
+    assert_eq!(world.hand_in(vec![nth(10, 0)]), Ok(Taken { new: 1, known: 0 }));
+    // 9,998 more that the hub took today: signing so many takes long.
+    let columns = "previous, owner, tenant, device_key, machine, name, package, tier, began_unix_s, \
+         ended_unix_s, taken_unix_s, month, counted_ms, fuel, run_us, memory_bytes_peak, flash_bytes, \
+         messages, air_bytes, signed";
+    world.write_by_hand(&format!(
+        "INSERT INTO receipts (digest, number, {columns})
+         WITH RECURSIVE more (at) AS (SELECT 1 UNION ALL SELECT at + 1 FROM more WHERE at < 9998)
+         SELECT digest || at, at, {columns} FROM receipts, more"
+    ));
+    let last = nth(10, 9_999);
+    assert_eq!(world.hand_in(vec![last.clone()]), Ok(Taken { new: 1, known: 0 }));
+    assert_eq!(world.hand_in(vec![nth(10, 10_000)]), Err(HubRefusal::TooMany));
+    assert_eq!(world.hand_in(vec![last]), Ok(Taken { new: 0, known: 1 }), "it is there already");
+    assert_eq!(world.hand_in(vec![nth(11, 0)]), Ok(Taken { new: 1, known: 0 }));
+}
+
+#[test]
 fn receipts_are_taken_once_and_priced_for_owner_and_tenant() {
     let mut world = World::with_fleet();
     let first = receipt(10, 1, 1, 0, NO_RECEIPT, 2_000_000);
@@ -343,25 +385,87 @@ fn metrics_count_the_fleet_of_the_key() {
     );
 }
 
+/// Opens a connection to the pages from an address of this computer.
+fn connect(world: &World, from: [u8; 4]) -> TcpStream {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
+    socket.connect(&world.pages.into()).unwrap();
+    TcpStream::from(socket)
+}
+
+/// Asks for a page that anybody gets, and reads the answer whole, so that the connection may be used again.
+fn ask_for_style(stream: &mut TcpStream) -> std::io::Result<String> {
+    // A connection that is closed may be reset, too.
+    let _ = stream.write_all(b"GET /style.css HTTP/1.1\r\nhost: hub\r\n\r\n");
+    read_answer(stream)
+}
+
+fn read_answer(stream: &mut TcpStream) -> std::io::Result<String> {
+    let mut head = Vec::new();
+    while !head.ends_with(b"\r\n\r\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte)?;
+        head.push(byte[0]);
+    }
+    let head = String::from_utf8(head).unwrap().to_lowercase();
+    let length = head.split_once("content-length: ").expect("a length").1;
+    let length = length.split("\r\n").next().unwrap().parse().unwrap();
+    stream.read_exact(&mut vec![0; length])?;
+    Ok(head)
+}
+
 #[test]
 fn host_that_takes_all_its_connections_keeps_no_other_host_out() {
     let world = World::new();
-    let connect = |from: [u8; 4]| {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
-        socket.bind(&SocketAddr::from((from, 0)).into()).unwrap();
-        socket.connect(&world.pages.into()).unwrap();
-        TcpStream::from(socket)
-    };
-    let status = |stream: &mut TcpStream| {
-        // A connection that is closed may be reset, too.
-        let _ = stream.write_all(b"GET /style.css HTTP/1.1\r\nhost: hub\r\n\r\n");
-        let mut answer = [0; 12];
-        stream.read_exact(&mut answer).map(|()| answer)
-    };
-    let mut held: Vec<TcpStream> = (0..64).map(|_| connect([127, 0, 0, 1])).collect();
-    assert!(held.iter_mut().all(|stream| status(stream).is_ok()));
+    let mut held: Vec<TcpStream> = (0..64).map(|_| connect(&world, [127, 0, 0, 1])).collect();
+    assert!(held.iter_mut().all(|stream| ask_for_style(stream).is_ok()));
     for _ in 0..300 {
-        assert!(status(&mut connect([127, 0, 0, 1])).is_err(), "the host has no room");
+        let further = ask_for_style(&mut connect(&world, [127, 0, 0, 1]));
+        assert!(further.is_err(), "the host has no room");
     }
-    assert_eq!(&status(&mut connect([127, 0, 0, 2])).unwrap(), b"HTTP/1.1 200");
+    let answer = ask_for_style(&mut connect(&world, [127, 0, 0, 2])).unwrap();
+    assert!(answer.starts_with("http/1.1 200"), "{answer}");
+}
+
+#[test]
+fn connection_beyond_those_of_the_hub_waits_until_another_ends() {
+    let world = World::new();
+    let mut held: Vec<TcpStream> = Vec::new();
+    for host in 1..=4 {
+        for _ in 0..64 {
+            let mut stream = connect(&world, [127, 0, 0, host]);
+            ask_for_style(&mut stream).unwrap();
+            held.push(stream);
+        }
+    }
+    let mut newcomer = connect(&world, [127, 0, 0, 5]);
+    newcomer.write_all(b"GET /style.css HTTP/1.1\r\nhost: hub\r\n\r\n").unwrap();
+    // All others are served meanwhile, by the same thread that would serve the newcomer.
+    assert!(held.iter_mut().all(|stream| ask_for_style(stream).is_ok()));
+    newcomer.set_nonblocking(true).unwrap();
+    let waits = newcomer.read(&mut [0]).unwrap_err();
+    assert_eq!(waits.kind(), std::io::ErrorKind::WouldBlock);
+    newcomer.set_nonblocking(false).unwrap();
+    drop(held.pop());
+    assert!(read_answer(&mut newcomer).unwrap().starts_with("http/1.1 200"));
+}
+
+#[test]
+fn openapi_document_passes_a_published_validator() {
+    let Some(modules) = tools::installed() else { return };
+    let world = World::new();
+    let document = world.get("/v1/openapi.json", &[]).body;
+    // The validator finds a mistake, so that its silence means something.
+    let mut broken: Value = serde_json::from_str(&document).unwrap();
+    broken["paths"]["/v1/devices"]["get"]["responses"] = "none".into();
+    for (text, is_valid) in [(document, true), (broken.to_string(), false)] {
+        let file = tempfile::Builder::new().suffix(".json").tempfile().unwrap();
+        std::fs::write(file.path(), text).unwrap();
+        let mut validator = std::process::Command::new(modules.join(".bin/validate-api"));
+        let output = validator.arg(file.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&output.stdout).into_owned()
+            + &String::from_utf8_lossy(&output.stderr);
+        let found_valid = output.status.success() && said.contains("\"valid\": true");
+        assert_eq!(found_valid, is_valid, "{said}");
+    }
 }

@@ -2,8 +2,11 @@
 
 mod world;
 
+use std::io::{ErrorKind, Read as _, Write as _};
+use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
+use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_package::PACKAGE_BYTES_MAX;
@@ -260,6 +263,157 @@ fn uploads_beyond_the_limits_are_refused_and_the_next_one_works() {
     let cancelled = client.send("DELETE", begun[0].header("location").unwrap(), &[], b"");
     assert_eq!(cancelled.status, 204);
     assert_eq!(begin().status, 202);
+}
+
+#[test]
+fn upload_takes_1024_parts_and_ends_with_its_last_one() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    let begun = client.send("POST", "/v2/a/blobs/uploads/", &[], b"");
+    let place = begun.header("location").unwrap();
+    for part in 0..1024 {
+        assert_eq!(client.send("PATCH", place, &[], b"x").status, 202, "part {part}");
+    }
+    let beyond = client.send("PATCH", place, &[], b"x");
+    assert_eq!((beyond.status, code(&beyond).as_str()), (429, "TOOMANYREQUESTS"));
+    let whole = [b'x'; 1025];
+    let put = format!("{place}?digest={}", digest(&whole));
+    assert_eq!(client.send("PUT", &put, &[], b"x").status, 201);
+}
+
+/// A client whose push of a blob stops after the first byte.
+fn stalled_push(world: &World, token: &str) -> TcpStream {
+    let authorization = Client::new(world, token).authorization;
+    let path = format!("/v2/a/blobs/uploads/?digest={}", digest(b"{}"));
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: hub\r\n{authorization}\r\ncontent-length: 2\r\n\r\n{{"
+    );
+    let mut stream = world.connect();
+    stream.write_all(request.as_bytes()).unwrap();
+    stream.set_nonblocking(true).unwrap();
+    stream
+}
+
+/// Whether the hub has neither answered nor closed.
+fn is_waiting(stream: &TcpStream) -> bool {
+    stream.peek(&mut [0]).is_err_and(|error| error.kind() == ErrorKind::WouldBlock)
+}
+
+#[test]
+fn key_whose_bodies_stall_holds_up_no_other_key() {
+    let mut world = World::with_fleet();
+    let (slow, other) = (world.token(&owner(1)), world.token(&owner(2)));
+    let stalled: Vec<TcpStream> = (0..40).map(|_| stalled_push(&world, &slow)).collect();
+    for round in 0..20_u8 {
+        assert_eq!(Client::new(&world, &other).push_blob("a", &[round]).status, 201);
+        assert_eq!(Client::new(&world, &slow).get("/v2/").status, 200, "no body, no wait");
+    }
+    assert!(stalled.iter().all(is_waiting), "they were under way all the time");
+}
+
+#[test]
+fn body_beyond_the_sixteenth_waits_for_a_place() {
+    let mut world = World::with_fleet();
+    for (whose, name) in [(3, "barn"), (4, "porch"), (5, "roof")] {
+        world.list(whose, 20 + whose, name);
+    }
+    let tokens: Vec<String> = (1..=5).map(|key| world.token(&owner(key))).collect();
+    let stalls = tokens[..4].iter().flat_map(|token| [token; 4]);
+    let mut stalled: Vec<TcpStream> = stalls.map(|token| stalled_push(&world, token)).collect();
+    std::thread::sleep(Duration::from_secs(1));
+    let mut seventeenth = stalled_push(&world, &tokens[4]);
+    seventeenth.write_all(b"}").unwrap();
+    std::thread::sleep(Duration::from_secs(1));
+    assert!(is_waiting(&seventeenth), "each place is taken");
+    stalled.pop();
+    seventeenth.set_nonblocking(false).unwrap();
+    let mut answer = [0; 12];
+    seventeenth.read_exact(&mut answer).unwrap();
+    assert_eq!(&answer, b"HTTP/1.1 201");
+    assert!(stalled.iter().all(is_waiting), "it had the place of the one that left");
+}
+
+/// Gives the one key that has a blob `count` further blobs of `bytes_each` bytes, taken at `taken_unix_s`.
+fn fill_blobs(world: &mut World, count: u32, bytes_each: u64, taken_unix_s: u64) {
+    world.write_by_hand(&format!(
+        "INSERT INTO blobs WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < {count}) \
+         SELECT (SELECT who FROM blobs), 'filler ' || n, {bytes_each}, {taken_unix_s}, x'' FROM n"
+    ));
+}
+
+#[test]
+fn key_stores_its_last_blob_and_byte_and_nothing_beyond_while_others_store_on() {
+    let mut world = World::with_fleet();
+    let (token, others) = (world.token(&owner(1)), world.token(&owner(2)));
+    // A blob of 2 bytes is there; 19,998 more leave the place of one.
+    assert_eq!(Client::new(&world, &token).push_blob("a", b"{}").status, 201);
+    fill_blobs(&mut world, 19_998, 0, world::now());
+    let client = Client::new(&world, &token);
+    assert_eq!(client.push_blob("a", b"last").status, 201);
+    let beyond = client.push_blob("a", b"beyond");
+    assert_eq!((beyond.status, code(&beyond).as_str()), (403, "DENIED"));
+    assert_eq!(client.push_blob("a", b"last").status, 201, "it is there");
+    assert_eq!(Client::new(&world, &others).push_blob("a", b"beyond").status, 201);
+
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    assert_eq!(Client::new(&world, &token).push_blob("a", b"{}").status, 201);
+    let list = manifest("text/plain", b"{}");
+    // Its annotations, of which there are none, stand apart as two bytes more.
+    fill_blobs(&mut world, 1, (256 << 20) - 2 - list.len() as u64 - 2 - 9, world::now());
+    let client = Client::new(&world, &token);
+    assert_eq!(client.push_manifest("a", "one", &list).status, 201, "9 bytes are left");
+    assert_eq!(client.push_blob("a", b"ten bytes!").status, 403);
+    assert_eq!(client.push_blob("a", b"and  nine").status, 201);
+    assert_eq!(client.push_blob("a", b"x").status, 403);
+    assert_eq!(client.push_manifest("b", "one", &list).status, 403);
+    assert_eq!(client.push_manifest("a", "two", &list).status, 201, "its bytes are there");
+}
+
+#[test]
+fn key_full_of_blobs_that_nothing_names_has_room_again_a_day_later() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    assert_eq!(Client::new(&world, &token).push_blob("a", b"{}").status, 201);
+    fill_blobs(&mut world, 19_999, 0, world::now() - 2 * 86_400);
+    let client = Client::new(&world, &token);
+    assert_eq!(client.push_blob("a", b"next").status, 201);
+    assert_eq!(client.get(&format!("/v2/a/blobs/{}", digest(b"{}"))).status, 200, "it is new");
+    // The next look at all of them is an hour away, so that full keys cost the others no time.
+    fill_blobs(&mut world, 19_998, 0, world::now() - 2 * 86_400);
+    let client = Client::new(&world, &token);
+    assert_eq!(client.push_blob("a", b"one more").status, 403);
+    world.write_by_hand("UPDATE sweeps SET swept_unix_s = swept_unix_s - 3601");
+    let client = Client::new(&world, &token);
+    assert_eq!(client.push_blob("a", b"one more").status, 201);
+}
+
+#[test]
+fn key_stores_its_last_manifest_and_tag_and_moves_tags_when_both_are_full() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    let [one, two, three] = ["a/one", "a/two", "a/three"].map(|kind| manifest(kind, b"{}"));
+    assert_eq!(client.push_blob("a", b"{}").status, 201);
+    assert_eq!(client.push_manifest("a", "moved", &one).status, 201);
+    let numbers = "WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 9998)";
+    world.write_by_hand(&format!(
+        "INSERT INTO manifests (who, repository, digest, media_type, artifact_type, annotations, bytes, \
+         pushed_unix_s) {numbers} SELECT who, 'filler', n, '', '', '{{}}', x'', 0 FROM blobs, n"
+    ));
+    world.write_by_hand(&format!(
+        "INSERT INTO tags {numbers} SELECT who, 'filler', n, (SELECT max(id) FROM manifests) FROM blobs, n"
+    ));
+    let client = Client::new(&world, &token);
+    assert_eq!(client.push_manifest("a", "last", &two).status, 201);
+    let beyond = client.push_manifest("a", "moved", &three);
+    assert_eq!((beyond.status, code(&beyond).as_str()), (403, "DENIED"), "a manifest too many");
+    assert_eq!(client.push_manifest("a", "beyond", &two).status, 403, "a tag too many");
+    assert_eq!(client.push_manifest("a", "moved", &two).status, 201, "neither grows");
+    assert_eq!(client.push_manifest("a", &digest(one.as_bytes()), &one).status, 201);
+    assert_eq!(client.send("DELETE", "/v2/a/manifests/last", &[], b"").status, 202);
+    assert_eq!(client.push_manifest("a", "beyond", &two).status, 201);
 }
 
 #[test]

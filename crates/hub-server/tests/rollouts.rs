@@ -5,10 +5,12 @@ mod world;
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use tenure_hub_server::{Plan, SignedPlan};
+use tenure_hub_server::{Gates, Plan, SignedPlan};
 use tenure_package::Package;
+use tenure_wire::control::RoomStatus;
 use tenure_wire::hub::{Access, Answer, Request, Response, function};
-use world::{World, owner, package, push};
+use tenure_wire::report::{DeviceReport, MachineReport, Report, Reported};
+use world::{World, device, owner, package, push};
 
 const OLD: u8 = 1;
 const GOOD: u8 = 2;
@@ -126,6 +128,7 @@ impl Fleet {
             stages: vec!["1".into(), "50%".into()],
             soak_s: 30,
             faults_max: 0,
+            gates: Gates::default(),
             failures_max: 0,
             pause_on_failure: false,
             ends_unix_s: self.clock as i64 + 86_400,
@@ -155,6 +158,50 @@ impl Fleet {
     fn report(&mut self, id: i64, device: &str, saw: &Value) -> Result<u16, Died> {
         let path = format!("/v1/rollouts/{id}/devices/{device}");
         self.ask("POST", &path, saw).map(|(status, _)| status)
+    }
+
+    /// The attic reports its machine, whose longest wait since that boot and its last update is `waited_max_us`.
+    fn tell(&mut self, boot: u32, waited_max_us: u64) {
+        let version = self.versions["attic"];
+        let machine = MachineReport {
+            name: "counter".parse().unwrap(),
+            package: digest(version).parse().unwrap(),
+            version: format!("{version}.0.0").parse().unwrap(),
+            state: "idle".into(),
+            repute: "good".into(),
+            queue_length: 0,
+            tasks_done: 1,
+            fuel_used: 100,
+            waited_max_us,
+            memory_bytes: 64,
+            memory_bytes_max: 65_536,
+            stored_bytes: 0,
+            metrics: Vec::new(),
+        };
+        let room = RoomStatus {
+            memory_bytes_promised: 0,
+            memory_bytes_max: 0,
+            store_bytes_used: 0,
+            store_bytes_max: 0,
+            code_bytes_used: 0,
+            code_bytes_max: 0,
+            store_erases: 0,
+        };
+        let version = "0.1.0".into();
+        let device_report =
+            DeviceReport { version, uptime_s: 60, room, heap: None, neighbours: None };
+        let report = Report {
+            boot,
+            number: self.clock,
+            device: device_report,
+            machines: vec![machine],
+            faults: Vec::new(),
+            faults_lost: 0,
+        };
+        let attic = device(10).device_secret().public_key();
+        let answer: Answer<Reported> =
+            self.world.call_from(attic, function::REPORT, &report, self.clock);
+        answer.unwrap();
     }
 
     /// One round of the command: asks what to do, and does it.
@@ -275,6 +322,59 @@ fn device_that_is_silent_after_the_update_fails_the_gate() {
     fleet.broken.clear();
     let state = fleet.drive(id, 12);
     assert_eq!((&state["state"], fleet.all_have(OLD)), (&json!("rolled back"), true), "{state}");
+}
+
+/// Rolls out to the attic, whose waits may be 50 ms. The longest wait that is reported is `before` until the update,
+/// `first` in the first report after it, and `after` from the second on, which is of the boot `boot`.
+fn roll_out_with_waits(before: u64, [first, after]: [u64; 2], boot: u32) -> Value {
+    let mut fleet = Fleet::new();
+    fleet.tell(0, before);
+    let mut plan = fleet.plan(GOOD);
+    plan.devices.truncate(1);
+    plan.stages = vec!["1".into()];
+    plan.gates.waited_us_max = Some(50_000);
+    let id = fleet.post(&plan).1["id"].as_i64().unwrap();
+    let mut reports_after = 0;
+    for _ in 0..30 {
+        let state = fleet.drive(id, 1);
+        if ["done", "rolled back"].iter().any(|end| state["state"] == *end) {
+            return state;
+        }
+        // A second later than the last request, as the next report of a device may be.
+        fleet.clock += 1;
+        reports_after += usize::from(fleet.versions["attic"] == GOOD);
+        match reports_after {
+            0 => fleet.tell(0, before),
+            1 => fleet.tell(0, first),
+            _ => fleet.tell(boot, after),
+        }
+    }
+    panic!("the rollout isn't over after 30 reports");
+}
+
+#[test]
+fn version_that_waits_longer_than_its_gate_allows_is_pulled_back() {
+    let at_the_bound = roll_out_with_waits(7, [7, 50_000], 0);
+    assert_eq!(at_the_bound["state"], "done", "{at_the_bound}");
+    let beyond = roll_out_with_waits(7, [7, 50_001], 0);
+    assert_eq!(beyond["state"], "rolled back", "{beyond}");
+    assert_eq!(beyond["reason"], "attic: waited 50001 µs, 50000 are allowed");
+    // The old version's waits aren't the new one's, which begin at 0.
+    let inherited = roll_out_with_waits(60_000, [0, 7], 0);
+    assert_eq!(inherited["state"], "done", "{inherited}");
+    // Its own count in the same boot and in the next, also where the old version waited longer.
+    for boot in [0, 1] {
+        let own = roll_out_with_waits(60_000, [0, 55_000], boot);
+        assert_eq!(own["reason"], "attic: waited 55000 µs, 50000 are allowed");
+    }
+    // The wait came before the first report of the new version, and none after it was longer.
+    for before in [7, 60_000] {
+        let early = roll_out_with_waits(before, [55_000; 2], 0);
+        assert_eq!(early["reason"], "attic: waited 55000 µs, 50000 are allowed");
+    }
+    // A boot lost it, and the reports of before had told it.
+    let lost = roll_out_with_waits(7, [55_000, 7], 1);
+    assert_eq!(lost["reason"], "attic: waited 55000 µs, 50000 are allowed");
 }
 
 #[test]
@@ -403,7 +503,9 @@ fn every_path_of_a_rollout_in_the_openapi_document_answers() {
     let document = fleet.world.get("/v1/openapi.json", &[]).json();
     let paths = document["paths"].as_object().unwrap().clone();
     let mut count = 0;
-    for (path, methods) in paths.iter().filter(|(path, _)| path.contains('{')) {
+    // A log is a stream that doesn't end.
+    let is_one = |path: &str| path.contains('{') && !path.ends_with("/log");
+    for (path, methods) in paths.iter().filter(|(path, _)| is_one(path)) {
         let place = path.replace("{id}", &id).replace("{device}", "attic");
         let place = place.replace("{digest}", &digest(GOOD));
         for (method, operation) in methods.as_object().unwrap() {
@@ -435,4 +537,43 @@ fn package_that_a_rollout_may_put_back_is_not_deleted_until_it_is_over() {
     assert_eq!([OLD, GOOD, BAD].map(|version| delete(&fleet, version)), [403, 403, 202]);
     fleet.drive(id, 60);
     assert_eq!([OLD, GOOD].map(|version| delete(&fleet, version)), [202, 202]);
+}
+
+#[test]
+fn request_that_is_sent_again_with_its_idempotency_key_starts_one_rollout() {
+    let mut fleet = Fleet::new();
+    let token = fleet.world.token(&owner(1));
+    let key = "idempotency-key: \"8e03978e-40d5-43dd-bc93-6894a57f9324\"";
+    let plan = |fleet: &Fleet, version| {
+        json!(SignedPlan::sign(&fleet.plan(version), &owner(1))).to_string()
+    };
+    let (good, bad) = (plan(&fleet, GOOD), plan(&fleet, BAD));
+    let first = fleet.world.request("POST", "/v1/rollouts", &[&token, key], &good);
+    fleet.world.die();
+    let again = fleet.world.request("POST", "/v1/rollouts", &[&token, key], &good);
+    assert_eq!((first.status, again.status), (201, 201));
+    assert_eq!((&first.body, first.header("location")), (&again.body, again.header("location")));
+    let rollouts = fleet.world.get("/v1/rollouts", &[&token]).json();
+    assert_eq!(rollouts["items"].as_array().unwrap().len(), 1);
+    assert_eq!(fleet.world.request("POST", "/v1/rollouts", &[&token, key], &bad).status, 422);
+    // Without the key, or by somebody else, it is another request.
+    assert_eq!(
+        fleet.world.request("POST", "/v1/rollouts", &[&token], &good).status,
+        422,
+        "the devices are busy"
+    );
+    let other = fleet.world.token(&owner(1));
+    assert_eq!(fleet.world.request("POST", "/v1/rollouts/1/pause", &[&other, key], "").status, 422);
+    let long = format!("idempotency-key: {}", "x".repeat(256));
+    assert_eq!(
+        fleet.world.request("POST", "/v1/rollouts/1/pause", &[&token, &long], "").status,
+        400
+    );
+    // A refusal isn't kept: the same request goes through once its reason is gone.
+    let later = "idempotency-key: later";
+    let start =
+        |fleet: &Fleet| fleet.world.request("POST", "/v1/rollouts", &[&token, later], &bad).status;
+    assert_eq!(start(&fleet), 422);
+    assert_eq!(fleet.world.request("POST", "/v1/rollouts/1/abort", &[&token], "").status, 200);
+    assert_eq!(start(&fleet), 201);
 }

@@ -44,14 +44,14 @@ pub use crate::storage::{Accepted, Kept, ServiceCall, Storage, StorageError};
 
 use crate::admission::{Pace, is_same_host};
 
-/// What one machine takes in a listing, at most.
+/// The most bytes that one machine takes in a listing.
 const LISTED_BYTES: usize = 2 * (1 + tenure_wire::limits::NAME_BYTES_MAX) + 32;
 /// The most notices that wait to be taken; older ones make room.
 const NOTICES_MAX: usize = 256;
 /// How often it looks for what is to be forgotten, in seconds.
 const SWEEP_EVERY_S: u64 = 60 * 60;
 
-/// What a hub is told at each call.
+/// The circumstances of a call to a hub.
 pub struct Moment<'a> {
     /// The time since it started.
     pub now: Instant,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::{enrol, seal};
-use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{
     Accepted, Config, FlashStorage, Hub, Kept, Moment, Notice, Storage, StorageError,
@@ -17,7 +17,7 @@ use tenure_wire::directory::{
 use tenure_wire::{Address, PublicKey};
 
 const NOW: u64 = 1_800_000_000;
-const HUB: Address = Address::Simulated(0);
+const HUB: Address = Address::Udp(socket_at(0));
 const FLASH: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 64, program_bytes: 4 };
 
@@ -106,7 +106,7 @@ impl World {
             machines: vec![("thermostat".parse().unwrap(), PublicKey([number; 32]))],
             succession: None,
         };
-        let address = Address::Simulated(number.into());
+        let address = Address::Udp(socket_at(number.into()));
         Device { owner, seed, endpoint, address, record }
     }
 
@@ -209,7 +209,7 @@ fn stranger_with_owner_keys_made_on_the_spot_takes_its_hosts_share_and_no_more()
     let mut world = World::with(config);
     for number in 0..8 {
         let mut taken = world.device(100 + number, 100 + number, &format!("taken-{number}"));
-        taken.address = Address::Simulated(666);
+        taken.address = Address::Udp(socket_at(666));
         let expected = if number < 3 { None } else { Some(Refusal::Quota) };
         assert_eq!(world.register_itself(&mut taken).refusal, expected);
     }

@@ -1,4 +1,4 @@
-//! What the kernel costs: a task from its creation to its clean-up, and a switch between machines.
+//! The cost of the kernel: a task from its creation to its clean-up, and a switch between machines.
 //!
 //! `cargo bench -p tenure-kernel -- [--json]`. Each figure is the median of several rounds, on RAM
 //! flash, one core.

@@ -5,7 +5,7 @@
 //! rest: queues, timers, calls under way, events. A machine goes on where it was, in the middle of a
 //! function or of a call if need be, and notices nothing but that time has passed.
 //!
-//! What was written down must be taken up once at most, or machines would live through the same time
+//! A written state must be taken up once at most, or machines would live through the same time
 //! twice; whoever keeps it sees to that.
 
 use alloc::boxed::Box;
@@ -241,6 +241,6 @@ impl fmt::Display for SleepError {
 
 impl core::error::Error for SleepError {}
 
-/// What was to be taken up is no sleeping kernel of this version.
+/// The bytes to be taken up are no sleeping kernel of this version.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NotAsleep;

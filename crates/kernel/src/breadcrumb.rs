@@ -10,7 +10,7 @@ const MAGIC: [u8; 4] = *b"tbc\x01";
 /// How long a breadcrumb is.
 pub const BREADCRUMB_BYTES: usize = 20;
 
-/// Who runs.
+/// The machine that runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breadcrumb(pub MachineId);
 

@@ -22,7 +22,7 @@ pub(crate) struct Bucket {
     rate: u64,
     span_s: u32,
     capacity: i64,
-    /// What is there; negative after [`Bucket::charge`] with more than there was.
+    /// The content; negative after [`Bucket::charge`] with more than there was.
     level: i64,
     /// Until when it was filled.
     #[serde(with = "crate::moment")]
@@ -40,7 +40,7 @@ impl Bucket {
         u64::from(self.span_s) * 1_000_000
     }
 
-    /// What is there now.
+    /// The content now.
     pub(crate) fn level(&mut self, now: Instant) -> i64 {
         let elapsed_us = micros_of(now.since(self.filled));
         let gained = proportion(elapsed_us, self.rate, self.span_us());
@@ -88,7 +88,7 @@ impl Bucket {
     }
 }
 
-/// What a machine has left of its budgets by time.
+/// The rest of a machine's budgets by time.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub(crate) struct Meters {
     /// Absent if only its share limits it.
@@ -117,14 +117,14 @@ impl Meters {
         }
     }
 
-    /// What a machine has after its device has booted, as long as nobody says what it wrote before: of
+    /// The budgets of a machine after its device has booted, as long as nobody says what it wrote before: of
     /// what is counted by the day a part only, so that restarts don't refill it.
     pub(crate) fn at_boot(mut self) -> Self {
         self.flash.level = self.flash.capacity / BOOT_PART;
         self
     }
 
-    /// What a machine has after a boot if it is known to have written so many bytes in its period.
+    /// The budgets of a machine after a boot if it is known to have written so many bytes in its period.
     pub(crate) fn recall_flash(&mut self, bytes: u64) {
         let bytes = i64::try_from(bytes).unwrap_or(i64::MAX);
         self.flash.level = self.flash.level.max(self.flash.capacity.saturating_sub(bytes));

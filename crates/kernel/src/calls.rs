@@ -1,9 +1,9 @@
 //! The calls that this device's machines have under way, whoever serves them.
 
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
+use litemap::LiteMap;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
@@ -27,9 +27,9 @@ const RETRY_FIRST: Duration = Duration::from_millis(250);
 pub(crate) struct PendingCall {
     /// The slot of the machine that made it.
     pub(crate) caller: Slot,
-    /// What to send, kept while it may have to be sent again.
+    /// The call's content, kept while it may have to be sent again.
     pub(crate) request: Request,
-    /// What happens when it's done.
+    /// The reaction when it's done.
     pub(crate) completion: Completion,
     /// When it has failed at the latest.
     #[serde(with = "crate::moment")]
@@ -43,7 +43,7 @@ pub(crate) struct PendingCall {
     retry_wait: Duration,
 }
 
-/// What a call asks.
+/// The content of a call.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Request {
     /// Run a function.
@@ -57,7 +57,7 @@ pub(crate) enum Request {
 }
 
 impl Request {
-    /// What it counts as a message, in bytes.
+    /// Bytes that it counts as a message.
     pub(crate) fn message_bytes(&self) -> usize {
         match self {
             Self::Call { function, .. } => function.len() + self.parameter_bytes(),
@@ -74,7 +74,7 @@ impl Request {
     }
 }
 
-/// What happens when a call is done.
+/// The reaction when a call is done.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) enum Completion {
     /// The machine waits in straight-line code.
@@ -87,7 +87,7 @@ pub(crate) enum Completion {
 #[derive(Default, Serialize, Deserialize)]
 pub(crate) struct Calls {
     last_id: u32,
-    pending: BTreeMap<CallId, PendingCall>,
+    pending: LiteMap<CallId, PendingCall>,
 }
 
 impl Calls {
@@ -160,12 +160,13 @@ impl Calls {
     }
 
     /// Puts a call that surely did not run aside for another attempt; `false` if it has none left
-    /// or its deadline would pass before.
+    /// or its deadline would pass before. A machine that lacks the function will lack it then.
     pub(crate) fn retry_later(&mut self, id: CallId, now: Instant, reason: NoResult) -> bool {
         let surely_not_run = matches!(reason.host_error(), HostError::NotFound | HostError::Full);
+        let is_final = reason == NoResult::NoSuchFunction;
         let Some(call) = self.pending.get_mut(&id) else { return false };
         let retry_at = now + call.retry_wait;
-        if !surely_not_run || call.retries_left == 0 || retry_at >= call.deadline {
+        if !surely_not_run || is_final || call.retries_left == 0 || retry_at >= call.deadline {
             return false;
         }
         call.retries_left -= 1;

@@ -57,7 +57,7 @@ impl<F: Flash> CodeRegion<F> {
         self.flash.mapped().ok_or(CodeError::NotMapped)
     }
 
-    /// What stands in `extent`.
+    /// The code in `extent`.
     ///
     /// # Errors
     /// [`CodeError::NotMapped`], or [`CodeError::Flash`] if the extent leaves the region.
@@ -212,7 +212,7 @@ impl<F: Flash> CodeRegion<F> {
 #[derive(Debug)]
 pub struct Draft {
     extent: Extent,
-    /// What stands in flash, in bytes; whole sectors until the end.
+    /// Bytes that stand in flash; whole sectors until the end.
     written: u32,
     /// The beginning of the next sector.
     partial: Vec<u8>,

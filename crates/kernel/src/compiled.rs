@@ -17,11 +17,11 @@ use tenure_vm::Image;
 use tenure_wire::CodeKind;
 
 const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
-/// What compiled code begins with; the last byte is the version of the format.
+/// The first bytes of compiled code; the last of them is the version of the format.
 const MAGIC: [u8; 4] = *b"tnc\x01";
 const WORD: usize = size_of::<u32>();
 const HEADER_BYTES: usize = 8 * WORD;
-/// What the code and its length are multiples of, in bytes: memory protection divides memory so, on small
+/// The alignment of the code and of its length, in bytes: memory protection divides memory so, on small
 /// cores.
 const ALIGNMENT: usize = 32;
 const _: () = assert!(HEADER_BYTES.is_multiple_of(ALIGNMENT));

@@ -31,7 +31,7 @@ const LOOP_WAIT_MAX: Duration = Duration::from_secs(6 * 3600);
 /// The shortest run without a fault that takes one off the score.
 const GOOD_RUN_MIN: Duration = Duration::from_secs(60);
 
-/// What a machine is thought of.
+/// The standing of a machine.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Repute {
     /// Nothing is held against it.
@@ -54,7 +54,7 @@ impl Repute {
     }
 }
 
-/// What is known of a machine's conduct.
+/// The record of a machine's conduct.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Conduct {
     repute: Repute,

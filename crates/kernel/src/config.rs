@@ -1,4 +1,4 @@
-//! What a device decides about its kernel.
+//! The choices of a device about its kernel.
 
 use core::time::Duration;
 
@@ -6,7 +6,7 @@ use tenure_wire::Name;
 
 use crate::policy::PolicyKind;
 
-/// What a device gives its kernel.
+/// The resources that a device gives its kernel.
 #[derive(Clone, Debug)]
 pub struct Config {
     /// This device's name, if it has one.
@@ -24,7 +24,7 @@ pub struct Config {
     /// Parameters of tasks and of calls under way, of all machines together, in bytes. No machine
     /// gets more of it than it leaves, so that however many hoard, the next one finds some.
     pub parameter_bytes_max: usize,
-    /// Who runs next.
+    /// The scheduling policy.
     pub policy: PolicyKind,
     /// The fuel of one slice.
     pub slice_fuel: u64,
@@ -54,7 +54,7 @@ impl Config {
 }
 
 impl Default for Config {
-    /// What fits on the smallest class of device.
+    /// The configuration for the smallest class of device.
     fn default() -> Self {
         Self {
             device: None,

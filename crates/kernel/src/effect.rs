@@ -1,4 +1,4 @@
-//! What the kernel asks of the node around it.
+//! The kernel's requests to the node around it.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -18,7 +18,7 @@ pub enum Effect {
     Resolve {
         /// Under which number to give the answer.
         id: CallId,
-        /// Whom the machine means.
+        /// The machine that is meant.
         target: Target,
     },
     /// Read a secret for a machine that has a right to it; the answer is its value.
@@ -56,7 +56,7 @@ pub struct OutgoingCall {
     pub id: CallId,
     /// The machine that calls.
     pub from: MachineId,
-    /// Whom it calls.
+    /// The machine that it calls.
     pub target: Target,
     /// Which function.
     pub function: String,

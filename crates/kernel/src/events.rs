@@ -33,7 +33,7 @@ const DRIVERS: u16 = 0x8000;
 /// How many commands a peripheral's driver has waiting; the oldest make room.
 const COMMANDS_MAX: usize = 4;
 
-/// What a machine notes with a subscription: the function that handles its events, or none.
+/// A machine's note on a subscription: the function that handles its events, or none.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Handler(pub(crate) String);
 
@@ -57,7 +57,7 @@ impl From<Driver> for Subscriber {
     }
 }
 
-/// Who has subscribed.
+/// The subscribers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Listener {
     /// The machine in this slot.
@@ -69,7 +69,7 @@ pub enum Listener {
 /// A subscription as others may see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Subscribed<'a> {
-    /// Who has subscribed.
+    /// The subscribers.
     pub listener: Listener,
     /// To what, and what became of it.
     pub status: SubscriptionStatus<'a, ()>,
@@ -109,19 +109,19 @@ impl Events {
         Some(command)
     }
 
-    /// What was published: topics and how often, as far as they are counted, and how often in all
+    /// The publications: topics and how often, as far as they are counted, and how often in all
     /// under others.
     pub fn topics(&self) -> (impl Iterator<Item = (&Topic, u64)>, u64) {
         let topics = self.0.topics().map(|status| (status.topic, status.published));
         (topics, self.0.uncounted())
     }
 
-    /// What all queued events take, each once, in bytes.
+    /// Bytes that all queued events take, each counted once.
     pub fn bytes(&self) -> usize {
         self.0.bytes()
     }
 
-    /// Who has subscribed to what.
+    /// The subscriptions, with their subscribers.
     pub fn subscriptions(&self) -> impl Iterator<Item = Subscribed<'_>> {
         self.0.subscriptions().filter_map(|status| {
             let number = status.subscriber.0;

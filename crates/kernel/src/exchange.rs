@@ -40,7 +40,7 @@ pub(crate) struct Exchange<'a, F> {
     pub(crate) now: Instant,
 }
 
-/// Who asks for a function.
+/// The asker for a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     /// Another machine: only what the package exports, and never the start.
@@ -415,7 +415,7 @@ pub(crate) enum Sought<'a> {
     Elsewhere,
 }
 
-/// Whom `target`, which isn't the caller itself, means among `machines` of the device of that name.
+/// The machine that `target`, which isn't the caller itself, means among `machines` of the device of that name.
 pub(crate) fn local_machine<'a>(
     machines: &'a Machines,
     device: Option<&Name>,
@@ -450,7 +450,7 @@ pub(crate) fn is_meant(machine: &Machine, device: Option<&Name>, target: &Target
     }
 }
 
-/// Whom a machine calls, as its grants are asked for.
+/// The receiver of a machine's call, as its grants are asked for.
 pub(crate) fn callee<'a>(
     device: Option<&'a Name>,
     sought: &Sought<'a>,

@@ -12,10 +12,10 @@ use crate::program::Program;
 /// panic's own functions to the machine's.
 const CALLERS_MAX: usize = 12;
 
-/// What a machine was stopped for.
+/// The reason why a machine was stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What happened.
+    /// The kind.
     pub kind: FaultKind,
     /// The function it happened in, as its index in the module, where known.
     pub function: Option<u32>,
@@ -44,7 +44,7 @@ impl Fault {
             FaultKind::TaskFuel => Some(Limit::TaskFuel(budget.task_fuel)),
             FaultKind::Trap(TrapKind::StackOverflow) => Some(Limit::Stack(budget.stack_bytes)),
             FaultKind::Memory | FaultKind::Trap(TrapKind::MemoryBudget) => Some(memory),
-            // What an engine runs has all of its memory from the beginning.
+            // An engine's machine has all of its memory from the beginning.
             FaultKind::Aborted | FaultKind::Trap(TrapKind::Unreachable)
                 if is_full && !self.by_engine =>
             {
@@ -145,7 +145,7 @@ impl fmt::Display for Trace {
 const CALL_UNIT_BYTES: u32 = 2;
 
 impl FaultKind {
-    /// What a caller is told of the fault that ended its call: whether more budget would have helped.
+    /// The reason that a caller is told of the fault that ended its call: whether more budget would have helped.
     pub(crate) fn told(self) -> NoResult {
         match self {
             Self::TaskFuel
@@ -173,7 +173,7 @@ pub enum FaultKind {
     Memory,
     /// Its image is damaged.
     Image,
-    /// What was written to flash of its running state is damaged, or is good for other firmware alone.
+    /// The running state in flash is damaged, or is good for other firmware alone.
     Suspended,
     /// It slept, and where it was in memory is another's now.
     Place,

@@ -34,6 +34,9 @@ use crate::storage::Storage;
 use crate::timer::First;
 use crate::turn::{HostResult, Turn, Verdict};
 
+/// Ends a line of the log that was cut.
+const CUT: &str = "…";
+
 /// The host calls as the vm checks a module's imports against them.
 pub fn host_functions() -> impl HostFunctions {
     TableOfHostCalls
@@ -176,6 +179,9 @@ impl<F: Flash> Turn<'_, '_, F> {
             HostCall::timer_at { function, parameter, unix_time_s, period_ms } => {
                 self.timer_set((function, parameter), (First::At(unix_time_s), period_ms))
             }
+            HostCall::timer_schedule { function, parameter, schedule } => {
+                self.timer_schedule((function, parameter), schedule)
+            }
             HostCall::timer_cancel { function } => self.timer_cancel(function),
             HostCall::publish { topic, payload } => self.publish(topic, payload),
             HostCall::subscribe { topic, policy, depth, handler } => {
@@ -213,10 +219,14 @@ impl<F: Flash> Turn<'_, '_, F> {
         let Ok(bytes) = message.read_bytes(self.program.memory(), LOG_BYTES_MAX) else {
             return Verdict::Fault(FaultKind::BadPointer);
         };
-        let text = String::from_utf8_lossy(bytes).into_owned();
+        let mut text = String::from_utf8_lossy(bytes).into_owned();
         let (now, level) = (self.now(), LogLevel::from_number(level));
         if level > self.machine.record.log {
             return Verdict::Continue(HostResult(None));
+        }
+        if message.length() > LOG_BYTES_MAX {
+            text.truncate(text.floor_char_boundary(LOG_BYTES_MAX - CUT.len()));
+            text.push_str(CUT);
         }
         self.parts.outbox.log_of(&mut self.machine, now, level, text);
         Verdict::Continue(HostResult(None))

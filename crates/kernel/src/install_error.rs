@@ -23,7 +23,7 @@ pub enum InstallError {
     NoSlot,
     /// The budgets of the machines here leave too little memory for this one's.
     NoMemory,
-    /// What others have reserved of the processor leaves too little for its reservation.
+    /// Reservations of others leave too little of the processor for its own.
     Overbooked,
     /// The store is full.
     StoreFull,

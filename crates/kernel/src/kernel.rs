@@ -42,7 +42,7 @@ use crate::task::{IncomingCall, ReplyTo, Ticket};
 use crate::tenancy::{Tenancy, is_marked_as_trash, placement_before_removal};
 use crate::turn::World;
 
-/// What [`Kernel::run`] did.
+/// The work of [`Kernel::run`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ran {
     /// A machine had a slice; there may be more to do at once.
@@ -139,7 +139,7 @@ impl<F: Flash> Kernel<F> {
         (store.into_flash(), code.into_flash())
     }
 
-    /// What the kernel was configured with.
+    /// The kernel's configuration.
     pub fn config(&self) -> &Config {
         &self.parts.config
     }
@@ -163,7 +163,7 @@ impl<F: Flash> Kernel<F> {
         }
     }
 
-    /// What processor's compiled code machines run, if they do.
+    /// The kind of processor that machines' compiled code is for, if they run any.
     pub fn compiled_kind(&self) -> Option<CodeKind> {
         self.parts.processors.compiled_kind
     }
@@ -179,12 +179,12 @@ impl<F: Flash> Kernel<F> {
         self.parts.storage.sealer = Some(sealer);
     }
 
-    /// What the engine that the board lends runs, if it lends one.
+    /// The kind of code of the engine that the board lends, if it lends one.
     pub fn engine_kind(&self) -> Option<CodeKind> {
         self.parts.processors.engine_kind()
     }
 
-    /// What changes which machines there are, and for how long, at `now`.
+    /// The operations that change which machines there are, and for how long, at `now`.
     pub fn tenancy(&mut self, now: Instant) -> Tenancy<'_, F> {
         Tenancy { parts: &mut self.parts, policy: &mut *self.scheduler.policy, now }
     }
@@ -344,7 +344,7 @@ impl<F: Flash> Kernel<F> {
         Ok(())
     }
 
-    /// What the machine used since this was last asked, but for what its device sent for it.
+    /// The machine's use since this was last asked, without the bytes that its device sent for it.
     pub fn take_usage(&mut self, now: Instant, id: MachineId) -> Option<Usage> {
         let machine = self.parts.machines.with_id_mut(id)?;
         self.parts.storage.bill(machine, now);

@@ -16,7 +16,7 @@
 //!   any but Over ── Halted ──▶ Halted ── Resumed ──▶ Idle
 //! ```
 
-/// What a machine is doing.
+/// The state of a machine.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize, serde::Deserialize,
 )]
@@ -37,7 +37,7 @@ pub enum State {
     Halted,
 }
 
-/// What happens to a machine.
+/// The events in a machine's life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub enum Event {
     /// A task came.
@@ -46,7 +46,7 @@ pub enum Event {
     Drained,
     /// It asked for something that takes time.
     Blocked,
-    /// What it waited for is there.
+    /// The event that it waited for is there.
     Woken,
     /// It trapped or overspent.
     Faulted,

@@ -1,4 +1,4 @@
-//! What one machine may write to the log, and which denials its log has told of.
+//! The allowance of one machine in the log, and the denials that its log has told of.
 //!
 //! Of denials there is one line a caller and minute, of [`DENIALS_MAX`] callers at most.
 
@@ -16,7 +16,7 @@ const BURST_S: u64 = 8;
 const DENIALS_MAX: usize = 4;
 const DENIALS_SPAN: Duration = Duration::from_secs(60);
 
-/// What a machine may still say.
+/// The rest of a machine's allowance.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct LogMeter {
     pub(crate) bytes: Bucket,
@@ -33,7 +33,7 @@ impl LogMeter {
     }
 }
 
-/// What was denied lately.
+/// The rights lately denied.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Denials {
     recent: Vec<Denial>,

@@ -63,7 +63,7 @@ fn tree_of<'a, F: Flash>(
 }
 
 impl<'a> MachineInfo<'a> {
-    /// What there is to see of `machine`, which stores so many bytes and waits for its turn while so
+    /// The status of `machine`, which stores so many bytes and waits for its turn while so
     /// much fuel is burnt, at most.
     pub(crate) fn of(machine: &'a Machine, stored_bytes: usize, wait_fuel_max: u64) -> Self {
         let running = machine.current.as_ref();
@@ -96,23 +96,23 @@ impl<'a> MachineInfo<'a> {
 /// A machine as others may see it.
 #[derive(Clone, Debug)]
 pub struct MachineInfo<'a> {
-    /// What the store keeps of it.
+    /// The store's record of it.
     pub record: &'a MachineRecord,
     /// Its id.
     pub id: MachineId,
     /// Whether the board's engine or code compiled from its image runs it, and not the vm alone.
     pub on_engine: bool,
-    /// What it is doing.
+    /// Its state.
     pub state: State,
     /// Whether it is in the trash.
     pub is_removed: bool,
     /// Tasks waiting.
     pub queue_length: usize,
-    /// What it is in the middle of.
+    /// The task that it is in the middle of.
     pub serves: Option<Serves<'a>>,
-    /// Fuel used since boot.
+    /// Fuel used since boot, or since its last update.
     pub fuel_used: u64,
-    /// The longest it has waited for its turn since boot.
+    /// The longest it has waited for its turn since boot, or since its last update.
     pub waited_max: Duration,
     /// The longest that it has to wait for its turn, as the policy promises, in fuel.
     pub wait_fuel_max: u64,
@@ -122,13 +122,13 @@ pub struct MachineInfo<'a> {
     pub is_throttled: bool,
     /// Tasks finished since boot.
     pub tasks_done: u64,
-    /// What it is thought of.
+    /// Its standing.
     pub repute: Repute,
     /// Faults that count against it.
     pub faults: u32,
     /// The last fault since boot.
     pub last_fault: Option<Fault>,
-    /// What it may do, and how often it did.
+    /// Its rights, and how often it used each.
     pub grants: &'a Grants,
     /// Linear memory committed, in bytes.
     pub memory_bytes: usize,
@@ -145,7 +145,7 @@ pub struct Serves<'a> {
     pub begun: Instant,
 }
 
-/// What stands at a path of a tree.
+/// The content of a path of a tree.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Look {
     /// The value, if there is one.

@@ -33,12 +33,12 @@ use crate::timer::Timer;
 pub(crate) struct Machine {
     pub(crate) record: MachineRecord,
     pub(crate) id: MachineId,
-    /// What it may do; asked at each use.
+    /// Its rights; asked at each use.
     pub(crate) grants: Grants,
     pub(crate) slot: Slot,
-    /// What it has deleted of the tree that it began with.
+    /// The values that it has deleted of the tree that it began with.
     pub(crate) hidden: Hidden,
-    /// What its code is known by since it was checked; absent if it is damaged.
+    /// The mark that its code is known by since it was checked; absent if it is damaged.
     pub(crate) token: Option<CodeToken>,
     pub(crate) state: State,
     /// Whether it is in the trash; its state is [`State::Over`] then.
@@ -64,15 +64,15 @@ pub(crate) struct Machine {
     pub(crate) ran_at: Instant,
     /// Where its instance stands in code flash while it isn't in RAM.
     pub(crate) suspended: Option<Extent>,
-    /// What it waits for, if [`State::Waiting`].
+    /// The event that it waits for, if [`State::Waiting`].
     pub(crate) wait: Option<Wait>,
-    /// What it waited for, to be handed over when it runs next.
+    /// The event that it waited for, to be handed over when it runs next.
     pub(crate) woken: Option<Woken>,
     /// A host call that is done in pieces, if it is in the middle of one.
     pub(crate) long_call: Option<Box<LongCall>>,
     /// The result of its last `call`.
     pub(crate) call_result: Vec<u8>,
-    /// What its faults have cost it.
+    /// The price of its faults so far.
     pub(crate) conduct: Conduct,
     /// The fuel it had used when it was started last.
     pub(crate) fuel_at_start: u64,
@@ -80,17 +80,17 @@ pub(crate) struct Machine {
     pub(crate) restart_at: Option<Instant>,
     /// Fuel used since boot.
     pub(crate) fuel_used: u64,
-    /// What it used since that was last taken.
+    /// Its use since that was last taken.
     pub(crate) usage: Usage,
     /// Up to when what it stores has been counted.
     pub(crate) stored_until: Instant,
-    /// What it has left of its budgets by time.
+    /// The rest of its budgets by time.
     pub(crate) meters: Meters,
-    /// What it may still say in the log.
+    /// The rest of its allowance in the log.
     pub(crate) log: LogMeter,
-    /// What was lately denied to it, or to callers of it.
+    /// The rights lately denied to it, or to callers of it.
     pub(crate) denials: Option<Box<Denials>>,
-    /// What it wants to be called for later.
+    /// The times at which it wants to be called.
     pub(crate) timers: Vec<Timer>,
     /// A higher tier, and for how much more fuel, if it is in a critical section.
     pub(crate) critical: Option<(u16, u64)>,
@@ -98,14 +98,14 @@ pub(crate) struct Machine {
     pub(crate) critical_fuel: u64,
     /// Since when it has wanted the processor without having it.
     pub(crate) ready_since: Option<Instant>,
-    /// The longest it has waited for its turn since boot.
+    /// The longest it has waited for its turn since boot, or since its last update.
     pub(crate) waited_max: Duration,
     /// Tasks finished since boot, well or badly.
     pub(crate) tasks_done: u64,
     pub(crate) last_fault: Option<Fault>,
 }
 
-/// What code that was checked is known by.
+/// The mark that checked code is known by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CodeToken {
     /// An image.
@@ -123,7 +123,7 @@ pub(crate) struct Running {
     /// When it began.
     #[serde(with = "crate::moment")]
     pub(crate) begun: Instant,
-    /// What `reply` set, or the error that `fail` did.
+    /// The result that `reply` set, or the error that `fail` did.
     pub(crate) reply: Result<Option<Vec<u8>>, HostError>,
     /// Its own words on its failure.
     pub(crate) words: Vec<u8>,
@@ -150,7 +150,7 @@ pub(crate) struct Progress {
     pub(crate) publication: Option<Publication>,
 }
 
-/// What a waiting machine waits for.
+/// The event that a waiting machine waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum Wait {
     /// The answer to a call, which `call_result` and a status will tell.
@@ -165,13 +165,13 @@ pub(crate) enum Wait {
     Event(#[serde(with = "crate::moment::optional")] Option<Instant>),
 }
 
-/// What a host call that waited gives. It is kept beside the instance, which may be in flash when the
+/// The result of a host call that waited. It is kept beside the instance, which may be in flash when the
 /// answer comes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Woken {
-    /// What it returns, if it returns anything.
+    /// The value that it returns, if it returns anything.
     pub(crate) status: Option<i32>,
-    /// What it writes to the machine's memory, and where.
+    /// The bytes that it writes to the machine's memory, and where.
     pub(crate) copy: Option<(GuestBuffer, Zeroizing<Vec<u8>>)>,
 }
 

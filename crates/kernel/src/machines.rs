@@ -100,12 +100,12 @@ impl Machines {
         self.iter_mut().find(|machine| !machine.is_removed && machine.record.name == *name)
     }
 
-    /// What the parameters of all tasks take, in bytes.
+    /// Bytes that the parameters of all tasks take.
     pub(crate) fn parameter_bytes(&self) -> usize {
         self.iter().map(Machine::parameter_bytes).sum()
     }
 
-    /// What the budgets of those in RAM promise, in bytes.
+    /// Bytes that the budgets of those in RAM promise.
     pub(crate) fn memory_in_use(&self) -> usize {
         let in_ram = self.iter().filter(|machine| machine.instance.is_some());
         usize::try_from(in_ram.map(Machine::memory_promised).sum::<u64>()).unwrap_or(usize::MAX)

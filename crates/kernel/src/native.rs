@@ -26,12 +26,12 @@ use tenure_wire::CodeKind;
 use tenure_wire::limits::FUNCTION_BYTES_MAX;
 
 const CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_ISCSI);
-/// What a binary begins with; the last byte is the version of the format.
+/// The first bytes of a binary; the last of them is the version of the format.
 const MAGIC: [u8; 4] = *b"tnb\x01";
 const WORD: usize = size_of::<u32>();
 /// Magic, kind, and six lengths.
 const HEADER_BYTES: usize = 8 * WORD;
-/// What the parts of a binary begin at a multiple of.
+/// The parts of a binary begin at a multiple of this.
 const PART_ALIGNMENT: u32 = 16;
 /// The most memory that a binary may ask for; what no device has keeps sums of lengths in range.
 const MEMORY_BYTES_MAX: u32 = 1 << 28;

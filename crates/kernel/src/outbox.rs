@@ -1,4 +1,4 @@
-//! What waits for the node: effects, and among them the lines of the log.
+//! The queue for the node: effects, and among them the lines of the log.
 //!
 //! A machine's own lines are limited by bytes in a second, and by a quarter of the lines that may wait;
 //! those of all machines by three quarters. The rest is the kernel's: a fault is told of however much its
@@ -16,7 +16,7 @@ use tenure_wire::{Grants, LogLevel, Name};
 use crate::effect::{Effect, LogEntry};
 use crate::machine::Machine;
 
-/// What a line counts beside its text, in bytes.
+/// Bytes that a line counts beside its text.
 const LINE_BYTES: usize = 32;
 /// How often a machine's log says how many of its lines were dropped, at most.
 const DROPPED_SPAN: Duration = Duration::from_secs(60);

@@ -1,4 +1,4 @@
-//! What a kernel is made of, and what takes several parts at once: a start, a fault, an end.
+//! The parts of a kernel, and the operations that take several at once: a start, a fault, an end.
 
 use alloc::boxed::Box;
 use alloc::string::{String, ToString};

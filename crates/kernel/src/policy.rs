@@ -109,7 +109,7 @@ pub struct Turn {
     pub fuel: u64,
 }
 
-/// What machines have used beyond their turns, for policies whose turns are all the same length.
+/// Fuel that machines have used beyond their turns, for policies whose turns are all the same length.
 #[derive(Debug)]
 struct Debts([u64; SLOTS_MAX]);
 
@@ -140,7 +140,7 @@ impl Debts {
     }
 }
 
-/// Who runs next.
+/// The machine that runs next.
 pub trait Policy: Send {
     /// Takes a machine in, or gives it another share.
     ///

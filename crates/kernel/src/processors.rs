@@ -1,4 +1,4 @@
-//! What runs programs: the vm, behind the board's memory protection if it has one, and the engine that the
+//! The engines that run programs: the vm, behind the board's memory protection if it has one, and the one that the
 //! board lends.
 
 use alloc::boxed::Box;
@@ -12,7 +12,7 @@ use crate::program::{Engine, Program};
 
 /// The processors of a device, as the kernel sees them.
 pub(crate) struct Processors {
-    /// What the board has beyond the vm.
+    /// The board's engines beyond the vm.
     pub(crate) engine: Option<Box<dyn Engine>>,
     /// The board's memory protection.
     pub(crate) wall: Option<Box<dyn Wall>>,
@@ -28,7 +28,7 @@ impl Processors {
         Self { engine: None, wall: None, compiled_kind: None, fuel_per_second }
     }
 
-    /// What the engine runs, if there is one.
+    /// The kind of code that the engine runs, if there is one.
     pub(crate) fn engine_kind(&self) -> Option<CodeKind> {
         self.engine.as_ref().map(|engine| engine.kind())
     }

@@ -17,7 +17,7 @@ use crate::native::NativeBinary;
 
 /// Runs machines by other means than the vm: the wasm of those that ask for speed, or native binaries.
 pub trait Engine: Send {
-    /// What it runs.
+    /// The kind of code that it runs.
     fn kind(&self) -> CodeKind;
 
     /// Whether [`Engine::start`] has all it needs of `code`, or won't get more. What takes longer than a
@@ -55,7 +55,7 @@ pub trait Engine: Send {
     }
 }
 
-/// What changes while an engine runs a machine.
+/// The state that changes while an engine runs a machine.
 pub trait EngineInstance: Send {
     /// Gets ready to call the exported `function`, which takes and gives nothing; gives whether
     /// there is such a function and nothing under way.
@@ -99,7 +99,7 @@ pub trait EngineInstance: Send {
     fn memory_mut(&mut self) -> &mut [u8];
 }
 
-/// What an engine is to run.
+/// The code that an engine is to run.
 #[derive(Clone, Copy)]
 pub enum Code<'a> {
     /// A WebAssembly module.
@@ -115,7 +115,7 @@ pub enum EngineError {
     Memory,
     /// The engine refuses the code.
     Module,
-    /// What was kept of it isn't of this code and this firmware.
+    /// The kept state isn't of this code and this firmware.
     State,
     /// It can go on only where it was in memory, and that place is taken.
     Place,

@@ -1,4 +1,4 @@
-//! What the store keeps of a machine, so that it is there again after a restart.
+//! The store's record of a machine, by which it is there again after a restart.
 //!
 //! One byte says the version of the record, and the record follows in full. A record of another version
 //! isn't guessed at: its machine is left out, which the log says, and is there again with a firmware that
@@ -20,7 +20,7 @@ use crate::code::Extent;
 /// The version of records.
 const RECORD_VERSION: u8 = 4;
 
-/// What a device's machines are written in: version of the records, and of the images in code flash. A
+/// The formats of a device's machines: version of the records, and of the images in code flash. A
 /// firmware of another one finds none of them.
 pub const MACHINE_FORMAT: u16 = u16::from_be_bytes([RECORD_VERSION, IMAGE_VERSION as u8]);
 
@@ -47,11 +47,11 @@ pub struct MachineRecord {
     pub exports: Vec<String>,
     /// The timers that it begins with.
     pub timers: Vec<PackageTimer>,
-    /// What it may use.
+    /// Its budget.
     pub budget: Budget,
     /// Its share of the processor.
     pub share: Share,
-    /// What it may do.
+    /// Its rights.
     pub grants: Capabilities,
     /// The callers who are told its own words on its failures.
     pub errors: Audience,
@@ -61,7 +61,7 @@ pub struct MachineRecord {
     pub term: Term,
     /// The number of the placement that put it here; a later one is higher.
     pub placement: u64,
-    /// What its code is.
+    /// The kind of its code.
     pub code: CodeKind,
     /// Where its code stands in code flash: its image, or its native binary behind the package's
     /// digest.
@@ -91,5 +91,45 @@ impl MachineRecord {
     /// All of code flash that is the machine's.
     pub fn extents(&self) -> impl Iterator<Item = Extent> {
         [Some(self.image), self.faster, self.base].into_iter().flatten()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use tenure_testbed::frozen;
+    use tenure_wire::timer::When;
+
+    use super::*;
+
+    #[test]
+    fn record_of_version_4_is_written_and_read() {
+        let record = MachineRecord {
+            name: "echo".parse().unwrap(),
+            public_key: PublicKey([1; 32]),
+            salt: [2; 16],
+            package: Digest([3; 32]),
+            package_name: "echo".parse().unwrap(),
+            package_version: Version { major: 1, minor: 2, patch: 3 },
+            tenant: VerifyingKey([4; 32]),
+            exports: vec!["read".into()],
+            timers: vec![PackageTimer { function: "tick".into(), when: When::Every(10_000) }],
+            budget: Budget::default(),
+            share: Share::default(),
+            grants: Capabilities::default(),
+            errors: Audience::Callers,
+            log: LogLevel::Info,
+            term: Term::default(),
+            placement: 300,
+            code: CodeKind::WebAssembly,
+            image: Extent { offset: 4096, bytes: 1000 },
+            faster: Some(Extent { offset: 8192, bytes: 2000 }),
+            base: None,
+        };
+        let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "record-4", &record.to_bytes().unwrap());
+        assert_eq!(MachineRecord::from_bytes(&bytes), Some(record));
+        bytes[0] += 1;
+        assert_eq!(MachineRecord::from_bytes(&bytes), None, "another version isn't guessed at");
     }
 }

@@ -36,7 +36,7 @@ use crate::program::{Code, Engine, EngineError, EngineInstance, Program};
 use crate::slot::Slot;
 use crate::storage::Storage;
 
-/// What a suspended machine takes in flash beside its memory and stack, rounding up to sectors aside.
+/// Bytes that a suspended machine takes in flash beside its memory and stack, rounding up to sectors aside.
 const OVERHEAD: u64 = 1024;
 /// How long nobody is swapped, at least, after the flash failed.
 const SWAP_PAUSE: Duration = Duration::from_secs(1);
@@ -66,14 +66,14 @@ impl<F: Flash> Residence<'_, F> {
             .residents(slot)
             .map(|machine| (self.may_leave_at(machine), machine.memory_promised()))
             .collect();
-        residents.sort_unstable();
+        tenure_hal::sort(&mut residents);
         for (leaves_at, bytes) in residents {
             missing = missing.saturating_sub(bytes);
             if missing == 0 {
                 return (leaves_at > self.now).then_some(leaves_at);
             }
         }
-        // What an engine runs can't be suspended; perhaps it stops.
+        // An engine's machine can't be suspended; perhaps it stops.
         Some(self.now + self.config.swap_residence)
     }
 
@@ -97,7 +97,7 @@ impl<F: Flash> Residence<'_, F> {
                 self.log_failed_swap(leaving, error);
                 return false;
             }
-            // Who comes in pays for it: who has nothing to do can't help it.
+            // The machine that comes in pays for it: one that has nothing to do can't help it.
             if let Some(machine) = self.machines.known_mut(slot) {
                 machine.usage.flash_writes += 1;
                 machine.usage.flash_bytes += bytes;
@@ -334,7 +334,7 @@ impl<F: Flash> Residence<'_, F> {
         Ok(Program::Image(Box::new(resumed)))
     }
 
-    /// What the machine's budget and the device's memory leave to an instance.
+    /// The memory that the machine's budget and the device leave to an instance.
     fn instance_config(&self, slot: Slot) -> Option<InstanceConfig> {
         let budget = self.machines.known(slot)?.record.budget;
         let stack_bytes = budget.stack_bytes as usize;

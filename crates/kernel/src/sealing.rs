@@ -1,4 +1,4 @@
-//! What machines keep, sealed: the kernel says whose it is, and the node, which holds the keys, how.
+//! The seals of machines' values: the kernel says whose a value is, and the node, which holds the keys, how.
 //!
 //! Two things leave a machine's memory for flash: its tree, and its running state when it is
 //! suspended. Both are sealed under keys of that machine alone, and so are the kernel's records.
@@ -14,10 +14,10 @@ use crate::slot::{KERNEL_TREE, MACHINES_PATH, Slot};
 
 /// Holds the keys of a device's machines.
 pub trait Sealer: Send {
-    /// What seals the kernel's records.
+    /// The seal of the kernel's records.
     fn kernel_tree(&self) -> Box<dyn Seal>;
 
-    /// What seals the machine's tree.
+    /// The seal of the machine's tree.
     fn machine_tree(&self, record: &MachineRecord) -> Box<dyn Seal>;
 
     /// Seals a machine's running state.

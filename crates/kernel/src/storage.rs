@@ -1,4 +1,4 @@
-//! What the kernel keeps in flash: code, machines' trees, and its own records of them.
+//! The kernel's use of flash: code, machines' trees, and its own records of them.
 //!
 //! Methods are handed the machine whose things they are about; none knows a queue, a call or a log.
 
@@ -95,7 +95,7 @@ impl<F: Flash> Storage<F> {
         }
     }
 
-    /// What a machine began with, unless it is damaged.
+    /// The tree that a machine began with, unless it is damaged.
     pub(crate) fn base(&self, extent: Option<Extent>) -> Option<Base<'_>> {
         base_in(&self.code, extent)
     }
@@ -112,7 +112,7 @@ impl<F: Flash> Storage<F> {
         })
     }
 
-    /// What the machine in `slot` stores, in bytes: its changes, and not what it began with.
+    /// Bytes that the machine in `slot` stores: its changes, and not the tree that it began with.
     pub(crate) fn stored_bytes(&self, slot: Slot) -> usize {
         self.store.stored_bytes(slot.tree()) + self.store.stored_bytes(slot.hidden_tree())
     }
@@ -147,19 +147,19 @@ impl<F: Flash> Storage<F> {
         }
     }
 
-    /// What the machine in `slot` had deleted of what it began with.
+    /// The values that the machine in `slot` had deleted of the tree that it began with.
     pub(crate) fn recall_hidden(&mut self, slot: Slot) -> Result<Hidden, ReadError> {
         Hidden::load(&mut self.store, slot.hidden_tree())
     }
 
-    /// What is held against the machine of that record since before the device started.
+    /// The conduct that is held against the machine of that record since before the device started.
     pub(crate) fn recall_conduct(
         &mut self,
         slot: Slot,
         record: &MachineRecord,
         now: Instant,
     ) -> Conduct {
-        // What was held against a package before an update doesn't count any more.
+        // A package's conduct before an update doesn't count any more.
         match self.recall::<(u64, Repute, u32)>(&slot.path(CONDUCT_PATH)) {
             Some((placement, repute, score)) if placement == record.placement => {
                 Conduct::remembered(repute, score, now)
@@ -309,7 +309,7 @@ fn base_in<F: Flash>(code: &CodeRegion<F>, extent: Option<Extent>) -> Option<Bas
     extent.map_or(Some(Base::EMPTY), |extent| Base::open(code.view(extent).ok()?))
 }
 
-/// What is kept of the conduct of a machine under that placement.
+/// The record of the conduct of a machine under that placement.
 fn conduct_bytes(conduct: &Conduct, placement: u64) -> Option<Vec<u8>> {
     postcard::to_allocvec(&(placement, conduct.repute(), conduct.score())).ok()
 }

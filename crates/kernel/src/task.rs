@@ -21,9 +21,9 @@ pub struct Ticket(pub u64);
 pub struct IncomingCall {
     /// The machine that is called.
     pub to: MachineId,
-    /// Who calls; `None` is the device itself.
+    /// The caller; `None` is the device itself.
     pub caller: Option<PublicKey>,
-    /// What is known of the caller beside its key.
+    /// The facts about the caller beside its key.
     pub standing: Standing,
     /// Which function is called.
     pub function: String,
@@ -33,7 +33,7 @@ pub struct IncomingCall {
     pub deadline: Instant,
 }
 
-/// Who a caller from outside is to this device.
+/// The relation of a caller from outside to this device.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Standing {
     /// The device's owner, who may call whatever is exported.
@@ -52,13 +52,13 @@ pub enum Standing {
 /// One call, waiting for its turn or being run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
-    /// Who made the call; `None` is the device itself.
+    /// The caller; `None` is the device itself.
     pub(crate) caller: Option<PublicKey>,
     /// Which function is called.
     pub(crate) function: String,
     /// The parameter; `None` is null.
     pub(crate) parameter: Option<Vec<u8>>,
-    /// Who waits for the result.
+    /// The one that waits for the result.
     pub(crate) reply_to: ReplyTo,
     /// When nobody waits any more, if somebody does.
     #[serde(with = "crate::moment::optional")]
@@ -87,7 +87,7 @@ impl Task {
         }
     }
 
-    /// What stands in the queue for events that wait for their handlers.
+    /// The entries of the queue for events that wait for their handlers.
     pub(crate) fn of_events() -> Self {
         Self { is_event: true, ..Self::of_kernel(String::new(), None) }
     }
@@ -103,7 +103,7 @@ impl Task {
     }
 }
 
-/// Who waits for a task's result.
+/// The one that waits for a task's result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) enum ReplyTo {
     /// Nobody: a start, or a callback.

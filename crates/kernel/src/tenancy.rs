@@ -38,7 +38,7 @@ pub struct Installation {
     pub id: MachineId,
 }
 
-/// What changes which machines a device has, at one time.
+/// The operations that change which machines a device has, at one time.
 pub struct Tenancy<'a, F> {
     pub(crate) parts: &'a mut Parts<F>,
     pub(crate) policy: &'a mut dyn Policy,
@@ -357,7 +357,7 @@ impl<F: Flash> Tenancy<'_, F> {
         }
     }
 
-    /// What stays deleted of the tree that the machine in `slot` begins with, once it is replaced.
+    /// The values that stay deleted of the tree that the machine in `slot` begins with, once it is replaced.
     fn hidden_after_update(&self, slot: Slot, next: &MachineRecord) -> Hidden {
         let storage = &self.parts.storage;
         let Some(machine) = self.parts.machines.get(slot) else { return Hidden::default() };

@@ -73,7 +73,8 @@ impl Timer {
 
     /// Whether setting `other` would change nothing.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        self.period_ms > 0
+        let is_repeated = self.period_ms > 0 || matches!(self.first, First::By(_));
+        is_repeated
             && (&self.function, &self.parameter, self.first, self.period_ms)
                 == (&other.function, &other.parameter, other.first, other.period_ms)
     }

@@ -22,7 +22,7 @@ use crate::parts::Parts;
 use crate::program::Program;
 use crate::slot::Slot;
 
-/// What the kernel is told of the world for the length of one call.
+/// The kernel's knowledge of the world for the length of one call.
 pub struct World<'a> {
     /// The time since boot.
     pub now: Instant,
@@ -35,7 +35,7 @@ pub struct World<'a> {
 /// The fuel of a turn, and what it was spent on.
 pub(crate) struct Meter {
     left: u64,
-    /// What host calls took beyond it.
+    /// Fuel of host calls beyond it.
     over: u64,
     /// Whether all of it was the vm's so far, for the machine's own instructions.
     pub(crate) is_plain: bool,
@@ -60,7 +60,7 @@ impl Meter {
         (self.left, self.over)
     }
 
-    /// What was used since a mark.
+    /// Fuel used since a mark.
     fn since(&self, (left, over): (u64, u64)) -> u64 {
         left - self.left + self.over - over
     }
@@ -92,7 +92,7 @@ enum End {
     Called(CallId),
 }
 
-/// What becomes of a machine that made a host call.
+/// The fate of a machine that made a host call.
 pub(crate) enum Verdict {
     /// It goes on with this result.
     Continue(HostResult),
@@ -108,7 +108,7 @@ pub(crate) enum Verdict {
     Fault(FaultKind),
 }
 
-/// What a host call returns: nothing, or one value.
+/// The result of a host call: nothing, or one value.
 pub(crate) struct HostResult(pub(crate) Option<[Value; 1]>);
 
 impl HostResult {
@@ -123,7 +123,7 @@ pub(crate) struct Turn<'a, 'w, F> {
     pub(crate) program: Program,
     pub(crate) parts: &'a mut Parts<F>,
     pub(crate) world: &'a mut World<'w>,
-    /// What the host call under way costs beside what was known before.
+    /// Fuel that the host call under way costs beside the known part.
     pub(crate) extra_cost: u64,
     meter: &'a mut Meter,
 }

@@ -198,3 +198,42 @@ impl<L: Link> Carrier<L> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure_hal::LinkError;
+
+    use super::*;
+
+    /// A link on which frames come without end.
+    struct Flooded(usize);
+
+    impl Link for Flooded {
+        type Address = u32;
+
+        fn datagram_bytes_max(&self) -> usize {
+            250
+        }
+
+        fn send(&mut self, _: &u32, _: &[u8]) -> Result<(), LinkError> {
+            Ok(())
+        }
+
+        fn receive(&mut self, into: &mut [u8]) -> Result<Option<(usize, u32)>, LinkError> {
+            self.0 += 1;
+            into.fill(0xA5);
+            Ok(Some((into.len(), 7)))
+        }
+    }
+
+    #[test]
+    fn one_look_takes_no_more_frames_than_it_may_however_many_wait() {
+        let mut carrier = Carrier::new(Flooded(0), Reach::ByOne(0), 4);
+        let mut opened = 0;
+        let taken = carrier.receive(Instant::BOOT, 8, |_, _| {
+            opened += 1;
+            Err(Rejected::Malformed)
+        });
+        assert_eq!((taken.ok(), opened, carrier.link().0), (Some(8), 8, 8));
+    }
+}

@@ -1,4 +1,4 @@
-//! What a handler can do: it says what is to be done, and the framework does it afterwards.
+//! The means of a handler: it says what is to be done, and the framework does it afterwards.
 
 use alloc::vec::Vec;
 use core::marker::PhantomData;
@@ -12,13 +12,13 @@ use crate::interception::Passage;
 use crate::protocol::{Asks, Protocol, Sends, Sets, Tells};
 use crate::{NodeId, Random};
 
-/// What a handler of the protocol `P` sees of its node, and gives it to do.
+/// A handler's view of its node, for the protocol `P`, and its orders to it.
 pub struct Context<'a, P> {
     pub(crate) surroundings: &'a mut Surroundings,
     protocol: PhantomData<fn() -> P>,
 }
 
-/// What all handlers of an executor share.
+/// The part that all handlers of an executor share.
 #[derive(Debug)]
 pub(crate) struct Surroundings {
     pub(crate) now: Instant,
@@ -33,11 +33,11 @@ pub(crate) struct Surroundings {
 /// How a message is to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Outgoing<'a> {
-    /// Whom it is for.
+    /// The receiver.
     pub to: Destination,
     /// How long it may wait for others to share a frame with.
     pub patience: Duration,
-    /// What follows its typed head.
+    /// The bytes behind its typed head.
     pub body: &'a [u8],
 }
 
@@ -196,7 +196,7 @@ impl Default for Outgoing<'_> {
     }
 }
 
-/// Who asked something that is to be answered later.
+/// The asker of something that is to be answered later.
 #[derive(Debug)]
 pub struct Asker<R> {
     pub(crate) route: ReplyRoute,
@@ -212,7 +212,7 @@ pub(crate) struct ReplyRoute {
     pub(crate) number: u16,
 }
 
-/// What handlers want done, in the order in which they said it. The memory is used again.
+/// The orders of handlers, in the order in which they were given. The memory is used again.
 #[derive(Debug, Default)]
 pub(crate) struct Commands {
     pub(crate) entries: Vec<Command>,
@@ -227,7 +227,7 @@ pub(crate) struct Command {
     pub(crate) action: Action,
 }
 
-/// What is to be done; the ranges are of [`Commands::bytes`].
+/// An order; the ranges are of [`Commands::bytes`].
 #[derive(Clone, Debug)]
 pub(crate) enum Action {
     Send { to: Destination, patience: Duration, bytes: Range<u32> },

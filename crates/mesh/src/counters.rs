@@ -1,8 +1,8 @@
-//! What happened, in numbers.
+//! The counts of a stack.
 
 use crate::dispatcher::Rejected;
 
-/// What a stack counted since it was made.
+/// The counts of a stack since it was made.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Frames that were given to links.
@@ -39,9 +39,11 @@ pub struct Counters {
     pub requests_lost: u64,
     /// Messages that were to be sent, and were too long or too many.
     pub sends_refused: u64,
+    /// Messages over the budget of air, which weren't sent: see [`crate::Air`].
+    pub over_budget: u64,
     /// Messages and events that an interceptor stopped.
     pub stopped: u64,
-    /// What interceptors wanted done while their wishes went in circles.
+    /// Actions of interceptors that were dropped because each caused the next, in a circle.
     pub circular: u64,
 }
 

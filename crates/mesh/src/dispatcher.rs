@@ -6,6 +6,7 @@ use core::time::Duration;
 use tenure_hal::Instant;
 
 use crate::NodeId;
+use crate::air::{Account, Traffic};
 use crate::event::{Destination, ProtocolNumber};
 
 /// Turns protocols' messages into frames, and frames into messages.
@@ -29,6 +30,24 @@ pub trait Dispatcher: Send {
         message: &[u8],
     ) -> Result<(), SendError>;
 
+    /// Whether there is air for `message`, which counts as sent then. A dispatcher without a budget lets all pass.
+    fn admit(
+        &mut self,
+        now: Instant,
+        protocol: ProtocolNumber,
+        to: Destination,
+        traffic: Traffic,
+        message: &[u8],
+    ) -> bool {
+        let _ = (now, protocol, to, traffic, message);
+        true
+    }
+
+    /// Messages sent and refused of each kind, since the node was switched on.
+    fn accounts(&self) -> &[Account] {
+        &[]
+    }
+
     /// Takes a frame that came.
     ///
     /// # Errors
@@ -42,7 +61,7 @@ pub trait Dispatcher: Send {
     fn transmit_at(&self) -> Option<Instant>;
 }
 
-/// What was in a frame.
+/// The content of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Received<'a> {
     /// The neighbour that sent it.

@@ -15,7 +15,7 @@ use crate::NodeId;
 #[cfg(test)]
 mod tests;
 
-/// What can stand at the head of an event. Its encoding is postcard's: the same on every CPU.
+/// A type that can stand at the head of an event. Its encoding is postcard's: the same on every CPU.
 pub trait Head: Serialize + DeserializeOwned {}
 
 impl<T: Serialize + DeserializeOwned> Head for T {}
@@ -37,7 +37,7 @@ pub trait Timer: Head {
 pub trait Request: Head {
     /// The request's number, one in the whole node.
     const NUMBER: u16;
-    /// What comes back.
+    /// The reply.
     type Reply: Head;
 }
 
@@ -54,11 +54,11 @@ pub trait Notification: Head {
 pub struct ProtocolNumber(pub u8);
 
 impl ProtocolNumber {
-    /// Whoever runs the stack, seen from its protocols.
+    /// The host of the stack, seen from its protocols.
     pub const HOST: Self = Self(0);
 }
 
-/// Whom a message is for.
+/// The receiver of a message.
 #[derive(
     Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, serde::Deserialize,
 )]
@@ -69,12 +69,12 @@ pub enum Destination {
     One(NodeId),
 }
 
-/// What an event in a queue is, beside its bytes.
+/// The facts of an event in a queue, beside its bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Envelope {
     /// The protocol it is for.
     pub to: ProtocolNumber,
-    /// What it is.
+    /// The kind.
     pub event: Event,
 }
 
@@ -106,7 +106,7 @@ pub enum Event {
     Request {
         /// The request's number.
         number: u16,
-        /// Who asks.
+        /// The asker.
         asker: ProtocolNumber,
         /// Which life of the asking protocol.
         incarnation: u16,

@@ -1,4 +1,4 @@
-//! What runs handlers: protocols, their queues and their timers.
+//! The executor of handlers: protocols, their queues and their timers.
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -79,7 +79,7 @@ pub(crate) struct Executor<Q, T> {
     pub(crate) surroundings: Surroundings,
 }
 
-/// What came of one step.
+/// The outcome of one step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Step {
     /// A handler ran.

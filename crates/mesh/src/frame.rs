@@ -38,7 +38,7 @@ pub(crate) const INTRODUCTION_BYTES: usize = 23;
 pub struct Header {
     /// The frame's number, with its sender.
     pub number: FrameNumber,
-    /// Whom it is for.
+    /// The receiver.
     pub to: Destination,
     /// Whether the rest is sealed.
     pub sealed: bool,
@@ -55,7 +55,7 @@ pub struct Record<'a> {
     pub message: &'a [u8],
 }
 
-/// What a sender says of a neighbour that doesn't know it yet, or that it doesn't know yet.
+/// A sender's word to a neighbour that doesn't know it yet, or that it doesn't know yet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Introduction {
     /// The neighbour.
@@ -208,3 +208,6 @@ pub enum FrameError {
     /// It is of another version.
     Version,
 }
+
+#[cfg(test)]
+mod tests;

@@ -30,6 +30,7 @@ use core::time::Duration;
 
 use tenure_hal::Instant;
 
+use crate::air::{Account, Air, Budget, LINK_HEADER_BYTES, Traffic};
 use crate::dispatcher::{Dispatcher, Received, Rejected, SendError};
 use crate::event::{Destination, ProtocolNumber};
 use crate::frame::{
@@ -46,6 +47,8 @@ mod tests;
 const INTRODUCTIONS_MAX: usize = 4;
 /// How soon a node that has to introduce others does, at the latest.
 const GREETING_SPREAD: Duration = Duration::from_millis(10);
+/// How much later it does if there is no air for it.
+const GREETS_LATER: Duration = Duration::from_millis(250);
 /// How long a node waits for proof before it asks again; it doubles each time.
 const ASK_AGAIN: Duration = Duration::from_millis(250);
 const ASK_AGAIN_MAX: Duration = Duration::from_secs(16);
@@ -55,8 +58,11 @@ const SILENCE: Duration = Duration::from_secs(10);
 const NEWCOMER_SILENCE: Duration = Duration::from_secs(1);
 /// The most neighbours for which messages are gathered at the same time.
 const GATHERED_MAX: usize = 16;
+/// How long after it was heard a neighbour counts as one that shares the air, and how often they are counted.
+const IN_REACH_FOR: Duration = Duration::from_secs(10);
+const SHARED_EVERY: Duration = Duration::from_millis(500);
 
-/// What a [`Framer`] needs to know.
+/// The configuration of a [`Framer`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FramerConfig {
     /// The node that it speaks for.
@@ -72,7 +78,9 @@ pub struct FramerConfig {
     pub neighbours_max: usize,
     /// The most bytes that wait to be sent.
     pub waiting_bytes_max: usize,
-    /// What chance begins with.
+    /// The link's capacity, and the share of it for control traffic.
+    pub air: Air,
+    /// The seed of chance.
     pub seed: u64,
 }
 
@@ -87,6 +95,7 @@ impl FramerConfig {
             frame_bytes_max: 1232,
             neighbours_max: 64,
             waiting_bytes_max: 16 * 1024,
+            air: Air::RADIO,
             seed: node.number() ^ (epoch as u64) << 48,
         }
     }
@@ -111,6 +120,9 @@ pub struct Framer<S> {
     /// Memory for what is gathered next, which was used before.
     spare: Vec<u8>,
     random: Random,
+    budget: Budget,
+    /// When neighbours were last counted, to share the air with them.
+    shared_at: Option<Instant>,
 }
 
 /// Messages for the same destination, until one of them is out of patience.
@@ -154,6 +166,8 @@ impl<S: Seal> Framer<S> {
             opened: Vec::new(),
             spare: Vec::new(),
             random: Random::new(config.seed),
+            budget: Budget::new(config.air, config.frame_bytes_max),
+            shared_at: None,
         }
     }
 
@@ -181,6 +195,24 @@ impl<S: Seal> Framer<S> {
     const fn overhead_bytes() -> usize {
         let introductions = if S::SEALS { 1 + INTRODUCTIONS_MAX * INTRODUCTION_BYTES } else { 0 };
         HEADER_BYTES_MAX + introductions + S::OVERHEAD_BYTES
+    }
+
+    /// Returns the bytes of a frame beside its records and introductions.
+    const fn headers_bytes(to: Destination) -> usize {
+        let unsealed = HEADER_BYTES_MAX - size_of::<Salt>();
+        let header = if S::SEALS { HEADER_BYTES_MAX } else { unsealed };
+        let address = if matches!(to, Destination::All) { NodeId::BYTES } else { 0 };
+        LINK_HEADER_BYTES + header - address + S::OVERHEAD_BYTES
+    }
+
+    /// Shares the budget of air with the neighbours that were heard lately.
+    fn share_air(&mut self, now: Instant) {
+        if self.shared_at.is_some_and(|at| now.since(at) < SHARED_EVERY) {
+            return;
+        }
+        self.shared_at = Some(now);
+        let is_near = |known: &&Neighbour| now.since(known.heard) < IN_REACH_FOR;
+        self.budget.share(self.neighbours.iter().filter(is_near).count());
     }
 
     fn records_bytes_max(&self) -> usize {
@@ -271,7 +303,7 @@ impl<S: Seal> Framer<S> {
         let earlier = self.find(id, true);
         let newcomer = &mut self.neighbours[at];
         newcomer.proof_from = None;
-        // What this node took in an earlier life, or before it forgot, may be recorded.
+        // A frame that this node took in an earlier life, or before it forgot, may be recorded.
         newcomer.window = u64::MAX;
         if let Ok(earlier) = earlier {
             self.neighbours.remove(earlier);
@@ -487,6 +519,26 @@ impl<S: Seal> Dispatcher for Framer<S> {
         Ok(Received { from: number.sender, addressed, restarted, records: &payload[records_at..] })
     }
 
+    fn admit(
+        &mut self,
+        now: Instant,
+        protocol: ProtocolNumber,
+        to: Destination,
+        traffic: Traffic,
+        message: &[u8],
+    ) -> bool {
+        self.share_air(now);
+        let is_gathered = self.gathered.iter().any(|gathered| gathered.to == to);
+        let headers = if is_gathered { 0 } else { Self::headers_bytes(to) };
+        let kind = message.first().copied().unwrap_or_default();
+        let bytes = record_bytes(message.len()) + headers;
+        self.budget.admit(now, (protocol, kind), traffic, bytes)
+    }
+
+    fn accounts(&self) -> &[Account] {
+        self.budget.accounts()
+    }
+
     fn transmit(&mut self, now: Instant, frame: &mut Vec<u8>) -> Option<Destination> {
         if self.is_exhausted() {
             return None;
@@ -513,6 +565,12 @@ impl<S: Seal> Dispatcher for Framer<S> {
         }
         if self.greet_at.is_some_and(|at| at <= now) {
             self.greet_at = None;
+            let introductions = self.neighbours.len().min(INTRODUCTIONS_MAX) * INTRODUCTION_BYTES;
+            if !self.budget.take(now, Self::headers_bytes(Destination::All) + introductions) {
+                // However often neighbours ask for proof: a later answer delays their trust, and nothing else.
+                self.greet_at = Some(now + GREETS_LATER);
+                return None;
+            }
             self.build(now, Destination::All, &[], frame);
             return Some(Destination::All);
         }

@@ -1,4 +1,4 @@
-//! Whoever runs the stack, as its protocols see it: it asks, and hears what is told.
+//! The host of the stack, as its protocols see it: it asks, and hears what is told.
 
 use alloc::vec::Vec;
 

@@ -6,7 +6,7 @@ use crate::context::Context;
 use crate::event::{Destination, Envelope, Event, ProtocolNumber};
 use crate::protocol::Protocol;
 
-/// What may go through a protocol that intercepts: see [`crate::Stack::intercept`].
+/// The messages that may go through a protocol that intercepts: see [`crate::Stack::intercept`].
 pub trait Intercepts: Protocol {
     /// `message` passes on its way; it may be changed, and is no longer than a frame if it goes to
     /// the network.
@@ -21,7 +21,7 @@ pub trait Intercepts: Protocol {
 /// The function that [`Intercepts`] provides.
 pub type Interceptor<P> = fn(&mut P, &Passage, &mut Vec<u8>, &mut Context<'_, P>) -> Verdict;
 
-/// What becomes of what passes.
+/// The fate of a passing message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// It goes on, as it is now.
@@ -30,7 +30,7 @@ pub enum Verdict {
     Stop,
 }
 
-/// What passes an interceptor, on which way. It can be kept, to [`Context::resume`] it.
+/// A message that passes an interceptor, and its way. It can be kept, to [`Context::resume`] it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Passage {
     /// The protocol whose message it is.
@@ -46,7 +46,7 @@ pub struct Passage {
 pub enum Way {
     /// A message of the protocol, to the network.
     Out {
-        /// Whom it is for.
+        /// The receiver.
         to: Destination,
         /// How long it may wait, in microseconds.
         patience_us: u32,
@@ -72,7 +72,7 @@ pub enum Covers {
     Node,
 }
 
-/// Who stands before whom.
+/// The order of interceptors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Interception {
     pub(crate) by: ProtocolNumber,

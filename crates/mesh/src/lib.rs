@@ -9,6 +9,7 @@
 //! - The same calls with the same seed do the same, bit for bit.
 //! - A handler never runs within another: what it wants done is done after it returned.
 //! - Every queue has a limit, and what overflows is counted in [`Counters`].
+//! - Control traffic lives within a [budget of air](Air), whatever makes a protocol speak.
 //! - A frame is taken whole or not at all; with a [`Seal`], only if a holder of the network's key
 //!   made it, since this node first heard of that holder, and for the first time. What strangers say
 //!   in [plain frames](Stack::plain_frame) reaches the host alone, and only one that asks for it.
@@ -20,6 +21,7 @@
 
 extern crate alloc;
 
+mod air;
 mod carrier;
 mod context;
 mod counters;
@@ -42,6 +44,7 @@ mod serial_line;
 mod stack;
 mod timers;
 
+pub use air::{Account, Air, Traffic};
 pub use carrier::{Carrier, CarrierError, Reach};
 pub use context::{Asker, Context, Outgoing};
 pub use counters::Counters;

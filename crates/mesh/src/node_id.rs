@@ -1,4 +1,4 @@
-//! Who a node is to its neighbours.
+//! The identity of a node among its neighbours.
 
 use core::fmt;
 

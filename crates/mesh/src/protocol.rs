@@ -1,4 +1,4 @@
-//! What a protocol is: local state, a declaration, and a handler for each event it declares.
+//! The parts of a protocol: local state, a declaration, and a handler for each event it declares.
 //!
 //! The declaration is made by [`protocol!`](crate::protocol!). It builds a table of functions, one
 //! for each event, out of the traits in here; so a declared event without a handler doesn't
@@ -26,13 +26,13 @@ pub trait Protocol: Declared {
     }
 }
 
-/// What [`protocol!`](crate::protocol!) declares.
+/// The declarations of [`protocol!`](crate::protocol!).
 pub trait Declared: Send + Sized + 'static {
-    /// What can be known of the protocol without its state.
+    /// The facts of the protocol that don't depend on its state.
     const DESCRIPTION: &'static Description;
     /// Its handlers.
     const HANDLERS: &'static [Handler<Self>];
-    /// What it does with what passes it, if it intercepts.
+    /// The handler of passing messages, if it intercepts.
     const INTERCEPTOR: Option<Interceptor<Self>>;
 }
 
@@ -41,10 +41,12 @@ pub trait Declared: Send + Sized + 'static {
 pub struct Description {
     /// The number that frames carry.
     pub number: ProtocolNumber,
-    /// What it is called.
+    /// Its name.
     pub name: &'static str,
     /// The messages that it sends and takes, by their kind.
     pub messages: &'static [(u8, &'static str)],
+    /// The kinds of those that carry somebody's data, or answer such a message: no control traffic.
+    pub carries: &'static [u8],
     /// Its timers, by their kind.
     pub timers: &'static [(u8, &'static str)],
     /// The requests that it answers.
@@ -115,14 +117,14 @@ pub struct Reception<'a> {
     pub addressed: bool,
     /// How strong the signal was in dBm, if the link knows.
     pub signal_dbm: Option<i8>,
-    /// What follows the typed head.
+    /// The bytes behind the typed head.
     pub body: &'a [u8],
 }
 
-/// What belongs to a request beside its head.
+/// The parts of a request beside its head.
 #[derive(Debug)]
 pub struct Question<'a, R> {
-    /// What follows the typed head.
+    /// The bytes behind the typed head.
     pub body: &'a [u8],
     /// The protocol that asks.
     pub from: ProtocolNumber,
@@ -335,7 +337,9 @@ fn notification<P: Hears<N>, N: Notification>(
 /// }
 /// ```
 ///
-/// After messages and timers there may be, in this order and each at most once:
+/// Between messages and timers `carries { Message, … }` may name those that carry somebody's data, or
+/// answer such a message one for one: all others are control traffic, which lives within the [budget of air](crate::Air).
+/// After timers there may be, in this order and each at most once:
 /// `serves { Request, … }` (answers them: [`Serves`](crate::Serves)), `asks { Request, … }`
 /// (makes them: [`Awaits`](crate::Awaits)), `hears { Notification, … }`
 /// ([`Hears`](crate::Hears)), `tells { Notification, … }`, and `intercepts;`
@@ -345,6 +349,7 @@ fn notification<P: Hears<N>, N: Notification>(
 macro_rules! protocol {
     (@declare [$([$($generics:tt)*])?] $protocol:ty = $number:expr, $name:expr;
         $(messages { $($message:ty = $message_kind:literal),* $(,)? })?
+        $(carries { $($carries:ty),* $(,)? })?
         $(timers { $($timer:ty = $timer_kind:literal),* $(,)? })?
         $(serves { $($serves:ty),* $(,)? })?
         $(asks { $($asks:ty),* $(,)? })?
@@ -367,6 +372,7 @@ macro_rules! protocol {
                 number: $crate::ProtocolNumber($number),
                 name: $name,
                 messages: &[$($(($message_kind, stringify!($message))),*)?],
+                carries: &[$($(<$carries as $crate::Message>::KIND),*)?],
                 timers: &[$($(($timer_kind, stringify!($timer))),*)?],
                 serves: &[$($(<$serves as $crate::Request>::NUMBER),*)?],
                 asks: &[$($(<$asks as $crate::Request>::NUMBER),*)?],

@@ -1,22 +1,20 @@
 //! Numbers to choose by: repeatable from a seed, and not secret.
 
-/// A stream of numbers that a seed decides (SplitMix64: Steele, Lea and Flood, OOPSLA 2014).
+use tenure_hal::SplitMix64;
+
+/// A stream of numbers that a seed decides.
 #[derive(Clone, Debug)]
-pub struct Random(u64);
+pub struct Random(SplitMix64);
 
 impl Random {
     /// The stream that belongs to `seed`.
     pub const fn new(seed: u64) -> Self {
-        Self(seed)
+        Self(SplitMix64::new(seed))
     }
 
     /// Any number.
     pub fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.number()
     }
 
     /// A number below `bound`; 0 if that is 0.

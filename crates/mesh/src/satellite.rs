@@ -25,7 +25,7 @@ const PARCELS_MAX: usize = 256;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SatelliteNumber(pub(crate) usize);
 
-/// What goes between a stack and a satellite.
+/// The messages between a stack and a satellite.
 #[derive(Clone, Debug)]
 pub struct Parcel {
     content: Content,
@@ -105,7 +105,7 @@ impl<Q: Queues, T: Timers> Satellite<Q, T> {
         stopped
     }
 
-    /// What runs here, for [`crate::Stack::attach`].
+    /// The protocols that run here, for [`crate::Stack::attach`].
     pub fn protocols(&self) -> Vec<&'static Description> {
         self.executor.slots.iter().map(|slot| slot.description).collect()
     }

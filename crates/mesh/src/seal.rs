@@ -1,11 +1,11 @@
-//! What protects frames: a trait, because the cryptography is a layer above.
+//! The protection of frames: a trait, because the cryptography is a layer above.
 
 /// A frame's number, never the same twice under one key: who sends, in which of its lives, and how
 /// many frames it sent before. The salt keeps it so where the epoch doesn't: after flash was put back,
 /// on a cloned device, or where a node starts twice in one boot.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FrameNumber {
-    /// Who sends.
+    /// The sender.
     pub sender: crate::NodeId,
     /// Which of the sender's lives.
     pub epoch: u32,
@@ -15,7 +15,7 @@ pub struct FrameNumber {
     pub sequence: u32,
 }
 
-/// What is drawn at random for each life of a node.
+/// A random number for each life of a node.
 pub type Salt = [u8; 8];
 
 /// Seals the frames that a node sends, and opens those it gets.

@@ -1,7 +1,7 @@
 //! A serial line as a link: frames between zeros with a checksum, as [`crate::frame_for_serial`] writes them,
 //! over whatever moves the bytes.
 //!
-//! Whoever is at the other end of the line gets everything, so the line has one address. What doesn't
+//! The other end of the line receives every frame, so the line has one address. A frame that doesn't
 //! fit the line's queue is refused, and a frame that was damaged on the way isn't handed out.
 
 use alloc::collections::VecDeque;
@@ -20,7 +20,7 @@ const BYTES_PER_TURN: usize = 16 * 1024;
 /// How many are taken at a time.
 const PART_BYTES: usize = 256;
 
-/// What moves bytes over a serial line, and never waits.
+/// A carrier of bytes over a serial line that never waits.
 pub trait Port {
     /// Takes bytes that have come; gives how many, 0 if there are none.
     ///
@@ -45,7 +45,7 @@ pub struct SerialLine<P> {
     deframer: Deframer,
     /// Frames that have come, and weren't taken yet.
     arrived: VecDeque<Vec<u8>>,
-    /// What the line has yet to take.
+    /// Bytes that the line has yet to take.
     waiting: VecDeque<u8>,
     damaged: u64,
 }
@@ -67,7 +67,7 @@ impl<P: Port> SerialLine<P> {
         }
     }
 
-    /// What moves the bytes.
+    /// The carrier of the bytes.
     pub fn port(&self) -> &P {
         &self.port
     }

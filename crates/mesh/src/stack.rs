@@ -2,9 +2,11 @@
 
 use alloc::vec::Vec;
 use core::any::Any;
+use core::time::Duration;
 
 use tenure_hal::Instant;
 
+use crate::air::{Account, Traffic};
 use crate::context::{Action, Context, ReplyRoute};
 use crate::counters::Counters;
 use crate::dispatcher::{Dispatcher, Rejected, SendError};
@@ -37,7 +39,7 @@ pub struct StackConfig {
     pub events_per_poll: usize,
     /// How much may wait for the host, in bytes.
     pub host_bytes_max: usize,
-    /// What the protocols' chance begins with.
+    /// The seed of the protocols' chance.
     pub seed: u64,
 }
 
@@ -134,9 +136,14 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         self.executor.surroundings.node
     }
 
-    /// What happened so far.
+    /// The counts so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
+    }
+
+    /// Messages sent, and refused for want of air, of each kind of each protocol.
+    pub fn accounts(&self) -> &[Account] {
+        self.dispatcher.accounts()
     }
 
     /// The dispatcher.
@@ -325,7 +332,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         self.plain.open();
     }
 
-    /// What the next plain frame said, which anybody may have sent: no protocol has seen it.
+    /// The content of the next plain frame, which anybody may have sent: no protocol has seen it.
     pub fn plain_frame(&mut self) -> Option<Vec<u8>> {
         self.plain.take()
     }
@@ -483,7 +490,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
             Way::In { .. } | Way::Out { .. } => Covers::Network,
         };
         for at in usize::from(passed)..self.interceptions.len() {
-            // What comes in passes those last that what goes out passes first.
+            // Incoming messages visit interceptors in the reverse of the outgoing order.
             let index = match way {
                 Way::In { .. } => self.interceptions.len() - 1 - at,
                 _ => at,
@@ -503,9 +510,8 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
         }
         match way {
             Way::Out { to, patience_us } => {
-                let patience = core::time::Duration::from_micros(patience_us.into());
-                let sent = self.dispatcher.send(now, protocol, to, patience, message);
-                self.counters.sends_refused += u64::from(sent.is_err());
+                let patience = Duration::from_micros(patience_us.into());
+                self.send(now, protocol, to, patience, message);
             }
             Way::In { envelope } | Way::Within { envelope } => {
                 let slot = self.executor.slot(protocol);
@@ -556,8 +562,7 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
     ) {
         match *action {
             Action::Send { to, patience, .. } if self.interceptions.is_empty() => {
-                let sent = self.dispatcher.send(now, by, to, patience, bytes);
-                self.counters.sends_refused += u64::from(sent.is_err());
+                self.send(now, by, to, patience, bytes);
             }
             Action::Send { to, patience, .. } => {
                 let patience_us = u32::try_from(patience.as_micros()).unwrap_or(u32::MAX);
@@ -577,6 +582,29 @@ impl<D: Dispatcher, Q: Queues, T: Timers> Stack<D, Q, T> {
                 self.counters.timers_lost += u64::from(taken == Some(false));
             }
         }
+    }
+
+    /// Gives the dispatcher a message, if there is air for it.
+    fn send(
+        &mut self,
+        now: Instant,
+        by: ProtocolNumber,
+        to: Destination,
+        patience: Duration,
+        message: &[u8],
+    ) {
+        let kind = message.first().copied().unwrap_or_default();
+        let description = self.protocols().find(|known| known.number == by);
+        let traffic = match description.is_some_and(|known| known.carries.contains(&kind)) {
+            true => Traffic::Payload,
+            false => Traffic::Control,
+        };
+        if !self.dispatcher.admit(now, by, to, traffic, message) {
+            self.counters.over_budget += 1;
+            return;
+        }
+        let sent = self.dispatcher.send(now, by, to, patience, message);
+        self.counters.sends_refused += u64::from(sent.is_err());
     }
 
     /// Queues a request for whoever serves it: of several protocols, the one that started last.

@@ -1,4 +1,4 @@
-//! What a device takes that is in a mesh and has nothing to do: the heap of its state, and how often it
+//! The cost of a device that is in a mesh and has nothing to do: the heap of its state, and how often it
 //! wakes.
 //!
 //! `cargo bench -p tenure-node --features mesh --bench idle`. 24 devices in a grid, each hearing up to four,
@@ -113,7 +113,7 @@ fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
     Moment { now, unix_time, entropy }
 }
 
-/// What a node has on the heap, itself included, and its flash not.
+/// Bytes of a node on the heap, itself included, and its flash not.
 fn heap_of(node: Node<RamFlash>) -> usize {
     let own_bytes = size_of::<Node<RamFlash>>();
     let before = USED_BYTES.load(Ordering::Relaxed);

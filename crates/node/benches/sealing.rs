@@ -1,4 +1,4 @@
-//! What sealing a tree costs: the same writes and reads, sealed as a node seals and open.
+//! The cost of sealing a tree: the same writes and reads, sealed as a node seals and open.
 //!
 //! `cargo bench -p tenure-node --bench sealing`. Rounds of both take turns, so that what else the
 //! computer does strikes both alike; figures are medians. Bytes are exact.

@@ -24,7 +24,7 @@ pub(crate) struct Calibration {
     fuel_per_second: u64,
     /// When it was last measured.
     measured_at: Option<Instant>,
-    /// What the last windows showed, the oldest first.
+    /// The results of the last windows, the oldest first.
     seen: Vec<u64>,
     /// The turn that may be under way, and what it burnt.
     turn: Option<(Instant, u64)>,
@@ -92,7 +92,7 @@ impl Calibration {
 
 fn median_of(values: &[u64]) -> u64 {
     let mut sorted = values.to_vec();
-    sorted.sort_unstable();
+    tenure_hal::sort(&mut sorted);
     sorted.get(sorted.len() / 2).copied().unwrap_or(1)
 }
 

@@ -33,7 +33,7 @@ pub(crate) enum Teller {
     Owner,
 }
 
-/// What somebody told, and when.
+/// A time that somebody told, and when.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ToldTime {
     pub(crate) at: Instant,
@@ -42,7 +42,7 @@ pub(crate) struct ToldTime {
 }
 
 impl ToldTime {
-    /// What time it is now by that.
+    /// The time now by that.
     fn now(&self, now: Instant) -> UnixTime {
         UnixTime { seconds: self.unix.seconds.saturating_add(now.since(self.at).as_secs()) }
     }

@@ -1,4 +1,4 @@
-//! What a board, or whoever starts it, decides about a node.
+//! The choices of a board, or of whoever starts it, about a node.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -14,7 +14,7 @@ use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 pub struct Config {
     /// The device's name.
     pub name: Name,
-    /// Who holds the device.
+    /// The device's owner.
     pub owner: Owner,
     /// The directory to register with, if any.
     pub hub: Option<Hub>,
@@ -24,7 +24,7 @@ pub struct Config {
     pub kernel: tenure_kernel::Config,
     /// The sessions' part.
     pub rpc: tenure_rpc::Config,
-    /// What wasm modules may have.
+    /// The limits of wasm modules.
     pub module: Limits,
     /// The most machines elsewhere that are remembered.
     pub peers_max: usize,
@@ -34,12 +34,17 @@ pub struct Config {
     pub log_lines_max: usize,
     /// Asks how much of the heap is used, where the board knows.
     pub heap: Option<fn() -> HeapUse>,
+    /// How many erases the maker of the flash promises for each sector, where the board knows.
+    pub flash_erases_rated: Option<u32>,
     /// Whether the owner may make experiments with the device's mesh: it runs the protocols for that then.
     #[cfg(feature = "experiments")]
     pub experiments: bool,
     /// The labels by which the owner's mandates select it; nobody sets them over a network.
     #[cfg(feature = "rollouts")]
     pub labels: Vec<tenure_wire::Label>,
+    /// Whether the hub may show the device's log to its owner; nobody sets it over a network.
+    #[cfg(feature = "reports")]
+    pub shares_log: bool,
     /// When the device turns itself off, if its board can.
     pub sleep: SleepPolicy,
     /// How often the ledgers are written to flash: what a loss of power can cost the owner.
@@ -48,7 +53,7 @@ pub struct Config {
     pub receipt_period: Duration,
     /// Why the device started.
     pub reset_cause: ResetCause,
-    /// What retained memory held when it started, if it outlasted that: who was running.
+    /// The retained memory as it was at the start, if it outlasted that: who was running.
     pub breadcrumb: Option<Breadcrumb>,
     /// How long a machine that was removed, or whose grace is over, stays in the trash, counted while the
     /// device is on.
@@ -72,10 +77,13 @@ impl Config {
             records_max: 32,
             log_lines_max: 128,
             heap: None,
+            flash_erases_rated: None,
             #[cfg(feature = "experiments")]
             experiments: false,
             #[cfg(feature = "rollouts")]
             labels: Vec::new(),
+            #[cfg(feature = "reports")]
+            shares_log: false,
             sleep: SleepPolicy::Never,
             checkpoint: Duration::from_secs(300),
             receipt_period: Duration::from_secs(24 * 60 * 60),
@@ -99,7 +107,7 @@ pub struct HeapUse {
 }
 
 impl HeapUse {
-    /// What is told of it, where `board_bytes` were the board's before, and `answers_bytes` are kept.
+    /// The status for its owner, where `board_bytes` were the board's before, and `answers_bytes` are kept.
     pub(crate) fn status(&self, board_bytes: usize, answers_bytes: usize) -> HeapStatus {
         HeapStatus {
             used_bytes: self.used_bytes as u32,

@@ -131,7 +131,7 @@ impl Directory {
         (!self.doubts(entry)).then_some(entry)
     }
 
-    /// What this device says of itself, signed; `None` if it isn't enrolled. It is signed anew when its
+    /// The device's statement about itself, signed; `None` if it isn't enrolled. It is signed anew when its
     /// machines change and otherwise once in a third of a record's life, so that strangers who ask for it
     /// cost no signatures.
     pub(crate) fn signed_record<F: Flash>(
@@ -175,6 +175,33 @@ impl Directory {
         let fresh_until = moment.now + services.config.record_lifetime / 3;
         self.signed = Some(Signed { record: record.clone(), machines, fresh_until });
         Some(record)
+    }
+
+    /// Takes a record that a device showed in a session of its own, with the key `machine`, which proves that
+    /// it is fresh whatever the clocks say. Returns whether it is that device's, and this owner's.
+    #[cfg(feature = "discovery")]
+    pub(crate) fn learn_from_itself(
+        &mut self,
+        revoked: &Revocations,
+        found: Found,
+        machine: &PublicKey,
+    ) -> bool {
+        let Ok(opened) = tenure_directory::open_whenever(&found.record) else { return false };
+        if opened.device_machine != *machine {
+            return false;
+        }
+        let seen_at = found.seen_at.clone();
+        self.learn(revoked, found, UnixTime { seconds: opened.expires_unix_s });
+        let known = self.last_record(&Query::Device(opened.enrolment.device));
+        known.is_some_and(|entry| {
+            entry.record.device_machine == *machine && entry.seen_at == seen_at
+        })
+    }
+
+    /// The keys of all machines in records that are known.
+    #[cfg(feature = "discovery")]
+    pub(crate) fn machines(&self) -> impl Iterator<Item = PublicKey> {
+        self.table.entries().flat_map(|entry| entry.record.machines.iter().map(|(_, key)| *key))
     }
 
     /// Takes a record that the directory found, if it proves itself.

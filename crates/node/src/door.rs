@@ -47,6 +47,9 @@ pub enum Input<'a> {
     /// The device has a link into a mesh and asks whoever is in reach to be let in, until that happens.
     #[cfg(feature = "mesh")]
     Knock,
+    /// A device is said to listen at this address on the same network; nobody proved that.
+    #[cfg(feature = "discovery")]
+    Neighbour(Address),
     /// A call to the device's own machine by whoever holds the device in hand, with the rights of its owner.
     Owner {
         /// Which function.

@@ -248,7 +248,7 @@ impl Doorstep {
         self.own.take()
     }
 
-    /// Who has knocked, here or as other members told so far; those are asked again.
+    /// The strangers that have knocked, here or as other members told so far; those are asked again.
     pub(crate) fn strangers(
         &mut self,
         stack: &mut MeshStack,
@@ -389,7 +389,7 @@ impl Doorstep {
 
     fn answer(&mut self, stack: &mut MeshStack, now: Instant, device: &PublicKey) {
         if let Some(word) = self.doorway.answer(now, device) {
-            // What isn't said now is when it knocks again.
+            // A stranger that isn't told of now is when it knocks again.
             let _ = stack.send_plain(&encoded(&word));
         }
     }

@@ -4,6 +4,8 @@
 
 #[cfg(feature = "mesh")]
 mod in_mesh;
+#[cfg(feature = "discovery")]
+mod nearby;
 
 use alloc::vec::Vec;
 
@@ -20,6 +22,8 @@ use crate::hub::Registration;
 #[cfg(feature = "mesh")]
 use crate::mesh::Mesh;
 use crate::moment::Moment;
+#[cfg(feature = "discovery")]
+use crate::neighbours::Neighbours;
 use crate::outbound::{Gathering, Outbound, Purpose, Route, Waiter};
 use crate::peers::Peers;
 use crate::services::Services;
@@ -42,6 +46,8 @@ pub(crate) struct Exchange<'a, F> {
     pub(crate) serving: &'a mut Serving,
     #[cfg(feature = "mesh")]
     pub(crate) mesh: Option<&'a mut Mesh>,
+    #[cfg(feature = "discovery")]
+    pub(crate) neighbours: &'a mut Neighbours,
 }
 
 impl<F: Flash> Exchange<'_, F> {
@@ -83,9 +89,21 @@ impl<F: Flash> Exchange<'_, F> {
             self.outbound.queries.push((query, [waiter].to_vec()));
             return;
         }
+        #[cfg(any(feature = "mesh", feature = "discovery"))]
+        if self.await_others(moment, &query, &waiter) {
+            self.outbound.queries.push((query, [waiter].to_vec()));
+            return;
+        }
+        self.record_arrived(moment, waiter, false);
+    }
+
+    /// Has a look-up wait for a record that comes over the mesh, or from a device on this network; `false` if
+    /// nobody is there who could show one.
+    #[cfg(any(feature = "mesh", feature = "discovery"))]
+    fn await_others(&mut self, moment: &Moment<'_>, query: &Query, waiter: &Waiter) -> bool {
         #[cfg(feature = "mesh")]
-        {
-            let at = match &waiter {
+        let in_mesh = {
+            let at = match waiter {
                 Waiter::Caller(arrival) => {
                     let caller =
                         arrival.call.caller.as_ref().and_then(|caller| self.peers.get(caller));
@@ -93,12 +111,15 @@ impl<F: Flash> Exchange<'_, F> {
                 }
                 _ => None,
             };
-            if self.await_in_mesh(moment.now, &query, at.as_ref()) {
-                self.outbound.queries.push((query, [waiter].to_vec()));
-                return;
-            }
-        }
-        self.record_arrived(moment, waiter, false);
+            self.await_in_mesh(moment.now, query, at.as_ref())
+        };
+        #[cfg(not(feature = "mesh"))]
+        let (in_mesh, _) = (false, waiter);
+        #[cfg(feature = "discovery")]
+        let is_nearby = self.await_nearby(moment, query);
+        #[cfg(not(feature = "discovery"))]
+        let is_nearby = false;
+        in_mesh || is_nearby
     }
 
     /// Lets whoever waited for a record go on, now that `answered` says whether the directory did.
@@ -166,6 +187,10 @@ impl<F: Flash> Exchange<'_, F> {
         if answered {
             // The hub has no newer one.
             self.directory.trust_again(query);
+        }
+        #[cfg(feature = "discovery")]
+        if !answered && self.await_nearby(moment, query) {
+            return;
         }
         for waiter in self.outbound.take_waiters(query) {
             self.record_arrived(moment, waiter, answered);
@@ -310,7 +335,11 @@ impl<F: Flash> Exchange<'_, F> {
         keys.extend(self.peers.keys());
         #[cfg(feature = "mesh")]
         keys.extend(self.mesh_machines());
-        keys.sort_unstable();
+        #[cfg(feature = "discovery")]
+        if !self.hub.is_listed() {
+            keys.extend(self.directory.machines());
+        }
+        tenure_hal::sort(&mut keys);
         keys.dedup();
         let own = |key: &PublicKey| {
             self.services.kernel.machines().any(|info| info.record.public_key == *key)
@@ -385,6 +414,10 @@ impl<F: Flash> Exchange<'_, F> {
         if self.mesh.is_some() {
             return true;
         }
+        #[cfg(feature = "discovery")]
+        if !self.neighbours.is_empty() {
+            return true;
+        }
         self.services.config.hub.is_some()
     }
 
@@ -405,7 +438,7 @@ impl<F: Flash> Exchange<'_, F> {
     }
 }
 
-/// What to ask the directory for, if it can know.
+/// The question for the directory, if it can know.
 fn query_of(target: &Target) -> Option<Query> {
     match target {
         Target::Own | Target::Local(_) => None,

@@ -51,11 +51,11 @@ const INTERVAL_MIN: Duration = Duration::from_millis(50);
 pub struct Settings {
     /// The time between rounds, in milliseconds.
     pub interval_ms: u32,
-    /// What each node brings along.
+    /// The contribution of each node.
     pub value: Value,
 }
 
-/// What a node brings along to an aggregate.
+/// The contribution of a node to an aggregate.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Value {
     /// The same on each.
@@ -116,9 +116,9 @@ fn listed() -> [(&'static str, ProtocolNumber, HowToStart); 5] {
 
 /// A device's part in experiments.
 pub(crate) struct Experimenting {
-    /// What the nodes have noted, this one too, as they were collected last.
+    /// The notes of the nodes, this one too, as they were collected last.
     logs: Vec<(NodeId, Vec<u8>)>,
-    /// What was started last and not stopped, and the value that it was given.
+    /// The experiment that was started last and not stopped, and the value that it was given.
     running: Vec<(ProtocolNumber, Value)>,
     note_at: Option<Instant>,
 }

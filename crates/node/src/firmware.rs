@@ -27,7 +27,7 @@ const FAREWELL: Duration = Duration::from_millis(500);
 
 const _: () = assert!(CHUNK_BYTES_MAX.is_multiple_of(ALIGNMENT));
 
-/// What a board that was started by a loader gives its node.
+/// The parts that a board that was started by a loader gives its node.
 pub struct FirmwareParts<F> {
     /// The board's name, as it stands in the headers of its images.
     pub board: &'static str,

@@ -1,4 +1,4 @@
-//! Who the device is: its seed, its keys, its enrolment, and how often it has booted.
+//! The device's identity: its seed, its keys, its enrolment, and how often it has booted.
 
 use alloc::vec::Vec;
 use core::cell::OnceCell;
@@ -62,7 +62,7 @@ pub(crate) struct Enrolled {
     pub(crate) signature: Signature,
 }
 
-/// What a device's record says beside who the device is.
+/// The content of a device's record beside its identity.
 pub(crate) struct RecordContents {
     /// Goes up with each record of a boot.
     pub(crate) number: u32,
@@ -225,7 +225,7 @@ impl Identity {
         write(store, NETWORK_PATH, &*bytes)
     }
 
-    /// What the device says of itself, signed; `None` if it isn't enrolled.
+    /// The device's statement about itself, signed; `None` if it isn't enrolled.
     pub(crate) fn sign_record(&self, contents: RecordContents) -> Option<SignedRecord> {
         let Enrolled { enrolment, owner, signature } = self.enrolled.clone()?;
         let record = DeviceRecord {

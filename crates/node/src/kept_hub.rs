@@ -27,3 +27,20 @@ impl KeptHub {
         (kept.version == KEPT_VERSION).then_some(kept)
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tenure_testbed::frozen;
+
+    use super::*;
+
+    #[test]
+    fn key_of_version_1_is_written_and_read() {
+        let kept = KeptHub::new(PublicKey([1; 32]), HubTrust::Owner);
+        let written = postcard::to_allocvec(&kept).unwrap();
+        let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "hub-1", &written);
+        assert_eq!(KeptHub::from_bytes(&bytes), Some(kept));
+        bytes[0] += 1;
+        assert_eq!(KeptHub::from_bytes(&bytes), None, "another version isn't guessed at");
+    }
+}

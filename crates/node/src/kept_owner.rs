@@ -83,6 +83,12 @@ impl KeptOwner {
     fn to_bytes(&self) -> Vec<u8> {
         postcard::to_allocvec(self).unwrap_or_default()
     }
+
+    /// The owner that `bytes` hold, if the value is of this version.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let kept: Self = postcard::from_bytes(bytes).ok()?;
+        (kept.version == KEPT_VERSION).then_some(kept)
+    }
 }
 
 impl Ownership {
@@ -97,10 +103,8 @@ impl Ownership {
             let value = store.get(NODE_TREE, path).map_err(BootError::Read)?;
             Ok(value.map(|value| value.bytes).filter(|bytes| !bytes.is_empty()))
         };
-        let kept = read(OWNER_PATH)?
-            .and_then(|bytes| postcard::from_bytes::<KeptOwner>(&bytes).ok())
-            .filter(|kept| kept.version == KEPT_VERSION)
-            .filter(|kept| {
+        let kept =
+            read(OWNER_PATH)?.and_then(|bytes| KeptOwner::from_bytes(&bytes)).filter(|kept| {
                 owner.verifying_key == kept.signing || kept.replaced(&owner.verifying_key)
             });
         if let Some(kept) = &kept {
@@ -204,4 +208,33 @@ impl Ownership {
 
 fn set<'a>(path: &'a str, value: &'a [u8]) -> Change<'a> {
     Change::Set { tree: NODE_TREE, path, kind: ValueKind::Bytes, value }
+}
+
+#[cfg(test)]
+mod tests {
+    use alloc::vec;
+
+    use tenure_testbed::frozen;
+    use tenure_wire::Signature;
+
+    use super::*;
+
+    #[test]
+    fn owner_of_version_1_is_written_and_read() {
+        let signature = Signature::from_bytes(&[7; 64]);
+        let kept = KeptOwner {
+            version: KEPT_VERSION,
+            root: VerifyingKey([1; 32]),
+            signing: VerifyingKey([2; 32]),
+            machine: PublicKey([3; 32]),
+            number: 300,
+            former: vec![VerifyingKey([4; 32]), VerifyingKey([5; 32])],
+            succession: SignedSuccession { bytes: vec![6; 3], signature },
+            clears_machines: true,
+        };
+        let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "owner-1", &kept.to_bytes());
+        assert_eq!(KeptOwner::from_bytes(&bytes), Some(kept));
+        bytes[0] += 1;
+        assert_eq!(KeptOwner::from_bytes(&bytes), None, "another version isn't guessed at");
+    }
 }

@@ -2,7 +2,7 @@
 //! [services](Service) that are part of its firmware in the place of machines: no kernel, no vm, no
 //! packages, no directory.
 //!
-//! Whoever calls it sees no difference: it is enrolled and invited as any device, announces a record,
+//! A caller sees no difference: the leaf is enrolled and invited as any device, announces a record,
 //! relays for others, and its services are called by name, over sessions with keys of their own.
 //!
 //! Invariants, beside a node's:
@@ -51,12 +51,12 @@ const WAITING_MAX: usize = 3;
 /// The most datagrams that wait for the service line.
 const LINE_MAX: usize = 3;
 
-/// What a board decides about a leaf.
+/// The choices of a board about a leaf.
 #[derive(Clone, Debug)]
 pub struct LeafConfig {
     /// The device's name.
     pub name: Name,
-    /// Who holds the device.
+    /// The device's owner.
     pub owner: Owner,
     /// Asks how much of the heap is used.
     pub heap: Option<fn() -> HeapUse>,

@@ -39,6 +39,8 @@ mod known_hub;
 #[cfg(feature = "mesh")]
 mod leaf;
 mod lease_time;
+#[cfg(feature = "reports")]
+mod live_log;
 mod log;
 #[cfg(feature = "rollouts")]
 mod mandated;
@@ -48,11 +50,15 @@ mod membership;
 mod mesh;
 mod meter;
 mod moment;
+#[cfg(feature = "discovery")]
+mod neighbours;
 mod node;
 mod notice;
 mod outbound;
 mod peers;
 mod peripherals;
+#[cfg(feature = "reports")]
+mod reporting;
 mod sealing;
 mod secrets;
 mod services;

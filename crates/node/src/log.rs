@@ -2,10 +2,11 @@
 //! for another line, the machine with the most lines loses its oldest, so that a chatterbox drowns
 //! nobody's but its own. The last lines of each are kept over a restart.
 
-use alloc::collections::{BTreeMap, BTreeSet, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::string::{String, ToString};
 use alloc::vec::Vec;
 use core::cmp::Reverse;
+use litemap::LiteMap;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant, UnixTime};
@@ -18,7 +19,7 @@ use tenure_wire::{LogLevel, MachineId, Name};
 use crate::services::Services;
 use crate::trees::SEALED_TREE;
 
-/// What a line takes beside its text, at most, in an answer.
+/// The most bytes that a line takes in an answer beside its text.
 const LINE_OVERHEAD: usize = 80;
 /// The version of what is kept.
 const KEPT_VERSION: u8 = 1;
@@ -52,13 +53,13 @@ pub(crate) struct Log {
     /// The number of this boot.
     boot: u32,
     /// Each machine's lines, oldest first; no ring is empty.
-    rings: BTreeMap<Name, VecDeque<LogLine>>,
+    rings: LiteMap<Name, VecDeque<LogLine>>,
     /// The number of the next line.
     next: u64,
     /// How many lines made room for later ones.
     lost: u64,
     /// The machines that said something since it was kept.
-    unkept: BTreeSet<Name>,
+    unkept: LiteMap<Name, ()>,
 }
 
 /// The lines that a reader asks for.
@@ -81,7 +82,7 @@ impl Wanted<'_> {
 
 impl Log {
     pub(crate) fn new(lines_max: usize, boot: u32) -> Self {
-        let (rings, unkept) = (BTreeMap::new(), BTreeSet::new());
+        let (rings, unkept) = (LiteMap::new(), LiteMap::new());
         Self { lines_max, boot, rings, next: 0, lost: 0, unkept }
     }
 
@@ -98,7 +99,7 @@ impl Log {
 
     /// Adds a line that is said at `unix`, if the time is known; gives it as it is kept.
     pub(crate) fn push(&mut self, entry: LogEntry, unix: Option<UnixTime>) -> LogLine {
-        self.unkept.insert(entry.machine.clone());
+        self.unkept.insert(entry.machine.clone(), ());
         self.add(LogLine {
             number: 0,
             at_ms: entry.at.as_millis(),
@@ -147,8 +148,11 @@ impl Log {
                 lines.push(line.of_machine(machine));
             }
         }
-        lines.sort_by_key(|line| (line.boot, line.at_ms));
-        lines.into_iter().for_each(|line| {
+        // A machine's own lines come one after another, even of one millisecond.
+        let mut lines: Vec<_> = lines.into_iter().enumerate().collect();
+        let when = |(index, line): &(usize, LogLine)| (line.boot, line.at_ms, *index);
+        tenure_hal::sort_by(&mut lines, |one, two| when(one).cmp(&when(two)));
+        lines.into_iter().for_each(|(_, line)| {
             self.add(line);
         });
     }
@@ -165,7 +169,7 @@ impl Log {
         let rings = self.rings.iter().filter(|(name, _)| is_asked(name));
         let lines = rings.flat_map(|(_, ring)| ring);
         let mut found: Vec<&LogLine> = lines.filter(|line| wanted.has(line)).collect();
-        found.sort_unstable_by_key(|line| line.number);
+        tenure_hal::sort_by(&mut found, |one, two| one.number.cmp(&two.number));
         let mut room = PARAMETER_BYTES_MAX - LINE_OVERHEAD;
         let fitting = found.iter().take_while(|line| {
             let bytes = line.message.len() + LINE_OVERHEAD;
@@ -198,12 +202,10 @@ impl Log {
         // A log that keeps no lines has none to drop.
         let Some(name) = longest.map(|(name, _)| name.clone()) else { return };
         self.lost += 1;
-        self.rings.retain(|machine, ring| {
-            if *machine == name {
-                ring.pop_front();
-            }
-            !ring.is_empty()
-        });
+        if let Some(ring) = self.rings.get_mut(&name) {
+            ring.pop_front();
+        }
+        self.rings.retain(|_, ring| !ring.is_empty());
     }
 }
 
@@ -223,7 +225,7 @@ pub(crate) fn take_up<F: Flash>(log: &mut Log, services: &mut Services<F>) {
 /// Keeps the last lines of the machines that said something since this was done last, on the bill of each.
 /// A machine that has used up what it may write to flash, or a store without room, keeps what was kept.
 pub(crate) fn keep<F: Flash>(log: &mut Log, services: &mut Services<F>, now: Instant) {
-    for machine in log.unkept.clone() {
+    for machine in log.unkept.keys().cloned().collect::<Vec<_>>() {
         keep_of(log, services, now, &machine);
     }
 }

@@ -141,6 +141,11 @@ impl<F: Flash> Director<'_, F> {
             Task::Look => self.saw(rollout, &machine),
             Task::Update(delivery) => self.begin(moment, rollout, &machine, &delivery, false),
             Task::PutBack(delivery) => self.begin(moment, rollout, &machine, &delivery, true),
+            Task::Remove { mandate } => {
+                let done = self.take_away(moment, &machine, &mandate);
+                self.tell(rollout, &machine, done);
+                self.ask_in(moment.now, AGAIN.0);
+            }
         }
     }
 

@@ -2,11 +2,11 @@
 //! protocols that it runs, the records that it holds, and the time that they tell.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::ToString;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
+use litemap::LiteMap;
 
 use tenure_crypto::{machine_id, sha256};
 use tenure_directory::{open, open_whenever};
@@ -31,7 +31,7 @@ use crate::identity::Identity;
 /// The stack of a device's protocols. A board hands it frames and sends what it gives.
 pub type MeshStack = Stack<Framer<NetworkKey>>;
 
-/// What replicates the records.
+/// The protocol that replicates the records.
 pub(crate) type Replica = ReplicatedRecords<MeshRecords>;
 
 /// How long a record in the mesh lasts; it is renewed after a third of it.
@@ -128,7 +128,7 @@ pub(crate) fn start_stack(
     let salt = identity.next_mesh_salt();
     let framer =
         FramerConfig { neighbours_max, waiting_bytes_max, ..FramerConfig::new(node, boots, salt) };
-    // What chance begins with: for spreading messages in time, not for keys.
+    // The seed of chance: for spreading messages in time, not for keys.
     let seed = node.number() ^ u64::from(boots) << 32;
     let mut stack = Stack::new(StackConfig { seed, ..limits.stack }, Framer::new(framer, key));
     let records = MeshRecords::new(owner, limits.records_max, limits.records_bytes_max);
@@ -174,7 +174,7 @@ pub(crate) fn introduce(stack: &mut MeshStack, device: &VerifyingKey, to: NodeId
     }
 }
 
-/// What a device knows of its mesh, for its owner.
+/// A device's knowledge of its mesh, for its owner.
 pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
     let Some(stack) = stack else {
         return Err(ControlError::Refused("the device is in no mesh".to_string()));
@@ -200,6 +200,12 @@ pub(crate) fn status_of(stack: Option<&MeshStack>) -> Answer<MeshStatus> {
     })
 }
 
+/// How many neighbours the device has, if a router runs.
+#[cfg(feature = "reports")]
+pub(crate) fn neighbours_of(stack: &MeshStack) -> Option<u32> {
+    Some(stack.protocol::<Babel>()?.links().count() as u32)
+}
+
 /// The name of the device that is `node` in the mesh, if its record has come.
 pub(crate) fn name_of(stack: &MeshStack, node: NodeId) -> Option<Name> {
     let held = &stack.protocol::<Replica>()?.records().held;
@@ -221,7 +227,7 @@ pub(crate) fn answers(record: &DeviceRecord, query: &Query) -> bool {
     }
 }
 
-/// What tells a device's record from others': the start of a hash of its key.
+/// The mark of a device's record among others': the start of a hash of its key.
 pub(crate) fn key_of(device: &VerifyingKey) -> RecordKey {
     let [a, b, c, d, e, f, g, h, ..] = sha256(&[b"tenure mesh record", &device.0]).0;
     RecordKey([a, b, c, d, e, f, g, h])
@@ -271,7 +277,7 @@ pub(crate) struct MeshRecords {
     /// Whether a clock told the time, and not others' records, which may be behind.
     is_known: bool,
     /// Boxed: the map keeps room for more than there are.
-    pub(crate) held: BTreeMap<RecordKey, Box<Held>>,
+    pub(crate) held: LiteMap<RecordKey, Box<Held>>,
 }
 
 /// A record, and the same as it was signed.
@@ -284,7 +290,7 @@ pub(crate) struct Held {
 
 impl MeshRecords {
     fn new(owner: VerifyingKey, records_max: usize, bytes_max: usize) -> Self {
-        let held = BTreeMap::new();
+        let held = LiteMap::new();
         Self { owner, records_max, bytes_max, unix_s: None, is_known: false, held }
     }
 

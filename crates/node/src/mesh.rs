@@ -16,13 +16,14 @@ use tenure_mesh::{NodeId, Satellite, decode};
 use tenure_protocols::interface::{Port, SendLarge};
 use tenure_protocols::joining::{Word, admitted};
 use tenure_protocols::network_key::NetworkKey;
+use tenure_rpc::{Endpoint, IncomingCallHandle};
 use tenure_wire::Address;
 use tenure_wire::control::{Admission, Answer, ControlError};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::directory::Query;
 
 use crate::boot_error::BootError;
-use crate::carriage::Carriages;
+use crate::carriage::Carrying;
 use crate::clock::Clock;
 use crate::directory::{Directory, EPOCH_PERIOD};
 use crate::doorstep::{Doorstep, Lost, Outside};
@@ -45,15 +46,15 @@ pub(crate) struct Mesh {
     pub(crate) stack: MeshStack,
     /// The sessions' epoch in the record that was published last, and when that was.
     published: Option<(Epoch, Instant)>,
-    /// What is waited for that some device's record tells, and until when.
+    /// The names that some device's record is expected to tell, and until when.
     pub(crate) wanted: Vec<(Query, Instant)>,
     pub(crate) doorstep: Doorstep,
     /// Whether the device stands outside, since the mesh has another key.
     lost: Lost,
     /// The owner's next key of the mesh, and when this device changes to it.
     next_key: Option<(Instant, NetworkKey)>,
-    pub(crate) carriages: Carriages,
-    /// What the device does for experiments, if it takes part.
+    pub(crate) carrying: Carrying,
+    /// The device's part in experiments, if it takes part.
     #[cfg(feature = "experiments")]
     pub(crate) experimenting: Option<Experimenting>,
 }
@@ -135,8 +136,8 @@ impl Member {
             let floor = identity.orders(kernel.store()).unwrap_or(u64::MAX);
             Experimenting::start(now, owner, floor, &mut stack)
         });
-        let doorstep = self.mesh.take().map(|mesh| mesh.doorstep.after_change(now));
-        let doorstep = doorstep.unwrap_or_default();
+        let before = self.mesh.take().map(|mesh| (mesh.doorstep.after_change(now), mesh.carrying));
+        let (doorstep, carrying) = before.unwrap_or_else(|| (Doorstep::default(), Carrying::new()));
         let mesh = Mesh {
             stack,
             #[cfg(feature = "experiments")]
@@ -146,7 +147,7 @@ impl Member {
             doorstep,
             lost: Lost::default(),
             next_key: None,
-            carriages: Carriages::default(),
+            carrying,
         };
         ground.hub.announce_at = now;
         ground.clock.by_records = Some(RecordsTime::new(now));
@@ -170,6 +171,23 @@ impl Member {
     pub(crate) fn joined(&mut self) -> Answer<&mut Mesh> {
         let mesh = self.mesh.as_deref_mut();
         mesh.ok_or_else(|| ControlError::Refused("the device is in no mesh".to_string()))
+    }
+
+    /// Whether a call to have datagrams carried waits for what comes.
+    pub(crate) fn holds(&self, call: IncomingCallHandle) -> bool {
+        self.mesh.as_ref().is_some_and(|mesh| mesh.carrying.holds(call))
+    }
+
+    /// Whether there is such a call.
+    pub(crate) fn is_holding(&self) -> bool {
+        self.mesh.as_ref().is_some_and(|mesh| mesh.carrying.wakes_at().is_some())
+    }
+
+    /// Answers such calls for which something has come, or that have waited long enough.
+    pub(crate) fn answer_held(&mut self, endpoint: &mut Endpoint<Address>, now: Instant) {
+        if let Some(mesh) = &mut self.mesh {
+            mesh.carrying.answer(endpoint, now);
+        }
     }
 
     /// The mesh that the device has joined, and its part in experiments there.
@@ -353,7 +371,7 @@ impl Member {
         #[cfg(feature = "experiments")]
         let own = own.chain(notes);
         let next_key = mesh.next_key.iter().map(|(at, _)| *at);
-        own.chain(wanted).chain(next_key).min()
+        own.chain(wanted).chain(next_key).chain(mesh.carrying.wakes_at()).min()
     }
 
     /// When a device outside wants to knock again.

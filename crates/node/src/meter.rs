@@ -7,10 +7,10 @@
 //! while the device is off.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
 use core::time::Duration;
+use litemap::LiteMap;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::{Flash, Instant};
@@ -42,7 +42,7 @@ const RECEIPTS_PATH: &str = "receipts";
 #[derive(Debug)]
 pub(crate) struct Meter {
     /// Boxed: the map keeps room for more than there are.
-    ledgers: BTreeMap<MachineId, Box<Ledger>>,
+    ledgers: LiteMap<MachineId, Box<Ledger>>,
     /// When the ledgers are written to flash next.
     pub(crate) checkpoint_at: Instant,
     /// The latest time that any lease went by, in milliseconds since 1970 UTC, and when that was: all of
@@ -106,7 +106,7 @@ impl Ledger {
 impl Meter {
     pub(crate) fn new(now: Instant) -> Self {
         Self {
-            ledgers: BTreeMap::new(),
+            ledgers: LiteMap::new(),
             checkpoint_at: now,
             latest: LatestTime::default(),
             lease_ends_at: None,
@@ -137,7 +137,7 @@ impl Meter {
     /// Sets back the time that leases go by, in seconds since 1970 UTC.
     pub(crate) fn set_back(&mut self, now: Instant, unix_s: u64) {
         let ms = unix_s.saturating_mul(1000);
-        for ledger in self.ledgers.values_mut() {
+        for (_, ledger) in self.ledgers.iter_mut() {
             ledger.lease.set_back(ms);
         }
         self.latest.known = Some((ms, now));
@@ -236,7 +236,7 @@ impl Meter {
         self.keep_ledger(services, id);
     }
 
-    /// What time it is for the lease of a machine, in seconds since 1970 UTC.
+    /// The time for the lease of a machine, in seconds since 1970 UTC.
     pub(crate) fn lease_unix_s(&self, id: &MachineId) -> u64 {
         self.lease(id).ms / 1000
     }
@@ -374,7 +374,7 @@ impl Meter {
         id: MachineId,
     ) -> Option<u64> {
         let used = services.kernel.take_usage(moment.now, id)?;
-        // What was told has moved the latest time already, as far as it may.
+        // The told time has moved the latest time already, as far as it may.
         let unix_ms = moment.unix_time.map_or(0, |time| time.seconds.saturating_mul(1000));
         let air_bytes = services.endpoint.take_sent_bytes(&id);
         let latest_ms = self.latest.ms(moment.now);
@@ -506,4 +506,28 @@ fn ledger_path(id: &MachineId) -> String {
 
 fn join(parent: &str, child: &str) -> String {
     alloc::format!("{parent}.{child}")
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_testbed::frozen;
+
+    use super::*;
+
+    #[test]
+    fn ledger_of_version_2_is_written_and_read() {
+        let ledger = Ledger {
+            number: 300,
+            previous: Digest([1; 32]),
+            began_unix_s: Some(1_800_000_000),
+            counted_ms: 60_000,
+            usage: Usage { fuel: 1 << 40, run_us: 2, air_bytes: 3, ..Usage::default() },
+            lease: LeaseTime { ms: 1_800_000_000_000, over_ms: Some(4) },
+            until: Instant::BOOT,
+        };
+        let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "ledger-2", &ledger.to_bytes().unwrap());
+        assert_eq!(Ledger::from_bytes(&bytes), Some(ledger));
+        bytes[0] += 1;
+        assert_eq!(Ledger::from_bytes(&bytes), None, "another version isn't guessed at");
+    }
 }

@@ -2,7 +2,7 @@
 
 use tenure_hal::{Entropy, Instant, UnixTime};
 
-/// What a board tells its node at each call.
+/// The circumstances of a call to a node, by its board.
 pub struct Moment<'a> {
     /// The time since boot.
     pub now: Instant,

@@ -1,6 +1,8 @@
 //! The node: its parts, and the order in which an event or a moment in time moves through them.
 
 mod control;
+#[cfg(feature = "reports")]
+mod report;
 
 use alloc::boxed::Box;
 use alloc::vec::Vec;
@@ -32,6 +34,8 @@ use crate::handover::Handover;
 use crate::hub::Registration;
 use crate::identity::{Identity, kept_keys};
 use crate::kept_owner::Ownership;
+#[cfg(feature = "reports")]
+use crate::live_log::LiveLog;
 use crate::log::{self, Log};
 #[cfg(feature = "rollouts")]
 use crate::mandated::{Director, Mandated};
@@ -41,10 +45,14 @@ use crate::membership::{JoinError, MeshStack, introduce};
 use crate::mesh::{Ground, Member};
 use crate::meter::Meter;
 use crate::moment::{Moment, Wake};
+#[cfg(feature = "discovery")]
+use crate::neighbours::Neighbours;
 use crate::notice::{Notice, Notices};
 use crate::outbound::{Outbound, Purpose};
 use crate::peers::Peers;
 use crate::peripherals::{AttachError, Peripherals};
+#[cfg(feature = "reports")]
+use crate::reporting::Reporting;
 use crate::sealing::seal_store;
 use crate::secrets::{self, Secrets};
 use crate::services::Services;
@@ -80,19 +88,27 @@ pub struct Node<F> {
     firmware: Updates<F>,
     #[cfg(feature = "rollouts")]
     mandated: Mandated,
+    #[cfg(feature = "reports")]
+    reporting: Reporting,
+    #[cfg(feature = "reports")]
+    live_log: LiveLog,
     peripherals: Peripherals,
     log: Log,
     calibration: Calibration,
     rhythm: Rhythm,
     #[cfg(feature = "mesh")]
     member: Member,
+    #[cfg(feature = "discovery")]
+    neighbours: Neighbours,
     /// The moment of the last input.
     now: Instant,
     /// The result of the last turn.
     next_wake: Wake,
     mount_report: MountReport,
-    /// What of the heap was used before it booted.
+    /// Bytes of the heap that were used before it booted.
     heap_bytes_before: usize,
+    /// Sectors that the store had taken into use before it booted.
+    sectors_opened_before: u32,
 }
 
 impl<F: Flash> Node<F> {
@@ -116,6 +132,7 @@ impl<F: Flash> Node<F> {
         let identity = Identity::take_up(&mut store, moment.entropy, kept_keys)?;
         let hub = Identity::hub(&mut store)?;
         let keys = identity.sealing_keys();
+        let sectors_opened_before = store.occupancy().sectors_opened;
         seal_store(&mut store, &keys).map_err(BootError::Read)?;
         let asleep = take_asleep(&mut store);
         let kernel_config = config.kernel.clone();
@@ -138,16 +155,23 @@ impl<F: Flash> Node<F> {
             firmware: Updates(None),
             #[cfg(feature = "rollouts")]
             mandated: Mandated::new(moment.now),
+            #[cfg(feature = "reports")]
+            reporting: Reporting::new(moment.now),
+            #[cfg(feature = "reports")]
+            live_log: LiveLog::new(config.shares_log, moment.now),
             peripherals: Peripherals::default(),
             log: Log::new(config.log_lines_max, identity.boots),
             calibration: Calibration::new(config.kernel.fuel_per_second),
             rhythm: Rhythm::new(moment.now),
             #[cfg(feature = "mesh")]
             member: Member::default(),
+            #[cfg(feature = "discovery")]
+            neighbours: Neighbours::default(),
             now: moment.now,
             next_wake: Wake::Now,
             mount_report,
             heap_bytes_before,
+            sectors_opened_before,
             services: Services {
                 config,
                 identity,
@@ -207,7 +231,7 @@ impl<F: Flash> Node<F> {
         &self.services.config.name
     }
 
-    /// What mounting the store found.
+    /// The result of mounting the store.
     pub fn mount_report(&self) -> &MountReport {
         &self.mount_report
     }
@@ -222,7 +246,7 @@ impl<F: Flash> Node<F> {
         self.services.identity.machine_key
     }
 
-    /// Who holds the device.
+    /// The device's owner.
     pub fn owner(&self) -> Owner {
         self.services.config.owner
     }
@@ -250,10 +274,17 @@ impl<F: Flash> Node<F> {
         #[cfg(feature = "mesh")]
         self.attend_to_mesh(moment);
         self.attend_to_sessions(moment);
+        #[cfg(feature = "discovery")]
+        self.exchange().attend_to_neighbours(moment);
         let Self { services, clock, directory, hub, outbound, .. } = self;
         hub.attend(services, clock, (directory, outbound), moment);
         #[cfg(feature = "rollouts")]
         self.director().attend(moment);
+        #[cfg(feature = "reports")]
+        {
+            self.report(moment);
+            self.share_log(moment);
+        }
         self.peripherals.attend(&mut self.services.kernel, moment.now);
         if moment.now >= self.meter.checkpoint_at {
             log::keep(&mut self.log, &mut self.services, moment.now);
@@ -298,8 +329,13 @@ impl<F: Flash> Node<F> {
             self.meter.wakes_at(),
         ];
         let timers = timers.into_iter();
+        #[cfg(feature = "discovery")]
+        let timers = timers.chain([self.neighbours.wakes_at()]);
         #[cfg(feature = "rollouts")]
         let timers = timers.chain([self.mandated.wakes_at(&self.hub)]);
+        #[cfg(feature = "reports")]
+        let timers =
+            timers.chain([self.reporting.wakes_at(&self.hub), self.live_log.wakes_at(&self.hub)]);
         #[cfg(feature = "mesh")]
         let timers = timers.chain([self.member.wakes_at(&self.hub, now)]);
         Wake::for_first(timers, now)
@@ -345,10 +381,14 @@ impl<F: Flash> Node<F> {
 
     /// Asked when everything is transmitted.
     fn wants_to_sleep(&mut self) -> Option<Bedtime> {
+        #[cfg(feature = "mesh")]
+        let is_holding = self.member.is_holding();
+        #[cfg(not(feature = "mesh"))]
+        let is_holding = false;
         let doings = Doings {
             next_wake: self.next_wake,
             is_updating: self.firmware.is_busy(),
-            is_serving: !self.serving.is_idle(),
+            is_serving: is_holding || !self.serving.is_idle(),
         };
         self.rhythm.bedtime(&mut self.services, self.now, doings)
     }
@@ -397,6 +437,10 @@ impl<F: Flash> Node<F> {
                     }
                 }
                 Event::Identified { handle, identity } => {
+                    #[cfg(feature = "discovery")]
+                    if self.exchange().neighbour_identified(moment, handle, identity) {
+                        continue;
+                    }
                     self.hub.identified(&mut self.services, moment.now, handle, identity);
                 }
             }
@@ -410,7 +454,12 @@ impl<F: Flash> Node<F> {
         }
         if call.to == self.services.identity.machine {
             let parameter = call.parameter.as_deref().unwrap_or_default();
-            let answer = control::serve(self, moment, &peer, (&call.function, parameter));
+            let caller = (&peer, Some(handle));
+            let answer = control::serve(self, moment, caller, (&call.function, parameter));
+            #[cfg(feature = "mesh")]
+            if self.member.holds(handle) {
+                return;
+            }
             return self.services.endpoint.reply(moment.now, handle, Ok(Some(answer)));
         }
         self.exchange().take_call(moment, peer, arrival);
@@ -433,11 +482,20 @@ impl<F: Flash> Node<F> {
             Some(Purpose::Query(query)) => {
                 self.exchange().query_done(moment, &query, result.map_err(|_| ()));
             }
+            #[cfg(feature = "discovery")]
+            Some(Purpose::Record { address, key }) => {
+                let place = (&address, &key);
+                self.exchange().record_shown(moment, place, result.ok().flatten());
+            }
             Some(Purpose::List) => self.exchange().list_done(moment, result.ok().flatten()),
             #[cfg(feature = "rollouts")]
             Some(Purpose::Work) => self.director().work_done(moment, result),
             #[cfg(feature = "rollouts")]
             Some(Purpose::Part) => self.director().part_done(moment, result),
+            #[cfg(feature = "reports")]
+            Some(Purpose::Report) => self.reporting.done(moment.now, result),
+            #[cfg(feature = "reports")]
+            Some(Purpose::Log) => self.live_log.done(moment.now, result),
         }
     }
 
@@ -467,6 +525,10 @@ impl<F: Flash> Node<F> {
                 Effect::Log(entry) => {
                     let failed = (entry.level == LogLevel::Fault).then(|| entry.machine.clone());
                     let line = self.log.push(entry, self.clock.unix_time(moment));
+                    #[cfg(feature = "reports")]
+                    if failed.is_some() {
+                        self.reporting.faulted(&line, moment.now);
+                    }
                     self.services.notices.push(Notice::Log(line));
                     // A fault may be the last that is heard of a device. Back-off bounds how many there are.
                     if let Some(machine) = failed {
@@ -507,6 +569,8 @@ impl<F: Flash> Node<F> {
             serving: &mut self.serving,
             #[cfg(feature = "mesh")]
             mesh: self.member.mesh.as_deref_mut(),
+            #[cfg(feature = "discovery")]
+            neighbours: &mut self.neighbours,
         }
     }
 
@@ -541,7 +605,7 @@ impl<F: Flash> Door for Node<F> {
             Input::Owner { function, request } => {
                 let owner = self.services.config.owner.machine;
                 let call = (function.name(), request);
-                return Taken::Answer(control::serve(self, moment, &owner, call));
+                return Taken::Answer(control::serve(self, moment, (&owner, None), call));
             }
             Input::Install { package, placement } => {
                 let installed = self.tenancy().install(moment, package, placement);
@@ -550,6 +614,8 @@ impl<F: Flash> Door for Node<F> {
                 return Taken::Installed(Box::new(status));
             }
             Input::Checkpoint => self.checkpoint(moment),
+            #[cfg(feature = "discovery")]
+            Input::Neighbour(address) => self.neighbours.hear(moment.now, address),
             Input::WillSleepUntil(until) => self.rhythm.will_sleep_until(until),
             Input::FallAsleep => return Taken::Asleep(self.prepare_sleep(moment)),
             #[cfg(feature = "mesh")]
@@ -640,7 +706,7 @@ impl<F: Flash> Node<F> {
                 match arrived.port {
                     Port::RPC => {
                         let arrived = (arrived.from, datagram);
-                        take_datagram(endpoint, &mut mesh.carriages, moment, arrived);
+                        take_datagram(endpoint, &mut mesh.carrying, moment, arrived);
                     }
                     Port::RECORD_WANTED => {
                         introduce(&mut mesh.stack, &identity.verifying_key(), arrived.from);
@@ -661,6 +727,7 @@ impl<F: Flash> Node<F> {
                 }
             }
         }
+        self.member.answer_held(&mut self.services.endpoint, moment.now);
         #[cfg(feature = "experiments")]
         if let Ok((stack, experimenting)) = self.member.experimenting() {
             experimenting.note_progress(stack, moment.now);

@@ -1,7 +1,7 @@
 //! Calls that have left the device, and what waits for a record before it can leave.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use litemap::LiteMap;
 
 use tenure_hal::{Flash, Instant};
 use tenure_kernel::{CallId, Kernel, OutgoingCall};
@@ -12,11 +12,11 @@ use tenure_wire::{Address, MachineId, PublicKey, Target};
 
 use crate::serving::Arrival;
 
-/// What has left the device and is not answered yet.
+/// The calls and questions that have left the device and aren't answered yet.
 #[derive(Debug, Default)]
 pub(crate) struct Outbound {
-    under_way: BTreeMap<CallHandle, Purpose>,
-    /// What the directory is asked for, and who waits for the answer.
+    under_way: LiteMap<CallHandle, Purpose>,
+    /// The questions to the directory, and who waits for each answer.
     pub(crate) queries: Vec<(Query, Vec<Waiter>)>,
     pub(crate) listing: Option<Gathering>,
 }
@@ -29,7 +29,7 @@ pub(crate) struct Gathering {
     pub(crate) waiters: Vec<CallId>,
 }
 
-/// What a call is for.
+/// The purpose of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Purpose {
     /// The machine `from` made it, to call the one with the key `to`.
@@ -40,15 +40,24 @@ pub(crate) enum Purpose {
     Query(Query),
     /// To list machines.
     List,
+    /// To be shown the record of the device at that address, which has that key.
+    #[cfg(feature = "discovery")]
+    Record { address: Address, key: PublicKey },
     /// To ask for a step of a rollout.
     #[cfg(feature = "rollouts")]
     Work,
     /// To fetch a part of a package.
     #[cfg(feature = "rollouts")]
     Part,
+    /// To tell how the device is.
+    #[cfg(feature = "reports")]
+    Report,
+    /// To show the device's log at the hub.
+    #[cfg(feature = "reports")]
+    Log,
 }
 
-/// Who waits for a record.
+/// The one that waits for a record.
 #[derive(Clone, Debug)]
 pub(crate) enum Waiter {
     /// A call to be sent.
@@ -95,7 +104,7 @@ impl Outbound {
         held < calls_max.saturating_sub(CALLS_FOR_DEVICE).max(1).saturating_sub(taken)
     }
 
-    /// What has left the device.
+    /// The calls and questions that have left the device.
     pub(crate) fn under_way(&self) -> impl Iterator<Item = (&CallHandle, &Purpose)> {
         self.under_way.iter()
     }

@@ -1,14 +1,14 @@
 //! Machines on other devices that this one has heard of, and where.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use litemap::LiteMap;
 
 use tenure_crypto::machine_id;
 use tenure_hal::Instant;
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, MachineId, PublicKey};
 
-/// What is known of a machine elsewhere.
+/// A device's knowledge of a machine elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Peer {
     /// Where its device was last.
@@ -26,12 +26,12 @@ pub(crate) struct Peer {
 #[derive(Debug)]
 pub(crate) struct Peers {
     peers_max: usize,
-    by_key: BTreeMap<PublicKey, Peer>,
+    by_key: LiteMap<PublicKey, Peer>,
 }
 
 impl Peers {
     pub(crate) fn new(peers_max: usize) -> Self {
-        Self { peers_max, by_key: BTreeMap::new() }
+        Self { peers_max, by_key: LiteMap::new() }
     }
 
     /// Remembers where `key` is.
@@ -99,15 +99,15 @@ mod tests {
     #[test]
     fn the_one_not_heard_of_for_longest_makes_room() {
         let mut peers = Peers::new(2);
-        let place = Address::Simulated(1);
+        let place = Address::Line(1);
         let at = Instant::from_millis;
         peers.heard(at(1), key(1), place.clone(), Some(Epoch([1; 8])), false);
         peers.heard(at(2), key(2), place.clone(), None, false);
-        peers.heard(at(3), key(1), Address::Simulated(9), None, false);
+        peers.heard(at(3), key(1), Address::Line(9), None, false);
         peers.heard(at(4), key(3), place, None, false);
         assert_eq!(peers.keys(), [key(1), key(3)]);
         let first = peers.get(&key(1)).unwrap();
-        assert_eq!(first.address, Address::Simulated(9));
+        assert_eq!(first.address, Address::Line(9));
         assert_eq!(first.epoch, Some(Epoch([1; 8])), "an epoch once told is kept");
         assert_eq!(peers.key_of(machine_id(&key(3))), Some(key(3)));
     }
@@ -116,13 +116,13 @@ mod tests {
     fn strangers_take_the_place_of_strangers_alone() {
         let mut peers = Peers::new(2);
         let at = |number: u8| Instant::from_millis(number.into());
-        peers.heard(at(1), key(1), Address::Simulated(1), None, true);
+        peers.heard(at(1), key(1), Address::Line(1), None, true);
         for number in 2..9 {
-            peers.heard(at(number), key(number), Address::Simulated(2), None, false);
+            peers.heard(at(number), key(number), Address::Line(2), None, false);
         }
         assert_eq!(peers.keys(), [key(1), key(8)]);
-        peers.heard(at(9), key(9), Address::Simulated(3), None, true);
-        peers.heard(at(10), key(10), Address::Simulated(4), None, false);
+        peers.heard(at(9), key(9), Address::Line(3), None, true);
+        peers.heard(at(10), key(10), Address::Line(4), None, false);
         assert_eq!(
             peers.keys(),
             [key(1), key(9)],

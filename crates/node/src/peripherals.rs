@@ -15,9 +15,9 @@ const PERIPHERALS_MAX: usize = 8;
 /// How many commands one peripheral is given between two polls of the node, so that who floods it
 /// doesn't hold up the others.
 const COMMANDS_PER_POLL: usize = 8;
-/// What one topic takes in an answer, at most.
+/// The most bytes that one topic takes in an answer.
 const TOPIC_OVERHEAD: usize = 80;
-/// What one subscription takes, beside its handler's name, at most.
+/// The most bytes that one subscription takes, beside its handler's name.
 const SUBSCRIPTION_OVERHEAD: usize = 160;
 
 /// A driver in its place.

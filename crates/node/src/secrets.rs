@@ -197,7 +197,7 @@ pub(crate) fn forget_all_of<F: Flash>(services: &mut Services<F>, tenant: &Verif
         Change::Delete { tree: SEALED_TREE, path: &path },
         Change::Set { tree: SEALED_TREE, path: &path, kind: ValueKind::Bytes, value: &version },
     ];
-    // What a store without room can't do now, the next removal does.
+    // The next removal does what a store without room can't do now.
     let _ = services.kernel.store().batch(&changes);
 }
 

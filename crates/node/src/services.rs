@@ -15,7 +15,7 @@ use crate::identity::Identity;
 use crate::kept_owner::Ownership;
 use crate::notice::Notices;
 
-/// What parts of a node share.
+/// The services that parts of a node share.
 pub(crate) struct Services<F> {
     pub(crate) config: Config,
     pub(crate) identity: Identity,

@@ -1,7 +1,7 @@
 //! Calls from outside that machines of this device serve, and how many each machine may hold.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use litemap::LiteMap;
 
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Flash, Instant};
@@ -35,7 +35,7 @@ struct Served {
 /// All of them, by the number that the kernel knows each by.
 #[derive(Default)]
 pub(crate) struct Serving {
-    served: BTreeMap<Ticket, Served>,
+    served: LiteMap<Ticket, Served>,
     tickets: u64,
 }
 

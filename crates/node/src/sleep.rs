@@ -1,6 +1,6 @@
 //! Deep sleep: when a device may turn itself off, what it writes down before, and how it goes on.
 //!
-//! What is written down stands in code flash, encrypted under a key that stands with its place in the
+//! The written state stands in code flash, encrypted under a key that stands with its place in the
 //! store. That record is written last, by one change of the store, and is deleted first of all when
 //! the device starts. So a power cut in the middle is a start like any other; and what was written
 //! down is taken up once at most, and only at the very next start.
@@ -28,10 +28,13 @@ use crate::outbound::{Outbound, Purpose};
 use crate::peers::Peers;
 use crate::services::Services;
 use crate::serving::Serving;
+use crate::toll::{Bucket, Limit};
 use crate::trees::SEALED_TREE;
 
 /// Where it stands in the tree of sealed things that the device sleeps.
 const ASLEEP_PATH: &str = "asleep";
+/// The version of the written form, and the release: the seal covers both, so that no other build opens it.
+const BUILD: &[u8] = concat!("asleep 1 of tenure ", env!("CARGO_PKG_VERSION")).as_bytes();
 /// How long machines have at most for what they do before a sleep that they are told of.
 const FAREWELL: Duration = Duration::from_secs(1);
 /// How long after a datagram, or a start that ends no sleep, an idle device stays awake: who spoke, or
@@ -39,6 +42,11 @@ const FAREWELL: Duration = Duration::from_secs(1);
 const QUIET: Duration = Duration::from_secs(2);
 /// How soon a device that couldn't fall asleep tries again.
 const RETRY: Duration = Duration::from_secs(60);
+/// How many sleeps may end before their time, since somebody spoke to the device, until it stays awake for
+/// the next: a day has at most 144 of them, as each is a boot and writes flash.
+const DISTURBED: Limit = Limit { at_once: 48, one_each: Duration::from_secs(15 * 60) };
+/// How much before its time a sleep ends that a board's timer ends.
+const EARLY: Duration = Duration::from_secs(1);
 
 /// That it is time to sleep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,6 +65,8 @@ pub(crate) struct Rhythm {
     not_before: Instant,
     /// Before this, whoever spoke to the device last may go on.
     quiet_at: Instant,
+    /// The sleeps that may still end before their time.
+    disturbed: Bucket,
     /// Until when it means to sleep, as it said last.
     until: Option<Instant>,
     /// How long the sleep was that the node woke from.
@@ -73,6 +83,7 @@ impl Rhythm {
             announced: None,
             not_before: now,
             quiet_at: now + QUIET,
+            disturbed: Bucket::full(DISTURBED, now),
             until: None,
             slept: None,
             written: None,
@@ -88,7 +99,11 @@ impl Rhythm {
     pub(crate) fn wakes_at(&self, now: Instant, policy: SleepPolicy) -> Option<Instant> {
         match (policy, self.announced) {
             (SleepPolicy::WhenIdle { .. }, _) => {
-                [self.quiet_at, self.not_before].into_iter().filter(|at| *at > now).min()
+                let undisturbed_at = self.disturbed.next_at(DISTURBED, now).unwrap_or(now);
+                [self.quiet_at, self.not_before, undisturbed_at]
+                    .into_iter()
+                    .filter(|at| *at > now)
+                    .min()
             }
             (SleepPolicy::DutyCycle { run, .. }, None) => {
                 Some((self.awake_since + run).max(self.not_before))
@@ -134,7 +149,8 @@ impl Rhythm {
                 };
                 let worth_it = until.is_none_or(|at| at.since(now) >= at_least);
                 let quiet = now >= self.quiet_at && !doings.is_serving;
-                (worth_it && quiet).then_some(Bedtime { until })
+                let undisturbed = self.disturbed.next_at(DISTURBED, now).is_none();
+                (worth_it && quiet && undisturbed).then_some(Bedtime { until })
             }
             SleepPolicy::DutyCycle { run, sleep } => {
                 if now < self.awake_since + run {
@@ -169,13 +185,13 @@ impl Rhythm {
         state: &mut Sleeper<'_, F>,
         moment: &mut Moment<'_>,
     ) -> Result<bool, SleepError> {
-        let luggage = state.pack()?;
+        let luggage = state.pack(self)?;
         let Sleeper { services, .. } = state;
         let mut key = [0; 32];
         moment.entropy.fill(&mut key).map_err(|_| SleepError::Entropy)?;
         let mut sealed = luggage;
         // The key is used for this alone.
-        let tag = AeadKey::from_bytes(&key).seal(&Nonce::from_counter(0), &[], &mut sealed);
+        let tag = AeadKey::from_bytes(&key).seal(&Nonce::from_counter(0), BUILD, &mut sealed);
         sealed.extend(tag);
         let extent = services.kernel.code().keep(&sealed).map_err(SleepError::Code)?;
         let (boots, at_us) = (services.identity.boots, moment.now.as_micros());
@@ -227,12 +243,29 @@ impl Rhythm {
         if asleep.boots.checked_add(1) != Some(state.services.identity.boots) || moment.now < at {
             return;
         }
-        if state.unpack(asleep, moment).is_some() {
+        if let Some(rest) = state.unpack(asleep, moment) {
             let slept = moment.now.since(at);
             self.slept = Some(slept);
             self.quiet_at = moment.now;
+            self.go_on_from(&rest, moment.now);
             state.services.kernel.announce_wake(slept);
         }
+    }
+
+    /// Goes on with what was left of the sleeps that may end before their time; this may be one of them.
+    fn go_on_from(&mut self, rest: &RestOfNight, now: Instant) {
+        self.disturbed = Bucket::of(rest.disturbed.0, Instant::from_micros(rest.disturbed.1));
+        let until = rest.until_us.map(Instant::from_micros);
+        if until.is_none_or(|until| now + EARLY < until) {
+            self.disturbed.take(DISTURBED, now);
+        }
+    }
+
+    /// The state that the next start needs.
+    fn rest(&self) -> RestOfNight {
+        let (tokens, at) = self.disturbed.counted();
+        let until_us = self.until.map(Instant::as_micros);
+        RestOfNight { until_us, disturbed: (tokens, at.as_micros()) }
     }
 }
 
@@ -247,7 +280,7 @@ pub(crate) struct Asleep {
     key: [u8; 32],
 }
 
-/// What a device takes along beside what its store keeps.
+/// The state that a device takes along beside its store's.
 #[derive(Serialize, Deserialize)]
 struct Luggage {
     kernel: Vec<u8>,
@@ -267,6 +300,16 @@ struct Luggage {
     /// The calls from outside that machines serve.
     served: Vec<(Ticket, IncomingCallHandle, MachineId)>,
     log_lines: u64,
+    night: RestOfNight,
+}
+
+/// A sleep's end, and how many may still end before their time.
+#[derive(Serialize, Deserialize)]
+struct RestOfNight {
+    /// Until when the device meant to sleep, in microseconds.
+    until_us: Option<u64>,
+    /// The sleeps that may still end before their time, and when they were counted, in microseconds.
+    disturbed: (u32, u64),
 }
 
 /// Takes the record of a sleep out of the store, so that no later start finds it.
@@ -279,10 +322,10 @@ pub(crate) fn take_asleep<F: Flash>(store: &mut Store<F>) -> Option<Asleep> {
     postcard::from_bytes(&found?.bytes).ok()
 }
 
-/// What a node does that keeps it awake.
+/// The work of a node that keeps it awake.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Doings {
-    /// What the last poll said.
+    /// The last poll's answer.
     pub(crate) next_wake: Wake,
     /// Whether a firmware arrives, or is on trial.
     pub(crate) is_updating: bool,
@@ -304,7 +347,7 @@ pub(crate) struct Sleeper<'a, F> {
 
 impl<F: Flash> Sleeper<'_, F> {
     /// Everything to be taken along.
-    fn pack(&mut self) -> Result<Vec<u8>, SleepError> {
+    fn pack(&mut self, rhythm: &Rhythm) -> Result<Vec<u8>, SleepError> {
         let outbound: Vec<_> = self
             .outbound
             .under_way()
@@ -328,16 +371,17 @@ impl<F: Flash> Sleeper<'_, F> {
             tickets: self.serving.tickets(),
             served: self.serving.calls().collect(),
             log_lines: self.log.lines(),
+            night: rhythm.rest(),
             kernel: self.services.kernel.fall_asleep().map_err(SleepError::Kernel)?,
             outbound,
         };
         postcard::to_allocvec(&luggage).map_err(|_| SleepError::Kernel(KernelSleepError::Memory))
     }
 
-    fn unpack(&mut self, asleep: &Asleep, moment: &mut Moment<'_>) -> Option<()> {
+    fn unpack(&mut self, asleep: &Asleep, moment: &mut Moment<'_>) -> Option<RestOfNight> {
         let mut sealed = self.services.kernel.code().view(asleep.extent).ok()?.to_vec();
         let key = AeadKey::from_bytes(&asleep.key);
-        let bytes = key.open(&Nonce::from_counter(0), &[], &mut sealed).ok()?;
+        let bytes = key.open(&Nonce::from_counter(0), BUILD, &mut sealed).ok()?;
         let luggage: Luggage = postcard::from_bytes(bytes).ok()?;
         let config = self.services.config.rpc.clone();
         let endpoint = Endpoint::wake(config, moment.now, moment.entropy, luggage.sessions).ok()?;
@@ -363,14 +407,14 @@ impl<F: Flash> Sleeper<'_, F> {
         let (tickets, served) = (luggage.tickets, luggage.served);
         self.serving.go_on(self.services, moment.now, tickets, served);
         self.log.go_on_from(luggage.log_lines);
-        Some(())
+        Some(luggage.night)
     }
 }
 
 /// Why a device didn't fall asleep.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SleepError {
-    /// What machines are doing can't be written down.
+    /// The state of machines can't be written down.
     Kernel(KernelSleepError),
     /// Code flash has no room, or failed.
     Code(CodeError),

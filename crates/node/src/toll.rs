@@ -1,14 +1,14 @@
-//! What strangers and tenants may cost in a span of time, beyond all budgets of machines: signatures to
+//! The costs of strangers and tenants in a span of time, beyond all budgets of machines: signatures to
 //! verify, and changes of secrets.
 
-use alloc::collections::BTreeMap;
 use core::time::Duration;
+use litemap::LiteMap;
 
 use tenure_hal::Instant;
 
 /// Tokens that come back one by one.
 #[derive(Clone, Copy, Debug)]
-struct Bucket {
+pub(crate) struct Bucket {
     tokens: u32,
     /// When the tokens were counted.
     at: Instant,
@@ -20,7 +20,7 @@ pub(crate) struct Toll<K> {
     limit: Limit,
     in_all: Option<(Limit, Bucket)>,
     payers_max: usize,
-    by_payer: BTreeMap<K, Bucket>,
+    by_payer: LiteMap<K, Bucket>,
 }
 
 /// So many at once, and one more after each span.
@@ -31,8 +31,31 @@ pub(crate) struct Limit {
 }
 
 impl Bucket {
-    fn full(limit: Limit, now: Instant) -> Self {
+    /// A bucket with all its tokens.
+    pub(crate) fn full(limit: Limit, now: Instant) -> Self {
         Self { tokens: limit.at_once, at: now }
+    }
+
+    /// The bucket that held `tokens` at some time.
+    pub(crate) fn of(tokens: u32, at: Instant) -> Self {
+        Self { tokens, at }
+    }
+
+    /// Its tokens, and when they were counted.
+    pub(crate) fn counted(self) -> (u32, Instant) {
+        (self.tokens, self.at)
+    }
+
+    /// Takes a token, if there is one.
+    pub(crate) fn take(&mut self, limit: Limit, now: Instant) {
+        let filled = self.at(limit, now);
+        *self = Self { tokens: filled.tokens.saturating_sub(1), ..filled };
+    }
+
+    /// When there is a token next; `None` if there is one now.
+    pub(crate) fn next_at(self, limit: Limit, now: Instant) -> Option<Instant> {
+        let wait = self.at(limit, now).wait(limit, now);
+        (!wait.is_zero()).then(|| now + wait)
     }
 
     /// The bucket with what has come back until now.
@@ -48,7 +71,7 @@ impl Bucket {
         }
     }
 
-    /// How long until there is a token.
+    /// How long until there is a token, of a bucket that was filled until `now`.
     fn wait(self, limit: Limit, now: Instant) -> Duration {
         match self.tokens {
             0 => (self.at + limit.one_each).since(now),
@@ -66,7 +89,7 @@ impl<K: Ord + Clone> Toll<K> {
         now: Instant,
     ) -> Self {
         let in_all = in_all.map(|limit| (limit, Bucket::full(limit, now)));
-        Self { limit, in_all, payers_max, by_payer: BTreeMap::new() }
+        Self { limit, in_all, payers_max, by_payer: LiteMap::new() }
     }
 
     /// Takes a token of `payer` and one of all.

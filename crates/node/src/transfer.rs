@@ -15,7 +15,7 @@ use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
 /// A package on its way to the device, kept in flash of its own until it is whole.
 pub(crate) struct Transfer<F> {
     staging: F,
-    /// What has arrived, and how much there will be.
+    /// The bytes that have arrived, and how many there will be.
     under_way: Option<Draft>,
     /// The snapshot that stands there instead, to be fetched.
     frozen: Option<Frozen>,

@@ -22,7 +22,7 @@ const KIND: Kind = Kind {
 };
 const LENGTH_BYTES: usize = 2;
 
-/// What a signature vouches for: an image, the board that it is for, and its place among others.
+/// The subject of a signature: an image, the board that it is for, and its place among others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Release {
     /// The board, by the name in the image's header.
@@ -103,14 +103,14 @@ impl Release {
     }
 }
 
-/// What a file of firmware holds.
+/// The content of a file of firmware.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FirmwareFile<'a> {
     /// The release.
     pub release: Release,
     /// The release as it was signed.
     pub signed: &'a [u8],
-    /// Who signed it.
+    /// The signer.
     pub signer: VerifyingKey,
     /// The image.
     pub image: &'a [u8],
@@ -129,7 +129,7 @@ pub enum FirmwareError {
     OtherSigner,
     /// It isn't what was signed: it was changed since, or forged.
     Signature,
-    /// What was signed can't be read: the tool that made it is to blame.
+    /// The signed bytes can't be read: the tool that made them is to blame.
     Form,
 }
 

@@ -19,13 +19,13 @@
 
 use tenure_crypto::Context;
 
-/// What a package begins with.
+/// The first bytes of a package.
 pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x06";
 /// The version of packages without compiled code, which devices of older firmware read.
 pub(crate) const VERSION_WITHOUT_COMPILED: u8 = 5;
 /// The magic without the version.
 pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
-/// What the tenant's signature is for.
+/// The purpose of the tenant's signature.
 pub(crate) const CONTEXT: Context = Context::new("package");
 
 pub(crate) const KEY_AT: usize = MAGIC.len();

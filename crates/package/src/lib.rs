@@ -1,6 +1,6 @@
-//! What is signed: packages, from which machines are made, by tenants; placements, mandates, and lists of whom
-//! they revoked, by owners; secrets on their way to a device by tenants; receipts by devices; firmware by owners
-//! or makers.
+//! Signed documents. Tenants sign packages, from which machines are made, and secrets on their way to a device.
+//! Owners sign placements, passes, mandates and lists of revoked keys. Devices sign receipts. Owners or makers sign
+//! firmware.
 //!
 //! Two signatures stand between code and a device: the tenant's on the [`Package`] says what runs,
 //! the owner's on the [`Placement`] says where, under which name and with what budget.
@@ -20,6 +20,7 @@ mod layout;
 mod mandate;
 mod manifest;
 mod package;
+mod pass;
 mod placement;
 mod receipt;
 mod renewal;
@@ -35,9 +36,10 @@ pub use firmware::{FirmwareError, FirmwareFile, RELEASE_BYTES_MAX, Release};
 pub use layout::{
     CODE_BYTES_MAX, COMPILED_BYTES_MAX, MANIFEST_BYTES_MAX, PACKAGE_BYTES_MAX, TREE_BYTES_MAX,
 };
-pub use mandate::{MANDATE_BYTES_MAX, Mandate, MandateError, Selector};
+pub use mandate::{MANDATE_BYTES_MAX, Mandate, MandateError, Placed, Selector};
 pub use manifest::{DESCRIPTION_BYTES_MAX, EXPORTS_MAX, Engine, Manifest, ManifestError};
 pub use package::{Package, PackageError};
+pub use pass::{Pass, PassError, PassShown};
 pub use placement::{PLACEMENT_BYTES_MAX, Placement, PlacementError};
 pub use receipt::{NO_RECEIPT, Receipt, ReceiptChain, ReceiptError, digest_of_receipt};
 pub use renewal::Renewal;

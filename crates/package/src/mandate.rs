@@ -1,4 +1,5 @@
-//! The owner's word that a hub may update one machine on many devices, within bounds that each device checks.
+//! The owner's word that a hub may update one machine on many devices, or put it there, within bounds that each
+//! device checks.
 //!
 //! A mandate says what may happen; the hub says when. A device that follows it does no more than it says, once.
 
@@ -7,15 +8,18 @@ use core::fmt;
 
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context, SigningKey};
-use tenure_wire::{Budget, Capabilities, Digest, Label, Name, VerifyingKey, Version};
+use tenure_wire::{Budget, Capabilities, Digest, Label, Name, Share, Term, VerifyingKey, Version};
 
 use crate::signed::{Kind, SignedError};
 
 /// The longest mandate, in bytes: it fits an answer of a hub with what goes with it.
 pub const MANDATE_BYTES_MAX: usize = 7 * 1024;
 
+/// A mandate that says on what terms devices get the machine that have none of that name.
 const KIND: Kind =
-    Kind { magic: *b"tenurmd\x01", context: Context::new("mandate"), bytes_max: MANDATE_BYTES_MAX };
+    Kind { magic: *b"tenurmd\x02", context: Context::new("mandate"), bytes_max: MANDATE_BYTES_MAX };
+/// One that updates machines alone, as devices of earlier versions follow it, too.
+const UPDATING: Kind = KIND.of_version(1);
 
 /// A right, limited and for a time, to update one machine on the devices that it names, and to put back what a
 /// device had before.
@@ -23,7 +27,7 @@ const KIND: Kind =
 pub struct Mandate {
     /// Grows with every mandate for a machine; a device follows none that is older than its last one.
     pub number: u64,
-    /// The machine; a device that has none of that name makes none.
+    /// The machine.
     pub machine: Name,
     /// The devices for which this counts.
     pub devices: Selector,
@@ -37,12 +41,25 @@ pub struct Mandate {
     pub from: Version,
     /// The most that the machine may use; its package's wish counts too, whichever is smaller.
     pub budget: Budget,
-    /// The rights of the updated machine, as far as its package asks for them; `None` for those that it holds.
+    /// The rights of the machine, as far as its package asks for them; `None` for those that it holds, and for none
+    /// where it is new.
     pub grants: Option<Capabilities>,
     /// Until when a device may be updated, in seconds since 1970 UTC.
     pub ends_unix_s: u64,
     /// Until when a device may be put back to what it had, in seconds since 1970 UTC.
     pub back_until_unix_s: u64,
+    /// The terms on which a device gets the machine that has none of that name; `None` if it gets none.
+    #[serde(skip)]
+    pub placed: Option<Placed>,
+}
+
+/// The terms of a machine that a mandate places where there was none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Placed {
+    /// Its share of the processor.
+    pub share: Share,
+    /// For how long its lease counts.
+    pub term: Term,
 }
 
 /// Which devices a mandate is for.
@@ -79,7 +96,10 @@ impl Mandate {
     /// [`MandateError::TooLong`].
     pub fn sign(&self, key: &SigningKey) -> Result<Vec<u8>, MandateError> {
         self.check()?;
-        let bytes = KIND.sign(self, key)?;
+        let bytes = match &self.placed {
+            None => UPDATING.sign(self, key)?,
+            Some(placed) => KIND.sign(&(self, placed), key)?,
+        };
         if bytes.len() > MANDATE_BYTES_MAX { Err(MandateError::TooLong) } else { Ok(bytes) }
     }
 
@@ -88,7 +108,10 @@ impl Mandate {
     /// # Errors
     /// They don't begin as a mandate does.
     pub fn signer(bytes: &[u8]) -> Result<VerifyingKey, MandateError> {
-        Ok(KIND.signer(bytes)?)
+        match KIND.signer(bytes) {
+            Err(SignedError::Version) => Ok(UPDATING.signer(bytes)?),
+            signer => Ok(signer?),
+        }
     }
 
     /// The mandate in `bytes`, once it is sure that `owner` signed it.
@@ -96,16 +119,25 @@ impl Mandate {
     /// # Errors
     /// See [`MandateError`].
     pub fn verify(bytes: &[u8], owner: &VerifyingKey) -> Result<Self, MandateError> {
-        if KIND.signer(bytes)? != *owner {
+        if Self::signer(bytes)? != *owner {
             return Err(MandateError::OtherOwner);
         }
-        let (mandate, _): (Self, _) = KIND.verify(bytes)?;
+        let mandate = match KIND.verify::<(Self, Placed)>(bytes) {
+            Ok(((mandate, placed), _)) => Self { placed: Some(placed), ..mandate },
+            Err(SignedError::Version) => UPDATING.verify::<Self>(bytes)?.0,
+            Err(error) => return Err(error.into()),
+        };
         mandate.check().map(|()| mandate)
     }
 
     fn check(&self) -> Result<(), MandateError> {
         let is_formed = self.grants.as_ref().is_none_or(|grants| grants.check().is_ok());
-        if is_formed && !self.devices.is_empty() { Ok(()) } else { Err(MandateError::Form) }
+        let is_placed = self.placed.is_none_or(|placed| placed.share.check().is_ok());
+        if is_formed && is_placed && !self.devices.is_empty() {
+            Ok(())
+        } else {
+            Err(MandateError::Form)
+        }
     }
 }
 

@@ -1,6 +1,7 @@
-//! What a package says of itself and asks for.
+//! The manifest of a package: its description and its wishes.
 
 use alloc::string::String;
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::marker::PhantomData;
@@ -20,7 +21,7 @@ pub const EXPORTS_MAX: usize = 64;
 /// The longest description, in bytes.
 pub const DESCRIPTION_BYTES_MAX: usize = 256;
 
-/// What a package says of itself and asks for.
+/// A package's description of itself and its wishes.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Manifest {
     /// The package's name, and its machine's unless the owner chooses another.
@@ -40,7 +41,7 @@ pub struct Manifest {
     /// The kinds of code that the package carries, in their order.
     #[serde(deserialize_with = "list_of_kinds")]
     pub code: Vec<CodeKind>,
-    /// What the machine would like to be run by.
+    /// The engine that the machine would like.
     pub engine: Engine,
     /// The timers that the machine begins with.
     #[serde(deserialize_with = "list_of_timers")]
@@ -51,7 +52,7 @@ pub struct Manifest {
     pub log: LogLevel,
 }
 
-/// What a machine's WebAssembly would like to be run by. Every device can run it in the vm.
+/// The engine that a machine's WebAssembly would like. Every device can run it in the vm.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Engine {
@@ -63,6 +64,25 @@ pub enum Engine {
 }
 
 impl Manifest {
+    /// The manifest of a package of WebAssembly that offers no function and asks for no right, with the default
+    /// budget.
+    #[must_use]
+    pub fn new(name: Name, version: Version) -> Self {
+        Self {
+            name,
+            version,
+            description: String::new(),
+            exports: Vec::new(),
+            budget: Budget::default(),
+            capabilities: Capabilities::default(),
+            code: vec![CodeKind::WebAssembly],
+            engine: Engine::default(),
+            timers: Vec::new(),
+            errors: Audience::default(),
+            log: LogLevel::default(),
+        }
+    }
+
     /// Checks everything that the types don't.
     ///
     /// # Errors
@@ -150,7 +170,7 @@ impl<'de, T: Deserialize<'de>, const MAX: usize> Visitor<'de> for ShortList<T, M
     }
 }
 
-/// What is wrong with a manifest. Its author is to blame.
+/// The fault of a manifest. Its author is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ManifestError {
     /// The description is too long.

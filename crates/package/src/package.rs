@@ -94,12 +94,12 @@ impl<'a> Package<'a> {
         self.tenant
     }
 
-    /// What the package says of itself.
+    /// The package's description of itself.
     pub fn manifest(&self) -> &Manifest {
         &self.manifest
     }
 
-    /// What a machine of it finds in its tree at first.
+    /// The values that a machine of it finds in its tree at first.
     pub fn tree(&self) -> Tree<'a> {
         self.tree
     }

@@ -25,9 +25,9 @@ pub struct Placement {
     pub package: Digest,
     /// The only device for which this counts.
     pub device: VerifyingKey,
-    /// What the machine is called there.
+    /// The machine's name there.
     pub machine: Name,
-    /// What it may use at most; its package's wish counts too, whichever is smaller.
+    /// The most that it may use; its package's wish counts too, whichever is smaller.
     pub budget: Budget,
     /// Its share of the processor, which its package has no say in.
     pub share: Share,
@@ -89,7 +89,7 @@ pub enum PlacementError {
     OtherOwner,
     /// The owner did not sign these bytes: they were changed since, or forged.
     Signature,
-    /// What the owner signed can't be read: the tool that made it is to blame.
+    /// The signed bytes can't be read: the tool that made them is to blame.
     Form,
 }
 

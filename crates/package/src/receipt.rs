@@ -13,16 +13,16 @@ use crate::signed::{Kind, SignedError};
 const KIND: Kind =
     Kind { magic: *b"tenurrc\x02", context: Context::new("receipt"), bytes_max: 1024 };
 
-/// What a machine used in one period of its lease.
+/// The use of a machine in one period of its lease.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Receipt {
-    /// Who holds the device.
+    /// The device's owner.
     pub owner: VerifyingKey,
     /// Whose machine it is.
     pub tenant: VerifyingKey,
     /// The machine.
     pub machine: MachineId,
-    /// What it is called.
+    /// Its name.
     pub name: Name,
     /// The package it was made from.
     pub package: Digest,
@@ -42,11 +42,11 @@ pub struct Receipt {
     pub ended_unix_s: Option<u64>,
     /// How long the device was on and counted in that time, in milliseconds.
     pub counted_ms: u64,
-    /// What was used.
+    /// The amounts used.
     pub usage: Usage,
 }
 
-/// What the first receipt of a machine says of the one before it.
+/// The digest in a machine's first receipt, for the receipt before it.
 pub const NO_RECEIPT: Digest = Digest([0; 32]);
 
 impl Receipt {
@@ -78,7 +78,7 @@ pub struct ReceiptChain {
     device: VerifyingKey,
     last: Receipt,
     digest: Digest,
-    /// What all of its receipts come to.
+    /// The sum of all of its receipts.
     pub total: Usage,
     /// How long all of its periods were together, in milliseconds.
     pub counted_ms: u64,
@@ -148,7 +148,7 @@ pub enum ReceiptError {
     FormatVersion,
     /// The device that they name did not sign them: they were changed since, or forged.
     Signature,
-    /// What the device signed can't be read.
+    /// The signed bytes can't be read.
     Form,
     /// Another device signed this one than those before.
     OtherDevice,

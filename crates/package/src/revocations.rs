@@ -25,7 +25,7 @@ const KIND: Kind = Kind {
     bytes_max: REVOCATIONS_BYTES_MAX,
 };
 
-/// Whom an owner trusts no more.
+/// Keys that an owner trusts no more.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
     /// Goes up with each list; a device takes none that isn't greater than its last one. The first is 1.
@@ -113,7 +113,7 @@ pub enum RevocationsError {
     FormatVersion,
     /// The owner whom they name did not sign them.
     Signature,
-    /// What the owner signed can't be read.
+    /// The signed bytes can't be read.
     Form,
     /// The list has more entries than a device keeps.
     TooMany,

@@ -1,5 +1,5 @@
-//! What a tenant tells a device of its secrets: signed by the tenant, and sealed to the device, so that
-//! nobody between the two reads or changes it.
+//! Changes of a tenant's secrets on a device: signed by the tenant, and sealed to the device, so that
+//! nobody between the two reads or changes them.
 
 use alloc::vec::Vec;
 use core::fmt;
@@ -22,7 +22,7 @@ const CHANGE: Kind = Kind {
 };
 const QUERY: Kind =
     Kind { magic: *b"tenursq\x01", context: Context::new("secret query"), bytes_max: 512 };
-/// What the sealing is for (RFC 9180 `info`).
+/// The purpose of the sealing (RFC 9180 `info`).
 const INFO: &[u8] = b"tenure 1 secret for a device";
 
 /// A change of one of a tenant's secrets on one device.
@@ -124,7 +124,7 @@ impl SecretChange {
         Ok(Some(value))
     }
 
-    /// What the sealed value is bound to: whose, where, which, and its number.
+    /// The facts that the sealed value is bound to: whose, where, which, and its number.
     fn place(&self, tenant: &VerifyingKey) -> Vec<u8> {
         let mut place = Vec::new();
         place.extend(self.device.0);
@@ -179,7 +179,7 @@ pub enum SecretError {
     FormatVersion,
     /// The tenant did not sign them.
     Signature,
-    /// What the tenant signed can't be read.
+    /// The signed bytes can't be read.
     Form,
     /// The value is longer than a secret may be.
     TooLong,

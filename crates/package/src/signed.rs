@@ -37,11 +37,17 @@ pub(crate) enum SignedError {
     Truncated,
     /// Nobody with that key signed them.
     Signature,
-    /// What was signed can't be read.
+    /// The signed bytes can't be read.
     Form,
 }
 
 impl Kind {
+    /// The same in another version of the format.
+    pub(crate) const fn of_version(mut self, version: u8) -> Self {
+        self.magic[MAGIC_BYTES - 1] = version;
+        self
+    }
+
     /// The statement as bytes, signed with `key`.
     pub(crate) fn sign<T: Serialize>(
         &self,

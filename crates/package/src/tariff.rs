@@ -1,4 +1,4 @@
-//! What usage costs. Money is whole millionths of the tariff's unit; nothing is ever rounded up.
+//! The price of usage. Money is whole millionths of the tariff's unit; nothing is ever rounded up.
 
 use alloc::collections::BTreeMap;
 use alloc::string::String;
@@ -12,7 +12,7 @@ use crate::Receipt;
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Tariff {
-    /// What a whole unit is called.
+    /// The name of a whole unit.
     pub currency: String,
     /// For each hour that the device counted, whatever was used.
     pub hour: u64,
@@ -34,7 +34,7 @@ pub struct Tariff {
     pub messages_thousand: u64,
     /// For a MiB sent.
     pub air_mib: u64,
-    /// What leases of a tier pay of the sum, in hundredths; a tier that isn't named pays all of it.
+    /// The part of the sum that leases of a tier pay, in hundredths; a tier that isn't named pays all of it.
     pub tiers_percent: BTreeMap<String, u64>,
 }
 
@@ -42,7 +42,7 @@ const MIB: u128 = 1 << 20;
 const DAY_MS: u128 = 24 * 60 * 60 * 1000;
 
 impl Tariff {
-    /// What a receipt costs, in millionths.
+    /// The price of a receipt, in millionths.
     pub fn price(&self, receipt: &Receipt) -> u128 {
         let lines: u128 = self.lines(receipt).iter().map(|(_, price)| price).sum();
         let tier = alloc::format!("{}", receipt.tier);
@@ -50,7 +50,7 @@ impl Tariff {
         lines * u128::from(percent) / 100
     }
 
-    /// What each part of a receipt costs before its tier counts, in millionths, each rounded down.
+    /// The price of each part of a receipt before its tier counts, in millionths, each rounded down.
     pub fn lines(&self, receipt: &Receipt) -> [(&'static str, u128); 10] {
         let Usage {
             fuel,

@@ -30,7 +30,7 @@ pub struct Tree<'a> {
 pub struct Entry<'a> {
     /// Where it stands (`a.b.c`).
     pub path: &'a str,
-    /// What it is.
+    /// The kind.
     pub kind: ValueKind,
     /// The value; if it is text, it is UTF-8.
     pub value: &'a [u8],
@@ -116,7 +116,7 @@ pub(crate) fn take_entry(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), TreeError> 
     Ok((entry, rest))
 }
 
-/// What is wrong with an initial tree. The package's author, or who tampered with it, is to blame.
+/// A fault of an initial tree. The package's author is to blame, or somebody who tampered with it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TreeError {
     /// It ends within an entry.

@@ -1,4 +1,4 @@
-//! What an owner or a tenant signed counts for whom and for what it was signed alone.
+//! A document that an owner or a tenant signed is valid for the device and the purpose named in it alone.
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::simulated::Sequence;

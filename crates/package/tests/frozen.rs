@@ -1,11 +1,13 @@
-//! What owners, tenants and devices sign, as this version writes it: a later build reads these bytes, and
-//! refuses those of a version that it doesn't know by name.
+//! Documents that owners, tenants and devices sign, as this version writes them: a later build reads these
+//! bytes, and refuses those of a version that it doesn't know by name.
 
-use tenure_crypto::SigningKey;
+use tenure_crypto::{SigningKey, StaticSecret};
+use tenure_hal::simulated::Sequence;
 use tenure_package::{
     CodeKind, Engine, Entry, Mandate, Manifest, NO_RECEIPT, Package, PackageBuilder, PackageError,
-    Placement, Receipt, Release, Renewal, Revocations, RevokedDevice, Selector, Snapshot,
-    SnapshotWriter, ValueKind,
+    Pass, PassError, PassShown, Placed, Placement, Receipt, Release, Renewal, Revocations,
+    RevokedDevice, SecretChange, SecretError, SecretQuery, Selector, Snapshot, SnapshotWriter,
+    ValueKind,
 };
 use tenure_testbed::frozen;
 use tenure_wire::timer::{PackageTimer, When};
@@ -72,7 +74,7 @@ fn renewal_of_version_1_is_written_and_read() {
 }
 
 #[test]
-fn mandate_of_version_1_is_written_and_read() {
+fn mandates_of_both_versions_are_written_and_read() {
     let label = |text: &str| text.parse::<Label>().unwrap();
     let mandate = Mandate {
         number: 5,
@@ -86,9 +88,14 @@ fn mandate_of_version_1_is_written_and_read() {
         grants: Some(Capabilities::default()),
         ends_unix_s: 1_900_000_000,
         back_until_unix_s: 1_900_100_000,
+        placed: None,
     };
     let bytes = kept("mandate-1", &mandate.sign(&key(4)).unwrap());
-    assert_eq!(Mandate::verify(&bytes, &key(4).verifying_key()), Ok(mandate));
+    assert_eq!(Mandate::verify(&bytes, &key(4).verifying_key()), Ok(mandate.clone()));
+    let placed = Some(Placed { share: Share::default(), term: term() });
+    let placing = Mandate { placed, ..mandate };
+    let bytes = kept("mandate-2", &placing.sign(&key(4)).unwrap());
+    assert_eq!(Mandate::verify(&bytes, &key(4).verifying_key()), Ok(placing));
     let refused = Mandate::signer(&of_next_version(&bytes, 7)).unwrap_err().to_string();
     assert!(refused.contains("version"), "{refused}");
 }
@@ -203,4 +210,47 @@ fn package_of_version_6_is_written_with_compiled_code_and_read() {
     assert_eq!(Package::parse(&other).unwrap().verify(), Err(PackageError::Signature));
     let later = of_next_version(&bytes, 7);
     assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 7 });
+}
+
+#[test]
+fn change_of_a_secret_of_version_1_is_written_and_opened() {
+    let (device, tenant) = (StaticSecret::from_bytes(&[1; 32]), key(4).verifying_key());
+    let to = (VerifyingKey([2; 32]), &device.public_key());
+    let name = ("token".parse().unwrap(), 300);
+    let change = SecretChange::set(&mut Sequence(5), &tenant, to, name, b"value").unwrap();
+    let bytes = kept("secret-1", &change.sign(&key(4)).unwrap());
+    let (read, signer) = SecretChange::verify(&bytes).unwrap();
+    assert_eq!((&read, signer), (&change, tenant));
+    assert_eq!(read.open(&tenant, &device).unwrap().unwrap()[..], b"value"[..]);
+    let refused = SecretChange::verify(&of_next_version(&bytes, 7)).unwrap_err();
+    assert_eq!(refused, SecretError::FormatVersion);
+}
+
+#[test]
+fn question_about_secrets_of_version_1_is_written_and_read() {
+    let query = SecretQuery { device: VerifyingKey([2; 32]), caller: PublicKey([3; 32]) };
+    let bytes = kept("secret-query-1", &query.sign(&key(4)).unwrap());
+    assert_eq!(SecretQuery::verify(&bytes), Ok((query, key(4).verifying_key())));
+    let refused = SecretQuery::verify(&of_next_version(&bytes, 7)).unwrap_err();
+    assert_eq!(refused, SecretError::FormatVersion);
+}
+
+#[test]
+fn pass_of_version_1_is_written_read_and_shown() {
+    let (owner, tenant) = (key(4), key(5));
+    let pass = Pass {
+        tenant: tenant.verifying_key(),
+        device: VerifyingKey([2; 32]),
+        ends_unix_s: 1_900_000_000,
+    };
+    let bytes = kept("pass-1", &pass.sign(&owner).unwrap());
+    assert_eq!(Pass::verify(&bytes, &owner.verifying_key()), Ok(pass));
+    let refused = Pass::verify(&bytes, &tenant.verifying_key());
+    assert_eq!(refused, Err(PassError::OtherOwner));
+    assert_eq!(Pass::signer(&of_next_version(&bytes, 7)), Err(PassError::FormatVersion));
+    let shown = PassShown { pass: bytes, caller: PublicKey([3; 32]) };
+    let bytes = kept("pass-shown-1", &shown.sign(&tenant).unwrap());
+    assert_eq!(PassShown::verify(&bytes), Ok((shown, tenant.verifying_key())));
+    let refused = PassShown::verify(&of_next_version(&bytes, 7)).unwrap_err();
+    assert_eq!(refused, PassError::FormatVersion);
 }

@@ -8,7 +8,7 @@ use tenure_wire::{Topic, TopicPattern};
 
 use crate::messages::{MessageId, Messages};
 
-/// What a subscription does when its queue is full.
+/// The rule of a subscription for a full queue.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum Policy {
     /// The oldest event makes room.
@@ -46,7 +46,7 @@ pub(crate) struct Subscription<T> {
     pub(crate) depth: usize,
     pub(crate) tag: T,
     queue: VecDeque<Queued>,
-    /// What was dropped since the newest event in the queue, or since the last one that was read.
+    /// Events dropped since the newest one in the queue, or since the last one that was read.
     gap: u64,
     pub(crate) delivered: u64,
     pub(crate) dropped: u64,
@@ -92,7 +92,7 @@ pub(crate) struct Held {
 pub(crate) struct Inbox<T> {
     pub(crate) subscriptions: Vec<Subscription<T>>,
     pub(crate) held: Option<Held>,
-    /// What is queued and held, in bytes.
+    /// Bytes that are queued and held.
     pub(crate) bytes: usize,
 }
 
@@ -157,7 +157,7 @@ impl<T> Inbox<T> {
         let free = bytes_max.saturating_sub(self.bytes);
         let fits = match subscription.policy {
             Policy::DropNewest => subscription.queue.len() < subscription.depth && weight <= free,
-            // What others of this subscriber's queues hold stays; then nothing is to be gained by
+            // Events in others of this subscriber's queues stay; then nothing is to be gained by
             // dropping either.
             Policy::DropOldest | Policy::LatestOnly => {
                 weight <= free || weight <= free + subscription.weight(messages)

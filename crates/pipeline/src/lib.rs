@@ -1,6 +1,6 @@
 //! Bounded publish/subscribe of events on one device.
 //!
-//! Whoever publishes names a [`Topic`]; each subscription whose [`TopicPattern`] matches gets the
+//! A publisher names a [`Topic`]; each subscription whose [`TopicPattern`] matches gets the
 //! event into a queue of its own.
 //!
 //! Invariants:

@@ -5,7 +5,7 @@ use alloc::vec::Vec;
 use serde::{Deserialize, Serialize};
 use tenure_wire::Topic;
 
-/// What an event counts beside its topic and payload, for its place in tables and queues, in bytes.
+/// Bytes that an event counts beside its topic and payload, for its place in tables and queues.
 const OVERHEAD_BYTES: usize = 48;
 
 /// Where an event is kept, as long as somebody reads it.
@@ -47,7 +47,7 @@ impl Message {
     }
 }
 
-/// What an event of this topic and payload counts against its subscribers' limits, in bytes.
+/// Bytes that an event of this topic and payload counts against its subscribers' limits.
 pub(crate) fn weight_of(topic: &Topic, payload: &[u8]) -> usize {
     topic.as_str().len() + payload.len() + OVERHEAD_BYTES
 }
@@ -112,7 +112,7 @@ impl Messages {
         weight
     }
 
-    /// What all of them take, each once, in bytes.
+    /// Bytes that all of them take, each counted once.
     pub(crate) fn bytes(&self) -> usize {
         self.kept.iter().flatten().map(Message::weight).sum()
     }

@@ -19,7 +19,7 @@ pub struct Config {
     pub subscriptions_per_subscriber_max: usize,
     /// The longest queue of one subscription, in events.
     pub depth_max: usize,
-    /// What one subscriber may have queued, and in hand, in bytes.
+    /// The most bytes that one subscriber may have queued and in hand.
     pub bytes_per_subscriber_max: usize,
     /// The most topics whose events are counted.
     pub topics_max: usize,
@@ -61,9 +61,9 @@ pub struct State<T> {
 /// An event that a subscriber has in hand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Event<'a> {
-    /// What it was published under.
+    /// The topic that it was published under.
     pub topic: &'a str,
-    /// What it says.
+    /// The payload.
     pub payload: &'a [u8],
     /// Its number among all that were published on this device.
     pub number: u64,
@@ -71,7 +71,7 @@ pub struct Event<'a> {
     pub dropped_before: u64,
 }
 
-/// What became of a publication.
+/// The outcome of a publication.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Published {
     /// How many subscriptions have it in their queue.
@@ -86,7 +86,7 @@ pub struct Publication {
     number: u64,
     /// Whose turn it is, if it isn't done.
     next: Option<Subscriber>,
-    /// What has become of it so far.
+    /// The outcome so far.
     pub published: Published,
 }
 
@@ -203,7 +203,7 @@ impl<T> Pipeline<T> {
     /// as many as have `subscriptions_max` subscriptions to its topic together, and one at least.
     /// Returns what became of it in this piece.
     ///
-    /// Who subscribes between two pieces may get it or not. Of each piece one copy is kept.
+    /// A subscriber that comes between two pieces may get it or not. Of each piece one copy is kept.
     pub fn hand_over(
         &mut self,
         publication: &mut Publication,
@@ -310,7 +310,7 @@ impl<T> Pipeline<T> {
         self.state.uncounted
     }
 
-    /// What all events that are queued or in hand take, each once, in bytes.
+    /// Bytes that all events that are queued or in hand take, each counted once.
     pub fn bytes(&self) -> usize {
         self.state.messages.bytes()
     }
@@ -342,9 +342,9 @@ fn event_of(messages: &Messages, held: Held) -> Option<Event<'_>> {
 pub struct SubscriptionStatus<'a, T> {
     /// Whose it is.
     pub subscriber: Subscriber,
-    /// What it means.
+    /// The topics that it matches.
     pub pattern: &'a TopicPattern,
-    /// What it does when it is full.
+    /// The rule for a full queue.
     pub policy: Policy,
     /// How many events it queues at most.
     pub depth: usize,
@@ -354,7 +354,7 @@ pub struct SubscriptionStatus<'a, T> {
     pub delivered: u64,
     /// How many it has dropped.
     pub dropped: u64,
-    /// What its subscriber noted with it.
+    /// The subscriber's own note.
     pub tag: &'a T,
 }
 

@@ -1,4 +1,4 @@
-//! What the framework adds to sending: from the creation of a message to the system call, bare and
+//! The framework's overhead in sending: from the creation of a message to the system call, bare and
 //! through a stack, alternating in the same run; and the same in instructions, counted by valgrind.
 //!
 //! `cargo bench -p tenure-protocols --bench overhead -- [--json]`
@@ -223,7 +223,7 @@ fn instructions(way: &str) -> Option<f64> {
     Some((counted(3000)? - counted(1000)?) / 2000.0)
 }
 
-/// What a node takes that has heard eight neighbours for a minute, from the size of a process that
+/// The memory of a node that has heard eight neighbours for a minute, from the size of a process that
 /// holds a thousand of them.
 fn memory() -> f64 {
     const NODES: u64 = 1000;

@@ -25,7 +25,7 @@ const QUANTILES: [u32; 12] =
 /// Failure detection by accrual.
 pub type AccrualDetector = Detector<Config>;
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How often this node says that it lives.

@@ -1,6 +1,6 @@
-//! What aggregations share that spread a sum as if it were a fluid: rounds, links, and answers.
+//! Rounds, links and answers of aggregations that spread a sum as if it were a fluid.
 //!
-//! What flows over a link is a [`Method`]: [Push-Sum](crate::push_sum),
+//! A [`Method`] says how much flows over a link: [Push-Sum](crate::push_sum),
 //! [LiMoSense](crate::limosense), [Flow Updating](crate::flow_updating).
 //!
 //! ```text
@@ -55,16 +55,16 @@ impl Default for Config {
     }
 }
 
-/// What flows over links, and when it is forgotten.
+/// The mass that flows over links, and when it is forgotten.
 pub trait Method: Debug + Default + Send + 'static {
     /// The number of the aggregation by this method.
     const NUMBER: u8;
-    /// What it is called.
+    /// Its name.
     const NAME: &'static str;
-    /// What is kept of each link.
+    /// The state of each link.
     type Flow: Debug + Default + Send;
 
-    /// What is here, on a node that brings along `own`.
+    /// The mass here, on a node that brings along `own`.
     fn mass(&self, own: Mass, links: &[Link<Self::Flow>]) -> Mass;
 
     /// Lets something flow, and gives what is told of it; `None` if there is nobody to tell.
@@ -84,25 +84,25 @@ pub trait Method: Debug + Default + Send + 'static {
 pub struct Link<F> {
     /// Where it leads.
     pub neighbour: NodeId,
-    /// What flowed over it.
+    /// The flow over it.
     pub flow: F,
     down_since: Option<Instant>,
 }
 
-/// What neighbours are told of a round.
+/// The message to neighbours on a round.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Told {
-    /// Who is told.
+    /// The receiver.
     pub to: Destination,
     /// The mass that is told.
     pub share: Mass,
-    /// What is told beside it.
+    /// The method's part.
     pub parts: Vec<u8>,
 }
 
 /// A protocol that adds the node's own value to what all nodes' values come to.
 pub(crate) trait Contributes: Protocol {
-    /// What all values come to, as far as that is known.
+    /// The sum of all values, as far as that is known.
     fn summary(&self) -> Option<Summary>;
 
     /// The node's own value.
@@ -160,7 +160,7 @@ pub struct Aggregation<M: Method> {
     links: Vec<Link<M::Flow>>,
 }
 
-/// What a neighbour says of its round; what its method has beside it follows.
+/// A neighbour's word on its round; its method's part follows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Share {
     mass: Mass,
@@ -186,7 +186,7 @@ impl<M: Method> Aggregation<M> {
         Self { config, method: M::default(), extremes, links: Vec::new() }
     }
 
-    /// What all values come to, as far as that is known.
+    /// The sum of all values, as far as that is known.
     pub fn summary(&self) -> Option<Summary> {
         self.method.mass(self.own(), &self.links).summary(&self.extremes)
     }

@@ -76,7 +76,7 @@ impl Default for Config {
     }
 }
 
-/// Who knows the way to `destination`? (§5.1)
+/// A question for the way to `destination` (§5.1).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRequest {
     originator: NodeId,

@@ -121,7 +121,7 @@ pub struct Hello {
     pub lists: bool,
 }
 
-/// What my table says new from version `after` to version `to` (§4.6.9).
+/// The lines of my table from version `after` to version `to` (§4.6.9).
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Update {
     /// Which of my lives this is.
@@ -198,12 +198,12 @@ pub struct Babel {
     flush_pause: Duration,
     /// No lines are sent before, whatever the news.
     silent_until: Instant,
-    /// Who asked for lines after which version, and up to which.
+    /// The neighbours that asked for lines: after which version, and up to which.
     asked: Vec<Asked>,
     chase_at: Option<Instant>,
     wants: BTreeMap<NodeId, Wanted>,
     demand: Demand,
-    /// What others search for, by destination.
+    /// The searches of others, by destination.
     searches: BTreeMap<NodeId, Searched>,
     search_budget: search::Budget,
     unrest: Unrest,
@@ -260,7 +260,7 @@ impl Babel {
         &self.table
     }
 
-    /// What the link to a neighbour costs; [`INFINITE`] if it can't be used.
+    /// The cost of the link to a neighbour; [`INFINITE`] if it can't be used.
     pub fn cost(&self, neighbour: NodeId) -> u16 {
         self.place(neighbour).map_or(INFINITE, |at| self.links[at].1.cost)
     }

@@ -42,7 +42,7 @@ mod tests;
 
 /// The best quality.
 const QUALITY_MAX: u16 = 255;
-/// What a hop costs beside its losses, of 255 (draft §5.3: a hop penalty).
+/// The cost of a hop beside its losses, of 255 (draft §5.3: a hop penalty).
 const HOP_PENALTY: u16 = 15;
 /// OGMs that are looked back on (draft §4.2: the sliding window).
 const WINDOW: u32 = 64;
@@ -127,7 +127,7 @@ struct Originator {
     told: Option<Said>,
 }
 
-/// What is known of an originator by one neighbour.
+/// One neighbour's knowledge of an originator.
 #[derive(Debug)]
 struct Way {
     neighbour: NodeId,
@@ -139,7 +139,7 @@ struct Way {
     heard_at: Instant,
 }
 
-/// What an OGM says of the way to its originator.
+/// An OGM's word on the way to its originator.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Said {
     sequence: u32,
@@ -243,7 +243,7 @@ impl Batman {
         if is_new {
             originator.sequence = ogm.sequence;
             originator.heard_at = now;
-            // Whoever doesn't bring this one brings nothing: qualities of the others sink.
+            // A neighbour that doesn't bring this one brings nothing: qualities of the others sink.
             let others = originator.ways.iter_mut().filter(|way| way.neighbour != from);
             others.for_each(|way| way.push(0));
         }

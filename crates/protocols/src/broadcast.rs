@@ -1,4 +1,4 @@
-//! What broadcasts over many hops share: each node passes a body on at most once, after a random
+//! The common part of broadcasts over many hops: each node passes a body on at most once, after a random
 //! wait in which it may find that it needn't.
 //!
 //! Source: Ni, Tseng, Chen and Sheu, "The broadcast storm problem in a mobile ad hoc network"
@@ -38,14 +38,14 @@ const HOPS_MAX: u8 = 64;
 const OTHERS_MIN: usize = 2;
 /// So many nodes at most are known to have a body.
 const COVERED_MAX: usize = 256;
-/// What a copy's head and its record take of a frame's message.
+/// Bytes of a frame's message that a copy's head and its record take.
 const HEAD_BYTES_MAX: usize = 16;
 
 /// When a node that heard a body passes it on.
 pub trait Policy: Send + 'static {
     /// The number of the broadcast that follows this policy.
     const NUMBER: u8;
-    /// What it is called.
+    /// Its name.
     const NAME: &'static str;
 
     /// How long to wait at most.
@@ -72,7 +72,7 @@ pub struct Heard {
     pub left: Vec<Mark>,
 }
 
-/// What stands for a node where two that are mistaken for each other do little harm.
+/// A mark of a node where two that are mistaken for each other do little harm.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Mark([u8; 2]);
 
@@ -112,7 +112,7 @@ pub struct Broadcast<P> {
     names: Names,
     /// Neighbours whose links are up, and which share of frames arrives there, of 255.
     links: Vec<(NodeId, u8)>,
-    /// Whom neighbours reach, by their last copies.
+    /// The nodes that neighbours reach, by their last copies.
     reaches: Vec<(Mark, Vec<Mark>)>,
     waiting: Vec<Waiting>,
     armed: Option<Instant>,
@@ -188,7 +188,7 @@ pub(crate) struct Copied {
 #[derive(Debug)]
 struct Waiting {
     copy: Copied,
-    /// Who has it, as far as copies say.
+    /// The nodes that have it, as far as copies say.
     covered: Vec<Mark>,
     body: Vec<u8>,
     heard: Heard,
@@ -217,6 +217,7 @@ pub(crate) struct Relay;
 tenure_mesh::protocol! {
     [P: Policy] Broadcast<P> = P::NUMBER, P::NAME;
     messages { Copied = 1 }
+    carries { Copied }
     timers { Relay = 1 }
     serves { Publish }
     hears { LinkUp, LinkChanged, LinkDown }

@@ -9,8 +9,8 @@
 //! what several of those have, it leaves to them if they come first in an order that all know (Wu and Li,
 //! "On calculating connected dominating set", DIAL M 1999). The state machine is [`crate::broadcast`]'s.
 //!
-//! What a copy's sender loses on the way to those it is said to reach stays lost: this is what
-//! [reliable broadcast](crate::reliable_broadcast) repairs.
+//! A copy that is lost on the way to a node that its sender is said to reach stays lost;
+//! [reliable broadcast](crate::reliable_broadcast) repairs that.
 
 use core::time::Duration;
 

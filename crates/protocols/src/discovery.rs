@@ -46,7 +46,7 @@ const ANSWER_SPREAD: Duration = Duration::from_millis(40);
 /// The unit in which hellos announce the next one.
 const INTERVAL_UNIT: Duration = Duration::from_millis(50);
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How often hellos come while something changes.
@@ -80,7 +80,7 @@ pub struct Discovery {
     said: Instant,
     next: Instant,
     neighbours: Vec<Neighbour>,
-    /// Who is listed first in the next hello.
+    /// The neighbour that is listed first in the next hello.
     turn: usize,
     sweeping: bool,
 }
@@ -95,7 +95,7 @@ struct Neighbour {
     history: u32,
     /// How many hellos there have been to come, up to [`WINDOW`].
     counted: u32,
-    /// What it last said it hears of us, and until when that counts.
+    /// Its last word on hearing us, and until when that counts.
     from_us: u8,
     from_us_until: Instant,
     silent_at: Instant,

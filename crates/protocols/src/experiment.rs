@@ -61,7 +61,7 @@ tenure_mesh::protocol! {
     tells { Ordered, LogArrived }
 }
 
-/// What a node is to do.
+/// The order to a node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Order {
     /// Start a protocol, or start it anew with other settings; the catalogue knows what they mean.
@@ -89,7 +89,7 @@ pub enum Order {
     Collect,
 }
 
-/// What an order is about: of two with the same, the later counts.
+/// The subject of an order: of two with the same, the later counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Subject {
     Protocol(ProtocolNumber),
@@ -140,7 +140,7 @@ impl Experiment {
     fn note_number(&mut self, subject: Subject, number: u64) {
         self.last.retain(|(known, _)| *known != subject);
         if self.last.len() >= SUBJECTS_MAX {
-            // What is forgotten mustn't count again.
+            // A forgotten order mustn't count again.
             let (_, forgotten) = self.last.remove(0);
             self.floor = self.floor.max(forgotten);
         }

@@ -1,4 +1,4 @@
-//! What failure detectors share: heartbeats, and silences that are suspected when they last too long.
+//! The common part of failure detectors: heartbeats, and suspicion of a silence that lasts too long.
 //!
 //! Source: Chandra and Toueg, "Unreliable failure detectors for reliable distributed systems" (JACM
 //! 1996). How long is too long is a [`Judgement`]: a [fixed timeout](crate::timeout_detector), or
@@ -29,9 +29,9 @@ pub(crate) mod tests;
 pub trait Judgement: Send + 'static {
     /// The number of the detector that judges so.
     const NUMBER: u8;
-    /// What it is called.
+    /// Its name.
     const NAME: &'static str;
-    /// What is remembered of each neighbour.
+    /// The memory of each neighbour.
     type History: Default + Send;
 
     /// How often this node says that it lives.
@@ -87,7 +87,7 @@ impl<J: Judgement> Detector<J> {
         Self { judgement, neighbours: Vec::new() }
     }
 
-    /// Who is suspected now.
+    /// The nodes suspected now.
     pub fn suspected(&self) -> impl Iterator<Item = NodeId> {
         self.neighbours.iter().filter(|it| it.suspected).map(|it| it.id)
     }

@@ -31,12 +31,12 @@ pub type FlowUpdating = Aggregation<Averages>;
 #[derive(Debug, Default)]
 pub struct Averages;
 
-/// What flows over a link.
+/// The flow over a link.
 #[derive(Debug, Default)]
 pub struct Flow {
     /// From here to there.
     out: Mass,
-    /// What the neighbour had last.
+    /// The neighbour's last estimate.
     estimate: Option<Mass>,
 }
 

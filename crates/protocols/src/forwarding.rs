@@ -83,7 +83,7 @@ pub enum Repair {
     Never,
 }
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// Which of the node's lives this is, by boots; [`ANY_LIFE`] to take what is meant for any.
@@ -145,7 +145,7 @@ pub struct Forwarding {
     counters: Counters,
 }
 
-/// What forwarding counted.
+/// The counts of forwarding.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counters {
     /// Datagrams that began here.
@@ -295,6 +295,7 @@ struct Times {
 tenure_mesh::protocol! {
     Forwarding = 2, "forwarding";
     messages { Datagram = 1, Acknowledgement = 2, Witness = 3 }
+    carries { Datagram, Acknowledgement, Witness }
     timers { Retry = 1 }
     serves { SendDatagram }
     asks { Route }
@@ -319,7 +320,7 @@ impl Forwarding {
         }
     }
 
-    /// What was counted so far.
+    /// The counts so far.
     pub fn counters(&self) -> &Counters {
         &self.counters
     }

@@ -31,7 +31,7 @@ mod tests;
 
 /// The most fragments of one body.
 const FRAGMENTS_MAX: usize = 64;
-/// What forwarding and the head of a fragment take of a frame's message.
+/// Bytes of a frame's message that forwarding and the head of a fragment take.
 const HEAD_BYTES: usize = forwarding::HEAD_BYTES_MAX + HEADER_BYTES;
 const HEADER_BYTES: usize = 7;
 /// How long to wait while forwarding has no room.
@@ -41,7 +41,7 @@ const PAUSES_MAX: u8 = 100;
 /// How long the fragments of a body may be apart.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The longest body.
@@ -104,7 +104,7 @@ tenure_mesh::protocol! {
     tells { DatagramArrived }
 }
 
-/// What stands before a fragment: port, number of the body, index and count of the fragments.
+/// The header of a fragment: port, number of the body, index and count of the fragments.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     port: Port,
@@ -158,7 +158,7 @@ impl Fragmentation {
         }
     }
 
-    /// What is kept, in bytes: of fragments, and of room for them.
+    /// Bytes that are kept: of fragments, and of room for them.
     fn bytes(&self) -> usize {
         let kept = |it: &Incomplete| {
             let contents: usize = it.fragments.iter().flatten().map(Vec::len).sum();

@@ -62,7 +62,7 @@ impl Default for Config {
     }
 }
 
-/// What a node says (§3: the update vector).
+/// The message of a node (§3: the update vector).
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Vector {
     root: NodeId,
@@ -115,7 +115,7 @@ pub struct Gap {
 /// A usable neighbour.
 #[derive(Clone, Copy, Debug)]
 struct Neighbour {
-    /// What it said last.
+    /// Its last message.
     said: Option<(Vector, Instant)>,
     /// How far it is to it, in levels.
     levels: u8,
@@ -145,7 +145,7 @@ impl Gap {
         }
     }
 
-    /// What all values come to, if that is known.
+    /// The sum of all values, if that is known.
     pub fn summary(&self) -> Option<Summary> {
         let Partial { count, sum, min, max } = self.said?.total?;
         Some(Summary { count: count.into(), sum, min, max })

@@ -23,7 +23,7 @@ use crate::interface::{LinkDown, LinkUp, Port, Publish, Published, Taken};
 #[cfg(test)]
 mod tests;
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// To how many neighbours a body is given.
@@ -61,6 +61,7 @@ struct Rumour {
 tenure_mesh::protocol! {
     Gossip = 8, "gossip";
     messages { Rumour = 1 }
+    carries { Rumour }
     serves { Publish }
     hears { LinkUp, LinkDown }
     tells { Published }

@@ -32,7 +32,7 @@ use crate::interface::{
 #[cfg(test)]
 mod tests;
 
-/// What can be chosen; the defaults are the paper's, §5.1.
+/// The configuration; the defaults are the paper's, §5.1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// The node to join by; `None`: the first neighbour.
@@ -74,11 +74,11 @@ pub struct HyParView {
     config: Config,
     active: Vec<NodeId>,
     passive: Vec<NodeId>,
-    /// Who was asked to become a neighbour and hasn't answered.
+    /// The nodes that were asked to become neighbours and haven't answered.
     asked: Option<NodeId>,
 }
 
-/// What members say to each other. The nodes of a shuffle follow, six bytes each.
+/// The messages of members to each other. The nodes of a shuffle follow, six bytes each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Word {
     Join,

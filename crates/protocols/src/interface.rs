@@ -1,4 +1,4 @@
-//! What protocols of a node say to one another: requests and notifications that belong to none of
+//! Messages between the protocols of a node: requests and notifications that belong to none of
 //! them.
 //!
 //! | number | what |
@@ -76,7 +76,7 @@ impl Notification for LinkDown {
     const NUMBER: u16 = 0x0103;
 }
 
-/// What was sent to a neighbour again and again wasn't acknowledged: the link may be gone, sooner
+/// A frame to a neighbour wasn't acknowledged after many repetitions: the link may be gone, sooner
 /// than discovery can know.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkFailing {
@@ -88,8 +88,8 @@ impl Notification for LinkFailing {
     const NUMBER: u16 = 0x0104;
 }
 
-/// What was sent to a neighbour a few times isn't acknowledged yet: whoever can ask it for a sign of
-/// life should.
+/// A frame to a neighbour isn't acknowledged yet after a few repetitions: a protocol that can ask it for a
+/// sign of life should.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkDoubted {
     /// The neighbour.
@@ -176,7 +176,7 @@ impl Notification for RouteChanged {
     const NUMBER: u16 = 0x0202;
 }
 
-/// What a datagram is for: the receiver's protocols each take those of their own port.
+/// The purpose of a datagram: the receiver's protocols each take those of their own port.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Port(pub u8);
 
@@ -187,13 +187,13 @@ impl Port {
     pub const RPC: Self = Self(1);
     /// Fragments of what is longer than a frame.
     pub const FRAGMENTS: Self = Self(2);
-    /// What is acknowledged end to end.
+    /// Bodies that are acknowledged end to end.
     pub const RELIABLE: Self = Self(3);
     /// Records of the replicated directory.
     pub const RECORDS: Self = Self(4);
     /// Word between an experiment's director and its nodes.
     pub const EXPERIMENT: Self = Self(5);
-    /// What is repaired after a broadcast.
+    /// Bodies that are repaired after a broadcast.
     pub const REPAIRED: Self = Self(6);
     /// Announcements of members.
     pub const MEMBERS: Self = Self(7);
@@ -201,7 +201,7 @@ impl Port {
     pub const VIEWS: Self = Self(8);
     /// Nothing: whoever gets it is to send its own record to [`Port::RECORDS`].
     pub const RECORD_WANTED: Self = Self(9);
-    /// What members say of strangers that knock.
+    /// The messages of members about strangers that knock.
     pub const JOINING: Self = Self(10);
     /// The first one that is free for applications.
     pub const APPLICATION: Self = Self(128);
@@ -213,7 +213,7 @@ impl Port {
 pub struct SendDatagram {
     /// Where to; this node itself will do.
     pub to: NodeId,
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -222,7 +222,7 @@ impl Request for SendDatagram {
     type Reply = Taken;
 }
 
-/// What became of something that was to be sent.
+/// The fate of something that was to be sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taken {
     /// It is under way.
@@ -238,7 +238,7 @@ pub enum Taken {
 pub struct DatagramArrived {
     /// The node that sent it.
     pub from: NodeId,
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -251,7 +251,7 @@ impl Notification for DatagramArrived {
 pub struct SendLarge {
     /// Where to.
     pub to: NodeId,
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -266,7 +266,7 @@ impl Request for SendLarge {
 pub struct SendReliably {
     /// Where to.
     pub to: NodeId,
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -275,7 +275,7 @@ impl Request for SendReliably {
     type Reply = Acknowledged;
 }
 
-/// What became of [`SendReliably`].
+/// The fate of [`SendReliably`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Acknowledged {
     /// It has arrived.
@@ -289,7 +289,7 @@ pub enum Acknowledged {
 /// Send the body to every node of the mesh, as well as the broadcast that runs can.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Publish {
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -303,7 +303,7 @@ impl Request for Publish {
 pub struct Published {
     /// The node that sent it.
     pub from: NodeId,
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -314,7 +314,7 @@ impl Notification for Published {
 /// As [`Publish`], and what a hop lost is repaired.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PublishReliably {
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -328,7 +328,7 @@ impl Request for PublishReliably {
 pub struct PublishedReliably {
     /// The node that sent it.
     pub from: NodeId,
-    /// What it is for.
+    /// The purpose.
     pub port: Port,
 }
 
@@ -336,7 +336,7 @@ impl Notification for PublishedReliably {
     const NUMBER: u16 = 0x0304;
 }
 
-/// What all nodes' values come to, as far as this node knows.
+/// The sum of all nodes' values, as far as this node knows.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Summary {
     /// How many nodes there are.
@@ -356,7 +356,7 @@ impl Summary {
     }
 }
 
-/// What do all nodes' values come to? Every aggregation protocol answers it.
+/// A question for the sum of all nodes' values. Every aggregation protocol answers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summarise;
 
@@ -386,7 +386,7 @@ impl Request for Contribute {
     type Reply = bool;
 }
 
-/// Who is a member of the network, as far as this node knows?
+/// A question for the members of the network, as far as this node knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members;
 
@@ -431,7 +431,7 @@ impl Request for Shape {
     type Reply = Shaped;
 }
 
-/// What became of [`Shape`].
+/// The fate of [`Shape`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Shaped {
     /// The link is shaped.
@@ -451,7 +451,7 @@ impl Notification for RecordArrived {
     const NUMBER: u16 = 0x0404;
 }
 
-/// What tells one record that replicates from another.
+/// The mark that tells one record that replicates from another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordKey(pub [u8; 8]);
 
@@ -498,7 +498,7 @@ impl Request for Direct {
     type Reply = Directed;
 }
 
-/// What became of [`Direct`].
+/// The fate of [`Direct`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Directed {
     /// It is under way.

@@ -51,7 +51,7 @@ const ANSWERS_MAX: u8 = 12;
 /// The shortest time between two answers, whoever knocks.
 const ANSWER_AGAIN: Duration = Duration::from_millis(500);
 
-/// What a stranger and a member say to each other in plain frames.
+/// The messages of a stranger and a member to each other, in plain frames.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Word {
     /// Of the stranger.
@@ -67,15 +67,15 @@ pub struct Knock {
     pub device: PublicKey,
     /// The key that its owner enrols.
     pub key: VerifyingKey,
-    /// What it is called.
+    /// Its name.
     pub name: Name,
     proof: [u8; 16],
 }
 
-/// What members say to each other of strangers, as datagrams within the mesh.
+/// The messages of members to each other about strangers, as datagrams within the mesh.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Note {
-    /// Who has knocked? The owner waits for that one, if for any.
+    /// A question for strangers that have knocked. The owner waits for that one, if for any.
     Who(Option<PublicKey>),
     /// These have, so many seconds ago.
     Heard(Vec<(Knock, u16)>),
@@ -102,7 +102,7 @@ impl Knock {
         self.proof_by(owner, &self.device) == Some(self.proof)
     }
 
-    /// What the device is called in the mesh.
+    /// The device's name in the mesh.
     pub fn node(&self) -> NodeId {
         NodeId::from(&machine_id(&self.device))
     }
@@ -116,7 +116,7 @@ impl Knock {
     }
 }
 
-/// Whom an admission is for, whoever signed it; `None` if there is no invitation in it.
+/// The device that an admission is for, whoever signed it; `None` if there is no invitation in it.
 pub fn admitted(admission: &Admission) -> Option<PublicKey> {
     let invitation = &admission.invitation;
     addressee(invitation).filter(|_| invitation.len() == INVITATION_BYTES)
@@ -154,7 +154,7 @@ impl Knocking {
 /// A stranger, as a member knows it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stranger {
-    /// What it said.
+    /// Its statement.
     pub knock: Knock,
     /// The member that heard it.
     pub by: NodeId,
@@ -166,7 +166,7 @@ pub struct Stranger {
 #[derive(Debug, Default)]
 pub struct Doorway {
     strangers: Vec<Stranger>,
-    /// Whom the owner waits for, and until when.
+    /// The stranger that the owner waits for, and until when.
     wanted: Option<(PublicKey, Instant)>,
     admissions: Vec<UnderWay>,
     answer_at: Option<Instant>,
@@ -212,7 +212,7 @@ impl Doorway {
         }
     }
 
-    /// What this member, `own`, has heard itself, to be told to others.
+    /// The strangers that this member, `own`, has heard itself, to be told to others.
     pub fn note(&mut self, now: Instant, own: NodeId) -> Option<Note> {
         let heard = self.strangers(now).iter().filter(|stranger| stranger.by == own);
         let age = |stranger: &Stranger| now.since(stranger.at).as_secs() as u16;
@@ -240,7 +240,7 @@ impl Doorway {
         }
     }
 
-    /// What is to be said to that stranger now, if anything.
+    /// The message for that stranger now, if any.
     pub fn answer(&mut self, now: Instant, device: &PublicKey) -> Option<Word> {
         self.admissions.retain(|it| it.until > now);
         if self.answer_at.is_some_and(|at| now < at) {

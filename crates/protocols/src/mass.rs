@@ -1,4 +1,4 @@
-//! What protocols pass on that spread a sum as if it were a fluid.
+//! The mass that protocols pass on which spread a sum as if it were a fluid.
 
 use core::ops::{Add, AddAssign, Mul, Neg, Sub};
 
@@ -20,7 +20,7 @@ pub struct Mass {
 }
 
 impl Mass {
-    /// What a node with this value brings along; one node of the network has the unit.
+    /// The contribution of a node with this value; one node of the network has the unit.
     pub fn of(value: f64, has_unit: bool) -> Self {
         Self { sum: value, count: 1.0, unit: if has_unit { 1.0 } else { 0.0 } }
     }
@@ -30,9 +30,9 @@ impl Mass {
         self.sum.is_finite() && self.count.is_finite() && self.unit.is_finite()
     }
 
-    /// What all values come to by this share; `None` while no unit has come here.
+    /// The sum of all values by this share; `None` while no unit has come here.
     pub fn summary(&self, extremes: &Extremes) -> Option<Summary> {
-        // What matters is how the parts compare: what links lose takes from all of them.
+        // Only the ratio of the parts matters: links take from all of them alike.
         if self.count <= 0.0 || self.unit <= f64::EPSILON * self.count {
             return None;
         }

@@ -201,7 +201,7 @@ pub fn check_signature(invitation: &[u8], owner: &VerifyingKey) -> Result<(), In
         .map_err(|_| InvitationError::Signature)
 }
 
-/// What `own` and `peer` agree on for an invitation with the key `ephemeral` to `device`.
+/// The key that `own` and `peer` agree on for an invitation with the key `ephemeral` to `device`.
 fn agreed(
     own: &StaticSecret,
     peer: &PublicKey,

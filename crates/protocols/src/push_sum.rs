@@ -26,7 +26,7 @@ pub type PushSum = Aggregation<Halves>;
 /// Pushes halves.
 #[derive(Debug, Default)]
 pub struct Halves {
-    /// What is here of what the node brought along when it was last looked.
+    /// The rest of the node's contribution when it was last looked at.
     mass: Mass,
     own: Mass,
 }

@@ -30,7 +30,7 @@ mod tests;
 const WAIT_FIRST: Duration = Duration::from_millis(500);
 const WAIT_MAX: Duration = Duration::from_secs(8);
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How often a body is sent that isn't acknowledged.
@@ -56,9 +56,9 @@ pub struct Reliable {
     /// Tells this life of the node from others.
     session: u32,
     sequence: u32,
-    /// What waits, first come first; of those to the same node only the first is under way.
+    /// Requests that wait, first come first; of those to the same node only the first is under way.
     waiting: VecDeque<Waiting>,
-    /// What came from whom: the newest last.
+    /// The bodies received, by sender: the newest last.
     senders: VecDeque<Sender>,
 }
 
@@ -80,7 +80,7 @@ struct Sender {
     last: u32,
 }
 
-/// What is sent: 10 bytes, and the body behind a [`Kind::Body`].
+/// The message: 10 bytes, and the body behind a [`Kind::Body`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Header {
     kind: Kind,
@@ -227,7 +227,7 @@ impl Awaits<SendLarge> for Reliable {
         reply: Option<Taken>,
         context: &mut Context<'_, Self>,
     ) {
-        // What can never be sent is given up at once; of what found no room, waiting takes care.
+        // A body that is too long can never be sent, and is given up at once. One that found no room waits.
         if reply == Some(Taken::TooLong) {
             let first = self.waiting.iter().position(|it| it.to == request.to);
             if let Some(too_long) = first.and_then(|at| self.waiting.remove(at)) {

@@ -47,11 +47,11 @@ const ENTRY_BYTES: usize = 18;
 const ASKED_MAX: u8 = 6;
 /// The most repairs that one digest causes.
 const REPAIRS_MAX: usize = 8;
-/// What a body's header, head and record take of a frame's message, with the broadcast's own.
+/// The bytes that a body's header, head and record take of a frame's message, with the broadcast's own.
 const HEAD_BYTES_MAX: usize = 48;
 const HEADER_BYTES: usize = 9;
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How soon the first digest comes after the start.
@@ -99,7 +99,7 @@ pub struct ReliableBroadcast {
     repairs: Vec<(Key, Instant)>,
     missing: Option<Missing>,
     trickle: Trickle,
-    /// What digests begin with, so that all sources have their turn.
+    /// The source that digests begin with, so that all have their turn.
     turn: usize,
     repaired: u64,
 }
@@ -121,7 +121,7 @@ struct Missing {
     asked: u8,
 }
 
-/// What came from one life of a node.
+/// The bodies of one life of a node.
 #[derive(Clone, Copy, Debug)]
 struct Source {
     id: NodeId,
@@ -140,10 +140,10 @@ struct Kept {
     came: Instant,
 }
 
-/// What the sender has: [`ENTRY_BYTES`] per source follow.
+/// The sender's bodies: [`ENTRY_BYTES`] per source follow.
 #[derive(Debug, Serialize, Deserialize)]
 struct Digest {
-    /// Who is to give what the sender lacks; `None` if anybody may.
+    /// The node that is to give the missing ones; `None` if anybody may.
     asked: Option<NodeId>,
 }
 
@@ -160,7 +160,7 @@ struct Say;
 /// A Trickle interval is over.
 #[derive(Debug, Serialize, Deserialize)]
 struct IntervalOver;
-/// What is missing has had its time to come.
+/// A missing body has had its time to come.
 #[derive(Debug, Serialize, Deserialize)]
 struct Ask;
 /// Repairs have waited.
@@ -170,6 +170,7 @@ struct Mend;
 tenure_mesh::protocol! {
     ReliableBroadcast = 9, "reliable broadcast";
     messages { Digest = 1, Repair = 2 }
+    carries { Repair }
     timers { Say = 1, IntervalOver = 2, Mend = 3, Ask = 4 }
     serves { PublishReliably }
     asks { Publish }
@@ -233,7 +234,7 @@ impl ReliableBroadcast {
         }
         drop_oldest(&mut self.sources, self.config.sources_max, |it| it.heard);
         let Key { source: id, session, number } = key;
-        // What was sent long before this node first heard of the source isn't missed.
+        // Bodies that were sent long before this node first heard of the source aren't missed.
         let missed =
             (1..=LOOK_BACK).filter(|back| *back < number).map(|back| 1 << back).sum::<u32>();
         self.sources.push(Source { id, session, highest: number, window: !missed, heard: now });
@@ -392,7 +393,7 @@ impl Serves<PublishReliably> for ReliableBroadcast {
     }
 }
 
-/// What the broadcast doesn't take is repaired like what it loses.
+/// A body that the broadcast doesn't take is repaired like one that it loses.
 impl Awaits<Publish> for ReliableBroadcast {}
 
 impl Hears<Published> for ReliableBroadcast {

@@ -47,7 +47,7 @@ const REFUSED_MAX: usize = 16;
 /// refuse it.
 const HURRIES_MAX: u8 = 40;
 
-/// What replicates.
+/// The set of records that replicates.
 pub trait Records: Send + 'static {
     /// Calls `act` with the key and version of every record.
     fn each(&self, act: &mut dyn FnMut(RecordKey, u64));
@@ -79,7 +79,7 @@ impl Records for () {
     }
 }
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How soon after a change a summary comes.
@@ -115,7 +115,7 @@ pub struct ReplicatedRecords<R> {
     turn: usize,
 }
 
-/// What the sender has: [`ENTRY_BYTES`] per record follow.
+/// The sender's records: [`ENTRY_BYTES`] per record follow.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Summary {
     /// Whether these are all.

@@ -14,7 +14,7 @@ mod tests;
 /// Failure detection by a fixed timeout.
 pub type TimeoutDetector = Detector<Config>;
 
-/// What can be chosen.
+/// The configuration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Config {
     /// How often this node says that it lives.

@@ -83,9 +83,9 @@ impl Intercepts for TopologyControl {
         _: &mut Vec<u8>,
         context: &mut Context<'_, Self>,
     ) -> Verdict {
-        // What goes to one neighbour is lost here; what comes from one, whoever it was for, too. A
-        // broadcast goes out, and is lost by those who don't want to hear it: so both ends of a link
-        // are to be shaped, and a message for one neighbour is drawn for only once.
+        // A message to one neighbour is lost at its sender. A broadcast goes out, and is lost at each of its
+        // receivers: so both ends of a link are to be shaped, and the loss of a message for one neighbour is
+        // drawn only once. A link that loses everything loses messages from the neighbour too.
         let neighbour = match passage.way {
             Way::In { envelope } => match envelope.event {
                 Event::Message { from, addressed: false, .. } => from,

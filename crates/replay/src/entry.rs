@@ -80,6 +80,7 @@ pub(crate) enum Noted<'a> {
     Checkpoint,
     WillSleepUntil(u64),
     FallAsleep,
+    Neighbour(Address),
 }
 
 impl<'a> Noted<'a> {
@@ -100,6 +101,7 @@ impl<'a> Noted<'a> {
             Input::Checkpoint => Self::Checkpoint,
             Input::WillSleepUntil(until) => Self::WillSleepUntil(until.as_micros()),
             Input::FallAsleep => Self::FallAsleep,
+            Input::Neighbour(address) => Self::Neighbour(address.clone()),
         })
     }
 
@@ -120,6 +122,7 @@ impl<'a> Noted<'a> {
             Self::Checkpoint => Input::Checkpoint,
             Self::WillSleepUntil(until_us) => Input::WillSleepUntil(Instant::from_micros(until_us)),
             Self::FallAsleep => Input::FallAsleep,
+            Self::Neighbour(address) => Input::Neighbour(address),
         })
     }
 }
@@ -189,3 +192,6 @@ pub(crate) fn digest(label: &[u8], bytes: &[u8]) -> u64 {
     let hash = sha256(&[label, &[0], bytes]);
     hash.0.first_chunk().map_or(0, |first| u64::from_be_bytes(*first))
 }
+
+#[cfg(test)]
+mod tests;

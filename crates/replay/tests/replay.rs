@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
-use tenure_hal::simulated::{Point, RamFlash, Sequence, Thermometer};
+use tenure_hal::simulated::{Point, RamFlash, Sequence, Thermometer, socket_at};
 use tenure_hal::{Entropy as _, FlashGeometry, Instant, UnixTime};
 use tenure_node::{Config, Door as _, Moment, Notice, Owner, Parts};
 use tenure_replay::{Recorded, ReplayError, Replayed, Tape, replay};
@@ -130,7 +130,7 @@ impl World {
             deadline: self.now + Duration::from_secs(5),
             attempts: 4,
         };
-        let (to, at) = (self.device.node().device_machine(), Address::Simulated(1));
+        let (to, at) = (self.device.node().device_machine(), Address::Udp(socket_at(1)));
         let entropy = &mut self.entropy;
         self.owner.call(self.now, entropy, &own, &to, at, None, call).unwrap();
     }
@@ -145,13 +145,13 @@ impl World {
             let mut draws = Sequence(self.entropy.0);
             let moment = &mut moment(self.now, &mut draws);
             while let Some((_, datagram)) = self.owner.transmit() {
-                self.device.receive(moment, Address::Simulated(2), &datagram);
+                self.device.receive(moment, Address::Udp(socket_at(2)), &datagram);
             }
-            self.device.receive(moment, Address::Simulated(3), &noise);
+            self.device.receive(moment, Address::Udp(socket_at(3)), &noise);
             let _ = self.device.receive_frame(moment, &noise, Some(-60));
             self.device.poll(moment);
             while let Some((_, datagram)) = self.device.transmit() {
-                let from = Address::Simulated(1);
+                let from = Address::Udp(socket_at(1));
                 self.owner.receive(self.now, &mut self.entropy, from, &datagram);
             }
             while self.device.transmit_frame().is_some() {}

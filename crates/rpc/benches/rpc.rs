@@ -1,4 +1,4 @@
-//! What a call costs the two CPUs at its ends, and the network between them; no network is used.
+//! The cost of a call to the two CPUs at its ends, and to the network between them; no network is used.
 //!
 //! `cargo bench -p tenure-rpc -- [--json]`. Each figure is the median of several rounds.
 

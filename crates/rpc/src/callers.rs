@@ -43,7 +43,7 @@ pub(crate) struct Callers {
 pub(crate) struct Caller {
     /// Tells it from every other, forgotten ones included.
     pub(crate) id: u64,
-    /// Who calls whom.
+    /// The caller and the called machine.
     pub(crate) pair: Pair,
     /// Which incarnation calls.
     pub(crate) incarnation: u64,
@@ -130,7 +130,7 @@ impl Kept {
     }
 }
 
-/// What to do about a part of a call, or a question for one.
+/// The answer to a part of a call, or to a question for one.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// Nothing.
@@ -147,10 +147,10 @@ pub(crate) enum Verdict {
     Reply,
 }
 
-/// What was forgotten.
+/// The memory that was given up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Forgotten {
-    /// Who called whom.
+    /// The caller and the called machine.
     pub(crate) pair: Pair,
     /// Which incarnation called.
     pub(crate) incarnation: u64,
@@ -252,6 +252,12 @@ impl Callers {
         self.table.iter().map(Caller::running).sum()
     }
 
+    /// How many callers are remembered.
+    #[cfg(test)]
+    pub(crate) fn remembered(&self) -> usize {
+        self.table.len()
+    }
+
     /// Whether one more call of `peer` may run. The owner's run beside [`Config::running_max`].
     pub(crate) fn may_run(&self, config: &Config, peer: &PublicKey) -> bool {
         if is_planted(Weakness::WaitingCallersUncounted) {
@@ -314,8 +320,8 @@ impl Callers {
         named.collect()
     }
 
-    /// What is remembered, to be taken through a deep sleep; parts of calls that aren't whole are left
-    /// behind.
+    /// The state to keep through a deep sleep: all remembered calls, without parts of calls that aren't
+    /// complete.
     pub(crate) fn rest(&self) -> RestingCallers {
         let call = |call: &RememberedCall| match &call.state {
             State::Assembling(_) => None,
@@ -339,7 +345,7 @@ impl Callers {
         }
     }
 
-    /// What was remembered before a deep sleep from which the endpoint wakes `now`, by a clock that
+    /// Restores the state from before a deep sleep from which the endpoint wakes `now`, by a clock that
     /// has run on.
     pub(crate) fn wake(now: Instant, rest: RestingCallers) -> Self {
         let call = |(number, body): (CallNumber, Option<Vec<u8>>)| RememberedCall {
@@ -388,7 +394,7 @@ impl Callers {
     }
 }
 
-/// What the rest of the endpoint leaves for one caller.
+/// The room that the rest of the endpoint leaves for one caller.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Allowance {
     /// Whether one more call may run.

@@ -23,7 +23,7 @@ pub(crate) struct Call<A> {
     pub(crate) pair: Pair,
     /// Where its caller believes the peer to be.
     pub(crate) route: A,
-    /// What is sent.
+    /// The call's message.
     pub(crate) body: Vec<u8>,
     pub(crate) deadline: Instant,
     /// How often something may be sent without an answer, in all and from now on.
@@ -104,7 +104,7 @@ pub(crate) fn may_send(first_sent: Option<Instant>, peer_remembers_since: Instan
     first_sent.is_none_or(|first| first > peer_remembers_since)
 }
 
-/// What is known of a peer that is called.
+/// A peer that is called: its epoch, the numbers of calls to it, and the handshake with it.
 pub(crate) struct Peer<A> {
     pub(crate) pair: Pair,
     /// The number of the next call to it.
@@ -216,14 +216,14 @@ pub(crate) enum Step {
     Idle,
     /// The peer was asked for its epoch.
     Probing {
-        /// What the answer echoes.
+        /// The value that the answer must echo.
         nonce: Echo,
     },
     /// The first message was sent.
     Initiating(Box<Initiating>),
 }
 
-/// What belongs to a first message that was sent.
+/// The handshake whose first message was sent.
 pub(crate) struct Initiating {
     pub(crate) noise: Initiated,
     pub(crate) index: SessionIndex,

@@ -8,7 +8,7 @@ use tenure_wire::datagram::{DATA_OVERHEAD, INITIATION_OVERHEAD};
 use tenure_wire::frame::{CallBody, FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Finished, Greeting};
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, MACHINES_MAX, PARAMETER_BYTES_MAX};
 
-/// What an endpoint may use, and how patient it is.
+/// The limits of an endpoint, and its patience.
 ///
 /// The defaults are for the smallest class of device. Its tables take at most so much RAM when
 /// everything is full, on a 64-bit CPU with addresses of 32 bytes (less on 32 bits):

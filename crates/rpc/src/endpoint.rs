@@ -3,9 +3,10 @@
 //! `opening` holds the handshakes, `calling` the calls that go out, `called` those that come in.
 
 use alloc::boxed::Box;
-use alloc::collections::{BTreeMap, VecDeque};
+use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use core::time::Duration;
+use litemap::LiteMap;
 
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::{Entropy, Instant};
@@ -32,8 +33,8 @@ pub(crate) mod opening;
 /// One device's (or tool's, or hub's) end of all its sessions. `A` is the transport's address of a
 /// peer.
 ///
-/// Whoever owns it hands in what arrives, and after each call takes out what [`Self::transmit`]
-/// and [`Self::event`] give until they give nothing. The time that is handed in must go on while
+/// Its owner hands in each datagram that arrives. After each call the owner calls [`Self::transmit`]
+/// and [`Self::event`] until both return `None`. The time that is handed in must go on while
 /// the device sleeps: a caller whose clock stood still would think that its peers remember more
 /// than they do.
 pub struct Endpoint<A> {
@@ -79,8 +80,8 @@ struct Machine {
 struct Outbox<A> {
     queue: VecDeque<Queued<A>>,
     length_max: usize,
-    /// What was queued in the name of each machine since it was added, in bytes.
-    sent_bytes: BTreeMap<MachineId, u64>,
+    /// The bytes that were queued in the name of each machine since it was added.
+    sent_bytes: LiteMap<MachineId, u64>,
 }
 
 /// A datagram that waits to be sent.
@@ -153,15 +154,15 @@ impl<A: PeerAddress> Endpoint<A> {
             outbox: Outbox {
                 queue: VecDeque::new(),
                 length_max: config.queued_datagrams_max,
-                sent_bytes: BTreeMap::new(),
+                sent_bytes: LiteMap::new(),
             },
             events: VecDeque::new(),
             config,
         })
     }
 
-    /// What goes through a deep sleep of this endpoint, to be taken up by [`Endpoint::wake`] once at
-    /// most. Calls that aren't `wanted` are left behind, and with them what is known of their peer: all
+    /// The state to keep through a deep sleep of this endpoint, to be restored by [`Endpoint::wake`] once at
+    /// most. Calls that aren't `wanted` are dropped, and with them the state of their peer: all
     /// calls of a pair or none are wanted.
     pub fn rest(&self, wanted: impl Fn(CallHandle) -> bool) -> Rest<A> {
         let wanted = |call: &&Call<A>| wanted(call.handle);
@@ -182,7 +183,7 @@ impl<A: PeerAddress> Endpoint<A> {
         self.callers.all_running().into_iter().map(|(handle, _)| handle)
     }
 
-    /// What is kept of calls that came in, answers above all, takes so much memory.
+    /// Bytes of memory that records of received calls take, answers above all.
     pub fn answers_bytes(&self) -> usize {
         self.callers.heap_bytes()
     }
@@ -553,8 +554,8 @@ impl<A: PeerAddress> Endpoint<A> {
         self.outbox.queue.pop_front().map(|queued| (queued.to, queued.bytes))
     }
 
-    /// What was sent in the name of `machine` in its sessions and to open them, in bytes, since
-    /// this was last asked.
+    /// The bytes that were sent in the name of `machine` in its sessions and to open them, since
+    /// the last call of this.
     pub fn take_sent_bytes(&mut self, machine: &MachineId) -> u64 {
         self.outbox.sent_bytes.get_mut(machine).map_or(0, core::mem::take)
     }

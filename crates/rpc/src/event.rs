@@ -1,4 +1,4 @@
-//! What goes into an endpoint and what comes out of it.
+//! Inputs and outputs of an endpoint.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -16,7 +16,7 @@ use crate::ConfigError;
 pub struct OutgoingCall {
     /// The function that is called.
     pub function: String,
-    /// What it is called with.
+    /// The parameter.
     pub parameter: Option<Vec<u8>>,
     /// When the caller stops waiting.
     pub deadline: Instant,
@@ -44,7 +44,7 @@ pub struct IncomingCallHandle {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentifyHandle(pub(crate) u64);
 
-/// What an endpoint has to say to its owner.
+/// An endpoint's news for its owner.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event<A> {
     /// A call came in. It is handed out exactly once, however often it was sent, and is to be
@@ -54,11 +54,11 @@ pub enum Event<A> {
         handle: IncomingCallHandle,
         /// The machine that is called.
         to: MachineId,
-        /// Who calls: the key is proven.
+        /// The caller: the key is proven.
         peer: PublicKey,
         /// The function that is called.
         function: String,
-        /// What it is called with.
+        /// The parameter.
         parameter: Option<Vec<u8>>,
         /// When the caller stops waiting.
         deadline: Instant,
@@ -70,7 +70,7 @@ pub enum Event<A> {
     CallDone {
         /// Which call.
         handle: CallHandle,
-        /// What came of it.
+        /// The outcome.
         result: Result<Option<Vec<u8>>, NoResult>,
         /// The called machine's own words on a failure, as they came; empty if it says none.
         words: Vec<u8>,
@@ -79,7 +79,7 @@ pub enum Event<A> {
     PeerSeen {
         /// The machine of this endpoint that it speaks to.
         machine: MachineId,
-        /// Who it is: the key is proven.
+        /// The peer: the key is proven.
         peer: PublicKey,
         /// Where it is. Somebody who relays its datagrams looks the same.
         from: A,
@@ -88,13 +88,13 @@ pub enum Event<A> {
     Identified {
         /// Which question.
         handle: IdentifyHandle,
-        /// What the device says of itself, or `None` if nobody answered. Anybody at that address,
+        /// The device's description of itself, or `None` if nobody answered. Anybody at that address,
         /// or on the way to it, can say this.
         identity: Option<Identity>,
     },
 }
 
-/// What a device says of itself to anybody. It proves nothing.
+/// A device's description of itself, for anybody. It proves nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The key of its own machine, if it has one.

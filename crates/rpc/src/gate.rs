@@ -1,4 +1,4 @@
-//! Who may make this device compute a handshake, and how often: epochs, cookies and budgets.
+//! The right to make this device compute a handshake, and how often: epochs, cookies and budgets.
 //!
 //! Invariants:
 //! - Two epochs are accepted at most: the current one and, for a while, the one before. An initiation
@@ -101,7 +101,7 @@ pub(crate) enum Repeated {
     Challenge,
 }
 
-/// What becomes of an initiation.
+/// The verdict on an initiation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Admission {
     /// Compute it.
@@ -181,8 +181,8 @@ impl Gate {
         self.previous = Some(ended).filter(|ended| ended.accepted_until > now);
     }
 
-    /// What to do about an initiation, if it was accepted before. `is_shown` says whether its sender
-    /// has shown that it receives at `from`.
+    /// Decides about an initiation that was accepted before; `None` if it wasn't. `is_shown` says whether its
+    /// sender has shown that it receives at `from`.
     pub(crate) fn repeated<A: PeerAddress>(
         &self,
         from: &A,

@@ -74,7 +74,7 @@ pub(crate) struct Acquaintance {
 }
 
 impl Acquaintance {
-    /// What the holder of `secret` has with the holder of `peer`; `None` if that is nobody.
+    /// The shared secret of the holder of `secret` with the holder of `peer`; `None` if that is nobody.
     pub(crate) fn with(secret: &StaticSecret, peer: &PublicKey) -> Option<Self> {
         let shared = secret.agree(peer).ok()?;
         Some(Self { peer: *peer, proof_key: ProofKey::of(&shared), shared })
@@ -192,9 +192,9 @@ impl Invited {
 
 /// The keys of a session, one per direction.
 pub(crate) struct Established {
-    /// What this end seals with.
+    /// The key that this end seals with.
     pub(crate) send: AeadKey,
-    /// What the other end seals with.
+    /// The key that the other end seals with.
     pub(crate) receive: AeadKey,
 }
 

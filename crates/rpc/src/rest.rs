@@ -1,5 +1,5 @@
-//! What an endpoint takes along through a deep sleep: the calls that its machines have under way, by
-//! which numbers their peers know them, and what it remembers of those that came in.
+//! The state that an endpoint keeps through a deep sleep: the calls that its machines have under way, the
+//! numbers by which their peers know them, and the calls that it remembers from others.
 //!
 //! Sessions are not among it, so that no key is written down; they are opened anew. As incarnation and
 //! numbers stay, a call that was sent before the sleep is the same call after it: its peer, which has
@@ -7,7 +7,7 @@
 //! sleep is known after it as running or done, and its caller gets its reply over a new session. As
 //! nothing is forgotten, the horizon stays where it was.
 //!
-//! What is written down must be taken up once at most. A second endpoint with the same numbers would
+//! The stored state must be restored once at most. A second endpoint with the same numbers would
 //! make other calls by numbers that its peers know as done.
 
 use alloc::vec::Vec;
@@ -41,7 +41,7 @@ pub(crate) struct RestingCallers {
     pub(crate) horizon_us: u64,
 }
 
-/// What is remembered of a caller.
+/// The calls that are remembered of a caller.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct RestingCaller {
     pub(crate) id: u64,

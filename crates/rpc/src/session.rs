@@ -80,7 +80,7 @@ pub(crate) enum Reach {
 const CREDIT_FACTOR: usize = 3;
 
 impl Reach {
-    /// What is known of an address that one datagram has come from.
+    /// The facts about an address that one datagram has come from.
     pub(crate) fn of_one_datagram(length: usize) -> Self {
         Self::Unknown { credit_bytes: length.saturating_mul(CREDIT_FACTOR) }
     }
@@ -100,7 +100,7 @@ impl Reach {
     }
 }
 
-/// What is known when a handshake ends.
+/// The result of a handshake.
 pub(crate) struct Opening<A> {
     pub(crate) index: SessionIndex,
     pub(crate) remote: SessionIndex,

@@ -162,7 +162,7 @@ fn curve(svg: &mut String, group: &Group) {
     let mut last = (-1.0, -1.0);
     for (shorter, wait_us) in group.waits_us.iter().enumerate() {
         let (x, y) = (x_of(*wait_us as f64 / 1000.0), y_of((count - shorter as f64) / count));
-        // What can't be told apart in the picture isn't drawn.
+        // Points that can't be told apart in the picture aren't drawn.
         if (x - last.0).abs() + (y - last.1).abs() > 0.7 {
             let _ = write!(path, "{}{x:.1} {y:.1}", if path.is_empty() { "M" } else { "L" });
             last = (x, y);

@@ -1,4 +1,4 @@
-//! What is to happen, and when: the one queue of events that every world here runs on.
+//! The agenda: the one queue of events, by time, that every world here runs on.
 
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;

@@ -1,7 +1,7 @@
-//! What must hold in every run, whatever fails.
+//! Invariants of every run, whatever fails.
 //!
 //! The checker sits outside the world: it sees what machines log, what flash holds after a power
-//! cut, and who devices say they are. It outlives every crash.
+//! cut, and the identities that devices report. It outlives every crash.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -24,7 +24,7 @@ const NUMBER_PATH: &str = "n";
 /// How long before the end a caller must have had an answer.
 const RECOVERED_WITHIN: Duration = Duration::from_secs(40);
 
-/// What must hold.
+/// An invariant of every run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Invariant {
     /// A call runs at most once.
@@ -33,7 +33,7 @@ pub enum Invariant {
     NotRunIsTrue,
     /// A reply belongs to its request.
     ReplyBelongs,
-    /// What a machine was told is stored survives every loss of power.
+    /// A write that was acknowledged to a machine survives every loss of power.
     WritesAreKept,
     /// A device, a machine and the hub are who they were.
     IdentityIsKept,
@@ -83,7 +83,7 @@ pub struct Violation {
     pub what: String,
 }
 
-/// What became of calls, for the summary.
+/// Results of calls, for the summary.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Outcomes {
     /// Calls that were made.
@@ -118,7 +118,7 @@ struct Run {
     number: u32,
 }
 
-/// What is known of one place.
+/// Facts about one place.
 #[derive(Debug, Default)]
 struct Watched {
     is_on: bool,
@@ -132,7 +132,7 @@ struct Watched {
     stored: u32,
 }
 
-/// What is known of one machine.
+/// Facts about one machine.
 #[derive(Debug, Default)]
 struct Machine {
     key: Option<[u8; 32]>,
@@ -163,7 +163,7 @@ impl Checker {
         self.violation.as_ref()
     }
 
-    /// What became of calls so far.
+    /// Results of calls so far.
     pub(crate) fn outcomes(&self) -> &Outcomes {
         &self.outcomes
     }
@@ -303,7 +303,7 @@ impl Checker {
         }
     }
 
-    /// What a device is called.
+    /// A device's name.
     fn name(&self, place: usize) -> &str {
         &self.scenario.devices[place - 1].name
     }
@@ -435,7 +435,7 @@ impl Checker {
         let deadline_us = u64::from(calling.deadline_ms) * 1000;
         let watched = &self.places[place];
         let Some(known) = watched.machines.get(machine) else { return };
-        // Whoever sleeps hears nothing, and of a call whose deadline came meanwhile when it has woken.
+        // A sleeping device hears nothing; it learns of a deadline that passed meanwhile when it has woken.
         let is_overdue = |since: u64| watched.awake_us(since + deadline_us, at_us) > bound;
         let overdue = known.open.iter().filter(|(_, since)| is_overdue(*since)).count();
         if overdue > known.failures {
@@ -513,7 +513,7 @@ impl Machine {
     }
 }
 
-/// Whom a machine of this role calls, if anybody.
+/// The machine that a machine of this role calls, if any.
 pub(crate) fn calling(role: &Role) -> Option<&Calling> {
     match role {
         Role::Straight(calling) | Role::Queueing { calling, .. } => Some(calling),

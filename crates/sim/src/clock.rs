@@ -14,7 +14,7 @@ pub(crate) struct Clock {
 }
 
 impl Clock {
-    /// What it shows when it is `now_us` in the world.
+    /// The clock's time when the world's is `now_us`.
     pub(crate) fn local(&self, now_us: u64) -> Instant {
         let since_us = now_us - self.booted_us;
         Instant::from_micros(since_us.saturating_add_signed(self.drift(since_us)))

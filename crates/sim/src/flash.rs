@@ -10,7 +10,7 @@ use tenure_hal::{Flash, FlashError, FlashGeometry};
 #[derive(Clone, Debug)]
 pub(crate) struct Device {
     flash: Rc<RefCell<RamFlash>>,
-    /// What the last program overwrote, and where, if programs are kept back.
+    /// The bytes that the last program overwrote, and their address, if programs are kept back.
     kept_back: Option<Rc<RefCell<KeptBack>>>,
 }
 

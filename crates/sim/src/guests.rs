@@ -4,7 +4,7 @@
 //! [`crate::line`].
 
 use tenure_crypto::SigningKey;
-use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder, Placement, Version};
+use tenure_package::{Manifest, Package, PackageBuilder, Placement, Version};
 use tenure_wire::{Budget, Capabilities, Share, Term, VerifyingKey};
 
 use crate::scenario::{Calling, Role};
@@ -198,7 +198,7 @@ pub(crate) const TICK_MS: u32 = 500;
 /// The functions of a crasher.
 pub(crate) const CRASHES: [&str; 3] = ["trap", "stop", "stray"];
 
-/// What places a package's machine on a device and grants it all that it asks for.
+/// A lease that places a package's machine on a device and grants it all that it asks for.
 pub(crate) fn placement(
     package: &Package<'_>,
     device: VerifyingKey,
@@ -229,9 +229,6 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
         _ => &[],
     };
     let manifest = Manifest {
-        name: name.parse().expect("scenarios use valid names"),
-        version: Version { major: 0, minor: 1, patch: 0 },
-        description: String::new(),
         exports: exports.iter().map(ToString::to_string).collect(),
         // Counters write as often as they are called, and what a budget refuses isn't a write that is lost.
         budget: Budget {
@@ -249,11 +246,10 @@ pub(crate) fn package(name: &str, role: &Role, tenant: &SigningKey) -> Vec<u8> {
             },
             ..Capabilities::default()
         },
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
+        ..Manifest::new(
+            name.parse().expect("scenarios use valid names"),
+            Version { major: 0, minor: 1, patch: 0 },
+        )
     };
     let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");
     builder.sign(tenant).expect("the machines here are small")

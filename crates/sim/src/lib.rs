@@ -23,7 +23,6 @@ mod panics;
 mod peripherals;
 mod place;
 pub mod radio;
-mod random;
 mod scenario;
 pub mod siege;
 pub mod tenancy;
@@ -44,7 +43,7 @@ use checker::Checker;
 use trace::Trace;
 use world::World;
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Report {
     /// The seed that repeats it.
@@ -53,9 +52,9 @@ pub struct Report {
     pub trace_hash: u64,
     /// How many events there were.
     pub events: u64,
-    /// What became of calls.
+    /// Results of calls.
     pub outcomes: Outcomes,
-    /// What it was put through.
+    /// The faults and the traffic of the run.
     pub trouble: Trouble,
     /// The invariant that didn't hold, if any, and the last events before.
     pub failure: Option<(Violation, Vec<String>)>,

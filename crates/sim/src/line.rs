@@ -1,4 +1,4 @@
-//! What machines say in their logs, taken apart: four letters, then bytes in hexadecimal.
+//! The parser of machines' log lines: four letters, then bytes in hexadecimal.
 
 /// A call's identification, which its caller draws.
 pub(crate) type CallId = u64;
@@ -58,7 +58,7 @@ impl Line {
     }
 }
 
-/// What a listener tells of an event: its topic, and its first bytes.
+/// An event as a listener logs it: its topic, and its first bytes.
 pub(crate) fn heard(text: &str) -> Option<(String, Vec<u8>)> {
     let event = decode(text.strip_prefix("hear")?)?;
     let end = event.iter().position(|byte| *byte == 0)?;

@@ -69,7 +69,7 @@ struct Arguments {
     json: bool,
 }
 
-/// What a seed stands for.
+/// The kind of world that is drawn from a seed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Kind {
     /// Real nodes and a hub.
@@ -272,14 +272,14 @@ fn show_siege(seed: u64, outcome: &Result<siege::Tally, String>, arguments: &Arg
     }
 }
 
-/// What a hunt came to.
+/// The sum of a hunt's results.
 #[derive(Default)]
 struct Sum {
     seeds: u64,
     worlds: u64,
     failures: u64,
     trouble: Trouble,
-    /// What became of calls, where nodes reach each other by a hub.
+    /// Results of calls, where nodes reach each other by a hub.
     outcomes: Outcomes,
 }
 

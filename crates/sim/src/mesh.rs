@@ -44,7 +44,7 @@ const STEPS: u64 = 200;
 /// Runs a scenario; `progress` hears now and then which share is done.
 ///
 /// # Errors
-/// What is wrong with the scenario.
+/// The scenario's first mistake.
 pub fn run(
     scenario: &Scenario,
     options: Options,

@@ -1,6 +1,7 @@
 //! The network: what becomes of a datagram.
 
-use crate::random::Random;
+use tenure_hal::simulated::Random;
+
 use crate::scenario::NetworkPlan;
 
 /// How late somebody who kept a datagram delivers it again, in milliseconds.

@@ -14,7 +14,7 @@ thread_local! {
 pub(crate) fn catch(act: impl FnOnce()) -> Result<(), String> {
     hook_once();
     CATCHING.set(true);
-    // What `act` leaves behind half done is only looked at, for the report.
+    // State that `act` leaves half done is only read, for the report.
     let outcome = catch_unwind(AssertUnwindSafe(act));
     CATCHING.set(false);
     outcome.map_err(|_| LAST.take().unwrap_or_default())

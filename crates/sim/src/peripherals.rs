@@ -16,12 +16,12 @@ pub struct PeripheralPlan {
     pub node: u32,
     /// Its name: machines hear of it as `device.NAME`.
     pub name: String,
-    /// What it does.
+    /// The peripheral's behaviour.
     #[serde(flatten)]
     pub script: Script,
 }
 
-/// What a peripheral does, counted from when its device is switched on.
+/// The behaviour of a peripheral; times count from when its device is switched on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Script {
@@ -75,7 +75,7 @@ impl PeripheralPlan {
     }
 }
 
-/// What was heard of a topic.
+/// Events of a topic that were received.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Heard {
     /// How many events.

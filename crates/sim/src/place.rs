@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
+use tenure_hal::simulated::{Random, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
 use tenure_node::{
@@ -17,7 +18,6 @@ use tenure_wire::{Address, MachineId, PublicKey, Term, VerifyingKey};
 use crate::clock::Clock;
 use crate::flash::{Device, Partition};
 use crate::guests;
-use crate::random::Random;
 use crate::scenario::{DevicePlan, Scenario, SessionsPlan};
 
 /// The flash of each part but the store, in sectors.
@@ -32,7 +32,7 @@ const UNIX_S_AT_START: u64 = 1_800_000_000;
 /// Where the hub is.
 pub(crate) const HUB: usize = 0;
 
-/// Who owns the devices and who writes the machines.
+/// Keys of the devices' owner and of the machines' author.
 pub(crate) struct Keys {
     /// The owner's, for signing.
     pub owner: SigningKey,
@@ -68,11 +68,11 @@ impl Keys {
 pub(crate) struct Place {
     /// Its number, which is its address.
     pub number: usize,
-    /// What it keeps.
+    /// The device's flash.
     pub flash: Device,
     /// Whether it sleeps.
     pub asleep: bool,
-    /// What runs on it, while it is on.
+    /// The node or the hub, while the device is on.
     pub running: Option<Running>,
     /// Counts from when it was switched on last.
     pub clock: Clock,
@@ -89,7 +89,7 @@ pub(crate) struct Place {
     random: Random,
 }
 
-/// What runs on a place.
+/// The program of a place that is on.
 pub(crate) enum Running {
     /// The hub.
     Hub(Box<Hub<FlashStorage<Partition>>>),
@@ -97,7 +97,7 @@ pub(crate) enum Running {
     Device(Box<Node<Partition>>),
 }
 
-/// What a poll gave.
+/// The result of a poll.
 pub(crate) enum Polled {
     /// More to do after a slice.
     Slice,
@@ -107,7 +107,7 @@ pub(crate) enum Polled {
     Idle,
 }
 
-/// Who a device is.
+/// The identity of a device.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Identity {
     /// Its own key.
@@ -170,7 +170,7 @@ impl Place {
         }
         config.sleep = plan.sleep;
         if keys.network.is_none() {
-            let hub = Address::Simulated(HUB as u32);
+            let hub = Address::Udp(socket_at(HUB as u32));
             config.hub = Some(tenure_node::Hub { address: hub, key: None });
         }
         let mut moment = self.moment(now_us, plan.has_clock);
@@ -302,7 +302,7 @@ impl Place {
 
     /// Hands a datagram to what runs here.
     pub(crate) fn receive(&mut self, now_us: u64, has_clock: bool, from: usize, datagram: &[u8]) {
-        let from = Address::Simulated(from as u32);
+        let from = Address::Udp(socket_at(from as u32));
         let mut running = self.running.take();
         match &mut running {
             None => {}
@@ -371,7 +371,7 @@ impl Place {
     }
 }
 
-/// What a place shows to whoever watches it.
+/// An output of a place that a checker or a reader sees.
 pub(crate) enum Shown {
     /// A machine's log line.
     Log(String, String),

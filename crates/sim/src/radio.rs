@@ -21,9 +21,10 @@ use std::collections::{BTreeMap, VecDeque};
 pub(crate) use plan::SetLink;
 pub use plan::{Bursts, Loss, RadioPlan};
 
-use crate::random::Random;
 use ground::Ground;
+
 pub(crate) use ground::Spot;
+use tenure_hal::simulated::Random;
 
 /// The number of a station.
 pub(crate) type Station = u32;
@@ -42,7 +43,7 @@ const WINDOW_MAX: u64 = 1023;
 /// The most frames that wait at a station; more are dropped, and counted.
 const QUEUE_MAX: usize = 64;
 
-/// What the medium wants to be told to do later.
+/// A step of the medium that its owner calls at a later time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Moment {
     /// [`Medium::attempt`] for this station.
@@ -54,9 +55,9 @@ pub(crate) enum Moment {
 /// A frame on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame {
-    /// Whom it is for; `None` for everybody in range.
+    /// The receiver; `None` for everybody in range.
     pub to: Option<Station>,
-    /// What it says.
+    /// The frame's bytes.
     pub bytes: Vec<u8>,
 }
 
@@ -71,7 +72,7 @@ pub(crate) struct Finished {
     pub is_answered: bool,
 }
 
-/// What stations have done so far.
+/// Counts of the stations' transmissions so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct AirCounts {
     /// Frames that were put on the air, repetitions included.
@@ -110,7 +111,7 @@ struct State {
     /// From when to when it hears something, or sends itself.
     busy_from_us: u64,
     busy_until_us: u64,
-    /// What ends at the station up to then has been overlapped.
+    /// Frames that end at the station up to then have been overlapped.
     spoiled_until_us: u64,
     repetitions: u32,
     /// Whether the receiver has the frame that is repeated already.
@@ -190,7 +191,7 @@ impl Medium {
         state.has_arrived = false;
     }
 
-    /// What happened on the air so far.
+    /// The counts of the air so far.
     pub(crate) fn counts(&self) -> AirCounts {
         self.counts
     }

@@ -1,13 +1,13 @@
-//! What a run is made of, drawn from its seed.
+//! The parts of a run, drawn from its seed.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
 
+use tenure_hal::simulated::Random;
 use tenure_node::SleepPolicy;
 
 use crate::guests::CRASHES;
 use crate::peripherals::PeripheralPlan;
-use crate::random::Random;
 
 /// A world to be run.
 #[derive(Clone, Debug)]
@@ -52,7 +52,7 @@ pub struct SessionsPlan {
 /// A device to be.
 #[derive(Clone, Debug)]
 pub struct DevicePlan {
-    /// What it is called.
+    /// Its name.
     pub name: String,
     /// Whether it has a wall clock.
     pub has_clock: bool,
@@ -64,7 +64,7 @@ pub struct DevicePlan {
     pub program_bytes: u32,
     /// Its machines, in the order in which they are installed.
     pub machines: Vec<MachinePlan>,
-    /// What it senses with.
+    /// Its peripherals.
     pub peripherals: Vec<PeripheralPlan>,
     /// When it sleeps by itself; [`SleepPlan`] is what is done to it.
     pub sleep: SleepPolicy,
@@ -73,13 +73,13 @@ pub struct DevicePlan {
 /// A machine to be.
 #[derive(Clone, Debug)]
 pub struct MachinePlan {
-    /// What it is called.
+    /// Its name.
     pub name: String,
-    /// What it does.
+    /// The machine's behaviour.
     pub role: Role,
 }
 
-/// What a machine does.
+/// The behaviour of a machine.
 #[derive(Clone, Debug)]
 pub enum Role {
     /// Counts calls in its tree.
@@ -88,7 +88,7 @@ pub enum Role {
     Straight(Calling),
     /// Calls by the queue.
     Queueing {
-        /// Whom and how.
+        /// The machine that it calls, and how.
         calling: Calling,
         /// How many calls at a time.
         width: u32,
@@ -112,7 +112,7 @@ pub enum Role {
     },
 }
 
-/// Whom a machine calls.
+/// The calls that a machine makes: their target and their pace.
 #[derive(Clone, Debug)]
 pub struct Calling {
     /// The machine, as machines name it.

@@ -19,6 +19,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_hal::planted::Weakness;
+use tenure_hal::simulated::{Random, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant};
 use tenure_node::{Config, Door, Hub, Moment, Node, Notice, Parts, Wake};
 use tenure_wire::Address;
@@ -30,7 +31,6 @@ use crate::flash::{Device, Partition};
 use crate::network::Network;
 use crate::panics;
 use crate::place::Keys;
-use crate::random::Random;
 use crate::scenario::NetworkPlan;
 use attackers::Attackers;
 use honest::Honest;
@@ -337,9 +337,10 @@ impl World {
             }
         }
         while let Some((to, datagram)) = node.transmit() {
-            let Address::Simulated(to) = to else { continue };
-            self.promises.sent_to(to as usize, datagram.len());
-            if let Some(to) = Some(to as usize).filter(|to| *to < PLACES) {
+            let Address::Udp(socket) = to else { continue };
+            let Some(to) = place_at(socket).map(|to| to as usize) else { continue };
+            self.promises.sent_to(to, datagram.len());
+            if to < PLACES {
                 self.send(DEVICE, to, datagram);
             }
         }
@@ -413,7 +414,7 @@ impl World {
 }
 
 fn address(place: usize) -> Address {
-    Address::Simulated(place as u32)
+    Address::Udp(socket_at(place as u32))
 }
 
 fn millis(random: &mut Random, range: std::ops::RangeInclusive<u64>) -> u64 {

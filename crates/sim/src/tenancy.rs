@@ -11,6 +11,7 @@ mod party;
 use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
+use tenure_hal::simulated::{Random, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_node::{Config, Door, Input, Moment, Node, Notice, Parts, Wake};
 use tenure_package::{Package, Renewal, SecretChange};
@@ -26,7 +27,6 @@ use crate::guests;
 use crate::network::Network;
 use crate::panics;
 use crate::place::Keys;
-use crate::random::Random;
 use crate::scenario::{NetworkPlan, Role};
 use books::Books;
 pub use books::Tally;
@@ -52,7 +52,7 @@ const OWNER: usize = 1;
 const TENANTS: [(usize, &str); 2] = [(2, "alice"), (3, "bob")];
 const SECRET: &str = "wifi";
 
-/// What a party waits to hear of.
+/// A request whose answer a party waits for.
 enum Errand {
     Renew {
         number: u64,
@@ -77,7 +77,7 @@ enum Errand {
 /// Runs the world of `seed` to its end.
 ///
 /// # Errors
-/// What didn't hold, and when.
+/// The invariant that failed, and when.
 pub fn run(seed: u64) -> Result<Tally, String> {
     let mut tally = Tally::default();
     panics::catch(|| tally = World::new(seed).run())?;
@@ -208,9 +208,10 @@ impl World {
     /// Hands on what the device and the parties send, and reads nothing of it.
     fn send(&mut self, from: usize, to: &Address, datagram: Vec<u8>) {
         self.books.check_private("a datagram", &datagram);
-        let Address::Simulated(to) = to else { return };
-        for (delay_us, datagram) in self.network.carry(from, *to as usize, datagram) {
-            self.under_way.plan(self.now_us + delay_us, (from, *to as usize, datagram));
+        let Address::Udp(socket) = to else { return };
+        let Some(to) = place_at(*socket).map(|to| to as usize) else { return };
+        for (delay_us, datagram) in self.network.carry(from, to, datagram) {
+            self.under_way.plan(self.now_us + delay_us, (from, to, datagram));
         }
     }
 
@@ -430,7 +431,7 @@ impl World {
     }
 
     fn done(&mut self, place: usize, errand: Errand, result: party::Outcome) {
-        // Who hears nothing doesn't know whether it was done.
+        // A party without an answer doesn't know whether it was done.
         let Ok(reply) = result else { return };
         let reply = reply.unwrap_or_default();
         match errand {
@@ -440,7 +441,7 @@ impl World {
             Errand::Change { version } if is_yes(&reply) => {
                 self.books.changed(place - OWNER - 1, version);
             }
-            // What was heard before the last loss of power is forgotten.
+            // A time that was told before the last loss of power is forgotten.
             Errand::Tell { sent_us, cuts } if is_yes(&reply) && cuts == self.books.cuts => {
                 self.books.told(sent_us, self.now_us);
             }
@@ -468,7 +469,7 @@ impl World {
 }
 
 fn address(place: usize) -> Address {
-    Address::Simulated(place as u32)
+    Address::Udp(socket_at(place as u32))
 }
 
 /// When a term ends, by the world's clock.

@@ -1,4 +1,4 @@
-//! What happened in a run: a hash of all of it, the last events in words, all of them if wanted.
+//! The trace of a run: a hash of all events, the last events in words, all of them if wanted.
 
 use std::collections::VecDeque;
 use std::fmt::{self, Write as _};
@@ -35,7 +35,7 @@ impl Trace {
         self.mix(line.as_bytes());
         self.events += 1;
         if self.printed {
-            // Whoever closes the pipe has read enough; the run goes on to its verdict.
+            // A reader that closes the pipe has read enough; the run goes on to its verdict.
             let _ = writeln!(std::io::stdout(), "{line}");
         }
         if self.tail.len() >= TAIL {

@@ -1,11 +1,11 @@
-//! What worlds were put through: those that had no trouble show nothing.
+//! Faults and traffic of worlds: a world without trouble proves nothing.
 
 use std::fmt;
 use std::ops::AddAssign;
 
 use serde::Serialize;
 
-/// What one world or many were put through, and what was sent in them meanwhile.
+/// The faults of one world or many, and the traffic in them meanwhile.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Trouble {
     /// How often a node lost its power.
@@ -26,7 +26,7 @@ pub struct Trouble {
     pub calls: u64,
     /// Datagrams that nodes sent each other.
     pub datagrams: u64,
-    /// What nodes sent to everybody.
+    /// Broadcasts that nodes sent.
     pub broadcasts: u64,
 }
 

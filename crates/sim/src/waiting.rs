@@ -8,7 +8,7 @@
 
 use std::time::Duration;
 
-use tenure_hal::simulated::RamFlash;
+use tenure_hal::simulated::{RamFlash, Random};
 use tenure_hal::{FlashGeometry, Instant};
 use tenure_kernel::policy::PolicyKind;
 use tenure_kernel::{
@@ -21,8 +21,6 @@ use tenure_wire::{
     Budget, Capabilities, CodeKind, Digest, MachineId, Name, PublicKey, Share, Term, VerifyingKey,
 };
 
-use crate::random::Random;
-
 /// The fuel that the device burns in a microsecond: an RV32 of some 100 MHz.
 const FUEL_PER_US: u64 = 10;
 /// How many machines there are.
@@ -30,7 +28,7 @@ pub const MACHINES: usize = 16;
 const GEOMETRY: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 128, program_bytes: 4 };
 
-/// What a machine does.
+/// The behaviour of a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Habit {
     /// It does nothing, for ever, as fast as it can.
@@ -65,7 +63,7 @@ impl Habit {
 /// How one machine fared.
 #[derive(Clone, Debug)]
 pub struct Fared {
-    /// What it did.
+    /// The machine's behaviour.
     pub habit: Habit,
     /// Its share.
     pub share: Share,

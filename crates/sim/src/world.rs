@@ -1,12 +1,12 @@
 //! The world: one clock, one network, and the places in it, event by event.
 
+use tenure_hal::simulated::{Random, place_at};
 use tenure_wire::Address;
 
 use crate::agenda::Agenda;
 use crate::checker::{Checker, Invariant};
 use crate::network::Network;
 use crate::place::{HUB, Keys, Place, Polled, Shown};
-use crate::random::Random;
 use crate::scenario::Scenario;
 use crate::trace::Trace;
 use crate::trouble::Trouble;
@@ -229,8 +229,9 @@ impl<'a> World<'a> {
             }
         }
         while let Some((to, datagram)) = self.places[place].transmit() {
-            let Address::Simulated(to) = to else { continue };
-            if let Some(to) = Some(to as usize).filter(|to| *to < self.places.len()) {
+            let Address::Udp(socket) = to else { continue };
+            let to = place_at(socket).map(|to| to as usize);
+            if let Some(to) = to.filter(|to| *to < self.places.len()) {
                 self.send(place, to, datagram);
             }
         }

@@ -42,7 +42,7 @@ fn a_reservation_is_kept_beside_hogs() {
     let modest = fared.iter().filter(|one| one.habit == Habit::Sleeps && one.share.is_reserved());
     for machine in modest {
         let period = Duration::from_millis(machine.share.period_ms.into());
-        // What it works is at times more than it reserved.
+        // Its work is at times more than it reserved.
         let late = machine.waits.iter().filter(|wait| **wait > period).count();
         assert!(late * 20 < machine.waits.len(), "{late} of {} late", machine.waits.len());
     }

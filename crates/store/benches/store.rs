@@ -1,4 +1,4 @@
-//! What writing, reading, listing and mounting cost with 10, 1,000 and 100,000 keys present.
+//! The cost of writing, reading, listing and mounting with 10, 1,000 and 100,000 keys present.
 //!
 //! Times are of this computer with a flash in RAM, so they are the store's own share. Counts of
 //! flash operations and bytes are exact and the same on every device.
@@ -7,7 +7,7 @@ use std::hint::black_box;
 use std::time::Instant;
 
 use tenure_hal::FlashGeometry;
-use tenure_hal::simulated::{FlashCounters, RamFlash};
+use tenure_hal::simulated::{FlashCounters, RamFlash, Random};
 use tenure_store::{Store, TreeId, ValueKind};
 
 const TREE: TreeId = TreeId(1);
@@ -51,9 +51,9 @@ fn path(key: u64) -> String {
 
 fn measure(keys: u64) -> Vec<Row> {
     let mut store = Store::format(RamFlash::new(geometry(keys))).unwrap();
-    let mut generator = Generator(keys);
+    let mut random = Random::new(keys);
     for key in 0..keys {
-        let value = generator.value();
+        let value = value(&mut random);
         store.set(TREE, &path(key), ValueKind::Bytes, &value).unwrap();
     }
     let mut rows = Vec::new();
@@ -63,14 +63,14 @@ fn measure(keys: u64) -> Vec<Row> {
 
     // First as often as it takes to have gone round the ring, then what is measured.
     for _ in 0..WRITES.max(2 * keys) {
-        write(&mut store, &mut generator, keys);
+        write(&mut store, &mut random, keys);
     }
     store.flash_mut().reset_counters();
     let begin = Instant::now();
     let mut slowest = 0;
     for _ in 0..WRITES {
         let before = store.flash().counters();
-        write(&mut store, &mut generator, keys);
+        write(&mut store, &mut random, keys);
         let after = store.flash().counters();
         slowest = slowest.max(after.erases - before.erases);
     }
@@ -86,7 +86,7 @@ fn measure(keys: u64) -> Vec<Row> {
     store.flash_mut().reset_counters();
     let begin = Instant::now();
     for _ in 0..READS {
-        let key = generator.number() % keys;
+        let key = random.number() % keys;
         black_box(store.get(TREE, &path(key)).unwrap());
     }
     row("read", "ns", begin.elapsed().as_nanos() as f64 / READS as f64);
@@ -118,25 +118,12 @@ fn measure(keys: u64) -> Vec<Row> {
     rows
 }
 
-fn write(store: &mut Store<RamFlash>, generator: &mut Generator, keys: u64) {
-    let key = generator.number() % keys;
-    let value = generator.value();
+fn write(store: &mut Store<RamFlash>, random: &mut Random, keys: u64) {
+    let key = random.number() % keys;
+    let value = value(random);
     store.set(TREE, &path(key), ValueKind::Bytes, &value).unwrap();
 }
 
-/// SplitMix64: the same work in every run.
-struct Generator(u64);
-
-impl Generator {
-    fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    }
-
-    fn value(&mut self) -> [u8; VALUE_BYTES] {
-        std::array::from_fn(|_| self.number() as u8)
-    }
+fn value(random: &mut Random) -> [u8; VALUE_BYTES] {
+    std::array::from_fn(|_| random.number() as u8)
 }

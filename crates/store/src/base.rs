@@ -1,6 +1,6 @@
 //! Base trees: values that never change, read where they lie in mapped flash.
 //!
-//! What all machines of a package begin with stands once, and what one of them changes stands on top
+//! The values that all machines of a package begin with stand once, and each machine's changes stand on top
 //! ([`Overlay`](crate::Overlay)). Integers are little-endian:
 //!
 //! ```text
@@ -156,12 +156,12 @@ pub fn base_bytes(values: &[BaseValue<'_>]) -> usize {
 /// each path there once; puts them in order before.
 ///
 /// # Errors
-/// What `write` returns.
+/// The result of `write`.
 pub fn write_base<E>(
     values: &mut [BaseValue<'_>],
     mut write: impl FnMut(&[u8]) -> Result<(), E>,
 ) -> Result<(), E> {
-    values.sort_unstable_by(|one, two| path::order(one.path.as_bytes(), two.path.as_bytes()));
+    tenure_hal::sort_by(values, |one, two| path::order(one.path.as_bytes(), two.path.as_bytes()));
     let mut header = Vec::with_capacity(HEADER_BYTES);
     header.extend(MAGIC);
     header.extend((values.len() as u32).to_le_bytes());

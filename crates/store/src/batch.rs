@@ -62,7 +62,7 @@ impl<F: Flash> Store<F> {
     /// Does all of `changes`, one after the other, or none: a power cut at any point leaves either
     /// all of them or none.
     ///
-    /// What the batch replaces stays on the flash until the batch is whole, so it needs room for
+    /// The values that the batch replaces stay on the flash until the batch is whole, so it needs room for
     /// all that it sets.
     ///
     /// # Errors

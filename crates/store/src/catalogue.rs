@@ -1,9 +1,9 @@
-//! What the store knows in RAM of the records on the flash: the index and the sums over it.
+//! The store's knowledge in RAM of the records on the flash: the index and the sums over it.
 //!
 //! A record that can't be read any more is taken out of the index when a search meets it, so that
 //! it costs itself alone; its bytes stay counted until the next mount.
 
-use alloc::collections::BTreeMap;
+use litemap::LiteMap;
 
 use tenure_hal::{Flash, FlashError};
 
@@ -17,15 +17,15 @@ use crate::store::{Removal, Store};
 #[derive(Debug, Default)]
 pub(crate) struct Catalogue {
     pub(crate) index: Index,
-    pub(crate) trees: BTreeMap<u16, TreeUsage>,
-    /// What all live records take, in bytes.
+    pub(crate) trees: LiteMap<u16, TreeUsage>,
+    /// Bytes that all live records take.
     pub(crate) live_bytes: u64,
-    /// What they count against the limit of the store.
+    /// Bytes that they count against the limit of the store.
     pub(crate) charged: u64,
     pub(crate) records_lost: usize,
 }
 
-/// What one tree has stored.
+/// The sums of one tree.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct TreeUsage {
     pub(crate) bytes: usize,

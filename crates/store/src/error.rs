@@ -86,7 +86,7 @@ pub enum BatchError {
     Path {
         /// Which change.
         change: usize,
-        /// What is wrong with its path.
+        /// The fault of its path.
         error: PathError,
     },
     /// The caller's mistake: a value longer than a record can be.

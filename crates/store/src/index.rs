@@ -32,7 +32,7 @@ pub(crate) struct Slot {
     at: usize,
 }
 
-/// What a search came to.
+/// The result of a search.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Found {
     /// The entry at this slot is what was sought.

@@ -12,7 +12,7 @@ pub(crate) const SECTOR_BYTES_MIN: u32 = 512;
 /// The alignment of records where the flash asks for less.
 const UNIT_MIN: u32 = 4;
 
-/// What a record takes, in bytes.
+/// The size of a record, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
     /// On the flash.
@@ -25,7 +25,7 @@ pub(crate) struct Cost {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Layout {
     pub(crate) geometry: FlashGeometry,
-    /// What records and headers are padded to.
+    /// Records and headers are padded to a multiple of this, in bytes.
     unit: u32,
 }
 
@@ -67,7 +67,7 @@ impl Layout {
         self.records_end() - self.records_start()
     }
 
-    /// What a record takes.
+    /// The size of a record.
     pub(crate) fn record_bytes(&self, path_length: usize, value_length: usize) -> u32 {
         self.pad((HEAD_BYTES + path_length + value_length) as u32)
     }
@@ -78,7 +78,7 @@ impl Layout {
         room.min(usize::from(u16::MAX))
     }
 
-    /// What a record takes, and what it is charged: its size, and for a large one the room that it
+    /// The size of a record, and its charge: the size, and for a large one the room that it
     /// may leave unused at the end of the sector before it.
     ///
     /// Records don't cross sectors, so a sector ends with a gap smaller than the next record. The

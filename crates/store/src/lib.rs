@@ -17,7 +17,7 @@
 //!   reclaiming: at worst seven live bytes are copied for every byte written, when seven eighths
 //!   of the flash are live. It does not grow with the number of keys.
 //!
-//! What it costs in RAM: four bytes a key and under two of slack, as the index holds locations in
+//! The cost in RAM: four bytes a key and under two of slack, as the index holds locations in
 //! the order of their keys and not the keys (6 KB for 1,000 keys); a search reads about log2(n)
 //! heads from the flash, so the flash should be memory-mapped, or hold a few hundred keys.
 //! Listing the children of a node costs a search per child. A tree whose owner gives it a

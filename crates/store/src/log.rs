@@ -116,7 +116,7 @@ impl<F: Flash> Log<F> {
         self.layout.records_end().saturating_sub(self.tail)
     }
 
-    /// What the records in use and the dead ones take together, roughly.
+    /// Bytes that the records in use and the dead ones take together, roughly.
     pub(crate) fn used_bytes(&self) -> u64 {
         let full = u64::from(self.newest - self.oldest) * u64::from(self.layout.sector_room());
         full + u64::from(self.tail.saturating_sub(self.layout.records_start()))

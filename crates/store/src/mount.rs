@@ -3,8 +3,8 @@
 //! Mounting writes nothing. It reads the sectors in use once, from the oldest to the newest, and
 //! checks every record; what is not intact is passed over and counted.
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
+use litemap::LiteMap;
 
 use tenure_hal::{Flash, FlashError};
 
@@ -20,7 +20,7 @@ use crate::store::Store;
 #[cfg(test)]
 mod tests;
 
-/// What a mount found.
+/// The result of a mount.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MountReport {
     /// Live values in all trees.
@@ -65,7 +65,7 @@ impl<F: Flash> Store<F> {
         let mut store = Self {
             log,
             catalogue: Catalogue::default(),
-            seals: BTreeMap::new(),
+            seals: LiteMap::new(),
             removals: Vec::new(),
         };
         let report = store.replay()?;
@@ -116,7 +116,7 @@ impl<F: Flash> Store<F> {
         Ok(Self {
             log,
             catalogue: Catalogue::default(),
-            seals: BTreeMap::new(),
+            seals: LiteMap::new(),
             removals: Vec::new(),
         })
     }
@@ -134,7 +134,7 @@ impl<F: Flash> Store<F> {
             }
             let mut walk = self.log.walk(sequence)?;
             while let Some(entry) = self.log.next(&mut walk)? {
-                // What followed a write that a power cut tore took its place in the alternation. If
+                // A record after a write that a power cut tore took its place in the alternation. If
                 // it didn't, the write was acknowledged: its key is lost, and not what it was before.
                 if let Some(rotten) = suspect.take()
                     && rotten.head.is_odd != entry.head.is_odd

@@ -1,6 +1,6 @@
 //! A tree's changes on top of a base tree that never changes.
 //!
-//! What was set stands in the store and hides the base's value at that path. What was deleted of the
+//! A set value stands in the store and hides the base's value at that path. A deletion of the
 //! base is a bit for each of its values, in RAM as [`Hidden`] and in the store in chunks, in a tree of
 //! their own; a deletion writes the chunks that it changes one after the other, and then deletes from the
 //! store. So the store holds the changes alone, and a power cut leaves each value as it was, or gone.
@@ -127,7 +127,7 @@ pub struct Deletion {
     at: usize,
 }
 
-/// What a deletion does next.
+/// The next step of a deletion.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 enum Stage {
     #[default]
@@ -138,7 +138,7 @@ enum Stage {
     Done,
 }
 
-/// What one step of a deletion took.
+/// The effect of one step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeletionStep {
     /// At how many values it looked.
@@ -163,9 +163,9 @@ impl Deletion {
 pub struct Overlay<'a, F> {
     /// Where the changes stand.
     pub store: &'a mut Store<F>,
-    /// What they are changes of.
+    /// The tree that they change.
     pub base: Base<'a>,
-    /// What of that is deleted.
+    /// The values of the base that are deleted.
     pub hidden: &'a mut Hidden,
     /// The tree of what was set.
     pub tree: TreeId,
@@ -229,7 +229,7 @@ impl<F: Flash> Overlay<'_, F> {
     /// record. Who stops in between leaves each value of the node as it was, or gone, and may begin
     /// again.
     ///
-    /// What the base has is hidden first, a chunk at a time, and what was set goes last and together: so
+    /// The base's values are hidden first, a chunk at a time, and the set ones are deleted last and together: so
     /// the base's value never shows where another was set.
     ///
     /// # Errors
@@ -284,7 +284,7 @@ impl<F: Flash> Overlay<'_, F> {
                 break;
             }
             (looked_at, deletion.at) = (looked_at + 1, index + 1);
-            // What is damaged has no path any more.
+            // A damaged value has no path any more.
             let Some(path) = self.base.path(index) else { continue };
             let is_set = self.store.exists_at(self.tree, path).map_err(flash_error)?;
             deletion.values += usize::from(!is_set);
@@ -354,12 +354,12 @@ impl<F: Flash> Overlay<'_, F> {
         Ok(first_of(set, next.map(str::to_string)))
     }
 
-    /// What the changes take on the flash, in bytes.
+    /// Bytes that the changes take on the flash.
     pub fn stored_bytes(&self) -> usize {
         self.store.stored_bytes(self.tree) + self.store.stored_bytes(self.hidden_tree)
     }
 
-    /// What of these values has to be set, and what of the base hidden, so that the tree is these
+    /// Returns the values to set and those of the base to hide, so that the tree is these
     /// values and no others.
     pub fn difference<'v>(
         &self,
@@ -375,7 +375,7 @@ impl<F: Flash> Overlay<'_, F> {
                 _ => set.push(BaseValue { path, kind: *kind, bytes }),
             }
         }
-        kept.sort_unstable();
+        tenure_hal::sort(&mut kept);
         let hidden = Hidden::all_but(&self.base, |index| kept.binary_search(&index).is_ok());
         (set, hidden)
     }
@@ -404,7 +404,7 @@ impl<F: Flash> Overlay<'_, F> {
             if index >= self.base.len() {
                 return None;
             }
-            // What is damaged has no path any more.
+            // A damaged value has no path any more.
             match self.base.path(index) {
                 Some(path) => return Some(path),
                 None => index += 1,

@@ -21,7 +21,7 @@ pub(crate) static CRC: Crc<u32, Table<1>> = Crc::<u32, Table<1>>::new(&CRC_32_IS
 pub(crate) const HEAD_BYTES: usize = 14;
 /// The most bytes from a record's start to its value.
 pub(crate) const HEAD_AND_PATH_BYTES_MAX: usize = HEAD_BYTES + PATH_BYTES_MAX;
-/// What a sector's header holds, padding not counted.
+/// Bytes of a sector's header, without padding.
 pub(crate) const HEADER_BYTES: usize = 28;
 /// The value of a commit record: the position in the log at which its batch begins.
 pub(crate) const COMMIT_VALUE_BYTES: usize = 8;
@@ -31,7 +31,7 @@ const SEQUENCE_MAX: u32 = u32::MAX / 2;
 
 const MAGIC: [u8; 4] = *b"TNR\x01";
 
-/// What a value is to those who read it; the store treats both alike.
+/// How readers see a value; the store treats both alike.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ValueKind {
     /// Any bytes.
@@ -40,7 +40,7 @@ pub enum ValueKind {
     Text,
 }
 
-/// What a record does.
+/// The action of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Action {
     /// Sets a value.
@@ -84,7 +84,7 @@ pub(crate) struct Head {
     pub(crate) value_crc: u32,
 }
 
-/// What a head's CRC covers besides the head: the place that it was written for.
+/// The part of a head's CRC that isn't in the head: the place that it was written for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Seat {
     pub(crate) salt: u32,
@@ -190,7 +190,7 @@ impl ValueCrc {
     }
 }
 
-/// What stands at the start of a sector in use.
+/// The header at the start of a sector in use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SectorHeader {
     pub(crate) sector_bytes: u32,

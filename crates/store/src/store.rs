@@ -1,9 +1,9 @@
 //! The store's operations: what its users call.
 
 use alloc::boxed::Box;
-use alloc::collections::BTreeMap;
 use alloc::string::String;
 use alloc::vec::Vec;
+use litemap::LiteMap;
 
 use tenure_hal::{Flash, FlashError};
 
@@ -37,7 +37,7 @@ pub(crate) struct Removal {
     pub(crate) reclaimed: usize,
 }
 
-/// What a step of a deletion came to.
+/// The effect of a step of a deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Removed {
     /// How many values it took out of the index.
@@ -49,9 +49,9 @@ pub struct Removed {
 /// How full a store is. All but the numbers of sectors and keys are in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Occupancy {
-    /// What all live records take on the flash.
+    /// Bytes that all live records take on the flash.
     pub stored_bytes: u64,
-    /// What they count against `charge_bytes_max`: a large record counts for more than it takes,
+    /// Bytes that they count against `charge_bytes_max`: a large record counts for more than it takes,
     /// as it may leave a gap before it.
     pub charged_bytes: u64,
     /// Where the store is full.
@@ -62,7 +62,7 @@ pub struct Occupancy {
     pub free_sectors: u32,
     /// Sectors of the flash.
     pub sectors: u32,
-    /// What the index of all keys takes from the heap.
+    /// Bytes that the index of all keys takes from the heap.
     pub index_bytes: usize,
     /// Sectors taken into use since the store was formatted: divided by `sectors`, how often each
     /// sector was erased.
@@ -80,8 +80,8 @@ pub struct Occupancy {
 pub struct Store<F> {
     pub(crate) log: Log<F>,
     pub(crate) catalogue: Catalogue,
-    /// What seals the values of which tree.
-    pub(crate) seals: BTreeMap<u16, Box<dyn Seal>>,
+    /// The seal of each tree that has one.
+    pub(crate) seals: LiteMap<u16, Box<dyn Seal>>,
     /// Deletions that are on the flash and not yet through the index.
     pub(crate) removals: Vec<Removal>,
 }
@@ -276,7 +276,7 @@ impl<F: Flash> Store<F> {
         Ok(next.map(|entry| String::from_utf8_lossy(entry.path()).into_owned()))
     }
 
-    /// What the tree's values take on the flash, in bytes: paths, values, heads and padding.
+    /// Bytes that the tree's values take on the flash: paths, values, heads and padding.
     pub fn stored_bytes(&self, tree: TreeId) -> usize {
         self.usage(tree).bytes
     }
@@ -286,7 +286,7 @@ impl<F: Flash> Store<F> {
         self.usage(tree).keys
     }
 
-    /// What a value in `tree` takes on the flash, in bytes: what it adds to
+    /// Bytes that a value in `tree` takes on the flash: its share of
     /// [`Store::stored_bytes`].
     pub fn record_bytes(&self, tree: TreeId, path: &str, value: &[u8]) -> usize {
         self.log.layout.record_bytes(path.len(), self.stored_length(tree, value)) as usize
@@ -395,7 +395,7 @@ impl<F: Flash> Store<F> {
         let bytes = self.log.layout.record_bytes(path.len(), self.stored_length(tree, value));
         self.make_room(bytes)?;
         match self.append_set(tree, path, kind, value, Origin::Alone) {
-            // What should be erased is not: the room is damaged, and the log has left it.
+            // A place that should be erased is not: the room is damaged, and the log has left it.
             Err(FlashError::NotErased) => {
                 self.make_room(bytes)?;
                 Ok(self.append_set(tree, path, kind, value, Origin::Alone)?)

@@ -11,7 +11,7 @@ use tenure_store::{Change, MountError, ReadError, Store, TreeId, ValueKind};
 
 const TREE: TreeId = TreeId(1);
 
-/// What each of the keys reads as; `None` where its value can't be read.
+/// The value that each of the keys reads as; `None` where it can't be read.
 fn read_all(store: &mut Store<RamFlash>, keys: &[String]) -> BTreeMap<String, Option<Vec<u8>>> {
     let mut read = |key: &String| match store.get(TREE, key) {
         Ok(value) => value.map(|value| value.bytes),
@@ -151,7 +151,7 @@ fn a_value_that_rots_never_gives_way_to_an_older_one() {
 #[test]
 fn many_damaged_bytes_never_stop_a_boot_or_what_follows() {
     for seed in 0..300 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
         for _ in 0..300 {
             let _ = perform(&mut store, &work.step());
@@ -194,7 +194,7 @@ fn many_damaged_bytes_never_stop_a_boot_or_what_follows() {
 #[test]
 fn noise_is_no_store() {
     for seed in 0..50 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let noise = (0..SMALL.bytes()).map(|_| work.number() as u8).collect();
         let mounted = Store::mount(RamFlash::with_bytes(SMALL, noise)).map(|_| ());
         assert_eq!(mounted, Err(MountError::Foreign));

@@ -62,7 +62,7 @@ fn values_of(tree: &mut Overlay<'_, RamFlash>) -> Values {
     values
 }
 
-/// What becomes of `values` by a step; how many values it deletes.
+/// Applies a step to `values`; returns how many values it deletes.
 fn apply(values: &mut Values, step: &Step) -> usize {
     match step {
         Step::Set { path, kind, value, .. } => {
@@ -82,7 +82,7 @@ fn apply(values: &mut Values, step: &Step) -> usize {
 #[test]
 fn a_tree_on_its_base_is_like_a_plain_map_through_cuts() {
     for seed in 0..25 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let mut values = some_values(&mut work, 40);
         let base = base_of(&values);
         let mut store = format(RamFlash::new(SMALL));
@@ -148,7 +148,7 @@ fn check_children(tree: &mut Overlay<'_, RamFlash>, values: &Values) {
 #[test]
 fn the_difference_to_a_base_makes_any_tree_of_it() {
     for seed in 100..140 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let base = base_of(&some_values(&mut work, 30));
         let mut wanted = some_values(&mut work, 20);
         if work.below(2) == 0 {
@@ -176,7 +176,7 @@ fn the_difference_to_a_base_makes_any_tree_of_it() {
 
 #[test]
 fn a_damaged_byte_of_a_base_costs_the_value_that_it_hit() {
-    let mut work = Work(7);
+    let mut work = Work::new(7);
     let values = some_values(&mut work, 30);
     let base = base_of(&values);
     for at in 0..base.len() {

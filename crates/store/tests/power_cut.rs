@@ -60,7 +60,7 @@ fn settled(geometry: FlashGeometry, work: &mut Work, steps: usize) -> (Store<Ram
 fn each_operation_of_a_run_cut_once_leaves_old_or_new() {
     for (seed, sector_count) in [(1, 8), (2, 3), (3, 4)] {
         let geometry = FlashGeometry { sector_count, ..SMALL };
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let (mut start, start_model) = settled(geometry, &mut work, 400);
         let steps: Vec<Step> = (0..60).map(|_| work.step()).collect();
         start.flash_mut().reset_counters();
@@ -137,7 +137,7 @@ fn cut_after_cut_nothing_is_lost_with_thousands_of_seeds() {
 }
 
 fn check_cut_after_cut(seed: u64) {
-    let mut work = Work(seed);
+    let mut work = Work::new(seed);
     let unit = [1, 2, 4, 8, 16][seed as usize % 5];
     let sector_count = 3 + work.below(8) as u32;
     let geometry = FlashGeometry { sector_count, program_bytes: unit, ..SMALL };
@@ -167,7 +167,7 @@ fn check_still_writable(store: &mut Store<RamFlash>, model: &mut Model) {
     }
     assert_eq!(&Model::of(store), model);
     assert_eq!(store.occupancy().stored_bytes, 0);
-    let mut work = Work(0);
+    let mut work = Work::new(0);
     let mut done = 0;
     for _ in 0..20 {
         let step = work.step();
@@ -183,7 +183,7 @@ fn check_still_writable(store: &mut Store<RamFlash>, model: &mut Model) {
 #[test]
 fn after_a_fault_that_passes_the_store_goes_on_or_refuses_all() {
     for seed in 0..30 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let (mut store, mut model) = settled(SMALL, &mut work, 200);
         for round in 0..40 {
             let repeat = format!("seed {seed}, round {round}");
@@ -241,7 +241,7 @@ fn a_write_that_failed_but_stands_counts() {
     }
     let mut store = format(Pessimist(RamFlash::new(SMALL), false));
     store.flash_mut().1 = true;
-    let mut work = Work(5);
+    let mut work = Work::new(5);
     let step = std::iter::repeat_with(|| work.step())
         .find(|step| matches!(step, Step::Set { .. }))
         .unwrap();

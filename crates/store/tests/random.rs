@@ -26,7 +26,7 @@ fn check_equal(store: &mut Store<RamFlash>, model: &Model) {
 #[test]
 fn long_random_work_is_done_as_the_model_does_it() {
     for seed in 0..6 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let mut store = format(RamFlash::new(SMALL));
         let mut model = Model::default();
         for round in 0..4000 {
@@ -71,7 +71,7 @@ fn a_batch_across_sectors_outlives_the_reuse_of_its_first_sector() {
 #[test]
 fn a_deletion_in_steps_is_one_for_all_that_happens_in_between() {
     for seed in 0..40 {
-        let mut work = Work(seed);
+        let mut work = Work::new(seed);
         let mut store = format(RamFlash::new(SMALL));
         let mut model = Model::default();
         let mut steps_in_between = 0;

@@ -71,7 +71,7 @@ fn an_open_value_in_a_sealed_tree_is_nobodys() {
     assert_eq!(store.get(SEALED_TREE, "a"), Err(ReadError::Unsealable));
 }
 
-/// What an attacker can do who writes the flash: gives the tree that seals no more, so that the
+/// An attack by somebody who writes the flash: it gives the tree that seals no more, so that the
 /// store hands out raw bytes, and puts them elsewhere.
 #[test]
 fn a_value_that_is_moved_to_another_place_does_not_open() {
@@ -175,7 +175,7 @@ fn no_number_is_given_to_two_values() {
     };
     let mut store = Store::format(RamFlash::new(SMALL)).unwrap();
     watch(&mut store);
-    let (mut work, mut model) = (Work(5), Model::default());
+    let (mut work, mut model) = (Work::new(5), Model::default());
     for round in 0..3000 {
         let step = work.step();
         if perform(&mut store, &step) == Outcome::Done {

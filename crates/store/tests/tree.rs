@@ -1,4 +1,4 @@
-//! What a tree does, operation by operation.
+//! The behaviour of a tree, operation by operation.
 
 use tenure_hal::FlashGeometry;
 use tenure_hal::simulated::RamFlash;

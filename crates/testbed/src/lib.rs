@@ -1,4 +1,4 @@
-//! What tests of several crates share; no product uses it.
+//! The parts that tests of several crates share; no product uses it.
 #![forbid(unsafe_code)]
 
 mod frozen;

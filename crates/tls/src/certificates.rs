@@ -18,10 +18,10 @@ use crate::x509::{
     parse_public_key,
 };
 
-/// Whom to believe who a peer is.
+/// The trust in a peer's identity.
 #[derive(Clone, Copy, Debug)]
 pub enum Trust<'a> {
-    /// Whoever has a chain to one of these anchors.
+    /// A peer with a chain to one of these anchors.
     Anchors {
         /// The anchors.
         anchors: &'a [Anchor<'a>],
@@ -29,7 +29,7 @@ pub enum Trust<'a> {
         /// doesn't know the date, which a chain needs. If there are none, nobody is trusted then.
         without_date: &'a [&'a [u8]],
     },
-    /// Whoever has one of these keys (`SubjectPublicKeyInfo` in DER), whatever certificate it is in.
+    /// A peer with one of these keys (`SubjectPublicKeyInfo` in DER), whatever certificate it is in.
     Keys(&'a [&'a [u8]]),
 }
 
@@ -56,7 +56,7 @@ pub struct Identity<'a> {
     pub key: PrivateKey<'a>,
 }
 
-/// What [`CertificateReader::read`] came to.
+/// The result of [`CertificateReader::read`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reading {
     /// More bytes are needed.
@@ -341,7 +341,7 @@ fn judge_key(info: &[u8], keys: Option<&[&[u8]]>) -> Result<Verdict, Certificate
 
 const STATEMENT_BYTES_MAX: usize = 64 + 34 + 64;
 
-/// What a `CertificateVerify` signs (§4.4.3).
+/// The content that a `CertificateVerify` signs (§4.4.3).
 fn write_statement<'a>(
     signer: Purpose,
     digest: &[u8],

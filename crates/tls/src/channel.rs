@@ -28,7 +28,7 @@ const EMPTY_RECORDS_MAX: u8 = 16;
 /// `change_cipher_spec` records that are taken: a peer sends at most one per flight.
 const CHANGE_CIPHER_SPECS_MAX: u8 = 2;
 
-/// What a record brought.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Incoming {
     /// Content of handshake messages, which [`Channel::opened`] ends with.
@@ -101,7 +101,7 @@ impl<'b> Channel<'b> {
         self.raw.end = self.raw.end.saturating_add(length).min(self.out);
     }
 
-    /// What is to be sent.
+    /// The bytes to be sent.
     pub(crate) fn output(&self) -> &[u8] {
         &self.buffer[self.out..]
     }
@@ -111,7 +111,7 @@ impl<'b> Channel<'b> {
         self.out = self.out.saturating_add(length).min(self.buffer.len());
     }
 
-    /// What was opened and is not consumed, behind what is pinned.
+    /// Bytes that were opened and are not consumed, behind the pinned ones.
     pub(crate) fn opened(&self) -> &[u8] {
         &self.buffer[self.opened.clone()]
     }

@@ -15,10 +15,10 @@ use crate::suite::{Suite, group_from_number, group_number, offered_schemes};
 use crate::wire::{Full, Reader, Writer};
 use crate::x509::{Purpose, ServerName};
 
-/// What a client wants.
+/// The wishes of a client.
 #[derive(Clone, Copy, Debug)]
 pub struct ClientConfig<'a> {
-    /// Whom to speak to.
+    /// The server.
     pub server_name: ServerName<'a>,
     /// How the server proves that it is.
     pub trust: Trust<'a>,
@@ -28,7 +28,7 @@ pub struct ClientConfig<'a> {
     pub groups: &'a [Group],
     /// The application protocols to offer, the best first (RFC 7301); none is no offer.
     pub application_protocols: &'a [&'a [u8]],
-    /// What to show if the server asks who this is.
+    /// The certificates to show if the server asks who this is.
     pub identity: Option<Identity<'a>>,
     /// A ticket of the server, or a key that both ends were given.
     pub pre_shared_key: Option<PreSharedKey<'a>>,
@@ -41,7 +41,7 @@ pub struct ClientConfig<'a> {
 /// A key that both ends have.
 #[derive(Clone, Copy)]
 pub struct PreSharedKey<'a> {
-    /// What the server knows it by: a ticket, or a name.
+    /// The server's name for it: a ticket, or a name.
     pub identity: &'a [u8],
     /// The key.
     pub key: &'a [u8],
@@ -61,7 +61,7 @@ impl core::fmt::Debug for PreSharedKey<'_> {
     }
 }
 
-/// What a server gave for a later connection (RFC 8446 §4.6.1).
+/// A server's ticket for a later connection (RFC 8446 §4.6.1).
 #[derive(Clone, Debug)]
 pub struct Ticket<'a> {
     /// The ticket itself.
@@ -72,7 +72,7 @@ pub struct Ticket<'a> {
     pub suite: Suite,
     /// For how many seconds it is good.
     pub lifetime_s: u32,
-    /// What is added to its age.
+    /// The number that is added to its age.
     pub age_add: u32,
     /// How many bytes of early data the server takes with it.
     pub early_data_bytes_max: u32,
@@ -84,7 +84,7 @@ const LIFETIME_S_MAX: u32 = 604_800;
 /// A client's connection.
 pub type Client<'b, 'c> = Connection<'b, ClientHandshake<'c>>;
 
-/// What a client keeps during its handshake.
+/// The state of a client during its handshake.
 pub struct ClientHandshake<'c> {
     config: &'c ClientConfig<'c>,
     random: [u8; 32],
@@ -109,7 +109,7 @@ pub struct ClientHandshake<'c> {
     script_session: Option<&'c [u8]>,
 }
 
-/// What became of early data.
+/// The fate of early data.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum EarlyData {
     NotOffered,
@@ -160,7 +160,7 @@ impl<'b, 'c> Client<'b, 'c> {
     }
 
     /// Whether the server took the early data; none while that isn't known, or if none was offered.
-    /// What it refused is to be sent again.
+    /// Refused early data is to be sent again.
     pub fn took_early_data(&self) -> Option<bool> {
         match self.handshake.early_data {
             EarlyData::Accepted => Some(true),
@@ -277,7 +277,7 @@ impl Handshake for ClientHandshake<'_> {
     }
 }
 
-/// What a `ServerHello` says.
+/// The content of a `ServerHello`.
 struct ServerHello<'a> {
     suite: Suite,
     is_retry: bool,
@@ -580,7 +580,7 @@ impl<'c> ClientHandshake<'c> {
         core.transcript.choose(suite.hash());
         core.transcript.restart();
         core.transcript.update(&core.channel.opened()[..total]);
-        // What was sent early is lost, and the second message is sent in the open.
+        // Early data is lost, and the second message is sent in the open.
         core.channel.writing = None;
         core.sends_early_data = false;
         if self.early_data == EarlyData::Offered {
@@ -736,7 +736,9 @@ fn cookie_of(opened: &[u8]) -> Option<&[u8]> {
     body.vector8().ok()?;
     body.take(3).ok()?;
     let mut cookie = Extensions::parse(&mut body).ok()?.take(extension::COOKIE)?;
-    Some(cookie.vector16().ok()?.rest())
+    let content = cookie.vector16().ok()?.rest();
+    cookie.finish().ok()?;
+    Some(content)
 }
 
 /// A binder (§4.2.11.2), from the digest of the message up to the binders.

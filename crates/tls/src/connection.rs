@@ -1,4 +1,4 @@
-//! What both ends of a connection have: bytes in, bytes out, data, keys, the end.
+//! The common part of both ends of a connection: bytes in, bytes out, data, keys, the end.
 
 use tenure_crypto::{Group, HashValue, Security, SignatureAlgorithm};
 
@@ -12,10 +12,14 @@ use crate::suite::Suite;
 use crate::wire::Reader;
 use crate::x509::UnixTime;
 
+/// A `KeyUpdate` message.
+const KEY_UPDATE_BYTES: usize = 5;
 /// Key updates that a peer may ask for without sending any data between them.
 const KEY_UPDATES_MAX: u8 = 8;
 /// Tickets that a server may send without sending any data between them.
 const TICKETS_MAX: u8 = 8;
+/// The deadline of a connection that has none.
+const NEVER: u64 = u64::MAX;
 /// Records under one key after which the own side changes it: far below the 2^24.5 of AES-GCM (RFC
 /// 8446 §5.5).
 const RECORDS_PER_KEY: u64 = 1 << 22;
@@ -29,7 +33,7 @@ pub struct Now {
     pub date: Option<UnixTime>,
 }
 
-/// What [`Connection::poll`] came to.
+/// The result of [`Connection::poll`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {
     /// All that was received is handled; more input, or the next deadline, goes on.
@@ -289,8 +293,13 @@ impl<'b> Core<'b> {
         Ok(())
     }
 
+    /// Whether output has gone and input leaves room: a peer may ask for new keys, and fill the buffer behind that.
+    fn has_room_for_key_update(&self) -> bool {
+        self.channel.output().is_empty() && self.channel.content_room() >= KEY_UPDATE_BYTES
+    }
+
     fn send_key_update(&mut self, security: &mut impl Security, asks: bool) -> Result<(), Error> {
-        let body = [Message::KeyUpdate as u8, 0, 0, 1, u8::from(asks)];
+        let body: [u8; KEY_UPDATE_BYTES] = [Message::KeyUpdate as u8, 0, 0, 1, u8::from(asks)];
         self.channel
             .emit(security, ContentType::Handshake, |_, _, writer| Ok(writer.bytes(&body)?))?;
         self.own_update_is_due = false;
@@ -390,17 +399,27 @@ impl<H: Handshake> Connection<'_, H> {
     }
 
     /// When [`Self::poll`] must be called even if nothing comes in, in milliseconds of
-    /// [`Now::uptime_ms`]; never, once the handshake is over.
+    /// [`Now::uptime_ms`]: the end of the time for the handshake, and after that what
+    /// [`Self::set_deadline_ms`] set.
     pub fn deadline_ms(&self) -> Option<u64> {
-        let waits = !self.core.state.is_connected() && self.core.error.is_none();
-        waits.then_some(self.core.deadline_ms)
+        let is_set = self.core.deadline_ms != NEVER && self.core.error.is_none();
+        is_set.then_some(self.core.deadline_ms)
+    }
+
+    /// Ends the connection by [`Error::Deadline`] at `uptime_ms`, unless another is set before; none is
+    /// never. Only the caller knows what a connection is for: it sets a deadline while it waits for the
+    /// peer, and moves it when enough has come. That of the handshake can't be moved.
+    pub fn set_deadline_ms(&mut self, uptime_ms: Option<u64>) {
+        if self.core.connected_is_told {
+            self.core.deadline_ms = uptime_ms.unwrap_or(NEVER);
+        }
     }
 
     fn step(&mut self, security: &mut impl Security, now: &Now) -> Result<Event, Error> {
         if self.core.state == State::Start {
             self.handshake.start(&mut self.core, security)?;
         }
-        if !self.core.state.is_connected() && now.uptime_ms >= self.core.deadline_ms {
+        if now.uptime_ms >= self.core.deadline_ms {
             return Err(Error::Deadline);
         }
         if core::mem::take(&mut self.core.ticket_waits) {
@@ -414,10 +433,11 @@ impl<H: Handshake> Connection<'_, H> {
             }
             if core.state.is_connected() && !core.connected_is_told {
                 core.connected_is_told = true;
+                core.deadline_ms = NEVER;
                 core.channel.in_handshake = false;
                 return Ok(Event::Connected);
             }
-            if core.own_update_is_due && core.channel.output().is_empty() {
+            if core.own_update_is_due && core.has_room_for_key_update() {
                 core.send_key_update(security, false)?;
             }
             if core.peer_closed {
@@ -556,6 +576,9 @@ impl<H: Handshake> Connection<'_, H> {
         if core.state.is_connected()
             && core.channel.writing.as_ref().is_some_and(|it| it.sequence() >= RECORDS_PER_KEY)
         {
+            if !core.has_room_for_key_update() {
+                return Ok(0);
+            }
             core.send_key_update(security, false)?;
             length = length.min(core.channel.content_room());
         }

@@ -91,7 +91,7 @@ pub enum Error {
     Security(SecurityError),
 }
 
-/// What the peer did that the protocol forbids.
+/// An act of the peer that the protocol forbids.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Misbehaviour {
     /// A record or message isn't what its grammar says.

@@ -1,4 +1,4 @@
-//! What the hello messages of both ends share: extensions, limits, marks (RFC 8446 §4.1, §4.2).
+//! The common part of both ends' hello messages: extensions, limits, marks (RFC 8446 §4.1, §4.2).
 
 use crate::error::{Error, Misbehaviour};
 use crate::record::PLAINTEXT_BYTES_MAX;
@@ -176,13 +176,13 @@ pub(crate) const fn fragment_bytes(code: u8) -> usize {
 /// Two limits of content with its type, in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Limits {
-    /// What the peer takes.
+    /// The peer's limit.
     pub(crate) peer: usize,
-    /// What it keeps to.
+    /// The own limit.
     pub(crate) own: usize,
 }
 
-/// What a server answered to [`offer_limits`].
+/// A server's answer to [`offer_limits`].
 pub(crate) fn settle_limits(
     extensions: &mut Extensions<'_>,
     room: usize,

@@ -39,5 +39,5 @@ pub use error::{Alert, Error, Misbehaviour};
 #[cfg(feature = "keylog")]
 pub use keylog::KeyLogLines;
 pub use server::{ExternalKey, Server, ServerConfig, ServerHandshake};
-pub use suite::{Suite, scheme_name};
+pub use suite::{Suite, group_number, scheme_name};
 pub use tickets::{EarlyDataGuard, TicketKey};

@@ -9,10 +9,10 @@ pub(crate) const HEADER_BYTES: usize = 5;
 pub(crate) const PLAINTEXT_BYTES_MAX: usize = 1 << 14;
 /// The longest protected record (§5.2), in bytes.
 pub(crate) const CIPHERTEXT_BYTES_MAX: usize = PLAINTEXT_BYTES_MAX + 256;
-/// What protection adds to a plaintext: the inner content type and the tag.
+/// The bytes that protection adds to a plaintext: the inner content type and the tag.
 pub(crate) const PROTECTION_BYTES: usize = 1 + AEAD_TAG_BYTES;
 
-/// What a record carries.
+/// The content of a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ContentType {
     ChangeCipherSpec = 20,

@@ -35,7 +35,7 @@ pub struct ServerConfig<'a> {
     pub client_must_prove: bool,
     /// Keys that both ends were given, by their names.
     pub pre_shared_keys: &'a [ExternalKey<'a>],
-    /// What tickets are sealed with; no tickets, if there is none.
+    /// The key that seals tickets; no tickets, if there is none.
     pub ticket_key: Option<&'a TicketKey>,
     /// How many bytes of early data to take with a ticket: 0 refuses all. Early data can be replayed.
     pub early_data_bytes_max: u32,
@@ -292,7 +292,7 @@ impl<'c> ServerHandshake<'c> {
                 State::ClientFinished
             };
         }
-        // What is sent from now on is protected by the last keys of all.
+        // Records from now on are protected by the last keys of all.
         let own = schedule.derive(b"s ap traffic", &self.application);
         core.channel.writing = Some(traffic_keys(choice.suite, &own));
         self.schedule = Some(schedule);

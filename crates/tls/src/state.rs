@@ -32,7 +32,7 @@ impl Message {
     ];
 }
 
-/// What a connection waits for.
+/// The message that a connection waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum State {
     /// A client: its own first message isn't sent.

@@ -98,7 +98,7 @@ fn every_message_that_is_not_due_ends_in_unexpected_message() {
                     assert_eq!(output, alert, "{state:?} {number}");
                     tried += 1;
                 } else {
-                    // What is due and makes no sense is refused for that.
+                    // A message that is due and makes no sense is refused for that.
                     assert!(error.is_some() || body.len() == 4, "{state:?} {number} {body:?}");
                 }
             }

@@ -52,7 +52,8 @@ impl Suite {
         }
     }
 
-    pub(crate) const fn number(self) -> u16 {
+    /// The number in the RFC.
+    pub const fn number(self) -> u16 {
         match self {
             Self::ChaCha20Poly1305Sha256 => 0x1303,
             Self::Aes128GcmSha256 => 0x1301,
@@ -61,12 +62,14 @@ impl Suite {
         }
     }
 
-    pub(crate) fn from_number(number: u16) -> Option<Self> {
+    /// The suite with `number`, if it is spoken.
+    pub fn from_number(number: u16) -> Option<Self> {
         Self::ALL.iter().copied().find(|suite| suite.number() == number)
     }
 }
 
-pub(crate) const fn group_number(group: Group) -> u16 {
+/// The number of `group` in the RFC.
+pub const fn group_number(group: Group) -> u16 {
     match group {
         Group::Secp256r1 => 0x0017,
         Group::Secp384r1 => 0x0018,

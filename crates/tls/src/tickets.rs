@@ -1,4 +1,4 @@
-//! What a server puts into its tickets, sealed, and its memory against replayed early data.
+//! The content of a server's tickets, sealed, and its memory against replayed early data.
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
@@ -79,7 +79,7 @@ impl TicketKey {
         Ok(NONCE_BYTES + end + AEAD_TAG_BYTES)
     }
 
-    /// What `ticket` says, if it is under this key.
+    /// The content of `ticket`, if it is under this key.
     pub(crate) fn open(
         &self,
         security: &mut impl Security,

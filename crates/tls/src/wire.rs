@@ -1,6 +1,6 @@
 //! Reads and writes the presentation language of TLS (RFC 8446 §3): numbers and vectors of bytes.
 
-/// What was read is too short, too long or otherwise not what the grammar says.
+/// The input is too short, too long or otherwise against the grammar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Malformed;
 
@@ -125,7 +125,7 @@ impl<'a> Writer<'a> {
         self.bytes(&value.to_be_bytes())
     }
 
-    /// What `body` writes, behind its length in `length_bytes` bytes.
+    /// Writes the output of `body` behind its length in `length_bytes` bytes.
     pub(crate) fn vector<E: From<Full>>(
         &mut self,
         length_bytes: usize,

@@ -16,7 +16,7 @@ use tenure_tls::x509::{
 /// 2027-01-15.
 const DATE: UnixTime = UnixTime(1_800_000_000);
 
-/// What the certificates of a chain say, to be changed before they are signed.
+/// The certificates of a chain, to be changed before they are signed.
 struct Plan {
     root: CertificateParams,
     middle: CertificateParams,

@@ -2,114 +2,18 @@
 
 mod common;
 
-use std::io::{BufRead, BufReader};
-use std::net::TcpStream;
-use std::path::Path;
-use std::process::{Child, Command, Stdio};
-
+use common::openssl::{Server, chain, openssl, root};
 use common::{GROUPS, Seen, client_config, converse, now};
-use tempfile::TempDir;
-use tenure_crypto::Group;
-use tenure_tls::x509::{Anchor, ServerName};
-use tenure_tls::{Client, Error, PreSharedKey, Suite, Trust};
-
-fn openssl(folder: &Path, arguments: &str) {
-    let output = Command::new("openssl")
-        .args(arguments.split(' '))
-        .current_dir(folder)
-        .output()
-        .expect("openssl is installed");
-    assert!(output.status.success(), "{arguments}: {}", String::from_utf8_lossy(&output.stderr));
-}
-
-/// A root, an intermediate and a server's certificate, all with keys of one kind.
-fn chain(kind: &str) -> TempDir {
-    let folder = tempfile::tempdir().expect("a folder");
-    let at = folder.path();
-    let key = match kind.split_once('-') {
-        Some(("rsa", bits)) => format!("rsa -pkeyopt rsa_keygen_bits:{bits}"),
-        Some(("ec", curve)) => format!("EC -pkeyopt ec_paramgen_curve:{curve}"),
-        _ => kind.to_owned(),
-    };
-    for name in ["root", "middle", "leaf"] {
-        openssl(at, &format!("genpkey -algorithm {key} -out {name}.key"));
-    }
-    std::fs::write(
-        at.join("ext"),
-        "[ca]\nbasicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n\
-         [leaf]\nbasicConstraints=CA:FALSE\nkeyUsage=critical,digitalSignature\n\
-         extendedKeyUsage=serverAuth,clientAuth\nsubjectAltName=DNS:server.test,IP:127.0.0.1\n",
-    )
-    .expect("a file");
-    openssl(at, "req -new -key root.key -subj /CN=root -out root.csr");
-    openssl(
-        at,
-        "x509 -req -in root.csr -signkey root.key -days 9 -extfile ext -extensions ca -out root.pem",
-    );
-    for (name, issuer, section) in [("middle", "root", "ca"), ("leaf", "middle", "leaf")] {
-        openssl(at, &format!("req -new -key {name}.key -subj /CN={name} -out {name}.csr"));
-        openssl(
-            at,
-            &format!(
-                "x509 -req -in {name}.csr -CA {issuer}.pem -CAkey {issuer}.key -CAcreateserial \
-             -days 9 -extfile ext -extensions {section} -out {name}.pem"
-            ),
-        );
-    }
-    openssl(at, "x509 -in root.pem -outform DER -out root.der");
-    openssl(at, "pkey -in leaf.key -pubout -outform DER -out leaf.spki");
-    folder
-}
-
-struct Server {
-    process: Child,
-    port: u16,
-}
-
-impl Server {
-    /// `openssl s_server` that answers requests for pages, with more arguments.
-    fn start(folder: &TempDir, arguments: &[&str]) -> Self {
-        // The system finds a port that is free now.
-        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
-        let port = listener.local_addr().expect("an address").port();
-        drop(listener);
-        let mut process = Command::new("openssl")
-            .args(["s_server", "-accept", &port.to_string(), "-cert", "leaf.pem"])
-            .args(["-key", "leaf.key", "-cert_chain", "middle.pem", "-www"])
-            .args(arguments)
-            .current_dir(folder.path())
-            .stdin(Stdio::piped())
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .expect("openssl is installed");
-        let mut lines = BufReader::new(process.stdout.take().expect("its output")).lines();
-        while !lines.next().expect("a line").expect("a line").contains("ACCEPT") {}
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { process, port }
-    }
-
-    fn connect(&self) -> TcpStream {
-        TcpStream::connect(("127.0.0.1", self.port)).expect("a server")
-    }
-}
-
-impl Drop for Server {
-    fn drop(&mut self) {
-        let _ = self.process.kill();
-        let _ = self.process.wait();
-    }
-}
+use tenure_crypto::{
+    Group, PrivateKey, RsaPrivateKey, SIGNATURE_BYTES_MAX, Security as _, SecurityError,
+};
+use tenure_tls::x509::{Anchor, ServerName, parse_private_key};
+use tenure_tls::{Client, Error, Identity, PreSharedKey, Suite, Trust};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
 fn is_page(seen: &Seen) -> bool {
     String::from_utf8_lossy(&seen.received).contains("</HTML>")
-}
-
-/// The DER of the only certificate that is trusted, which lives as long as the test.
-fn root(folder: &TempDir) -> Vec<u8> {
-    std::fs::read(folder.path().join("root.der")).expect("a root")
 }
 
 #[test]
@@ -241,4 +145,92 @@ fn a_pinned_key_is_trusted_whatever_its_certificate_says() {
             assert!(matches!(error, Error::Certificate(_)));
         }
     }
+}
+
+#[test]
+fn rsa_key_signs_what_openssl_verifies() {
+    for bits in ["2048", "3072", "4096"] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let at = folder.path();
+        openssl(at, &format!("genpkey -algorithm RSA -pkeyopt rsa_keygen_bits:{bits} -out key"));
+        openssl(at, "pkey -in key -pubout -out public");
+        openssl(at, "pkey -in key -outform DER -out pkcs8");
+        openssl(at, "rsa -in key -traditional -outform DER -out pkcs1");
+        std::fs::write(at.join("message"), b"to be signed").expect("a file");
+        for form in ["pkcs8", "pkcs1"] {
+            let der = std::fs::read(at.join(form)).expect("a key");
+            let key = parse_private_key(&der).expect("an RSA key");
+            let mut signature = [0; SIGNATURE_BYTES_MAX];
+            let signed = common::security().sign(&key, b"to be signed", &mut signature);
+            let length = signed.expect("a signature");
+            std::fs::write(at.join("signature"), &signature[..length]).expect("a file");
+            openssl(
+                at,
+                "dgst -sha256 -sigopt rsa_padding_mode:pss -sigopt rsa_pss_saltlen:digest -verify public \
+                 -signature signature message",
+            );
+        }
+    }
+}
+
+#[test]
+fn rsa_key_with_a_changed_number_signs_nothing() {
+    let folder = chain("rsa-2048");
+    openssl(folder.path(), "rsa -in leaf.key -traditional -outform DER -out pkcs1");
+    let der = std::fs::read(folder.path().join("pkcs1")).expect("a key");
+    let PrivateKey::Rsa(key) = parse_private_key(&der).expect("an RSA key") else {
+        panic!("another kind of key");
+    };
+    let sign = |key| {
+        let mut signature = [0; SIGNATURE_BYTES_MAX];
+        let signed = common::security().sign(&PrivateKey::Rsa(key), b"message", &mut signature);
+        (signed, signature)
+    };
+    assert_eq!(sign(key).0, Ok(256));
+    let changed = |number: &[u8]| {
+        let mut number = number.to_vec();
+        number[40] ^= 4;
+        number
+    };
+    let numbers = [key.p, key.q, key.p_exponent, key.q_exponent, key.q_inverse].map(changed);
+    let other = changed(key.modulus);
+    for key in [
+        RsaPrivateKey { p: &numbers[0], ..key },
+        RsaPrivateKey { q: &numbers[1], ..key },
+        RsaPrivateKey { p_exponent: &numbers[2], ..key },
+        RsaPrivateKey { q_exponent: &numbers[3], ..key },
+        RsaPrivateKey { q_inverse: &numbers[4], ..key },
+        RsaPrivateKey { modulus: &other, ..key },
+        RsaPrivateKey { exponent: 5, ..key },
+        RsaPrivateKey { p: &key.p[1..], ..key },
+        RsaPrivateKey { q: &[], ..key },
+        RsaPrivateKey { modulus: &[], ..key },
+        RsaPrivateKey { modulus: &key.modulus[8..], ..key },
+    ] {
+        let (signed, signature) = sign(key);
+        assert_eq!(signed, Err(SecurityError::InvalidSecretKey));
+        assert_eq!(signature, [0; SIGNATURE_BYTES_MAX], "a wrong signature tells the primes");
+    }
+}
+
+#[test]
+fn client_proves_itself_by_an_rsa_key() {
+    let folder = chain("rsa-2048");
+    let (root, server) =
+        (root(&folder), Server::start(&folder, &["-Verify", "2", "-CAfile", "root.pem"]));
+    for name in ["leaf", "middle"] {
+        openssl(folder.path(), &format!("x509 -in {name}.pem -outform DER -out {name}.der"));
+    }
+    openssl(folder.path(), "pkey -in leaf.key -outform DER -out leaf.key.der");
+    let [leaf, middle, key] = ["leaf.der", "middle.der", "leaf.key.der"]
+        .map(|name| std::fs::read(folder.path().join(name)).expect("a file"));
+    let chain = [&leaf[..], &middle[..]];
+    let anchors = [Anchor::from_certificate(&root).expect("an anchor")];
+    let mut config = client_config(&anchors);
+    let key = parse_private_key(&key).expect("a key");
+    config.identity = Some(Identity { chain: &chain, key });
+    let mut buffer = [0; 20_000];
+    let mut client = Client::new(&mut buffer, &config, &now()).expect("a client");
+    let seen = converse(&mut client, server.connect(), REQUEST, is_page).expect("a page");
+    assert!(is_page(&seen));
 }

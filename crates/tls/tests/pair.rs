@@ -2,173 +2,14 @@
 
 mod common;
 
-use common::{GROUPS, System, security};
-use rcgen::{CertificateParams, ExtendedKeyUsagePurpose, IsCa, Issuer, KeyPair};
-use tenure_crypto::{Group, PrivateKey, Software};
-use tenure_tls::x509::{Anchor, ServerName, UnixTime};
+use common::pair::*;
+use common::{GROUPS, security};
+use tenure_crypto::{Group, PrivateKey};
+use tenure_tls::x509::{Anchor, ServerName};
 use tenure_tls::{
-    Alert, Client, ClientConfig, EarlyDataGuard, Error, Event, ExternalKey, Identity, Misbehaviour,
-    Now, PreSharedKey, Server, ServerConfig, Suite, TicketKey, Trust,
+    Alert, Client, ClientConfig, EarlyDataGuard, Error, Event, Identity, Misbehaviour, Now,
+    PreSharedKey, Server, ServerConfig, Suite, TicketKey, Trust,
 };
-
-const NOW: Now = Now { uptime_ms: 1_000, date: Some(UnixTime(1_800_000_000)) };
-
-/// An authority, and an end with a P-256 key that it vouches for, as server and as client.
-struct World {
-    root: Vec<u8>,
-    leaf: Vec<u8>,
-    key: [u8; 32],
-    key_info: Vec<u8>,
-}
-
-fn world() -> World {
-    let mut root_params = CertificateParams::default();
-    root_params.is_ca = IsCa::Ca(rcgen::BasicConstraints::Unconstrained);
-    let root = KeyPair::generate().expect("a key");
-    let mut params = CertificateParams::new(vec!["server.test".into()]).expect("a name");
-    params.extended_key_usages =
-        vec![ExtendedKeyUsagePurpose::ServerAuth, ExtendedKeyUsagePurpose::ClientAuth];
-    let leaf = KeyPair::generate().expect("a key");
-    let by_root = Issuer::from_params(&root_params, &root);
-    // PKCS#8 of a P-256 key: the scalar stands at a fixed place.
-    let pkcs8 = leaf.serialize_der();
-    let key = pkcs8[36..68].try_into().expect("32 bytes");
-    let key_info = rcgen::PublicKeyData::subject_public_key_info(&leaf);
-    World {
-        root: root_params.self_signed(&root).expect("a root").der().to_vec(),
-        leaf: params.signed_by(&leaf, &by_root).expect("a certificate").der().to_vec(),
-        key,
-        key_info,
-    }
-}
-
-const EXTERNAL: ExternalKey<'_> = ExternalKey { identity: b"device 7", key: &[7; 32] };
-
-fn client_config<'a>(anchors: &'a [Anchor<'a>]) -> ClientConfig<'a> {
-    ClientConfig { handshake_ms_max: 1_000, ..common::client_config(anchors) }
-}
-
-fn server_config<'a>(identities: &'a [Identity<'a>]) -> ServerConfig<'a> {
-    ServerConfig {
-        identities,
-        suites: Suite::ALL,
-        groups: &GROUPS,
-        application_protocols: &[],
-        client_trust: None,
-        client_must_prove: false,
-        pre_shared_keys: &[],
-        ticket_key: None,
-        early_data_bytes_max: 0,
-        handshake_ms_max: 1_000,
-    }
-}
-
-/// Both ends, and how many bytes cross at once.
-struct Pair<'c> {
-    client: Client<'c, 'c>,
-    server: Server<'c, 'c>,
-    security: Software<System>,
-    step: usize,
-}
-
-/// What an end came to when nothing moves any more.
-type End = Result<Event, Error>;
-
-impl Pair<'_> {
-    /// Moves bytes until both ends wait, and returns what each came to.
-    fn run(&mut self) -> (End, End) {
-        loop {
-            let client = skip(|| self.client.poll(&mut self.security, &NOW));
-            let server = skip(|| self.server.poll(&mut self.security, &NOW));
-            let mut moved = 0;
-            let length = self.client.output().len().min(self.step);
-            let taken = self.server.feed(&self.client.output()[..length]);
-            self.client.sent(taken);
-            moved += taken;
-            let length = self.server.output().len().min(self.step);
-            let taken = self.client.feed(&self.server.output()[..length]);
-            self.server.sent(taken);
-            moved += taken;
-            if moved == 0 {
-                return (client, server);
-            }
-        }
-    }
-
-    fn connect(&mut self) {
-        let ends = self.run();
-        assert!(self.client.is_connected() && self.server.is_connected(), "{ends:?}");
-    }
-
-    /// Sends `bytes` to the server and back.
-    fn echo(&mut self, bytes: &[u8]) {
-        let mut rest = bytes;
-        let (mut received, mut returned) = (Vec::new(), Vec::new());
-        while received.len() < bytes.len() {
-            let sent = self.client.send(&mut self.security, rest).expect("connected");
-            rest = &rest[sent..];
-            let _ = self.run();
-            returned.extend_from_slice(self.server.data());
-            self.server.consume(usize::MAX);
-            let back = self.server.send(&mut self.security, &returned).expect("connected");
-            returned.drain(..back);
-            let _ = self.run();
-            let length = self.client.data().len();
-            received.extend_from_slice(self.client.data());
-            self.client.consume(length);
-            assert!(sent + back + length > 0, "nothing moves");
-        }
-        assert_eq!(received, bytes);
-    }
-}
-
-/// Polls past what only informs.
-fn skip(mut poll: impl FnMut() -> End) -> End {
-    loop {
-        match poll() {
-            Ok(Event::Certificate | Event::Connected) => {}
-            other => return other,
-        }
-    }
-}
-
-/// Runs `check` on a pair that is not connected yet.
-fn with_pair(
-    client: &ClientConfig<'_>,
-    server: &ServerConfig<'_>,
-    buffers: (usize, usize),
-    check: impl FnOnce(&mut Pair<'_>),
-) {
-    with_guard(client, server, buffers, None, check);
-}
-
-fn with_guard(
-    client: &ClientConfig<'_>,
-    server: &ServerConfig<'_>,
-    (client_bytes, server_bytes): (usize, usize),
-    guard: Option<&EarlyDataGuard>,
-    check: impl FnOnce(&mut Pair<'_>),
-) {
-    let (mut one, mut other) = (vec![0; client_bytes], vec![0; server_bytes]);
-    let mut pair = Pair {
-        client: Client::new(&mut one, client, &NOW).expect("a client"),
-        server: Server::new(&mut other, server, guard, &NOW).expect("a server"),
-        security: security(),
-        step: usize::MAX,
-    };
-    check(&mut pair);
-}
-
-const LARGE: (usize, usize) = (20_000, 20_000);
-
-/// Runs `check` with a world's two configurations.
-fn in_world(check: impl FnOnce(&ClientConfig<'_>, &ServerConfig<'_>, &World)) {
-    let world = world();
-    let anchors = [Anchor::from_certificate(&world.root).expect("an anchor")];
-    let chain = [&world.leaf[..]];
-    let identities = [Identity { chain: &chain, key: PrivateKey::P256(&world.key) }];
-    check(&client_config(&anchors), &server_config(&identities), &world);
-}
 
 #[test]
 fn every_suite_and_group_carries_data_both_ways() {
@@ -463,6 +304,35 @@ fn keys_change_while_data_flows() {
 }
 
 #[test]
+fn new_keys_asked_for_before_a_full_buffer_follow_when_there_is_room() {
+    in_world(|client, server, _| {
+        let client = ClientConfig { groups: &[Group::X25519], ..*client };
+        with_pair(&client, server, (20_000, 1_300), |pair| {
+            pair.connect();
+            pair.client.update_keys(&mut pair.security, true).expect("connected");
+            let mut sent = 0;
+            loop {
+                match pair.client.send(&mut pair.security, &[5; 400]).expect("connected") {
+                    0 => break,
+                    length => sent += length,
+                }
+            }
+            let mut received = 0;
+            while received < sent {
+                let fed = pair.server.feed(pair.client.output());
+                pair.client.sent(fed);
+                assert_eq!(pair.server.poll(&mut pair.security, &NOW), Ok(Event::Data));
+                received += pair.server.data().len();
+                pair.server.consume(usize::MAX);
+            }
+            assert_eq!(pair.server.poll(&mut pair.security, &NOW), Ok(Event::Idle));
+            assert!(!pair.server.output().is_empty(), "no answer to the wish for new keys");
+            pair.echo(b"after");
+        });
+    });
+}
+
+#[test]
 fn a_peer_that_only_changes_keys_is_cut_off() {
     in_world(|client, server, _| {
         with_pair(client, server, LARGE, |pair| {
@@ -528,7 +398,7 @@ fn a_peer_that_stops_costs_its_deadline() {
     });
 }
 
-/// What the server answers to a client's first message, which is sent to nobody.
+/// The server's answer to a client's first message, which is sent to nobody.
 fn first_flight(pair: &mut Pair<'_>) -> Vec<u8> {
     let _ = pair.client.poll(&mut pair.security, &NOW);
     pair.server.feed(pair.client.output());

@@ -9,7 +9,7 @@
 //! (`….a`) and in a slot as well (`….s`), the second directly follows the first: the translator turns
 //! one into the other by adding one to the opcode and appending the destination.
 
-/// What one operand is; each takes one unit unless said otherwise.
+/// The kind of one operand; each takes one unit unless said otherwise.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Operand {
     /// Frame slot that is read.
@@ -79,7 +79,7 @@ pub(crate) struct Instruction {
     pub(crate) shared: Option<Shared>,
     /// The same, made of those of one shape: where `shared` says nothing, or is for the cold alone.
     pub(crate) alike: Option<Shared>,
-    /// What of the instruction is peculiar to it, if it may share the rest with others of its shape.
+    /// The part that is peculiar to the instruction, if it may share the rest with others of its shape.
     compute: Option<Compute>,
 }
 

@@ -1,4 +1,4 @@
-//! What instructions cost beside their length.
+//! The fuel of instructions beside their length.
 //!
 //! A unit of fuel buys about as many instructions of a small core whatever a program does: at most four
 //! times as many of one kind as of another, on RV32 and ARMv7-M, however the engine is built.
@@ -11,7 +11,7 @@ pub(crate) fn surcharge(mnemonic: &str) -> u16 {
     match (kind, operation) {
         ("i32" | "i64", _) => of_integers(kind == "i64", operation, form),
         ("f32" | "f64", _) => of_floats(kind == "f64", operation),
-        // What follows leaves the interpreter, and some of it works in steps that are charged one by one.
+        // The instructions below leave the interpreter, and some work in steps that are charged one by one.
         ("memory", "size") | ("data" | "elem", "drop") => 44,
         ("table", "size") => 47,
         ("table", "get" | "set") => 52,

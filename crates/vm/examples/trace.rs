@@ -1,4 +1,4 @@
-//! What programs execute: instructions and pairs of them by how often they run, for choosing
+//! A profile of programs: instructions and pairs of them by how often they run, for choosing
 //! superinstructions (`docs/vm.md`), and with `sequences` the rows of `build/sequences.txt`.
 //!
 //! `cargo run --release -p tenure-vm --example trace -- [sequences] GUEST.wasm...`: each guest exports
@@ -35,7 +35,7 @@ fn main() {
     if sequences { print_sequences(&programs) } else { print_counts(&files, &programs) }
 }
 
-/// What a program executed, and what one instruction of it counts.
+/// The instructions that a program executed, and the count of each.
 struct Program {
     mnemonics: Vec<String>,
     weight: f64,
@@ -92,10 +92,10 @@ const SHARE_MIN: f64 = 0.0005;
 const LENGTH_MAX: usize = 8;
 /// How many followers a handler looks for at most: behind its own instruction, and further on.
 const FOLLOWERS_MAX: [usize; 2] = [3, 2];
-/// What has long code or needs many registers is not repeated in other handlers.
+/// Instructions with long code or many registers, which are not repeated in other handlers.
 const ALONE: [&str; 4] = ["call", "host", "memory.", "return"];
 
-/// What follows on an instruction, and how often it was reached from there without a jump.
+/// The instructions that follow on one, and how often each was reached from there without a jump.
 #[derive(Default)]
 struct Node<'p> {
     weight: f64,

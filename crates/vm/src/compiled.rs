@@ -10,7 +10,7 @@ use crate::wall::{Breach, Entry, Stay, Wall, flow, word};
 /// An image and its code belong together; the caller keeps them so. Behind a board's wall, code that isn't
 /// what the image says harms its machine alone.
 pub struct Compiled<'w> {
-    /// What both run behind.
+    /// The wall that both run behind.
     wall: &'w mut dyn Wall,
     code: &'w [u8],
     at: usize,

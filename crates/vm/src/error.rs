@@ -7,11 +7,11 @@ use core::fmt;
 pub struct TranslateError {
     /// Byte offset in the module.
     pub offset: usize,
-    /// What is wrong there.
+    /// The fault there.
     pub kind: TranslateErrorKind,
 }
 
-/// What is wrong with a module, by who is to blame.
+/// The fault of a module, by who is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TranslateErrorKind {
     /// The bytes are no module (wasm 2.0 §5).

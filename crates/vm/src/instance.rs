@@ -18,7 +18,7 @@ use crate::{
     wall::{Breach, Wall},
 };
 
-/// What an instance may use.
+/// The resources that an instance may use.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct InstanceConfig {
     /// Bytes of the stack of frames, and of all that an instance has beside it from its start on: global
@@ -132,7 +132,7 @@ pub enum Outcome {
 /// A failure of the program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Trap {
-    /// What happened.
+    /// The event.
     pub kind: TrapKind,
     /// Function in which it happened.
     pub function: u32,
@@ -146,7 +146,7 @@ impl fmt::Display for Trap {
     }
 }
 
-/// What went wrong in a program.
+/// A fault in a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub enum TrapKind {
@@ -297,14 +297,14 @@ fn commit_units(moved: u64) -> u32 {
     (moved / GRANULE).min(MOST) as u32
 }
 
-/// What may be owed at most, and an instruction may add half of it.
+/// The most fuel that may be owed; an instruction may add half of it.
 pub(crate) const DEBT_UNITS_MAX: u32 = 1 << 27;
 
 /// How often the interpreter may be called in a row without having used anything: memory that is
 /// committed at the first access to it is such a case.
 const STANDING_MAX: u32 = 8;
 
-/// What the interpreter borrows: not the whole of the instance. There are no fewer slots than globals.
+/// The part of an instance that the interpreter borrows. There are no fewer slots than globals.
 macro_rules! entry {
     ($instance:ident, $image:ident, else $impossible:expr) => {{
         let Some((globals, stack)) = $instance.slots.split_at_mut_checked($instance.globals) else {
@@ -392,7 +392,7 @@ impl Instance {
 
     /// Runs until the call ends, the host is called, or the fuel is used up; deducts what was used.
     ///
-    /// What is used beyond the fuel is owed, and taken from the next fuel first: less than the window
+    /// Use beyond the fuel is owed, and taken from the next fuel first: less than the window
     /// between two looks at the fuel. With less fuel than a window, execution stops at the first
     /// instruction for which there is none.
     #[cfg_attr(not(small), inline(always))]
@@ -508,7 +508,7 @@ impl Instance {
         self.accumulator = exit.accumulator;
     }
 
-    /// What `run` says of an instance that has nothing to execute.
+    /// The outcome of `run` for an instance that has nothing to execute.
     #[cold]
     fn stand(&mut self, image: &Image<'_>) -> Outcome {
         match self.status {

@@ -1,7 +1,7 @@
 //! Executes image code: the only hot loop, and the only unsafe code but for `memory`'s.
 //!
 //! Unsafe pays here: checking operands against the stack's end costs 10 to 22 % (`docs/vm.md`).
-//! What every handler relies on:
+//! Every handler relies on these facts:
 //! - code was accepted by `image::verify`: instructions are whole, branches lead to instructions, slots
 //!   lie in the frame, indices name what exists;
 //! - the frame at `frame` lies in the stack: `call` compares with the stack's end before it enters, and

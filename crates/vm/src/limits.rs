@@ -1,4 +1,4 @@
-//! What a module may ask for, with strict defaults.
+//! The most that a module may ask for, with strict defaults.
 
 /// Bounds on a module, checked while it is translated. The defaults suit a device with 400 KB of RAM.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -56,7 +56,7 @@ impl Default for Limits {
 }
 
 impl Limits {
-    /// What the format itself can hold: for hosts with ample memory, tests and tools.
+    /// The limits of the format itself: for hosts with ample memory, tests and tools.
     pub fn widest() -> Limits {
         Limits {
             module_bytes: 1 << 30,

@@ -70,7 +70,7 @@ pub(crate) const LINE_BYTES: usize = size_of::<Line>();
 #[cfg_attr(target_arch = "arm", repr(align(32)))]
 struct Line([u64; LINE_WORDS]);
 
-/// What any bytes of a line are.
+/// The state of any bytes of a line.
 pub(crate) trait Plain: Copy {}
 
 impl Plain for u32 {}

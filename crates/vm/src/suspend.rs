@@ -28,7 +28,7 @@ use crate::{
 const MAGIC: [u8; 4] = *b"TNVS";
 const VERSION: u16 = 1;
 
-/// What may be owed, in bytes of code.
+/// The most fuel that may be owed, in bytes of code.
 const DEBT_MAX: u32 = 2 * DEBT_UNITS_MAX;
 
 /// Why bytes cannot be resumed.

@@ -1,4 +1,4 @@
-//! What a board gives that runs the interpreter behind a second wall.
+//! The services of a board that runs the interpreter behind a second wall.
 
 use core::fmt;
 
@@ -14,18 +14,34 @@ pub trait Wall: Send {
 /// One stay in the interpreter.
 #[derive(Debug)]
 pub struct Stay<'s> {
-    /// What it may read: the image, a table, and an instruction apart from the image. Some are empty.
+    /// Memory that it may read: the image, a table, and an instruction apart from the image. Some are empty.
     pub readable: [&'s [u8]; 3],
-    /// What it may read and write: globals, stack and linear memory. Some are empty.
+    /// Memory that it may read and write: globals, stack and linear memory. Some are empty.
     pub writable: [&'s mut [u8]; 3],
-    /// What it begins with, and what it leaves off with. They are to lie in memory that the
-    /// interpreter can reach too: copy them there, and back.
+    /// The interpreter's state, before the run and after it. It must lie in memory that the
+    /// interpreter can reach too: copy it there, and back.
     pub words: &'s mut [usize],
-    /// What runs; it takes the address of the words.
+    /// The function that runs; it takes the address of the words.
     pub enter: Entry<'s>,
 }
 
-/// What runs behind the wall.
+impl Stay<'_> {
+    /// Returns the address of the words for the function that runs, if it runs in this address space.
+    ///
+    /// Exposes the memory of the stay: the function makes pointers of the words' numbers. Until it has come
+    /// back nothing else may touch that memory.
+    pub fn expose(&mut self) -> *mut usize {
+        for readable in self.readable {
+            readable.as_ptr().expose_provenance();
+        }
+        for writable in &mut self.writable {
+            writable.as_mut_ptr().expose_provenance();
+        }
+        self.words.as_mut_ptr()
+    }
+}
+
+/// A function that runs behind the wall.
 #[derive(Clone, Copy, Debug)]
 pub enum Entry<'s> {
     /// The interpreter. Its code and constants are the program's.
@@ -43,7 +59,7 @@ pub enum Entry<'s> {
 /// An attempt to leave. What it says is for people; the machine is to be stopped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Breach {
-    /// What was tried.
+    /// The kind of access.
     pub cause: BreachCause,
     /// The address that it tried to reach; zero where that says nothing.
     pub address: usize,
@@ -64,6 +80,8 @@ pub enum BreachCause {
     Instruction,
     /// It kept the processor longer than it may.
     Time,
+    /// It took more of the processor, in many stays, than it counted fuel for.
+    Unpaid,
     /// It came back with numbers that can't be.
     Numbers,
 }
@@ -77,6 +95,9 @@ impl fmt::Display for Breach {
             BreachCause::Execute => write!(f, "jumped to {address:#x}, which isn't its code")?,
             BreachCause::Instruction => f.write_str("executed an instruction that it may not")?,
             BreachCause::Time => f.write_str("kept the processor too long")?,
+            BreachCause::Unpaid => {
+                return f.write_str("took more of the processor than it counted fuel for");
+            }
             BreachCause::Numbers => return f.write_str("came back with numbers that can't be"),
         }
         write!(f, ", from code at {at:#x}")

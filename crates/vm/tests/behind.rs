@@ -25,20 +25,18 @@ fn image_of(text: &str) -> Vec<u8> {
     image
 }
 
-fn interpret(enter: Entry<'_>, words: &mut [usize]) {
-    let Entry::Interpreter(enter) = enter else { panic!("nothing is compiled") };
-    // SAFETY: the words are the interpreter's, and what they name is borrowed by a stay.
-    unsafe { enter(words.as_mut_ptr()) };
+fn interpret(stay: &mut Stay<'_>) {
+    let Entry::Interpreter(enter) = stay.enter else { panic!("nothing is compiled") };
+    // SAFETY: the words are the interpreter's, and the stay borrows what they name.
+    unsafe { enter(stay.expose()) };
 }
 
 /// Runs the interpreter as a board does, but with nothing to stop it.
 struct Open;
 
 impl Wall for Open {
-    fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
-        let mut copy = stay.words.to_vec();
-        interpret(stay.enter, &mut copy);
-        stay.words.copy_from_slice(&copy);
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
+        interpret(&mut stay);
         Ok(())
     }
 }
@@ -50,8 +48,8 @@ struct Lying {
 }
 
 impl Wall for Lying {
-    fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
-        interpret(stay.enter, stay.words);
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
+        interpret(&mut stay);
         if let Some(word) = stay.words.get_mut(self.place) {
             *word = self.number;
         }

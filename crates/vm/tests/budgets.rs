@@ -1,4 +1,4 @@
-//! What an instance takes lies within its configuration, and work that depends on it costs fuel.
+//! An instance stays within its configuration, and work that depends on it costs fuel.
 
 mod common;
 

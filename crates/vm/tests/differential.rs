@@ -21,7 +21,7 @@ fn compare(wasm: &[u8], seed: u64, slice: u64, suspend: bool) -> bool {
 /// A module of the given seed.
 fn module(seed: u64) -> Option<Vec<u8>> {
     let mut random = Random::new(seed);
-    let bytes: Vec<u8> = (0..2048).map(|_| random.next() as u8).collect();
+    let bytes: Vec<u8> = (0..2048).map(|_| random.number() as u8).collect();
     compare::module(&bytes, true)
 }
 

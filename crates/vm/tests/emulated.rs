@@ -137,7 +137,7 @@ fn programs_travel_between_processors() {
                 let fuel = [random.below(12), random.below(200), random.below(2000)];
                 put(&mut input, &traveller.wasm);
                 put(&mut input, &traveller.state);
-                put(&mut input, &(1 + fuel[random.below(3) as usize] as u64).to_le_bytes());
+                put(&mut input, &(1 + fuel[random.below(3) as usize]).to_le_bytes());
             }
             let here = journey::legs(&input);
             let machine = &mut machines[random.below(3) as usize];

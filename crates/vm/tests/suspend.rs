@@ -126,11 +126,11 @@ fn forged_bytes_never_panic() {
             for _ in 0..40 {
                 let mut forged = state.clone();
                 for _ in 0..=random.below(3) {
-                    let at = random.below(forged.len() as u32) as usize;
-                    forged[at] = random.next() as u8;
+                    let at = random.below(forged.len() as u64) as usize;
+                    forged[at] = random.number() as u8;
                 }
                 if random.below(8) == 0 {
-                    forged.truncate(random.below(forged.len() as u32) as usize);
+                    forged.truncate(random.below(forged.len() as u64) as usize);
                 }
                 if forged.len() >= 4 {
                     seal(&mut forged);
@@ -170,8 +170,8 @@ fn forged_images_run_safely_or_not_at_all() {
         for _ in 0..1500 {
             let mut forged = bytes.clone();
             for _ in 0..=random.below(2) {
-                let at = random.below(forged.len() as u32) as usize;
-                forged[at] = random.next() as u8;
+                let at = random.below(forged.len() as u64) as usize;
+                forged[at] = random.number() as u8;
             }
             seal(&mut forged);
             let Ok(image) = Image::parse(&forged) else { continue };

@@ -1,4 +1,4 @@
-//! What a machine may use: asked for in its package, granted by the owner, enforced by the kernel.
+//! The budget of a machine: asked for in its package, granted by the owner, enforced by the kernel.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,7 +8,7 @@ const TASK_FUEL_DEFAULT: u64 = 1_000_000_000;
 
 /// The limits of one machine. The defaults are strict: what fits on the smallest class of device.
 ///
-/// What is counted by the second or the day fills a bucket evenly; the bucket holds two seconds'
+/// A limit by the second or the day is a bucket that fills evenly. It holds two seconds'
 /// worth (of flash, a quarter of a day's), so that short bursts pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
@@ -25,7 +25,7 @@ pub struct Budget {
     pub task_fuel: u64,
     /// The fuel that it may use in a second; 0 means no limit but its share.
     pub fuel_per_second: u64,
-    /// What its writes may append to flash in a day, in bytes.
+    /// Bytes that its writes may append to flash in a day.
     pub flash_bytes_per_day: u32,
     /// The messages that it may send in a second.
     pub messages_per_second: u32,

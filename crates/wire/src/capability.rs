@@ -1,8 +1,8 @@
-//! What a machine may do beyond its own memory and tree: asked for in its package, granted by the
+//! Rights of a machine beyond its own memory and tree: asked for in its package, granted by the
 //! owner in its lease, checked by the kernel at each use.
 //!
 //! Invariants:
-//! - What isn't named is denied; an empty list grants nothing.
+//! - Everything that isn't named is denied; an empty list grants nothing.
 //! - [`Capabilities`] is the list as it is written and signed. [`Grants`] is what a machine holds:
 //!   it is made once, when the machine takes its place, and asking it is the only way to learn that
 //!   something is allowed, so that each use is counted.
@@ -83,7 +83,7 @@ impl Right {
 }
 
 impl fmt::Display for Right {
-    /// What the machine does by that right, in words that go on with the right's name.
+    /// The machine's acts by that right, in words that go on with the right's name.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Publish => "publish to",
@@ -113,7 +113,7 @@ impl Capabilities {
         checks.into_iter().find(|(_, good)| !good).map_or(Ok(()), |(right, _)| Err(right))
     }
 
-    /// What of these `asked` covers: so nobody holds a right that the package doesn't ask for.
+    /// The part of these that `asked` covers: so nobody holds a right that the package doesn't ask for.
     #[must_use]
     pub fn within(&self, asked: &Self) -> Self {
         let topics = |granted: &[TopicPattern], asked: &[TopicPattern]| {

@@ -21,8 +21,8 @@ use alloc::vec::Vec;
 
 pub use answer::{decode_answer, encode_answer};
 pub use device::{
-    ChangeOwner, DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, HeapStatus, HubStatus,
-    HubTrust, OtherFirmware, RoomStatus, TellTime, TrustHub,
+    ChangeOwner, DeviceStatus, Enrol, FirmwareBegin, FirmwareStatus, FlashWear, HeapStatus,
+    HubStatus, HubTrust, OtherFirmware, RoomStatus, TellTime, TrustHub,
 };
 pub use error::{Answer, ControlError};
 pub use hello::{Hello, OLDEST, VERSION};
@@ -32,8 +32,10 @@ pub use machines::{
     Stop, Trash, TrashEmpty, TrashRestore, TrashedMachine, Unban,
 };
 pub use mesh::{
-    Admission, CARRIED_BYTES_MAX, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX, Carry, ExperimentLog,
-    Join, MeshStatus, MeshStranger, MeshWay, StrangersQuery,
+    Admission, CARRIED_BYTES_MAX, CARRIED_PASSES_MAX, CARRIED_UNIT_BYTES, CARRIED_UNITS_AT_ONCE,
+    CARRIED_UNITS_PER_S, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX, Carry, ExperimentLog,
+    HELD_MS_MAX, HELD_OWNERS_MAX, HELD_TENANTS_MAX, Join, MeshStatus, MeshStranger, MeshWay,
+    StrangersQuery,
 };
 pub use table::{Access, Caller, FunctionInfo, Functions};
 pub use tenancy::{
@@ -163,8 +165,9 @@ control_functions! {
     mesh_find(Query) -> Option<SignedRecord>; owner, since 1;
 
     /// Sends datagrams to another device of the mesh, and returns those that came from it for the tool, as
-    /// many as fit.
-    mesh_carry(Carry) -> List<Vec<u8>>; owner, since 1;
+    /// many as fit. The answer waits for them as long as the request says. A tenant has to show a pass for that
+    /// device before.
+    mesh_carry(Carry) -> List<Vec<u8>>; tenant, since 1;
 
     /// Spreads an order for an experiment, which the owner signed, to the whole deployment.
     experiment_direct(raw) -> (); owner, since 1;
@@ -204,6 +207,10 @@ control_functions! {
 
     /// Sets a value of a machine's tree, or deletes values of it. Returns how many values are gone.
     tree_change(TreeChange) -> u32; owner, since 1;
+
+    /// Shows the owner's pass to a device of the mesh, in a statement that the tenant signed for this session.
+    /// Returns that device's record.
+    mesh_pass(raw) -> SignedRecord; tenant, since 1;
 }
 
 #[cfg(test)]

@@ -46,7 +46,7 @@ const ECHO_BYTES: usize = 16;
 const _: () = assert!(INITIATION_OVERHEAD >= CHALLENGE_BYTES, "a challenge must not amplify");
 const _: () = assert!(DATA_OVERHEAD >= REFUSAL_BYTES, "a refusal must not amplify");
 
-/// What a device draws anew at each boot, and whenever it can no longer remember which initiations
+/// A random value that a device draws at each boot, and whenever it can no longer remember which initiations
 /// it has accepted. An initiation that names another epoch than the current one isn't executed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Epoch(pub [u8; 8]);
@@ -169,7 +169,7 @@ impl<'a> Initiation<'a> {
         }
     }
 
-    /// What an answer to this initiation echoes: the start of its ephemeral key.
+    /// The bytes that an answer to this initiation echoes: the start of its ephemeral key.
     pub fn echo(&self) -> Echo {
         Echo(self.noise.first_chunk().copied().unwrap_or_default())
     }
@@ -205,7 +205,7 @@ pub struct Response<'a> {
 }
 
 impl<'a> Response<'a> {
-    /// What stands before the Noise message of a response.
+    /// The bytes before the Noise message of a response.
     pub fn header(receiver: SessionIndex) -> [u8; 5] {
         let mut header = [Kind::Response.first_byte(); 5];
         header[1..].copy_from_slice(&receiver.0.to_le_bytes());
@@ -238,7 +238,7 @@ pub struct Data<'a> {
 }
 
 impl<'a> Data<'a> {
-    /// What stands before the message of a data datagram.
+    /// The bytes before the message of a data datagram.
     pub fn header(receiver: SessionIndex, counter: u64) -> [u8; DATA_HEADER_BYTES] {
         let mut header = [0; DATA_HEADER_BYTES];
         header[0] = Kind::Data.first_byte();
@@ -247,7 +247,7 @@ impl<'a> Data<'a> {
         header
     }
 
-    /// What an answer to this datagram echoes: its tag.
+    /// The bytes that an answer to this datagram echoes: its tag.
     pub fn echo(&self) -> Echo {
         Echo(self.sealed.last_chunk().copied().unwrap_or_default())
     }
@@ -268,7 +268,7 @@ impl<'a> Data<'a> {
 /// A question for a device's epoch, a cookie, and the key of its own machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Probe {
-    /// What the challenge is to echo.
+    /// The bytes that the challenge is to echo.
     pub nonce: Echo,
 }
 
@@ -287,7 +287,7 @@ impl Probe {
     }
 }
 
-/// What an initiation must name to be accepted.
+/// The name that an initiation must carry to be accepted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Challenge {
     /// The nonce of the probe, or the echo of the initiation, that is answered.
@@ -329,13 +329,13 @@ impl Challenge {
 /// Word that a datagram was for somebody who isn't there. Anybody can make one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// Who isn't there.
+    /// The end that is absent.
     pub reason: RefusalReason,
     /// The echo of the datagram that is refused.
     pub echo: Echo,
 }
 
-/// Who isn't there.
+/// The end that is absent: a session or a machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RefusalReason {
     /// The session of a [`Data`] datagram is unknown or over.

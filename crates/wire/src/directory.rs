@@ -1,4 +1,4 @@
-//! What devices publish about themselves, and what they ask the directory.
+//! The statements of devices about themselves, and their questions to the directory.
 //!
 //! A record is signed by its device and carries the owner's enrolment of that device, so it proves
 //! itself wherever it is found: a directory can withhold a record, and can't forge one. Its number
@@ -34,7 +34,7 @@ pub struct Enrolment {
     pub number: u64,
 }
 
-/// What a device says about itself, signed by it.
+/// A device's statement about itself, signed by it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DeviceRecord {
     /// The enrolment that makes the name its own.
@@ -140,7 +140,7 @@ impl core::fmt::Display for Refusal {
 
 impl core::error::Error for Refusal {}
 
-/// Whom a device looks for.
+/// The device or machine that is looked for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Query {
     /// The device of that name.

@@ -34,10 +34,10 @@ pub use fragment::{FRAGMENT_OVERHEAD, FRAGMENTS_MAX, Fragment, FragmentSet};
 
 use crate::datagram::Cookie;
 
-/// What each end tells the other in a handshake.
+/// The facts that each end tells the other in a handshake.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Greeting {
-    /// What the sender drew when it started; call numbers are unique within it.
+    /// The number that the sender drew when it started; call numbers are unique within it.
     pub incarnation: u64,
     /// For how long, in milliseconds, the sender has forgotten no call of the receiver's that it
     /// executed.
@@ -71,12 +71,12 @@ impl Greeting {
     }
 }
 
-/// What one datagram of a session says.
+/// The content of one datagram of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message<'a> {
     /// The calls of the sender's that it has done with: it won't ask for them again.
     pub finished: Finished,
-    /// What it is about.
+    /// The subject.
     pub frame: Frame<'a>,
 }
 
@@ -98,7 +98,7 @@ impl<'a> Message<'a> {
     }
 }
 
-/// What a message is about.
+/// The subject of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Frame<'a> {
     /// Nothing but what is finished.
@@ -155,14 +155,14 @@ pub enum Frame<'a> {
     Prove {
         /// Which call.
         number: CallNumber,
-        /// What to return.
+        /// The result.
         cookie: Cookie,
     },
     /// From the caller: the cookie, returned.
     Proof {
         /// Which call.
         number: CallNumber,
-        /// What came.
+        /// The fragments received.
         cookie: Cookie,
     },
     /// To the caller: the call is here and has no result yet, and the device sleeps now. It goes on

@@ -175,7 +175,7 @@ host_calls! {
     /// usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`.
     22 => raise_tier(tier: Word, fuel: Word) -> Status;
 
-    /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+    /// The rest of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
     /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
     23 => budget_left(which: Word) -> Status;
 
@@ -209,6 +209,13 @@ host_calls! {
 
     /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
     27 => timer_cancel(function: Text) -> Status;
+
+    /// The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
+    /// fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
+    /// mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
+    /// while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+    /// never comes.
+    28 => timer_schedule(function: Text, parameter: Optional, schedule: Text) -> Status;
 
     /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
     /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's

@@ -1,5 +1,6 @@
 //! A hub's functions beside the directory: signing in to its pages and its API, taking receipts, and the work of
-//! rollouts ([`rollout`](crate::rollout)).
+//! rollouts ([`rollout`](crate::rollout)), devices' reports ([`report`](crate::report)) and their logs
+//! ([`live_log`](crate::live_log)).
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -22,6 +23,12 @@ pub mod function {
     /// Takes a [`PartQuery`](crate::rollout::PartQuery), returns a [`super::Answer`] of a
     /// [`Part`](crate::rollout::Part).
     pub const PART: &str = "part";
+    /// Takes a [`Report`](crate::report::Report), returns an [`Answer`](super::Answer) of
+    /// [`Reported`](crate::report::Reported).
+    pub const REPORT: &str = "report";
+    /// Takes a [`LogShare`](crate::live_log::LogShare), returns an [`Answer`](super::Answer) of a
+    /// [`LogWish`](crate::live_log::LogWish).
+    pub const LOG: &str = "log";
 }
 
 /// The answer to every function of a hub.
@@ -81,12 +88,14 @@ pub enum Scope {
     Rollouts,
     /// Ends the sign-ins and tokens of its key.
     Passes,
+    /// Watches the logs of devices.
+    Logs,
 }
 
 impl Scope {
     /// All of them.
-    pub const ALL: [Self; 5] =
-        [Self::Read, Self::Receipts, Self::Packages, Self::Rollouts, Self::Passes];
+    pub const ALL: [Self; 6] =
+        [Self::Read, Self::Receipts, Self::Packages, Self::Rollouts, Self::Passes, Self::Logs];
 
     /// The word for it.
     pub fn as_str(self) -> &'static str {
@@ -96,6 +105,7 @@ impl Scope {
             Self::Packages => "packages",
             Self::Rollouts => "rollouts",
             Self::Passes => "passes",
+            Self::Logs => "logs",
         }
     }
 }
@@ -114,7 +124,7 @@ pub struct UnknownScope;
 
 impl core::fmt::Display for UnknownScope {
     fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
-        f.write_str("a scope is read, receipts, packages, rollouts or passes")
+        f.write_str("a scope is read, receipts, packages, rollouts, passes or logs")
     }
 }
 

@@ -1,4 +1,4 @@
-//! What Tenure's parts say to one another: ids, names, messages, the host-call table.
+//! The messages of Tenure's parts to one another: ids, names, messages, the host-call table.
 //!
 //! Invariants:
 //! - A value of a type in here is valid: parsing checks, and what can be built can be sent.
@@ -24,12 +24,14 @@ mod id;
 mod label;
 pub mod limits;
 mod list;
+pub mod live_log;
 mod log_level;
 pub mod message;
 mod name;
 mod no_result;
 pub mod ownership;
 pub mod printable;
+pub mod report;
 pub mod rollout;
 mod serialized_as_text;
 pub mod share;

@@ -58,7 +58,7 @@ impl fmt::Debug for Name {
     }
 }
 
-/// Whom a call is for, as a caller writes it.
+/// The receiver of a call, as a caller writes it.
 ///
 /// | text | meaning |
 /// |---|---|
@@ -138,7 +138,7 @@ pub enum NameError {
         /// Where, in bytes from the start.
         at: usize,
     },
-    /// What follows `#` is neither an id nor a key.
+    /// The text after `#` is neither an id nor a key.
     Id,
 }
 

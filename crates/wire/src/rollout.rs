@@ -90,6 +90,12 @@ pub enum Task {
     Update(Delivery),
     /// To put it back to the package that it had before.
     PutBack(Delivery),
+    /// To remove it, where the mandate placed it and there was none before.
+    Remove {
+        /// The mandate as its owner signed it.
+        #[serde(deserialize_with = "list::read")]
+        mandate: Vec<u8>,
+    },
 }
 
 /// A package to be fetched, and the owner's mandate for that.

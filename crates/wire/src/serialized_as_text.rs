@@ -1,4 +1,4 @@
-//! What serde needs of a type whose one form outside of the program is its text.
+//! The serde traits of a type whose one form outside of the program is its text.
 
 /// Implements what `#[serde(try_from = "String", into = "String")]` asks for, from the type's
 /// `FromStr` and `Display`, so that what is read was checked as text typed by a person is.

@@ -29,7 +29,7 @@ impl Share {
     /// Whether its numbers are within their limits and fit each other.
     ///
     /// # Errors
-    /// What is wrong, see [`ShareError`].
+    /// The fault, see [`ShareError`].
     pub fn check(&self) -> Result<(), ShareError> {
         if self.tier == 0 || self.tier_max < self.tier || self.tier_max > TIER_MAX {
             return Err(ShareError::Tier);
@@ -57,7 +57,7 @@ impl Default for Share {
     }
 }
 
-/// What is wrong with a share. Whoever granted it is to blame.
+/// The fault of a share. Its grantor is to blame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ShareError {
     /// The tier isn't 1 to [`TIER_MAX`], or the tier for critical sections is lower.

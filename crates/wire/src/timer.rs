@@ -16,7 +16,14 @@ const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
 /// The most days between two times of a schedule: 29 February is missing in 2100.
-const DAYS_BETWEEN_MAX: u64 = 8 * 366;
+const DAYS_BETWEEN_MAX: u32 = 8 * 366;
+/// The days after which the Gregorian calendar repeats: 400 years, which are whole weeks.
+const CALENDAR_DAYS: u64 = 146_097;
+
+const _: () = assert!(CALENDAR_DAYS.is_multiple_of(7));
+
+/// The longest text of a schedule that a machine sets, in bytes.
+pub const SCHEDULE_BYTES_MAX: usize = 64;
 
 /// A timer that stands in a package: what it calls, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -87,29 +94,43 @@ impl Schedule {
     /// The first of its times after `unix_s`, in seconds since 1970; `None` if it has none.
     pub fn next_after(&self, unix_s: u64) -> Option<u64> {
         let from = (unix_s / MINUTE_S).checked_add(1)?.checked_mul(MINUTE_S)?;
-        let first_day = from / DAY_S;
+        // A package may bring sets that no text makes.
+        self.time_from(0)?;
+        let days = from / DAY_S;
+        let (before, first_day) = (days - days % CALENDAR_DAYS, (days % CALENDAR_DAYS) as u32);
         let mut day = first_day;
-        while day <= first_day.checked_add(DAYS_BETWEEN_MAX)? {
+        while day <= first_day + DAYS_BETWEEN_MAX {
             let date = Date::of(day);
-            if !bit(self.months.into(), date.month) {
-                day += u64::from(date.days_left);
-                continue;
+            let of_month =
+                if bit(self.months.into(), date.month) { 0..date.days_left } else { 0..0 };
+            for passed in of_month {
+                let day = day + u32::from(passed);
+                let from = if day == first_day { from % DAY_S } else { 0 };
+                if self.is_day(day, date.day + passed)
+                    && let Some(time) = self.time_from(from)
+                {
+                    return (before + u64::from(day)).checked_mul(DAY_S)?.checked_add(time);
+                }
             }
-            let from = if day == first_day { from % DAY_S } else { 0 };
-            if self.is_day(day, &date)
-                && let Some(time) = self.time_from(from)
-            {
-                return day.checked_mul(DAY_S)?.checked_add(time);
-            }
-            day += 1;
+            day += u32::from(date.days_left);
         }
         None
     }
 
-    fn is_day(&self, day: u64, date: &Date) -> bool {
+    /// Whether it has a time, if none of its sets is empty: its days may be longer than all its months.
+    fn comes(&self) -> bool {
+        let is_in = |month: u8| {
+            let days = 2_u64 << length(month, true);
+            bit(self.months.into(), month) && u64::from(self.days) & (days - 1) != 0
+        };
+        self.field(4) != full(0, 6) || (1..=12).any(is_in)
+    }
+
+    /// Whether it is on that day, which is the one of that number in its month.
+    fn is_day(&self, day: u32, of_month: u8) -> bool {
         // 1970-01-01 was a Thursday.
         let of_week = bit(self.weekdays.into(), ((day + 4) % 7) as u8);
-        let of_month = bit(self.days.into(), date.day);
+        let of_month = bit(self.days.into(), of_month);
         match (self.field(2) == full(1, 31), self.field(4) == full(0, 6)) {
             (false, false) => of_month || of_week,
             _ => of_month && of_week,
@@ -157,7 +178,7 @@ struct Date {
 
 impl Date {
     /// The day that is so many days after 1970-01-01, by H. Hinnant's `civil_from_days`.
-    fn of(days: u64) -> Self {
+    fn of(days: u32) -> Self {
         let shifted = days + 719_468;
         let (era, of_era) = (shifted / 146_097, shifted % 146_097);
         let year_of_era = (of_era - of_era / 1460 + of_era / 36_524 - of_era / 146_096) / 365;
@@ -165,14 +186,18 @@ impl Date {
         let from_march = (5 * of_year + 2) / 153;
         let day = (of_year - (153 * from_march + 2) / 5 + 1) as u8;
         let month = if from_march < 10 { from_march + 3 } else { from_march - 9 } as u8;
-        let year = year_of_era + era * 400 + u64::from(month <= 2);
+        let year = year_of_era + era * 400 + u32::from(month <= 2);
         let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        let length = match month {
-            2 => 28 + u8::from(is_leap),
-            4 | 6 | 9 | 11 => 30,
-            _ => 31,
-        };
-        Self { month, day, days_left: length + 1 - day }
+        Self { month, day, days_left: length(month, is_leap) + 1 - day }
+    }
+}
+
+/// The days of a month.
+fn length(month: u8, is_leap: bool) -> u8 {
+    match month {
+        2 => 28 + u8::from(is_leap),
+        4 | 6 | 9 | 11 => 30,
+        _ => 31,
     }
 }
 
@@ -229,7 +254,7 @@ impl FromStr for Schedule {
         let weekdays = (weekdays | weekdays >> 7 & 1) as u8 & 0x7F;
         let (hours, days, months) = (hours as u32, days as u32, months as u16);
         let schedule = Self { minutes, hours, days, months, weekdays };
-        schedule.next_after(0).map(|_| schedule).ok_or(ScheduleError::Never)
+        if schedule.comes() { Ok(schedule) } else { Err(ScheduleError::Never) }
     }
 }
 
@@ -242,12 +267,11 @@ fn field(index: usize, text: &str) -> Option<u64> {
             4 => &WEEKDAYS,
             _ => &[],
         };
-        let named = names.iter().position(|name| name.eq_ignore_ascii_case(text));
         let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-        let number = match named {
-            Some(position) => Some(position as u8 + least),
-            None if digits => text.parse().ok(),
-            None => None,
+        let named = || names.iter().position(|name| name.eq_ignore_ascii_case(text));
+        let number = match digits {
+            true => text.parse().ok(),
+            false => named().map(|position| position as u8 + least),
         };
         number.filter(|number| (least..=most).contains(number))
     };

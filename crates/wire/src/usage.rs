@@ -1,4 +1,4 @@
-//! What a machine used: counted by the kernel and the sessions, summed up in receipts.
+//! The use of a machine: counted by the kernel and the sessions, summed up in receipts.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,11 +18,11 @@ pub struct Usage {
     pub stored_byte_ms: u64,
     /// Changes of its tree that were written to flash.
     pub flash_writes: u64,
-    /// What they took, in bytes.
+    /// Bytes that they took.
     pub flash_bytes: u64,
     /// Calls that it made and events that it published.
     pub messages: u64,
-    /// What its device sent in its sessions and to open them, in bytes, what was sent again
+    /// The bytes that its device sent in its sessions and to open them, repetitions
     /// included.
     pub air_bytes: u64,
 }

@@ -77,8 +77,8 @@ int knownPubs(unsigned char **pubs, int include_local, int include_non_local);
 void logStr(const char *tolog);
 
 /* Puts a call of fname(param) on the machine with the given public key, or on this one if it is
- * null, at the end of the queue, which takes as many as memory holds. Then onsuccess(result) or onfail(reason) is called on this one.
- * All but fname may be null. */
+ * null, at the end of the queue, which takes as many as memory holds. Then onsuccess(result) or
+ * onfail(reason) is called on this one. All but fname may be null. */
 void queue(const unsigned char *target_pub, const char *fname, const char *param,
            const char *onsuccess, const char *onfail);
 
@@ -88,6 +88,9 @@ void queue(const unsigned char *target_pub, const char *fname, const char *param
  * logged. `fname` stands for the timer, which queueCancel ends. */
 void queueAfter(uint32_t delay_ms, const char *fname, const char *param);
 void queueEvery(uint32_t period_ms, const char *fname, const char *param);
+/* At each time of a schedule, in UTC: a time of day ("06:30"), or the five fields of crontab
+ * ("0,30 8-18 * * mon-fri"), 64 bytes at most. */
+void queueSchedule(const char *schedule, const char *fname, const char *param);
 void queueCancel(const char *fname);
 
 /* Microseconds since the device booted. */

@@ -153,6 +153,9 @@ int tenure_every(uint32_t period_ms, const char *function);
 /* Calls `function` at a time of day, in seconds since 1970-01-01 00:00 UTC, and then after each
  * `period_ms` milliseconds if that isn't 0. */
 int tenure_at(uint32_t unix_time_s, uint32_t period_ms, const char *function);
+/* Calls `function` at each time of `schedule`, in UTC: a time of day ("06:30"), or the five fields of
+ * crontab ("0,30 8-18 * * mon-fri"), 64 bytes at most. */
+int tenure_schedule(const char *schedule, const char *function);
 /* Ends the timer of `function`. A call that waits already is made. */
 int tenure_cancel(const char *function);
 
@@ -249,7 +252,7 @@ enum tenure_budget {
     TENURE_BUDGET_QUEUE = 5
 };
 
-/* What is left of a budget now; INT32_MAX if nothing limits it. */
+/* The rest of a budget now; INT32_MAX if nothing limits it. */
 int tenure_budget_left(enum tenure_budget budget);
 
 /* Fills with random bytes fit for keys. */

@@ -164,7 +164,7 @@ TENURE_CALL(void, 21, fail, (void), { tenure_request(21, 0, 0, 0, 0, 0, 0); })
  * usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`. */
 TENURE_CALL(int32_t, 22, raise_tier, (uint32_t tier, uint32_t fuel), { return (int32_t)tenure_request(22, tier, fuel, 0, 0, 0, 0); })
 
-/* What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+/* The rest of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
  * 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more. */
 TENURE_CALL(int32_t, 23, budget_left, (uint32_t which), { return (int32_t)tenure_request(23, which, 0, 0, 0, 0, 0); })
 
@@ -188,6 +188,13 @@ TENURE_CALL(int32_t, 26, timer_at, (const char *function, uint32_t function_leng
 
 /* Ends the timer of `function`, or returns `NotFound`. A call that waits already is made. */
 TENURE_CALL(int32_t, 27, timer_cancel, (const char *function, uint32_t function_length), { return (int32_t)tenure_request(27, (uint32_t)function, function_length, 0, 0, 0, 0); })
+
+/* The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
+ * fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
+ * mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
+ * while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+ * never comes. */
+TENURE_CALL(int32_t, 28, timer_schedule, (const char *function, uint32_t function_length, const void *parameter, uint32_t parameter_length, const char *schedule, uint32_t schedule_length), { return (int32_t)tenure_request(28, (uint32_t)function, function_length, (uint32_t)parameter, parameter_length, (uint32_t)schedule, schedule_length); })
 
 /* Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
  * Returns how many subscriptions have it in their queues. Topics below `device` are the device's

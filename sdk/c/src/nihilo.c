@@ -358,9 +358,13 @@ void queue(const unsigned char *target_pub, const char *fname, const char *param
     }
 }
 
+/* An empty string is a parameter, and no pointer is none. */
+static size_t parameter_length(const char *param) {
+    return param == NULL ? 0 : strlen(param);
+}
+
 static void set_timer(const char *fname, const char *param, uint32_t delay_ms, uint32_t period_ms) {
-    size_t length = param == NULL ? 0 : strlen(param);
-    /* An empty string is a parameter, and no pointer is none. */
+    size_t length = parameter_length(param);
     int outcome = tenure_host_timer_after(fname, strlen(fname), param, length, delay_ms, period_ms);
     report("timer of", fname, outcome);
 }
@@ -371,6 +375,12 @@ void queueAfter(uint32_t delay_ms, const char *fname, const char *param) {
 
 void queueEvery(uint32_t period_ms, const char *fname, const char *param) {
     set_timer(fname, param, period_ms, period_ms);
+}
+
+void queueSchedule(const char *schedule, const char *fname, const char *param) {
+    int outcome = tenure_host_timer_schedule(fname, strlen(fname), param, parameter_length(param),
+                                             schedule, strlen(schedule));
+    report("timer of", fname, outcome);
 }
 
 void queueCancel(const char *fname) {

@@ -58,11 +58,24 @@ void abort(void) {
     tenure_abort("abort was called");
 }
 
+/* Writes a line of the log. One that is too long ends in an ellipsis, as the device has it, behind its last whole
+ * character (UTF-8). */
+static void write_line(char line[LOG_BYTES], const char *format, va_list arguments) {
+    static const char cut[] = "\xE2\x80\xA6";
+    if (vsnprintf(line, LOG_BYTES, format, arguments) >= LOG_BYTES) {
+        size_t at = LOG_BYTES - sizeof cut;
+        while (at > 0 && (line[at] & 0xC0) == 0x80) {
+            at--;
+        }
+        memcpy(line + at, cut, sizeof cut);
+    }
+}
+
 void tenure_log(enum tenure_level level, const char *format, ...) {
     char message[LOG_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    write_line(message, format, arguments);
     va_end(arguments);
     tenure_host_log(level, message, text_length(message));
 }
@@ -71,7 +84,7 @@ void tenure_fail(const char *format, ...) {
     char message[LOG_BYTES];
     va_list arguments;
     va_start(arguments, format);
-    vsnprintf(message, sizeof message, format, arguments);
+    write_line(message, format, arguments);
     va_end(arguments);
     tenure_host_log(TENURE_LOG_ERROR, message, text_length(message));
     tenure_reply_text(message);
@@ -96,9 +109,12 @@ int tenure_tree_set_text(const char *path, const char *text) {
 
 /* What tree_get, tree_list and peers have in common: they say how much there is. Between two host
  * calls of a machine nothing changes its tree, but what a device knows of others can grow. */
-#define READ_WHOLE(CALL)                                                                           \
-    char *value = NULL;                                                                            \
-    uint32_t capacity = 0;                                                                         \
+#define READ_WHOLE(CALL) READ_WHOLE_FROM(NULL, 0, CALL)
+
+/* As READ_WHOLE, beginning with room for FIRST bytes. */
+#define READ_WHOLE_FROM(ROOM, FIRST, CALL)                                                         \
+    char *value = (ROOM);                                                                          \
+    uint32_t capacity = value == NULL ? 0 : (FIRST);                                               \
     int32_t whole = CALL;                                                                          \
     while (whole >= 0 && (value == NULL || (uint32_t)whole > capacity)) {                          \
         free(value);                                                                               \
@@ -181,6 +197,11 @@ int tenure_at(uint32_t unix_time_s, uint32_t period_ms, const char *function) {
     return tenure_host_timer_at(function, text_length(function), NULL, 0, unix_time_s, period_ms);
 }
 
+int tenure_schedule(const char *schedule, const char *function) {
+    return tenure_host_timer_schedule(function, text_length(function), NULL, 0, schedule,
+                                      text_length(schedule));
+}
+
 int tenure_cancel(const char *function) {
     return tenure_host_timer_cancel(function, text_length(function));
 }
@@ -235,8 +256,12 @@ int tenure_resolve(const char *target, uint8_t key[32]) {
     return length < 0 ? length : 0;
 }
 
+/* Room for 16 keys. */
+#define PEERS_ROOM 512u
+
 uint8_t *tenure_peers(enum tenure_which which, size_t *count) {
-    READ_WHOLE(tenure_host_peers(which, value, capacity))
+    /* Each host call costs a message: room for more than a device knows as a rule. */
+    READ_WHOLE_FROM(malloc(PEERS_ROOM + 1), PEERS_ROOM, tenure_host_peers(which, value, capacity))
     size_t length;
     value = finish(value, whole > 0 ? whole : TENURE_NOT_FOUND, &length);
     *count = length / 32;

@@ -28,7 +28,7 @@ pub(crate) fn reply(value: Option<&[u8]>) -> Result<(), Error> {
 
 /// Calls `function` of the machine `target` and waits for its result; other machines run meanwhile.
 ///
-/// Targets are `""` (this machine), `"name"` (on this device), `"name@device"`, `"#id"` or
+/// Targets are `"name"` (on this device), `"name@device"`, `"#id"` or
 /// `"#key"`, such as [`PublicKey::target`](crate::PublicKey::target) gives. A parameter or result
 /// that is null is `None`.
 ///
@@ -219,7 +219,7 @@ pub(crate) fn milliseconds(duration: Duration) -> u32 {
     u32::try_from(duration.as_millis()).unwrap_or(u32::MAX)
 }
 
-/// What `read` copies, of `whole` bytes.
+/// The bytes that `read` copies, of `whole` bytes.
 fn read_all(whole: usize, read: impl Fn(&mut [u8]) -> i32) -> Result<Vec<u8>, Error> {
     let mut bytes = vec![0; whole];
     let copied = length(read(&mut bytes))?;

@@ -142,9 +142,9 @@ pub fn dropped(topic: &str) -> Result<Option<usize>, Error> {
 /// An event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Event {
-    /// What it was published under.
+    /// The topic that it was published under.
     pub topic: String,
-    /// What it says.
+    /// The payload.
     pub payload: Vec<u8>,
     /// How many events its subscription dropped between the one before and this one.
     pub dropped: usize,

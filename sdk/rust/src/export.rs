@@ -57,7 +57,7 @@ pub trait Function<Marker> {
     fn serve(self, parameter: Option<&[u8]>);
 }
 
-/// What a function can return: `()` and `None` are null; texts and bytes are themselves; an error is
+/// A type that a function can return: `()` and `None` are null; texts and bytes are themselves; an error is
 /// logged, and the call fails.
 pub trait Reply {
     /// Makes this the result of the call being served.

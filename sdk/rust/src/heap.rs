@@ -10,13 +10,13 @@
 use core::alloc::Layout;
 
 const HEADER_BYTES: u32 = 8;
-/// What payloads are aligned to, and what sizes are multiples of.
+/// Payloads are aligned to this, and sizes are multiples of it.
 const GRAIN: u32 = 8;
 /// The lowest bit of a size: whether the block is in use.
 const IN_USE: u32 = 1;
 /// Asked for at a time, unless more is needed.
 const GROWTH_BYTES: u32 = 512;
-/// What no machine can have.
+/// A size that no machine can have.
 const REQUEST_BYTES_MAX: usize = 0x7fff_0000;
 
 /// The memory that a heap lies in, by byte addresses.

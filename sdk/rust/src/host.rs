@@ -88,7 +88,7 @@ impl Error {
         }
     }
 
-    /// What it means, in a few words.
+    /// The error's meaning, in a few words.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::NotFound => "not found",
@@ -258,7 +258,7 @@ mod machine {
         /// usual one if no fuel for critical sections is left. A tier beyond the lease is `NotGranted`.
         pub fn raise_tier(tier: u32, fuel: u32) -> i32;
 
-        /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+        /// The rest of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
         /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
         pub fn budget_left(which: u32) -> i32;
 
@@ -296,6 +296,20 @@ mod machine {
 
         /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
         pub fn timer_cancel(function: *const u8, function_length: usize) -> i32;
+
+        /// The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
+        /// fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
+        /// mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
+        /// while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+        /// never comes.
+        pub fn timer_schedule(
+            function: *const u8,
+            function_length: usize,
+            parameter: *const u8,
+            parameter_length: usize,
+            schedule: *const u8,
+            schedule_length: usize,
+        ) -> i32;
 
         /// Publishes an event: whoever has subscribed to `topic` gets `payload`, 2,048 bytes at most.
         /// Returns how many subscriptions have it in their queues. Topics below `device` are the device's
@@ -590,7 +604,7 @@ mod native {
         low as i32
     }
 
-    /// What is left of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
+    /// The rest of a budget now. `which`: 0 fuel, 1 flash bytes, 2 messages, 3 message bytes,
     /// 4 stored bytes, 5 places in the queue. 2147483647 if there is no limit or it is more.
     pub unsafe fn budget_left(which: u32) -> i32 {
         // SAFETY: the caller's promise.
@@ -646,6 +660,24 @@ mod native {
     pub unsafe fn timer_cancel(function: *const u8, function_length: usize) -> i32 {
         // SAFETY: the caller's promise.
         let [low, _] = unsafe { request::<27>([function.expose_provenance(), function_length, 0, 0, 0, 0]) };
+        low as i32
+    }
+
+    /// The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
+    /// fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
+    /// mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
+    /// while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+    /// never comes.
+    pub unsafe fn timer_schedule(
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        schedule: *const u8,
+        schedule_length: usize,
+    ) -> i32 {
+        // SAFETY: the caller's promise.
+        let [low, _] = unsafe { request::<28>([function.expose_provenance(), function_length, parameter.expose_provenance(), parameter_length, schedule.expose_provenance(), schedule_length]) };
         low as i32
     }
 
@@ -915,6 +947,17 @@ mod elsewhere {
 
     pub unsafe fn timer_cancel(function: *const u8, function_length: usize) -> i32 {
         panic!("`timer_cancel` is there only in a machine")
+    }
+
+    pub unsafe fn timer_schedule(
+        function: *const u8,
+        function_length: usize,
+        parameter: *const u8,
+        parameter_length: usize,
+        schedule: *const u8,
+        schedule_length: usize,
+    ) -> i32 {
+        panic!("`timer_schedule` is there only in a machine")
     }
 
     pub unsafe fn publish(

@@ -1,4 +1,4 @@
-//! What a machine written in Rust can do: serve calls and make them, keep values, log, wait.
+//! The library of machines written in Rust: serve calls and make them, keep values, log, wait.
 //!
 //! A machine is a program whose exported functions others call. [`export!`] names them; `entry`, if
 //! it is among them, runs once when the machine starts:
@@ -55,7 +55,7 @@ pub use machine::{
     sleep, unix_time, uptime, yield_now,
 };
 
-/// What the macros use.
+/// The parts that the macros use.
 #[doc(hidden)]
 pub mod private {
     pub use crate::export::serve;

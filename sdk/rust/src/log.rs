@@ -12,9 +12,9 @@ pub enum Level {
     Error = 0,
     /// Something is not as it should be.
     Warning = 1,
-    /// What an owner would like to know.
+    /// Facts for an owner.
     Info = 2,
-    /// What helps to find a mistake.
+    /// Help to find a mistake.
     Debug = 3,
 }
 
@@ -49,6 +49,9 @@ pub(crate) fn write_line(level: Level, line: &Line) {
     unsafe { host::log(level as u32, text.as_ptr(), text.len()) }
 }
 
+/// Ends a line that was cut: an ellipsis, as the device has it.
+const CUT: &[u8] = "…".as_bytes();
+
 /// A line in the making, on the stack, so that logging needs no heap.
 pub(crate) struct Line {
     bytes: [u8; Self::BYTES_MAX],
@@ -59,7 +62,7 @@ impl Line {
     /// The host cuts at the same length.
     const BYTES_MAX: usize = 256;
 
-    /// What was written; what is cut is cut between characters.
+    /// The text so far; it is cut between characters.
     pub(crate) fn as_str(&self) -> &str {
         core::str::from_utf8(&self.bytes[..self.length]).unwrap_or_default()
     }
@@ -78,6 +81,15 @@ impl fmt::Write for Line {
         let taken = (0..=fitting).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
         room[..taken].copy_from_slice(&text.as_bytes()[..taken]);
         self.length += taken;
-        if taken == text.len() { Ok(()) } else { Err(fmt::Error) }
+        if taken == text.len() {
+            return Ok(());
+        }
+        let mut at = self.length.min(Self::BYTES_MAX - CUT.len());
+        while self.bytes[at] & 0xC0 == 0x80 {
+            at -= 1;
+        }
+        self.length = at + CUT.len();
+        self.bytes[at..self.length].copy_from_slice(CUT);
+        Err(fmt::Error)
     }
 }

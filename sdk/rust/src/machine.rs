@@ -1,11 +1,12 @@
 //! The machine itself, its peers, time and chance, and its end.
 
+use alloc::vec;
 use alloc::vec::Vec;
 use core::fmt;
 use core::time::Duration;
 
 use crate::calls::milliseconds;
-use crate::status::{length, optional, read_whole};
+use crate::status::{length, optional, read_whole_into};
 use crate::{Error, PublicKey, host};
 
 /// This machine's public key.
@@ -67,9 +68,12 @@ pub enum Which {
 /// # Errors
 /// [`Error::Denied`] if this machine may not know.
 pub fn peers(which: Which) -> Result<Vec<PublicKey>, Error> {
+    // Each host call costs a message: room for more than a device knows as a rule.
+    let room = vec![0; 16 * 32];
     // SAFETY: pointer and capacity are of a slice that lives until the call returns.
-    let keys =
-        read_whole(|into| unsafe { host::peers(which as u32, into.as_mut_ptr(), into.len()) })?;
+    let keys = read_whole_into(room, |into| unsafe {
+        host::peers(which as u32, into.as_mut_ptr(), into.len())
+    })?;
     let (keys, _) = keys.as_chunks::<32>();
     Ok(keys.iter().copied().map(PublicKey).collect())
 }
@@ -111,7 +115,7 @@ pub fn raise_tier(tier: u32, fuel: u32) -> Result<u32, Error> {
     length(unsafe { host::raise_tier(tier, fuel) }).map(|tier| tier as u32)
 }
 
-/// What a machine may spend.
+/// The kinds of budget that a machine spends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u32)]
 pub enum Budget {
@@ -129,7 +133,7 @@ pub enum Budget {
     Queue = 5,
 }
 
-/// What is left of a budget now; `None` if nothing limits it, or it is more than 2 GiB.
+/// The rest of a budget now; `None` if nothing limits it, or it is more than 2 GiB.
 pub fn budget_left(budget: Budget) -> Option<usize> {
     // SAFETY: the call takes a number and touches no memory.
     let left = unsafe { host::budget_left(budget as u32) };

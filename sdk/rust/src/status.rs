@@ -21,7 +21,14 @@ pub(crate) fn optional<T>(result: Result<T, Error>) -> Result<Option<T>, Error> 
 /// All of what `read` copies: it fills what it is given as far as there is something, and says how
 /// much there is. What grows between two attempts is asked for again.
 pub(crate) fn read_whole(read: impl Fn(&mut [u8]) -> i32) -> Result<Vec<u8>, Error> {
-    let mut bytes = Vec::new();
+    read_whole_into(Vec::new(), read)
+}
+
+/// As [`read_whole`], beginning with the length of `bytes`, for calls that cost more than their answer.
+pub(crate) fn read_whole_into(
+    mut bytes: Vec<u8>,
+    read: impl Fn(&mut [u8]) -> i32,
+) -> Result<Vec<u8>, Error> {
     loop {
         let whole = length(read(&mut bytes))?;
         if whole <= bytes.len() {

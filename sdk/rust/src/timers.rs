@@ -26,19 +26,20 @@ use crate::calls::milliseconds;
 use crate::status::length;
 use crate::{Error, host};
 
-/// A timer to be set. Made by [`after`], [`every`] and [`at`].
+/// A timer to be set. Made by [`after`], [`every`], [`at`] and [`schedule`].
 #[derive(Clone, Copy, Debug)]
 #[must_use = "a timer is set by `call`"]
 pub struct Timer<'a> {
-    first: First,
+    first: First<'a>,
     period_ms: u32,
     parameter: Option<&'a [u8]>,
 }
 
 #[derive(Clone, Copy, Debug)]
-enum First {
+enum First<'a> {
     After(u32),
     At(u32),
+    By(&'a str),
 }
 
 /// Describes a timer that fires once, after `delay`.
@@ -58,8 +59,16 @@ pub fn at(unix_time: Duration) -> Timer<'static> {
     Timer { first: First::At(unix_time_s), period_ms: 0, parameter: None }
 }
 
+/// Describes a timer that fires at each time of `schedule`, in UTC: a time of day (`06:30`), or the five
+/// fields of crontab(5) (`*/15 8-18 * * mon-fri`), 64 bytes at most. It waits until the device knows the
+/// time, and makes up for none that passed while the device was off.
+pub fn schedule(schedule: &str) -> Timer<'_> {
+    Timer { first: First::By(schedule), period_ms: 0, parameter: None }
+}
+
 impl<'a> Timer<'a> {
-    /// Fires again after each `period`: with 24 hours, each day at the same time.
+    /// Fires again after each `period`: with 24 hours, each day at the same time. A schedule has its own times,
+    /// and isn't changed by this.
     pub fn repeated(self, period: Duration) -> Self {
         Self { period_ms: milliseconds(period), ..self }
     }
@@ -72,8 +81,9 @@ impl<'a> Timer<'a> {
     /// Sets the timer, which calls `function` of this machine.
     ///
     /// # Errors
-    /// [`Error::NotFound`] (the function), [`Error::Invalid`] (a period below 10 ms), [`Error::TooLong`]
-    /// (the parameter), [`Error::Full`] beyond eight timers, [`Error::FlashBudget`], [`Error::Device`].
+    /// [`Error::NotFound`] (the function), [`Error::Invalid`] (a period below 10 ms, or a text that is no
+    /// schedule or never comes), [`Error::TooLong`] (the parameter, or the schedule), [`Error::Full`] beyond eight
+    /// timers, [`Error::FlashBudget`], [`Error::Device`].
     pub fn call(self, function: &str) -> Result<(), Error> {
         let (name, name_bytes) = (function.as_ptr(), function.len());
         let (parameter, bytes) = crate::calls::parts(self.parameter);
@@ -86,6 +96,10 @@ impl<'a> Timer<'a> {
                 }
                 First::At(unix_time_s) => {
                     host::timer_at(name, name_bytes, parameter, bytes, unix_time_s, period_ms)
+                }
+                First::By(schedule) => {
+                    let (text, text_bytes) = (schedule.as_ptr(), schedule.len());
+                    host::timer_schedule(name, name_bytes, parameter, bytes, text, text_bytes)
                 }
             }
         };

@@ -1,4 +1,4 @@
-//! What walls and calls cost on a board, in instructions: a firmware that counts, in an emulator in which
+//! The cost of walls and calls on a board, in instructions: a firmware that counts, in an emulator in which
 //! each takes a nanosecond, so that what it counts is the same each time.
 
 use std::path::Path;
@@ -16,7 +16,7 @@ pub(super) const FEATURE: &str = "costs";
 /// A figure.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Cost {
-    /// What it is that costs so much.
+    /// The name of the cost.
     pub(crate) what: String,
     pub(crate) instructions: u32,
 }
@@ -27,7 +27,7 @@ impl Board {
         matches!(self, Self::QemuRiscv32 | Self::QemuCortexM)
     }
 
-    /// What walls and calls cost there.
+    /// The costs of walls and calls there.
     pub(crate) fn costs(self, root: &Path) -> Result<Vec<Cost>> {
         let mut command = match self {
             Self::QemuRiscv32 => riscv32(root)?,

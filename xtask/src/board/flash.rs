@@ -71,7 +71,7 @@ impl Flash {
         self.write(self.place.settings, &sector)
     }
 
-    /// What the loader's log says.
+    /// The state of the newest record in the loader's log.
     pub(super) fn firmware(&mut self) -> Result<Option<State>> {
         let map::Run { first, count } = map::LOG;
         let log = BootLog::open(Partition::new(&mut self.contents, first, count)?)?;

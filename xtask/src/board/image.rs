@@ -7,12 +7,22 @@ use object::read::elf::{FileHeader, ProgramHeader};
 use object::{Endianness, elf};
 use tenure_boot::{Header, map};
 
-/// Writes the flat image of a firmware beside its file.
+/// The ending of a product's file.
+pub(super) const PRODUCT: &str = "product";
+
+/// Writes the flat image of a firmware beside its file; that of the product has the name of the firmware.
 pub(super) fn write(file: &Path) -> Result<PathBuf> {
     let bytes = std::fs::read(file).with_context(|| format!("cannot read {}", file.display()))?;
     let image = flat(&bytes).with_context(|| file.display().to_string())?;
-    let path = file.with_added_extension("img");
-    std::fs::write(&path, image).with_context(|| format!("cannot write {}", path.display()))?;
+    let path = match file.extension().is_some_and(|extension| extension == PRODUCT) {
+        true => file.with_extension("img"),
+        false => file.with_added_extension("img"),
+    };
+    // Others may read it now: it is the old one or the new one.
+    let partial = path.with_added_extension(std::process::id().to_string());
+    std::fs::write(&partial, image)
+        .and_then(|()| std::fs::rename(&partial, &path))
+        .with_context(|| format!("cannot write {}", path.display()))?;
     Ok(path)
 }
 
@@ -32,7 +42,7 @@ fn flat(bytes: &[u8]) -> Result<Vec<u8>> {
     Ok(image)
 }
 
-/// What is to be loaded, and where; gaps are filled as erased flash is.
+/// The bytes to load, and where; gaps are filled as erased flash is.
 fn loaded(bytes: &[u8], bytes_max: u32) -> Result<(u32, Vec<u8>)> {
     let header = elf::FileHeader32::<Endianness>::parse(bytes)?;
     let endian = header.endian()?;

@@ -1,4 +1,4 @@
-//! What stands around the chip: its power supply and its reset controller. Starts the emulator again after
+//! The surroundings of the chip: its power supply and its reset controller. Starts the emulator again after
 //! resets and sleeps, as the chip starts again, and keeps what stays powered.
 //!
 //! The emulator's RAM is a file, of which the firmware's page stays as it was in deep sleep, all of it
@@ -18,6 +18,7 @@ use tenure_boot::always_on::{
     BYTES, CAUSE_AT, STATUS_RESET, STATUS_SLEEP, STATUS_WATCHDOG, TIME_AT, WAKE_AT,
 };
 use tenure_hal::ResetCause;
+use tenure_hal::simulated::Random;
 
 /// The RAM of an emulated chip, as parts of its file.
 #[derive(Clone, Copy, Debug)]
@@ -148,11 +149,9 @@ fn prepare(
     cause: ResetCause,
     since_power: Duration,
 ) -> std::io::Result<()> {
-    let mut noise = Noise(since_power.as_nanos() as u64 ^ u64::from(std::process::id()) << 32 | 1);
-    let mut forget = |at: u64, bytes: usize| {
-        let bytes: Vec<u8> = (0..bytes).map(|_| noise.next()).collect();
-        write(file, at, &bytes)
-    };
+    let seed = since_power.as_nanos() as u64 ^ u64::from(std::process::id()) << 32;
+    let mut noise = Random::new(seed);
+    let mut forget = |at: u64, bytes: usize| write(file, at, &noise.bytes(bytes));
     if !cause.keeps_retained_memory() {
         forget(memory.always_on, BYTES)?;
     }
@@ -175,16 +174,4 @@ fn read_word(file: &mut File, at: u64) -> std::io::Result<u64> {
     file.seek(SeekFrom::Start(at))?;
     file.read_exact(&mut bytes)?;
     Ok(u64::from_le_bytes(bytes))
-}
-
-/// What memory holds that nobody wrote (xorshift64).
-struct Noise(u64);
-
-impl Noise {
-    fn next(&mut self) -> u8 {
-        self.0 ^= self.0 << 13;
-        self.0 ^= self.0 >> 7;
-        self.0 ^= self.0 << 17;
-        self.0 as u8
-    }
 }

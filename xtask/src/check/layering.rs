@@ -14,6 +14,8 @@ use crate::workspace::{self, Package};
 const DOCUMENT: &str = "ARCHITECTURE.md";
 /// The crate that only tests use.
 const TESTBED: &str = "crates/testbed";
+/// The figures of benchmarks.
+const BENCH_REPORT: &str = "benches/report";
 /// The highest layer that `xtask` may use, so that it stays quick to build.
 const XTASK_LAYER_MAX: u8 = 0;
 /// The crates that it may use beside: the medium of `xtask mesh` is raw frames on this computer, `xtask board`
@@ -44,7 +46,7 @@ enum Zone {
     Sdk,
     Apps,
     Xtask,
-    /// `crates/testbed`: tests use it, and no product.
+    /// `crates/testbed` and `benches/report`: tests and benchmarks use them, and no product.
     Testbed,
     /// Fuzz targets, benches: they use whatever they try, and nothing else uses them.
     Trial,
@@ -92,14 +94,14 @@ fn without_copy(path: &Path, package: &Path, root: &Path) -> PathBuf {
 }
 
 impl Zone {
-    /// What declares a layer among the apps is no guest.
+    /// A package among the apps that declares a layer is no guest.
     ///
-    /// What lies within a crate's folder tries that crate on a machine of its own.
+    /// A package within the folder of a crate or a board tries that on a machine of its own.
     fn of(folder: &str, layer: Option<u8>) -> Self {
         let depth = folder.split('/').count();
         match folder.split('/').next().unwrap_or_default() {
-            "crates" if folder == TESTBED => Zone::Testbed,
-            "crates" if depth > 2 => Zone::Trial,
+            _ if folder == TESTBED || folder == BENCH_REPORT => Zone::Testbed,
+            "crates" | "boards" if depth > 2 => Zone::Trial,
             "crates" | "boards" | "bindings" => Zone::Host,
             "sdk" => Zone::Sdk,
             "apps" if layer.is_some() => Zone::Host,

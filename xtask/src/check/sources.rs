@@ -1,4 +1,4 @@
-//! What the first lines of each file, and the manifest of each package, must say.
+//! The rules for the first lines of each file, and for the manifest of each package.
 
 use std::path::Path;
 
@@ -42,7 +42,7 @@ pub(super) fn check(root: &Path) -> Result<Verdict> {
     Ok(Verdict::Passed)
 }
 
-/// What the manifest of a workspace of its own, which inherits nothing, says itself.
+/// The lines of the manifest of a workspace of its own, which inherits nothing.
 const OWN_LINTS: [&str; 3] = [
     "missing_docs = \"deny\"",
     "unsafe_op_in_unsafe_fn = \"deny\"",

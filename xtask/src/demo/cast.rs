@@ -1,4 +1,4 @@
-//! Who plays in the demo: processes, started with one another's addresses and ended with the demo.
+//! The processes of the demo, started with one another's addresses and ended with the demo.
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) struct Device {
 pub(crate) struct Player {
     child: Child,
     lines: Receiver<String>,
-    /// What has been looked at so far.
+    /// The lines that have been looked at so far.
     seen: Vec<String>,
 }
 

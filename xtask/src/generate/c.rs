@@ -40,6 +40,7 @@ pub(super) fn header(description: &Description) -> String {
 fn declaration(call: &HostCallInfo) -> String {
     let mut text = String::from("\n/*");
     for (number, line) in call.documentation.iter().enumerate() {
+        assert!(!line.contains("*/"), "a comment of C would end within {}'s: {line}", call.name);
         let indent = if number == 0 { "" } else { "\n *" };
         text += &format!("{indent}{line}");
     }
@@ -59,7 +60,7 @@ fn declaration(call: &HostCallInfo) -> String {
 /// How many words of arguments go in registers.
 const REGISTERS: usize = 6;
 
-/// What a native machine does.
+/// The body of a native machine's function.
 fn native_body(call: &HostCallInfo) -> String {
     let mut words: Vec<String> = call.parameters.iter().flat_map(words).collect();
     let mut text = String::from("{ ");
@@ -78,7 +79,7 @@ fn native_body(call: &HostCallInfo) -> String {
     text + "}"
 }
 
-/// What a parameter is as words.
+/// The words of a parameter.
 fn words(parameter: &Parameter) -> Vec<String> {
     let name = parameter.name;
     match parameter.kind {

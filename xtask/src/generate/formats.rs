@@ -17,6 +17,9 @@ struct Format {
     magic: Option<&'static str>,
     /// The start of the line with its version, up to the value.
     version: Option<&'static str>,
+    /// The bytes of it that tests keep, without the version behind and the ending; none of those that only the
+    /// build that wrote them reads.
+    frozen: Option<&'static str>,
 }
 
 /// A format whose magic ends with its version.
@@ -25,8 +28,9 @@ const fn marked(
     lies: &'static str,
     file: &'static str,
     magic: &'static str,
+    frozen: &'static str,
 ) -> Format {
-    Format { name, lies, file, magic: Some(magic), version: None }
+    Format { name, lies, file, magic: Some(magic), version: None, frozen: Some(frozen) }
 }
 
 /// A format without a magic.
@@ -35,67 +39,144 @@ const fn numbered(
     lies: &'static str,
     file: &'static str,
     version: &'static str,
+    frozen: &'static str,
 ) -> Format {
-    Format { name, lies, file, magic: None, version: Some(version) }
+    Format { name, lies, file, magic: None, version: Some(version), frozen: Some(frozen) }
 }
 
-const FORMATS: [Format; 32] = [
+const FORMATS: [Format; 35] = [
     marked(
         "package",
         "file, flash",
         "crates/package/src/layout.rs",
         "pub(crate) const MAGIC: [u8; 8] = ",
+        "crates/package/tests/frozen/package",
     ),
-    marked("lease (placement)", "file, wire", "crates/package/src/placement.rs", "magic: "),
-    marked("renewal of a lease", "wire", "crates/package/src/renewal.rs", "Kind { magic: "),
-    marked("mandate of a rollout", "wire", "crates/package/src/mandate.rs", "Kind { magic: "),
-    marked("receipt", "flash, wire, file", "crates/package/src/receipt.rs", "Kind { magic: "),
+    marked(
+        "lease (placement)",
+        "file, wire",
+        "crates/package/src/placement.rs",
+        "magic: ",
+        "crates/package/tests/frozen/placement",
+    ),
+    marked(
+        "renewal of a lease",
+        "wire",
+        "crates/package/src/renewal.rs",
+        "Kind { magic: ",
+        "crates/package/tests/frozen/renewal",
+    ),
+    marked(
+        "mandate of a rollout",
+        "wire",
+        "crates/package/src/mandate.rs",
+        "Kind { magic: ",
+        "crates/package/tests/frozen/mandate",
+    ),
+    marked(
+        "receipt",
+        "flash, wire, file",
+        "crates/package/src/receipt.rs",
+        "Kind { magic: ",
+        "crates/package/tests/frozen/receipt",
+    ),
     marked(
         "list of revoked keys",
         "flash, wire, file",
         "crates/package/src/revocations.rs",
         "magic: ",
+        "crates/package/tests/frozen/revocations",
     ),
-    marked("change of a secret", "wire", "crates/package/src/secret.rs", "magic: "),
-    marked("question about secrets", "wire", "crates/package/src/secret.rs", "Kind { magic: "),
-    marked("signed firmware", "file, wire", "crates/package/src/firmware.rs", "magic: "),
+    marked(
+        "change of a secret",
+        "wire",
+        "crates/package/src/secret.rs",
+        "magic: ",
+        "crates/package/tests/frozen/secret",
+    ),
+    marked(
+        "question about secrets",
+        "wire",
+        "crates/package/src/secret.rs",
+        "Kind { magic: ",
+        "crates/package/tests/frozen/secret-query",
+    ),
+    marked(
+        "pass of a tenant",
+        "file, wire",
+        "crates/package/src/pass.rs",
+        "const PASS: Kind = Kind { magic: ",
+        "crates/package/tests/frozen/pass",
+    ),
+    marked(
+        "pass that is shown",
+        "wire",
+        "crates/package/src/pass.rs",
+        "Kind { magic: ",
+        "crates/package/tests/frozen/pass-shown",
+    ),
+    marked(
+        "signed firmware",
+        "file, wire",
+        "crates/package/src/firmware.rs",
+        "magic: ",
+        "crates/package/tests/frozen/firmware",
+    ),
     marked(
         "snapshot of a tree",
         "file",
         "crates/package/src/snapshot.rs",
         "const MAGIC: [u8; 5] = ",
+        "crates/package/tests/frozen/snapshot",
     ),
     marked(
         "invitation to a mesh",
         "file, wire",
         "crates/protocols/src/network_key.rs",
         "const MAGIC: [u8; 8] = ",
+        "crates/protocols/tests/frozen/invitation",
     ),
     numbered(
         "record of a device",
         "wire, flash",
         "crates/directory/src/record.rs",
         "const RECORD_VERSION: u8 = ",
+        "crates/directory/tests/frozen/record",
     ),
     numbered(
         "owner's protocol",
         "wire",
         "crates/wire/src/control/hello.rs",
         "pub const VERSION: u16 = ",
+        "crates/wire/tests/frozen/hello",
     ),
     numbered(
         "datagram of a session",
         "wire",
         "crates/wire/src/datagram.rs",
         "pub const VERSION: u8 = ",
+        "crates/wire/tests/frozen/datagram",
     ),
-    numbered("frame of the mesh", "wire", "crates/mesh/src/frame.rs", "pub const VERSION: u8 = "),
-    marked("record of the store", "flash", "crates/store/src/record.rs", "const MAGIC: [u8; 4] = "),
+    numbered(
+        "frame of the mesh",
+        "wire",
+        "crates/mesh/src/frame.rs",
+        "pub const VERSION: u8 = ",
+        "crates/mesh/tests/frozen/frame",
+    ),
+    marked(
+        "record of the store",
+        "flash",
+        "crates/store/src/record.rs",
+        "const MAGIC: [u8; 4] = ",
+        "crates/store/tests/frozen/store",
+    ),
     marked(
         "initial tree of a package",
         "flash",
         "crates/store/src/base.rs",
         "const MAGIC: [u8; 4] = ",
+        "crates/store/tests/frozen/base",
     ),
     Format {
         name: "image of a machine",
@@ -103,6 +184,7 @@ const FORMATS: [Format; 32] = [
         file: "crates/vm/src/image.rs",
         magic: Some("pub(crate) const MAGIC: [u8; 4] = "),
         version: Some("pub const VERSION: u16 = "),
+        frozen: Some("crates/vm/tests/frozen/image"),
     },
     Format {
         name: "suspended machine",
@@ -110,60 +192,108 @@ const FORMATS: [Format; 32] = [
         file: "crates/vm/src/suspend.rs",
         magic: Some("const MAGIC: [u8; 4] = "),
         version: Some("const VERSION: u16 = "),
+        frozen: Some("crates/vm/tests/frozen/suspended"),
     },
-    numbered(
-        "suspended native machine",
-        "flash",
-        "boards/common/src/native/state.rs",
-        "const VERSION: u64 = ",
-    ),
+    Format {
+        name: "suspended native machine",
+        lies: "flash",
+        file: "boards/common/src/native/state.rs",
+        magic: None,
+        version: Some("const VERSION: u64 = "),
+        // It names its firmware, and no other reads it.
+        frozen: None,
+    },
     marked(
         "native binary",
         "file, flash",
         "crates/kernel/src/native.rs",
         "const MAGIC: [u8; 4] = ",
+        "crates/kernel/tests/frozen/native",
     ),
     marked(
         "compiled code of a package",
         "file, flash",
         "crates/kernel/src/compiled.rs",
         "const MAGIC: [u8; 4] = ",
+        "crates/kernel/tests/frozen/compiled",
     ),
     numbered(
         "record of a machine",
         "flash",
         "crates/kernel/src/record.rs",
         "const RECORD_VERSION: u8 = ",
+        "crates/kernel/tests/frozen/record",
     ),
     marked(
         "breadcrumb",
         "memory that outlasts resets",
         "crates/kernel/src/breadcrumb.rs",
         "const MAGIC: [u8; 4] = ",
+        "crates/kernel/tests/frozen/breadcrumb",
     ),
-    numbered("ledger", "flash", "crates/node/src/meter.rs", "const LEDGER_VERSION: u8 = "),
-    numbered("log of a machine", "flash", "crates/node/src/log.rs", "const KEPT_VERSION: u8 = "),
-    numbered("key of the hub", "flash", "crates/node/src/kept_hub.rs", "const KEPT_VERSION: u8 = "),
+    numbered(
+        "ledger",
+        "flash",
+        "crates/node/src/meter.rs",
+        "const LEDGER_VERSION: u8 = ",
+        "crates/node/tests/frozen/ledger",
+    ),
+    numbered(
+        "log of a machine",
+        "flash",
+        "crates/node/src/log.rs",
+        "const KEPT_VERSION: u8 = ",
+        "crates/node/tests/frozen/log",
+    ),
+    numbered(
+        "key of the hub",
+        "flash",
+        "crates/node/src/kept_hub.rs",
+        "const KEPT_VERSION: u8 = ",
+        "crates/node/tests/frozen/hub",
+    ),
     numbered(
         "owner by succession",
         "flash",
         "crates/node/src/kept_owner.rs",
         "const KEPT_VERSION: u8 = ",
+        "crates/node/tests/frozen/owner",
     ),
     numbered(
         "mandate that was followed",
         "flash",
         "crates/node/src/mandated/followed.rs",
         "const FOLLOWED_VERSION: u8 = ",
+        "crates/node/tests/frozen/followed",
     ),
-    marked("log of the loader", "flash", "crates/boot/src/log.rs", "const MAGIC: [u8; 4] = "),
+    numbered(
+        "mandates of machines that are gone",
+        "flash",
+        "crates/node/src/mandated/followed.rs",
+        "const FORGOTTEN_VERSION: u8 = ",
+        "crates/node/tests/frozen/forgotten",
+    ),
+    marked(
+        "log of the loader",
+        "flash",
+        "crates/boot/src/log.rs",
+        "const MAGIC: [u8; 4] = ",
+        "crates/boot/tests/frozen/log",
+    ),
     marked(
         "record of a run",
         "file",
         "crates/replay/src/entry.rs",
         "pub(crate) const MAGIC: [u8; 8] = ",
+        "crates/replay/tests/frozen/record",
     ),
-    marked("header of a firmware", "flash", "crates/boot/src/image.rs", "const MAGIC: [u8; 8] = "),
+    marked(
+        "header of a firmware",
+        "flash",
+        "crates/boot/src/image.rs",
+        "const MAGIC: [u8; 8] = ",
+        "crates/boot/tests/frozen/header",
+    ),
 ];
 
 /// Constants that look like a format's and are another's: of UF2, of WebAssembly, of TLS, of a tool.
@@ -182,16 +312,17 @@ pub(super) fn page(_: &Description) -> String {
          Every layout of bytes that outlives a build, with the magic and the version that stand in it. A \
          reader never\nguesses at another version: it refuses it, or makes the value anew. [ADR 18](adr/0018-formats-have-versions-of-their-own.md) \
          says when a version rises, and\n[releasing.md](releasing.md) what a release reads.\n\n\
-         | format | lies in | magic | version | code |\n|---|---|---|--:|---|\n",
+         | format | lies in | magic | version | code | bytes that a test keeps |\n|---|---|---|--:|---|---|\n",
     );
     for format in &FORMATS {
         let (magic, version) = format.read();
         let magic = magic.map_or_else(|| "–".to_owned(), |magic| format!("`{magic}`"));
+        let kept = format.kept().map_or_else(|| "–".to_owned(), |kept| format!("`{kept}`"));
         let Format { name, lies, file, .. } = format;
-        let _ = writeln!(text, "| {name} | {lies} | {magic} | {version} | `{file}` |");
+        let _ = writeln!(text, "| {name} | {lies} | {magic} | {version} | `{file}` | {kept} |");
     }
     text += "\nValues without a version are read by the build that wrote them alone: the state of a deep sleep \
-             (an update isn't\ntaken while a device sleeps), and settings of the node that are one number or key.\n";
+             (its seal\ncovers the release), and settings of the node that are one number or key.\n";
     text
 }
 
@@ -220,6 +351,17 @@ impl Format {
             // Its fields say which version of machines it runs.
             None => (Some(literal), "–".to_owned()),
         }
+    }
+}
+
+impl Format {
+    /// The file with its bytes in this version.
+    fn kept(&self) -> Option<String> {
+        let frozen = self.frozen?;
+        Some(match self.read().1.as_str() {
+            "–" => format!("{frozen}.hex"),
+            version => format!("{frozen}-{version}.hex"),
+        })
     }
 }
 
@@ -267,6 +409,19 @@ mod tests {
                 });
                 assert!(!marks || is_listed, "{path} marks a format that isn't listed: {line}");
             }
+        }
+    }
+
+    #[test]
+    fn each_format_has_bytes_of_its_version_that_a_test_reads() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        let tests = files::with_ending(&root.join("crates"), &[".rs"]).unwrap();
+        let tests: Vec<String> = tests.iter().map(|file| files::read(file).unwrap()).collect();
+        for path in FORMATS.iter().filter_map(Format::kept) {
+            assert!(root.join(&path).exists(), "there is no {path}");
+            let name = path.rsplit('/').next().unwrap().trim_end_matches(".hex");
+            let name = format!("\"{name}\"");
+            assert!(tests.iter().any(|test| test.contains(&name)), "no test reads {name}");
         }
     }
 

@@ -9,7 +9,11 @@ use tenure_package::{
 };
 use tenure_wire::Budget;
 use tenure_wire::capability::CAPABILITIES_MAX;
-use tenure_wire::control::{CARRIED_BYTES_MAX, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX};
+use tenure_wire::control::{
+    CARRIED_BYTES_MAX, CARRIED_PASSES_MAX, CARRIED_UNIT_BYTES, CARRIED_UNITS_AT_ONCE,
+    CARRIED_UNITS_PER_S, CARRYING_PATIENCE_S, CARRYING_TOOLS_MAX, HELD_MS_MAX, HELD_OWNERS_MAX,
+    HELD_TENANTS_MAX,
+};
 use tenure_wire::limits::{
     BUFFER_BYTES_MAX, EVENT_BYTES_MAX, FUNCTION_BYTES_MAX, LOG_BYTES_MAX, LOG_KEPT_BYTES_MAX,
     NAME_BYTES_MAX, PARAMETER_BYTES_MAX, PATH_BYTES_MAX, SECRET_BYTES_MAX, TIMERS_MAX,
@@ -96,6 +100,8 @@ fn budgets() -> Vec<(&'static str, u64)> {
 
 fn carried() -> Vec<Limit> {
     let tools = "the tool that was served longest ago begins anew";
+    let soon = "others are answered at once, and ask again";
+    let lost = "the datagram is lost, and sent again";
     vec![
         (
             "tools and devices that a member serves at once, in number",
@@ -116,6 +122,37 @@ fn carried() -> Vec<Limit> {
             "wait of a member for a tool's next call, seconds",
             CARRYING_PATIENCE_S,
             "what waits for it is lost",
+        ),
+        (
+            "calls of the owner's tools that a member holds until something comes, in number",
+            HELD_OWNERS_MAX as u64,
+            soon,
+        ),
+        ("the same of tenants' tools", HELD_TENANTS_MAX as u64, soon),
+        (
+            "wait of such a call, milliseconds",
+            HELD_MS_MAX.into(),
+            "it is answered then, and asked again",
+        ),
+        (
+            "passes of tenants that a member remembers, in number; they have as many tools beside the owner's",
+            CARRIED_PASSES_MAX as u64,
+            "the pass that was used longest ago is shown again",
+        ),
+        (
+            "bytes of a tenant's datagram for each unit, begun ones count",
+            CARRIED_UNIT_BYTES as u64,
+            lost,
+        ),
+        (
+            "units that a member sends for a tenant at once; twice that for all",
+            CARRIED_UNITS_AT_ONCE.into(),
+            lost,
+        ),
+        (
+            "units that a tenant has again each second; twice that for all",
+            CARRIED_UNITS_PER_S.into(),
+            lost,
         ),
     ]
 }

@@ -91,7 +91,7 @@ fn native_body(call: &HostCallInfo) -> String {
     text + value
 }
 
-/// What a parameter is as words.
+/// The words of a parameter.
 fn words(parameter: &Parameter) -> Vec<String> {
     let name = parameter.name;
     match parameter.kind {
@@ -119,7 +119,7 @@ fn error_type(description: &Description) -> String {
         }
     }
     text += "            _ => Self::Device,\n        }\n    }\n\n    \
-             /// What it means, in a few words.\n    \
+             /// The error's meaning, in a few words.\n    \
              pub const fn as_str(self) -> &'static str {\n        match self {\n";
     for (error, name) in description.errors {
         let _ = writeln!(text, "            Self::{name} => \"{error}\",");

@@ -100,7 +100,7 @@ impl Gateway {
         let socket = self.socket(Station { hardware, address })?;
         // Loopback alone: the link leads nowhere else.
         let to = SocketAddr::from((Ipv4Addr::LOCALHOST, udp.dst_port));
-        // What isn't taken is lost, as on a network.
+        // A frame that isn't taken is lost, as on a network.
         socket.send_to(datagram.payload(), to).ok().map(|_| ())
     }
 

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use tenure_hal::simulated::Random;
+
 use super::Port;
 
 /// How long a late frame waits if no other passes it.
@@ -11,14 +13,14 @@ const LATE: Duration = Duration::from_millis(20);
 pub(super) struct Weather {
     lose: u64,
     reorder: u64,
-    state: u64,
+    random: Random,
     held: Option<(Port, Vec<u8>)>,
 }
 
 impl Weather {
     /// Loses one frame in `lose`, and holds back one in `reorder`; 0 for none.
     pub(super) fn new(lose: u64, reorder: u64, seed: u64) -> Self {
-        Self { lose, reorder, state: seed, held: None }
+        Self { lose, reorder, random: Random::new(seed), held: None }
     }
 
     /// The frame, if it goes on now.
@@ -38,22 +40,13 @@ impl Weather {
         self.held.as_ref().map(|_| LATE)
     }
 
-    /// What was held back.
+    /// The frame that was held back.
     pub(super) fn release(&mut self) -> Option<(Port, Vec<u8>)> {
         self.held.take()
     }
 
     fn strikes(&mut self, one_in: u64) -> bool {
-        one_in > 0 && self.draw().is_multiple_of(one_in)
-    }
-
-    /// SplitMix64.
-    fn draw(&mut self) -> u64 {
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.state;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        one_in > 0 && self.random.below(one_in) == 0
     }
 }
 

@@ -46,7 +46,7 @@ fn graph(modules: &BTreeMap<String, String>) -> Graph {
             let path = absolute(&path, module, modules)?;
             match nearest(modules, &path) {
                 Some(found) => Some(found),
-                // What the root exports lies elsewhere.
+                // A name that the root exports lies elsewhere.
                 None => exported.get(path.split("::").next()?).cloned(),
             }
         });

@@ -116,7 +116,7 @@ impl Daemon {
     /// Asks another one something, once, and says whether the answer came.
     pub(super) fn asks(&self, other: &Self, question: u64) -> bool {
         let question = question.to_le_bytes();
-        // What can't be sent isn't answered.
+        // A question that can't be sent isn't answered.
         let _ = self.socket.send_to(&question, (address_of(other.number), PORT));
         let until = Instant::now() + PATIENCE;
         let heard = |socket: &UdpSocket| {
@@ -163,7 +163,7 @@ fn socket_in(namespace: &Namespace, address: Ipv4Addr) -> Result<UdpSocket> {
     socket.context("cannot open a socket in a namespace")
 }
 
-/// What a process took: for the row of idle daemons.
+/// The use of a process: for the row of idle daemons.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Footprint {
     /// Memory of its own, in bytes: what no other process shares with it, code aside.
@@ -173,7 +173,7 @@ pub(super) struct Footprint {
 }
 
 impl Footprint {
-    /// What the process `id` has taken.
+    /// The use of the process `id` so far.
     pub(super) fn of(id: u32) -> Option<Self> {
         let status = std::fs::read_to_string(format!("/proc/{id}/status")).ok()?;
         let anonymous = status.lines().find_map(|line| line.strip_prefix("RssAnon:"))?;

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use tenure_board_linux::EthernetPort;
+use tenure_hal::simulated::Random;
 
 use super::namespaces::hardware_address;
 
@@ -22,7 +23,7 @@ const FRAME_BYTES_MAX: usize = 2048;
 /// Frames of one node that are taken in before another's.
 const FRAMES_PER_TURN: usize = 32;
 
-/// What becomes of frames.
+/// The fate of frames.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Weather {
     pub(super) loss_percent: u8,
@@ -58,7 +59,7 @@ impl Medium {
             ports,
             neighbours,
             weather,
-            random: weather.seed,
+            random: Random::new(weather.seed),
             flying: BinaryHeap::new(),
             departures: 0,
             shared: shared.clone(),
@@ -95,7 +96,7 @@ struct Air {
     ports: Vec<EthernetPort>,
     neighbours: Vec<Vec<usize>>,
     weather: Weather,
-    random: u64,
+    random: Random,
     flying: BinaryHeap<Flying>,
     departures: u64,
     shared: Arc<Shared>,
@@ -159,12 +160,7 @@ impl Air {
         }
     }
 
-    /// SplitMix64.
     fn is_lost(&mut self) -> bool {
-        self.random = self.random.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.random;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % 100 < u64::from(self.weather.loss_percent)
+        self.random.below(100) < u64::from(self.weather.loss_percent)
     }
 }

@@ -8,7 +8,7 @@ use tenure_board_linux::EthernetPort;
 
 use crate::process;
 
-/// What the interface is called inside each namespace.
+/// The interface's name inside each namespace.
 pub(super) const INTERFACE: &str = "mesh0";
 
 /// A network namespace with a pair of interfaces: one inside, one at the medium. Both go with it.

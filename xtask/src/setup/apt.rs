@@ -1,4 +1,4 @@
-//! What Debian's packages are called, and how they are installed.
+//! The names of Debian's packages, and how they are installed.
 
 use std::process::Command;
 
@@ -33,9 +33,25 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
                 vec!["qemu-system-arm".into(), "qemu-system-misc".into(), "qemu-user".into()]
             }
             Need::Valgrind => vec!["valgrind".into()],
-            Need::Node => vec!["nodejs".into(), "npm".into(), "python3-pip".into()],
+            // Debian has no nightly Rust.
+            Need::Miri => Vec::new(),
+            Need::Node => [absent("node", "nodejs"), absent("npm", "npm")]
+                .into_iter()
+                .flatten()
+                .chain(["python3-pip".into()])
+                .collect(),
             Need::Routers => vec!["batmand".into(), "babeld".into()],
+            Need::Browser => ["chromium", "chromium-driver"]
+                .into_iter()
+                .map(String::from)
+                .chain(absent("npm", "npm"))
+                .collect(),
             Need::Clients => super::CLIENTS.map(String::from).to_vec(),
+            Need::TlsPeers => {
+                ["gnutls-bin", "libnss3-tools", "libwolfssl-dev", "golang-go", "gcc", "python3-pip"]
+                    .map(String::from)
+                    .to_vec()
+            }
             Need::Clang => {
                 let release = newest_clang();
                 vec![format!("clang-{release}"), format!("lld-{release}")]
@@ -45,6 +61,12 @@ pub(super) fn packages(needs: &[Need]) -> Vec<String> {
     packages.sort();
     packages.dedup();
     packages
+}
+
+/// The package that has this program, unless the machine has the program already: Node.js of another source
+/// conflicts with Debian's npm.
+fn absent(program: &str, package: &str) -> Option<String> {
+    process::find_program(program).is_none().then(|| package.to_string())
 }
 
 /// The newest release of clang of which apt has both the compiler and the linker.
@@ -76,7 +98,7 @@ pub(super) fn install(packages: &[String]) -> Result<()> {
     process::run(privileged().args(options).args(packages))
 }
 
-/// What a person would type for [`install`].
+/// The command that a person would type for [`install`].
 pub(super) fn command_line(packages: &[String]) -> String {
     let sudo = if is_root() { "" } else { "sudo " };
     format!("{sudo}apt-get install --no-remove {}", packages.join(" "))

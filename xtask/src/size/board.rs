@@ -1,10 +1,10 @@
-//! What a board's firmware takes in flash and RAM, crate by crate, against its `board.toml`.
+//! The flash and RAM of a board's firmware, crate by crate, against its `board.toml`.
 //!
 //! Each symbol of the linked program counts for the crate in whose path it stands: a function of
 //! `store` that the optimiser merged into one of `node` counts for `node`. What has no name
 //! (strings, tables) is the rest.
 //!
-//! What walls and calls cost there is held to the same file, where the board's emulator counts.
+//! The cost of walls and calls there is held to the same file, where the board's emulator counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -32,7 +32,7 @@ struct Manifest {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct CostBudget {
-    /// What it is, as the firmware calls it.
+    /// Its name in the firmware.
     name: String,
     instructions_max: u32,
 }
@@ -40,7 +40,7 @@ struct CostBudget {
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Budget {
-    /// What is limited, in a word or two.
+    /// The limited thing, in a word or two.
     name: String,
     /// The crates, without `tenure-`; all of the firmware if there are none.
     #[serde(default)]
@@ -95,7 +95,7 @@ pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Ve
     Ok((measurements, over))
 }
 
-/// What walls and calls cost more than the board's `board.toml` allows.
+/// The costs of walls and calls over the limits of the board's `board.toml`.
 pub(super) fn exceeded_costs(board: Board, root: &Path) -> Result<Vec<String>> {
     let over = manifest(board, root)?.exceeded_costs(&board.costs(root)?);
     Ok(over.into_iter().map(|what| format!("{}: {what}", board.name())).collect())
@@ -107,7 +107,7 @@ fn manifest(board: Board, root: &Path) -> Result<Manifest> {
 }
 
 impl Manifest {
-    /// What of these costs is over its limit, or has none, and which limits are on nothing, in words.
+    /// The costs that are over their limit or have none, and the limits on nothing, in words.
     fn exceeded_costs(&self, costs: &[Cost]) -> Vec<String> {
         let mut faults = Vec::new();
         for Cost { what, instructions } in costs {
@@ -129,7 +129,7 @@ impl Manifest {
 }
 
 impl Budget {
-    /// What of it these sizes exceed, or say nothing of, in words.
+    /// The budgets that these sizes exceed, or say nothing of, in words.
     fn exceeded(&self, sizes: &Sizes) -> impl Iterator<Item = String> {
         let unknown = self.crates.iter().filter(|name| !sizes.crates.contains_key(*name));
         let unknown = unknown
@@ -174,7 +174,7 @@ fn sizes(bytes: &[u8]) -> Result<Sizes> {
     let endian = header.endian()?;
     let sections = header.sections(endian, bytes)?;
     let mut sizes = Sizes::default();
-    // What a byte of each section takes.
+    // The weight of a byte of each section.
     let mut weights = Vec::new();
     for section in sections.iter() {
         let flags = section.sh_flags(endian);

@@ -12,7 +12,7 @@ use anyhow::{Context, Result};
 use tempfile::NamedTempFile;
 
 use super::{tests, tests_with};
-use crate::board::rp2040;
+use crate::board::{Board, esp32, rp2040};
 use crate::report::Report;
 use crate::{check, process};
 
@@ -22,7 +22,7 @@ const NICENESS: i32 = 5;
 /// The process that runs these steps.
 pub(super) struct Beside {
     child: Child,
-    /// What it prints, so that the lines of both don't mix.
+    /// The output, so that the lines of both don't mix.
     output: NamedTempFile,
     report: NamedTempFile,
 }
@@ -66,6 +66,10 @@ pub(super) fn run(file: &Path, root: &Path) -> Result<()> {
         command.args(optimised).args(["--test", "emulated"]);
         tests_with(&mut command, &["--ignored", "--nocapture"])
     });
+    for board in [Board::Esp32c3, Board::Esp32c6] {
+        let step = format!("the image of the {}, by its maker's tool", board.name());
+        report.step(&step, || esp32::test(board, root));
+    }
     report.step("an RP2040 from its boot ROM on", || rp2040::test(root));
     report.write(file)
 }

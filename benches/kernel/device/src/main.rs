@@ -15,7 +15,7 @@ use alloc::vec::Vec;
 
 use tenure_bench_report::line;
 use tenure_hal::simulated::RamFlash;
-use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant};
+use tenure_hal::{Entropy, EntropyError, FlashGeometry, Instant, UnixTime};
 use tenure_kernel::policy::PolicyKind;
 use tenure_kernel::{
     Config, Draft, IncomingCall, Installation, Kernel, MachineRecord, Ran, Standing, Ticket, World,
@@ -34,7 +34,7 @@ static GUEST: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/guest.wasm"));
 const STORE: FlashGeometry =
     FlashGeometry { sector_bytes: 4096, sector_count: 16, program_bytes: 4 };
 /// Guest functions that make the host call of that name a hundred times.
-const HOST_CALLS: [&str; 12] = [
+const HOST_CALLS: [&str; 13] = [
     "uptime_us",
     "parameter_length",
     "public_key",
@@ -47,13 +47,16 @@ const HOST_CALLS: [&str; 12] = [
     "event_next",
     "random",
     "queue",
+    "timer_schedule",
 ];
+/// 1 March 2096, of which 29 February is eight years away.
+const UNIX_S: u64 = 3_981_398_400;
 /// Guest functions of one host call each that goes through a hundred values.
 const LONG_CALLS: [(&str, &str); 2] =
     [("names", "a_name_listed"), ("delete_many", "a_value_deleted")];
 const TURNS: u32 = 100;
 const SLICE: u64 = 1_000;
-/// What the kernel charges for a turn, in fuel (`TURN` in `crates/kernel/src/cost.rs`).
+/// The kernel's charge for a turn, in fuel (`TURN` in `crates/kernel/src/cost.rs`).
 const TURN_FUEL: u32 = 444;
 
 fn run() {
@@ -82,7 +85,7 @@ fn turns(policy: PolicyKind) {
     if policy == PolicyKind::RoundRobin {
         report("of_1000_fuel", "empty_loop", two - one);
     }
-    // What the kernel charges for the turn itself isn't there for the loop.
+    // The kernel's charge for the turn itself isn't there for the loop.
     let charged = (two - one) * TURN_FUEL / SLICE as u32;
     report("turn_of_16_machines_beside_its_fuel", policy.as_str(), 2 * one + charged - two);
     let switch = |machines| {
@@ -131,7 +134,7 @@ fn tasks() {
     report("task_delivered_run_answered", "nothing", task);
 }
 
-/// What is alive for a kernel, and for each machine beyond its memory and stack.
+/// Bytes that are alive for a kernel, and for each machine beyond its memory and stack.
 fn ram() {
     let flash = store_flash();
     let code = RamFlash::new(code_geometry());
@@ -158,7 +161,7 @@ fn turn(kernel: &mut Kernel<RamFlash>, turns: u32) {
     for _ in 0..turns {
         let ran = kernel.run(&mut World {
             now: Instant::from_millis(1),
-            unix_time: None,
+            unix_time: Some(UnixTime { seconds: UNIX_S }),
             entropy: &mut Zeros,
         });
         assert!(ran == Ran::Slice);

@@ -16,6 +16,6 @@ probe!({
         bytes: unknown_bytes().to_vec(),
         signature: Signature::from_bytes(&unknown()),
     };
-    keep(table.accept(signed, Address::Simulated(0), 0));
+    keep(table.accept(signed, Address::Line(0), 0));
     keep(table.find(&Query::Id(MachineId(unknown())), 0));
 });

@@ -1,4 +1,4 @@
-//! What one machine on a leaf would take, which a leaf doesn't have: machines, sessions and packages, without
+//! The flash that one machine would take on a leaf, which has none: machines, sessions and packages, without
 //! mesh, translator, directory and all that a node makes of them.
 #![no_std]
 #![no_main]

@@ -16,7 +16,7 @@ probe!({
     if let Ok(name) = core::str::from_utf8(bytes).unwrap_or_default().parse()
         && let Ok(mut node) = Node::boot(Config::new(name, owner), parts, &mut moment)
     {
-        node.receive(&mut moment, Address::Simulated(1), bytes);
+        node.receive(&mut moment, Address::Line(1), bytes);
         keep(node.poll(&mut moment));
         keep(node.transmit());
         keep(node.notice());

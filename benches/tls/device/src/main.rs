@@ -2,7 +2,8 @@
 //! validation, a request and its answer; prints what that took.
 //!
 //! With the feature `server` the request is for a page, and the device then serves one over its second UART. It
-//! prints its memory while the client is connected, and after all.
+//! prints its memory while the client is connected, and after all. With the feature `resumption` it connects a second
+//! time, over its second UART, by the ticket of the first.
 //!
 //! `TENURE_ANCHOR` names the authority's certificate when it is built, `TENURE_BUFFER` the buffer's bytes;
 //! `TENURE_LEAF`, `TENURE_MIDDLE` and `TENURE_KEY` the server's chain and key.
@@ -11,6 +12,12 @@
 
 #[cfg(feature = "server")]
 mod server;
+#[cfg(feature = "resumption")]
+#[path = "ticket.rs"]
+mod ticket;
+#[cfg(not(feature = "resumption"))]
+#[path = "no_ticket.rs"]
+mod ticket;
 mod uart;
 
 use core::alloc::{GlobalAlloc, Layout};
@@ -24,6 +31,7 @@ use tenure_crypto::{Group, Software};
 use tenure_hal::{Entropy, EntropyError};
 use tenure_tls::x509::{Anchor, ServerName, UnixTime};
 use tenure_tls::{Client, ClientConfig, Event, Now, Suite, Trust};
+use ticket::Kept;
 use uart::Uart;
 
 static ANCHOR: &[u8] = include_bytes!(env!("TENURE_ANCHOR"));
@@ -113,7 +121,16 @@ fn main() -> ! {
     let bottom = (&raw mut __sheap).addr();
     paint_stack(bottom);
     let mut meter = Meter::default();
-    let handshake = converse(&mut meter);
+    let mut kept = Kept::none();
+    let handshake = converse(&mut meter, 0, &mut kept);
+    #[cfg(feature = "resumption")]
+    {
+        let first = meter.instructions();
+        let handshake = converse(&mut meter, 1, &mut kept) - first;
+        print("resumption_handshake_instructions", handshake);
+        print("resumption_instructions", meter.instructions() - first);
+        meter.ticks = first / INSTRUCTIONS_PER_TICK;
+    }
     #[cfg(feature = "server")]
     {
         let client = meter.instructions();
@@ -147,10 +164,12 @@ fn paint_stack(bottom: usize) {
     }
 }
 
-/// One connection; returns the instructions of its handshake.
+/// One connection over the UART `line`, resumed by the ticket that was kept; returns the instructions up to the end of its
+/// handshake.
 #[inline(never)]
-fn converse(meter: &mut Meter) -> u64 {
-    let mut uart = Uart::enable(0);
+fn converse(meter: &mut Meter, line: usize, kept: &mut Kept) -> u64 {
+    let mut uart = Uart::enable(line);
+    let before = kept.clone();
     let mut security = Software::new(Predictable(1));
     let Ok(anchor) = Anchor::from_certificate(ANCHOR) else { exit(3) };
     let anchors = [anchor];
@@ -161,7 +180,7 @@ fn converse(meter: &mut Meter) -> u64 {
         groups: &[Group::X25519],
         application_protocols: &[],
         identity: None,
-        pre_shared_key: None,
+        pre_shared_key: before.pre_shared_key(),
         early_data: false,
         handshake_ms_max: 10_000,
     };
@@ -178,6 +197,10 @@ fn converse(meter: &mut Meter) -> u64 {
         match event {
             Ok(Event::Connected) => {
                 handshake = meter.instructions();
+                #[cfg(feature = "resumption")]
+                if client.is_resumed() != (line == 1) {
+                    exit(10);
+                }
                 #[cfg(feature = "server")]
                 dump("connected");
                 let message = request();
@@ -203,6 +226,12 @@ fn converse(meter: &mut Meter) -> u64 {
             Ok(Event::Idle) => {
                 let length = receive_record(&mut uart, client.space());
                 client.received(length);
+            }
+            #[cfg(feature = "resumption")]
+            Ok(Event::Ticket) => {
+                if let Some(ticket) = client.ticket() {
+                    kept.keep(&ticket);
+                }
             }
             Ok(_) => {}
             Err(_) => exit(6),

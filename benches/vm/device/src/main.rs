@@ -64,17 +64,17 @@ fn config() -> InstanceConfig {
 /// Compiled code's entry.
 type Enter = unsafe extern "C" fn(*mut usize);
 
-/// What stands between the engine and the rest: nothing here.
+/// The wall between the engine and the rest: nothing here.
 struct Open(Option<Enter>);
 
 impl Wall for Open {
-    fn confine(&mut self, stay: Stay<'_>) -> Result<(), Breach> {
+    fn confine(&mut self, mut stay: Stay<'_>) -> Result<(), Breach> {
         let enter = match stay.enter {
             Entry::Interpreter(enter) => enter,
             Entry::Compiled { .. } => self.0.unwrap(),
         };
         // SAFETY: the words name what `stay` borrows, and the code was compiled from the guest's image.
-        unsafe { enter(stay.words.as_mut_ptr()) };
+        unsafe { enter(stay.expose()) };
         Ok(())
     }
 }

@@ -66,7 +66,7 @@ fn geometry(sector_count: u32) -> FlashGeometry {
     FlashGeometry { sector_bytes: 4096, sector_count, program_bytes: 4 }
 }
 
-/// What comes back over the service line once somebody asks there who the leaf is.
+/// The answer over the service line once somebody asks there who the leaf is.
 fn is_answered(
     device: &mut LeafDevice<RamFlash, Cable, Watch, Sequence, String>,
     service: &Cable,

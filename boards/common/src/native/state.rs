@@ -17,7 +17,7 @@ const WORD_BYTES: usize = size_of::<u64>();
 /// The length of what is written or left out of memory at a time, in bytes.
 const GRAIN: usize = 32;
 
-/// What must be as it was.
+/// The part that must be as it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Place {
     /// The address of its memory.
@@ -25,11 +25,11 @@ pub(super) struct Place {
     /// How long that is, and how much of it is code.
     pub(super) bytes: usize,
     pub(super) code_bytes: usize,
-    /// What stands for the firmware, where functions of the machine return to.
+    /// The number of the firmware, where functions of the machine return to.
     pub(super) firmware: usize,
 }
 
-/// What changes as it runs, its memory aside.
+/// The part that changes as it runs, its memory aside.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stand {
     /// Its registers, where a call is under way.
@@ -78,7 +78,7 @@ fn write_parts(place: &Place, stand: &Stand, own: &[u8], write: &mut impl FnMut(
     }
 }
 
-/// What was written down, as far as it stands before the memory.
+/// The written state, as far as it stands before the memory.
 pub(super) struct Written<'a> {
     pub(super) place: Place,
     pub(super) stand: Stand,
@@ -149,5 +149,36 @@ impl<'a> Reader<'a> {
 
     fn length(&mut self) -> Option<usize> {
         usize::try_from(self.word()?).ok()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_testbed::frozen;
+
+    use super::*;
+
+    #[test]
+    fn state_of_version_1_is_written_and_read() {
+        let place = Place { base: 0x8000_0000, bytes: 256, code_bytes: 64, firmware: 0x2000_0000 };
+        let mut stand =
+            Stand { is_under_way: true, waits: true, overspent: 300, ..Stand::default() };
+        stand.context.words[1] = 0x8000_0010;
+        stand.call.count = 2;
+        stand.call.arguments[..2].copy_from_slice(&[5, 6]);
+        let mut own = [0; 192];
+        own[64..70].copy_from_slice(b"frozen");
+        let written = write(&place, &stand, &own, 0).unwrap();
+        let bytes = frozen(env!("CARGO_MANIFEST_DIR"), "suspended-native-1", &written);
+        let read = read(&bytes).unwrap();
+        assert_eq!(read.place, place);
+        assert_eq!((read.stand.context.words[1], read.stand.overspent), (0x8000_0010, 300));
+        assert_eq!(read.stand.call.arguments[..2], [5, 6]);
+        let mut restored = [1; 192];
+        assert!(read.restore(&mut restored));
+        assert_eq!(restored, own);
+        let mut later = bytes.clone();
+        later[0] += 1;
+        assert!(super::read(&later).is_none(), "another version isn't guessed at");
     }
 }

@@ -121,8 +121,8 @@ fn after(turns: usize) -> Box<dyn EngineInstance> {
     machine
 }
 
-/// What is written down, but for where its memory is, which in these tests is elsewhere each time; the code
-/// holds that address too.
+/// A machine's suspended state without the address of its memory, which in these tests differs each time; the
+/// code holds that address too.
 fn state_of(machine: &dyn EngineInstance) -> Vec<u8> {
     let mut state = machine.suspend(0).unwrap().unwrap();
     state[8..16].fill(0);

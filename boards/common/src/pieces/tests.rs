@@ -49,7 +49,7 @@ proptest! {
             } else if which < held.len() {
                 let (start, end) = held.swap_remove(which);
                 prop_assert!(pieces.give_back(start));
-                // What has just been given back can be had again where it was.
+                // A piece that was just given back can be had again where it was.
                 let again = pieces.take(layout(end - start, 1), Some(start), BOTTOM);
                 prop_assert_eq!(again, Some(start));
                 prop_assert!(pieces.give_back(start));

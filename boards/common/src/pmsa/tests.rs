@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What a processor makes of the registers, as the manual says (B3.5.8).
+/// The processor's reading of the registers, as the manual says (B3.5.8).
 fn is_covered(window: &Window, address: usize) -> bool {
     let (base, rule) = window.registers();
     let length = 1_usize << ((rule >> 1 & 0x1F) + 1);

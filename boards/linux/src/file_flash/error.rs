@@ -10,11 +10,11 @@ use super::SECTOR_BYTES;
 pub struct OpenError {
     /// Which file.
     pub path: PathBuf,
-    /// What is wrong with it.
+    /// The fault of the file.
     pub problem: OpenProblem,
 }
 
-/// What is wrong with a flash file.
+/// The fault of a flash file.
 #[derive(Debug)]
 pub enum OpenProblem {
     /// Another process has it open.

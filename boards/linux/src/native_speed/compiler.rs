@@ -36,11 +36,11 @@ const FOLDER: &str = "compiling";
 #[derive(Clone)]
 pub(super) struct Compiled {
     pub(super) module: Module,
-    /// What its tables take when it starts, in bytes.
+    /// Bytes that its tables take when it starts.
     pub(super) table_bytes: u64,
 }
 
-/// What has become of a module.
+/// The fate of a module.
 #[derive(Clone)]
 enum Progress {
     Compiling,
@@ -53,7 +53,7 @@ struct Job {
     table_bytes: u64,
 }
 
-/// What the device and the compiler's thread share.
+/// The state that the device and the compiler's thread share.
 #[derive(Default)]
 struct Shared {
     modules: BTreeMap<[u8; 32], Progress>,
@@ -130,7 +130,7 @@ impl Compiler {
 }
 
 impl Drop for Compiler {
-    /// What is being compiled didn't end the process: the device did.
+    /// The compiler's input didn't end the process: the device did.
     fn drop(&mut self) {
         let mut shared = lock(&self.shared);
         shared.ended = true;

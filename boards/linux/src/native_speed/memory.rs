@@ -14,7 +14,7 @@ const PAGE_BYTES: usize = 4096;
 pub(super) struct MemoryBudget {
     bytes_max: usize,
     bytes: usize,
-    /// What was taken last, to be given back if there is none to be had.
+    /// Bytes that were taken last, to be given back if there is no memory to be had.
     taken: usize,
 }
 
@@ -81,7 +81,7 @@ impl ResourceLimiter for MemoryBudget {
 #[derive(Default)]
 pub(super) struct Window {
     pub(super) bytes: Vec<u8>,
-    /// What of it was written to, in bytes of whole pages, at most.
+    /// Bytes of it that were written to, in whole pages, at most.
     written: usize,
 }
 

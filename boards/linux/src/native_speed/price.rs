@@ -17,7 +17,7 @@ macro_rules! price {
     ($table:ident, $parts:expr, $($operator:ident)*) => { $($table.$operator = $parts;)* };
 }
 
-/// What each instruction costs, in parts of a unit of fuel.
+/// The price of each instruction, in parts of a unit of fuel.
 pub(super) fn prices() -> OperatorCost {
     let mut table = OperatorCost::new();
     integers(&mut table);

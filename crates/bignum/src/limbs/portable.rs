@@ -8,6 +8,8 @@ use super::Radix;
 /// If the two have different lengths.
 pub fn add(sum: &mut [u32], number: &[u32], mask: u32) -> u32 {
     assert_eq!(sum.len(), number.len());
+    // A compiler that knows both of its values makes a branch of it.
+    let mask = core::hint::black_box(mask);
     let mut carry = false;
     for (limb, other) in sum.iter_mut().zip(number) {
         let (value, first) = limb.overflowing_add(*other & mask);
@@ -25,6 +27,8 @@ pub fn add(sum: &mut [u32], number: &[u32], mask: u32) -> u32 {
 /// If the two have different lengths.
 pub fn subtract(difference: &mut [u32], number: &[u32], mask: u32) -> u32 {
     assert_eq!(difference.len(), number.len());
+    // A compiler that knows both of its values makes a branch of it.
+    let mask = core::hint::black_box(mask);
     let mut borrow = false;
     for (limb, other) in difference.iter_mut().zip(number) {
         let (value, first) = limb.overflowing_sub(*other & mask);

@@ -37,13 +37,13 @@ extern "C" fn fault() -> ! {
     crate::finish(Err("a fault"))
 }
 
-/// What this instruction set has beside the portable backend.
+/// The backends that this instruction set has beside the portable one.
 #[cfg(tenure_thumb = "v7m")]
 pub fn backends() -> [&'static dyn Backend; 1] {
     [&arm::V7m]
 }
 
-/// What this instruction set has beside the portable backend.
+/// The backends that this instruction set has beside the portable one.
 #[cfg(tenure_thumb = "v6m")]
 pub fn backends() -> [&'static dyn Backend; 1] {
     [&arm::V6m]

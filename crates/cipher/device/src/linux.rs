@@ -18,13 +18,13 @@ extern "C" fn start() -> ! {
     crate::finish(crate::run())
 }
 
-/// What this instruction set has beside the portable backend.
+/// The backends that this instruction set has beside the portable one.
 #[cfg(target_arch = "aarch64")]
 pub fn backends() -> [&'static dyn Backend; 1] {
     [&Neon]
 }
 
-/// What this instruction set has beside the portable backend.
+/// The backends that this instruction set has beside the portable one.
 #[cfg(target_arch = "riscv64")]
 pub fn backends() -> [&'static dyn Backend; 3] {
     // SAFETY: the runner starts QEMU with Zbb.

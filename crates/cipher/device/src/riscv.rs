@@ -23,7 +23,7 @@ extern "C" fn start() -> ! {
     crate::finish(crate::run())
 }
 
-/// What this instruction set has beside the portable backend.
+/// The backends that this instruction set has beside the portable one.
 pub fn backends() -> [&'static dyn Backend; 3] {
     // SAFETY: the runner starts QEMU with Zbb.
     const ROTATE: [riscv::Rotate; 2] = unsafe {
@@ -32,7 +32,7 @@ pub fn backends() -> [&'static dyn Backend; 3] {
     [&riscv::Scalar, &ROTATE[0], &ROTATE[1]]
 }
 
-/// What the model of RI5CY calls: QEMU cannot run it. `arguments` is key, nonce, first block, double
+/// The entry for the model of RI5CY: QEMU cannot run it. `arguments` is key, nonce, first block, double
 /// rounds; `data` is `blocks` blocks.
 #[unsafe(no_mangle)]
 extern "C" fn xpulp_xor(arguments: &Arguments, data: *mut [u8; 64], blocks: usize) {

@@ -1,4 +1,4 @@
-//! What the timing model of the Cortex-M cores follows, instruction by instruction: one message of
+//! The trace that the timing model of the Cortex-M cores follows, instruction by instruction: one message of
 //! 4 KiB each by ChaCha20, Poly1305 and the AEAD. `tests/machines/cortex.rs` finds the functions by
 //! their names.
 #![no_std]

@@ -1,10 +1,10 @@
-//! What the blocks of one message share: the part of the first double round that the counter does
+//! The work that the blocks of one message share: the part of the first double round that the counter does
 //! not reach.
 
 use super::wipe::wipe;
 use crate::chacha::{State, quarter_round};
 
-/// What a kernel for a small core works from. Wiped when dropped.
+/// The input of a kernel for a small core. Wiped when dropped.
 #[repr(C)]
 pub(super) struct Plan {
     /// The words with which a block starts, beside its counter:

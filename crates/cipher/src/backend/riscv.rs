@@ -81,7 +81,7 @@ impl Backend for Scalar {
 #[derive(Clone, Copy, Debug)]
 pub struct Rotate(Loop);
 
-/// What the kernel does in a pass of its inner loop.
+/// The work of the kernel in a pass of its inner loop.
 #[derive(Clone, Copy, Debug)]
 enum Loop {
     /// Three double rounds in 870 bytes: the fewest instructions.

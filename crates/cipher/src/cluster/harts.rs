@@ -22,7 +22,7 @@ pub struct Harts {
     busy: AtomicBool,
 }
 
-/// What a hart calls: `run(data, core)`.
+/// The function that a hart calls: `run(data, core)`.
 #[derive(Clone, Copy)]
 struct Job {
     run: unsafe fn(*const (), usize),
@@ -54,7 +54,7 @@ impl Harts {
         }
     }
 
-    /// What every hart but the caller does from its start on.
+    /// The loop of every hart but the caller, from its start on.
     pub fn serve(&self, hart: usize) -> ! {
         let mut last = 0;
         // SAFETY: lets software interrupts wake `wfi`; none is taken, as mstatus.MIE is off.

@@ -154,7 +154,7 @@ impl Drop for Worker {
 }
 
 impl Slot {
-    /// What the thread does from its start on.
+    /// The thread's loop, from its start on.
     fn serve(&self) {
         loop {
             let task = {

@@ -33,7 +33,7 @@ pub(crate) fn check(bytes: &[u8]) {
     }
 }
 
-/// What is left of the bytes; zeros once they are used up.
+/// The rest of the bytes; zeros once they are used up.
 struct Input<'a>(&'a [u8]);
 
 impl Input<'_> {

@@ -43,7 +43,7 @@ impl Core {
     }
 }
 
-/// What QEMU ran, as addresses.
+/// The instructions that QEMU ran, as addresses.
 pub(crate) struct Trace {
     image: Image,
     addresses: Vec<u32>,

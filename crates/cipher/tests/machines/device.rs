@@ -104,7 +104,7 @@ impl Machine {
         }
         let mut command = toolchain(self.target())?;
         command.env("RUSTFLAGS", flags);
-        // What is built with other flags stays apart.
+        // Products of other flags stay apart.
         let folder = build(command, self.target(), &features, &target_folder.join(self.name()))?;
         Ok(folder.join("tenure-cipher-device"))
     }

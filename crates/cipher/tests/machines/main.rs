@@ -6,20 +6,18 @@ use std::path::{Path, PathBuf};
 
 use tenure_cipher::backend::{Backend, portable::Portable};
 use tenure_cipher::{ChaCha20, Form, Ietf};
+use tenure_hal::simulated::Random;
 use tenure_testbed::skip_without_tool;
 
 use cortex::{Core, Trace};
 use device::{Machine, Missing};
 use elf::Image;
-use numbers::Numbers;
 use pulp::{Job, fork_join, stream};
 use ri5cy::Memory;
 
 mod cortex;
 mod device;
 mod elf;
-#[path = "../numbers/mod.rs"]
-mod numbers;
 mod pulp;
 mod ri5cy;
 
@@ -94,8 +92,8 @@ fn gap8_interface_streams_through_the_engine_on_the_model() {
         Err(Missing::Tool(tool)) => return skip_without_tool(&format!("{tool}, for GAP8")),
         Err(Missing::Build(error)) => panic!("{error}"),
     };
-    let mut numbers = Numbers::new(3);
-    let (key, text) = (numbers.bytes(32), numbers.bytes(5 * 1024 + 77));
+    let mut random = Random::new(3);
+    let (key, text) = (random.bytes(32), random.bytes(5 * 1024 + 77));
     let mut memory = Memory::new(16 << 20);
     for (address, bytes) in &image.segments {
         memory.at(*address, bytes.len()).copy_from_slice(bytes);
@@ -190,10 +188,10 @@ fn riscv_harts_work_as_a_cluster_under_qemu() {
     }
 }
 
-fn random_job(numbers: &mut Numbers, double_rounds: u32) -> Job {
-    let key = numbers.bytes(32).try_into().unwrap();
-    let nonce = numbers.bytes(12).try_into().unwrap();
-    Job { key, nonce, first: numbers.next() as u32 >> 1, double_rounds }
+fn random_job(random: &mut Random, double_rounds: u32) -> Job {
+    let key = random.bytes(32).try_into().unwrap();
+    let nonce = random.bytes(12).try_into().unwrap();
+    Job { key, nonce, first: random.number() as u32 >> 1, double_rounds }
 }
 
 fn expected(job: Job, data: &[u8]) -> Vec<u8> {
@@ -209,12 +207,12 @@ fn expected(job: Job, data: &[u8]) -> Vec<u8> {
 fn xpulp_backend_agrees_with_the_portable_one_on_the_model() {
     let Some(image) = build(Machine::Riscv32) else { return };
     let image = Image::parse(&std::fs::read(image).unwrap()).unwrap();
-    let mut numbers = Numbers::new(1);
+    let mut random = Random::new(1);
     for double_rounds in [2, 4, 6, 10] {
         for blocks in [1, 2, 3, 7, 20] {
             for cores in [1, 8] {
-                let job = random_job(&mut numbers, double_rounds);
-                let mut data = numbers.bytes(64 * blocks);
+                let job = random_job(&mut random, double_rounds);
+                let mut data = random.bytes(64 * blocks);
                 let expected = expected(job, &data);
                 fork_join(&image, "xpulp_xor", job, &mut data, cores);
                 assert!(data == expected, "{double_rounds} double rounds, {blocks} blocks");
@@ -229,9 +227,9 @@ fn xpulp_backend_agrees_with_the_portable_one_on_the_model() {
 fn streaming_cluster_of_the_model_encrypts_every_byte() {
     let Some(image) = build(Machine::Riscv32) else { return };
     let image = Image::parse(&std::fs::read(image).unwrap()).unwrap();
-    let mut numbers = Numbers::new(2);
-    let job = random_job(&mut numbers, 10);
-    let mut data = numbers.bytes(64 * 33);
+    let mut random = Random::new(2);
+    let job = random_job(&mut random, 10);
+    let mut data = random.bytes(64 * 33);
     let expected = expected(job, &data);
     stream(&image, job, &mut data, 8, 512);
     assert!(data == expected);

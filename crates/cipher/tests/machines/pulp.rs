@@ -17,7 +17,7 @@ const ARGUMENTS: u32 = Memory::BASE + (1 << 20);
 const DATA: u32 = Memory::BASE + (2 << 20);
 const STACKS: u32 = Memory::BASE + (8 << 20);
 
-/// What the kernel is to do.
+/// The request to the kernel.
 #[derive(Clone, Copy)]
 pub(crate) struct Job {
     /// The key.
@@ -94,7 +94,7 @@ pub(crate) fn stream(image: &Image, job: Job, data: &mut [u8], cores: usize, chu
     let (mut engine_free, mut cores_free) = (0u64, 0u64);
     let mut first = job.first;
     let lengths: Vec<usize> = data.chunks(chunk).map(<[u8]>::len).collect();
-    // What the engine has to do: transfers in come first, as far ahead as there are buffers.
+    // The engine's work: transfers in come first, as far ahead as there are buffers.
     let mut arrived = Vec::new();
     let mut worked: Vec<u64> = Vec::new();
     let mut emptied: Vec<u64> = Vec::new();

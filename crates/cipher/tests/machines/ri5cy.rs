@@ -6,7 +6,7 @@
 //! instruction reads what the load just before it brought; hardware loops nothing. Instructions
 //! are fetched without waiting.
 
-/// What an instruction did with the data memory.
+/// An instruction's access to the data memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Access {
     /// The byte address.

@@ -1,25 +1,27 @@
 //! The way to a device that this computer doesn't reach: a member of its mesh carries the datagrams.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tenure_board_linux::LinuxEntropy;
 use tenure_hal::Entropy as _;
 use tenure_mesh::NodeId;
 use tenure_wire::Address;
-use tenure_wire::control::{CARRIED_BYTES_MAX, Carry, Client as _};
-use tenure_wire::directory::{DeviceRecord, Found, Query};
+use tenure_wire::control::{CARRIED_BYTES_MAX, Carry, Client as _, HELD_MS_MAX};
+use tenure_wire::directory::{Found, Query, SignedRecord};
 use tenure_wire::message::List;
 
 use super::{Client, Route};
 
-/// The time between two questions to the member while nothing comes: at first, and at most after it has
-/// doubled with each.
+/// The time between two questions while nothing comes to a member that doesn't hold them, as it is of an older version or
+/// holds others' already: at first, and at most after it has doubled with each.
 const ASK_AGAIN: Duration = Duration::from_millis(30);
 const ASK_AGAIN_MAX: Duration = Duration::from_millis(240);
 
 /// A session with a member that carries datagrams.
 pub(super) struct Via {
+    /// The member, as the user named it.
+    name: String,
     client: Client,
     member: Route,
     tool: u32,
@@ -33,11 +35,17 @@ pub(super) struct Via {
 
 impl Via {
     /// Speaks through the device at `member`, with which `client` has a session.
-    pub(super) fn new(client: Client, member: Route) -> anyhow::Result<Self> {
+    pub(super) fn new(name: &str, client: Client, member: Route) -> anyhow::Result<Self> {
         let mut tool = [0; 4];
         LinuxEntropy.fill(&mut tool).context("no randomness")?;
         let tool = u32::from_le_bytes(tool);
-        Ok(Self { client, member, tool, waiting: Vec::new(), to: None, pause: ASK_AGAIN })
+        let name = name.to_owned();
+        Ok(Self { name, client, member, tool, waiting: Vec::new(), to: None, pause: ASK_AGAIN })
+    }
+
+    /// The member, as the user named it.
+    pub(super) fn name(&self) -> &str {
+        &self.name
     }
 
     /// Notes a datagram that is to be carried.
@@ -63,9 +71,13 @@ impl Via {
         let datagrams: Vec<_> =
             self.waiting.drain(..count.max(1).min(self.waiting.len())).map(|(_, it)| it).collect();
         let sent = !datagrams.is_empty();
-        let carry = Carry { tool: self.tool, to, datagrams };
+        let wait = if self.waiting.is_empty() { wait } else { Duration::ZERO };
+        let wait_ms = wait.as_millis().min(HELD_MS_MAX.into()) as u16;
+        let carry = Carry { tool: self.tool, to, datagrams, wait_ms };
+        let asked = Instant::now();
         let List(arrived) = self.client.at(&self.member).mesh_carry(carry)?;
-        if !arrived.is_empty() || sent {
+        let was_held = asked.elapsed() >= Duration::from_millis(wait_ms.into());
+        if !arrived.is_empty() || sent || was_held {
             self.pause = ASK_AGAIN;
         } else {
             std::thread::sleep(wait.min(self.pause));
@@ -77,16 +89,18 @@ impl Via {
     /// The record that the member holds of what `query` asks for.
     pub(super) fn find(&mut self, query: &Query) -> anyhow::Result<Option<Found>> {
         let record = self.client.at(&self.member).mesh_find(query.clone())?;
-        let Some(record) = record else { return Ok(None) };
-        let Ok(opened) = tenure_directory::open_whenever(&record) else {
-            bail!("the record that the member holds proves nothing");
-        };
-        Ok(Some(Found { record, seen_at: address_of(&opened) }))
+        record.map(in_mesh).transpose()
     }
 }
 
-/// The place in the mesh of the device of a record.
-fn address_of(record: &DeviceRecord) -> Address {
-    let machine = tenure_crypto::machine_id(&record.device_machine);
-    Address::Mesh(NodeId::from(&machine).to_bytes())
+/// The record that a member gave, and the place in the mesh of its device.
+///
+/// # Errors
+/// It proves nothing.
+pub fn in_mesh(record: SignedRecord) -> anyhow::Result<Found> {
+    let Ok(opened) = tenure_directory::open_whenever(&record) else {
+        bail!("the record that the member holds proves nothing");
+    };
+    let machine = tenure_crypto::machine_id(&opened.device_machine);
+    Ok(Found { record, seen_at: Address::Mesh(NodeId::from(&machine).to_bytes()) })
 }

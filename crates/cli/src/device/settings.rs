@@ -1,7 +1,7 @@
 //! The settings of a device that is a process: its folder's, those of its start, and what a record keeps of them.
 
-use std::fs::OpenOptions;
-use std::io::BufWriter;
+use std::fs::{DirEntry, OpenOptions};
+use std::io::{BufWriter, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 use std::time::Duration;
@@ -21,6 +21,9 @@ use crate::client::OwnerKeys;
 use crate::deep_sleep;
 use crate::home::Home;
 use crate::mesh;
+
+/// The extension of settings that are being written, and take the place of those before.
+const NEXT: &str = "next";
 
 /// The file of a record is its owner's alone: it holds the device's keys.
 const RECORD_MODE: u32 = 0o600;
@@ -43,9 +46,13 @@ pub(super) struct Settings {
     #[serde(default)]
     experiments: bool,
     #[serde(default)]
+    pub(super) discover: Option<bool>,
+    #[serde(default)]
     pub(super) mesh_own_thread: bool,
     #[serde(default)]
     labels: Vec<String>,
+    #[serde(default)]
+    log_to_hub: bool,
     #[serde(default, skip_serializing_if = "mesh::Meshing::is_empty")]
     pub(super) mesh: mesh::Meshing,
 }
@@ -87,6 +94,7 @@ impl Start {
         config.experiments = settings.experiments;
         let labels = settings.labels.iter().map(|label| label.parse());
         config.labels = labels.collect::<Result<_, LabelError>>().context("the device's labels")?;
+        config.shares_log = settings.log_to_hub;
         config.log_lines_max = 4096;
         config.sleep = self.sleep.policy();
         config.hub = self.hub.clone().map(|(address, key)| Hub { address, key });
@@ -117,7 +125,8 @@ impl Start {
     }
 }
 
-/// The settings of the folder, made or changed as the arguments say.
+/// The settings of the folder as the arguments say. They are kept at once in a folder without any, and otherwise when
+/// the device is this process's: see [`keep`].
 pub(super) fn settings(
     folder: &Path,
     arguments: &Arguments,
@@ -155,6 +164,7 @@ pub(super) fn settings(
         experiments: arguments
             .experiments
             .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.experiments)),
+        discover: arguments.discover.or(known.as_ref().and_then(|known| known.discover)),
         mesh_own_thread: arguments
             .mesh_own_thread
             .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.mesh_own_thread)),
@@ -162,6 +172,9 @@ pub(super) fn settings(
             Some(known) if arguments.labels.is_empty() => known.labels.clone(),
             _ => arguments.labels.iter().map(Label::to_string).collect(),
         },
+        log_to_hub: arguments
+            .log_to_hub
+            .unwrap_or_else(|| known.as_ref().is_some_and(|known| known.log_to_hub)),
         memory_bytes: arguments.memory_bytes.or(known.as_ref().and_then(|one| one.memory_bytes)),
         swap_bytes: arguments.swap_bytes.or(known.as_ref().and_then(|one| one.swap_bytes)),
         receipts_every_s: arguments
@@ -169,13 +182,31 @@ pub(super) fn settings(
             .map(|span| span.as_secs())
             .or(known.as_ref().and_then(|one| one.receipts_every_s)),
     };
-    let text = toml::to_string(&settings)?;
-    std::fs::create_dir_all(folder)
-        .with_context(|| format!("can't make the folder {}", folder.display()))?;
-    if std::fs::read_to_string(&path).ok().as_deref() != Some(&text) {
-        std::fs::write(&path, text).with_context(|| format!("can't write {}", path.display()))?;
+    if known.is_none() {
+        std::fs::create_dir_all(folder)
+            .with_context(|| format!("can't make the folder {}", folder.display()))?;
+        keep(folder, &settings)?;
     }
     Ok(settings)
+}
+
+/// Keeps the settings in the folder for the next start, whole or not at all.
+pub(super) fn keep(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let text = toml::to_string(settings)?;
+    let path = folder.join(SETTINGS);
+    if std::fs::read_to_string(&path).ok().as_deref() == Some(&text) {
+        return Ok(());
+    }
+    replace_file(&path, text.as_bytes()).with_context(|| format!("can't write {}", path.display()))
+}
+
+/// Puts a file of these bytes in the place of `path`; after a loss of power there is the one or the other.
+fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
+    let next = path.with_extension(NEXT);
+    let mut file = std::fs::File::create(&next)?;
+    file.write_all(bytes)?;
+    file.sync_all()?;
+    std::fs::rename(&next, path)
 }
 
 /// The settings in the folder, if it is a device's; an error if it holds something else.
@@ -185,8 +216,11 @@ fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>>
             .map(Some)
             .with_context(|| format!("{} can't be used; mend it", path.display())),
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
+            let is_others = |file: std::io::Result<DirEntry>| {
+                file.is_ok_and(|file| path.with_extension(NEXT) != file.path())
+            };
             let holds_something =
-                std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+                std::fs::read_dir(folder).is_ok_and(|mut files| files.any(is_others));
             if holds_something {
                 bail!(
                     "{} holds other files and is no device's; name a new or empty folder",

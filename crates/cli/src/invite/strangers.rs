@@ -25,7 +25,7 @@ const LOOK_AGAIN: Duration = Duration::from_millis(500);
 /// How often a member is given the admission anew, which one of them may not have got.
 const ADMIT_AGAIN: Duration = Duration::from_secs(10);
 
-/// Whom the user means.
+/// The stranger that the user means.
 enum Meant {
     Key(PublicKey),
     Name(Name),
@@ -89,7 +89,7 @@ pub(super) fn invite(
 
 /// Shows the owner's devices that ask to be let in.
 pub(super) fn list(client: &mut Client, route: &Route, output: &Output) -> anyhow::Result<()> {
-    // What other members have heard comes with the second answer.
+    // The knocks that other members have heard come with the second answer.
     strangers(client, route, None)?;
     std::thread::sleep(LOOK_AGAIN);
     let strangers = strangers(client, route, None)?;

@@ -1,6 +1,7 @@
 //! Words that Tab completes in `tenure shell`: commands, their options, machines and functions.
 
 use std::cell::RefCell;
+use std::rc::Rc;
 
 use rustyline::completion::{Completer, Pair};
 use rustyline::highlight::Highlighter;
@@ -16,18 +17,24 @@ use crate::whom::{Where, machines};
 pub(super) struct Words {
     commands: clap::Command,
     place: Where,
-    device: RefCell<(Client, Device)>,
+    client: Rc<RefCell<Client>>,
+    device: RefCell<Device>,
 }
 
 impl Words {
-    /// The words of these commands, on `device`, which is at `place`.
-    pub(super) fn new(commands: clap::Command, place: Where, device: (Client, Device)) -> Self {
-        Self { commands, place, device: RefCell::new(device) }
+    /// The words of these commands, on `device`, which is at `place` and with which `client` speaks.
+    pub(super) fn new(
+        commands: clap::Command,
+        place: Where,
+        client: Rc<RefCell<Client>>,
+        device: Device,
+    ) -> Self {
+        Self { commands, place, client, device: RefCell::new(device) }
     }
 
     /// The machines that are there now; none if the device doesn't answer.
     fn machines(&self) -> Vec<MachineStatus> {
-        let (client, device) = &mut *self.device.borrow_mut();
+        let (client, device) = (&mut *self.client.borrow_mut(), &mut *self.device.borrow_mut());
         machines(client, device).unwrap_or_else(|_| {
             // It may have restarted since.
             let Ok(again) = self.place.connect(client) else { return Vec::new() };

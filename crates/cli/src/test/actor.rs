@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use anyhow::{Context as _, bail};
 use tenure_crypto::SigningKey;
-use tenure_package::{CodeKind, Manifest, PackageBuilder, Version};
+use tenure_package::{Manifest, PackageBuilder, Version};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::limits::FUNCTION_BYTES_MAX;
 use tenure_wire::{Budget, Capabilities, Name};
@@ -12,7 +12,7 @@ use tenure_wire::{Budget, Capabilities, Name};
 /// The function by which a pretended machine is told to call another.
 pub(super) const CALL: &str = "tenure_test:call";
 
-/// What it does; data with answers and their functions are put in.
+/// Its code; data with answers and their functions are put in.
 ///
 /// The parameter of [`CALL`] is the lengths of target and function and whether there is a
 /// parameter, a byte each, then target, function and parameter. The reply is a status (4 bytes) and
@@ -67,17 +67,10 @@ pub(super) fn package(name: &Name, answers: &BTreeMap<String, String>) -> anyhow
     let text = CODE.replace("{call}", CALL).replace("{answers}", &functions);
     let code = wat::parse_str(text).context("a pretended machine")?;
     let manifest = Manifest {
-        name: name.clone(),
-        version: Version { major: 0, minor: 0, patch: 0 },
-        description: String::new(),
         exports: answers.keys().cloned().chain([CALL.to_owned()]).collect(),
         budget: Budget { memory_bytes: 65_536, ..Budget::default() },
-        engine: Default::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
         capabilities: anybody(),
-        code: vec![CodeKind::WebAssembly],
+        ..Manifest::new(name.clone(), Version { major: 0, minor: 0, patch: 0 })
     };
     // Nobody but the devices in memory ever sees it.
     let key = SigningKey::from_bytes(&[1; 32]);

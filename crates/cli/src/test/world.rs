@@ -5,7 +5,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail};
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::{Seed, SigningKey};
-use tenure_hal::simulated::RamFlash;
+use tenure_hal::simulated::{RamFlash, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{FlashStorage, Hub};
 use tenure_node::{Config, Door as _, Moment, Node, Parts, Wake};
@@ -21,8 +21,8 @@ use crate::device::roomy_kernel;
 use crate::install::{Terms, place};
 
 /// Where the hub and the owner are; devices count up from there.
-const HUB: u32 = 0;
-const OWNER: u32 = 1;
+const HUB: Address = Address::Udp(socket_at(0));
+const OWNER: Address = Address::Udp(socket_at(1));
 const FIRST_DEVICE: u32 = 2;
 /// How long a call may take, in the false time.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -30,7 +30,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: Duration = Duration::from_millis(20);
 const UNIX_S_AT_START: u64 = 1_800_000_000;
 
-/// What a call gave: its result (`None` is null), or the error as the caller sees it.
+/// The outcome of a call: its result (`None` is null), or the error as the caller sees it.
 pub(super) type CallResult = Result<Option<Vec<u8>>, String>;
 
 /// A device.
@@ -168,7 +168,7 @@ impl World {
         let mut config = Config::new(name.clone(), self.keys.owner());
         config.kernel = roomy_kernel();
         config.rpc = tenure_rpc::Config::large();
-        config.hub = Some(tenure_node::Hub { address: Address::Simulated(HUB), key: None });
+        config.hub = Some(tenure_node::Hub { address: HUB, key: None });
         let parts = Parts { store: flash(128), code: flash(512), staging: flash(16) };
         let mut entropy = LinuxEntropy;
         let mut moment = moment(self.now, &mut entropy);
@@ -178,7 +178,7 @@ impl World {
             Enrolment { device: name.clone(), device_key: node.device_key(), number: 1 };
         let signature = tenure_directory::enrol(&self.keys.signing_key, &enrolment);
         node.as_owner(&mut moment).enrol(Enrol { enrolment, signature })?;
-        let address = Address::Simulated(FIRST_DEVICE + index as u32);
+        let address = Address::Udp(socket_at(FIRST_DEVICE + index as u32));
         self.devices.push(Device { name, node, address });
         Ok(index)
     }
@@ -248,12 +248,12 @@ impl World {
             let mut entropy = LinuxEntropy;
             self.hub.poll(&mut hub_moment(self.now, &mut entropy));
             while let Some((to, datagram)) = self.hub.transmit() {
-                self.deliver(&Address::Simulated(HUB), &to, &datagram);
+                self.deliver(&HUB, &to, &datagram);
                 is_quiet = false;
             }
             self.owner.poll(self.now, &mut LinuxEntropy);
             while let Some((to, datagram)) = self.owner.transmit() {
-                self.deliver(&Address::Simulated(OWNER), &to, &datagram);
+                self.deliver(&OWNER, &to, &datagram);
                 is_quiet = false;
             }
             if is_quiet {
@@ -264,12 +264,12 @@ impl World {
 
     fn deliver(&mut self, from: &Address, to: &Address, datagram: &[u8]) {
         match to {
-            Address::Simulated(HUB) => {
+            to if *to == HUB => {
                 let mut entropy = LinuxEntropy;
                 let mut moment = hub_moment(self.now, &mut entropy);
                 self.hub.receive(&mut moment, from.clone(), datagram);
             }
-            Address::Simulated(OWNER) => {
+            to if *to == OWNER => {
                 self.owner.receive(self.now, &mut LinuxEntropy, from.clone(), datagram);
             }
             to => {

@@ -1,7 +1,7 @@
 //! `tenure tls connect`: a client on the command line, for any server.
 
 use std::io::{ErrorKind, IsTerminal as _, Read as _, Write as _};
-use std::net::{IpAddr, TcpStream, ToSocketAddrs as _};
+use std::net::{IpAddr, SocketAddr, TcpStream, ToSocketAddrs as _};
 use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
@@ -130,7 +130,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> 
     let early = early.context("can't read the early data")?.unwrap_or_default();
 
     let start = Instant::now();
-    let stream = open(host, port, offers.timeout)?;
+    let (stream, address) = open(host, port, offers.timeout)?;
     let mut buffer = vec![0; offers.buffer as usize];
     let client = Client::new(&mut buffer, &config, &transport::now(start)).map_err(|_| {
         anyhow::anyhow!("`{name}` is no name of a server that can be asked for; set one with --sni")
@@ -143,9 +143,11 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> 
         client,
         security: Software::new(LinuxEntropy),
         stream,
+        address,
         shown: Vec::new(),
         chain: String::new(),
         received: Vec::new(),
+        send_failure: None,
         outgoing: early,
         outgoing_sent: 0,
         closed: false,
@@ -169,7 +171,7 @@ fn split_host(server: &str) -> anyhow::Result<(&str, u16)> {
 }
 
 /// A TCP connection to the first address of `host` that answers.
-fn open(host: &str, port: u16, timeout: Duration) -> anyhow::Result<TcpStream> {
+fn open(host: &str, port: u16, timeout: Duration) -> anyhow::Result<(TcpStream, SocketAddr)> {
     let addresses = (host, port).to_socket_addrs();
     let addresses = addresses.with_context(|| format!("no address is known for {host}"))?;
     let mut failure = None;
@@ -178,7 +180,7 @@ fn open(host: &str, port: u16, timeout: Duration) -> anyhow::Result<TcpStream> {
             Ok(stream) => {
                 stream.set_nodelay(true)?;
                 stream.set_write_timeout(Some(WRITE_PATIENCE))?;
-                return Ok(stream);
+                return Ok((stream, address));
             }
             Err(error) => failure = Some(anyhow::Error::new(error).context(format!("{address}"))),
         }
@@ -186,7 +188,7 @@ fn open(host: &str, port: u16, timeout: Duration) -> anyhow::Result<TcpStream> {
     Err(failure.unwrap_or_else(|| anyhow::anyhow!("no address is known for {host}")))
 }
 
-/// What wakes the loop.
+/// The events that wake the loop.
 enum Input {
     Network(Vec<u8>),
     NetworkEnd(Option<std::io::Error>),
@@ -268,6 +270,8 @@ struct Session<'a> {
     client: Client<'a, 'a>,
     security: Software<LinuxEntropy>,
     stream: TcpStream,
+    /// The server's address, which the system no longer tells once the server has reset the connection.
+    address: SocketAddr,
     shown: Vec<Shown>,
     chain: String,
     /// From the network, while the buffer has no room for it.
@@ -275,6 +279,8 @@ struct Session<'a> {
     /// To the server: early data, then standard input.
     outgoing: Vec<u8>,
     outgoing_sent: usize,
+    /// Why nothing more can be sent. The server may have said why it went: that is read first.
+    send_failure: Option<std::io::Error>,
     closed: bool,
     last_heard: Instant,
 }
@@ -287,8 +293,7 @@ impl Session<'_> {
             if event.is_err() {
                 self.log_keys()?;
             }
-            // The reason why the connection ended is better than that nobody listens to it any more.
-            let flushed = self.flush();
+            self.flush();
             match event.map_err(|error| self.explain(error))? {
                 Event::Certificate => self.show_certificate(),
                 Event::Connected => self.connected(&mut inputs)?,
@@ -296,12 +301,10 @@ impl Session<'_> {
                 Event::Ticket => self.keep_ticket()?,
                 Event::PeerClosed => {
                     self.client.close(&mut self.security);
-                    // The server may be gone already.
-                    let _ = self.flush();
+                    self.flush();
                     return Ok(());
                 }
                 Event::Idle => {
-                    flushed?;
                     if !self.move_on(&inputs)? && self.is_over(&mut inputs)? {
                         return Ok(());
                     }
@@ -310,12 +313,17 @@ impl Session<'_> {
         }
     }
 
-    fn flush(&mut self) -> anyhow::Result<()> {
-        if !self.client.output().is_empty() {
-            let sent = transport::send(&mut self.stream, self.client.output());
-            self.client.sent(sent.context("the server takes no more")?);
+    fn flush(&mut self) {
+        if self.has_output() {
+            match transport::send(&mut self.stream, self.client.output()) {
+                Ok(sent) => self.client.sent(sent),
+                Err(error) => self.send_failure = Some(error),
+            }
         }
-        Ok(())
+    }
+
+    fn has_output(&self) -> bool {
+        self.send_failure.is_none() && !self.client.output().is_empty()
     }
 
     /// Gives the connection what waits for it, and returns whether there was something.
@@ -332,7 +340,7 @@ impl Session<'_> {
             self.outgoing_sent = 0;
             inputs.ask();
         }
-        self.flush()?;
+        self.flush();
         Ok(fed + sent > 0)
     }
 
@@ -345,7 +353,7 @@ impl Session<'_> {
         let deadline = self.client.deadline_ms().map(|at| at.saturating_sub(uptime_ms));
         let patience = deadline.map_or(NAP, |ms| NAP.min(Duration::from_millis(ms)));
         // Output that the network doesn't take has waited for that already.
-        let patience = if self.client.output().is_empty() { patience } else { Duration::ZERO };
+        let patience = if self.has_output() { Duration::ZERO } else { patience };
         match inputs.inputs.recv_timeout(patience) {
             Ok(Input::Network(bytes)) => {
                 self.last_heard = Instant::now();
@@ -354,6 +362,9 @@ impl Session<'_> {
             Ok(Input::NetworkEnd(error)) => {
                 if self.closed && self.arguments.check {
                     return Ok(true);
+                }
+                if let Some(error) = self.send_failure.take() {
+                    return Err(error).context("the server takes no more");
                 }
                 if let Some(error) = error.filter(|it| it.kind() != ErrorKind::ConnectionReset) {
                     return Err(error).context("the network failed");
@@ -413,7 +424,7 @@ impl Session<'_> {
             protocol: protocol.map(|it| String::from_utf8_lossy(it).into_owned()),
             is_resumed: self.client.is_resumed(),
         };
-        let address = self.stream.peer_addr()?.to_string();
+        let address = self.address;
         let early_data = match self.client.took_early_data() {
             Some(true) => Some("taken"),
             Some(false) => Some("refused"),
@@ -422,7 +433,7 @@ impl Session<'_> {
         let (tcp, all) = (milliseconds(self.connected_in), milliseconds(self.start.elapsed()));
         let text = if self.output.is_json() {
             let mut object = facts.to_json();
-            object["address"] = json!(address);
+            object["address"] = json!(address.to_string());
             object["early_data"] = json!(early_data);
             object["certificates"] = self.shown.iter().map(Shown::to_json).collect();
             object["tcp_ms"] = json!(tcp);

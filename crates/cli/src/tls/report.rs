@@ -8,7 +8,7 @@ use tenure_crypto::{Group, HashAlgorithm, PublicKeyRef, SignatureAlgorithm};
 use tenure_tls::x509::{AlternativeName, Certificate, UnixTime, parse_public_key};
 use tenure_tls::{Suite, scheme_name};
 
-use crate::call::hex;
+use crate::output::hex;
 
 /// The facts of a connection that both ends know.
 pub(super) struct Facts {
@@ -70,7 +70,7 @@ pub(super) struct Shown {
 }
 
 impl Shown {
-    /// What is worth knowing of `der`, as far as it can be read.
+    /// The facts worth knowing of `der`, as far as it can be read.
     pub(super) fn new(der: &[u8]) -> Self {
         let unreadable = |key_info: &[u8], subject: &str| Self {
             subject: subject.to_owned(),

@@ -107,7 +107,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> 
     shared.listen(&Stop::on_signals()?)
 }
 
-/// What all connections have in common.
+/// The common part of all connections.
 struct Shared<'a> {
     arguments: &'a Arguments,
     output: &'a Output,
@@ -142,7 +142,7 @@ impl Shared<'_> {
                             count.fetch_sub(1, Ordering::Relaxed);
                         });
                     }
-                    // Whoever came is gone again, or there are no more files: others may come.
+                    // The client is gone again, or there are no more files: others may come.
                     Err(_) => std::thread::sleep(NAP),
                 }
             }
@@ -179,6 +179,7 @@ impl Shared<'_> {
             client: Vec::new(),
             request: Vec::new(),
             reply: Vec::new(),
+            ticket_is_due: false,
             closes: false,
             last_moved: Instant::now(),
         };
@@ -196,6 +197,8 @@ struct Conversation<'a> {
     client: Vec<Shown>,
     request: Vec<u8>,
     reply: Vec<u8>,
+    /// Whether the client is owed a ticket, which waits for room in the buffer.
+    ticket_is_due: bool,
     /// Whether the connection is closed once the reply is sent.
     closes: bool,
     last_moved: Instant,
@@ -220,6 +223,7 @@ impl Conversation<'_> {
                 Event::PeerClosed => return self.end(),
                 Event::Idle => {
                     flushed?;
+                    self.send_ticket()?;
                     if self.closes && self.reply.is_empty() {
                         return self.end();
                     }
@@ -260,6 +264,20 @@ impl Conversation<'_> {
         }
         let _ = self.stream.shutdown(std::net::Shutdown::Write);
         Ok(())
+    }
+
+    /// Sends the ticket that is due, unless what the client sent already fills the buffer.
+    fn send_ticket(&mut self) -> anyhow::Result<()> {
+        if !self.ticket_is_due {
+            return Ok(());
+        }
+        let now = transport::now(self.shared.start);
+        match self.server.send_ticket(&mut self.security, &now) {
+            Err(Error::BufferTooSmall) => return Ok(()),
+            done => done?,
+        }
+        self.ticket_is_due = false;
+        self.flush()
     }
 
     /// Hands a part of the reply to the connection, and returns whether something moved.
@@ -317,7 +335,7 @@ impl Conversation<'_> {
 
     fn connected(&mut self) -> anyhow::Result<()> {
         self.log_keys()?;
-        self.server.send_ticket(&mut self.security, &transport::now(self.shared.start))?;
+        self.ticket_is_due = true;
         let facts = self.facts();
         let client = self.client.first();
         let who = client.map_or(String::new(), |client| format!(", client {}", client.line()));
@@ -345,7 +363,7 @@ impl Conversation<'_> {
         } else if self.request.len() > REQUEST_BYTES_MAX {
             bail!("the request is longer than {REQUEST_BYTES_MAX} bytes");
         }
-        // What comes while a reply waits stays in the connection's buffer.
+        // Data that comes while a reply waits stays in the connection's buffer.
         while !self.reply.is_empty() && self.send_reply()? {}
         Ok(())
     }

@@ -7,7 +7,7 @@ use anyhow::Context as _;
 use serde::{Deserialize, Serialize};
 use tenure_tls::{PreSharedKey, Suite, Ticket};
 
-use crate::call::hex;
+use crate::output::hex;
 use crate::private_file;
 
 /// The contents of the file; bytes are in hexadecimal digits.

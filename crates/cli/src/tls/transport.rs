@@ -1,4 +1,4 @@
-//! What both commands need of the system: the time, the key log, sending what TLS made.
+//! The common part of both commands: the time, the key log, sending what TLS made.
 
 use std::fs::OpenOptions;
 use std::io::{ErrorKind, Write as _};

@@ -8,10 +8,10 @@ use tenure_wire::limits::VALUE_BYTES_MAX;
 use wasmi::{Caller, Config, Engine, Extern, Func, FuncType, Instance, Linker, Module, Store, Val};
 use wasmi::{Memory, StoreLimits, StoreLimitsBuilder, ValType};
 
-/// What a call gives.
+/// The outcome of a call.
 pub(crate) type Answer = Result<Option<Vec<u8>>, HostError>;
 
-/// What the machine sees and leaves behind.
+/// The machine's surroundings, and its traces in them.
 #[derive(Default)]
 pub(crate) struct World {
     pub tree: BTreeMap<String, Vec<u8>>,
@@ -19,11 +19,13 @@ pub(crate) struct World {
     pub parameter: Option<Vec<u8>>,
     pub reply: Option<Vec<u8>>,
     pub queued: Vec<Queued>,
-    /// What calls give, by target and function.
+    /// The outcomes of calls, by target and function.
     pub callees: BTreeMap<(String, String), Answer>,
     pub local_peers: Vec<[u8; 32]>,
     /// These are found only after the machine has slept a little.
     pub remote_peers: Vec<[u8; 32]>,
+    /// How often the machine asked for peers: each time costs it a message.
+    pub peers_asked: usize,
     pub slept_ms: u32,
     /// How many calls the queue holds; by default any number.
     pub queue_length: Option<usize>,
@@ -259,7 +261,10 @@ fn answer(
             world.slept_ms += duration_ms;
             Ok(0)
         }
-        HostCall::peers { which, into } => give!(into, &world.peers(which)),
+        HostCall::peers { which, into } => {
+            world.peers_asked += 1;
+            give!(into, &world.peers(which))
+        }
         HostCall::public_key { into } | HostCall::caller { into } => give!(into, &[7; 32]),
         HostCall::random { into } => give!(into, &vec![4; into.capacity()]),
         HostCall::resolve { .. } => Err(HostError::NotFound),

@@ -20,7 +20,7 @@ fn busy_port_is_refused_with_the_way_out() {
 fn address_that_is_none_is_refused() {
     let user = User::new();
     let error = user.error(&["device", "--data", "attic", "--listen", "nowhere.invalid:1"]);
-    assert!(error.starts_with("`nowhere.invalid:1` is no address"), "{error}");
+    assert!(error.starts_with("the host `nowhere.invalid` can't be found: "), "{error}");
     let error = user.error(&["list", "--device", "127.0.0.1:notaport"]);
     assert!(error.starts_with("`127.0.0.1:notaport` is no address"), "{error}");
 }
@@ -44,7 +44,23 @@ fn silence_says_how_to_start_what_is_missing() {
         )
     );
     let unnamed = user.error(&["call", "thermostat@attic", "read"]);
-    assert_eq!(unnamed, "say where the hub is with --hub or TENURE_HUB");
+    assert!(unnamed.contains("say where the hub is with --hub, or name HOST:PORT"), "{unnamed}");
+}
+
+#[test]
+fn hub_that_is_taken_for_a_device_and_a_device_for_a_hub_are_named() {
+    let user = User::new();
+    let (hub, device) = (user.hub(), user.device("attic", None));
+    let error = user.error(&["list", "--device", &hub.address]);
+    let expected = format!(
+        "the device at {}: it can't do that: it is a hub, or a device of another version",
+        hub.address
+    );
+    assert_eq!(error, expected);
+    let unknown = "what answers there isn't understood: it is no hub, or a hub of another version";
+    for question in [&["list", "--device", "cellar"][..], &["list", "--all"]] {
+        assert_eq!(user.error(&[question, &["--hub", &device.address]].concat()), unknown);
+    }
 }
 
 #[test]

@@ -240,7 +240,7 @@ fn count_across(user: &User, from: &str, to: &str, enough: &AtomicBool) -> Writt
         let call = ["call", "--json", "--timeout", "3", "--device", from, "probe", "call", &asked];
         let output = finish(user.command(&call));
         let answer = serde_json::from_slice::<serde_json::Value>(&output.stdout).ok();
-        // What isn't a number is a reason why there was none.
+        // A line that isn't a number is a reason why there was none.
         match answer.and_then(|answer| answer["result"].as_str()?.parse().ok()) {
             Some(count) => last = count,
             None => unanswered += 1,

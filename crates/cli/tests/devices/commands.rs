@@ -1,4 +1,4 @@
-//! What every command owes its user: an end on Ctrl-C, JSON, help with an example, completions.
+//! The duties of every command: an end on Ctrl-C, JSON, help with an example, completions.
 
 use std::process::Command;
 
@@ -70,9 +70,12 @@ fn timers_of_the_description_and_of_nihilo_run_on_a_device() {
         NIH_VOID(brought, param) { logStr(\"brought along\"); }\n\
         NIH_VOID(tick, param) { logStr(param); queueCancel(\"tick\"); queueAfter(20, \"once\", nullptr); }\n\
         NIH_VOID(once, param) { logStr(param ? param : \"once, without\"); queueCancel(\"once\"); }\n\
-        NIH_VOID(entry, param) { queueEvery(20, \"tick\", \"set by itself\"); }\n";
+        NIH_VOID(entry, param) {\n\
+          queueSchedule(\"0 0 30 feb *\", \"tick\", nullptr); queueSchedule(\"06:30\", \"once\", \"x\");\n\
+          queueCancel(\"once\"); queueEvery(20, \"tick\", \"set by itself\"); }\n";
     std::fs::write(folder.join("src/main.c"), source).unwrap();
     let mut device = Process::start(user.command(&["run", "ticking", "--keep", "--json"]));
+    device.wait_for_log("ticking", "timer of tick: not well formed");
     device.wait_for_log("ticking", "set by itself");
     device.wait_for_log("ticking", "once, without");
     device.wait_for_log("ticking", "not found");
@@ -150,6 +153,9 @@ fn log_that_is_followed_goes_on_after_a_restart() {
     for left in ["memory_bytes_left", "store_bytes_left", "code_bytes_max", "store_erases"] {
         assert!(room[left].is_u64(), "{left}: {status}");
     }
+    let flash = &status["flash"];
+    assert!(flash["erases_per_sector"].as_f64().unwrap() >= 0.0, "{status}");
+    assert!(flash["erases_rated"].is_null(), "nobody knows what lies below a file: {status}");
     let used =
         room["memory_bytes_max"].as_u64().unwrap() - room["memory_bytes_left"].as_u64().unwrap();
     assert_eq!(status["memory_bytes_promised"], used);
@@ -159,6 +165,12 @@ fn log_that_is_followed_goes_on_after_a_restart() {
         (&met["devices"][0]["device"], &met["devices"][0]["answers"]),
         (&"attic".into(), &true.into())
     );
+    let unknown = user.error(&["use", "atic"]);
+    assert!(
+        unknown.starts_with("`atic` is none of the devices that you have met: attic"),
+        "{unknown}"
+    );
+    assert_eq!(user.json(&["use"])["device"], serde_json::Value::Null, "nothing is set");
     user.ok(&["use", "attic"]);
     assert_eq!(user.json(&["list"])["device"], "attic", "the name needs no hub and no address");
 }
@@ -222,6 +234,48 @@ fn errors_are_json_too_if_asked_for() {
     assert_eq!(output.status.code(), Some(1));
     let error: Value = serde_json::from_slice(&output.stderr).unwrap();
     assert!(error["error"].as_str().unwrap().contains("can't read missing.tenure"), "{error}");
+    let output = finish(user.command(&["list", "--nosuch", "--json"]));
+    assert_eq!(output.status.code(), Some(2));
+    let error: Value = serde_json::from_slice(&output.stderr).unwrap();
+    assert!(
+        error["error"].as_str().unwrap().starts_with("unexpected argument '--nosuch'"),
+        "{error}"
+    );
+    let output = finish(user.command(&["call", "--", "--json", "--nosuch"]));
+    assert!(String::from_utf8_lossy(&output.stderr).starts_with("error: "), "it is the machine's");
+    assert!(user.ok(&["list", "--help", "--json"]).contains("Usage: tenure list"));
+}
+
+#[test]
+fn device_prints_of_logs_what_it_is_told_to_and_keeps_all() {
+    let user = User::new();
+    let folder = user.path("talker");
+    std::fs::create_dir_all(folder.join("src")).unwrap();
+    let toml = "name = \"talker\"\nversion = \"0.1.0\"\nlanguage = \"c\"\n";
+    std::fs::write(folder.join("tenure.toml"), toml).unwrap();
+    let source = "#include <tenure.h>\n\
+        TENURE_EXPORT(entry) { tenure_info(\"%s\", \"\"); tenure_info(\"%0300d\", 7); tenure_error(\"grave\"); }\n";
+    std::fs::write(folder.join("src/main.c"), source).unwrap();
+    user.ok(&["build", "talker"]);
+    let command = [
+        "device",
+        "--data",
+        "attic",
+        "--listen",
+        "127.0.0.1:0",
+        "--print-level",
+        "error",
+        "--json",
+    ];
+    let mut device = Process::start(user.command(&command));
+    user.ok(&["install", "talker/talker.tenure", "--device", &device.address]);
+    device.wait_for_log("talker", "grave");
+    assert!(!device.seen().iter().any(|line| line["level"] == "info"), "{:?}", device.seen());
+    let log = user.ok(&["log", "talker", "--device", &device.address]);
+    let said: Vec<&str> =
+        log.lines().filter_map(|line| line.split_once("info    ")).map(|(_, said)| said).collect();
+    let cut = format!("{}…", "0".repeat(253));
+    assert_eq!(said[said.len() - 2..], ["", &cut], "{log}");
 }
 
 #[test]

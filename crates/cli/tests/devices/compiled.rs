@@ -6,7 +6,7 @@ use tenure_kernel::{CompiledParts, host_functions};
 use tenure_package::{CodeKind, Package, PackageBuilder};
 use tenure_vm::{Image, Limits, translate};
 
-use crate::boards::{RISCV32, again, device_at};
+use crate::boards::{Board, CORTEX_M, RISCV32, again, device_at};
 use crate::guests::{package, package_for};
 use crate::harness::{Process, User, free_address, on};
 
@@ -22,43 +22,53 @@ fn listed(user: &User, device: &Process, name: &str) -> serde_json::Value {
     machines.iter().find(|machine| machine["name"] == name).unwrap().clone()
 }
 
-/// The package `counter`, with this in place of its compiled code.
-fn counter_with(user: &User, name: &str, compiled: &[u8]) -> String {
+/// The package `counter`, with this in place of its code compiled for processors of that kind.
+fn counter_with(user: &User, name: &str, kind: CodeKind, compiled: &[u8]) -> String {
     let bytes = std::fs::read(package("counter")).unwrap();
     let plain = Package::parse(&bytes).unwrap();
     let wasm = plain.code(CodeKind::WebAssembly).unwrap().to_vec();
     let builder = PackageBuilder::new(plain.manifest().clone(), wasm).unwrap();
-    let builder = builder.compiled(CodeKind::Rv32, compiled.to_vec()).unwrap();
+    let builder = builder.compiled(kind, compiled.to_vec()).unwrap();
     let key = Home::at(user.home()).tenant_key().unwrap();
     let path = user.path(&format!("{name}.tenure"));
     std::fs::write(&path, builder.sign(&key).unwrap()).unwrap();
     path.to_str().unwrap().to_string()
 }
 
-/// Compiled code of these instructions, which says that it was made from the image of `counter`.
-fn compiled_of(instructions: &[u32]) -> Vec<u8> {
+/// Compiled code that begins with its function, and says that it was made from the image of `counter`.
+fn compiled_of(kind: CodeKind, code: Vec<u8>) -> Vec<u8> {
     let bytes = std::fs::read(package("counter")).unwrap();
     let wasm = Package::parse(&bytes).unwrap().code(CodeKind::WebAssembly).unwrap().to_vec();
     let mut image = Vec::new();
     translate(&wasm, &host_functions(), &Limits::default(), &mut image).unwrap();
     let module_checksum = Image::parse(&image).unwrap().module_checksum();
-    let code = instructions.iter().flat_map(|word| word.to_le_bytes()).collect();
-    let parts = CompiledParts { kind: CodeKind::Rv32, module_checksum, entry: 0, code };
+    // Addresses of Thumb code are odd.
+    let entry = (kind == CodeKind::Thumb).into();
+    let parts = CompiledParts { kind, module_checksum, entry, code };
     parts.to_bytes().unwrap()
 }
 
 #[test]
 fn compiled_machine_on_riscv32_answers_and_pays_as_interpreted_and_is_compiled_after_a_restart() {
+    check_answers(RISCV32, "rv32");
+}
+
+#[test]
+fn compiled_machine_on_cortex_m_answers_and_pays_as_interpreted_and_is_compiled_after_a_restart() {
+    check_answers(CORTEX_M, "thumb");
+}
+
+fn check_answers(board: Board, kind: &str) {
     let user = User::new();
     let address = free_address();
-    let mut device = device_at(RISCV32, &user, "attic", &address);
+    let mut device = device_at(board, &user, "attic", &address);
     let engine = |device: &Process, name: &str| listed(&user, device, name)["engine"].clone();
     for (guest, calls) in [
         ("counter", &[&["add", "7"][..], &["add"], &["value"]][..]),
         ("thermostat", &[&["set", "18"], &["read"]]),
     ] {
         let (fast, slow) = (format!("fast-{guest}"), format!("slow-{guest}"));
-        install(&user, &device, &package_for(guest, "rv32"), &fast);
+        install(&user, &device, &package_for(guest, kind), &fast);
         install(&user, &device, &package(guest), &slow);
         let run = |name: &str| {
             let call = |call: &&[&str]| user.call(on(&device), &[&[name], *call].concat());
@@ -69,7 +79,7 @@ fn compiled_machine_on_riscv32_answers_and_pays_as_interpreted_and_is_compiled_a
         assert_eq!(engine(&device, &fast), "native-speed");
         assert_eq!(engine(&device, &slow), "vm");
     }
-    let crasher = [package_for("crasher", "rv32"), package("crasher")];
+    let crasher = [package_for("crasher", kind), package("crasher")];
     for way in ["unreachable", "out_of_bounds", "stack_overflow", "division"] {
         let [fast, slow] = [("fast", &crasher[0]), ("slow", &crasher[1])].map(|(name, package)| {
             install(&user, &device, package, name);
@@ -82,38 +92,38 @@ fn compiled_machine_on_riscv32_answers_and_pays_as_interpreted_and_is_compiled_a
         assert_eq!(fast, slow, "the same fault at the same place");
     }
     device.kill();
-    device = again(RISCV32, &user, "attic", &address);
+    device = again(board, &user, "attic", &address);
     assert_eq!(user.call(on(&device), &["fast-counter", "add"]), "9");
     assert_eq!(engine(&device, "fast-counter"), "native-speed");
 }
 
-/// `lui a1, PAGE`.
-const fn page(page: u32) -> u32 {
-    page << 12 | 11 << 7 | 0x37
-}
+/// Instructions of RV32.
+mod rv32 {
+    /// `lui a1, PAGE`.
+    pub(super) const fn page(page: u32) -> u32 {
+        page << 12 | 11 << 7 | 0x37
+    }
 
-const RETURN: u32 = 0x0000_8067;
-const LOAD: u32 = 0x0005_A603;
-const STORE: u32 = 0x00C5_A023;
-const JUMP: u32 = 0x0005_8067;
-/// `auipc a1, 0`.
-const HERE: u32 = 0x0000_0597;
-/// `sw a1, 52(a0)` and `sw a1, 36(a0)`: why the stay ends, and the next instruction.
-const SAY_WHY: u32 = 0x02B5_2A23;
-const SAY_WHERE: u32 = 0x02B5_2223;
+    pub(super) const RETURN: u32 = 0x0000_8067;
+    pub(super) const LOAD: u32 = 0x0005_A603;
+    pub(super) const STORE: u32 = 0x00C5_A023;
+    pub(super) const JUMP: u32 = 0x0005_8067;
+    /// `auipc a1, 0`.
+    pub(super) const HERE: u32 = 0x0000_0597;
+    /// `sw a1, 52(a0)` and `sw a1, 36(a0)`: why the stay ends, and the next instruction.
+    pub(super) const SAY_WHY: u32 = 0x02B5_2A23;
+    pub(super) const SAY_WHERE: u32 = 0x02B5_2223;
+}
 
 #[test]
 fn compiled_code_that_breaks_out_on_riscv32_is_contained_and_its_machine_is_interpreted_then() {
-    let user = User::new();
-    let mut device = device_at(RISCV32, &user, "attic", &free_address());
-    user.install(&device, &["thermostat"]);
-    assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
+    use rv32::{HERE, JUMP, LOAD, RETURN, SAY_WHERE, SAY_WHY, STORE, page};
     let ways: &[(&str, &[u32], &str)] = &[
         ("kernel-read", &[page(0x80410), LOAD, RETURN], "read at 0x80410000"),
         ("kernel-write", &[page(0x80410), STORE, RETURN], "wrote at 0x80410000"),
         ("firmware-read", &[page(0x80010), LOAD, RETURN], "read at 0x80010000"),
         ("device-write", &[page(0x10000), STORE, RETURN], "wrote at 0x10000000"),
-        ("itself-write", &[HERE, STORE, RETURN], "wrote at 0x22"),
+        ("itself-write", &[HERE, STORE, RETURN], "wrote at 0x44"),
         ("firmware-jump", &[page(0x80010), JUMP], "jumped to 0x80010000"),
         ("nowhere-jump", &[page(0), JUMP], "jumped to 0x0"),
         ("privileged", &[0x3005_9073, RETURN], "an instruction that it may not"),
@@ -124,29 +134,174 @@ fn compiled_code_that_breaks_out_on_riscv32_is_contained_and_its_machine_is_inte
         ("again-and-again", &[0x0000_0593, SAY_WHY, RETURN], "numbers that can't be"),
         ("elsewhere", &[page(0x80410), SAY_WHERE, 0x0010_0593, SAY_WHY, RETURN], "numbers"),
     ];
-    for (name, instructions, expected) in ways {
-        install(&user, &device, &counter_with(&user, name, &compiled_of(instructions)), name);
+    let bytes = |code: &[u32]| code.iter().flat_map(|word| word.to_le_bytes()).collect();
+    let ways = ways.iter().map(|(name, code, expected)| (*name, bytes(code), *expected));
+    check_breaks(RISCV32, CodeKind::Rv32, ways);
+}
+
+/// Instructions of Thumb, as ARMv7-M has them.
+mod thumb {
+    /// `movw r1, LOW` and `movt r1, HIGH` (ARMv7-M manual, A7.7.76 and A7.7.79).
+    pub(super) fn address(address: u32) -> [u16; 4] {
+        let half = |opcode: u32, half: u32| {
+            let first = opcode | half >> 12 | (half >> 11 & 1) << 10;
+            let second = (half >> 8 & 7) << 12 | 1 << 8 | half & 0xFF;
+            [first as u16, second as u16]
+        };
+        let ([a, b], [c, d]) = (half(0xF240, address & 0xFFFF), half(0xF2C0, address >> 16));
+        [a, b, c, d]
+    }
+
+    pub(super) const RETURN: u16 = 0x4770;
+    pub(super) const LOAD: u16 = 0x680A;
+    pub(super) const STORE: u16 = 0x600A;
+    pub(super) const JUMP: u16 = 0x4708;
+    /// `mov r1, pc`.
+    pub(super) const HERE: u16 = 0x4679;
+    /// `mov sp, r1`.
+    pub(super) const STACK: u16 = 0x468D;
+    /// `str r1, [r0, #52]` and `str r1, [r0, #36]`: why the stay ends, and the next instruction.
+    pub(super) const SAY_WHY: u16 = 0x6341;
+    pub(super) const SAY_WHERE: u16 = 0x6241;
+    pub(super) const CALL: u16 = 0xDF00;
+    /// A branch to itself.
+    pub(super) const STAY: u16 = 0xE7FE;
+}
+
+#[test]
+fn compiled_code_that_breaks_out_on_cortex_m_is_contained_and_its_machine_is_interpreted_then() {
+    use thumb::{CALL, HERE, JUMP, LOAD, RETURN, SAY_WHERE, SAY_WHY, STACK, STAY, STORE, address};
+    // The kernel's memory, the firmware, a device, and memory protection's own registers.
+    let at = |place: u32, rest: &[u16]| [&address(place), rest].concat();
+    let ways: Vec<(&str, Vec<u16>, &str)> = vec![
+        ("kernel-read", at(0x2000_4000, &[LOAD, RETURN]), "read at 0x20004000"),
+        ("kernel-write", at(0x2000_4000, &[STORE, RETURN]), "wrote at 0x20004000"),
+        ("firmware-read", at(0x0001_0000, &[LOAD, RETURN]), "read at 0x10000"),
+        ("device-write", at(0x4000_4000, &[STORE, RETURN]), "wrote at 0x40004000"),
+        ("protection-write", at(0xE000_ED94, &[STORE, RETURN]), "wrote at 0xe000ed94"),
+        ("itself-write", vec![HERE, STORE, RETURN], "wrote at 0x21"),
+        ("firmware-jump", at(0x0001_0001, &[JUMP]), "jumped to 0x10000"),
+        ("nowhere-jump", at(1, &[JUMP]), "jumped to 0x0"),
+        // No address of Thumb code is even; what is there can't be fetched to begin with.
+        ("other-state", at(0x0001_0000, &[JUMP]), "jumped to 0x10000"),
+        // Unprivileged, turning interrupts off does nothing (manual, B5.2.1), and waiting ends with one.
+        ("privileged", vec![0xB672, STAY], "kept the processor too long"),
+        ("wait", vec![0xBF30, 0xE7FD], "kept the processor too long"),
+        ("none", vec![0xDE00], "an instruction that it may not"),
+        ("call", vec![CALL, RETURN], "an instruction that it may not"),
+        ("stack-elsewhere", at(0x2000_4000, &[STACK, CALL]), "wrote at 0x2000"),
+        ("uncounted", vec![STAY], "kept the processor too long"),
+        ("again-and-again", vec![0x2100, SAY_WHY, RETURN], "numbers that can't be"),
+        ("elsewhere", at(0x2000_4000, &[SAY_WHERE, 0x2101, SAY_WHY, RETURN]), "numbers"),
+    ];
+    let bytes = |code: Vec<u16>| code.into_iter().flat_map(u16::to_le_bytes).collect();
+    let ways = ways.into_iter().map(|(name, code, expected)| (name, bytes(code), expected));
+    check_breaks(CORTEX_M, CodeKind::Thumb, ways);
+}
+
+/// Runs code that breaks out in each of these ways, by name, and what the device is to say of it: each takes
+/// the place in flash that the one before it had.
+fn check_breaks<'w>(
+    board: Board,
+    kind: CodeKind,
+    ways: impl Iterator<Item = (&'w str, Vec<u8>, &'w str)>,
+) {
+    let user = User::new();
+    let mut device = device_at(board, &user, "attic", &free_address());
+    user.install(&device, &["thermostat"]);
+    assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
+    for (name, code, expected) in ways {
+        let compiled = compiled_of(kind, code);
+        install(&user, &device, &counter_with(&user, name, kind, &compiled), name);
         let fault = device.wait_for_words(&format!("[{name}] fault: stopped"));
         assert!(fault.contains(expected), "{name}: {fault}");
         assert_eq!(user.call(on(&device), &[name, "add", "5"]), "5", "{name} is interpreted");
         assert_eq!(listed(&user, &device, name)["engine"], "vm", "{name}");
         assert_eq!(user.call(on(&device), &["thermostat", "read"]), "18.0");
-        user.ok(&["remove", name, "--device", &device.address]);
+        user.ok(&["remove", name, "--for-good", "--device", &device.address]);
     }
+}
+
+#[test]
+fn compiled_code_that_counts_too_little_on_riscv32_is_stopped_and_interpreted_from_then_on() {
+    use rv32::{RETURN, SAY_WHY};
+    // li a1, -1: the interpreter goes on, and counts the instructions that it executes.
+    const SAY_INTERPRET: u32 = 0xFFF0_0593;
+    // lui a2, 0x800; addi a2, a2, -1; bne a2, zero, -4: eight million rounds, uncounted.
+    let code = [0x0080_0637, 0xFFF6_0613, 0xFE06_1EE3, SAY_INTERPRET, SAY_WHY, RETURN];
+    let code = code.iter().flat_map(|word| word.to_le_bytes()).collect();
+    check_uncounted(RISCV32, CodeKind::Rv32, "rv32", code);
+}
+
+#[test]
+fn compiled_code_that_counts_too_little_on_cortex_m_is_stopped_and_interpreted_from_then_on() {
+    use thumb::{RETURN, SAY_WHY, address};
+    // subs r1, #1; bne to it: eight million rounds. movs r1, #0; mvns r1, r1: the interpreter goes on.
+    let code = [0x3901, 0xD1FD, 0x2100, 0x43C9, SAY_WHY, RETURN];
+    let code = [&address(8 << 20)[..], &code].concat();
+    let code = code.into_iter().flat_map(u16::to_le_bytes).collect();
+    check_uncounted(CORTEX_M, CodeKind::Thumb, "thumb", code);
+}
+
+#[test]
+fn compiled_code_that_does_nothing_but_ask_the_host_stays_compiled_on_riscv32() {
+    check_busy_with_the_host(RISCV32, "rv32");
+}
+
+#[test]
+fn compiled_code_that_does_nothing_but_ask_the_host_stays_compiled_on_cortex_m() {
+    check_busy_with_the_host(CORTEX_M, "thumb");
+}
+
+/// Each call of the host ends a stay, so that stays are short and begin and end dearly: ten thousand that were 50
+/// us too dear each would be over what code may owe.
+fn check_busy_with_the_host(board: Board, kind: &str) {
+    let user = User::new();
+    let device = device_at(board, &user, "attic", &free_address());
+    install(&user, &device, &package_for("probe", kind), "probe");
+    for _ in 0..5 {
+        assert_eq!(user.call(on(&device), &["probe", "ask_time", "2000"]), "2000");
+    }
+    assert_eq!(listed(&user, &device, "probe")["engine"], "native-speed");
+}
+
+/// Runs code that comes back after a while each time, with nothing done and nothing counted.
+fn check_uncounted(board: Board, kind: CodeKind, kind_name: &str, code: Vec<u8>) {
+    const CALLS_MAX: usize = 100;
+    let user = User::new();
+    let mut device = device_at(board, &user, "attic", &free_address());
+    install(&user, &device, &package_for("counter", kind_name), "honest");
+    let idle = counter_with(&user, "idle", kind, &compiled_of(kind, code));
+    install(&user, &device, &idle, "idle");
+    let is_compiled = |name| listed(&user, &device, name)["engine"] == "native-speed";
+    // It answers until it is stopped.
+    let calls = (0..CALLS_MAX).take_while(|_| {
+        let place = ["call", "idle", "add", "0", "--device", &device.address];
+        is_compiled("idle") && user.command(&place).output().is_ok()
+    });
+    assert!(calls.count() < CALLS_MAX, "it is never stopped");
+    for _ in 0..CALLS_MAX {
+        assert_eq!(user.call(on(&device), &["honest", "add", "0"]), "0");
+    }
+    assert!(is_compiled("honest"));
+    assert!(!is_compiled("idle"));
+    let fault = device.wait_for_words("[idle] fault: stopped");
+    assert!(fault.contains("took more of the processor than it counted fuel for"), "{fault}");
+    assert_eq!(user.call(on(&device), &["idle", "add", "5"]), "5", "it is interpreted");
 }
 
 #[test]
 fn bad_compiled_code_is_refused_by_name_and_that_of_another_image_is_left_out() {
     let user = User::new();
     let device = device_at(RISCV32, &user, "attic", &free_address());
-    let mut damaged = compiled_of(&[RETURN]);
+    let mut damaged = compiled_of(CodeKind::Rv32, rv32::RETURN.to_le_bytes().to_vec());
     *damaged.last_mut().unwrap() ^= 1;
     for (compiled, expected) in [
         (damaged, "the compiled code is damaged"),
         (b"tnc\x02".to_vec(), "the compiled code is cut off"),
         (vec![0; 64], "not compiled code of this version"),
     ] {
-        let bad = counter_with(&user, "bad", &compiled);
+        let bad = counter_with(&user, "bad", CodeKind::Rv32, &compiled);
         let place = ["--grant", "all", "--device", &device.address];
         let refused = user.error(&[&["install", &bad], &place[..]].concat());
         assert!(refused.contains(expected), "{refused}");
@@ -155,9 +310,9 @@ fn bad_compiled_code_is_refused_by_name_and_that_of_another_image_is_left_out() 
         kind: CodeKind::Rv32,
         module_checksum: 1,
         entry: 0,
-        code: RETURN.to_le_bytes().to_vec(),
+        code: rv32::RETURN.to_le_bytes().to_vec(),
     };
-    let other = counter_with(&user, "other", &parts.to_bytes().unwrap());
+    let other = counter_with(&user, "other", CodeKind::Rv32, &parts.to_bytes().unwrap());
     install(&user, &device, &other, "other");
     assert_eq!(user.call(on(&device), &["other", "add"]), "1");
     assert_eq!(listed(&user, &device, "other")["engine"], "vm");

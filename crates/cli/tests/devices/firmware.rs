@@ -72,7 +72,7 @@ fn check_update(board: Board) {
     let before = identity(&user, &device);
     assert_eq!(status(&user, &device)["slot"], "A");
 
-    // Whoever isn't the owner signs in vain, and nothing goes back.
+    // Somebody who isn't the owner signs in vain, and nothing goes back.
     let stranger = User::new();
     let error = update_error(&user, &device, &signed(&stranger, &image, 2));
     assert!(error.contains("signed by neither the device's owner nor the maker"), "{error}");
@@ -211,7 +211,7 @@ fn check_cuts(board: Board, moments: &[Moment]) {
         if *moment == Moment::Trial {
             device.wait_for_words("on trial");
         } else if *moment == Moment::Transfer {
-            // What runs goes on meanwhile.
+            // The running image goes on meanwhile.
             assert_eq!(user.call(on(&device), &["counter", "value"]), format!("{count}"));
         }
         device.kill();

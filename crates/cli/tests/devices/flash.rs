@@ -28,7 +28,7 @@ fn full_store_refuses_new_values_and_keeps_the_old() {
     ]);
     assert!(
         refused.contains(
-            "the device is full: the device's store is full; take off what you don't need (`tenure remove`), or make it smaller"
+            "the device is full: the device's store is full; take off what you don't need (`tenure remove`, `tenure secret remove`), or make it smaller"
         ),
         "{refused}"
     );
@@ -147,11 +147,32 @@ fn flash_of_something_else_is_left_alone() {
 fn folder_in_use_is_refused_and_its_user_goes_on() {
     let user = User::new();
     let device = user.device("attic", None);
-    let error = user.error(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    let error = user.error_after(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
     assert!(error.starts_with("attic/flash.bin is in use by another process"), "{error}");
+    // A start that is refused changes nothing for whoever has the folder.
+    let (settings, note) = (user.path("attic/device.toml"), user.path("attic/watchdog.bin"));
+    let before = std::fs::read_to_string(&settings).unwrap();
+    std::fs::write(&note, "left by the watchdog").unwrap();
+    let other = ["--policy", "weighted-fair", "--listen", "127.0.0.1:0"];
+    let error = user.error_after(&[&["device", "--data", "attic"][..], &other].concat());
+    assert!(error.starts_with("attic/flash.bin is in use by another process"), "{error}");
+    assert_eq!(std::fs::read_to_string(&settings).unwrap(), before);
+    assert_eq!(std::fs::read_to_string(&note).unwrap(), "left by the watchdog");
     let hub: Process = user.hub();
     let error = user.error(&["hub", "--data", "hub", "--open", "--listen", "127.0.0.1:0"]);
     assert!(error.starts_with("hub/hub.sqlite is in use by another process"), "{error}");
     user.json(&["list", "--device", &device.address]);
     drop(hub);
+}
+
+#[test]
+fn device_started_while_its_predecessor_ends_waits_for_the_folder_and_says_so() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    let command = ["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"];
+    let mut next = Process::spawn(user.command(&command));
+    next.wait_for_event("folder-in-use");
+    device.kill();
+    let listening = next.wait_for_event("listening");
+    user.ok(&["list", "--device", listening["address"].as_str().unwrap()]);
 }

@@ -1,4 +1,4 @@
-//! What a package asks for, its owner grants, and its machine does.
+//! The rights that a package asks for, its owner grants, and its machine uses.
 
 use crate::guests::package;
 use crate::harness::{User, by, on};
@@ -43,6 +43,11 @@ fn a_machine_calls_whom_its_lease_names_and_nobody_else() {
     assert_eq!(report["granted"][0]["used"], 1);
     assert_eq!(report["denied"], 0);
     assert!(user.ok(&inspected).contains("calls thermostat@attic, used 1 times"));
+    assert_eq!(report["installed"]["is_this"], true);
+    let other = crate::guests::package("thermostat");
+    let report = user
+        .json(&[&["inspect", &other, "--installed", "--as", "dashboard"][..], &at_cellar].concat());
+    assert_eq!(report["installed"]["is_this"], false, "{report}");
 
     // The callee's lease counts as much as the caller's.
     let closed = crate::guests::package("thermostat");

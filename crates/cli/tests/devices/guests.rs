@@ -34,10 +34,12 @@ fn build_all() -> PathBuf {
     folder
 }
 
-/// The path of an example machine's package, with its wasm compiled for that kind of processor.
+/// The path of the package of an example machine, or of `probe`, with its wasm compiled for that kind of
+/// processor.
 pub(crate) fn package_for(name: &str, kind: &str) -> String {
     let folder = tempfile::tempdir_in(env!("CARGO_TARGET_TMPDIR")).unwrap().keep();
-    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../apps").join(name);
+    let parent = if name == "probe" { "tests/devices" } else { "../../apps" };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join(parent).join(name);
     build_as(&source, &folder, name, &["--compile", kind]);
     folder.join(format!("{name}.tenure")).into_os_string().into_string().unwrap()
 }

@@ -14,6 +14,8 @@ use std::time::{Duration, Instant};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use tenure_hal::simulated::Random;
+
 use crate::guests::package;
 
 /// When a test gives up waiting: far beyond what anything takes on a busy computer.
@@ -79,7 +81,8 @@ impl User {
     /// Runs a command that must fail as commands do; gives what it complains of.
     pub(crate) fn error(&self, arguments: &[&str]) -> String {
         let output = finish(self.command(arguments));
-        assert!(output.stdout.is_empty(), "an error goes to standard error");
+        let printed = String::from_utf8_lossy(&output.stdout);
+        assert!(printed.is_empty(), "an error goes to standard error, not beside: {printed}");
         complaint(output, arguments)
     }
 
@@ -252,6 +255,11 @@ impl Process {
         }
     }
 
+    /// The lines that came while another was waited for.
+    pub(crate) fn seen(&self) -> &[Value] {
+        &self.unclaimed
+    }
+
     /// Waits until a board's console shows a line that contains `text`; gives the line.
     pub(crate) fn wait_for_words(&mut self, text: &str) -> String {
         self.wait_for_any(&[text])
@@ -353,8 +361,8 @@ pub(crate) fn finish(mut command: Command) -> Output {
     }
 }
 
-/// A small generator of numbers for the moments that chance decides (xorshift64*).
-pub(crate) struct Chance(u64);
+/// Draws for the moments that chance decides.
+pub(crate) struct Chance(Random);
 
 impl Chance {
     /// Seeded with `TENURE_TEST_SEED`, or anew; the seed is printed, to repeat what failed.
@@ -362,13 +370,10 @@ impl Chance {
         let seed = std::env::var("TENURE_TEST_SEED").ok().and_then(|text| text.parse().ok());
         let seed = seed.unwrap_or_else(|| u64::from(std::process::id()) << 20 | 1);
         println!("TENURE_TEST_SEED={seed}");
-        Self(seed)
+        Self(Random::new(seed))
     }
 
     pub(crate) fn below(&mut self, end: usize) -> usize {
-        self.0 ^= self.0 >> 12;
-        self.0 ^= self.0 << 25;
-        self.0 ^= self.0 >> 27;
-        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % end
+        self.0.below(end as u64) as usize
     }
 }

@@ -1,6 +1,6 @@
 //! The hub by the commands: backups, the audit log, its pages, receipts handed in, packages pushed and pulled.
 
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 
 use crate::guests::package;
@@ -64,6 +64,31 @@ fn owner_signs_in_with_the_key_and_sees_the_fleet_and_its_receipts() {
 }
 
 #[test]
+fn log_of_a_device_that_was_started_for_it_is_watched_at_the_hub() {
+    let user = User::new();
+    let mut command = user.own_hub("127.0.0.1:0");
+    command.args(["--pages", "127.0.0.1:0"]);
+    let mut hub = Process::start(command);
+    let mut command = user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0"]);
+    command.args(["--json", "--survives", "kill", "--hub", &hub.address, "--log-to-hub"]);
+    let device = Process::start(command);
+    user.install(&device, &["counter"]);
+    hub.wait_until_listed("attic", 1);
+    let login = ["login", "--hub", &hub.address];
+    let token = user.json(&[&login[..], &["--token", "watcher", "--scope", "logs"]].concat());
+    let url = user.json(&login)["url"].as_str().unwrap().to_string();
+    let mut stream = TcpStream::connect(url.strip_prefix("http://").unwrap()).unwrap();
+    let secret = token["token"].as_str().unwrap();
+    let path = "/v1/devices/attic/log?machine=counter";
+    write!(stream, "GET {path} HTTP/1.1\r\nhost: hub\r\nauthorization: Bearer {secret}\r\n\r\n")
+        .unwrap();
+    let line =
+        BufReader::new(stream).lines().map(Result::unwrap).find(|line| line.starts_with("data: "));
+    let line: serde_json::Value = serde_json::from_str(&line.unwrap()[6..]).unwrap();
+    assert_eq!((&line["machine"], &line["message"]), (&"counter".into(), &"installed".into()));
+}
+
+#[test]
 fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken() {
     let user = User::new();
     let hub = Process::start(user.own_hub("127.0.0.1:0"));
@@ -92,4 +117,32 @@ fn package_is_pushed_and_pulled_in_sessions_and_what_is_no_package_is_not_taken(
     assert!(user.error(&tricks).contains("a repository's name"));
     let stranger = [&["push", &counter, "--tenant"], &at[..]].concat();
     assert!(user.error(&stranger).contains("owns no device"));
+}
+
+#[test]
+fn commands_on_the_page_of_a_device_install_what_was_pushed() {
+    let user = User::new();
+    let mut command = user.own_hub("127.0.0.1:0");
+    command.args(["--pages", "127.0.0.1:0"]);
+    let mut hub = Process::start(command);
+    let _device = user.device("attic", Some(&hub));
+    hub.wait_until_listed("attic", 0);
+    let at = ["--hub", &hub.address];
+    user.ok(&[&["push", &package("counter"), "--to", "house/counter:1"], &at[..]].concat());
+    let signed_in = user.json(&[&["login"], &at[..]].concat());
+    let (url, address) =
+        (signed_in["url"].as_str().unwrap(), signed_in["address"].as_str().unwrap());
+    let answer = get(url, address.strip_prefix(url).unwrap(), "");
+    let cookie = answer.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+    let cookie = format!("cookie: {}", cookie.split(';').next().unwrap());
+    let page = get(url, "/devices/attic", &cookie);
+    let (_, rest) = page.split_once("<pre><code>").unwrap();
+    let (commands, _) = rest.split_once("</code>").unwrap();
+    let commands: Vec<&str> = commands.lines().collect();
+    let [pull, install] = commands[..] else { panic!("two commands: {commands:?}") };
+    for (command, more) in [(pull, &[][..]), (install, &["--grant", "none"][..])] {
+        let words: Vec<&str> = command.strip_prefix("tenure ").unwrap().split(' ').collect();
+        user.ok(&[&words[..], more, &at[..]].concat());
+    }
+    hub.wait_until_listed("attic", 1);
 }

@@ -25,7 +25,7 @@ pub(crate) struct Writer {
     thread: JoinHandle<u32>,
 }
 
-/// What a writer has of a device that is dead.
+/// A writer's knowledge of a device that is dead.
 pub(crate) struct Written {
     /// The last count that was acknowledged.
     pub(crate) last: u32,
@@ -85,7 +85,7 @@ fn key_of_counter(client: &mut Client, address: std::net::SocketAddr) -> PublicK
     machines.iter().find(|machine| machine.name.as_str() == "counter").unwrap().key
 }
 
-/// Who the device and its machines are.
+/// The identities of the device and its machines.
 pub(crate) fn identity(user: &User, device: &Process) -> (Value, Vec<Value>) {
     let keys = user.json(&["key", "--device", &device.address]);
     let list = user.json(&["list", "--device", &device.address]);
@@ -136,7 +136,7 @@ fn killed_hub_comes_back_as_the_same_hub() {
     hub.kill();
     assert_eq!(user.call(on(&device), &["thermostat", "read"]), "21.0", "devices go on without it");
     let mut hub = user.hub_at(&address);
-    // What it listed it still knows, before the device says a word.
+    // The hub still knows the device that it listed, before the device says a word.
     assert_eq!(user.call(by(&hub), &["thermostat@attic", "read"]), "21.0");
     user.install(&device, &["counter"]);
     hub.wait_until_listed("attic", 2);

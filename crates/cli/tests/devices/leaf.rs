@@ -2,12 +2,17 @@
 //! another device.
 
 use std::io::{Read as _, Seek as _, SeekFrom};
-use std::time::Instant;
+use std::time::Duration;
 
 use tenure_testbed::skip_without_right;
 
 use crate::boards::{LEAF, boot};
-use crate::harness::{PATIENCE, Process, User, on};
+use crate::harness::{Process, User, on, signal};
+
+/// By then a call over two leaves is mostly answered.
+const ANSWERED: Duration = Duration::from_secs(1);
+/// The moments within a call that are tried lie so far apart.
+const STEP: Duration = Duration::from_millis(15);
 
 /// A leaf, enrolled and in its owner's mesh, and what reaches it by its service line.
 struct Wired {
@@ -28,7 +33,7 @@ impl Wired {
         device_at_line(&self.user, "attic", "leaf/mesh")
     }
 
-    /// What the owner gets of the leaf's thermostat at the service line.
+    /// The answer of the leaf's thermostat to the owner at the service line.
     fn at_line(&self, call: &[&str]) -> String {
         self.user.call(on(&self.service), call)
     }
@@ -80,7 +85,7 @@ fn memory_holds(user: &User, leaf: &str, text: &str) -> Option<bool> {
         let (range, rights) = line.split_once(' ')?;
         let (start, end) = range.split_once('-')?;
         let bound = |text| u64::from_str_radix(text, 16).ok();
-        // What was translated to the host's code is none of the chip's memory, and large.
+        // Code that was translated to the host's is none of the chip's memory, and large.
         rights.starts_with("rw-").then_some((bound(start)?, bound(end)?))
     });
     let regions = regions.filter(|(start, end)| end - start <= REGION_BYTES_MAX);
@@ -103,7 +108,7 @@ fn a_linux_device_calls_a_leaf_by_name_over_a_serial_line_and_the_leaf_calls_bac
     let user = &wired.user;
     user.install(&attic, &["thermostat", "probe"]);
     check_call(user, &attic, "thermostat@leaf read", "21.0");
-    // What a machine elsewhere sets, the owner finds, and the other way round.
+    // The owner finds the degrees that a machine elsewhere sets, and the other way round.
     check_call(user, &attic, "thermostat@leaf set 17.5", "17.5");
     assert_eq!(wired.at_line(&["thermostat", "read"]), "17.5");
     assert_eq!(user.call(on(&attic), &["thermostat", "set", "19"]), "19.0");
@@ -157,15 +162,26 @@ fn leaves_in_a_line_carry_calls_that_they_cant_read() {
             assert_ne!(has_seen, Some(true), "{leaf} has seen what it carried");
         }
     }
-    // Whom it is for has it, until the caller has acknowledged that it came.
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        check_call(&user, &cellar, &format!("thermostat@leaf set {words}"), words);
-        if memory_holds(&user, "leaf", middle) != Some(false) {
-            break;
-        }
-        assert!(Instant::now() < deadline, "it is never found where it must be");
-    }
+    // The called leaf keeps its answer until the caller has acknowledged it. The caller is stopped once its request
+    // has left and before the answer comes, at a moment that is sought.
+    let call = format!("thermostat@leaf set {words}");
+    let place = ["call", "--device", &cellar.address, "probe", "call", &call];
+    let moments = (0..).map(|step| STEP * step).take_while(|moment| *moment < ANSWERED);
+    let holds = moments.map(|moment| {
+        let mut command = user.command(&place);
+        let call = std::thread::spawn(move || command.output());
+        std::thread::sleep(moment);
+        signal("STOP", cellar.id());
+        std::thread::sleep(ANSWERED);
+        let holds = memory_holds(&user, "leaf", middle);
+        signal("CONT", cellar.id());
+        call.join().unwrap().unwrap();
+        holds
+    });
+    assert!(
+        holds.into_iter().any(|holds| holds != Some(false)),
+        "it is never found where it must be"
+    );
     assert_ne!(memory_holds(&user, "porch", middle), Some(true));
 }
 

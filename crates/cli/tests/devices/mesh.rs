@@ -4,6 +4,7 @@ use tenure_board_linux::NullModem;
 
 use crate::guests::package;
 use crate::harness::{Process, User};
+use crate::secrets::{tell, tenant_of};
 
 /// Starts a device that knows no hub, and meshes as the flags in `meshing` say; gives the address of
 /// its link too.
@@ -101,6 +102,33 @@ fn a_serial_line_and_a_multicast_group_are_links_too_and_a_device_remembers_its_
 }
 
 #[test]
+fn a_device_waits_for_its_serial_line_and_meshes_by_the_next_one_of_that_name_when_it_is_unplugged()
+{
+    let user = User::new();
+    let [left, right] = ["left", "right"].map(|name| user.path(name));
+    let plug = || {
+        let line = NullModem::lay().unwrap();
+        for (end, name) in line.ends().iter().zip([&left, &right]) {
+            let _ = std::fs::remove_file(name);
+            std::os::unix::fs::symlink(end, name).unwrap();
+        }
+        line
+    };
+    let (mut attic, _) = device_by(&user, "attic", &["--serial", left.to_str().unwrap()]);
+    assert_eq!(attic.wait_for_event("unplugged")["line"], left.to_str().unwrap());
+    let line = plug();
+    attic.wait_for_event("plugged-in");
+    let (cellar, _) = device_by(&user, "cellar", &["--serial", right.to_str().unwrap()]);
+    check_reach(&user, &attic, &cellar);
+    line.unplug().unwrap();
+    assert_eq!(attic.wait_for_event("unplugged")["line"], left.to_str().unwrap());
+    user.ok(&["list", "--device", &attic.address]);
+    let _line = plug();
+    attic.wait_for_event("plugged-in");
+    user.call_until(&cellar, &["probe", "call", "thermostat@attic read"], "21.0");
+}
+
+#[test]
 fn a_revoked_device_is_out_of_the_mesh_and_the_others_stay_in_it() {
     let user = User::new();
     let (stairs, relay) = device(&user, "stairs", &[]);
@@ -161,7 +189,7 @@ fn a_device_that_only_a_neighbour_hears_is_let_in_by_way_of_any_member() {
     let more = ["--owner", &keys, "--mesh", "127.0.0.1:0", "--mesh-peer", &relay];
     let (mut cellar, entered) = enter(&elsewhere, "cellar", &more);
     assert!(entered["node"].is_null(), "{entered}");
-    // Whoever isn't the owner sees no strangers, and lets nobody in.
+    // Somebody who isn't the owner sees no strangers, and lets nobody in.
     let refused = elsewhere.error(&["invite", "cellar", "--via", &attic.address]);
     assert!(refused.contains("another owner"), "{refused}");
     let refused = owner.error(&["invite", "cellar:7370", "--via", &attic.address]);
@@ -274,4 +302,76 @@ fn a_device_that_only_a_member_hears_is_managed_by_way_of_it() {
     let stranger = User::new();
     let error = stranger.error(&["list", "--device", "attic", "--via", &stairs.address]);
     assert!(error.contains("is not a device of yours") || error.contains("owner"), "{error}");
+}
+
+#[test]
+fn a_tenant_keeps_secrets_and_calls_its_machine_by_way_of_a_member_with_the_owners_pass() {
+    let owner = User::new();
+    let (stairs, relay) = device(&owner, "stairs", &[]);
+    let (_cellar, beyond) = device(&owner, "cellar", &[&relay]);
+    let (_attic, _) = device(&owner, "attic", &[&beyond]);
+    let tenant = tenant_of(&package("probe"));
+    let session = tenant.json(&["key", "--own"])["owner_machine_key"].as_str().unwrap().to_string();
+    let owner_key =
+        owner.json(&["key", "--own"])["owner_signing_key"].as_str().unwrap().to_string();
+    wait_until("the member knows it", || {
+        let ways = owner.json(&["mesh", &stairs.address]);
+        ways["ways"].as_array().unwrap().iter().any(|way| way["device"] == "attic")
+    });
+    let at = ["--device", "attic", "--via", &stairs.address];
+    let grants = ["--grant", "secrets=wifi", "--grant", &format!("callers=#{session}")];
+    owner.ok(&[&["install", &package("probe")], &grants[..], &at[..]].concat());
+    let file = tenant.path("attic.pass").into_os_string().into_string().unwrap();
+    let pass = ["pass", "probe", "--output", &file];
+    let endless = owner.error(&[&pass[..], &at[..]].concat());
+    assert!(endless.contains("--for 30d"), "{endless}");
+    let written = owner.json(&[&pass[..], &["--for", "1d"], &at[..]].concat());
+    assert_eq!(written["device"], "attic", "{written}");
+
+    let by_pass = [&at[..], &["--pass", &file]].concat();
+    let at_owner = [&by_pass[..], &["--owner", &owner_key]].concat();
+    let set = tell(&tenant, &[&["set", "wifi"], &at_owner[..]].concat(), "open sesame").unwrap();
+    assert_eq!((&set["set"], &set["device"]), (&"wifi".into(), &"attic".into()));
+    let listed = tenant.json(&[&["secret", "list"], &at_owner[..]].concat());
+    assert_eq!(listed["secrets"][0]["name"], "wifi");
+    // The record that tells of the machine comes to the member in its time.
+    let call =
+        |arguments: &[&str]| tenant.command(&[&["call"], arguments].concat()).output().unwrap();
+    let secret = ["probe@attic", "secret", "wifi"];
+    wait_until("the member knows the machine", || {
+        call(&[&secret[..], &by_pass[..]].concat()).status.success()
+    });
+    assert_eq!(tenant.ok(&[&["call"], &secret[..], &by_pass[..]].concat()), "open sesame\n");
+
+    // A pass opens nothing else.
+    let refused = tenant.error(&[&["list"], &at[..]].concat());
+    assert!(refused.contains("owner"), "{refused}");
+    let without = tenant.error(&[&["secret", "list", "--owner", &owner_key], &at[..]].concat());
+    assert!(without.contains("--pass"), "{without}");
+    let elsewhere = ["--device", "cellar", "--via", &stairs.address, "--pass", &file];
+    let elsewhere = [&["secret", "list", "--owner", &owner_key], &elsewhere[..]].concat();
+    let elsewhere = tenant.error(&elsewhere);
+    assert!(elsewhere.contains("the pass is for attic, and not for cellar"), "{elsewhere}");
+    let thief = User::new();
+    let stolen = thief.error(&[&["secret", "list"], &at_owner[..]].concat());
+    assert!(stolen.contains("another tenant's"), "{stolen}");
+}
+
+#[test]
+fn an_owner_who_is_its_own_tenant_keeps_secrets_by_way_of_a_member_without_a_pass() {
+    let user = User::new();
+    let (stairs, relay) = device(&user, "stairs", &[]);
+    let (_attic, _) = device(&user, "attic", &[&relay]);
+    // The packages of these tests are signed by a key of their own.
+    let key = std::path::Path::new(&package("probe")).with_file_name("tenant").join("tenant.key");
+    std::fs::copy(key, user.home().join("tenant.key")).unwrap();
+    wait_until("the member knows it", || {
+        let ways = user.json(&["mesh", &stairs.address]);
+        ways["ways"].as_array().unwrap().iter().any(|way| way["device"] == "attic")
+    });
+    let at = ["--device", "attic", "--via", &stairs.address];
+    user.ok(&[&["install", &package("probe"), "--grant", "all"], &at[..]].concat());
+    let set = tell(&user, &[&["set", "wifi"], &at[..]].concat(), "open sesame").unwrap();
+    assert_eq!(set["device"], "attic", "{set}");
+    assert_eq!(user.ok(&[&["call", "probe", "secret", "wifi"], &at[..]].concat()), "open sesame\n");
 }

@@ -13,7 +13,7 @@ use std::time::Duration;
 /// How long a thread waits for a datagram before it looks whether the test is over.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// What becomes of a datagram: the datagrams that go on in its place.
+/// The fate of a datagram: the datagrams that go on in its place.
 pub(crate) type Alter = fn(number: usize, datagram: &[u8]) -> Vec<Vec<u8>>;
 
 /// Lets everything through.
@@ -28,7 +28,7 @@ pub(crate) struct Nat {
 
 struct Inner {
     hub: SocketAddr,
-    /// What outsiders see.
+    /// The address that outsiders see.
     outer: UdpSocket,
     /// The inside socket for each outsider, and the device once it has spoken.
     inside: Mutex<HashMap<SocketAddr, Arc<UdpSocket>>>,
@@ -68,7 +68,7 @@ impl Nat {
         Self { inner }
     }
 
-    /// What the device is told to be the hub's address.
+    /// The hub's address as the device is told it.
     pub(crate) fn hub_address(&self) -> String {
         self.inner.inside_of(self.inner.hub).local_addr().unwrap().to_string()
     }

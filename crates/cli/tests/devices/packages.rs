@@ -2,7 +2,7 @@
 
 use tenure_cli::client::Client;
 use tenure_cli::home::Home;
-use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder};
+use tenure_package::{CodeKind, Manifest, PackageBuilder};
 use tenure_wire::control::{Client as _, InstallBegin};
 
 use crate::guests::package;
@@ -22,7 +22,7 @@ fn still_counts(user: &User, device: &Process) {
     assert_eq!(list["machines"].as_array().unwrap().len(), 1);
 }
 
-/// What `tenure install` says to a file with these bytes, less the file's name.
+/// The error of `tenure install` about a file with these bytes, less the file's name.
 fn complaint(user: &User, device: &Process, bytes: &[u8]) -> String {
     let path = user.path("bad.tenure");
     std::fs::write(&path, bytes).unwrap();
@@ -35,17 +35,8 @@ fn complaint(user: &User, device: &Process, bytes: &[u8]) -> String {
 /// A package around this code that its tenant signed, whatever the code is.
 fn signed(user: &User, code: Vec<u8>) -> Vec<u8> {
     let manifest = Manifest {
-        name: "hostile".parse().unwrap(),
-        version: "1.0.0".parse().unwrap(),
-        description: String::new(),
         exports: vec!["entry".into()],
-        budget: Default::default(),
-        capabilities: Default::default(),
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
+        ..Manifest::new("hostile".parse().unwrap(), "1.0.0".parse().unwrap())
     };
     let key = Home::at(user.home()).tenant_key().unwrap();
     PackageBuilder::new(manifest, code).unwrap().sign(&key).unwrap()
@@ -132,7 +123,7 @@ fn package_that_the_device_has_no_room_for_is_refused() {
     assert_eq!(
         error.to_string(),
         "the device is full: the package has 3145728 bytes, the device takes 2097152; take off \
-         what you don't need (`tenure remove`), or make it smaller"
+         what you don't need (`tenure remove`, `tenure secret remove`), or make it smaller"
     );
     still_counts(&user, &device);
 }

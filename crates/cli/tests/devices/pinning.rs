@@ -1,4 +1,4 @@
-//! Whom commands talk to: keys that are known decide, and addresses never.
+//! The devices and hubs that commands talk to: keys that are known decide, and addresses never.
 
 use crate::guests::package;
 use crate::harness::{Process, User, by, free_address};

@@ -4,7 +4,7 @@ use crate::boards::{Board, CORTEX_M, RISCV32, UNCHECKED, boot, device_at, faults
 use crate::guests::renegade;
 use crate::harness::{Process, User, free_address, on, signal};
 
-/// What the board's console says of a start.
+/// The lines of the board's console at a start.
 fn started_by(device: &mut Process, cause: &str) {
     device.wait_for_words(&format!("started by {cause}"));
     device.wait_for_words("listens on");
@@ -28,7 +28,7 @@ fn check_sleep(board: Board) {
     // Native code, which has addresses of its memory in its registers.
     let place = ["--grant", "all", "--device", &device.address];
     user.ok(&[&["install", &renegade()], &place[..]].concat());
-    // What it does when it is started next.
+    // The acts at the next start.
     user.json(&["call", "--device", &device.address, "renegade", "keep", "labour"]);
     assert_eq!(user.call(on(&device), &["thermostat", "set", "18"]), "18.0");
     device.kill();

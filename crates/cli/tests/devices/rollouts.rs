@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::harness::{Process, User, on};
 
 /// A package in C that fails when it is told to.
-fn built(user: &User, version: &str) -> String {
+pub(crate) fn built(user: &User, version: &str) -> String {
     built_with(user, version, "")
 }
 
@@ -90,6 +90,33 @@ fn devices_fetch_and_install_a_version_themselves_and_put_a_bad_one_back() {
 }
 
 #[test]
+fn machine_is_placed_on_devices_that_have_none_by_one_word_of_the_owner() {
+    let house = House::new();
+    let good = built(&house.user, "0.2.0");
+    let removed = ["remove", "served", "--for-good", "--device", &house.cellar.address];
+    house.user.ok(&removed);
+    let start = ["--soak", "1s", "--install", "--grant", "all", "--for", "30d", "--tier", "4"];
+    let done = house.start(&good, &start);
+    assert_eq!(
+        (&done["state"], &done["devices"]["healthy"]),
+        (&"done".into(), &2.into()),
+        "{done}"
+    );
+    assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
+    assert_eq!(house.user.call(on(&house.cellar), &["served", "ping"]), "pong");
+    let tier_and_end = |device: &Process| {
+        let list = house.user.json(&["list", "--device", &device.address]);
+        let machine = &list["machines"][0];
+        (machine["share"]["tier"].as_u64(), machine["term"]["ends_unix_s"].is_u64())
+    };
+    assert_eq!(tier_and_end(&house.cellar), (Some(4), true));
+    assert_eq!(tier_and_end(&house.attic), (Some(1), false), "an update leaves both as they were");
+    let error =
+        house.user.error(&["rollout", "start", &good, "--devices", "attic", "--for", "30d"]);
+    assert!(error.contains("with --install"), "{error}");
+}
+
+#[test]
 fn good_version_goes_through_and_bad_one_is_pulled_back_by_its_gate() {
     let house = House::new();
     let good = built(&house.user, "0.2.0");
@@ -133,4 +160,30 @@ fn rollout_is_paused_resumed_and_aborted_and_goes_on_after_its_hub_was_killed() 
     assert_eq!(house.versions(), ["0.1.0", "0.1.0"]);
     let again = house.user.error(&["rollout", "abort", &id, "--hub", &address]);
     assert!(again.ends_with("the rollout is rolled back; it can't abort"), "{again}");
+}
+
+#[test]
+fn false_hub_gets_the_command_no_further_than_its_owners_plan() {
+    let house = House::new();
+    let (good, other) = (built(&house.user, "0.2.0"), built(&house.user, "0.9.0"));
+    house.user.ok(&["push", &other, "--hub", &house.hub.address]);
+    let start = ["start", &good, "--devices", "attic", "--by-command", "--no-run", "--soak", "1h"];
+    let id = house.rollout(&start)["id"].to_string();
+    let database = rusqlite::Connection::open(house.user.path("hub/hub.sqlite")).unwrap();
+    let run = ["rollout", "run", &id, "--once", "--hub", &house.hub.address];
+    let refused = |change: &str| {
+        assert!(database.execute(change, []).unwrap() > 0, "{change}");
+        let error = house.user.error_after(&run);
+        assert_eq!(house.versions(), ["0.1.0", "0.1.0"], "{change}");
+        error
+    };
+    let error = refused("UPDATE rollout_devices SET device = 'cellar'");
+    assert!(error.contains("the plan has no device cellar"), "{error}");
+    database.execute("UPDATE rollout_devices SET device = 'attic'", []).unwrap();
+    let error = refused(
+        "UPDATE rollouts SET package_digest = (SELECT package_digest FROM manifests WHERE version = '0.9.0')",
+    );
+    assert!(error.contains("the plan is of another package"), "{error}");
+    let error = refused("UPDATE rollouts SET plan = replace(plan, 'attic', 'cellar')");
+    assert!(error.contains("isn't signed by its owner"), "{error}");
 }

@@ -1,4 +1,4 @@
-//! What a device's folder remembers, and what is said of a `device.toml` that can't be used.
+//! The settings that a device's folder remembers, and the errors about a `device.toml` that can't be used.
 
 use crate::harness::User;
 

@@ -1,13 +1,16 @@
 //! The shell on a device: its lines from a pipe, and at a terminal.
 
+use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{Read as _, Write as _};
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::os::unix::fs::PermissionsExt as _;
-use std::process::{Output, Stdio};
+use std::process::{Child, Output, Stdio};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
-use crate::harness::User;
+use crate::harness::{PATIENCE, User, free_address, signal};
+use crate::nat::{Nat, unaltered};
 
 /// Runs a shell to its end on these lines.
 fn shell(user: &User, arguments: &[&str], lines: &str) -> Output {
@@ -70,10 +73,89 @@ fn lines_of_a_pipe_are_run_in_order_and_the_first_that_fails_ends_it_with_its_ex
 fn wait_for(terminal: &mut File, words: &str) -> String {
     let (mut seen, mut byte) = (Vec::new(), [0]);
     while !seen.ends_with(words.as_bytes()) {
+        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
+        let ready = poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&patience)).unwrap();
+        assert_eq!(ready, 1, "{words:?} doesn't come: {}", String::from_utf8_lossy(&seen));
         assert_eq!(terminal.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
         seen.push(byte[0]);
     }
     String::from_utf8_lossy(&seen).into_owned()
+}
+
+/// A shell at a terminal, and the end of the terminal at which a user sits.
+fn at_terminal(user: &User, arguments: &[&str]) -> (Child, File) {
+    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&master).unwrap();
+    unlockpt(&master).unwrap();
+    let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
+    let end = || File::options().read(true).write(true).open(&path).unwrap();
+    let mut command = user.command(&[&["shell"], arguments].concat());
+    command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
+    (command.spawn().unwrap(), File::from(master))
+}
+
+#[test]
+fn ctrl_c_ends_the_call_that_hangs_and_not_the_shell() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["counter"]);
+    let (mut child, mut terminal) = at_terminal(&user, &[&device.address]);
+    wait_for(&mut terminal, "attic> ");
+    terminal.write_all(b"call counter add\r").unwrap();
+    wait_for(&mut terminal, "\n1");
+    wait_for(&mut terminal, "attic> ");
+    signal("STOP", device.id());
+    // One that changes nothing: it may reach the device before it is interrupted.
+    terminal.write_all(b"call counter value --timeout 100000\r").unwrap();
+    // The editor leaves the terminal to the line.
+    wait_for(&mut terminal, "\x1b[?2004l\r\n");
+    // Twice, as an impatient user does.
+    signal("INT", child.id());
+    signal("INT", child.id());
+    wait_for(&mut terminal, "error: interrupted");
+    wait_for(&mut terminal, "attic> ");
+    signal("CONT", device.id());
+    terminal.write_all(b"call counter value\r").unwrap();
+    wait_for(&mut terminal, "\n1");
+    wait_for(&mut terminal, "attic> ");
+    terminal.write_all(b"exit\r").unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn lines_of_a_shell_share_their_sessions() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["counter"]);
+    let tap = Nat::before(device.socket_address(), unaltered);
+    let lines = "call counter add\nstatus\ncall counter add\nlist\ncall counter add\n";
+    let output = shell(&user, &[&tap.hub_address()], lines);
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), String::new()));
+    // The kind of an initiation is 1, and its sender's number of the session stands from byte 13 on.
+    let initiations = tap.seen().into_iter().filter(|seen| seen.bytes[0] & 0xF == 1);
+    let sessions: BTreeSet<Vec<u8>> = initiations.map(|one| one.bytes[13..17].to_vec()).collect();
+    assert_eq!(sessions.len(), 2, "with the device's own machine, and with the counter");
+}
+
+#[test]
+fn lines_of_a_shell_go_on_when_their_device_has_restarted() {
+    let user = User::new();
+    let address = free_address();
+    let device = user.device_at("attic", &address, None);
+    user.install(&device, &["counter"]);
+    let mut command = user.command(&["shell", &device.address]);
+    command.stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut child = command.spawn().unwrap();
+    let (mut lines, answers) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
+    let mut answers = BufReader::new(answers).lines().map(Result::unwrap);
+    lines.write_all(b"call counter add\ncall counter add 2\n").unwrap();
+    assert_eq!([answers.next().unwrap(), answers.next().unwrap()], ["1", "3"]);
+    device.kill();
+    let _device = user.device_at("attic", &address, None);
+    lines.write_all(b"call counter add 3\n").unwrap();
+    assert_eq!(answers.next().unwrap(), "6");
+    drop(lines);
+    assert_eq!(child.wait().unwrap().code(), Some(0));
 }
 
 #[test]
@@ -81,17 +163,7 @@ fn prompt_at_a_terminal_completes_by_tab_and_goes_on_after_an_error() {
     let user = User::new();
     let device = user.device("attic", None);
     user.install(&device, &["counter"]);
-    let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
-    grantpt(&master).unwrap();
-    unlockpt(&master).unwrap();
-    let path = ptsname(&master, Vec::new()).unwrap().into_string().unwrap();
-    let end = || File::options().read(true).write(true).open(&path).unwrap();
-    let mut command = user.command(&["shell", &device.address]);
-    command.env("TERM", "xterm").stdin(end()).stdout(end()).stderr(end());
-    let mut child = command.spawn().unwrap();
-    // So that the test's end of the terminal ends when the shell's does.
-    drop(command);
-    let mut terminal = File::from(master);
+    let (mut child, mut terminal) = at_terminal(&user, &[&device.address]);
     wait_for(&mut terminal, "attic> ");
     terminal.write_all(b"call cou\tv\t\r").unwrap();
     let shown = wait_for(&mut terminal, "\n0");

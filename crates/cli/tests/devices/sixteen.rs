@@ -119,7 +119,7 @@ impl Tenants<'_> {
         let heard_by = self.call(&["tenant0", "announce", round]);
         for (place, number) in numbers.iter().enumerate() {
             let asked = name(numbers[(place + 1) % numbers.len()]);
-            // What it publishes is heard once its turn comes, which a call waits for.
+            // Its publication is heard once its turn comes, which a call waits for.
             let answer = self.call(&[&name(*number), "ask", &asked]);
             assert_eq!(answer, round, "{asked}, asked by {number}");
         }

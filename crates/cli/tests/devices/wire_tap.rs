@@ -1,4 +1,4 @@
-//! What crosses the network tells nothing, and sending it again or altered does nothing.
+//! The bytes that cross the network tell nothing, and sending them again or altered does nothing.
 
 use crate::harness::{Process, User, by, on};
 use crate::nat::{Alter, Nat, Seen, unaltered};

@@ -13,7 +13,7 @@ pub const ADDRESS: u8 = 0x60;
 /// The coordinates of a point, or the two numbers of a signature.
 pub const POINT_BYTES: usize = 64;
 
-/// What the first byte of a message to the chip says.
+/// The meanings of the first byte of a message to the chip.
 const IDLE: u8 = 2;
 const COMMAND: u8 = 3;
 

@@ -1,5 +1,8 @@
 //! RSA signatures, verified (RFC 8017 §8.1.2, §8.2.2): a public operation, so its time may vary.
 
+#[cfg(feature = "rsa-signing")]
+pub(super) mod sign;
+
 use tenure_bignum::Montgomery;
 use tenure_bignum::limbs::from_bytes;
 
@@ -117,7 +120,7 @@ fn is_pss(encoded: &Encoded<'_>, modulus_bits: usize, hash: HashAlgorithm, diges
     is_framed && is_padded && *expected == *seed
 }
 
-/// What stands before the digest in a PKCS#1 signature: the DER of `DigestInfo` (RFC 8017 §9.2).
+/// The prefix of the digest in a PKCS#1 signature: the DER of `DigestInfo` (RFC 8017 §9.2).
 const fn digest_info(hash: HashAlgorithm) -> &'static [u8] {
     match hash {
         HashAlgorithm::Sha256 => {

@@ -10,7 +10,7 @@ use super::*;
 use crate::{LIFETIME_S_MAX, enrol, seal, succeed};
 
 const NOW: u64 = 1_800_000_000;
-const PLACE: Address = Address::Simulated(1);
+const PLACE: Address = Address::Line(1);
 
 /// A device under test, with what it would sign.
 #[derive(Clone)]

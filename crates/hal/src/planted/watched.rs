@@ -1,4 +1,4 @@
-//! What is planted on this thread, and what was seen on it.
+//! The weakness planted on this thread, and the counts of its effects.
 
 extern crate std;
 
@@ -13,7 +13,7 @@ use std::vec::Vec;
 
 use super::Weakness;
 
-/// What was seen since a weakness, or none, was planted.
+/// Counts since a weakness, or none, was planted.
 #[derive(Clone, Debug, Default)]
 pub struct Seen {
     /// Messages that were sealed.
@@ -51,7 +51,7 @@ pub fn is_planted(weakness: Weakness) -> bool {
     PLANTED.get() == Some(weakness)
 }
 
-/// What was seen on this thread since [`plant`].
+/// The counts of this thread since [`plant`].
 pub fn seen() -> Seen {
     WATCH.with_borrow(|watch| watch.seen.clone())
 }

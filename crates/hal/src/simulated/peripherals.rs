@@ -20,7 +20,7 @@ const PERIOD_MIN: Duration = Duration::from_millis(10);
 pub struct Point {
     /// When, counted from boot.
     pub at: Duration,
-    /// What, in thousandths.
+    /// In thousandths.
     pub value: i64,
 }
 
@@ -74,7 +74,7 @@ impl Thermometer {
         Self { name: name.into(), period: Period::new(period), points }
     }
 
-    /// What it measures, in thousandths.
+    /// The measured value, in thousandths.
     fn value(&self, now: Instant) -> i64 {
         let now = now.since(Instant::BOOT);
         let after = self.points.iter().position(|point| point.at > now);
@@ -143,7 +143,7 @@ impl Peripheral for Button {
         let passed = |from: usize| {
             (from..).take_while(|number| self.change(*number).is_some_and(|at| at <= now)).count()
         };
-        // What happened before the first poll, nobody saw.
+        // Nobody saw an event before the first poll.
         let told = self.told.unwrap_or_else(|| passed(0));
         let now_told = told + passed(told);
         for number in told..now_told {

@@ -10,12 +10,14 @@ use crate::exchange::{Exchange, Reply};
 
 /// The longest blob: a package of the greatest length.
 pub(crate) const BLOB_BYTES_MAX: usize = PACKAGE_BYTES_MAX;
-/// The most bytes of blobs of one key.
+/// The most bytes of blobs and manifests of one key.
 const BYTES_OF_KEY_MAX: i64 = 256 << 20;
 /// The most blobs of one key.
 const BLOBS_OF_KEY_MAX: i64 = 20_000;
 /// How long a blob that no manifest names is kept, in seconds.
 const LOOSE_S: u64 = 24 * 60 * 60;
+/// How long after a sweep of a key's blobs the next one may follow, in seconds.
+const SWEPT_S: u64 = 60 * 60;
 
 /// Stores `bytes` if they have the digest `digest`.
 pub(super) fn store(
@@ -29,12 +31,11 @@ pub(super) fn store(
         return Ok(Code::DigestInvalid.reply("the bytes don't have that digest; it is sha256:…"));
     }
     if size(connection, &exchange.who, digest)?.is_none() {
-        let sum = "SELECT count(*), coalesce(sum(size), 0) FROM blobs WHERE who = ?1";
-        let (count, sum): (i64, i64) = connection
-            .prepare_cached(sum)?
-            .query_row([&exchange.who], |row| Ok((row.get(0)?, row.get(1)?)))?;
-        if count >= BLOBS_OF_KEY_MAX || sum + bytes.len() as i64 > BYTES_OF_KEY_MAX {
-            return Ok(Code::Denied.reply("your packages take all the room that a key has here"));
+        if !has_room(connection, &exchange.who, bytes.len())? {
+            sweep(connection, exchange)?;
+            if !has_room(connection, &exchange.who, bytes.len())? {
+                return Ok(no_room());
+            }
         }
         let insert = "INSERT INTO blobs (who, digest, size, taken_unix_s, bytes) \
              VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -45,6 +46,30 @@ pub(super) fn store(
     Ok(Reply::empty(StatusCode::CREATED)
         .with(header::LOCATION, format!("/v2/{repository}/blobs/{digest}"))
         .with(CONTENT_DIGEST, digest))
+}
+
+/// Whether a key may store another blob of `length` bytes.
+fn has_room(connection: &Connection, who: &str, length: usize) -> Result<bool, rusqlite::Error> {
+    let count = "SELECT count(*) FROM blobs WHERE who = ?1";
+    let count: i64 = connection.prepare_cached(count)?.query_row([who], |row| row.get(0))?;
+    Ok(count < BLOBS_OF_KEY_MAX && has_bytes(connection, who, length)?)
+}
+
+/// Whether the blobs and manifests of a key may take `length` bytes more.
+pub(super) fn has_bytes(
+    connection: &Connection,
+    who: &str,
+    length: usize,
+) -> Result<bool, rusqlite::Error> {
+    let sum = "SELECT (SELECT coalesce(sum(size), 0) FROM blobs WHERE who = ?1) \
+         + (SELECT coalesce(sum(size), 0) FROM manifests WHERE who = ?1)";
+    let sum: i64 = connection.prepare_cached(sum)?.query_row([who], |row| row.get(0))?;
+    Ok(sum.saturating_add(length as i64) <= BYTES_OF_KEY_MAX)
+}
+
+/// The answer if they may not.
+pub(super) fn no_room() -> Reply {
+    Code::Denied.reply("your packages take all the room that a key has here")
 }
 
 /// The length of a key's blob, if it is there.
@@ -120,8 +145,16 @@ pub(super) fn delete(
     Ok(Reply::empty(StatusCode::ACCEPTED))
 }
 
-/// Deletes the blobs of a key that no manifest has named for a day.
+/// Deletes the blobs of a key that no manifest has named for a day. It looks at each blob of the key, so a key
+/// has one sweep an hour, however often it asks.
 pub(super) fn sweep(connection: &Connection, exchange: &Exchange) -> Result<(), rusqlite::Error> {
+    let due = "INSERT INTO sweeps (who, swept_unix_s) VALUES (?1, ?2) \
+         ON CONFLICT (who) DO UPDATE SET swept_unix_s = ?2 WHERE swept_unix_s NOT BETWEEN ?3 AND ?2";
+    let recent = exchange.unix_s.saturating_sub(SWEPT_S);
+    let row = params![exchange.who, seconds(exchange.unix_s), seconds(recent)];
+    if connection.prepare_cached(due)?.execute(row)? == 0 {
+        return Ok(());
+    }
     let before = exchange.unix_s.saturating_sub(LOOSE_S);
     delete_loose(connection, &exchange.who, None, before).map(drop)
 }

@@ -84,10 +84,25 @@ pub(super) fn put(
         Ok(package) => package,
         Err(reply) => return Ok(reply),
     };
-    if is_full(connection, exchange, repository, &digest)? {
-        return Ok(Code::Denied.reply("a key has 10,000 manifests and tags here at most"));
+    if find(connection, exchange, repository, &digest)?.is_none() {
+        if count(connection, "SELECT count(*) FROM manifests WHERE who = ?1", who)?
+            >= MANIFESTS_OF_KEY_MAX
+        {
+            return Ok(Code::Denied.reply("a key has 10,000 manifests here at most"));
+        }
+        // The annotations are kept apart, too, to be listed.
+        let annotations = json!(manifest.annotations).to_string();
+        if !blobs::has_bytes(connection, who, exchange.body.len() + annotations.len())? {
+            return Ok(blobs::no_room());
+        }
     }
     let before = find(connection, exchange, repository, reference)?.map(|found| found.digest);
+    if !is_by_digest
+        && before.is_none()
+        && count(connection, "SELECT count(*) FROM tags WHERE who = ?1", who)? >= TAGS_OF_KEY_MAX
+    {
+        return Ok(Code::Denied.reply("a key has 10,000 tags here at most"));
+    }
     let id = insert(connection, exchange, repository, &digest, &manifest, package.as_ref())?;
     if !is_by_digest {
         let upsert = "INSERT INTO tags (who, repository, tag, manifest) VALUES (?1, ?2, ?3, ?4) \
@@ -177,20 +192,9 @@ fn package_of(
     })))
 }
 
-/// Whether the key has no room for a manifest that isn't there yet, or for another tag.
-fn is_full(
-    connection: &Connection,
-    exchange: &Exchange,
-    repository: &str,
-    digest: &str,
-) -> Result<bool, rusqlite::Error> {
-    let count = "SELECT (SELECT count(*) FROM manifests WHERE who = ?1), \
-         (SELECT count(*) FROM tags WHERE who = ?1)";
-    let (manifests, tags): (i64, i64) = connection
-        .prepare_cached(count)?
-        .query_row([&exchange.who], |row| Ok((row.get(0)?, row.get(1)?)))?;
-    let is_new = find(connection, exchange, repository, digest)?.is_none();
-    Ok(tags >= TAGS_OF_KEY_MAX || (is_new && manifests >= MANIFESTS_OF_KEY_MAX))
+/// The number of rows that `query` counts of a key.
+fn count(connection: &Connection, query: &str, who: &str) -> Result<i64, rusqlite::Error> {
+    connection.prepare_cached(query)?.query_row([who], |row| row.get(0))
 }
 
 /// Stores a manifest and what it names; returns its row.

@@ -5,6 +5,7 @@ use rusqlite::{Connection, OptionalExtension as _, params};
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use super::gates::Verdict;
 use super::{Rollout, is_kept, now};
 use crate::exchange::{Exchange, Reply};
 
@@ -12,12 +13,14 @@ use crate::exchange::{Exchange, Reply};
 const AT_ONCE: i64 = 16;
 /// How long a device that was named isn't named again, in seconds.
 pub(super) const AGAIN_S: i64 = 20;
+/// How long after its soak a device may owe the reports that its gates need, in seconds.
+const UNTOLD_S: i64 = 600;
 
 /// The body of `POST …/devices/NAME`: what the command saw on the device.
 #[derive(Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields, tag = "saw")]
 pub(super) enum Saw {
-    /// It will be updated now; its machine has the package `has`.
+    /// It will be updated now; its machine has the package `has`, or there is none.
     Before { has: String },
     /// The machine, as the device lists it.
     Machine { has: String, faults: i64, state: String, repute: String },
@@ -25,6 +28,9 @@ pub(super) enum Saw {
     Refused { reason: String },
     /// It couldn't be reached, or holds no such machine.
     Missing { reason: String },
+    /// The device itself says that it holds no such machine.
+    #[serde(skip)]
+    None { reason: String },
 }
 
 /// A device's part in a rollout.
@@ -147,7 +153,10 @@ pub(super) fn see(
                     format!("the device is {} in a rollout that is {}", part.state, rollout.state);
                 return Ok(Reply::problem(StatusCode::CONFLICT, &text));
             }
-            if *has != rollout.package_digest && !is_kept(connection, &exchange.who, has)? {
+            if !has.is_empty()
+                && *has != rollout.package_digest
+                && !is_kept(connection, &exchange.who, has)?
+            {
                 let reason = "its package isn't in the registry, so it couldn't be rolled back";
                 set("waiting", reason)?;
                 return Ok(Reply::problem(StatusCode::CONFLICT, reason));
@@ -163,7 +172,13 @@ pub(super) fn see(
         Saw::Refused { reason } if matches!(part.state.as_str(), "waiting" | "updating") => {
             set("failed", &format!("refused the package: {reason}"))?;
         }
-        Saw::Refused { reason } | Saw::Missing { reason } => set(&part.state, reason)?,
+        Saw::None { .. } if part.state == "reverting" && part.was.as_deref() == Some("") => {
+            set("reverted", "")?;
+        }
+        Saw::None { .. } if part.state == "soaking" => set("failed", "the machine is gone")?,
+        Saw::Refused { reason } | Saw::Missing { reason } | Saw::None { reason } => {
+            set(&part.state, reason)?;
+        }
     }
     Ok(Reply::empty(StatusCode::NO_CONTENT))
 }
@@ -212,8 +227,18 @@ impl Seen<'_> {
                 let since = now - part.updated_unix_s.unwrap_or(now);
                 match self.failure(rollout, has_target, faults) {
                     Some(reason) => set("failed", &reason),
-                    None if since >= rollout.soak_s => set("healthy", ""),
-                    None => Ok(()),
+                    None => {
+                        let updated = part.updated_unix_s.unwrap_or(now);
+                        match rollout.gates.judge(connection, rollout, device, updated)? {
+                            Verdict::Fails(reason) => set("failed", &reason),
+                            Verdict::Unknown(reason) if since >= rollout.soak_s + UNTOLD_S => {
+                                set("failed", &reason)
+                            }
+                            Verdict::Unknown(reason) => set("soaking", &reason),
+                            Verdict::Holds if since >= rollout.soak_s => set("healthy", ""),
+                            Verdict::Holds => set("soaking", ""),
+                        }
+                    }
                 }
             }
             "reverting" if part.was.as_deref() == Some(self.has) => set("reverted", ""),

@@ -1,5 +1,6 @@
 //! The plan of a rollout: what its owner signs. It says how far whoever carries it out may go.
 
+use super::gates::Gates;
 use data_encoding::{BASE64, HEXLOWER};
 use serde::{Deserialize, Serialize};
 use tenure_crypto::{Context, SigningKey, verify};
@@ -42,6 +43,9 @@ pub struct Plan {
     /// The most faults of a machine in that time.
     #[serde(default)]
     pub faults_max: i64,
+    /// Gates on what devices report beside that.
+    #[serde(default, skip_serializing_if = "Gates::is_none")]
+    pub gates: Gates,
     /// The most devices that may fail.
     #[serde(default)]
     pub failures_max: i64,
@@ -186,6 +190,8 @@ impl Plan {
             Some("a device soaks for 1 second to 30 days")
         } else if !is_natural(self.faults_max) || !is_natural(self.failures_max) {
             Some("faults and failures are 0 to 1,000,000")
+        } else if !self.gates.are_sound() {
+            Some("gates have no negative bounds on fuel and waits, and 8 metrics at most")
         } else {
             None
         }

@@ -113,8 +113,8 @@ fn insert(
 ) -> Result<i64, rusqlite::Error> {
     let insert = "INSERT INTO rollouts (who, machine, package_digest, version, plan, signature, state, reason, stages, \
          stage, soak_s, faults_max, failures_max, on_failure, began_unix_s, ends_unix_s, mandate, \
-         stage_unix_s, labels) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', '', ?7, 0, ?8, ?9, ?10, ?11, ?12, ?13, ?14, \
-         ?12, ?15)";
+         stage_unix_s, labels, gates) VALUES (?1, ?2, ?3, ?4, ?5, ?6, 'running', '', ?7, 0, ?8, ?9, ?10, ?11, ?12, \
+         ?13, ?14, ?12, ?15, ?16)";
     connection.prepare_cached(insert)?.execute(params![
         exchange.who,
         plan.machine.as_str(),
@@ -131,6 +131,7 @@ fn insert(
         plan.ends_unix_s,
         mandate,
         (!plan.labels.is_empty()).then(|| labels::text_of(&plan.labels)),
+        serde_json::json!(plan.gates).to_string(),
     ])?;
     Ok(connection.last_insert_rowid())
 }

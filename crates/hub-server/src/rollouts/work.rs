@@ -167,11 +167,24 @@ fn take(
             let faults = i64::try_from(*faults).unwrap_or(i64::MAX);
             Saw::Machine { has, faults, state: state.clone(), repute: repute.clone() }
         }
-        Sight::Missing => Saw::Missing { reason: format!("it has no machine {}", rollout.machine) },
+        Sight::Missing => {
+            if place.state == "waiting" && places(&rollout, &device.owner) {
+                let before = Saw::Before { has: String::new() };
+                devices::see(connection, exchange, &rollout, &device.name, &before)?;
+            }
+            Saw::None { reason: format!("it has no machine {}", rollout.machine) }
+        }
         Sight::Refused { reason } => Saw::Refused { reason: reason.clone() },
     };
     devices::see(connection, exchange, &rollout, &device.name, &saw)?;
     advance::advance(connection, exchange, &rollout).map(drop)
+}
+
+/// Whether the mandate of a rollout places a machine on devices that have none of its name.
+fn places(rollout: &Rollout, owner: &str) -> bool {
+    let bytes = rollout.mandate.as_deref().unwrap_or_default();
+    let mandate = owner.parse().ok().and_then(|owner| Mandate::verify(bytes, &owner).ok());
+    mandate.is_some_and(|mandate| mandate.placed.is_some())
 }
 
 /// The reason for which a machine that has that package isn't updated.
@@ -205,8 +218,11 @@ fn task(
     let is_due = place.tried_unix_s.is_none_or(|tried| tried <= tried_s);
     let task = match (rollout.state.as_str(), place.state.as_str()) {
         ("rolling back", "reverting") if is_due => {
-            let was = place.was.as_deref().unwrap_or_default();
-            delivery(was)?.map(Task::PutBack)
+            match (place.was.as_deref().unwrap_or_default(), &rollout.mandate) {
+                // It had none.
+                ("", Some(mandate)) => Some(Task::Remove { mandate: mandate.clone() }),
+                (was, _) => delivery(was)?.map(Task::PutBack),
+            }
         }
         ("running", "updating") => delivery(&rollout.package_digest)?.map(Task::Update),
         ("running", "waiting") if is_due && devices::may_begin(rollout, place, now(exchange)) => {
@@ -228,7 +244,10 @@ fn step(rollout: &Rollout, task: Task) -> Option<Step> {
 }
 
 /// How soon a device without a step asks again: the more devices there are, the later.
-fn pace(connection: &Connection) -> Result<u32, rusqlite::Error> {
+///
+/// # Errors
+/// SQLite fails.
+pub(crate) fn pace(connection: &Connection) -> Result<u32, rusqlite::Error> {
     let count = "SELECT count(*) FROM devices";
     let count: i64 = connection.prepare_cached(count)?.query_row([], |row| row.get(0))?;
     let (least, most) = AGAIN_IDLE_S;

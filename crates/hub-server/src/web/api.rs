@@ -2,16 +2,16 @@
 
 use axum_core::response::{IntoResponse as _, Response};
 use http::{HeaderMap, HeaderValue, StatusCode, header};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use tenure_crypto::sha256;
 use tenure_wire::hub::Scope;
 
 use crate::database::Database;
 use crate::error::DatabaseError;
-use crate::receipts;
-use crate::resource::{Cell, Request, Resource, Rows, resource};
+use crate::resource::{Request, Resource, Rows, resource};
 use crate::web::gate::who;
 use crate::web::{State, now};
+use crate::{lists, receipts};
 
 /// Parameters of an address, in its order.
 pub(crate) type Parameters = Vec<(String, String)>;
@@ -39,9 +39,7 @@ async fn listed(
         Ok((_, rows)) => rows,
         Err(answer) => return answer,
     };
-    let items: Vec<Value> = rows.rows.iter().map(|row| object(resource, row)).collect();
-    let next = rows.next.map(|skip| json!({ "skip": skip }));
-    conditional(headers, "application/json", json!({ "items": items, "next": next }).to_string())
+    conditional(headers, "application/json", lists::page(resource, &rows).to_string())
 }
 
 /// The rows that a request asks for and its pass may see.
@@ -61,18 +59,6 @@ pub(crate) async fn rows(
     let rows =
         state.run(move |_, database| Ok(resource.rows(&database.connection, &who, &asked)?));
     Ok((request, rows.await?))
-}
-
-fn object(resource: &Resource, row: &[Cell]) -> Value {
-    let pairs = resource.columns.iter().zip(row).map(|(column, cell)| {
-        let value = match cell {
-            Cell::Text(text) => json!(text),
-            Cell::Number(number) => json!(number),
-            Cell::None => Value::Null,
-        };
-        (column.name.to_string(), value)
-    });
-    Value::Object(pairs.collect::<Map<_, _>>())
 }
 
 /// An answer with its digest as an entity tag, or the word that it hasn't changed.

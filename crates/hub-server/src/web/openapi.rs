@@ -26,6 +26,7 @@ pub(crate) fn described() -> Value {
     }
     paths.extend(openapi_rollouts::paths());
     paths.insert("/v1/bills".into(), json!({ "get": bills() }));
+    paths.insert("/v1/devices/{device}/log".into(), json!({ "get": log() }));
     paths.insert("/v1/openapi.json".into(), json!({ "get": {
         "operationId": "describe", "summary": "This document.", "security": [],
         "responses": { "200": { "description": "The document.", "content": { "application/json": { "schema": { "type": "object" } } } } },
@@ -89,7 +90,9 @@ fn listing(resource: &Resource) -> Value {
 
 fn schema(column: &Column) -> Value {
     match column.kind {
-        Kind::Text | Kind::Device => json!({ "type": "string", "description": column.title }),
+        Kind::Text | Kind::Line | Kind::Device => {
+            json!({ "type": ["string", "null"], "description": column.title })
+        }
         Kind::Number | Kind::Rollout => {
             json!({ "type": ["integer", "null"], "description": column.title })
         }
@@ -110,6 +113,28 @@ fn hand_in() -> Value {
         "responses": responses(&json!({ "type": "object", "required": ["new", "known"], "properties": {
             "new": { "type": "integer" }, "known": { "type": "integer" },
         } })),
+    })
+}
+
+fn log() -> Value {
+    let text = json!({ "type": "string" });
+    let machine = parameter("machine", "Only lines of this machine.", text.clone());
+    let after = json!({ "name": "Last-Event-ID", "in": "header", "schema": text,
+        "description": "The id of the last event that the client has." });
+    let device = json!({ "name": "device", "in": "path", "required": true, "schema": text });
+    json!({
+        "operationId": "watch_log",
+        "summary": "The log of a device as it grows, from its last lines on. The device must show it here.",
+        "parameters": [device, machine, after],
+        "responses": {
+            "200": { "description": "Server-sent events. One without a name is a line, as JSON; `lost` says how many lines \
+                are missing there; `end` comes when the pass is over.", "content": { "text/event-stream": { "schema": text } } },
+            "400": { "description": "A parameter can't be read." },
+            "401": { "description": "No token, or one that isn't good." },
+            "403": { "description": "A token without the scope `logs`." },
+            "404": { "description": "There is no such device." },
+            "429": { "description": "Too many logs are watched." },
+        },
     })
 }
 

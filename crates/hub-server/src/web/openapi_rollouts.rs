@@ -100,6 +100,14 @@ fn operation(
             responses.remove("200");
         }
     }
+    if let Some(parameters) = operation["parameters"].as_array_mut()
+        && body.is_some()
+    {
+        parameters.push(json!({
+            "name": "Idempotency-Key", "in": "header", "schema": { "type": "string", "maxLength": 255 },
+            "description": "The same request with the same key does nothing again for a day, and has the same answer.",
+        }));
+    }
     if let Some(schema) = body {
         operation["requestBody"] =
             json!({ "required": true, "content": { "application/json": { "schema": schema } } });
@@ -135,6 +143,12 @@ fn rollout() -> Value {
     json!({ "type": "object", "properties": {
         "id": number, "machine": text, "package": text, "version": text, "state": text, "reason": text,
         "stage": number, "stages": { "type": "array", "items": number }, "soak_s": number,
+        "gates": { "type": "object", "properties": {
+            "fuel_per_call_max": number, "waited_us_max": number,
+            "metrics": { "type": "array", "items": { "type": "object", "required": ["name"], "properties": {
+                "name": text, "at_least": number, "at_most": number,
+            } } },
+        } },
         "faults_max": number, "failures_max": number, "on_failure": text, "ends_unix_s": number,
         "is_over": { "type": "boolean" }, "carried_out_by": { "enum": ["devices", "command"] },
         "devices": { "type": "object", "additionalProperties": number },

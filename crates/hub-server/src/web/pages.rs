@@ -9,7 +9,10 @@ use crate::receipts::time;
 use crate::resource::{Cell, Column, Kind, RESOURCES, Request, Resource, Rows, resource};
 use crate::sign_in;
 use crate::web::api::{self, Parameters, conditional, csv};
+use crate::web::charts;
 use crate::web::gate::{self, COOKIE};
+use crate::web::installing;
+use crate::web::log_pages;
 use crate::web::{State, now};
 
 const HTML: &str = "text/html; charset=utf-8";
@@ -22,6 +25,12 @@ pub(crate) async fn home(state: State, headers: HeaderMap, parameters: Parameter
 /// `GET /style.css`.
 pub(crate) fn style() -> Response {
     ([(header::CONTENT_TYPE, "text/css")], include_str!("../../assets/style.css")).into_response()
+}
+
+/// `GET /icon.svg`.
+pub(crate) fn icon() -> Response {
+    let icon = include_str!("../../assets/icon.svg");
+    ([(header::CONTENT_TYPE, "image/svg+xml")], icon).into_response()
 }
 
 /// `GET /live.js`.
@@ -148,7 +157,7 @@ pub(crate) async fn list(
 /// `GET /devices/NAME`: one device with what belongs to it.
 pub(crate) async fn device(state: State, device: String, headers: HeaderMap) -> Response {
     let mut parts = Vec::new();
-    for name in ["devices", "alarms", "machines", "receipts"] {
+    for name in OF_DEVICE {
         let Some(resource) = resource(name) else { continue };
         let parameters = [("device".to_string(), device.clone())];
         match api::rows(&state, resource, &headers, &parameters).await {
@@ -159,15 +168,52 @@ pub(crate) async fn device(state: State, device: String, headers: HeaderMap) -> 
     if parts.iter().all(|(_, _, rows)| rows.rows.is_empty()) {
         return missing();
     }
+    let charts = match charts::of_device(&state, &headers, &device).await {
+        Ok(charts) => charts,
+        Err(answer) => return or_sign_in(answer),
+    };
+    let commands = match installing::on_device(&state, &headers, &device).await {
+        Ok(commands) => commands,
+        Err(answer) => return or_sign_in(answer),
+    };
+    let log = log_pages::on_device(&state, &device, &machines_of(&parts));
     let body = html! {
         @for (resource, request, rows) in &parts {
-            @if resource.name != "alarms" || !rows.rows.is_empty() {
+            @if !rows.rows.is_empty() {
                 h2 { (resource.title) }
-                (table(resource, request, rows, false))
+                @if resource.name == "device-reports" { (facts(resource, rows)) }
+                @else { (table(resource, request, rows, false)) }
             }
+            @if resource.name == "machines" { (charts) }
         }
+        (log)
+        (commands)
     };
     page(&headers, &device, "devices", &body)
+}
+
+/// The names in the list of machines.
+fn machines_of(parts: &[(&'static Resource, Request, Rows)]) -> Vec<String> {
+    let machines = parts.iter().filter(|(resource, ..)| resource.name == "machines");
+    let rows = machines.flat_map(|(_, _, rows)| &rows.rows);
+    rows.filter_map(|row| Some(plain(row.first()?, Kind::Text))).collect()
+}
+
+/// The lists on the page of a device, in that order.
+const OF_DEVICE: [&str; 7] =
+    ["devices", "alarms", "device-reports", "machines", "machine-metrics", "faults", "receipts"];
+
+/// One row as a list of facts, those that are unknown left out.
+fn facts(resource: &Resource, rows: &Rows) -> Markup {
+    let row = rows.rows.first().map_or(&[][..], Vec::as_slice);
+    let is_fact =
+        |(cell, column): &(&Cell, &Column)| **cell != Cell::None && column.kind != Kind::Device;
+    let facts = row.iter().zip(resource.columns).filter(is_fact);
+    html! {
+        dl { @for (cell, column) in facts {
+            div { dt { (heading(column)) } dd { (shown(cell, column.kind)) } }
+        } }
+    }
 }
 
 /// The answer where there is nothing.
@@ -207,6 +253,7 @@ fn layout(title: &str, place: Option<&str>, body: &Markup) -> Markup {
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 title { (title) " – Tenure" }
                 link rel="stylesheet" href="/style.css";
+                link rel="icon" href="/icon.svg" type="image/svg+xml";
                 @if place.is_some() { script src="/live.js" defer {} }
             }
             body {
@@ -245,7 +292,8 @@ pub(crate) fn table_of(resource: &Resource, request: &Request, rows: &Rows) -> M
     table(resource, request, rows, false)
 }
 
-/// A table of rows, whose headings sort if it stands alone.
+/// A table of rows, whose headings sort if it stands alone. Where it doesn't, a column that is the same in every row
+/// is left out.
 fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: bool) -> Markup {
     let direction = |index: usize| match request.sort {
         Some((sorted, descending)) if sorted == index => {
@@ -253,21 +301,23 @@ fn table(resource: &Resource, request: &Request, rows: &Rows, sorts: bool) -> Ma
         }
         _ => None,
     };
+    let is_shown = |index: usize| sorts || request.filters.iter().all(|(one, _)| *one != index);
+    let columns = || resource.columns.iter().enumerate().filter(|(index, _)| is_shown(*index));
     html! {
         @if rows.rows.is_empty() { p { "None." } } @else {
             div.table tabindex="0" role="region" aria-label=(resource.title) {
                 table {
                     thead { tr {
-                        @for (index, column) in resource.columns.iter().enumerate() {
+                        @for (index, column) in columns() {
                             th scope="col" aria-sort=[direction(index)] {
-                                @if sorts { a href=(address(resource, request, "", Some(index))) { (column.title) } }
-                                @else { (column.title) }
+                                @if sorts { a href=(address(resource, request, "", Some(index))) { (heading(column)) } }
+                                @else { (heading(column)) }
                             }
                         }
                         @if resource.name == "passes" { th scope="col" { "End" } }
                     } }
                     tbody { @for row in &rows.rows { tr {
-                        @for (cell, column) in row.iter().zip(resource.columns) { (data(cell, column.kind)) }
+                        @for (index, column) in columns() { (data(&row[index], column.kind)) }
                         @if resource.name == "passes" { (revoke_button(row)) }
                     } } }
                 }
@@ -283,15 +333,54 @@ fn revoke_button(row: &[Cell]) -> Markup {
     } } }
 }
 
+/// States that an owner should look at.
+const BAD: [&str; 6] = ["silent", "banned", "failed", "rolled back", "rolling back", "backed off"];
+
 fn data(cell: &Cell, kind: Kind) -> Markup {
     let text = plain(cell, kind);
     match kind {
-        Kind::Number => html! { td.number { (text) } },
+        Kind::Number => html! { td.number { (shown(cell, kind)) } },
         Kind::Rollout => html! { td.number { a href={ "/rollouts/" (text) } { (text) } } },
         Kind::Device => html! { td { a href={ "/devices/" (encoded(&text)) } { (text) } } },
         Kind::Text if text.len() > 24 => html! { td { code title=(text) { (text) } } },
-        Kind::Text | Kind::Time => html! { td { (text) } },
+        Kind::Line => html! { td.line { (text) } },
+        Kind::Text => html! { td.bad[BAD.contains(&text.as_str())] { (text) } },
+        Kind::Time => html! { td { (shown(cell, kind)) } },
     }
+}
+
+/// A cell as people read it.
+fn shown(cell: &Cell, kind: Kind) -> String {
+    let text = plain(cell, kind);
+    match kind {
+        Kind::Number => grouped(&text),
+        Kind::Time => text.replace('T', " ").trim_end_matches('Z').to_string(),
+        Kind::Text | Kind::Line | Kind::Device | Kind::Rollout => text,
+    }
+}
+
+/// A column's heading; times are in UTC.
+fn heading(column: &Column) -> String {
+    match column.kind {
+        Kind::Time => format!("{} (UTC)", column.title),
+        _ => column.title.to_string(),
+    }
+}
+
+/// A number whose digits stand in threes, from five of them on (SI brochure §5.4.4).
+fn grouped(number: &str) -> String {
+    let (sign, digits) = match number.strip_prefix('-') {
+        Some(digits) => ("-", digits),
+        None => ("", number),
+    };
+    if digits.len() < 5 {
+        return number.to_string();
+    }
+    let first = digits.len() % 3;
+    let threes = digits.as_bytes()[first..].chunks(3).map(String::from_utf8_lossy);
+    let head = (first > 0).then(|| digits[..first].into());
+    let groups: Vec<std::borrow::Cow<'_, str>> = head.into_iter().chain(threes).collect();
+    format!("{sign}{}", groups.join("\u{202f}"))
 }
 
 /// A cell as text; a moment as RFC 3339 has it.

@@ -64,6 +64,7 @@ fn described(rollout: &Rollout) -> Markup {
             li { "Stage " (stage) " of " (stages) "; devices that it reaches: " (reach) "." }
             li { "A device does well if it soaks for " (rollout.soak_s) " s with " (rollout.faults_max)
                 " faults at most, isn't banned, and misses no heartbeat." }
+            @for gate in rollout.gates.words() { li { "Gate on reports: " (gate) "." } }
             li { "Devices that may fail: " (rollout.failures_max) ". If more do, " (consequence) "." }
         }
     }

@@ -1,11 +1,14 @@
 //! A hub that was broken into, its process and its database: what devices do with what it says.
 
+use std::sync::{Arc, Mutex};
+
 use serde_json::json;
 use tenure_crypto::SigningKey;
 use tenure_hub_server::Database;
 use tenure_package::{Mandate, Selector};
 use tenure_wire::Digest;
 use tenure_wire::hub::{Answer, function};
+use tenure_wire::live_log::{LogShare, LogWish};
 use tenure_wire::rollout::{
     Delivery, PART_BYTES_MAX, Part, PartQuery, Seen, Sight, Step, Task, Work, WorkQuery,
 };
@@ -129,6 +132,27 @@ fn forged_altered_expired_and_wider_mandates_are_refused_by_name() {
 }
 
 #[test]
+fn mandate_ends_on_a_device_without_a_clock_though_the_hub_holds_the_time_back() {
+    let mut fleet = Fleet::new(&NAMES);
+    let (began, new) = (fleet.unix_s(), package("1.1.0", false));
+    let good = Mandate { ends_unix_s: began + 600, ..mandate(&new, &NAMES, 5) };
+    fleet.hub_stands_at = Some(began);
+    fleet.pass(2_000);
+    let late = refused(&mut fleet, Lie::new(signed(&good), &new));
+    assert!(late.contains("the mandate ended"), "{late}");
+    // Nor does a start help, with which the device forgets all that it was told.
+    fleet.restart_device(0);
+    fleet.pass(10);
+    let late = refused(&mut fleet, Lie::new(signed(&good), &new));
+    assert!(late.contains("the mandate ended"), "{late}");
+    // Time in which it is off is all that can be hidden from it.
+    let longer = Mandate { ends_unix_s: began + 4_000, number: 6, ..good };
+    fleet.hub.storage().rogue = Some(Lie::new(signed(&longer), &new).told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.1.0"], "it hasn't ended for a device that was on");
+}
+
+#[test]
 fn package_that_is_not_the_one_that_was_mandated_is_dropped() {
     let mut fleet = Fleet::new(&NAMES);
     let (new, other) = (package("1.1.0", false), package("1.1.0", true));
@@ -188,6 +212,39 @@ fn mandate_counts_once_and_not_after_a_later_one_or_the_owners_own_hand() {
     assert!(anew.contains("placed anew since"), "{anew}");
 }
 
+/// The owner removed the machine, other machines were updated since, and the owner placed it again by hand: the
+/// hub, or who recorded it, repeats the mandate of before.
+#[test]
+fn mandate_that_was_followed_does_not_count_again_for_a_machine_that_was_gone_meanwhile() {
+    let mut fleet = Fleet::new(&NAMES);
+    let (old, new) = (package("1.0.5", false), package("1.1.0", false));
+    let first = signed(&mandate(&new, &NAMES, 5));
+    fleet.hub.storage().rogue = Some(Lie::new(first.clone(), &new).told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.1.0"]);
+    fleet.hub.storage().rogue = None;
+    fleet.remove(0);
+    fleet.install_as("door", 0, &package("1.0.1", false), 20);
+    let other = package("1.0.9", false);
+    let of_door = Mandate { machine: "door".parse().unwrap(), ..mandate(&other, &NAMES, 6) };
+    let to_door = Lie { machine: "door", ..Lie::new(signed(&of_door), &other) };
+    fleet.hub.storage().rogue = Some(to_door.told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.0.9"], "the other machine's counts");
+    fleet.hub.storage().rogue = None;
+    fleet.install(0, &old, 30);
+    fleet.pass(5);
+    assert_eq!(fleet.versions(), ["1.0.5"], "the owner's own hand");
+    fleet.restart_device(0);
+    fleet.pass(10);
+    let again = refused(&mut fleet, Lie::new(first, &new));
+    assert!(again.contains("followed for a machine that is gone"), "{again}");
+    let later = signed(&mandate(&new, &NAMES, 7));
+    fleet.hub.storage().rogue = Some(Lie::new(later, &new).told());
+    fleet.pass(30);
+    assert_eq!(fleet.versions(), ["1.1.0"], "a new word of the owner's counts");
+}
+
 #[test]
 fn database_that_was_written_to_by_hand_changes_nothing_on_a_device() {
     let mut fleet = Fleet::new(&NAMES);
@@ -240,4 +297,33 @@ fn device_is_served_its_own_steps_and_packages_alone() {
     let query = postcard::to_allocvec(&query).unwrap();
     let part: Answer<Part> = postcard::from_bytes(&ask(&mut fleet, function::PART, query)).unwrap();
     assert_eq!(part, Err(tenure_wire::hub::HubRefusal::NotNeeded));
+}
+
+#[test]
+fn hub_gets_the_logs_of_devices_whose_owner_shows_them_there_and_of_no_others() {
+    let mut fleet = Fleet::new(&["attic", "barn"]);
+    fleet.share_log(1);
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let heard = Arc::clone(&told);
+    fleet.hub.storage().rogue = Some(Box::new(move |call, _: &mut Database| {
+        if call.function != function::LOG {
+            return None;
+        }
+        let share: LogShare = postcard::from_bytes(call.parameter).unwrap();
+        let next = share.lines.last().map_or(0, |line| line.number + 1);
+        let said = share.lines.into_iter().map(|line| line.message);
+        heard.lock().unwrap().push((call.peer.to_string(), said.collect::<Vec<_>>()));
+        let wish: Answer<LogWish> = Ok(LogWish { from: Some(next), again_s: 1 });
+        Some(postcard::to_allocvec(&wish).unwrap())
+    }));
+    fleet.pass(20);
+    fleet.install(1, &package("1.0.1", false), 2);
+    fleet.pass(5);
+    let told = told.lock().unwrap();
+    let barn = fleet.rows("SELECT machine_key FROM devices WHERE name = 'barn'");
+    assert!(told.iter().all(|(peer, _)| *peer == barn[0]), "the attic told: {told:?}");
+    assert!(told[0].1.is_empty(), "nothing is told before the hub asks");
+    let lines: Vec<&String> = told.iter().flat_map(|(_, lines)| lines).collect();
+    assert!(lines.iter().any(|line| *line == "1.0.0"), "the log from its first line on: {lines:?}");
+    assert!(lines.iter().any(|line| *line == "1.0.1"), "and on: {lines:?}");
 }

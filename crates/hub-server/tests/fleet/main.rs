@@ -1,6 +1,8 @@
 //! Rollouts that devices carry out themselves: real nodes, a real hub on its database, nobody at a keyboard.
 
 mod break_in;
+mod placing;
+mod reports;
 mod rig;
 
 use rig::{Death, Fleet, mandate, package};

@@ -7,23 +7,22 @@ use data_encoding::BASE64;
 use serde_json::{Value, json};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::enrol;
-use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::simulated::{RamFlash, Sequence, place_at, socket_at};
 use tenure_hal::{FlashGeometry, Instant, UnixTime};
 use tenure_hub::{Accepted, Hub, Kept, ServiceCall, Storage, StorageError};
-use tenure_hub_server::{Database, Plan, SignedPlan, registry_digest, sign_in_request};
+use tenure_hub_server::{Database, Gates, Plan, SignedPlan, registry_digest, sign_in_request};
 use tenure_node::{Config, Door as _, Moment, Node, Notice, Owner, Parts, Wake};
-use tenure_package::{
-    CodeKind, Engine, Mandate, Manifest, Package, PackageBuilder, Placement, Selector,
-};
-use tenure_wire::control::{Client as _, Enrol};
+use tenure_package::{Mandate, Manifest, Package, PackageBuilder, Placement, Selector};
+use tenure_wire::control::{Client as _, Enrol, ListMachines, Remove, TreeChange, TreeValue};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::hub::{Access, Answer, Pass, Request, Response, function};
+use tenure_wire::timer::{PackageTimer, When};
 use tenure_wire::{Address, Budget, Capabilities, Digest, Name, NoResult, PublicKey, Share, Term};
 
 pub(crate) const MACHINE: &str = "counter";
 /// When the world begins, in seconds since 1970 UTC.
 pub(crate) const BEGAN_UNIX_S: u64 = 1_795_000_000;
-const HUB: Address = Address::Simulated(0);
+const HUB: Address = Address::Udp(socket_at(0));
 /// The key by which the owner's command speaks to the hub.
 const SESSION: PublicKey = PublicKey([4; 32]);
 
@@ -108,8 +107,12 @@ pub(crate) struct Fleet {
     pub(crate) hub: Hub<Watched>,
     pub(crate) devices: Vec<Device>,
     pub(crate) now: Instant,
+    /// The gates of rollouts that begin.
+    pub(crate) gates: Gates,
     /// How often somebody died.
     pub(crate) deaths: usize,
+    /// The time that the hub's clock shows for good, if it lies.
+    pub(crate) hub_stands_at: Option<u64>,
     entropy: Sequence,
 }
 
@@ -124,25 +127,31 @@ fn tenant() -> SigningKey {
 /// A package of the machine in that version, which says so in its log; a bad one fails as soon as it starts.
 pub(crate) fn package(version: &str, is_bad: bool) -> Vec<u8> {
     let fails = if is_bad { "unreachable" } else { "" };
+    signed(version, fails, "", Vec::new())
+}
+
+/// A package of the machine in that version, which counts to `count` each second.
+pub(crate) fn counting(version: &str, count: u32) -> Vec<u8> {
+    let tick = format!(
+        "(func (export \"tick\") (local i32) (loop
+           (br_if 0 (i32.lt_u (local.tee 0 (i32.add (local.get 0) (i32.const 1))) (i32.const {count})))))"
+    );
+    let timer = PackageTimer { function: "tick".into(), when: When::Every(1_000) };
+    signed(version, "", &tick, vec![timer])
+}
+
+fn signed(version: &str, fails: &str, tick: &str, timers: Vec<PackageTimer>) -> Vec<u8> {
     // The data makes it long enough for several parts.
     let (data, length) = (format!("{version}{}", "x".repeat(9_000)), version.len());
     let text = format!(
         "(module (import \"tenure\" \"log\" (func $log (param i32 i32 i32)))
            (memory 1) (data (i32.const 0) \"{data}\")
-           (func (export \"entry\") (call $log (i32.const 2) (i32.const 0) (i32.const {length})) {fails}))"
+           (func (export \"entry\") (call $log (i32.const 2) (i32.const 0) (i32.const {length})) {fails}) {tick})"
     );
     let manifest = Manifest {
-        name: MACHINE.parse().unwrap(),
-        version: version.parse().unwrap(),
-        description: String::new(),
         exports: vec!["entry".into()],
-        budget: Budget::default(),
-        capabilities: Capabilities::default(),
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
+        timers,
+        ..Manifest::new(MACHINE.parse().unwrap(), version.parse().unwrap())
     };
     let wasm = wat::parse_str(text).unwrap();
     PackageBuilder::new(manifest, wasm).unwrap().sign(&tenant()).unwrap()
@@ -167,6 +176,7 @@ pub(crate) fn mandate(package: &[u8], devices: &[&str], number: u64) -> Mandate 
         grants: None,
         ends_unix_s: BEGAN_UNIX_S + 86_400,
         back_until_unix_s: BEGAN_UNIX_S + 2 * 86_400,
+        placed: None,
     }
 }
 
@@ -181,7 +191,9 @@ impl Fleet {
         let mut entropy = Sequence(1);
         let hub = open(&folder, Instant::BOOT, &mut entropy);
         let now = Instant::BOOT;
-        let mut fleet = Self { folder, hub, devices: Vec::new(), now, deaths: 0, entropy };
+        let (devices, gates, hub_stands_at) = (Vec::new(), Gates::default(), None);
+        let mut fleet =
+            Self { folder, hub, devices, now, gates, deaths: 0, hub_stands_at, entropy };
         for (number, name) in names.iter().enumerate() {
             fleet.add(name, number as u8);
         }
@@ -212,15 +224,27 @@ impl Fleet {
 
     /// The owner puts a package on a device by hand.
     pub(crate) fn install(&mut self, device: usize, package: &[u8], sequence: u64) {
+        self.install_as(MACHINE, device, package, sequence);
+    }
+
+    /// The same under another name.
+    pub(crate) fn install_as(
+        &mut self,
+        machine: &str,
+        device: usize,
+        package: &[u8],
+        sequence: u64,
+    ) {
+        let term = Term { signed_unix_s: self.unix_s(), ..Term::default() };
         let node = &mut self.devices[device].node;
         let placement = Placement {
             package: digest(package),
             device: node.device_key(),
-            machine: MACHINE.parse().unwrap(),
+            machine: machine.parse().unwrap(),
             budget: Budget::default(),
             share: Share::default(),
             grants: Capabilities::default(),
-            term: Term::default(),
+            term,
             sequence,
         };
         let placement = placement.sign(&owner()).unwrap();
@@ -250,13 +274,15 @@ impl Fleet {
 
     /// Lets everybody do what is due now, and brings to each what the others sent.
     fn settle(&mut self) {
-        let unix_time = UnixTime { seconds: self.unix_s() };
+        let seconds = self.hub_stands_at.unwrap_or(self.unix_s());
+        let unix_time = UnixTime { seconds };
         let mut wire: VecDeque<(Address, Address, Vec<u8>)> = VecDeque::new();
         let mut is_first = true;
         while is_first || !wire.is_empty() {
             is_first = false;
             while let Some((from, to, datagram)) = wire.pop_front() {
-                let Address::Simulated(number) = to else { continue };
+                let Address::Udp(socket) = to else { continue };
+                let Some(number) = place_at(socket) else { continue };
                 if number == 0 {
                     let (now, entropy) = (self.now, &mut self.entropy);
                     let mut moment = tenure_hub::Moment { now, unix_time, entropy };
@@ -293,7 +319,7 @@ impl Fleet {
                 let (now, entropy) = (self.now, &mut self.entropy);
                 device.wake = device.node.poll(&mut Moment { now, unix_time: None, entropy });
                 device.notices.extend(std::iter::from_fn(|| device.node.notice()));
-                let from = Address::Simulated(number as u32 + 1);
+                let from = Address::Udp(socket_at(number as u32 + 1));
                 let sent = std::iter::from_fn(|| device.node.transmit());
                 wire.extend(sent.map(|(to, datagram)| (from.clone(), to, datagram)));
             }
@@ -324,6 +350,50 @@ impl Fleet {
         rusqlite::Connection::open(path).unwrap().execute(statement, []).unwrap();
     }
 
+    /// Rows of the hub's database, each as text.
+    pub(crate) fn rows(&self, query: &str) -> Vec<String> {
+        let database = rusqlite::Connection::open(self.folder.path().join("hub.sqlite")).unwrap();
+        let mut statement = database.prepare(query).unwrap();
+        let columns = statement.column_count();
+        let cell = |row: &rusqlite::Row<'_>, index| match row.get(index).unwrap() {
+            rusqlite::types::Value::Text(text) => text,
+            rusqlite::types::Value::Integer(number) => number.to_string(),
+            other => format!("{other:?}"),
+        };
+        let row = |row: &rusqlite::Row<'_>| {
+            Ok((0..columns).map(|index| cell(row, index)).collect::<Vec<_>>().join(" "))
+        };
+        statement.query_map([], row).unwrap().map(Result::unwrap).collect()
+    }
+
+    /// The owner sets a value in the machine's tree on a device.
+    pub(crate) fn set_value(&mut self, device: usize, path: &str, value: &str) {
+        let (now, entropy) = (self.now, &mut self.entropy);
+        let mut moment = Moment { now, unix_time: None, entropy };
+        let value = Some(TreeValue::Text(value.into()));
+        let change = TreeChange { machine: MACHINE.parse().unwrap(), path: path.into(), value };
+        self.devices[device].node.as_owner(&mut moment).tree_change(change).unwrap();
+    }
+
+    /// The owner removes the machine from a device, with all that it stored.
+    pub(crate) fn remove(&mut self, device: usize) {
+        let (now, entropy) = (self.now, &mut self.entropy);
+        let mut moment = Moment { now, unix_time: None, entropy };
+        let remove = Remove { machine: MACHINE.parse().unwrap(), for_good: true };
+        self.devices[device].node.as_owner(&mut moment).remove(remove).unwrap();
+    }
+
+    /// The machine on a device: its version, tier, end and number; `None` if there is none.
+    pub(crate) fn machine(&mut self, device: usize) -> Option<(String, u16, Option<u64>, u64)> {
+        let (now, entropy) = (self.now, &mut self.entropy);
+        let mut moment = Moment { now, unix_time: None, entropy };
+        let query = ListMachines { skip: 0 };
+        let list = self.devices[device].node.as_owner(&mut moment).list(query).unwrap();
+        let found = list.machines.into_iter().find(|machine| machine.name.as_str() == MACHINE)?;
+        let (version, term) = (found.version.to_string(), found.term);
+        Some((version, found.share.tier, term.ends_unix_s, found.lease_number))
+    }
+
     /// The device loses its power and starts anew.
     pub(crate) fn restart_device(&mut self, number: usize) {
         let Device { node, config, notices, is_online, .. } = self.devices.remove(number);
@@ -332,6 +402,12 @@ impl Fleet {
         let node = Node::boot(config.clone(), node.into_parts(), &mut moment).unwrap();
         let device = Device { node, is_online, notices, config, wake: Wake::Now };
         self.devices.insert(number, device);
+    }
+
+    /// The owner starts the device anew, with the hub allowed to show its log.
+    pub(crate) fn share_log(&mut self, number: usize) {
+        self.devices[number].config.shares_log = true;
+        self.restart_device(number);
     }
 
     /// A request of the owner's to the hub.
@@ -411,6 +487,7 @@ impl Fleet {
             stages: vec!["1".into(), "50%".into()],
             soak_s: 30,
             faults_max: 0,
+            gates: self.gates.clone(),
             failures_max: 0,
             pause_on_failure: false,
             ends_unix_s: mandate.ends_unix_s as i64,

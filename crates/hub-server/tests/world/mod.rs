@@ -7,13 +7,14 @@ use std::net::{SocketAddr, TcpStream};
 use serde_json::{Value, json};
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
+use tenure_hal::simulated::socket_at;
 use tenure_hub::{Accepted, Kept, ServiceCall, Storage as _};
-use tenure_hub_server::{Database, serve, sign_in_request};
-use tenure_package::{CodeKind, Engine, Manifest, PackageBuilder, Receipt, Tariff};
+use tenure_hub_server::{Database, Pages, serve, sign_in_request};
+use tenure_package::{Manifest, PackageBuilder, Receipt, Tariff};
 use tenure_wire::directory::{DeviceRecord, Enrolment};
 use tenure_wire::hub::{Access, Answer, Pass, Receipts, Scope, Taken, function};
 use tenure_wire::usage::Usage;
-use tenure_wire::{Address, Budget, Capabilities, Digest, Epoch, MachineId, PublicKey};
+use tenure_wire::{Address, Digest, Epoch, MachineId, PublicKey};
 
 pub(crate) const HUB: PublicKey = PublicKey([3; 32]);
 pub(crate) const SESSION: PublicKey = PublicKey([4; 32]);
@@ -67,7 +68,14 @@ impl World {
         let path = folder.path().join("hub.sqlite");
         let mut database = Database::open(&path).unwrap();
         let tariff = Tariff { currency: "EUR".into(), fuel_million: 7, ..Tariff::default() };
-        let pages = serve(([127, 0, 0, 1], 0).into(), path, Some(tariff), by_tls).unwrap();
+        let pages = serve(Pages {
+            listen: ([127, 0, 0, 1], 0).into(),
+            database: path,
+            tariff: Some(tariff),
+            by_tls,
+            logs: database.logs(),
+        });
+        let pages = pages.unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));
         Self { _folder: folder, database, pages }
     }
@@ -108,7 +116,7 @@ impl World {
             succession: None,
         };
         let signed = seal(&seed.device_signing_key(), &record);
-        let kept = Kept { record: signed, seen_at: Address::Simulated(3) };
+        let kept = Kept { record: signed, seen_at: Address::Udp(socket_at(3)) };
         let accepted = Accepted { kept: &kept, record: &record, unix_s: now() };
         self.database.put(&accepted).unwrap();
     }
@@ -136,6 +144,22 @@ impl World {
         if is_kept {
             self.database.commit().unwrap();
         }
+        postcard::from_bytes(&answer).unwrap()
+    }
+
+    /// As [`Self::call`] of the holder of the key `peer` at a moment.
+    pub(crate) fn call_from<P: serde::Serialize, R: serde::de::DeserializeOwned>(
+        &mut self,
+        peer: PublicKey,
+        function: &str,
+        parameter: &P,
+        unix_s: u64,
+    ) -> Answer<R> {
+        let parameter = postcard::to_allocvec(parameter).unwrap();
+        let (peer, hub, parameter) = (&peer, &HUB, parameter.as_slice());
+        let call = ServiceCall { peer, hub, function, parameter, unix_s };
+        let answer = self.database.call(&call).unwrap().unwrap();
+        self.database.commit().unwrap();
         postcard::from_bytes(&answer).unwrap()
     }
 
@@ -179,6 +203,12 @@ impl World {
         format!("cookie: {}", cookie.split(';').next().unwrap())
     }
 
+    /// Changes the hub's database behind its back.
+    pub(crate) fn write_by_hand(&mut self, statement: &str) {
+        let path = self._folder.path().join("hub.sqlite");
+        rusqlite::Connection::open(path).unwrap().execute(statement, []).unwrap();
+    }
+
     pub(crate) fn hand_in(&mut self, receipts: Vec<Vec<u8>>) -> Answer<Taken> {
         self.call(function::TAKE_RECEIPTS, &Receipts { receipts })
     }
@@ -188,7 +218,7 @@ impl World {
     }
 
     pub(crate) fn send_bytes(&self, request: &[u8]) -> Reply {
-        let mut stream = TcpStream::connect(self.pages).unwrap();
+        let mut stream = self.connect();
         // A server that refuses a body may close before all of it was sent.
         let _ = stream.write_all(request);
         let mut bytes = Vec::new();
@@ -197,6 +227,10 @@ impl World {
         let (headers, body) = text.split_once("\r\n\r\n").unwrap();
         let status = headers.split(' ').nth(1).unwrap().parse().unwrap();
         Reply { status, headers: headers.into(), body: body.into() }
+    }
+
+    pub(crate) fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.pages).unwrap()
     }
 
     pub(crate) fn request(&self, method: &str, path: &str, headers: &[&str], body: &str) -> Reply {
@@ -276,19 +310,7 @@ pub(crate) fn manifest(kind: &str, layer: &[u8]) -> String {
 
 /// A package of tenant 50's in that version.
 pub(crate) fn package(version: &str) -> Vec<u8> {
-    let manifest = Manifest {
-        name: "thermostat".parse().unwrap(),
-        version: version.parse().unwrap(),
-        description: String::new(),
-        exports: Vec::new(),
-        budget: Budget::default(),
-        capabilities: Capabilities::default(),
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
-    };
+    let manifest = Manifest::new("thermostat".parse().unwrap(), version.parse().unwrap());
     PackageBuilder::new(manifest, vec![7; 20_000]).unwrap().sign(&owner(50)).unwrap()
 }
 

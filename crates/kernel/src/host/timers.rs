@@ -13,9 +13,9 @@ use core::time::Duration;
 use tenure_hal::Flash;
 use tenure_wire::host_call::{GuestBytes, GuestText, HostError};
 use tenure_wire::limits::TIMERS_MAX;
-use tenure_wire::timer::PERIOD_MS_MIN;
+use tenure_wire::timer::{PERIOD_MS_MIN, SCHEDULE_BYTES_MAX};
 
-use super::{Status, Stop, check_flash, function_name, read_parameter};
+use super::{Status, Stop, check_flash, function_name, read_parameter, text};
 use crate::storage::KeepTimersError;
 use crate::timer::{First, Timer};
 use crate::turn::Turn;
@@ -63,6 +63,16 @@ impl<F: Flash> Turn<'_, '_, F> {
             None => timers.push(timer),
         }
         self.keep_timers(timers)
+    }
+
+    pub(super) fn timer_schedule(
+        &mut self,
+        called: (GuestText, Option<GuestBytes>),
+        schedule: GuestText,
+    ) -> Status {
+        let schedule = text(&self.program, schedule, SCHEDULE_BYTES_MAX)?;
+        let schedule = schedule.parse().map_err(|_| HostError::Invalid)?;
+        self.timer_set(called, (First::By(schedule), 0))
     }
 
     pub(super) fn timer_cancel(&mut self, function: GuestText) -> Status {

@@ -36,9 +36,9 @@ pub struct EarliestDeadline {
     ready: Slots,
     servers: [Server; SLOTS_MAX],
     common: Server,
-    /// Who of those without a reservation had the last turn.
+    /// The machine without a reservation that had the last turn.
     common_last: usize,
-    /// Who had the last turn that was taken from nobody's budget.
+    /// The machine that had the last turn that was taken from nobody's budget.
     spare_last: usize,
     /// From whom the turn under way is taken.
     paying: Paying,
@@ -58,7 +58,7 @@ struct Server {
     permille: u16,
     /// The fuel it has in each period.
     budget: i64,
-    /// What is left of it; negative if the last turn took more.
+    /// The rest of it; negative if the last turn took more.
     left: i64,
     deadline: Instant,
 }
@@ -101,7 +101,7 @@ impl Server {
         let overdrawn = self.left.unsigned_abs() / self.budget.unsigned_abs() + 1;
         let periods = u32::try_from(overdrawn).unwrap_or(u32::MAX);
         self.left += self.budget.saturating_mul(i64::from(periods));
-        // What passed while nobody needed it isn't owed.
+        // Budget that passed while nobody needed it isn't owed.
         let from = if self.deadline + self.period < now { now } else { self.deadline };
         self.deadline = from + self.period.saturating_mul(periods);
     }

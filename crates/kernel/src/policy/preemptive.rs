@@ -16,10 +16,10 @@ use super::{Debts, Overbooked, Policy, Slots, Turn};
 pub struct Preemptive {
     slice_fuel: u64,
     admitted: Slots,
-    /// Who is ready, in the order in which that was seen.
+    /// The ready machines, in the order in which they were seen to be.
     queue: VecDeque<usize>,
     queued: Slots,
-    /// Who had the last turn, and comes after those that became ready during it.
+    /// The machine that had the last turn, and comes after those that became ready during it.
     last: Option<usize>,
     debts: Debts,
 }
@@ -87,7 +87,7 @@ impl Policy for Preemptive {
     }
 
     fn wait_fuel_max(&self, _slot: usize, turn_fuel_max: u64) -> u64 {
-        // Whoever has the turn when it becomes ready queues up behind it.
+        // The machine that has the turn when it becomes ready queues up behind it.
         self.admitted.len().saturating_sub(1) as u64 * turn_fuel_max
     }
 }

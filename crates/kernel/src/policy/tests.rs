@@ -3,6 +3,8 @@
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use tenure_hal::simulated::Random;
+
 use super::*;
 
 const SLICE: u64 = 1_000;
@@ -238,21 +240,9 @@ fn a_server_that_used_idle_time_does_not_pay_for_it() {
     assert!(bench.used[0].abs_diff(bench.used[1]) <= 10 * SLICE, "{:?}", &bench.used[..2]);
 }
 
-/// SplitMix64.
-struct Random(u64);
-
-impl Random {
-    fn below(&mut self, bound: u64) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        (mixed ^ (mixed >> 31)) % bound
-    }
-}
-
 /// Slots that come and go, of which some take up to `over` beyond their fuel.
 fn check_waits(kind: PolicyKind, seed: u64, over: u64) {
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let shares: Vec<Share> = (0..16_u16)
         .map(|slot| match slot {
             0..4 => reserved(20 + 10 * u32::from(slot), 150),

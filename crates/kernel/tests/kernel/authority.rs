@@ -36,7 +36,7 @@ fn install(device: &mut Device, machine: &str, body: &str, grants: &Capabilities
     device.install_granted(machine, body, 1, Budget::default(), grants).unwrap()
 }
 
-/// What a machine that calls `target` with these grants is told, as the number of the error.
+/// The answer to a machine that calls `target` with these grants, as the number of the error.
 fn told(target: &str, calls: &[&str], callers: &[&str]) -> (Option<u8>, Device) {
     let mut device = Device::new();
     install(&mut device, "echo", ECHO, &granting(&[], callers));

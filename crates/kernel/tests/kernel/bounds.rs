@@ -1,4 +1,4 @@
-//! What a machine can make the device spend, driven to its bound.
+//! Each resource of the device that a machine can spend, driven to its bound.
 
 use std::time::Duration;
 
@@ -125,6 +125,35 @@ fn a_longer_text_costs_more_fuel() {
 const FLOOD: &str = r#"(func (export "flood") (loop $again
       (call $log (i32.const 2) (i32.const 0) (i32.const 100)) (br $again)))"#;
 const FAULTY: &str = r#"(func (export "fail") unreachable)"#;
+
+#[test]
+fn a_line_of_the_log_that_is_too_long_shows_that_it_was_cut_and_an_empty_one_is_kept() {
+    // 300 bytes of two each; one byte before them moves the place of the cut into a character.
+    const LONG: &str = r#"(func $fill (local $at i32)
+          (loop $again
+            (i32.store16 offset=1 (local.get $at) (i32.const 0xA9C3))
+            (local.set $at (i32.add (local.get $at) (i32.const 2)))
+            (br_if $again (i32.lt_u (local.get $at) (i32.const 300)))))
+        (func (export "say")
+          (call $fill)
+          (call $log (i32.const 2) (i32.const 1) (i32.const 256))
+          (call $log (i32.const 2) (i32.const 1) (i32.const 257))
+          (i32.store8 (i32.const 0) (i32.const 0x41))
+          (call $log (i32.const 2) (i32.const 0) (i32.const 301))
+          (call $log (i32.const 2) (i32.const 0) (i32.const 0)))"#;
+    let mut device = Device::new();
+    let long = device.install("long", LONG);
+    device.call(long, "say", None).unwrap();
+    let said = |text: String| format!("long {text}");
+    let expected = [
+        said("installed".into()),
+        said("é".repeat(128)),
+        said("é".repeat(126) + "…"),
+        said("A".to_string() + &"é".repeat(126) + "…"),
+        said(String::new()),
+    ];
+    assert_eq!(device.log, expected);
+}
 
 #[test]
 fn a_machine_logs_what_its_budget_allows_and_no_more() {

@@ -201,6 +201,19 @@ fn the_failure_callback_runs_after_the_retries() {
 }
 
 #[test]
+fn a_call_of_a_function_that_its_machine_lacks_is_not_tried_again() {
+    let mut device = Device::new();
+    device.install("mute", r#"(func (export "listen"))"#);
+    let caller = device.install("caller", &queuer("mute", 3));
+    device.call(caller, "go", None).unwrap();
+    let before = device.now;
+    while !device.logged("caller not found") {
+        device.step();
+    }
+    assert_eq!(device.now, before, "nothing was waited for");
+}
+
+#[test]
 fn a_retry_reaches_a_machine_that_comes_late() {
     let mut device = Device::new();
     let caller = device.install("caller", &queuer("echo", 3));

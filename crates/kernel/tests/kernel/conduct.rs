@@ -1,4 +1,4 @@
-//! What faults cost, what outlasts a restart, and who is blamed for what.
+//! The price of faults, its survival over a restart, and who is blamed for what.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;

@@ -9,7 +9,7 @@ use tenure_wire::{CodeKind, Digest, MachineId};
 
 use crate::world::{Device, text};
 
-/// What an engine does with instances that slept.
+/// The engine's treatment of instances that slept.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Nature {
     Good,

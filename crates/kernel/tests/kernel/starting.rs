@@ -109,3 +109,33 @@ fn a_restart_by_the_owner_lifts_no_ban_and_gives_no_budget_back() {
     let nobody = device.kernel.tenancy(device.now).restart(&name("nobody"));
     assert_eq!(nobody, Err(InstallError::NotFound));
 }
+
+#[test]
+fn longest_wait_outlasts_a_restart_and_begins_at_0_with_an_update() {
+    let mut device = Device::new();
+    let counting = device.install("counting", COUNTING);
+    let busy = device.install("busy", r#"(func (export "run") (loop (br 0)))"#);
+    device.deliver(busy, "run", None).unwrap();
+    device.settle(10);
+    let longest = |device: &Device| {
+        let mut machines = device.kernel.machines();
+        machines.find(|info| info.id == counting).unwrap().waited_max
+    };
+    // The busy machine has a turn of that length, during which the call comes.
+    let wait = |device: &mut Device, span: Duration| {
+        device.settle(1);
+        device.deliver(counting, "count", None).unwrap();
+        device.pass(span);
+        device.settle(10);
+    };
+    wait(&mut device, Duration::from_secs(3));
+    assert_eq!(longest(&device), Duration::from_secs(3));
+    device.kernel.tenancy(device.now).restart(&name("counting")).unwrap();
+    device.settle(10);
+    assert_eq!(longest(&device), Duration::from_secs(3));
+    let budget = tenure_wire::Budget::default();
+    device.try_install("counting", COUNTING, 2, budget).unwrap();
+    assert_eq!(longest(&device), Duration::ZERO);
+    wait(&mut device, Duration::from_secs(2));
+    assert_eq!(longest(&device), Duration::from_secs(2));
+}

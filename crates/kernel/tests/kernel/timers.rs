@@ -12,6 +12,8 @@ use crate::world::{Device, digit, name, text};
 const IMPORTS: &str = r#"
     (import "tenure" "timer_after" (func $timer_after (param i32 i32 i32 i32 i32 i32) (result i32)))
     (import "tenure" "timer_at" (func $timer_at (param i32 i32 i32 i32 i32 i32) (result i32)))
+    (import "tenure" "timer_schedule"
+      (func $timer_schedule (param i32 i32 i32 i32 i32 i32) (result i32)))
     (import "tenure" "timer_cancel" (func $timer_cancel (param i32 i32) (result i32)))"#;
 
 /// Sets a timer for `on_tick`, whose parameter is what it logs, by the numbers in its parameter.
@@ -25,6 +27,10 @@ const TICKING: &str = r#"
       (i32.const 16) (i32.const 4) (call $number (i32.const 0)) (call $number (i32.const 4)))))
     (func (export "at") (call $status (call $timer_at (i32.const 0) (i32.const 7)
       (i32.const 16) (i32.const 4) (call $number (i32.const 0)) (call $number (i32.const 4)))))
+    (func (export "schedule")
+      (drop (call $parameter_read (i32.const 0) (i32.const 512) (call $parameter_length)))
+      (call $status (call $timer_schedule (i32.const 0) (i32.const 7)
+        (i32.const 16) (i32.const 4) (i32.const 512) (call $parameter_length))))
     (func (export "cancel") (call $status (call $timer_cancel (i32.const 0) (i32.const 7))))
     (func (export "missing") (call $status (call $timer_after (i32.const 32) (i32.const 7)
       (i32.const 0) (i32.const 0) (i32.const 1) (i32.const 0))))
@@ -321,6 +327,61 @@ fn a_schedule_of_a_package_counts_once_the_time_is_known_and_each_day() {
 }
 
 #[test]
+fn a_schedule_that_a_machine_sets_counts_as_one_of_its_package_does() {
+    const DAY: u64 = 86_400;
+    let (mut device, ticking) = device();
+    let schedule =
+        |device: &mut Device, text: &str| device.call(ticking, "schedule", Some(text.as_bytes()));
+    let set = schedule(&mut device, "30 6 * * mon-fri");
+    assert_eq!(text(set), "0");
+    let hours = |count: u64| Duration::from_secs(count * 3_600);
+    pass(&mut device, hours(48));
+    assert_eq!(ticks(&device), 0, "it doesn't know the time");
+    let thursday = 4 * DAY + 7 * 1_000 * DAY + 3 * DAY + 6 * 3_600;
+    device.booted_unix_s = Some(thursday - device.now.as_micros() / 1_000_000);
+    pass(&mut device, hours(25));
+    assert_eq!(ticks(&device), 2, "on Thursday and on Friday");
+    pass(&mut device, hours(48));
+    assert_eq!(ticks(&device), 2, "not on Saturday and Sunday");
+    // The device loses power on Sunday, and is back on Monday at six, and on Tuesday at seven.
+    let mut device = device.reboot();
+    device.booted_unix_s = Some(thursday + 4 * DAY);
+    pass(&mut device, hours(1));
+    assert_eq!(ticks(&device), 1, "on Monday");
+    let mut device = device.reboot();
+    device.booted_unix_s = Some(thursday + 5 * DAY + 3_600);
+    pass(&mut device, hours(23));
+    assert_eq!(ticks(&device), 0, "none is made up for");
+    pass(&mut device, hours(1));
+    assert_eq!(ticks(&device), 1, "on Wednesday");
+}
+
+#[test]
+fn a_schedule_is_written_once_however_often_it_is_set_and_refused_if_it_never_comes() {
+    let (mut device, ticking) = device();
+    let long = format!("{} * * * *", "1,".repeat(40) + "1");
+    for (schedule, error) in [
+        ("", HostError::Invalid),
+        ("0 0 30 2 *", HostError::Invalid),
+        ("60 * * * *", HostError::Invalid),
+        ("* * * * * *", HostError::Invalid),
+        (&long, HostError::TooLong),
+    ] {
+        let status = device.call(ticking, "schedule", Some(schedule.as_bytes()));
+        assert_eq!(text(status), digit(error), "{schedule}");
+    }
+    device.call(ticking, "schedule", Some(b"06:30")).unwrap();
+    device.kernel.take_usage(device.now, ticking).unwrap();
+    for same in ["06:30", "30 6 * * *", "30 06 1-31 * 0-6"] {
+        assert_eq!(text(device.call(ticking, "schedule", Some(same.as_bytes()))), "0");
+    }
+    let usage = device.kernel.take_usage(device.now, ticking).unwrap();
+    assert_eq!(usage.flash_bytes, 0, "the same again changes nothing");
+    device.call(ticking, "schedule", Some(b"06:31")).unwrap();
+    assert_eq!(device.kernel.take_usage(device.now, ticking).unwrap().flash_writes, 1);
+}
+
+#[test]
 fn clock_that_is_set_back_a_little_brings_no_time_of_day_again() {
     const DAY: u64 = 86_400;
     let morning = 20_000 * DAY + 6 * 3_600;
@@ -349,4 +410,26 @@ fn clock_that_is_set_back_a_little_brings_no_time_of_day_again() {
         pass(&mut device, Duration::from_secs(20));
         assert_eq!(ticks(&device), 4);
     }
+}
+
+/// A tenant brings the rarest schedules that there are, under a clock that a false hub throws about.
+#[test]
+fn rarest_schedules_under_a_clock_that_jumps_neither_fire_wrongly_nor_hold_up_a_neighbour() {
+    let mut device = with_timer(When::At("0 0 29 2 *".parse().unwrap()));
+    device.install("ticking", BROUGHT);
+    device.package_timers = Vec::new();
+    let neighbour = device.install("neighbour", TICKING);
+    let after_2096 = 3_981_312_000 + 86_400;
+    for unix_s in [0, after_2096, u64::from(u32::MAX), 253_402_300_800, 1 << 53, u64::MAX / 4, 1] {
+        device.booted_unix_s = Some(unix_s);
+        let wakes = pass(&mut device, Duration::from_secs(3_600));
+        assert!(wakes <= 60, "{wakes} wakes in an hour after {unix_s}");
+        let answer = device.call(neighbour, "echo", Some(b"x"));
+        assert_eq!(answer, Ok(Some(b"x".to_vec())), "after {unix_s}");
+    }
+    assert_eq!(ticks(&device), 0, "none of these hours is on a 29 February");
+    // Eight years lie between the leap days about 2100, and the second comes.
+    device.booted_unix_s = Some(4_233_686_400 - 10 - device.now.as_micros() / 1_000_000);
+    pass(&mut device, Duration::from_secs(60));
+    assert_eq!(ticks(&device), 1);
 }

@@ -142,7 +142,7 @@ fn a_change_cut_at_any_flash_operation_is_there_or_not() {
             let acknowledged = ask(&mut device, function, path) == done;
             let still_on = !device.kernel.store().flash().is_off();
             let found = seen(&mut device.reboot());
-            // What the package gave goes before what was set.
+            // The package's values go before the set ones.
             let between = match (function, path) {
                 ("delete", "b") => ["a b", "c", "nothing", "new"],
                 ("delete", "") => ["b", "c", "nothing", "new"],

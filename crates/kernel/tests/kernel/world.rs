@@ -89,19 +89,19 @@ pub(crate) struct Device {
     pub(crate) now: Instant,
     pub(crate) log: Vec<String>,
     pub(crate) replies: BTreeMap<u64, Result<Option<Vec<u8>>, HostError>>,
-    /// What the last machine that answered said of its failure.
+    /// The failure of the last machine that answered, in its own words.
     pub(crate) words: Vec<u8>,
-    /// Who is told the words of machines that are installed.
+    /// The audience for the words of machines that are installed.
     pub(crate) errors: Audience,
     /// The least grave lines that their logs take.
     pub(crate) log_level: LogLevel,
     /// Effects that are neither a log line nor a reply.
     pub(crate) effects: Vec<Effect>,
-    /// What machines that are installed begin with.
+    /// The tree that installed machines begin with.
     pub(crate) base: Vec<(String, String)>,
     /// The time of day at which the device booted, if it knows the time.
     pub(crate) booted_unix_s: Option<u64>,
-    /// What machines that are installed import beside the usual, as wasm text.
+    /// The imports of installed machines beside the usual, as wasm text.
     pub(crate) imports: &'static str,
     /// The tenant of machines that are installed.
     pub(crate) tenant: VerifyingKey,
@@ -112,7 +112,7 @@ pub(crate) struct Device {
     tickets: u64,
 }
 
-/// What an id is made of here; the kernel doesn't care.
+/// The source of an id here; the kernel doesn't care.
 pub(crate) fn id_of(key: &PublicKey) -> MachineId {
     MachineId(key.0[..12].try_into().unwrap())
 }
@@ -419,7 +419,7 @@ impl Device {
     }
 }
 
-/// What a machine replies with `$reply_digit` for an error.
+/// The reply of a machine with `$reply_digit` for an error.
 pub(crate) fn digit(error: HostError) -> String {
     char::from(b'0' + u8::try_from(-error.code()).unwrap()).to_string()
 }

@@ -275,7 +275,7 @@ fn a_protocol_is_replaced_while_others_lose_nothing() {
     for (_, frame) in &frames {
         two.receive(at(999), frame, None).unwrap();
     }
-    // What waits for the greeter is handled by the new one, and its timer starts anew.
+    // The new greeter handles the events that wait for the old one, and its timer starts anew.
     two.start(at(999), Greeter::default());
     let goodbye = settle(&mut two, at(999));
     assert_eq!(goodbye.len(), 1, "the old one says goodbye");

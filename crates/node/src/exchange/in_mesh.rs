@@ -108,7 +108,7 @@ impl<F: Flash> Exchange<'_, F> {
             mesh.wanted.retain(|(wanted, _)| wanted != query);
         }
         for waiter in self.outbound.take_waiters(query) {
-            // Whoever calls and hasn't told its name in all that time is a stranger.
+            // A caller that hasn't told its name in all that time is a stranger.
             let answered = answered || matches!(waiter, Waiter::Caller(..));
             self.record_arrived(moment, waiter, answered);
         }

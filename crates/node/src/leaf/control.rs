@@ -133,6 +133,7 @@ impl<F: Flash> Leaf<F> {
             record: self.signed_record(moment.now),
             revocations: 0,
             succession: 0,
+            wear: None,
         }
     }
 

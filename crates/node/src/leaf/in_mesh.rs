@@ -139,7 +139,7 @@ impl<F: Flash> Leaf<F> {
         });
     }
 
-    /// What this device says of itself, signed; `None` if it isn't enrolled. It is signed anew once a
+    /// The device's statement about itself, signed; `None` if it isn't enrolled. It is signed anew once a
     /// minute at most, so that strangers who ask for it cost no signatures.
     pub(super) fn signed_record(&mut self, now: Instant) -> Option<SignedRecord> {
         match &self.signed {

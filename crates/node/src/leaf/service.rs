@@ -1,4 +1,4 @@
-//! What a leaf offers in the place of machines: services that are part of its firmware.
+//! The services of a leaf in the place of machines: they are part of its firmware.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -19,7 +19,7 @@ pub trait Service {
     /// Goes on with the call that it answered by [`Outcome::Ask`], now that `answer` has come.
     ///
     /// # Errors
-    /// What the caller is told in the place of a result.
+    /// The answer to the caller in the place of a result.
     fn go_on(
         &mut self,
         answer: Result<Option<Vec<u8>>, NoResult>,
@@ -32,15 +32,15 @@ pub trait Service {
 pub struct ServiceCall<'a> {
     /// Which function.
     pub function: &'a str,
-    /// What it is called with.
+    /// The parameter.
     pub parameter: Option<&'a [u8]>,
-    /// Who calls: the owner, or a machine on a device of theirs.
+    /// The caller: the owner, or a machine on a device of theirs.
     pub caller: PublicKey,
     /// When it is called.
     pub now: Instant,
 }
 
-/// What comes of a call.
+/// The outcome of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// Its result, or what the caller is told in its place.
@@ -62,7 +62,7 @@ pub struct Ask {
     pub parameter: Option<Vec<u8>>,
 }
 
-/// What a service keeps, in a tree of its own.
+/// The values of a service, in a tree of its own.
 pub trait ServiceTree {
     /// The value at `path`.
     ///

@@ -1,3 +1,5 @@
+use tenure_testbed::frozen;
+
 use super::*;
 
 const ALL: Wanted<'_> = Wanted { machine: None, from: 0, level: LogLevel::Debug };
@@ -147,4 +149,18 @@ fn kept_log_that_is_damaged_is_read_as_far_as_it_goes() {
     let mut next = Log::new(8, 2);
     next.take_up(&[(machine, [&[KEPT_VERSION + 1], &kept[1..]].concat())]);
     assert_eq!(next.lines(), 0, "another version isn't guessed at");
+}
+
+#[test]
+fn kept_log_of_version_1_is_written_and_read() {
+    let mut log = Log::new(8, 3);
+    log.push(entry(1_000, LogLevel::Info, "before the time was known"), None);
+    log.push(entry(61_000, LogLevel::Fault, "after"), at(1_800_000_000));
+    let machine: Name = "m".parse().unwrap();
+    let bytes = frozen(env!("CARGO_MANIFEST_DIR"), "log-1", &log.kept(&machine));
+    let mut next = Log::new(8, 4);
+    next.take_up(&[(machine.clone(), bytes)]);
+    let lines = next.page(&ALL, (Instant::BOOT, None), 0).lines;
+    let said: Vec<_> = lines.iter().map(|line| (line.boot, line.message.as_str())).collect();
+    assert_eq!(said, [(3, "before the time was known"), (3, "after")]);
 }

@@ -5,16 +5,17 @@ use alloc::string::String;
 
 use tenure_hal::Flash;
 use tenure_kernel::MachineRecord;
-use tenure_package::{Mandate, Package, Placement};
+use tenure_package::{Mandate, Package, Placed, Placement};
 use tenure_wire::control::{Answer, ControlError};
 use tenure_wire::rollout::Delivery;
-use tenure_wire::{Budget, Digest, MachineId, Name};
+use tenure_wire::{Budget, Digest, MachineId, Name, VerifyingKey};
 
 use super::Director;
-use super::followed::{Followed, Was};
+use super::followed::{Followed, Forgotten, Was};
 use crate::install;
 use crate::moment::Moment;
 
+const NO_TIME: &str = "the device doesn't know the time";
 const PLACED_ANEW: &str = "the machine was placed anew since it was updated by that mandate";
 
 /// A step that was checked, and whose package is being fetched.
@@ -47,26 +48,32 @@ impl<F: Flash> Director<'_, F> {
         is_back: bool,
     ) -> Answer<Option<Errand>> {
         let mandate = self.signed(&delivery.mandate)?;
-        if mandate.machine != *machine {
-            return refuse(format!("the mandate is for the machine {}", mandate.machine));
-        }
-        let services = &*self.tenancy.services;
-        let (name, labels) = (&services.config.name, &services.config.labels);
-        if !services.is_enrolled() || !mandate.devices.selects(name, labels) {
-            return refuse(format!("the mandate isn't for the device {name}"));
-        }
-        let (id, record) = self.machine(machine)?;
+        self.check_place(&mandate, machine)?;
+        let owner = self.tenancy.services.config.owner.verifying_key;
+        let followed = Followed::read(&mut self.tenancy.services.kernel, &owner, machine)?;
+        let (id, record) = match (self.machine(machine), mandate.placed) {
+            (Err(ControlError::NoSuchMachine(_)), Some(placed)) if !is_back => {
+                self.check_new(moment, &owner, (&mandate, &placed), followed.as_ref())?;
+                let errand = Errand { rollout, mandate, back: None };
+                return for_package(errand, delivery.package).map(Some);
+            }
+            (found, _) => found?,
+        };
         if record.tenant != mandate.tenant {
             return refuse(format!("the mandate is for a machine of {}", mandate.tenant));
         }
         self.check_time(moment, id, (&mandate, &record), is_back)?;
-        let owner = self.tenancy.services.config.owner.verifying_key;
-        let followed = Followed::read(&mut self.tenancy.services.kernel, &owner, machine)?;
+        if !is_back && is_placed_by(&mandate, &record) && delivery.package == record.package {
+            return Ok(None);
+        }
         if let Some(known) = followed.as_ref().filter(|known| known.number > mandate.number) {
             return refuse(format!(
                 "the mandate {} is older than the last one that was followed, {}",
                 mandate.number, known.number
             ));
+        }
+        if followed.is_none() {
+            self.check_forgotten(&owner, &mandate)?;
         }
         let followed = followed.filter(|known| known.number == mandate.number);
         let back = match is_back {
@@ -76,14 +83,7 @@ impl<F: Flash> Director<'_, F> {
                 None
             }
         };
-        let errand = Errand { rollout, mandate, back };
-        if delivery.package != errand.package() {
-            return refuse(format!(
-                "the mandate is for the package {}, and not {}",
-                errand.package(),
-                delivery.package
-            ));
-        }
+        let errand = for_package(Errand { rollout, mandate, back }, delivery.package)?;
         if record.package != delivery.package {
             return Ok(Some(errand));
         }
@@ -91,6 +91,77 @@ impl<F: Flash> Director<'_, F> {
             self.note_back(&errand, &owner, machine)?;
         }
         Ok(None)
+    }
+
+    /// Refuses to place a machine where there is none, if the mandate is over, or was followed for one of that name
+    /// that is gone. One that the mandate itself placed, and that was removed since, has the mandate's number, which
+    /// the kernel takes once.
+    fn check_new(
+        &mut self,
+        moment: &Moment<'_>,
+        owner: &VerifyingKey,
+        (mandate, placed): (&Mandate, &Placed),
+        followed: Option<&Followed>,
+    ) -> Answer<()> {
+        let Some(told) = self.tenancy.clock.unix_time(moment) else {
+            return refuse(NO_TIME.into());
+        };
+        check_end(mandate, told.seconds.max(placed.term.signed_unix_s), false)?;
+        if let Some(known) = followed.filter(|known| known.number >= mandate.number) {
+            return refuse(format!(
+                "the mandate {} isn't newer than {}, which was followed for a machine that is gone",
+                mandate.number, known.number
+            ));
+        }
+        self.check_forgotten(owner, mandate)
+    }
+
+    /// Removes the machine that a mandate placed, unless its owner placed it since. It goes to the trash.
+    ///
+    /// # Errors
+    /// [`ControlError::Refused`] says what the mandate doesn't allow.
+    pub(super) fn take_away(
+        &mut self,
+        moment: &Moment<'_>,
+        machine: &Name,
+        mandate: &[u8],
+    ) -> Answer<()> {
+        let mandate = self.signed(mandate)?;
+        self.check_place(&mandate, machine)?;
+        let (id, record) = match self.machine(machine) {
+            // It was done already.
+            Err(ControlError::NoSuchMachine(_)) => return Ok(()),
+            found => found?,
+        };
+        self.check_time(moment, id, (&mandate, &record), true)?;
+        if !is_placed_by(&mandate, &record) {
+            return refuse("the machine isn't the one that the mandate placed".into());
+        }
+        self.tenancy.discard_machine(moment, machine)
+    }
+
+    /// Refuses a mandate for another machine or device.
+    fn check_place(&self, mandate: &Mandate, machine: &Name) -> Answer<()> {
+        if mandate.machine != *machine {
+            return refuse(format!("the mandate is for the machine {}", mandate.machine));
+        }
+        let services = &*self.tenancy.services;
+        let (name, labels) = (&services.config.name, &services.config.labels);
+        if !services.is_enrolled() || !mandate.devices.selects(name, labels) {
+            return refuse(format!("the mandate isn't for the device {name}"));
+        }
+        Ok(())
+    }
+
+    /// Refuses what may have been followed for a machine of that name that is gone.
+    fn check_forgotten(&mut self, owner: &VerifyingKey, mandate: &Mandate) -> Answer<()> {
+        match Forgotten::read(&mut self.tenancy.services.kernel, owner)? {
+            Some(newest) if mandate.number <= newest => refuse(format!(
+                "the mandate {} isn't newer than {newest}, which was followed for a machine that is gone",
+                mandate.number
+            )),
+            _ => Ok(()),
+        }
     }
 
     /// The mandate, if the device's owner signed it.
@@ -119,14 +190,10 @@ impl<F: Flash> Director<'_, F> {
         is_back: bool,
     ) -> Answer<()> {
         let Some(told) = self.tenancy.clock.unix_time(moment) else {
-            return refuse("the device doesn't know the time".into());
+            return refuse(NO_TIME.into());
         };
         let now_s = told.seconds.max(self.tenancy.lease_time_s(moment, id, &record.term));
-        let ends_s = if is_back { mandate.back_until_unix_s } else { mandate.ends_unix_s };
-        if now_s >= ends_s {
-            return refuse(format!("the mandate ended at {ends_s}, and it is {now_s}"));
-        }
-        Ok(())
+        check_end(mandate, now_s, is_back)
     }
 
     /// Puts the package that has arrived in the machine's place.
@@ -135,7 +202,14 @@ impl<F: Flash> Director<'_, F> {
     /// The package isn't the one that was ordered, or the device refuses it as it would the owner's.
     pub(super) fn finish(&mut self, moment: &mut Moment<'_>, errand: &Errand) -> Answer<()> {
         let Errand { mandate, back, .. } = errand;
-        let (_, record) = self.machine(&mandate.machine)?;
+        let record = match self.machine(&mandate.machine) {
+            Ok((_, record)) => Some(record),
+            // It is checked that the mandate places one.
+            Err(ControlError::NoSuchMachine(_)) if mandate.placed.is_some() && back.is_none() => {
+                None
+            }
+            Err(error) => return Err(error),
+        };
         let owner = self.tenancy.services.config.owner.verifying_key;
         let package = install::checked(self.tenancy.services, self.transfer.complete()?)?;
         if package.digest() != errand.package() {
@@ -151,9 +225,14 @@ impl<F: Flash> Director<'_, F> {
                 "the package is {version} by {tenant}, and the mandate says otherwise"
             ));
         }
-        let placement = placement(errand, &record, &package, self.tenancy.services);
+        let device = self.tenancy.services.identity.verifying_key();
+        let Some(placement) = placement(errand, record.as_ref(), &package, device) else {
+            return Err(ControlError::NoSuchMachine(mandate.machine.clone()));
+        };
         let kernel = &mut self.tenancy.services.kernel;
-        if back.is_none() {
+        if back.is_none()
+            && let Some(record) = record
+        {
             Followed::new(owner, mandate, &record).keep(kernel, &mandate.machine)?;
         }
         self.tenancy.install_placed(moment, &package, placement)?;
@@ -164,12 +243,7 @@ impl<F: Flash> Director<'_, F> {
     }
 
     /// Notes that the machine was put back: its mandate allows nothing more.
-    fn note_back(
-        &mut self,
-        errand: &Errand,
-        owner: &tenure_wire::VerifyingKey,
-        machine: &Name,
-    ) -> Answer<()> {
+    fn note_back(&mut self, errand: &Errand, owner: &VerifyingKey, machine: &Name) -> Answer<()> {
         let kernel = &mut self.tenancy.services.kernel;
         let followed = Followed::read(kernel, owner, machine)?;
         match followed.filter(|known| known.number == errand.mandate.number && !known.is_back) {
@@ -189,7 +263,9 @@ fn check_update(
         return refuse("the machine was put back under that mandate already".into());
     }
     let is_placed_anew = |known: &Followed| record.placement >= known.placement;
-    if record.package != mandate.package && followed.is_some_and(is_placed_anew) {
+    // A machine that this mandate placed has its number, and one that was placed later a higher one.
+    let is_later = mandate.placed.is_some() && record.placement > mandate.number;
+    if record.package != mandate.package && (is_later || followed.is_some_and(is_placed_anew)) {
         return refuse(PLACED_ANEW.into());
     }
     let has = record.package_version;
@@ -219,31 +295,53 @@ fn back(mandate: &Mandate, record: &MachineRecord, followed: Option<Followed>) -
     Ok(followed.was)
 }
 
-/// The placement that a mandate comes to: the machine keeps its share and its term.
-fn placement<F>(
+/// The placement that a mandate comes to: the machine keeps its share and its term. One that is new has those of the
+/// mandate, and the mandate's number; `None` if it places none.
+fn placement(
     errand: &Errand,
-    record: &MachineRecord,
+    record: Option<&MachineRecord>,
     package: &Package<'_>,
-    services: &crate::services::Services<F>,
-) -> Placement {
+    device: VerifyingKey,
+) -> Option<Placement> {
     let Errand { mandate, back, .. } = errand;
+    let held = record.map(|record| record.grants.clone()).unwrap_or_default();
     let (budget, grants): (Budget, _) = match back {
         Some(was) => (was.budget, was.grants.clone()),
-        None => {
-            let grants = mandate.grants.as_ref().unwrap_or(&record.grants);
-            (mandate.budget, grants.clone())
-        }
+        None => (mandate.budget, mandate.grants.clone().unwrap_or(held)),
     };
-    Placement {
-        package: package.digest(),
-        device: services.identity.verifying_key(),
-        machine: record.name.clone(),
-        budget,
-        share: record.share,
-        grants,
-        term: record.term,
-        sequence: record.placement.saturating_add(1),
+    let (share, term, sequence) = match (record, &mandate.placed) {
+        (Some(record), _) => (record.share, record.term, record.placement.saturating_add(1)),
+        (None, Some(placed)) => (placed.share, placed.term, mandate.number),
+        (None, None) => return None,
+    };
+    let machine = mandate.machine.clone();
+    let package = package.digest();
+    Some(Placement { package, device, machine, budget, share, grants, term, sequence })
+}
+
+/// Whether the machine is as this mandate placed it.
+fn is_placed_by(mandate: &Mandate, record: &MachineRecord) -> bool {
+    mandate.placed.is_some()
+        && record.placement == mandate.number
+        && record.package == mandate.package
+}
+
+/// The errand, if it is for that package.
+fn for_package(errand: Errand, package: Digest) -> Answer<Errand> {
+    let own = errand.package();
+    if own == package {
+        return Ok(errand);
     }
+    refuse(format!("the mandate is for the package {own}, and not {package}"))
+}
+
+/// Refuses a mandate that is over.
+fn check_end(mandate: &Mandate, now_s: u64, is_back: bool) -> Answer<()> {
+    let ends_s = if is_back { mandate.back_until_unix_s } else { mandate.ends_unix_s };
+    if now_s >= ends_s {
+        return refuse(format!("the mandate ended at {ends_s}, and it is {now_s}"));
+    }
+    Ok(())
 }
 
 fn refuse<T>(reason: String) -> Answer<T> {

@@ -1,12 +1,16 @@
 //! A machine's package and rights before its owner's mandate was followed, as they are kept over restarts.
+//!
+//! Of machines that are gone one number is left, that of the newest mandate among theirs: a mandate that isn't newer
+//! counts for no machine of which nothing else is known, so that none counts twice.
 
 use alloc::string::String;
+use alloc::vec::Vec;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Flash;
-use tenure_kernel::{Kernel, MachineRecord};
+use tenure_kernel::{Kernel, MachineInfo, MachineRecord};
 use tenure_package::Mandate;
-use tenure_store::ValueKind;
+use tenure_store::{Change, ValueKind};
 use tenure_wire::control::ControlError;
 use tenure_wire::{Budget, Capabilities, Digest, Name, VerifyingKey, Version};
 
@@ -14,6 +18,8 @@ use crate::trees::{FOLLOWED_PATH, NODE_TREE};
 
 /// The version of the stored value.
 const FOLLOWED_VERSION: u8 = 1;
+/// The version of [`Forgotten`].
+const FORGOTTEN_VERSION: u8 = 1;
 
 /// The last mandate that was followed for a machine.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -65,26 +71,76 @@ impl Followed {
         machine: &Name,
     ) -> Result<Option<Self>, ControlError> {
         let value = kernel.store().get(NODE_TREE, &path_of(machine)).map_err(failed)?;
-        let followed = value.and_then(|value| postcard::from_bytes::<Self>(&value.bytes).ok());
-        let counts = |known: &Self| known.version == FOLLOWED_VERSION && known.owner == *owner;
-        Ok(followed.filter(counts))
+        let followed = value.and_then(|value| Self::from_bytes(&value.bytes));
+        Ok(followed.filter(|known| known.owner == *owner))
     }
 
-    /// Keeps it for `machine`, and forgets those of machines that are gone.
+    /// The mandate that `bytes` hold, if the value is of this version.
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let followed: Self = postcard::from_bytes(bytes).ok()?;
+        (followed.version == FOLLOWED_VERSION).then_some(followed)
+    }
+
+    /// Keeps it for `machine`, and of machines that are gone the greatest number alone.
     pub(super) fn keep<F: Flash>(
         &self,
         kernel: &mut Kernel<F>,
         machine: &Name,
     ) -> Result<(), ControlError> {
-        let names = kernel.store().children(NODE_TREE, FOLLOWED_PATH).map_err(failed)?;
-        for name in names {
-            if !kernel.machines().any(|info| info.record.name.as_str() == name) {
-                let path = alloc::format!("{FOLLOWED_PATH}.{name}");
-                kernel.store().delete(NODE_TREE, &path).map_err(failed)?;
+        let mut number = Forgotten::read(kernel, &self.owner)?;
+        let mut gone = Vec::new();
+        for name in kernel.store().children(NODE_TREE, FOLLOWED_PATH).map_err(failed)? {
+            let is_it = |info: MachineInfo<'_>| info.record.name.as_str() == name;
+            if kernel.machines().chain(kernel.trash()).any(is_it) {
+                continue;
             }
+            if let Ok(name) = name.parse() {
+                let known = Self::read(kernel, &self.owner, &name)?;
+                number = number.max(known.map(|known| known.number));
+            }
+            gone.push(alloc::format!("{FOLLOWED_PATH}.{name}"));
         }
-        let bytes = postcard::to_allocvec(self).map_err(failed)?;
-        kernel.store().set(NODE_TREE, &path_of(machine), ValueKind::Bytes, &bytes).map_err(failed)
+        let value = postcard::to_allocvec(self).map_err(failed)?;
+        let forgotten = number.map(|number| Forgotten::new(self.owner, number));
+        let forgotten = forgotten.map(|forgotten| postcard::to_allocvec(&forgotten)).transpose();
+        let forgotten = forgotten.map_err(failed)?;
+        let set =
+            |path, value| Change::Set { tree: NODE_TREE, path, kind: ValueKind::Bytes, value };
+        let path = path_of(machine);
+        let mut changes = Vec::from([set(&path, &value)]);
+        changes.extend(forgotten.iter().map(|value| set(FOLLOWED_PATH, value)));
+        changes.extend(gone.iter().map(|path| Change::Delete { tree: NODE_TREE, path }));
+        kernel.store().batch(&changes).map_err(failed)
+    }
+}
+
+/// The mandates that were followed for machines that are gone.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Forgotten {
+    version: u8,
+    owner: VerifyingKey,
+    /// The greatest number among them.
+    number: u64,
+}
+
+impl Forgotten {
+    fn new(owner: VerifyingKey, number: u64) -> Self {
+        Self { version: FORGOTTEN_VERSION, owner, number }
+    }
+
+    /// The greatest number among mandates of `owner`, if any was followed for a machine that is gone.
+    pub(super) fn read<F: Flash>(
+        kernel: &mut Kernel<F>,
+        owner: &VerifyingKey,
+    ) -> Result<Option<u64>, ControlError> {
+        let value = kernel.store().get(NODE_TREE, FOLLOWED_PATH).map_err(failed)?;
+        let kept = value.and_then(|value| Self::from_bytes(&value.bytes));
+        Ok(kept.filter(|kept| kept.owner == *owner).map(|kept| kept.number))
+    }
+
+    fn from_bytes(bytes: &[u8]) -> Option<Self> {
+        let forgotten: Self = postcard::from_bytes(bytes).ok()?;
+        (forgotten.version == FORGOTTEN_VERSION).then_some(forgotten)
     }
 }
 
@@ -94,4 +150,43 @@ fn path_of(machine: &Name) -> String {
 
 fn failed(error: impl core::fmt::Display) -> ControlError {
     ControlError::Device(alloc::format!("the device can't keep what the machine had: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use tenure_testbed::frozen;
+
+    use super::*;
+
+    #[test]
+    fn followed_mandate_of_version_1_is_written_and_read() {
+        let followed = Followed {
+            version: FOLLOWED_VERSION,
+            owner: VerifyingKey([1; 32]),
+            number: 300,
+            placement: 7,
+            is_back: true,
+            was: Was {
+                package: Digest([2; 32]),
+                version: Version { major: 1, minor: 2, patch: 3 },
+                budget: Budget::default(),
+                grants: Capabilities::default(),
+            },
+        };
+        let written = postcard::to_allocvec(&followed).unwrap();
+        let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "followed-1", &written);
+        assert_eq!(Followed::from_bytes(&bytes), Some(followed));
+        bytes[0] += 1;
+        assert_eq!(Followed::from_bytes(&bytes), None, "another version isn't guessed at");
+    }
+
+    #[test]
+    fn mandates_of_machines_that_are_gone_are_written_and_read() {
+        let forgotten = Forgotten::new(VerifyingKey([1; 32]), 300);
+        let written = postcard::to_allocvec(&forgotten).unwrap();
+        let mut bytes = frozen(env!("CARGO_MANIFEST_DIR"), "forgotten-1", &written);
+        assert_eq!(Forgotten::from_bytes(&bytes), Some(forgotten));
+        bytes[0] += 1;
+        assert_eq!(Forgotten::from_bytes(&bytes), None, "another version isn't guessed at");
+    }
 }

@@ -5,6 +5,7 @@ use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
 use tenure_kernel::{InstallError, LookError, MachineInfo, State};
+use tenure_rpc::IncomingCallHandle;
 use tenure_store::ValueKind;
 #[cfg(feature = "experiments")]
 use tenure_wire::control::ExperimentLog;
@@ -12,12 +13,12 @@ use tenure_wire::control::ExperimentLog;
 use tenure_wire::control::{Admission, Carry, Join, MeshStatus, MeshStranger, StrangersQuery};
 use tenure_wire::control::{
     Answer, Caller, ChangeOwner, ControlError, DeviceStatus, Enrol, EventsPage, EventsQuery,
-    FirmwareBegin, FirmwareStatus, Function, Functions, GrantQuery, GrantReport, HeapStatus, Hello,
-    HubStatus, InstallBegin, InstallChunk, InstallCommit, LeaseNumber, ListMachines, LogPage,
-    LogQuery, MachineList, MachineStatus, ReceiptForget, ReceiptPage, ReceiptQuery, Remove, Renew,
-    Restart, Restore, RoomStatus, SecretList, Service, SnapshotBegin, SnapshotInfo, SnapshotRead,
-    Start, Stop, TellTime, Trash, TrashEmpty, TrashRestore, TreeChange, TreeNode, TreeQuery,
-    TreeValue, TrustHub, Unban, dispatch,
+    FirmwareBegin, FirmwareStatus, FlashWear, Function, Functions, GrantQuery, GrantReport,
+    HeapStatus, Hello, HubStatus, InstallBegin, InstallChunk, InstallCommit, LeaseNumber,
+    ListMachines, LogPage, LogQuery, MachineList, MachineStatus, ReceiptForget, ReceiptPage,
+    ReceiptQuery, Remove, Renew, Restart, Restore, RoomStatus, SecretList, Service, SnapshotBegin,
+    SnapshotInfo, SnapshotRead, Start, Stop, TellTime, Trash, TrashEmpty, TrashRestore, TreeChange,
+    TreeNode, TreeQuery, TreeValue, TrustHub, Unban, dispatch,
 };
 #[cfg(feature = "mesh")]
 use tenure_wire::directory::Query;
@@ -28,6 +29,8 @@ use tenure_wire::message::List;
 use tenure_wire::{Budget, MachineId, Name, PublicKey};
 
 use super::Node;
+#[cfg(feature = "mesh")]
+use crate::carriage::{CarryCall, PassCheck};
 #[cfg(feature = "experiments")]
 use crate::experiment::Experimenting;
 use crate::install;
@@ -40,7 +43,7 @@ use crate::snapshot;
 
 /// How much room is left in an answer beside its list, in bytes.
 const ANSWER_OVERHEAD: usize = 512;
-/// What one machine takes in a list, beside its texts, at most.
+/// The most bytes that one machine takes in a list, beside its texts.
 const MACHINE_OVERHEAD: usize = 384;
 
 /// The functions that this build doesn't serve.
@@ -54,6 +57,7 @@ const NOT_SERVED: Functions = {
             Function::mesh_admit,
             Function::mesh_find,
             Function::mesh_carry,
+            Function::mesh_pass,
         ]));
     }
     if !cfg!(feature = "experiments") {
@@ -68,6 +72,9 @@ struct Served<'a, 'm, F> {
     node: &'a mut Node<F>,
     moment: &'a mut Moment<'m>,
     caller: &'a PublicKey,
+    /// By which it can be answered later, if it came over a session.
+    #[cfg_attr(not(feature = "mesh"), expect(dead_code, reason = "the mesh alone answers later"))]
+    handle: Option<IncomingCallHandle>,
 }
 
 impl<F: Flash> Service for Served<'_, '_, F> {
@@ -82,7 +89,7 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     }
 
     fn room(&mut self, (): ()) -> Answer<RoomStatus> {
-        Ok(self.room_status())
+        Ok(room_of(&mut self.node.services))
     }
 
     fn list(&mut self, query: ListMachines) -> Answer<MachineList> {
@@ -267,7 +274,16 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     #[cfg(feature = "mesh")]
     fn mesh_carry(&mut self, carry: Carry) -> Answer<List<Vec<u8>>> {
-        Ok(List(self.node.member.joined()?.carry(self.moment.now, &carry)))
+        let Node { services, member, .. } = &mut *self.node;
+        let call = CarryCall { caller: self.caller, carry: &carry, handle: self.handle };
+        member.joined()?.carry(services, self.moment.now, call).map(List)
+    }
+
+    #[cfg(feature = "mesh")]
+    fn mesh_pass(&mut self, shown: &[u8]) -> Answer<SignedRecord> {
+        let Node { services, member, secrets, clock, .. } = &mut *self.node;
+        let check = PassCheck { services, secrets, clock };
+        member.joined()?.take_pass(check, self.moment, self.caller, shown)
     }
 
     #[cfg(feature = "experiments")]
@@ -325,7 +341,8 @@ impl<F: Flash> Served<'_, '_, F> {
     fn device_status(&mut self) -> DeviceStatus {
         let (trash_machines, trash_bytes) = self.node.tenancy().trash_use();
         let record = self.signed_record();
-        let heap = self.heap_status();
+        let heap = heap_of(self.node);
+        let wear = wear_of(self.node);
         let Self { node, moment, .. } = self;
         let Services { config, identity, ownership, kernel, .. } = &mut node.services;
         let vouched_s = node.clock.vouched_time(moment).map(|time| time.seconds);
@@ -351,33 +368,8 @@ impl<F: Flash> Served<'_, '_, F> {
             record,
             revocations: ownership.revoked.number,
             succession: ownership.kept.as_ref().map_or(0, |kept| kept.number),
+            wear: Some(wear),
         }
-    }
-
-    fn room_status(&mut self) -> RoomStatus {
-        let Services { config, kernel, .. } = &mut self.node.services;
-        let promised = kernel.machines().map(|info| {
-            let Budget { memory_bytes, stack_bytes, .. } = info.record.budget;
-            u64::from(memory_bytes) + u64::from(stack_bytes)
-        });
-        let memory_bytes_promised = promised.sum();
-        let memory_bytes_max = config.kernel.memory_bytes_max as u64;
-        let (code_bytes_used, code_bytes_max) = kernel.code().occupancy();
-        let store = kernel.store().occupancy();
-        RoomStatus {
-            memory_bytes_promised,
-            memory_bytes_max,
-            store_bytes_used: store.charged_bytes,
-            store_bytes_max: store.charge_bytes_max,
-            code_bytes_used,
-            code_bytes_max,
-            store_erases: store.sectors_opened.div_ceil(store.sectors.max(1)),
-        }
-    }
-
-    fn heap_status(&self) -> Option<HeapStatus> {
-        let usage = self.node.services.config.heap?();
-        Some(usage.status(self.node.heap_bytes_before, self.node.services.endpoint.answers_bytes()))
     }
 
     fn machines(&self, query: &ListMachines) -> MachineList {
@@ -450,23 +442,64 @@ impl<F: Flash> Served<'_, '_, F> {
         Ok(TreeNode { value, children: children.collect(), total })
     }
 
-    /// What this device says of itself, signed; `None` if it isn't enrolled.
+    /// The device's statement about itself, signed; `None` if it isn't enrolled.
     fn signed_record(&mut self) -> Option<SignedRecord> {
         let Node { services, clock, directory, .. } = &mut *self.node;
         directory.signed_record(services, clock, self.moment)
     }
 }
 
-/// Serves one call to the device's own machine and returns the encoded answer.
+/// How much room there is for machines.
+pub(super) fn room_of<F: Flash>(services: &mut Services<F>) -> RoomStatus {
+    let Services { config, kernel, .. } = services;
+    let promised = kernel.machines().map(|info| {
+        let Budget { memory_bytes, stack_bytes, .. } = info.record.budget;
+        u64::from(memory_bytes) + u64::from(stack_bytes)
+    });
+    let memory_bytes_promised = promised.sum();
+    let memory_bytes_max = config.kernel.memory_bytes_max as u64;
+    let (code_bytes_used, code_bytes_max) = kernel.code().occupancy();
+    let store = kernel.store().occupancy();
+    RoomStatus {
+        memory_bytes_promised,
+        memory_bytes_max,
+        store_bytes_used: store.charged_bytes,
+        store_bytes_max: store.charge_bytes_max,
+        code_bytes_used,
+        code_bytes_max,
+        store_erases: store.sectors_opened.div_ceil(store.sectors.max(1)),
+    }
+}
+
+/// How far the flash below the store is worn.
+fn wear_of<F: Flash>(node: &mut Node<F>) -> FlashWear {
+    let Services { config, kernel, .. } = &mut node.services;
+    let store = kernel.store().occupancy();
+    FlashWear {
+        sectors: store.sectors,
+        erases: store.sectors_opened,
+        erases_since_boot: store.sectors_opened.saturating_sub(node.sectors_opened_before),
+        rated_per_sector: config.flash_erases_rated,
+    }
+}
+
+/// The device's heap, if it has one of a fixed size.
+pub(super) fn heap_of<F: Flash>(node: &Node<F>) -> Option<HeapStatus> {
+    let usage = node.services.config.heap?();
+    Some(usage.status(node.heap_bytes_before, node.services.endpoint.answers_bytes()))
+}
+
+/// Serves one call to the device's own machine and returns the encoded answer. One that came over a session may be
+/// [held](Member::holds) instead.
 pub(super) fn serve<F: Flash>(
     node: &mut Node<F>,
     moment: &mut Moment<'_>,
-    caller: &PublicKey,
+    (caller, handle): (&PublicKey, Option<IncomingCallHandle>),
     (name, request): (&str, &[u8]),
 ) -> Vec<u8> {
     let is_owner = *caller == node.services.config.owner.machine;
     let standing = if is_owner { Caller::Owner } else { Caller::Stranger };
-    dispatch(&mut Served { node, moment, caller }, standing, name, request)
+    dispatch(&mut Served { node, moment, caller, handle }, standing, name, request)
 }
 
 /// The status of a machine that has just been installed.
@@ -525,7 +558,7 @@ fn status_of_machine<F: Flash>(
     }
 }
 
-/// What the owner is told of a machine that the kernel left as it is.
+/// The answer to the owner about a machine that the kernel left as it is.
 fn unless_there(name: &Name) -> impl FnOnce(InstallError) -> ControlError {
     |error| match error {
         InstallError::NotFound => ControlError::NoSuchMachine(name.clone()),

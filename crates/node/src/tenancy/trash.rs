@@ -60,7 +60,7 @@ impl<F: Flash> Tenancy<'_, F> {
         Ok(())
     }
 
-    /// What is in the trash.
+    /// The machines in the trash.
     pub(crate) fn list_trash(&self) -> Trash {
         let trashed = self.services.kernel.trash().map(|info| TrashedMachine {
             name: info.record.name.clone(),

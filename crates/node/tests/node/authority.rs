@@ -1,4 +1,4 @@
-//! What counts on a device is what its owner, or a tenant, signed for it: each refusal has a test here that
+//! A word counts on a device if its owner, or a tenant, signed it for that device: each refusal has a test here that
 //! fails without it.
 
 use tenure_boot::{BootLog, HEADER_BYTES, Header, Image, Slot, State};
@@ -12,6 +12,7 @@ use tenure_wire::control::{
     Answer, ControlError, FirmwareBegin, FirmwareStatus, Function, GrantQuery, GrantReport,
     InstallChunk, ListMachines, MachineList, Renew, SecretList,
 };
+use tenure_wire::host_call::HostError;
 use tenure_wire::{Budget, Capabilities, Digest, Share, Term, VerifyingKey};
 
 use crate::leases::{Lease, anybody};
@@ -159,6 +160,48 @@ fn an_old_change_of_a_secret_does_not_count_again() {
     }
     let query = SecretQuery { device, caller: world.strangers[0].key };
     assert_eq!(list_secrets(&mut world, 0, &query).unwrap().last, 6);
+}
+
+/// A machine that tells the length of the secret that it asks for, or the status instead of it.
+fn reader_of(secret: &str, sequence: u64) -> Lease {
+    let text = format!(
+        r#"(module
+          (import "tenure" "secret_read" (func $read (param i32 i32 i32 i32) (result i32)))
+          (import "tenure" "reply" (func $reply (param i32 i32) (result i32)))
+          (memory (export "memory") 1)
+          (data (i32.const 16) "{secret}")
+          (func (export "read")
+            (i32.store (i32.const 8)
+              (call $read (i32.const 16) (i32.const {length}) (i32.const 64) (i32.const 64)))
+            (drop (call $reply (i32.const 8) (i32.const 4)))))"#,
+        length = secret.len()
+    );
+    let secrets = vec![secret.parse().unwrap()];
+    let mut lease = Lease::of("echo", &text, Capabilities { secrets, ..anybody() });
+    lease.sequence = sequence;
+    lease
+}
+
+/// A version of a machine leaked what it read. Its tenant gives the secret another name in the next one, so
+/// that whoever places the old version again leaks nothing.
+#[test]
+fn an_older_package_does_not_read_a_secret_under_its_new_name() {
+    let mut world = World::new(|_| {});
+    let read = |world: &mut World, machine| {
+        let told = world.call(0, &machine, "read", None).unwrap().unwrap();
+        i32::from_le_bytes(told.try_into().unwrap())
+    };
+    let machine = world.install_lease(reader_of("wifi", 1));
+    world.set_secret(&tenant(), "wifi", 1, b"leaked");
+    assert_eq!(read(&mut world, machine), 6);
+    let device = world.node.device_key();
+    let removal = SecretChange::remove(device, "wifi".parse().unwrap(), 2).sign(&tenant());
+    change_secret(&mut world, 0, &removal.unwrap()).unwrap();
+    world.set_secret(&tenant(), "wifi-2", 3, b"private");
+    let machine = world.install_lease(reader_of("wifi-2", 2));
+    assert_eq!(read(&mut world, machine), 7);
+    let machine = world.install_lease(reader_of("wifi", 3));
+    assert_eq!(read(&mut world, machine), HostError::NotFound as i32);
 }
 
 #[test]

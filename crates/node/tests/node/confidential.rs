@@ -1,4 +1,4 @@
-//! What must stay a device's own is looked for in everything that leaves it, or that it writes.
+//! The device's secrets are looked for in everything that leaves it, or that it writes.
 
 use std::time::Duration;
 

@@ -1,4 +1,4 @@
-//! What a caller elsewhere is told when a call has no result: the same whichever clock is first.
+//! The answer to a caller elsewhere when a call has no result: the same whichever clock is first.
 
 use std::time::Duration;
 

@@ -1,5 +1,6 @@
 use std::time::Duration;
 
+use tenure_hal::simulated::socket_at;
 use tenure_node::{Hub, Notice};
 use tenure_rpc::NoResult;
 use tenure_wire::control::{Answer, DeviceStatus, Function, decode_answer};
@@ -48,7 +49,7 @@ fn ask_status(world: &mut World) -> Result<DeviceStatus, NoResult> {
 
 #[test]
 fn a_hub_that_lies_about_the_time_stops_nothing() {
-    let hub = Hub { address: Address::Simulated(2), key: None };
+    let hub = Hub { address: Address::Udp(socket_at(2)), key: None };
     let mut world = World::new(|config| config.hub = Some(hub));
     let clock = world.install(
         "clock",
@@ -163,7 +164,7 @@ fn a_stranger_calls_what_names_it_alone_and_the_owner_calls_all() {
 /// callers a silent directory has to name.
 fn hogged_by(hosts: usize) -> World {
     let mut world = World::new(|config| {
-        let (address, key) = (Address::Simulated(99), Some(PublicKey([9; 32])));
+        let (address, key) = (Address::Udp(socket_at(99)), Some(PublicKey([9; 32])));
         config.hub = Some(Hub { address, key });
     });
     let callers = ["*@*"].map(|text| text.parse().unwrap()).to_vec();
@@ -202,7 +203,7 @@ fn strangers_of_one_or_two_hosts_leave_calls_to_others_however_many_machines_the
 #[test]
 fn callers_whose_names_are_being_asked_for_lock_nobody_out() {
     let mut world = World::new(|config| {
-        let (address, key) = (Address::Simulated(99), Some(PublicKey([9; 32])));
+        let (address, key) = (Address::Udp(socket_at(99)), Some(PublicKey([9; 32])));
         config.hub = Some(Hub { address, key });
     });
     let callers = ["*@*"].map(|text| text.parse().unwrap()).to_vec();

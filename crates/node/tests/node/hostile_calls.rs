@@ -7,6 +7,7 @@
 
 use std::fmt::Write as _;
 
+use tenure_hal::simulated::Random;
 use tenure_wire::host_call::{MODULE, ParameterKind, ResultKind, TABLE, WasmType};
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 
@@ -137,24 +138,20 @@ fn one_call() -> String {
 /// Where scripts come from: given bytes, and a generator seeded with them once they are used up.
 pub(crate) struct Draw<'a> {
     given: &'a [u8],
-    state: u64,
+    random: Random,
 }
 
 impl<'a> Draw<'a> {
     pub(crate) fn new(given: &'a [u8], seed: u64) -> Self {
-        Self { given, state: seed }
+        Self { given, random: Random::new(seed) }
     }
 
-    /// Splitmix64 (Steele, Lea and Flood 2014).
     fn next(&mut self) -> u64 {
         if let Some((bytes, rest)) = self.given.split_first_chunk() {
             self.given = rest;
             return u32::from_le_bytes(*bytes).into();
         }
-        self.state = self.state.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mixed = (self.state ^ (self.state >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.random.number()
     }
 
     pub(crate) fn below(&mut self, bound: u32) -> u32 {
@@ -179,18 +176,22 @@ pub(crate) enum Manner {
     Beyond,
 }
 
-/// What calls point at, each as the parameters whose names it goes by are made of.
+/// The kinds of [`Texts`].
+const KINDS: usize = 6;
+
+/// The targets of calls, each as the parameters whose names it goes by are made of.
 pub(crate) struct Texts<'a> {
     pub(crate) targets: Vec<&'a str>,
     pub(crate) functions: &'a [&'a str],
     pub(crate) paths: &'a [&'a str],
     pub(crate) topics: &'a [&'a str],
     pub(crate) secrets: &'a [&'a str],
+    pub(crate) schedules: &'a [&'a str],
 }
 
 impl<'a> Texts<'a> {
-    fn all(&self) -> [&[&'a str]; 5] {
-        [&self.targets, self.functions, self.paths, self.topics, self.secrets]
+    fn all(&self) -> [&[&'a str]; KINDS] {
+        [&self.targets, self.functions, self.paths, self.topics, self.secrets, self.schedules]
     }
 
     /// Which of them a parameter is, if it is what it should be.
@@ -200,6 +201,7 @@ impl<'a> Texts<'a> {
             "function" | "on_success" | "on_failure" | "handler" => 1,
             "topic" => 3,
             "name" => 4,
+            "schedule" => 5,
             _ => 2,
         }
     }
@@ -209,7 +211,7 @@ impl<'a> Texts<'a> {
 pub(crate) fn script(draw: &mut Draw<'_>, texts: &Texts<'_>, manner: Manner) -> Vec<u8> {
     let count = 1 + draw.below(CALLS_MAX);
     let mut at = SCRIPT + HEADER_BYTES + count * CALL_BYTES;
-    let mut places: [Vec<(u32, u32)>; 5] = Default::default();
+    let mut places: [Vec<(u32, u32)>; KINDS] = Default::default();
     for (places, texts) in places.iter_mut().zip(texts.all()) {
         for text in texts {
             places.push((at, text.len() as u32));
@@ -260,7 +262,7 @@ fn events_for_itself((topic, length): (u32, u32)) -> Vec<u8> {
 }
 
 /// Calls by which the guest has somebody's answer and keeps it to the end of its script.
-fn answer_for_itself(texts: &Texts<'_>, places: &[Vec<(u32, u32)>; 5]) -> Vec<u8> {
+fn answer_for_itself(texts: &Texts<'_>, places: &[Vec<(u32, u32)>; KINDS]) -> Vec<u8> {
     let call = |name| TABLE.iter().position(|call| call.name == name).unwrap() as u32;
     let find = |kind: usize, wanted| {
         let found = texts.all()[kind].iter().position(|text| *text == wanted);

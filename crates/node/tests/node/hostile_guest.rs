@@ -28,7 +28,7 @@ const TREE: &str = "k#tre2";
 const SECRET: &str = "k#sec3";
 const EVENT: &str = "k#evt4";
 const QUEUE: &str = "k#que5";
-/// What the neighbours have, and nobody else may get.
+/// The neighbours' secret, which nobody else may get.
 const PATTERNS: [&str; 5] = [MEMORY, TREE, SECRET, EVENT, QUEUE];
 
 const OWNER: usize = 0;
@@ -37,7 +37,7 @@ const PATIENCE: Duration = Duration::from_secs(3);
 /// More than the first back-off after a fault.
 const BACK_OFF: Duration = Duration::from_millis(1_100);
 
-/// What came of scripts.
+/// The outcome of scripts.
 #[derive(Debug)]
 pub(crate) struct Tally {
     /// How often each call of the table was made, and how often well. What the guest didn't live to
@@ -110,7 +110,7 @@ struct Arena {
     secrets: u64,
     /// How often the keeper has worked since it was started.
     worked: u32,
-    /// What the guest has counted since it was started.
+    /// The guest's count since it was started.
     counted: Vec<(u64, u64)>,
 }
 
@@ -243,7 +243,7 @@ impl Arena {
         was_stopped
     }
 
-    /// What happens to a device, and isn't the guest's doing.
+    /// The events in a device's life that aren't the guest's doing.
     fn interfere(mut self, draw: &mut Draw<'_>, tally: &mut Tally) -> Self {
         match draw.below(24) {
             0 => {
@@ -284,7 +284,7 @@ impl Arena {
             again.worked = 0;
             again.counted.fill((0, 0));
         }
-        // What is sent at once might be from before the start, by another clock.
+        // A call that is sent at once might be from before the start, by another clock.
         again.world.skip(BACK_OFF);
         again
     }
@@ -326,7 +326,7 @@ fn assert_private(what: &str, bytes: &[u8]) {
     }
 }
 
-/// What calls of a script point at: the guest's own things, its neighbours' and nobody's. `others` are
+/// The targets of a script's calls: the guest's own things, its neighbours' and nobody's. `others` are
 /// further targets.
 fn texts(mut others: Vec<&str>) -> Texts<'_> {
     others.extend(["guest", "keeper", "friend", "friend", "keeper@attic", "friend@attic"]);
@@ -363,6 +363,7 @@ fn texts(mut others: Vec<&str>) -> Texts<'_> {
             "\u{e4}",
         ],
         secrets: &["own", "vault", "wifi", ""],
+        schedules: &["* * * * *", "06:30", "0 0 31 2 *", "*/0 * * * *"],
     }
 }
 
@@ -377,7 +378,7 @@ fn hostile() -> Lease {
     };
     let mut lease = Lease::of("guest", &guest(), grants);
     lease.tenant = SigningKey::from_bytes(&[8; 32]);
-    // What it doesn't spend, it can't be refused: budgets have their own tests.
+    // It can't be refused budgets that it doesn't spend: they have their own tests.
     lease.budget = Budget {
         queue_length: 16,
         fuel_per_second: 0,
@@ -390,7 +391,7 @@ fn hostile() -> Lease {
     lease
 }
 
-/// What a friend does who echoes.
+/// The machine of a friend who echoes.
 const ECHO: &str = "(drop (call $reply (i32.const 1024) (call $take)))";
 
 /// Does `echo` when it is called by that name, calls back, and tells news; its memory is its own.
@@ -426,7 +427,7 @@ fn friend(echo: &str) -> Lease {
     lease
 }
 
-/// What the keeper says if it finds its memory, tree, secret and event as they were.
+/// The keeper's answer if it finds its memory, tree, secret and event as they were.
 const ALL_WELL: u32 = 15;
 
 fn keeper() -> Lease {
@@ -523,7 +524,7 @@ mod tests {
             seed += 1;
         }
         for (call, (made, well)) in TABLE.iter().zip(&tally.calls) {
-            // Who aborts doesn't live to tell, and nobody has told the device what time it is.
+            // A guest that aborts doesn't live to tell, and nobody has told the device what time it is.
             let (name, survives) = (call.name, call.name != "abort");
             assert!(*made > 500 || !survives, "{name} was made {made} times");
             assert!(*well > 0 || !survives || name == "unix_time_s", "{name} never went well");
@@ -531,7 +532,7 @@ mod tests {
         assert!(tally.faults > 50 && tally.sleeps > 5 && tally.power_losses > 10, "{tally:?}");
     }
 
-    /// What `planted` panics with.
+    /// The panic of `planted`.
     fn caught(planted: impl FnOnce() + UnwindSafe) -> String {
         let panic = catch_unwind(planted).expect_err("what was planted is seen");
         let text = panic.downcast_ref::<String>().cloned();

@@ -5,7 +5,7 @@ use std::time::Duration;
 use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::{Table, enrol};
 use tenure_hal::Instant;
-use tenure_hal::simulated::Sequence;
+use tenure_hal::simulated::{Sequence, place_at, socket_at};
 use tenure_node::{Config, Door as _, Hub, Moment, Node, Owner, Parts, Wake};
 use tenure_package::{Revocations, RevokedDevice};
 use tenure_rpc::{Endpoint, Event, NoResult, OutgoingCall};
@@ -18,8 +18,8 @@ use crate::leases::{Lease, anybody};
 use crate::world::{Fuse, WiredFlash};
 
 const NAMES: [&str; 2] = ["attic", "cellar"];
-const HUB: Address = Address::Simulated(2);
-const OWNER: Address = Address::Simulated(3);
+const HUB: Address = Address::Udp(socket_at(2));
+const OWNER: Address = Address::Udp(socket_at(3));
 const UNIX_S: u64 = 1_000_000_000;
 const WEEK: Duration = Duration::from_secs(7 * 24 * 3600);
 
@@ -34,6 +34,9 @@ struct House {
     owner: Endpoint<Address>,
     owner_key: PublicKey,
     answers: Vec<Option<Vec<u8>>>,
+    /// The answer that the owner's end gives to calls, as a device of somebody else's would, and how often it did.
+    shows: Option<Vec<u8>>,
+    shown: u32,
 }
 
 fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
@@ -49,6 +52,10 @@ fn party(secret: tenure_crypto::StaticSecret, entropy: &mut Sequence) -> Endpoin
 
 impl House {
     fn new() -> Self {
+        Self::of_devices(Some(Hub { address: HUB, key: None }))
+    }
+
+    fn of_devices(at_hub: Option<Hub>) -> Self {
         let owner = SigningKey::from_bytes(&[7; 32]);
         let owner_secret = Seed::from_bytes(&owner.to_bytes()).device_secret();
         let owner_key = owner_secret.public_key();
@@ -58,7 +65,7 @@ impl House {
         let mut boot = |name: &str| {
             let name: Name = name.parse().unwrap();
             let mut config = Config::new(name.clone(), keys);
-            config.hub = Some(Hub { address: HUB, key: None });
+            config.hub = at_hub.clone();
             let [store, code, staging] = [32, 64, 32].map(|size| WiredFlash::new(size, &fuse));
             let parts = Parts { store, code, staging };
             let mut moment = moment(Instant::BOOT, &mut entropy);
@@ -80,6 +87,8 @@ impl House {
             owner: party(owner_secret, &mut entropy),
             owner_key,
             answers: Vec::new(),
+            shows: None,
+            shown: 0,
             entropy,
         }
     }
@@ -118,7 +127,7 @@ impl House {
         };
         let own = machine_id(&self.owner_key);
         let (owner, entropy) = (&mut self.owner, &mut self.entropy);
-        let to_device = Address::Simulated(device);
+        let to_device = Address::Udp(socket_at(device));
         owner.call(self.now, entropy, &own, to, to_device, None, call).unwrap();
         let until = self.now + Duration::from_secs(20);
         while self.answers.is_empty() && self.now < until {
@@ -149,7 +158,7 @@ impl House {
                     self.wakes[index] = node.poll(&mut moment(self.now, &mut self.entropy));
                 }
                 while let Some((to, datagram)) = node.transmit() {
-                    sent.push((Address::Simulated(index as u32), to, datagram));
+                    sent.push((Address::Udp(socket_at(index as u32)), to, datagram));
                 }
             }
             self.attend_others(&mut sent);
@@ -174,15 +183,19 @@ impl House {
 
     fn arrive(&mut self, from: Address, to: &Address, datagram: &[u8], is_awake: &mut [bool; 2]) {
         let (now, entropy) = (self.now, &mut self.entropy);
-        match to {
-            Address::Simulated(device @ 0..=1) => {
-                let index = *device as usize;
+        let device = match to {
+            Address::Udp(socket) => place_at(*socket).filter(|place| *place < 2),
+            _ => None,
+        };
+        match device {
+            Some(device) => {
+                let index = device as usize;
                 self.nodes[index].receive(&mut moment(now, entropy), from, datagram);
                 is_awake[index] = true;
                 self.wakes[index] = Wake::Now;
             }
-            to if *to == OWNER => self.owner.receive(now, entropy, from, datagram),
-            _ => {
+            None if *to == OWNER => self.owner.receive(now, entropy, from, datagram),
+            None => {
                 if let Some((hub, _)) = &mut self.hub {
                     hub.receive(now, entropy, from, datagram);
                 }
@@ -195,8 +208,13 @@ impl House {
         let (now, entropy) = (self.now, &mut self.entropy);
         self.owner.poll(now, entropy);
         while let Some(event) = self.owner.event() {
-            if let Event::CallDone { result, .. } = event {
-                self.answers.push(result.ok().flatten());
+            match event {
+                Event::CallDone { result, .. } => self.answers.push(result.ok().flatten()),
+                Event::IncomingCall { handle, .. } => {
+                    self.shown += 1;
+                    self.owner.reply(now, handle, Ok(self.shows.clone()));
+                }
+                _ => {}
             }
         }
         while let Some((to, datagram)) = self.owner.transmit() {
@@ -225,7 +243,7 @@ fn serve_as_hub(
         let record: SignedRecord = postcard::from_bytes(parameter).unwrap();
         let opened = tenure_directory::open_whenever(&record).unwrap();
         let position = NAMES.iter().position(|name| opened.enrolment.device.as_str() == *name);
-        let seen_at = Address::Simulated(position.unwrap() as u32);
+        let seen_at = Address::Udp(socket_at(position.unwrap() as u32));
         let refusal = table.accept(record, seen_at, UNIX_S).err();
         return Ok(postcard::to_allocvec(&Registered { refusal, unix_s: UNIX_S }).ok());
     }
@@ -307,5 +325,130 @@ fn devices_whose_hub_is_gone_for_a_week_go_on_calling_each_other_and_rest_betwee
     // The first hour has the tries that come quickly, one after another.
     for awake in house.awake {
         assert!(awake / (7 * 24) <= 150, "{awake} times awake in a week, calls included");
+    }
+}
+
+#[cfg(feature = "discovery")]
+mod nearby {
+    use tenure_node::Input;
+    use tenure_wire::control::Function;
+
+    use super::*;
+
+    const LIAR: Address = OWNER;
+
+    /// A house that never had a hub, whose devices are told of `addresses` on their network.
+    fn told_of(addresses: &[Address]) -> House {
+        let mut house = House::of_devices(None);
+        for index in 0..2 {
+            for address in addresses {
+                house.tell(index, address.clone());
+            }
+        }
+        house
+    }
+
+    impl House {
+        fn tell(&mut self, device: usize, address: Address) {
+            let mut moment = moment(self.now, &mut self.entropy);
+            self.nodes[device].take(&mut moment, Input::Neighbour(address));
+            self.wakes[device] = Wake::Now;
+        }
+    }
+
+    const BOTH: [Address; 2] = [Address::Udp(socket_at(0)), Address::Udp(socket_at(1))];
+
+    #[test]
+    fn devices_that_never_had_a_hub_call_each_other_by_name_and_know_who_calls() {
+        let mut house = told_of(&BOTH);
+        let caller = two_that_call(&mut house);
+        assert_eq!(house.ask(&caller, b"echo@cellar"), Some(4_i32.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn machine_that_is_installed_after_the_device_was_found_is_found_too() {
+        let mut house = told_of(&BOTH);
+        house.pass(Duration::from_secs(10));
+        let caller = two_that_call(&mut house);
+        assert_eq!(house.ask(&caller, b"echo@cellar"), Some(4_i32.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn devices_that_were_told_of_nobody_reach_nobody() {
+        let mut house = told_of(&[]);
+        let caller = two_that_call(&mut house);
+        assert_ne!(house.ask(&caller, b"echo@cellar"), Some(4_i32.to_le_bytes().to_vec()));
+    }
+
+    #[test]
+    fn devices_that_know_each_other_sleep_although_they_were_announced() {
+        let mut house = told_of(&BOTH);
+        house.pass(Duration::from_secs(60));
+        let before = house.awake;
+        house.pass(Duration::from_secs(24 * 3600));
+        for (before, after) in before.into_iter().zip(house.awake) {
+            assert!(after - before < 1000, "{} times awake in a day", after - before);
+        }
+    }
+
+    /// How often each device wakes in two hours after a stranger announced without pause, for two minutes, where the
+    /// device itself is, the other one, and the hub; or after nobody did.
+    fn wakes_in_two_hours(is_told: bool) -> [u64; 2] {
+        let mut house = House::new();
+        house.pass(Duration::from_secs(10));
+        let caller = two_that_call(&mut house);
+        for _ in 0..120 {
+            for device in 0..if is_told { 2 } else { 0 } {
+                BOTH.into_iter().chain([HUB]).for_each(|address| house.tell(device, address));
+            }
+            house.pass(Duration::from_secs(1));
+        }
+        assert_eq!(house.ask(&caller, b"echo@cellar"), Some(4_i32.to_le_bytes().to_vec()));
+        house.pass(Duration::from_secs(60));
+        let before = house.awake;
+        house.pass(Duration::from_secs(2 * 3600));
+        [0, 1].map(|device| house.awake[device] - before[device])
+    }
+
+    #[test]
+    fn devices_that_hear_of_themselves_and_of_their_hub_without_pause_go_on_and_sleep_as_before() {
+        let (told, untold) = (wakes_in_two_hours(true), wakes_in_two_hours(false));
+        for (told, untold) in told.into_iter().zip(untold) {
+            assert!(told <= untold + 20, "{told} and {untold} times awake");
+        }
+    }
+
+    #[test]
+    fn look_up_ends_in_seconds_although_a_liars_addresses_are_silent() {
+        let silent: Vec<Address> = (10..50).map(|place| Address::Udp(socket_at(place))).collect();
+        let mut house = told_of(&silent);
+        let caller = two_that_call(&mut house);
+        for address in &silent {
+            house.tell(0, address.clone());
+        }
+        let asked_at = house.now;
+        let answer = house.ask(&caller, b"echo@cellar");
+        assert!(answer.is_some_and(|answer| answer != 4_i32.to_le_bytes()));
+        assert!(house.now.since(asked_at) < Duration::from_secs(8), "{:?}", house.now);
+    }
+
+    /// A stranger whose own machine shows the signed record of another device.
+    #[test]
+    fn liar_who_shows_the_record_of_another_device_is_not_taken_for_it() {
+        let mut house = told_of(&[LIAR]);
+        let caller = two_that_call(&mut house);
+        let cellar = house.nodes[1].device_machine();
+        let record = house.call((1, &cellar), Function::record.name(), &[]).unwrap();
+        house.shows = Some(record);
+        house.tell(0, LIAR);
+        house.pass(Duration::from_secs(120));
+        assert!(house.shown > 0, "it was asked");
+        assert_ne!(house.ask(&caller, b"echo@cellar"), Some(4_i32.to_le_bytes().to_vec()));
+        house.tell(0, Address::Udp(socket_at(1)));
+        house.pass(Duration::from_secs(10));
+        // The device that is called asks who calls, and hears of it from its network as well.
+        house.tell(1, Address::Udp(socket_at(0)));
+        house.pass(Duration::from_secs(10));
+        assert_eq!(house.ask(&caller, b"echo@cellar"), Some(4_i32.to_le_bytes().to_vec()));
     }
 }

@@ -1,7 +1,8 @@
-//! Whom a device takes for its hub, what the hub's word is worth, and how the device does without it.
+//! The hub that a device believes, the worth of the hub's word, and the device without it.
 
 use std::time::Duration;
 
+use tenure_hal::simulated::socket_at;
 use tenure_node::{Config, Hub, Notice};
 use tenure_wire::control::{
     Answer, ControlError, DeviceStatus, Function, HubStatus, HubTrust, ListMachines, MachineList,
@@ -19,7 +20,7 @@ const DAY: u64 = 24 * 60 * 60;
 
 /// The first stranger of a world is its hub.
 fn with_hub(key: Option<PublicKey>) -> impl FnOnce(&mut Config) {
-    move |config| config.hub = Some(Hub { address: Address::Simulated(2), key })
+    move |config| config.hub = Some(Hub { address: Address::Udp(socket_at(2)), key })
 }
 
 /// The key that the first stranger of every world has.

@@ -155,7 +155,7 @@ impl World {
         self.attic.install(moment, &signed.package, &signed.placement).unwrap();
     }
 
-    /// What the holder of `key` gets when calling at the service line.
+    /// The answer to the holder of `key` who calls at the service line.
     fn at_line(
         &mut self,
         key: &StaticSecret,
@@ -190,7 +190,7 @@ impl World {
         }
     }
 
-    /// What the owner gets from the leaf's own machine.
+    /// The answer of the leaf's own machine to the owner.
     fn control<R: serde::de::DeserializeOwned>(
         &mut self,
         name: &str,

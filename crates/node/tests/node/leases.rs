@@ -1,7 +1,7 @@
 //! Packages and the leases to install them by, signed with keys that everybody here knows.
 
 use tenure_crypto::SigningKey;
-use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder, Placement, Version};
+use tenure_package::{Manifest, Package, PackageBuilder, Placement, Version};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::{Budget, Capabilities, Digest, Name, Share, Term, VerifyingKey};
 
@@ -18,7 +18,7 @@ pub(crate) struct Lease {
     wasm: Vec<u8>,
 }
 
-/// What a device is given.
+/// The input of an installation.
 pub(crate) struct Signed {
     pub(crate) package: Vec<u8>,
     pub(crate) placement: Vec<u8>,
@@ -43,17 +43,10 @@ impl Lease {
 
     pub(crate) fn sign(self, owner: &SigningKey, device: VerifyingKey) -> Signed {
         let manifest = Manifest {
-            name: self.machine.clone(),
-            version: Version { major: 1, minor: 0, patch: 0 },
-            description: String::new(),
             exports: self.exports,
             budget: self.budget,
             capabilities: self.grants.clone(),
-            code: vec![CodeKind::WebAssembly],
-            engine: Engine::default(),
-            timers: Vec::new(),
-            errors: tenure_wire::Audience::default(),
-            log: tenure_wire::LogLevel::default(),
+            ..Manifest::new(self.machine.clone(), Version { major: 1, minor: 0, patch: 0 })
         };
         let package = PackageBuilder::new(manifest, self.wasm).unwrap().sign(&self.tenant).unwrap();
         let digest = Package::parse(&package).unwrap().digest();

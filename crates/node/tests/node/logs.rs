@@ -43,7 +43,7 @@ fn last_lines_of_a_machine_outlast_a_restart_and_those_of_a_fault_a_loss_of_powe
     assert_eq!(said(&lines(&mut world, None), "said"), [boot + 1, boot + 2]);
     let faults = lines(&mut world, Some(LogLevel::Fault));
     assert!(faults.iter().all(|line| line.level == "fault") && !faults.is_empty());
-    // What a while has passed over is written, too.
+    // Lines that a while has passed over are written, too.
     world.pass(Duration::from_secs(301));
     let mut world = world.off_for(Duration::from_secs(5));
     world.pass(Duration::from_secs(1));

@@ -22,4 +22,5 @@ mod snapshots;
 mod strangers;
 mod terms;
 mod trash;
+mod unforeseen;
 mod world;

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, open_whenever, succeed};
+use tenure_hal::simulated::socket_at;
 use tenure_node::{Config, Hub};
 use tenure_package::{Revocations, RevokedDevice};
 use tenure_wire::control::{
@@ -252,7 +253,7 @@ fn a_succession_that_the_owner_did_not_sign_or_for_another_device_is_refused() {
 #[test]
 fn new_owner_finds_machines_in_the_trash_and_nothing_else_of_the_former_owners() {
     let mut world = World::new(|config| {
-        config.hub = Some(Hub { address: Address::Simulated(2), key: None });
+        config.hub = Some(Hub { address: Address::Udp(socket_at(2)), key: None });
     });
     let hub = world.stranger();
     let machine = world.install_lease(Lease::of("keeper", KEEPER, anybody()));
@@ -398,7 +399,7 @@ fn a_revoked_devices_calls_are_denied() {
 
 fn with_hub(key: Option<PublicKey>) -> World {
     let configure = |config: &mut Config| {
-        config.hub = Some(Hub { address: Address::Simulated(2), key });
+        config.hub = Some(Hub { address: Address::Udp(socket_at(2)), key });
     };
     World::new(configure)
 }

@@ -4,6 +4,7 @@
 //! Needs the firmware and the emulator; `cargo xtask board rp2040 --check` runs it, and `cargo xtask test` with it.
 
 mod chip;
+mod cuts;
 
 use std::time::Duration;
 
@@ -92,15 +93,15 @@ fn unix_s(now: Instant) -> u64 {
 }
 
 impl World {
-    /// Powers Picos of these names, the first UARTs of two neighbours joined.
-    fn power_on(names: [&'static str; 2]) -> Self {
+    /// Powers Picos of these names, with seeds from `seed` on. The first UARTs of the first two are joined.
+    fn power_on(names: &[&'static str], seed: u32) -> Self {
         let (mut entropy, owner) = (Sequence(1), SigningKey::from_bytes(&[7; 32]));
         let network = NetworkKey::generate(&mut entropy).unwrap();
         let secret = Seed::from_bytes(&owner.to_bytes()).device_secret();
         let keys = (owner.verifying_key(), secret.public_key());
-        let mut picos: Vec<Pico> = (1..)
+        let mut picos: Vec<Pico> = (seed..)
             .zip(names)
-            .map(|(seed, name)| {
+            .map(|(seed, &name)| {
                 let settings = format!("name={name}\nowner={}/{}\n", keys.0, keys.1);
                 let chip = Chip::power_on(&settings, seed);
                 let (desk, own) = sit_down(Instant::BOOT, &mut entropy, secret.clone());
@@ -108,7 +109,9 @@ impl World {
                 Pico { chip, name, desk, own, line }
             })
             .collect();
-        picos[1].chip.lines[0] = picos[0].chip.lines[0].other();
+        if let [first, second, ..] = &mut picos[..] {
+            second.chip.lines[0] = first.chip.lines[0].other();
+        }
         Self { now: Instant::BOOT, entropy, owner, network, picos, shed: None }
     }
 
@@ -143,7 +146,7 @@ impl World {
         (*desk, *own) = sit_down(self.now, &mut self.entropy, secret);
     }
 
-    /// What the owner gets from a machine of a Pico.
+    /// The answer of a Pico's machine to the owner.
     fn call(
         &mut self,
         pico: usize,
@@ -151,6 +154,18 @@ impl World {
         function: &str,
         parameter: &[u8],
     ) -> Result<Option<Vec<u8>>, NoResult> {
+        self.call_or_cut(pico, to, function, parameter).expect("the power stays")
+    }
+
+    /// As [`World::call`]; none if the power is cut meanwhile.
+    fn call_or_cut(
+        &mut self,
+        pico: usize,
+        to: &PublicKey,
+        function: &str,
+        parameter: &[u8],
+    ) -> Option<Result<Option<Vec<u8>>, NoResult>> {
+        let cuts = self.picos[pico].chip.cuts;
         let call = OutgoingCall {
             function: function.into(),
             parameter: Some(parameter.to_vec()),
@@ -162,25 +177,39 @@ impl World {
         loop {
             self.step();
             if let Some(Event::CallDone { result, .. }) = self.picos[pico].desk.event() {
-                return result;
+                return Some(result);
+            }
+            if self.picos[pico].chip.cuts != cuts {
+                return None;
             }
         }
     }
 
-    /// What the owner gets from a Pico itself.
+    /// The answer of a Pico itself to the owner.
     fn control<R: serde::de::DeserializeOwned>(
         &mut self,
         pico: usize,
         function: &str,
         request: &impl serde::Serialize,
     ) -> R {
-        let key = self.picos[pico].key();
-        let request = postcard::to_allocvec(request).unwrap();
-        let answer = self.call(pico, &key, function, &request).unwrap().unwrap();
-        decode_answer(&answer).unwrap_or_else(|error| panic!("{function}: {error:?}"))
+        self.control_or_cut(pico, function, request).expect("the power stays")
     }
 
-    /// What `tenure enrol` and `tenure invite` do; returns the device's signing key.
+    /// As [`World::control`]; none if the power is cut meanwhile.
+    fn control_or_cut<R: serde::de::DeserializeOwned>(
+        &mut self,
+        pico: usize,
+        function: &str,
+        request: &impl serde::Serialize,
+    ) -> Option<R> {
+        let key = self.picos[pico].key();
+        let request = postcard::to_allocvec(request).unwrap();
+        let answer = self.call_or_cut(pico, &key, function, &request)?.unwrap().unwrap();
+        let answer = decode_answer(&answer);
+        Some(answer.unwrap_or_else(|error| panic!("{function}: {error:?}")))
+    }
+
+    /// Does the work of `tenure enrol` and `tenure invite`; returns the device's signing key.
     fn enrol(&mut self, pico: usize) -> VerifyingKey {
         let status: DeviceStatus = self.control(pico, Function::status.name(), &());
         let time = TellTime { unix_s: unix_s(self.now) };
@@ -197,21 +226,41 @@ impl World {
         self.control::<()>(pico, Function::join.name(), &Join { invitation });
     }
 
-    /// What `tenure install` does; returns the machine's key.
+    /// Does the work of `tenure install`; returns the machine's key.
     fn install(&mut self, pico: usize, device: VerifyingKey, name: &str, text: &str) -> PublicKey {
+        self.install_or_cut(pico, device, name, text).expect("the power stays");
+        self.find(pico, name).expect("what was installed is there")
+    }
+
+    /// As [`World::install`]; none if the power is cut meanwhile.
+    fn install_or_cut(
+        &mut self,
+        pico: usize,
+        device: VerifyingKey,
+        name: &str,
+        text: &str,
+    ) -> Option<()> {
         let signed = Lease::of(name, text, anybody()).sign(&self.owner, device);
         let bytes = signed.package.len() as u32;
-        self.control::<()>(pico, Function::install_begin.name(), &InstallBegin { bytes });
+        self.control_or_cut::<()>(pico, Function::install_begin.name(), &InstallBegin { bytes })?;
         for (index, bytes) in signed.package.chunks(CHUNK_BYTES_MAX).enumerate() {
             let offset = (index * CHUNK_BYTES_MAX) as u32;
             let part = InstallChunk { offset, bytes };
-            self.control::<()>(pico, Function::install_chunk.name(), &part);
+            self.control_or_cut::<()>(pico, Function::install_chunk.name(), &part)?;
         }
         let commit = InstallCommit { placement: signed.placement };
-        let _: MachineStatus = self.control(pico, Function::install_commit.name(), &commit);
+        self.control_or_cut(pico, Function::install_commit.name(), &commit)
+            .map(|_: MachineStatus| ())
+    }
+
+    /// The key of the machine of that name, if there is one.
+    fn find(&mut self, pico: usize, name: &str) -> Option<PublicKey> {
         let list: MachineList =
             self.control(pico, Function::list.name(), &ListMachines { skip: 0 });
-        list.machines.iter().find(|machine| machine.name.as_str() == name).unwrap().key
+        list.machines
+            .iter()
+            .find(|machine| machine.name.as_str() == name)
+            .map(|machine| machine.key)
     }
 
     /// A machine that asks another one, again and again while ways and records are on their way.
@@ -259,11 +308,17 @@ fn moment(now: Instant, entropy: &mut Sequence) -> Moment<'_> {
 impl Pico {
     /// The device's own machine, as its console names it.
     fn key(&self) -> PublicKey {
-        let (_, rest) = self.chip.console.split_once(" on its lines, key ").unwrap();
-        rest.lines().next().unwrap().parse().unwrap()
+        self.key_once_listening().unwrap()
     }
 
-    /// What the owner does at the line.
+    /// As [`Pico::key`]; none until the console has the whole line.
+    fn key_once_listening(&self) -> Option<PublicKey> {
+        let (_, rest) = self.chip.console.split_once(" on its lines, key ")?;
+        let (key, _) = rest.split_once('\n')?;
+        Some(key.trim_end().parse().unwrap())
+    }
+
+    /// The owner's acts at the line.
     fn sit(&mut self, now: Instant, entropy: &mut Sequence) {
         let mut frame = [0; FRAME_BYTES_MAX];
         while let Some((length, ())) = self.line.receive(&mut frame).unwrap() {
@@ -298,7 +353,7 @@ impl Shed {
 #[test]
 #[ignore = "needs the emulator of an RP2040: see above"]
 fn picos_are_installed_over_their_uart_and_call_each_other_and_a_node_over_the_mesh() {
-    let mut world = World::power_on(["attic", "cellar"]);
+    let mut world = World::power_on(&["attic", "cellar"], 1);
     let listens = |pico: &Pico| pico.chip.console.contains("not enrolled");
     world.run_until("the Picos listen", |world| world.picos.iter().all(listens));
     println!("listens after {} instructions", world.picos[0].chip.instructions);

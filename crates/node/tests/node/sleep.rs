@@ -57,7 +57,7 @@ fn a_call_to_another_device_goes_through_the_sleep_and_runs_once() {
         let other = world.stranger();
         let caller = world.install("caller", 8, CALLER);
         let target = format!("#{}", world.strangers[other].key);
-        // What was sent right after the other's start might be from before it, by another clock.
+        // A datagram right after the other's start might be from before it, by another clock.
         world.pass(Duration::from_secs(1));
         // They meet, so that the device knows the way.
         world.call(other, &caller, "none", None).unwrap_err();
@@ -93,7 +93,7 @@ fn who_called_the_sleeper_gets_the_answer_after_it() {
     for sleep_s in [1, 30, 400] {
         let mut world = World::new(|_| {});
         let slow = world.install("slow", 8, SLOW);
-        // What was sent right after the other's start might be from before it, by another clock.
+        // A datagram right after the other's start might be from before it, by another clock.
         world.pass(Duration::from_secs(3));
         let one = world.start_call(0, &slow, "slow", None, Duration::from_secs(1_000));
         // It waits in the queue meanwhile.
@@ -260,4 +260,56 @@ fn a_device_whose_power_did_not_go_off_takes_back_what_it_wrote_down() {
     world.pass(Duration::from_secs(1));
     let world = world.off_for(Duration::from_secs(5));
     assert_eq!(world.node.slept(), None, "a later start takes up nothing old");
+}
+
+/// Lets the device fall asleep as soon as it wants to, and wakes it after `span`; says whether it wanted to
+/// within a minute.
+fn woken_after(mut world: World, span: Duration) -> (World, bool) {
+    for _ in 0..600 {
+        world.pass(Duration::from_millis(100));
+        if world.node.bedtime().is_some() {
+            return (world.sleep(span), true);
+        }
+    }
+    (world, false)
+}
+
+#[test]
+fn a_device_that_is_woken_again_and_again_stays_awake_and_wears_its_flash_no_further() {
+    let mut world = World::new(|config| {
+        config.sleep = SleepPolicy::WhenIdle { at_least: Duration::from_secs(1) };
+    });
+    let (mut woken, mut slept) = (0, true);
+    // Somebody's datagram wakes it each time after 10 ms, far before the time of its own.
+    while slept {
+        (world, slept) = woken_after(world, Duration::from_millis(10));
+        woken += u32::from(slept);
+        assert!(woken < 100, "nothing ends it");
+    }
+    assert!(woken >= 40, "who calls it now and then may: {woken}");
+    world.pass(Duration::from_secs(15 * 60));
+    let (world, slept) = woken_after(world, Duration::from_millis(10));
+    assert!(slept, "once more");
+    let (_, slept) = woken_after(world, Duration::from_millis(10));
+    assert!(!slept, "and no more");
+}
+
+#[test]
+fn sleeps_that_end_when_they_were_to_end_are_not_counted() {
+    let mut world = World::new(|config| {
+        config.sleep = SleepPolicy::WhenIdle { at_least: Duration::from_secs(1) };
+    });
+    let body = r#"(func (export "entry") (loop $again
+        (call $sleep_ms (i32.const 20000)) (br $again)))"#;
+    world.install("ticker", 8, body);
+    for round in 0..60 {
+        let Some(Bedtime { until: Some(until) }) = (0..300).find_map(|_| {
+            world.pass(Duration::from_millis(100));
+            world.node.bedtime()
+        }) else {
+            panic!("awake in round {round}");
+        };
+        let span = until.since(world.now);
+        world = world.sleep(span);
+    }
 }

@@ -1,10 +1,10 @@
-//! What strangers and tenants may cost a device beside the budgets of machines, and that its owner is
+//! The costs of strangers and tenants to a device beside the budgets of machines; and its owner is
 //! served whatever they do.
 
 use std::time::Duration;
 
 use tenure_crypto::SigningKey;
-use tenure_hal::simulated::Sequence;
+use tenure_hal::simulated::{Sequence, socket_at};
 use tenure_node::Hub;
 use tenure_package::SecretChange;
 use tenure_wire::control::{
@@ -118,7 +118,7 @@ fn secrets_do_not_wear_the_flash_beyond_their_number_a_day_and_are_billed() {
 
 #[test]
 fn strangers_do_not_set_the_pace_of_registrations() {
-    let hub = Hub { address: Address::Simulated(2), key: None };
+    let hub = Hub { address: Address::Udp(socket_at(2)), key: None };
     let mut world = World::new(|config| config.hub = Some(hub));
     let hub = world.stranger();
     world.pass_with_hub(hub, 1_000_000, Duration::from_secs(5));
@@ -141,7 +141,7 @@ fn strangers_do_not_set_the_pace_of_registrations() {
 /// Strangers call machines that are slow, and others wait for a directory that is silent.
 fn flooded() -> World {
     let mut world = World::new(|config| {
-        let (address, key) = (Address::Simulated(99), Some(PublicKey([9; 32])));
+        let (address, key) = (Address::Udp(socket_at(99)), Some(PublicKey([9; 32])));
         config.hub = Some(Hub { address, key });
     });
     let callers = ["*@*"].map(|text| text.parse().unwrap()).to_vec();

@@ -1,4 +1,4 @@
-//! What is removed can be fetched back for a while, and costs its tenant the flash that it takes.
+//! A removed machine can be fetched back for a while, and costs its tenant the flash that it takes.
 
 use std::time::Duration;
 

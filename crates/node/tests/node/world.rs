@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, SigningKey, machine_id};
 use tenure_directory::enrol;
-use tenure_hal::simulated::{RamFlash, Sequence};
+use tenure_hal::simulated::{RamFlash, Sequence, socket_at};
 use tenure_hal::{Entropy, Flash, FlashError, FlashGeometry, Instant};
 use tenure_node::{
     Config, Door as _, Input, Moment, Node, Notice, Owner, Parts, SleepError, Wake, unseal_store,
@@ -23,7 +23,7 @@ use tenure_wire::{Address, Capabilities, Digest, Name, PublicKey, Term};
 use crate::leases::{Lease, anybody};
 
 /// Where the device is.
-const DEVICE: Address = Address::Simulated(0);
+const DEVICE: Address = Address::Udp(socket_at(0));
 /// How far time goes on at a time.
 const TICK: Duration = Duration::from_millis(5);
 
@@ -168,7 +168,7 @@ impl World {
         let mut endpoint = Endpoint::new(config, self.now, &mut self.entropy).unwrap();
         let own = endpoint.add_machine(secret).unwrap();
         endpoint.identify_as(&own);
-        let address = Address::Simulated(number as u32 + 1);
+        let address = Address::Udp(socket_at(number as u32 + 1));
         let (incoming, done) = (Vec::new(), Vec::new());
         self.strangers.push(Stranger { endpoint, address, key, incoming, done });
         number

@@ -8,17 +8,8 @@ use super::*;
 
 fn manifest() -> Manifest {
     Manifest {
-        name: "m".parse().unwrap(),
-        version: "1.2.3".parse().unwrap(),
-        description: String::new(),
         exports: vec!["entry".into(), "read".into()],
-        budget: Budget::default(),
-        capabilities: Capabilities::default(),
-        code: vec![CodeKind::WebAssembly],
-        engine: Engine::default(),
-        timers: Vec::new(),
-        errors: tenure_wire::Audience::default(),
-        log: tenure_wire::LogLevel::default(),
+        ..Manifest::new("m".parse().unwrap(), "1.2.3".parse().unwrap())
     }
 }
 

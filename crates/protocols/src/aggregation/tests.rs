@@ -1,4 +1,4 @@
-//! What every aggregation must come to, over small networks: count, sum, average, least and greatest.
+//! Results of every aggregation over small networks: count, sum, average, least and greatest.
 
 use core::time::Duration;
 
@@ -45,7 +45,7 @@ pub(crate) fn network<P: Tested>(count: usize) -> Network {
     Network::new(count, set_up::<P>(1))
 }
 
-/// What a node knows.
+/// The knowledge of a node.
 #[track_caller]
 pub(crate) fn summary<P: Tested>(network: &Network, index: usize) -> Summary {
     let protocol = network.stacks[index].protocol::<P>().expect("it runs");

@@ -19,7 +19,7 @@ const USED_MAX: usize = 64;
 const SPARE_MAX: u32 = 24;
 const SPARE_EVERY: Duration = Duration::from_secs(2);
 
-/// What was used lately, and what is left of the budget for the rest.
+/// The ways that were used lately, and the rest of the budget for others.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
     used: BTreeMap<NodeId, Instant>,

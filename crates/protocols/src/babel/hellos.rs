@@ -21,7 +21,7 @@ const GREET_PAUSE_RESTLESS: Duration = Duration::from_millis(1000);
 /// Every so many hellos say whom this node hears; all do while neighbours are new.
 const LIST_EVERY: u16 = 4;
 const YOUNG_HELLOS: u16 = 16;
-/// What a hello says of one neighbour.
+/// The line of a hello for one neighbour.
 const HEARD_BYTES: usize = 4;
 
 /// Stands for a node in one of its lives: 24 bits, of which two of a node's neighbours have the same once in
@@ -142,7 +142,7 @@ impl Babel {
         let fresh = Link::new(hello.boot, hello.sequence);
         match self.links.binary_search_by_key(&from, |(known, _)| *known) {
             Ok(at) if self.links[at].1.boot == hello.boot => Some(at),
-            // What is left of an earlier life says nothing of this one.
+            // The rest of an earlier life says nothing of this one.
             Ok(at) if self.links[at].1.boot > hello.boot && !self.links[at].1.is_silent() => None,
             Ok(at) => {
                 let earlier = core::mem::replace(&mut self.links[at].1, fresh);
@@ -156,7 +156,7 @@ impl Babel {
             }
             Err(_) => {
                 if self.links.len() >= self.config.neighbours_max {
-                    // Who can't be used and isn't heard leaves its room to who is there.
+                    // A neighbour that can't be used and isn't heard makes room for one that is.
                     let is_idle = |link: &Link| link.cost == INFINITE && link.is_silent();
                     let idle = self.links.iter().position(|(_, link)| is_idle(link))?;
                     self.forget_link(idle, context);
@@ -182,7 +182,7 @@ impl Handles<Hello> for Babel {
     fn handle(&mut self, hello: Hello, reception: Reception<'_>, context: &mut Context<'_, Self>) {
         let Some(at) = self.meet(reception.from, &hello, context) else { return };
         let link = &mut self.links[at].1;
-        // Who promises a hello much later than this node would isn't waited for.
+        // A neighbour that promises its next hello much later than this node would isn't waited for.
         let longest = self.config.hello_interval * 3 / 2;
         let interval = Duration::from_millis(hello.interval_ms.into()).min(longest);
         link.hello(hello.sequence, interval, context.now());

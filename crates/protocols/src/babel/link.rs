@@ -33,9 +33,9 @@ const RETRY_MAX: u8 = 16;
 const VOUCHED: u8 = 170;
 /// So many gaps in a neighbour's table are known apart.
 pub(super) const GAPS_MAX: usize = 4;
-/// What is assumed of a link before it is known: so many hellos, of which so many came. A little worse
-/// than it may be, because a way that turns out shorter can always be used, and one that turns out
-/// longer takes a newer sequence number.
+/// The assumption about a link before it is measured: so many hellos, of which so many came. It is a little
+/// worse than the link may be, because a way that turns out shorter can always be used, and one that turns
+/// out longer takes a newer sequence number.
 const ASSUMED: u32 = 3;
 const ASSUMED_HEARD: u32 = 2;
 /// A neighbour isn't used of which fewer hellos came: the first may have come by luck.
@@ -43,7 +43,7 @@ const HEARD_MIN: u32 = 2;
 /// A link that loses more in one direction is none.
 const QUALITY_MIN: u8 = 40;
 
-/// What is known of a neighbour and the link to it.
+/// The facts about a neighbour and the link to it.
 #[derive(Clone, Debug)]
 pub(super) struct Link {
     /// Which of the neighbour's lives.
@@ -153,7 +153,7 @@ impl Link {
             self.known = self.known.max(until);
             self.ahead.remove(0);
         }
-        // What is furthest behind gaps is asked for once more.
+        // Lines behind the last gap that is kept are asked for once more.
         self.ahead.truncate(GAPS_MAX);
     }
 

@@ -43,7 +43,7 @@ impl Log {
         }
     }
 
-    /// What was told after version `after` and up to version `last`, oldest first.
+    /// The lines after version `after` and up to version `last`, oldest first.
     pub(super) fn between(&self, after: u32, last: u32) -> impl Iterator<Item = (u32, Line)> + '_ {
         let from = self.entries.partition_point(|(version, _)| *version <= after);
         let entries = self.entries[from..].iter().take_while(move |(version, _)| *version <= last);

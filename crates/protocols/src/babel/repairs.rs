@@ -203,7 +203,7 @@ impl Handles<Missing> for Babel {
         let mut rest = reception.body;
         for _ in 0..GAPS_MAX {
             let Some((after, to)) = gap.take() else { break };
-            // Who has all lines is told so: it may ask for a sign of life.
+            // A neighbour that has all lines is told so: it may ask for a sign of life.
             if after <= to && self.asked.len() < self.config.neighbours_max {
                 self.asked.push(Asked { by, after: after.min(version), to: to.min(version) });
             }

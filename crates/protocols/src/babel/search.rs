@@ -89,7 +89,7 @@ impl Babel {
             Distance { seqno: self.table.own_seqno(), metric: 0 }
         } else {
             let Some(place) = self.table.place(destination) else { return };
-            // Who is told may count on it: it is the feasibility distance from now on.
+            // The asker may count on it: it is the feasibility distance from now on (RFC 8966 §3.7.3).
             self.table.tell(place, context.now());
             let Some((_, distance)) = self.table.route(destination) else { return };
             distance
@@ -155,7 +155,8 @@ impl Handles<Search> for Babel {
         let searched = self.searches.entry(destination).or_insert(fresh);
         let is_recent = now.since(searched.at) < PASS_ON_PAUSE && searched.seqno >= seqno;
         if is_recent && hops <= searched.hops.saturating_add(WIDER_BY) {
-            // Who had it from where this node had it is told by others. So all are told on one way only.
+            // A neighbour whose copy has fewer hops left had the search from this node's source. Others answer
+            // it, so that each asker is told on one way only.
             let is_open = hops == searched.hops && !searched.askers.is_empty();
             if is_open && !searched.askers.contains(&from) && searched.askers.len() < ASKERS_MAX {
                 searched.askers.push(from);
@@ -173,7 +174,7 @@ impl Handles<Search> for Babel {
             return self.tell_found(destination, from, context);
         }
         let Some(hops) = hops.checked_sub(1).filter(|_| destination != own) else { return };
-        // What isn't newer than what this node has told can't be used here, and so not be passed back.
+        // A number that isn't newer than this node has told can't be used here, and so not be passed back.
         let seqno = seqno.max(self.table.next_seqno(destination).unwrap_or_default());
         if let Some(searched) = self.searches.get_mut(&destination) {
             searched.seqno = searched.seqno.max(seqno);

@@ -28,8 +28,8 @@ const FORGET_AFTER: Duration = Duration::from_secs(180);
 const BOOTS_APART_MAX: u32 = 16;
 /// A destination that was out of reach for so long is believed anew, if it is offered with such a number.
 const BELIEVED_ANEW_AFTER: Duration = Duration::from_secs(8);
-/// What a way costs beside over a neighbour that is thought to pass nothing on: more than going around it does,
-/// and others are told so.
+/// The extra cost of a way over a neighbour that is thought to pass nothing on. It is more than the way around
+/// the neighbour costs, and others are told so.
 const DETOUR: u16 = 4096;
 /// The most destinations that places can tell apart.
 const DESTINATIONS_MAX: usize = u16::MAX as usize;
@@ -75,7 +75,7 @@ impl Distance {
 /// A line of the table, as neighbours are told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// Whom it leads to.
+    /// The destination.
     pub destination: NodeId,
     /// How far that is.
     pub distance: Distance,
@@ -85,7 +85,7 @@ pub struct Entry {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Place(u16);
 
-/// What selecting anew came to.
+/// The outcome of selecting anew.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Selection {
     /// For which destination.
@@ -117,7 +117,7 @@ pub enum News {
 
 /// Everything known about ways to destinations.
 ///
-/// What neighbours say stands in columns, one for each neighbour, in the order in which destinations
+/// Lines of neighbours stand in columns, one for each neighbour, in the order in which destinations
 /// were first heard of: a neighbour heard of them in about the same order, so that its lines are
 /// written one beside the other.
 #[derive(Debug)]
@@ -138,7 +138,7 @@ pub struct Table {
     destinations_max: usize,
 }
 
-/// What a neighbour says; of nobody, if the neighbour was forgotten.
+/// A neighbour's lines; nobody's, if the neighbour was forgotten.
 #[derive(Debug)]
 struct Column {
     neighbour: Option<NodeId>,
@@ -234,7 +234,7 @@ impl Table {
                 let present = self.route_at(*place).map(|(_, distance)| distance);
                 return cost > before || known.news(present) > News::None;
             }
-            // What wasn't chosen isn't for being worse.
+            // A route that wasn't selected isn't selected for becoming worse.
             let offer = self.columns[at].offer(*place).filter(|_| cost < before);
             offer
                 .is_some_and(|offer| self.may_win(*place, self.columns[at].metric(known.id, offer)))
@@ -361,7 +361,7 @@ impl Table {
         }
     }
 
-    /// What was told after version `after` and up to version `last`, with the version of each line,
+    /// The lines after version `after` and up to version `last`, each with its version,
     /// oldest first.
     pub fn told_between(&self, after: u32, last: u32) -> impl Iterator<Item = (u32, Entry)> + '_ {
         self.log.between(after, last).filter_map(|(version, line)| {
@@ -516,7 +516,7 @@ impl Place {
     }
 }
 
-/// What a route counts that would take the place of the present one.
+/// The metric of a route that would take the place of the present one.
 fn with_handicap(metric: u16) -> u32 {
     u32::from(metric) + u32::from(metric / 8) + 16
 }
@@ -540,7 +540,7 @@ impl Column {
         watch::IS_ON && !self.passes_on && self.neighbour != Some(destination)
     }
 
-    /// What the neighbour says of the destination at `place`, if it knows a way.
+    /// The neighbour's line on the destination at `place`, if it knows a way.
     fn offer(&self, place: Place) -> Option<Distance> {
         self.offers.get(place.index()).copied().filter(|offer| offer.metric < INFINITE)
     }

@@ -127,7 +127,7 @@ fn a_destination_out_of_reach_is_believed_anew_by_a_number_that_cant_follow() {
     table.learn(id(1), offer(1_000_000), NOW);
     select(&mut table, id(9));
     tell(&mut table, id(9));
-    // Who said that is gone, and the destination itself is here.
+    // The neighbour that said so is gone, and the destination itself is here.
     table.forget(id(1));
     assert_eq!(select(&mut table, id(9)).news, News::AtOnce);
     tell(&mut table, id(9));

@@ -24,7 +24,7 @@ pub(crate) fn detector<J: Judgement>(network: &Network) -> &Detector<J> {
     network.stacks[0].protocol().unwrap()
 }
 
-/// Whom the first node suspects.
+/// The nodes that the first node suspects.
 pub(crate) fn suspected<J: Judgement>(network: &Network) -> Vec<NodeId> {
     detector::<J>(network).suspected().collect()
 }

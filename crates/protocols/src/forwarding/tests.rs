@@ -216,7 +216,7 @@ fn a_link_that_repairs_needs_no_acknowledgement_and_one_that_does_not_loses() {
     }
 }
 
-/// What swallows datagrams that are for others, and acknowledges them.
+/// A node that swallows datagrams for others, and acknowledges them.
 #[derive(Debug)]
 struct Hole;
 

@@ -29,7 +29,7 @@ const WATCH_ANY_EVERY: Duration = Duration::from_secs(1);
 const WATCH_DOUBTFUL_EVERY: Duration = Duration::from_millis(600);
 /// How long who comes after the next hop has to say that it got the datagram, once the next hop took it.
 const PATIENCE: Duration = Duration::from_millis(1500);
-/// What the next hop didn't take by then was no watch of it.
+/// A datagram that the next hop didn't take by then was no watch of it.
 const TAKEN_WITHIN: Duration = Duration::from_secs(8);
 /// How long after the first suspicion a next hop is tried with an empty datagram; it doubles so often at most.
 const TRIED_AFTER: Duration = Duration::from_secs(20);
@@ -43,7 +43,7 @@ const RESULTS_MAX: u32 = u8::BITS;
 const HOPS_MAX: usize = 32;
 const WATCHED_MAX: usize = 4;
 
-/// What is known of next hops.
+/// The facts about next hops.
 #[derive(Debug, Default)]
 pub(super) struct Watch {
     hops: Vec<Hop>,
@@ -183,7 +183,7 @@ impl Watch {
         self.hops.push(Hop {
             neighbour,
             watched: Vec::new(),
-            // Who is new is watched after a moment: its first datagrams may find no way yet.
+            // A new neighbour is watched after a moment: its first datagrams may find no way yet.
             asked_at: Some(now),
             results: 0,
             count: 0,

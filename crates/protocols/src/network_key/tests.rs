@@ -206,7 +206,7 @@ fn a_life_with_a_high_epoch_that_is_over_keeps_the_node_out_for_ten_seconds() {
     meet(&mut one, &mut two, 11_001);
     let frame = say(&mut one, at(11_200), b"x");
     assert!(two.receive(at(11_200), &frame).is_ok());
-    // What the liar said is a recording now, and its epoch no reason to believe it.
+    // The liar's frame is a recording now, and its epoch no reason to believe it.
     let frame = say(&mut liar, at(11_300), b"lie");
     assert_eq!(two.receive(at(11_300), &frame), Err(Rejected::Unproven));
     assert!(two.receive(at(11_301), &say(&mut one, at(11_301), b"x")).is_ok());

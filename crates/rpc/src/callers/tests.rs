@@ -1,4 +1,4 @@
-//! What is remembered of callers, and what is forgotten.
+//! The memory of callers: the calls that it keeps, and those that it forgets.
 
 extern crate std;
 

@@ -28,7 +28,7 @@ impl<A: PeerAddress> Endpoint<A> {
     ) {
         let Some(known) = self.session(session) else { return };
         let (pair, incarnation) = (known.pair, known.incarnation);
-        // Whom nothing can be remembered of, nothing is executed for.
+        // If the caller can't be remembered, the call is not executed.
         if !self.callers.has_room(&self.config, &pair, incarnation) {
             let Some(forgotten) = self.callers.forget_one(&self.config) else {
                 return self.carry_out(now, session, number, Verdict::Later);
@@ -203,7 +203,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let is_owner = config.is_owner(&pair.peer);
         let mut withheld = None;
         for fragment_index in &burst {
-            // What would be lost before it leaves isn't sealed.
+            // An answer that would be lost before it leaves isn't sealed.
             let is_lost = outbox.is_full() && !is_owner;
             if is_lost || !caller.may_send_fragment(now, number, *fragment_index) {
                 break;
@@ -259,7 +259,7 @@ impl<A: PeerAddress> Endpoint<A> {
         while let Some(index) = self.sessions.iter().find(of_caller).map(|one| one.index) {
             self.end_session(index);
         }
-        // What an initiation under way says of this end's memory is no longer true.
+        // An initiation under way tells of this end's memory as it no longer is.
         self.recall_initiation(now, &pair);
     }
 

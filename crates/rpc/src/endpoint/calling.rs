@@ -38,7 +38,7 @@ impl<A: PeerAddress> Endpoint<A> {
         }
         if let Some(peer) = self.peer(&pair) {
             peer.last_used = now;
-            // What the peer said itself holds until something else is published.
+            // The peer's own word holds until something else is published.
             if hint.is_some() && hint != peer.hint {
                 peer.hint = hint;
                 peer.epoch = hint;
@@ -273,7 +273,7 @@ impl<A: PeerAddress> Endpoint<A> {
         call.missing = missing;
         call.still_running = 0;
         let measured = call.answered(now);
-        // What was sent before is sent again at once so often; after that the next timeout is awaited.
+        // A part that was sent before is sent again at once so often; after that the next timeout is awaited.
         let is_repeated = !missing.intersection(&call.sent).is_empty();
         let at_once = !is_repeated || call.repeats.take(now);
         self.sample(pair, measured);
@@ -311,7 +311,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let measured = call
             .answered(now)
             .map(|whole| whole.saturating_sub(Duration::from_micros(held_us.into())));
-        // What was executed needn't be sent again.
+        // A call that was executed needn't be sent again.
         call.body = Vec::new();
         call.missing = FragmentSet::EMPTY;
         // A result may have been dropped for want of memory, and the reply be another one now.
@@ -503,7 +503,7 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 }
 
-/// What came of trying to send a call over a session.
+/// The outcome of an attempt to send a call over a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Placement {
     /// It was sent.
@@ -514,7 +514,7 @@ enum Placement {
     Unsure,
 }
 
-/// What to send for a call.
+/// The parts of a call to send.
 enum NextFrames {
     Want(FragmentSet),
     Query,

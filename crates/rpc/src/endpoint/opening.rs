@@ -20,7 +20,7 @@ use crate::noise::{Acquaintance, Invited, initiate, proof};
 use crate::session::{Opening, Pair, Reach, Session};
 use crate::{CallHandle, Event, Identity, NoResult, PeerAddress};
 
-/// What binds a handshake to this protocol; the initiation's header follows it in the prologue.
+/// The constant that binds a handshake to this protocol; the initiation's header follows it in the prologue.
 const PROTOCOL: &[u8] = b"tenure rpc 1";
 
 /// How many challenges in a row are answered at once; after that, only when a timeout is up. Those
@@ -587,8 +587,8 @@ impl<A: PeerAddress> Endpoint<A> {
 
     // Both.
 
-    /// What this end tells a peer of itself. Which incarnation of the peer it talks to is known to
-    /// a responder only; an initiator tells what holds for all of them.
+    /// The greeting of this end to a peer. A responder alone knows the `incarnation` of the peer that it
+    /// talks to; an initiator's greeting holds for all of them.
     fn greeting(&self, now: Instant, pair: &Pair, incarnation: Option<u64>) -> Greeting {
         let since = match incarnation {
             Some(incarnation) => self.callers.complete_since(pair, incarnation),
@@ -737,7 +737,7 @@ impl<A> Peer<A> {
     }
 }
 
-/// What stands in a response: the responder's number for the session, its greeting, a message.
+/// The content of a response: the responder's number for the session, its greeting, a message.
 fn parse_response(payload: &[u8]) -> Result<(SessionIndex, Greeting), FrameError> {
     let (index, rest) = payload.split_first_chunk().ok_or(FrameError)?;
     let (greeting, rest) = Greeting::parse(rest)?;

@@ -48,7 +48,8 @@ fn strangers_with_keys_fill_no_more_than_the_tables() {
         assert!(device.sessions.len() <= config.sessions_max);
         assert!(device.outbox.queue.len() <= config.queued_datagrams_max);
         assert!(device.callers.running() <= config.running_max);
-        // What runs ends at once; what is reported is never fetched.
+        assert!(device.callers.remembered() <= config.callers_max);
+        // A running call ends at once; a reported one is never fetched.
         let (running, others): (VecDeque<_>, VecDeque<_>) = core::mem::take(&mut device.events)
             .into_iter()
             .partition(|event| matches!(event, Event::IncomingCall { .. }));

@@ -1,11 +1,12 @@
-//! What somebody on the way, or anybody with a socket, can't do.
+//! Attacks by somebody on the way, or by anybody with a socket, that fail.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use tenure_hal::simulated::Random;
 use tenure_rpc::{Config, NoResult};
 
-use crate::world::{InFlight, Network, Random, World};
+use crate::world::{InFlight, Network, World};
 
 /// A conversation: a first call, a later one, one in fragments.
 fn conversation(seed: u64) -> World {
@@ -105,7 +106,7 @@ fn check_changed_copies(seed: u64, change: fn(&mut Random, &mut Vec<u8>)) {
 fn check_changed_copies_with(seed: u64, config: &Config, change: fn(&mut Random, &mut Vec<u8>)) {
     let network = Network { delay_ms: (5, 5), ..Network::PERFECT };
     let mut world = World::with_config(seed, 2, network, config);
-    let mut random = Random(seed);
+    let mut random = Random::new(seed);
     let mut handles = Vec::new();
     for length in [20, 30, 3_000, 40] {
         handles.push(world.call(0, 1, length));
@@ -143,7 +144,7 @@ fn bit_flipped_datagrams_change_nothing() {
 fn truncated_and_stretched_datagrams_change_nothing() {
     for seed in 0..8 {
         check_changed_copies(seed, |random, bytes| {
-            if random.chance(50) {
+            if random.chance(500) {
                 bytes.truncate(random.below(bytes.len() as u64) as usize);
             } else {
                 bytes.push(0);
@@ -182,7 +183,7 @@ fn captured_datagrams_hold_no_plaintext() {
 fn false_challenges_and_refusals_fail_no_call_and_run_none_twice() {
     for seed in 0..30 {
         let mut world = World::new(seed, 2, Network { loss_percent: 5, ..Network::BAD });
-        let mut random = Random(seed + 100);
+        let mut random = Random::new(seed + 100);
         let mut handles = Vec::new();
         for _ in 0..12 {
             handles.push(world.call(0, 1, 40));
@@ -195,7 +196,7 @@ fn false_challenges_and_refusals_fail_no_call_and_run_none_twice() {
                     0x11 => {
                         let mut challenge = vec![0x15];
                         challenge.extend_from_slice(&last.bytes[41..57]);
-                        let epoch = random.next().to_le_bytes();
+                        let epoch = random.number().to_le_bytes();
                         challenge.extend_from_slice(&epoch);
                         challenge.extend_from_slice(&[9; 48]);
                         challenge
@@ -221,7 +222,7 @@ fn false_challenges_and_refusals_fail_no_call_and_run_none_twice() {
 #[test]
 fn random_bytes_do_nothing() {
     let mut world = conversation(6);
-    let mut random = Random(6);
+    let mut random = Random::new(6);
     let sessions: Vec<[u8; 4]> = world
         .captured
         .iter()
@@ -230,11 +231,11 @@ fn random_bytes_do_nothing() {
         .collect();
     for _ in 0..30_000 {
         let length = random.below(300) as usize;
-        let mut bytes: Vec<u8> = (0..length).map(|_| random.next() as u8).collect();
+        let mut bytes: Vec<u8> = (0..length).map(|_| random.number() as u8).collect();
         if let Some(first) = bytes.first_mut() {
             *first = 0x10 | random.below(8) as u8;
         }
-        if length > 13 && random.chance(50) {
+        if length > 13 && random.chance(500) {
             let session = sessions[random.below(sessions.len() as u64) as usize];
             bytes[1..5].copy_from_slice(&session);
             bytes[5..13].copy_from_slice(&random.below(50).to_le_bytes());
@@ -253,7 +254,7 @@ fn random_bytes_do_nothing() {
 
 /// Initiations that look right but decrypt to nothing, each from another address.
 fn flood(world: &mut World, count: u32) -> (usize, usize) {
-    let mut random = Random(1);
+    let mut random = Random::new(1);
     let id = world.nodes[1].id;
     let epoch = world.nodes[1].endpoint.epoch();
     let before = world.captured.len();
@@ -262,7 +263,7 @@ fn flood(world: &mut World, count: u32) -> (usize, usize) {
         bytes.extend_from_slice(&id.0);
         bytes.extend_from_slice(&from.to_le_bytes());
         bytes.extend_from_slice(&epoch.0);
-        bytes.extend((0..16 + 96 + 40).map(|_| random.next() as u8));
+        bytes.extend((0..16 + 96 + 40).map(|_| random.number() as u8));
         world.inject(1_000 + from, 1, bytes);
     }
     world.run(Duration::from_millis(1));
@@ -286,7 +287,7 @@ fn flood_of_initiations_is_answered_with_challenges_and_a_call_comes_through() {
 #[test]
 fn answers_are_never_longer_than_questions() {
     let mut world = conversation(8);
-    let mut random = Random(8);
+    let mut random = Random::new(8);
     let before = world.captured.len();
     let captured = world.captured.clone();
     for (at, one) in captured.iter().enumerate() {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use tenure_hal::simulated::Random;
 use tenure_rpc::NoResult;
 
-use crate::world::{Network, Place, Random, World, prove};
+use crate::world::{Network, Place, World, prove};
 
 const DEVICE: Place = 1;
 const ATTACKER: Place = 500;
@@ -25,7 +26,7 @@ fn false_initiation(world: &World, random: &mut Random, cookie: &[u8; 16]) -> Ve
     bytes.extend_from_slice(&world.nodes[1].id.0);
     bytes.extend_from_slice(&[7; 4]);
     bytes.extend_from_slice(&world.nodes[1].endpoint.epoch().0);
-    bytes.extend((0..16 + 96 + 40).map(|_| random.next() as u8));
+    bytes.extend((0..16 + 96 + 40).map(|_| random.number() as u8));
     prove(&mut bytes, cookie);
     bytes
 }
@@ -34,7 +35,7 @@ fn false_initiation(world: &World, random: &mut Random, cookie: &[u8; 16]) -> Ve
 fn one_address_cannot_take_all_handshakes() {
     for seed in 0..10 {
         let mut world = World::new(seed, 2, Network::PERFECT);
-        let mut random = Random(seed + 40);
+        let mut random = Random::new(seed + 40);
         let cookie = cookie_of(&mut world, ATTACKER);
         let handle = world.call(0, 1, 20);
         for _ in 0..1_000 {

@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use tenure_hal::simulated::Random;
 use tenure_rpc::{Config, NoResult};
 
-use crate::world::{Network, Random, World};
+use crate::world::{Network, World};
 
 #[test]
 fn call_after_a_restart_comes_through_despite_the_old_hint() {
@@ -79,19 +80,19 @@ fn devices_that_restart_at_any_moment_run_no_call_twice() {
         let network = Network { loss_percent: 10, ..Network::BAD };
         let mut world = World::new(seed, 3, network);
         world.execution_ms = (0, 200);
-        let mut random = Random(seed + 5_000);
+        let mut random = Random::new(seed + 5_000);
         for _ in 0..60 {
             let from = random.below(3) as usize;
             let to = (from + 1 + random.below(2) as usize) % 3;
             if world.pending() < 12 {
-                let length = if random.chance(15) { 3_000 } else { 40 };
+                let length = if random.chance(150) { 3_000 } else { 40 };
                 world.call(from, to, length);
             }
-            if random.chance(8) {
+            if random.chance(80) {
                 let node = random.below(3) as usize;
                 world.restart(node);
             }
-            if random.chance(20) {
+            if random.chance(200) {
                 world.publish();
             }
             world.run(Duration::from_millis(random.below(150)));
@@ -122,16 +123,16 @@ fn replayed_restarts_and_forgetting_run_no_call_twice() {
         let mut world =
             World::with_config(seed, 7, Network { loss_percent: 5, ..Network::BAD }, &config);
         world.execution_ms = (0, 100);
-        let mut random = Random(seed + 9_000);
+        let mut random = Random::new(seed + 9_000);
         for _ in 0..120 {
             let from = 1 + random.below(6) as usize;
             if world.pending() < 10 {
                 world.call(from, 0, 40);
             }
-            if random.chance(2) {
+            if random.chance(20) {
                 world.restart(0);
             }
-            if random.chance(30) {
+            if random.chance(300) {
                 world.publish();
             }
             // Somebody on the way repeats what he saw.

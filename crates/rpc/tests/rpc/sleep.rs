@@ -2,9 +2,10 @@
 
 use std::time::Duration;
 
+use tenure_hal::simulated::Random;
 use tenure_rpc::NoResult;
 
-use crate::world::{Network, Random, World};
+use crate::world::{Network, World};
 
 #[test]
 fn a_call_whose_caller_sleeps_brings_its_reply_after_it_and_runs_once() {
@@ -91,21 +92,21 @@ fn devices_that_sleep_and_restart_at_any_moment_run_no_call_twice() {
     for seed in 0..60 {
         let mut world = World::new(seed, 3, Network { loss_percent: 10, ..Network::BAD });
         world.execution_ms = (0, 200);
-        let mut random = Random(seed + 7_000);
+        let mut random = Random::new(seed + 7_000);
         for _ in 0..60 {
             let from = random.below(3) as usize;
             let to = (from + 1 + random.below(2) as usize) % 3;
             if world.pending() < 12 {
-                let length = if random.chance(15) { 3_000 } else { 40 };
+                let length = if random.chance(150) { 3_000 } else { 40 };
                 world.call(from, to, length);
             }
             let node = random.below(3) as usize;
-            if random.chance(10) {
+            if random.chance(100) {
                 world.sleep(node, Duration::from_millis(random.below(2_000)));
-            } else if random.chance(4) {
+            } else if random.chance(40) {
                 world.restart(node);
             }
-            if random.chance(20) {
+            if random.chance(200) {
                 world.publish();
             }
             world.run(Duration::from_millis(random.below(150)));

@@ -8,44 +8,13 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::time::Duration;
 
 use tenure_crypto::{Hmac, StaticSecret};
-use tenure_hal::{Entropy, EntropyError, Instant};
+use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_rpc::{
     CallHandle, Config, Endpoint, Epoch, Event, IncomingCallHandle, NoResult, OutgoingCall,
 };
 use tenure_wire::datagram::Initiation;
 use tenure_wire::{MachineId, PublicKey};
-
-/// SplitMix64: small, and the same on every platform.
-#[derive(Clone)]
-pub(crate) struct Random(pub(crate) u64);
-
-impl Random {
-    pub(crate) fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
-    }
-
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.next() % bound.max(1)
-    }
-
-    pub(crate) fn chance(&mut self, percent: u64) -> bool {
-        self.below(100) < percent
-    }
-}
-
-impl Entropy for Random {
-    fn fill(&mut self, bytes: &mut [u8]) -> Result<(), EntropyError> {
-        bytes.chunks_mut(8).for_each(|chunk| {
-            let drawn = self.next().to_le_bytes();
-            chunk.copy_from_slice(&drawn[..chunk.len()]);
-        });
-        Ok(())
-    }
-}
 
 /// An address is a number; the first of them belong to the nodes, in order.
 pub(crate) type Place = u32;
@@ -121,7 +90,7 @@ impl World {
     }
 
     pub(crate) fn with_config(seed: u64, nodes: usize, network: Network, config: &Config) -> Self {
-        let mut random = Random(seed);
+        let mut random = Random::new(seed);
         let now = Instant::from_millis(1_000);
         let nodes = (0..nodes).map(|_| Node::new(now, &mut random, config)).collect();
         Self {
@@ -258,7 +227,7 @@ impl World {
         self.sleep(node, span);
     }
 
-    /// What the directory knows is brought up to date.
+    /// Brings the directory's knowledge up to date.
     pub(crate) fn publish(&mut self) {
         self.nodes.iter_mut().for_each(|node| node.published = node.endpoint.epoch());
     }
@@ -339,7 +308,7 @@ impl World {
             Some((inside, outside)) if from == inside => outside,
             _ => from,
         };
-        let copies = 1 + u64::from(self.random.chance(self.network.repeat_percent));
+        let copies = 1 + u64::from(self.random.chance(10 * self.network.repeat_percent));
         for _ in 0..copies {
             let (least, most) = self.network.delay_ms;
             let delay = least + self.random.below(most - least + 1);
@@ -347,7 +316,7 @@ impl World {
             let arrives = self.now + Duration::from_millis(delay);
             let one = InFlight { arrives, serial: self.serial, from, to, bytes: bytes.clone() };
             self.captured.push(one.clone());
-            let lost = self.random.chance(self.network.loss_percent);
+            let lost = self.random.chance(10 * self.network.loss_percent);
             if !lost && (self.filter)(&one) {
                 self.in_flight.push(Reverse(one));
             }

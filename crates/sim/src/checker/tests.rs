@@ -1,10 +1,10 @@
 //! Each invariant can fail: the checker is told of a world in which it does.
 
 use tenure_hal::FlashGeometry;
+use tenure_hal::simulated::Random;
 use tenure_wire::PublicKey;
 
 use super::*;
-use crate::random::Random;
 use crate::scenario::{DevicePlan, MachinePlan};
 
 const CALL: CallId = 0x1122_3344_5566_7788;

@@ -70,7 +70,7 @@ impl Device {
         self.place.fall_asleep(now_us, self.has_clock, None).then_some(until_us)
     }
 
-    /// What it leaves when it has fallen asleep.
+    /// The device's place after it has fallen asleep, with its flash and its clock.
     pub(super) fn into_place(mut self) -> Box<Place> {
         self.place.running = None;
         self.place

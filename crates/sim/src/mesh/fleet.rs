@@ -1,11 +1,12 @@
-//! What whole devices of a mesh have in common: their owner, what is on them, who watches them, and
-//! who attacks them.
+//! State that the devices of a mesh share: their owner, the machines on them, the checker that watches
+//! them, and the attacker that sends recorded frames again.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
 
 use serde::Serialize;
 use tenure_crypto::sha256;
+use tenure_hal::simulated::Random;
 use tenure_mesh::frame::{Header, records_of};
 use tenure_mesh::{NodeId, Seal as _};
 use tenure_node::SleepPolicy;
@@ -18,7 +19,6 @@ use crate::clock::Clock;
 use crate::line::{CallId, Line, heard};
 use crate::peripherals::Heard;
 use crate::place::{Keys, Place, Shown};
-use crate::random::Random;
 use crate::trace::Trace;
 use crate::{Calling, CrashPlan, DevicePlan, MachinePlan, NetworkPlan, Role, Scenario as World};
 
@@ -30,7 +30,7 @@ const SLICE_FUEL: u64 = 4_000;
 /// The most flash operations that a torn failure lets succeed before.
 pub(super) const OPERATIONS_BEFORE_CUT: u64 = 8;
 
-/// What came of the devices of a run, beside what their calls came to.
+/// Figures of a run's devices, beside the results of their calls.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct DeviceFigures {
     /// How often a counter counted.
@@ -39,11 +39,11 @@ pub struct DeviceFigures {
     pub failed_calls: BTreeMap<i32, u64>,
     /// Frames that a device took a second time.
     pub replays_taken: u64,
-    /// What machines heard of peripherals, by device and topic: `node0 device.door`.
+    /// Events of peripherals that machines received, by device and topic: `node0 device.door`.
     pub heard: BTreeMap<String, Heard>,
 }
 
-/// What devices have in common.
+/// State that devices share.
 pub(super) struct Fleet {
     /// The devices as [`Place`] and [`Checker`] know them: numbered from 1.
     world: World,
@@ -58,12 +58,12 @@ pub(super) struct Fleet {
     calls: BTreeMap<CallId, u64>,
     /// Frames that the attacker has recorded.
     recorded: VecDeque<Vec<u8>>,
-    /// Who has taken which frame; kept only where somebody sends frames again.
+    /// Pairs of a device and a frame that it accepted; kept only in runs with a replayer.
     taken: BTreeSet<(u32, [u8; 8])>,
     pub(super) figures: DeviceFigures,
 }
 
-/// What a device's log line means for the calls of a run.
+/// The meaning of a device's log line for the calls of a run.
 pub(super) enum CallEvent {
     /// A call is made.
     Made { id: CallId },
@@ -281,7 +281,7 @@ impl Fleet {
     }
 }
 
-/// What a device is called.
+/// A device's name.
 fn name_of(number: u32) -> String {
     format!("node{number}")
 }

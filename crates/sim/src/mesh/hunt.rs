@@ -1,6 +1,8 @@
 //! Meshes made up at random, to find one that breaks what must hold; and the least of it that still
 //! does.
 
+use tenure_hal::simulated::Random;
+
 use super::options::{Defect, Options};
 use super::scenario::{
     Aggregation, Broadcasting, CallPlan, Devices, DutyCycle, Expectation, Fault, LiarPlan, Lie,
@@ -9,7 +11,6 @@ use super::scenario::{
 use super::{Outcome, run};
 use crate::panics;
 use crate::radio::{Loss, RadioPlan};
-use crate::random::Random;
 use crate::trouble::Trouble;
 
 /// Trouble ends so long before the end, in seconds: time for sums to come right again.
@@ -21,20 +22,20 @@ const CUT_FOR_S: f64 = 5.0;
 /// The most runs that a failing scenario is made smaller by.
 const TRIALS_MAX: usize = 60;
 
-/// What came of a mesh that was made up.
+/// The result of a mesh that was drawn from a seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Finding {
-    /// What was run.
+    /// The scenario that was run.
     pub scenario: Scenario,
     /// The defect that was planted.
     pub defect: Option<Defect>,
-    /// What didn't hold, in words; `None` if all did.
+    /// The invariant that failed, in words; `None` if all held.
     pub failure: Option<String>,
-    /// What devices logged before that.
+    /// The last events that devices logged before that.
     pub last_events: Vec<String>,
     /// Events of the run.
     pub events: u64,
-    /// What it was put through.
+    /// The faults and the traffic of the run.
     pub trouble: Trouble,
 }
 

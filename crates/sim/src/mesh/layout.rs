@@ -2,9 +2,10 @@
 
 use std::f32::consts::PI;
 
+use tenure_hal::simulated::Random;
+
 use super::scenario::{Movement, ScenarioError, Topology};
 use crate::radio::Spot;
-use crate::random::Random;
 
 /// Neighbours in a line and a grid stand at this share of the range: the next one is heard, the one
 /// after it, and the one across, is not.

@@ -1,4 +1,4 @@
-//! What a member says that has turned bad: false lines in its own name, false lives and versions in others'.
+//! Lies of a member that has turned bad: false lines in its own name, false lives and versions in others'.
 
 use std::time::Duration;
 

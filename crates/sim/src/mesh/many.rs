@@ -52,7 +52,7 @@ impl Figure {
 /// expectation wasn't met. `progress` hears which seed is done.
 ///
 /// # Errors
-/// What is wrong with the scenario.
+/// The scenario's first mistake.
 pub fn run_many(
     scenario: &Scenario,
     seeds: impl IntoIterator<Item = u64>,

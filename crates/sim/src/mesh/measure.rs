@@ -1,4 +1,4 @@
-//! What is counted in a run.
+//! Counters and figures of a run.
 
 use std::collections::BTreeMap;
 
@@ -28,7 +28,7 @@ use tenure_protocols::replicated_records::ReplicatedRecords;
 use super::fleet::DeviceFigures;
 use crate::trouble::Trouble;
 
-/// What a link adds to each frame: destination, source and EtherType of Ethernet.
+/// The bytes that a link adds to each frame: destination, source and EtherType of Ethernet.
 pub(super) const LINK_HEADER_BYTES: usize = 14;
 /// The kind of the message of [`Forwarding`] that carries a payload.
 const PACKET_KIND: u8 = 1;
@@ -174,9 +174,9 @@ pub struct Metrics {
     pub broadcasts_complete: u64,
     /// Messages of the broadcasting protocol, for each broadcast.
     pub transmissions_per_broadcast: f64,
-    /// What it was put through.
+    /// The faults and the traffic of the run.
     pub trouble: Trouble,
-    /// What came of whole devices; what was sent and delivered are their calls then.
+    /// Figures of whole devices; with devices, the datagrams sent and delivered are their calls.
     pub devices: Option<DeviceFigures>,
 }
 

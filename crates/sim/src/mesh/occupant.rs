@@ -1,4 +1,4 @@
-//! Who is switched on at a seat: bare protocols, or a whole device.
+//! The occupant of a seat while it is switched on: bare protocols, or a whole device.
 
 use tenure_hal::Instant;
 use tenure_mesh::{HostEvent, NodeId};
@@ -7,7 +7,7 @@ use tenure_protocols::interface::Summary;
 use super::device::Device;
 use super::participant::Participant;
 
-/// Who is switched on at a seat.
+/// A node that is switched on at a seat.
 pub(super) enum Occupant {
     /// A stack with the protocols that the scenario names.
     Bare(Box<Participant>),
@@ -48,7 +48,7 @@ impl Occupant {
         }
     }
 
-    /// What bare protocols show to whoever runs them.
+    /// The next event that bare protocols report to their host.
     pub(super) fn event(&mut self) -> Option<HostEvent> {
         match self {
             Self::Bare(participant) => participant.event(),
@@ -56,7 +56,7 @@ impl Occupant {
         }
     }
 
-    /// What all nodes' values come to, as far as it is known here.
+    /// The aggregate of all nodes' values, as far as it is known here.
     pub(super) fn summary(&self) -> Option<Summary> {
         match self {
             Self::Bare(participant) => participant.summary(),

@@ -1,6 +1,6 @@
-//! What a run of a mesh watches, keeps and breaks.
+//! Options of a mesh's run: the checks, the recordings and the planted defect.
 
-/// What is wanted of a run beside its numbers.
+/// Options of a run beside its scenario.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Options {
     /// Look for loops at every change of a route.

@@ -4,7 +4,7 @@ use std::hint::black_box;
 
 use tenure_hal::Instant;
 use tenure_mesh::{
-    Destination, Framer, FramerConfig, HostEvent, NodeId, Stack, StackConfig, Unsealed,
+    Air, Destination, Framer, FramerConfig, HostEvent, NodeId, Stack, StackConfig, Unsealed,
 };
 use tenure_protocols::aggregation;
 use tenure_protocols::aodv::{self, Aodv};
@@ -64,7 +64,8 @@ impl Participant {
         seed: u64,
     ) -> Self {
         let node = id_of(number);
-        let framer = FramerConfig { seed, ..FramerConfig::new(node, boot, [0; 8]) };
+        let air = air_of(scenario);
+        let framer = FramerConfig { seed, air, ..FramerConfig::new(node, boot, [0; 8]) };
         let config = StackConfig { seed: seed ^ 1, ..StackConfig::default() };
         let mut stack = Stack::new(config, Framer::new(framer, Unsealed));
         let now = Instant::BOOT;
@@ -173,7 +174,7 @@ impl Participant {
         Some((to, self.frame.clone()))
     }
 
-    /// What it shows to whoever runs it.
+    /// The next event that it reports to its host.
     pub(super) fn event(&mut self) -> Option<HostEvent> {
         self.stack.host_event()
     }
@@ -193,7 +194,7 @@ impl Participant {
         }
     }
 
-    /// What all nodes' values come to, as far as it is known here.
+    /// The aggregate of all nodes' values, as far as it is known here.
     pub(super) fn summary(&self) -> Option<Summary> {
         let stack = &self.stack;
         None.or_else(|| stack.protocol::<Gap>()?.summary())
@@ -213,7 +214,7 @@ impl Participant {
         }
     }
 
-    /// What forwarding counted.
+    /// The counters of forwarding.
     pub(super) fn forwarding(&self) -> Option<&forwarding::Counters> {
         self.stack.protocol::<Forwarding>().map(Forwarding::counters)
     }
@@ -222,6 +223,14 @@ impl Participant {
     pub(super) fn life(&self) -> u32 {
         self.life
     }
+}
+
+/// Returns the scenario's radio, and the share of it for control traffic.
+fn air_of(scenario: &Scenario) -> Air {
+    let bytes_per_second = (scenario.radio.bit_rate / 8).min(u64::from(u32::MAX)) as u32;
+    let control_permille = scenario.protocols.control_permille;
+    let control_permille = control_permille.unwrap_or(Air::RADIO.control_permille);
+    Air { bytes_per_second, control_permille }
 }
 
 fn start_aggregation(
@@ -273,7 +282,7 @@ fn start_broadcast(stack: &mut Stack<Framer<Unsealed>>, scenario: &Scenario) {
     }
 }
 
-/// What a node brings to the sum.
+/// A node's own value in the sum.
 pub(super) fn value_of(number: u32) -> f64 {
     f64::from(number) + 1.0
 }

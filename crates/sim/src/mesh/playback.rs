@@ -1,4 +1,4 @@
-//! What happened where, to play a run back on a map.
+//! A recording of a run's events with their places, to play it back on a map.
 
 use serde::Serialize;
 
@@ -8,7 +8,7 @@ use crate::radio::Spot;
 /// The most datagrams that are kept; a page that shows more is no use.
 const DELIVERIES_MAX: usize = 20_000;
 
-/// What happened where.
+/// The events of a run, with their places.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Playback {
     #[serde(skip)]

@@ -9,7 +9,7 @@ use super::world::Outcome;
 
 /// The page, but for the run's data.
 const PAGE: &str = include_str!("page.html");
-/// What stands in the page for them.
+/// The placeholder in the page that the data replaces.
 const PLACE: &str = "\"the run\"";
 
 impl Outcome {

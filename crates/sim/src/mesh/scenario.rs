@@ -24,9 +24,9 @@ pub const SECONDS_MAX: f64 = 1_000_000.0;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Scenario {
-    /// What it is called.
+    /// The scenario's name.
     pub name: String,
-    /// What it shows, for a reader.
+    /// The scenario's purpose, for a reader.
     #[serde(default)]
     pub about: String,
     /// From which everything is drawn that is left to chance.
@@ -34,28 +34,28 @@ pub struct Scenario {
     pub seed: u64,
     /// How long it runs, in simulated seconds.
     pub seconds: f64,
-    /// Who is where.
+    /// The number of nodes and their places.
     pub topology: Topology,
-    /// What their radios are like.
+    /// Properties of the nodes' radios.
     #[serde(default)]
     pub radio: RadioPlan,
     /// How they move; by default not at all.
     #[serde(default)]
     pub movement: Option<Movement>,
-    /// What they run.
+    /// The protocols of the nodes.
     #[serde(default)]
     pub protocols: Protocols,
     /// Links whose loss is set, whatever the distance, possibly from some time on: a trace.
     #[serde(default, rename = "link")]
     pub links: Vec<LinkPlan>,
-    /// What they send one another.
+    /// Datagrams that nodes send each other.
     #[serde(default, rename = "traffic")]
     pub traffic: Vec<Traffic>,
     /// Makes the nodes whole devices, with kernel, vm, store and sessions, under the owner's key; by
     /// default they run bare protocols.
     #[serde(default)]
     pub devices: Option<Devices>,
-    /// What the devices' machines call.
+    /// Calls of the devices' machines.
     #[serde(default, rename = "call")]
     pub calls: Vec<CallPlan>,
     /// Which devices sleep by turns.
@@ -64,16 +64,16 @@ pub struct Scenario {
     /// Somebody without the network's key, who records frames and sends them again.
     #[serde(default)]
     pub replayer: Option<Replayer>,
-    /// What devices sense with; takes `devices`.
+    /// Peripherals of the devices; takes `devices`.
     #[serde(default, rename = "peripheral")]
     pub peripherals: Vec<PeripheralPlan>,
     /// Members that turn bad; of bare protocols, with Babel as their router.
     #[serde(default, rename = "liar")]
     pub liars: Vec<LiarPlan>,
-    /// What fails.
+    /// Faults, with their times.
     #[serde(default, rename = "fault")]
     pub faults: Vec<Fault>,
-    /// What must come of it.
+    /// Expectations that the run must meet.
     #[serde(default, rename = "expect")]
     pub expectations: Vec<Expectation>,
     /// By how much clocks run fast or slow at most, in millionths.
@@ -84,7 +84,7 @@ pub struct Scenario {
     pub boot_within_ms: u64,
 }
 
-/// Who is where.
+/// The number of nodes and their places.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "shape", rename_all = "lowercase", deny_unknown_fields)]
 pub enum Topology {
@@ -133,16 +133,16 @@ pub struct Movement {
     /// Shortest and longest rest, in seconds.
     #[serde(default)]
     pub rest_s: [f32; 2],
-    /// Who moves; by default all.
+    /// Nodes that move; by default all.
     #[serde(default)]
     pub nodes: Vec<u32>,
 }
 
-/// What a node runs.
+/// The protocols of a node.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Protocols {
-    /// Who finds the way.
+    /// The routing protocol.
     pub router: Router,
     /// To how many nodes ways are looked for, the first so many; by default to all. Gateways, as it
     /// were.
@@ -150,10 +150,12 @@ pub struct Protocols {
     /// How each hop repairs what its link lost; by default the radio does if it repeats, and the
     /// next hop's acknowledgements do otherwise.
     pub hop_repair: Option<HopRepair>,
-    /// What is summed up over all nodes, if anything: node `n` has the value `n + 1`.
+    /// An aggregate over all nodes, if any: node `n` has the value `n + 1`.
     pub aggregation: Option<Aggregation>,
     /// How what is for everybody gets to everybody.
     pub broadcast: Option<Broadcasting>,
+    /// The share of the air for the control traffic of all in reach, in thousandths; by default that of devices.
+    pub control_permille: Option<u16>,
 }
 
 impl Default for Protocols {
@@ -164,6 +166,7 @@ impl Default for Protocols {
             hop_repair: None,
             aggregation: None,
             broadcast: None,
+            control_permille: None,
         }
     }
 }
@@ -212,13 +215,13 @@ pub enum Aggregation {
 pub enum Broadcasting {
     /// Everybody passes everything on.
     Flooding,
-    /// Who has heard it often enough doesn't.
+    /// A node that has heard it often enough doesn't pass it on.
     Counter,
-    /// Who has heard it from near doesn't.
+    /// A node that has heard it from near doesn't pass it on.
     Distance,
     /// Everybody gives it to a few.
     Gossip,
-    /// Who can't reach anybody new doesn't.
+    /// A node that reaches no new neighbour doesn't pass it on.
     Coverage,
     /// By coverage, and what was lost is repaired.
     Reliable,
@@ -253,10 +256,10 @@ pub struct LinkPlan {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Traffic {
-    /// Who sends; by default each in turn, at random.
+    /// The sender; by default each in turn, at random.
     #[serde(default)]
     pub from: Option<u32>,
-    /// Who receives; by default anybody, at random.
+    /// The receiver; by default any node, at random.
     #[serde(default)]
     pub to: Option<u32>,
     /// For everybody instead: it takes `protocols.broadcast`.
@@ -346,7 +349,7 @@ pub struct Replayer {
 pub struct LiarPlan {
     /// Which node.
     pub node: u32,
-    /// What it says.
+    /// The lie that it tells.
     pub lie: Lie,
     /// From when on, in seconds.
     pub from_s: f64,
@@ -357,7 +360,7 @@ pub struct LiarPlan {
     pub every_ms: u64,
 }
 
-/// What a member says that turns bad.
+/// The lie of a member that turns bad.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Lie {
@@ -386,7 +389,7 @@ pub struct Fault {
     pub what: What,
 }
 
-/// What happens to nodes and links.
+/// A fault of nodes or links, or its end.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum What {
@@ -450,7 +453,7 @@ pub enum Expectation {
     Heard(Hearing),
 }
 
-/// What a machine is to have heard of a topic.
+/// Events of a topic that a machine must have received.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Hearing {
@@ -463,7 +466,7 @@ pub struct Hearing {
     /// And at most.
     #[serde(default)]
     pub at_most: Option<u64>,
-    /// What the last one said.
+    /// The payload of the last event.
     #[serde(default)]
     pub last: Option<String>,
     /// Between which numbers all of them were.
@@ -564,7 +567,7 @@ impl Scenario {
     /// The scenario that `text` describes.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The scenario's first mistake.
     pub fn parse(text: &str) -> Result<Self, ScenarioError> {
         let scenario: Self =
             toml::from_str(text).map_err(|error| ScenarioError::Syntax(error.to_string()))?;
@@ -581,7 +584,7 @@ impl Scenario {
     /// Checks what the types can't say.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The scenario's first mistake.
     pub fn check(&self) -> Result<(), ScenarioError> {
         let nodes = self.topology.nodes();
         if nodes == 0 || nodes > NODES_MAX {

@@ -4,22 +4,22 @@ use super::scenario::{Expectation, Hearing, Scenario};
 use super::world::Outcome;
 use crate::peripherals::Heard;
 
-/// What counts as the end.
+/// The last seconds of a run, which count as its end.
 const END_SECONDS: usize = 30;
 
 /// An expectation, and what came of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Verdict {
-    /// What was expected, in words.
+    /// The expectation, in words.
     pub expected: String,
-    /// What it was, in words.
+    /// The measured value, in words.
     pub was: String,
     /// Whether that is what was expected.
     pub is_met: bool,
 }
 
 impl Outcome {
-    /// What came of each expectation, and of the two that every run has: no loop, where the router
+    /// Verdicts on each expectation, and on the two that every run has: no loop, where the router
     /// promises none, and nothing delivered twice.
     pub fn verdicts(&self, scenario: &Scenario) -> Vec<Verdict> {
         let metrics = &self.metrics;

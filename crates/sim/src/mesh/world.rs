@@ -4,6 +4,7 @@ mod connections;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use tenure_hal::simulated::Random;
 use tenure_mesh::NodeId;
 use tenure_protocols::interface::{
     ANY_LIFE, DatagramArrived, Published, PublishedReliably, RouteChanged,
@@ -21,7 +22,6 @@ use crate::agenda::Agenda;
 use crate::clock::Clock;
 use crate::place::Place;
 use crate::radio::{AirCounts, Frame, Medium, Moment, SetLink, Spot};
-use crate::random::Random;
 
 /// How often those that move are placed anew.
 const STEP_US: u64 = 250_000;
@@ -41,7 +41,7 @@ const NEVER: u64 = u64::MAX;
 /// A receiver that nobody is.
 const NOBODY: u32 = u32::MAX;
 
-/// What happens. It is small: the queue of them is what a run spends its time in.
+/// An event of the queue. It is small, since a run spends its time in that queue.
 #[derive(Clone, Copy, Debug)]
 enum Event {
     /// A node wanted to run.
@@ -75,7 +75,7 @@ enum Event {
 /// A node's place, on or off.
 struct Seat {
     occupant: Option<Occupant>,
-    /// What a device that is off leaves.
+    /// The place of a device that is off: its flash and its clock.
     place: Option<Box<Place>>,
     /// When a device's power fails, if that is planned.
     power_off_us: u64,
@@ -91,9 +91,9 @@ struct Seat {
 /// Something that was sent to everybody.
 #[derive(Debug)]
 struct Broadcasted {
-    /// Whom it has yet to reach, of those who were on.
+    /// Nodes that were on and haven't received it yet.
     missing: BTreeSet<u32>,
-    /// Whom it reached, in which life.
+    /// Nodes that received it, each with the life in which it did.
     reached: BTreeMap<u32, u32>,
 }
 
@@ -106,7 +106,7 @@ pub(super) struct World {
     agenda: Agenda<Event>,
     medium: Medium,
     seats: Vec<Seat>,
-    /// What devices have in common, if the nodes are devices.
+    /// State that devices share, if the nodes are devices.
     fleet: Option<Box<Fleet>>,
     field: (Spot, Spot),
     random: Random,
@@ -116,14 +116,14 @@ pub(super) struct World {
     faults_us: Vec<(u64, Option<u64>)>,
     seconds: Vec<Second>,
     traffic: Bytes,
-    /// What had been counted when the present second began.
+    /// The counts when the present second began.
     before: (Bytes, AirCounts),
     metrics: Metrics,
     loop_seen: Option<String>,
     playback: Playback,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The numbers.
@@ -132,11 +132,11 @@ pub struct Outcome {
     pub seconds: Vec<Second>,
     /// The first loop that was seen, in words.
     pub first_loop: Option<String>,
-    /// What devices broke that must hold, in words.
+    /// The invariant that devices broke, in words.
     pub violation: Option<String>,
-    /// What devices logged before that.
+    /// The last events that devices logged before that.
     pub last_events: Vec<String>,
-    /// What happened where, to play it back.
+    /// Events with their places, to play the run back.
     pub playback: Playback,
 }
 
@@ -144,7 +144,7 @@ impl World {
     /// The world of a scenario, in which nothing has happened yet.
     ///
     /// # Errors
-    /// What is wrong with the scenario.
+    /// The scenario's first mistake.
     pub(super) fn new(scenario: Scenario, options: Options) -> Result<Self, ScenarioError> {
         scenario.check()?;
         let mut random = Random::new(scenario.seed ^ 0xAE7);
@@ -260,7 +260,7 @@ impl World {
         self.fleet.as_ref().is_some_and(|fleet| fleet.is_broken())
     }
 
-    /// What came of it.
+    /// Ends the run, and returns its result.
     pub(super) fn outcome(mut self) -> Outcome {
         let nodes = self.seats.len() as f64;
         let seconds = self.end_us as f64 / 1e6;
@@ -603,7 +603,7 @@ impl World {
         let life = self.seats[at as usize].boots;
         if let Some(broadcast) = self.broadcasts.get_mut(number) {
             broadcast.missing.remove(&at);
-            // Who restarted can't know what it got before.
+            // A node that restarted can't know what it received before.
             let is_again = broadcast.reached.insert(at, life) == Some(life);
             self.datagrams.duplicates += u64::from(is_again);
         }
@@ -634,7 +634,7 @@ impl World {
         None
     }
 
-    /// Whom `from` gives what is to go to `to`, if they take it.
+    /// The next hop of `from` towards `to`, if that hop accepts the datagram.
     fn next_hop(&self, from: u32, to: u32) -> Option<u32> {
         let occupant = |number: u32| self.seats.get(number as usize)?.occupant.as_ref();
         let (next, life) = occupant(from)?.next_hop(self.id(to)?)?;
@@ -755,7 +755,7 @@ impl World {
                 seat.place = Some(device.switch_off());
                 fleet.stopped(self.now_us, seat.place.as_deref());
             } else if let Some(place) = seat.place.as_mut().filter(|_| slept) {
-                // Whoever loses its power while it sleeps starts like any other.
+                // A device that loses its power while it sleeps starts like any other.
                 place.asleep = false;
                 fleet.stopped(self.now_us, seat.place.as_deref());
             }

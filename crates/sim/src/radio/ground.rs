@@ -54,7 +54,7 @@ pub(super) struct Ground {
     plan: RadioPlan,
     spots: Vec<Spot>,
     squares: BTreeMap<Square, Vec<Station>>,
-    /// Whom each station reaches, by number.
+    /// The stations that each station reaches, by number.
     neighbours: Vec<Vec<Neighbour>>,
     set: BTreeMap<(Station, Station), SetLink>,
 }
@@ -109,7 +109,7 @@ impl Ground {
         self.spots[station as usize]
     }
 
-    /// Whom a station reaches.
+    /// The stations that a station reaches.
     pub(super) fn neighbours(&self, station: Station) -> &[Neighbour] {
         &self.neighbours[station as usize]
     }

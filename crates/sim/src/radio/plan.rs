@@ -1,8 +1,8 @@
-//! What a radio is like.
+//! Properties of a radio.
 
 use serde::{Deserialize, Serialize};
 
-/// What all stations of a scenario have for a radio.
+/// The radio that all stations of a scenario have.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RadioPlan {

@@ -1,14 +1,15 @@
-//! Who hears what: range, carrier sense, hidden stations, repetition.
+//! Reception of frames: range, carrier sense, hidden stations, repetition.
+
+use tenure_hal::simulated::Random;
 
 use super::{Bursts, Finished, Frame, Loss, Medium, Moment, RadioPlan, SetLink, Spot, Station};
 use crate::agenda::Agenda;
-use crate::random::Random;
 
 /// A medium with stations at these places on a line, and what happens on it.
 struct Air {
     medium: Medium,
     agenda: Agenda<Moment>,
-    /// Who heard what from whom.
+    /// Each frame that was received: its sender and its receiver.
     heard: Vec<(Station, Station)>,
     over: Vec<Finished>,
 }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use tenure_crypto::{Hmac, Seed, SigningKey};
 use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_node::Node;
 use tenure_package::SecretChange;
 use tenure_wire::control::{Function, decode_answer};
@@ -17,7 +18,6 @@ use super::promises::Promises;
 use super::reflector::Reflector;
 use super::{Cast, HUB, STRANGERS, TENANT, machines, millis};
 use crate::flash::Partition;
-use crate::random::Random;
 
 /// A data datagram's first byte, the length of a call in parts, and those of a datagram with its last part.
 const DATA: u8 = 0x13;

@@ -8,6 +8,7 @@ use serde::de::DeserializeOwned;
 use tenure_crypto::Seed;
 use tenure_directory::open_whenever;
 use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_node::Node;
 use tenure_protocols::network_key::{NetworkKey, invite};
 use tenure_wire::control::{
@@ -22,7 +23,6 @@ use super::promises::Promises;
 use super::{NEWCOMERS, OWNER, PLACES, SIEGE_US, machines};
 use crate::flash::Partition;
 use crate::place::Keys;
-use crate::random::Random;
 
 /// How long the owner's tool waits for one answer, and between two tries.
 const PATIENCE: Duration = Duration::from_secs(8);
@@ -37,7 +37,7 @@ const CHUNK_BYTES: usize = 2_500;
 /// than the epoch that it names may count.
 const HELD_US: u64 = SIEGE_US + 60_000_000;
 const HELD_FOR_US: u64 = 270_000_000;
-/// What the owner looks at by turns when the siege is over.
+/// Steps that the owner repeats in turn when the siege is over.
 const AT_REST: [Step; 3] = [Step::Status, Step::Value, Step::List { skip: 0 }];
 
 /// A step of the owner's work.
@@ -294,7 +294,7 @@ impl Honest {
         self.next_us = now.as_micros() + super::millis(random, rest);
     }
 
-    /// What comes after a step that was answered; `None` if it has to be done again.
+    /// The step after one that was answered; `None` if it has to be done again.
     fn next_step(
         &mut self,
         now: Instant,

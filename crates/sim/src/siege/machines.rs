@@ -1,12 +1,12 @@
 //! The machines on a device under siege: honest neighbours, and those of a tenant who attacks from within.
 
 use tenure_crypto::SigningKey;
-use tenure_package::{CodeKind, Engine, Manifest, Package, PackageBuilder, Placement, Version};
+use tenure_hal::simulated::Random;
+use tenure_package::{Manifest, Package, PackageBuilder, Placement, Version};
 use tenure_wire::capability::PeerPattern;
 use tenure_wire::{Budget, Capabilities, Share, Term, VerifyingKey};
 
 use super::{Cast, UNIX_S_AT_START};
-use crate::random::Random;
 
 /// The machines of honest tenants: one keeps a count, the other says that it runs.
 pub(super) const NEIGHBOURS: [&str; 3] = [KEEPER, TICKER, VAULT];
@@ -95,17 +95,13 @@ impl Machine {
             ..Capabilities::default()
         };
         let manifest = Manifest {
-            name: self.name.parse().expect("a name"),
-            version: Version { major: 1, minor: 0, patch: 0 },
-            description: String::new(),
             exports: exports.filter_map(|rest| rest.split('"').next().map(String::from)).collect(),
             budget: self.budget(),
             capabilities: grants.clone(),
-            code: vec![CodeKind::WebAssembly],
-            engine: Engine::default(),
-            timers: Vec::new(),
-            errors: tenure_wire::Audience::default(),
-            log: tenure_wire::LogLevel::default(),
+            ..Manifest::new(
+                self.name.parse().expect("a name"),
+                Version { major: 1, minor: 0, patch: 0 },
+            )
         };
         let code = wat::parse_str(&self.text).expect("the machines here are well formed");
         let builder = PackageBuilder::new(manifest, code).expect("the machines here are small");

@@ -3,10 +3,9 @@
 use std::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_mesh::{Destination, Dispatcher as _, Framer, FramerConfig, NodeId, ProtocolNumber};
 use tenure_protocols::network_key::NetworkKey;
-
-use crate::random::Random;
 
 /// How many frames it remembers, to send them again.
 const RECORDED_MAX: usize = 64;

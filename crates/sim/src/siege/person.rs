@@ -4,12 +4,12 @@ use std::time::Duration;
 
 use tenure_crypto::{Seed, StaticSecret, machine_id};
 use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, IncomingCallHandle, NoResult, OutgoingCall};
 use tenure_wire::datagram::Epoch;
 use tenure_wire::{Address, PublicKey};
 
 use super::{DEVICE, address};
-use crate::random::Random;
 
 /// How a call ended.
 pub(super) type Outcome = Result<Option<Vec<u8>>, NoResult>;

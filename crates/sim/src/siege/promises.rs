@@ -22,10 +22,11 @@ const NEWCOMER_WAITS_MAX: Duration = Duration::from_secs(30);
 const TICKER_SILENT_US_MAX: u64 = 15_000_000;
 /// Bytes that go to an address, for each that came from there.
 const AMPLIFICATION_MAX: usize = 3;
-/// What a machine may log in a second, and in how many seconds' worth at once; lines count more than text.
+/// The bytes that a machine may log in a second, and how many seconds' worth it may log at once; lines count
+/// more than text.
 const LOG_BYTES_PER_SECOND: u64 = 1_024;
 const LOG_BURST_S: u64 = 24;
-/// What is programmed into the store beside the budgets of machines: for each start, in each minute, for
+/// Bytes programmed into the store beside the budgets of machines: for each start, in each minute, for
 /// each installation, and for each change of a secret, of which a tenant has so many.
 const BOOT_BYTES: u64 = 4_096;
 const MINUTE_BYTES: u64 = 4_096;
@@ -45,7 +46,7 @@ const TEXT_BYTES_MAX: usize = 1_024;
 /// Registrations: at once, beside those of a third of a record's life, of installations and of starts.
 const REGISTERED_MAX: u64 = 4;
 const REGISTERED_EVERY_S: u64 = 18;
-/// What is left of the siege before its rest is over and values must stand still.
+/// The end of the siege's aftermath; from then on values must stand still.
 const STILL_US: u64 = SIEGE_US + 45_000_000;
 
 /// The promises and what is known of how they are kept.
@@ -109,7 +110,7 @@ impl Promises {
         self.broken.take().map_or(Ok(()), Err)
     }
 
-    /// What it came to, if nothing was broken.
+    /// Returns the counts of the run, if no promise was broken.
     pub(super) fn close(mut self, now_us: u64) -> Result<Tally, String> {
         self.check(now_us)?;
         let (owner, newcomers) = (self.tally.owner_served, self.tally.newcomers_served);
@@ -212,7 +213,7 @@ impl Promises {
         });
     }
 
-    /// What the device did between two looks at what it uses its keys for.
+    /// Notes the device's uses of its keys between two readings of their counters.
     pub(super) fn watched(&mut self, before: &Seen, after: &Seen) {
         self.signed += after.signed - before.signed;
         self.verified += after.verified - before.verified;

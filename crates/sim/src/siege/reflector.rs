@@ -4,13 +4,13 @@
 use std::time::Duration;
 
 use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_wire::datagram::{Challenge, Datagram, Echo, Probe};
 use tenure_wire::{Address, PublicKey};
 
 use super::attackers::prove;
 use super::person::Person;
 use super::{VICTIM, millis};
-use crate::random::Random;
 
 const INITIATION: u8 = 0x11;
 /// How many of its datagrams, and of the challenges that it got, it remembers.

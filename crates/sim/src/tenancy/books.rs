@@ -1,4 +1,4 @@
-//! What must hold of leases, receipts and secrets, and what is known of them from outside.
+//! Invariants of leases, receipts and secrets, and the facts about them that are known from outside.
 //!
 //! - A secret that is read is the one that its tenant's last acknowledged change made, or a later change
 //!   did; after a removal there is none. It is never another tenant's, and is in no datagram and nowhere
@@ -24,7 +24,7 @@ use crate::flash::Partition;
 use crate::line;
 use crate::trouble::Trouble;
 
-/// What every value of a secret holds, to be looked for where it must not be.
+/// A text within every value of a secret, to be looked for where it must not be.
 const MARK: &str = "correct-horse";
 /// How much more than a checkpoint's span a loss of power costs: slices, and the second that times are
 /// rounded to.
@@ -32,7 +32,7 @@ const SLACK_US: u64 = 1_500_000;
 /// The most reads that both machines begin in the time that a loss of power costs.
 const READS_A_CUT: u64 = 60;
 
-/// What there was in a world.
+/// Counts of the checked events of a world.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     /// Secrets that were read.
@@ -59,7 +59,7 @@ impl Tally {
         Trouble { power_cuts: self.cuts, sleeps: self.sleeps, ..Trouble::default() }
     }
 
-    /// What there was in two worlds.
+    /// The sum of two worlds' counts.
     #[must_use]
     pub fn and(&self, other: &Self) -> Self {
         Self {
@@ -97,10 +97,10 @@ struct Offer {
     had: Option<(u64, u64)>,
 }
 
-/// What is known of one tenant's machine and secret.
+/// Facts about one tenant's machine and secret.
 #[derive(Debug, Default)]
 struct Account {
-    /// What each change made, by its number less one.
+    /// The value after each change, by the change's number less one.
     changes: Vec<Option<String>>,
     /// The number of the last change that was acknowledged.
     changed: u64,
@@ -113,7 +113,7 @@ struct Account {
     leased: u64,
 }
 
-/// What is known of a device and of all around it.
+/// Facts about a device, its tenants and its owner.
 #[derive(Debug, Default)]
 pub(super) struct Books {
     pub(super) cuts: u64,
@@ -122,14 +122,14 @@ pub(super) struct Books {
     /// Since when the device is on, if it is, and for how long it was before.
     on_since_us: Option<u64>,
     was_on_us: u64,
-    /// What time the owner told since the device started, and when it was known to have heard: the pair by
-    /// which it is latest now.
+    /// The time that the owner told since the device started, and when the device was known to have heard it:
+    /// the pair by which it is latest now.
     told: Option<(u64, u64)>,
     accounts: [Account; 2],
     chains: BTreeMap<MachineId, ReceiptChain>,
     digests: BTreeMap<(MachineId, u64), Digest>,
     to_forget: Vec<ReceiptForget>,
-    /// What had begun, and how long the device had been on, when periods were ended that were fetched.
+    /// How many reads had begun, and how long the device had been on, when the owner ended the periods.
     closing: Option<(u64, u64)>,
     covered: Option<(u64, u64)>,
     tally: Tally,
@@ -350,7 +350,7 @@ impl Books {
         }
     }
 
-    /// What the device may forget next.
+    /// The next receipts that the device may forget.
     pub(super) fn forget(&mut self) -> Option<ReceiptForget> {
         self.to_forget.pop()
     }

@@ -4,10 +4,9 @@ use std::time::Duration;
 
 use tenure_crypto::{StaticSecret, machine_id};
 use tenure_hal::Instant;
+use tenure_hal::simulated::Random;
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, NoResult, OutgoingCall};
 use tenure_wire::{Address, PublicKey};
-
-use crate::random::Random;
 
 const PATIENCE: Duration = Duration::from_secs(4);
 

@@ -1,7 +1,8 @@
-//! What a store should do, in the plainest way: a map of all values; and random work for both.
+//! A model of the store in the plainest way, a map of all values; and random work for both.
 
 use std::collections::BTreeMap;
 
+use tenure_hal::simulated::Random;
 use tenure_hal::{Flash, FlashGeometry};
 use tenure_store::{
     BatchError, Change, DeleteError, MountError, MountReport, Seal, SetError, Store, TAG_BYTES,
@@ -26,7 +27,7 @@ pub(crate) enum Step {
     Batch(Vec<Step>),
 }
 
-/// What became of a step.
+/// The outcome of a step.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outcome {
     Done,
@@ -44,14 +45,14 @@ pub(crate) struct ToySeal(pub u64);
 
 impl ToySeal {
     fn crypt(&self, number: u64, value: &mut [u8]) {
-        let mut stream = Work(self.0 ^ number);
+        let mut stream = Work::new(self.0 ^ number);
         value.iter_mut().for_each(|byte| *byte ^= stream.number() as u8);
     }
 
     fn tag(&self, number: u64, associated: &[u8], sealed: &[u8]) -> [u8; TAG_BYTES] {
-        let mut state = Work(self.0 ^ number.rotate_left(32));
+        let mut state = Work::new(self.0 ^ number.rotate_left(32));
         for byte in associated.iter().chain(&[associated.len() as u8]).chain(sealed) {
-            state.0 = state.number() ^ u64::from(*byte);
+            state = Work::new(state.number() ^ u64::from(*byte));
         }
         let (one, two) = (state.number(), state.number());
         let mut tag = [0; TAG_BYTES];
@@ -180,21 +181,21 @@ fn change(step: &Step) -> Change<'_> {
     }
 }
 
-/// A seeded source of steps: SplitMix64.
+/// A seeded source of steps.
 #[derive(Clone, Debug)]
-pub(crate) struct Work(pub u64);
+pub(crate) struct Work(Random);
 
 impl Work {
+    pub(crate) const fn new(seed: u64) -> Self {
+        Self(Random::new(seed))
+    }
+
     pub(crate) fn number(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
-        let mut mixed = self.0;
-        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
+        self.0.number()
     }
 
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
-        self.number() % bound
+        self.0.below(bound)
     }
 
     /// Mostly sets, some deletes, a batch now and then.

@@ -52,7 +52,9 @@ impl<'a> ClientHello<'a> {
         body.finish()?;
         let versions = extensions.take(extension::SUPPORTED_VERSIONS);
         let Some(mut versions) = versions else { return Err(Misbehaviour::OldVersion.into()) };
-        if !contains_number(versions.vector8()?, 0x0304)? {
+        let list = versions.vector8()?;
+        versions.finish()?;
+        if !contains_number(list, 0x0304)? {
             return Err(Misbehaviour::OldVersion.into());
         }
         // No cookie was sent that the client could repeat (§4.2.2).
@@ -105,7 +107,9 @@ impl<'c> ServerHandshake<'c> {
         }
         self.choose_protocol(hello)?;
         let (psk, is_fresh) = self.choose_psk(core, security, suite, hello, message)?;
-        let offers_early_data = hello.extensions.take(extension::EARLY_DATA).is_some();
+        let early_data = hello.extensions.take(extension::EARLY_DATA);
+        let offers_early_data = early_data.is_some();
+        early_data.map_or(Ok(()), Reader::finish)?;
         if offers_early_data && self.is_retried {
             return Err(Misbehaviour::IllegalParameter.into());
         }
@@ -335,7 +339,11 @@ impl<'c> ServerHandshake<'c> {
         );
         let offered = hello.extensions.take(extension::SERVER_CERTIFICATE_TYPE);
         let takes_raw = match offered {
-            Some(mut types) => types.vector8()?.rest().contains(&2),
+            Some(mut types) => {
+                let list = types.vector8()?.rest();
+                types.finish()?;
+                list.contains(&2)
+            }
             None => false,
         };
         if is_raw && !takes_raw {

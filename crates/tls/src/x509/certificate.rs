@@ -45,7 +45,7 @@ impl<'a> Certificate<'a> {
     /// The certificate that `der` is, all of it.
     ///
     /// # Errors
-    /// What of the grammar it breaks, or what of it isn't supported.
+    /// The rule of the grammar that it breaks, or its part that isn't supported.
     pub fn parse(der: &'a [u8]) -> Result<Self> {
         let mut outer = Der::new(der);
         let mut fields = outer.sequence()?;
@@ -148,7 +148,7 @@ fn name<'a>(fields: &mut Der<'a>) -> Result<&'a [u8]> {
     }
 }
 
-const RSA_ENCRYPTION: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
+pub(super) const RSA_ENCRYPTION: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 1];
 const RSA_PSS: &[u8] = &[0x2a, 0x86, 0x48, 0x86, 0xf7, 0x0d, 1, 1, 10];
 pub(super) const EC_PUBLIC_KEY: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 2, 1];
 pub(super) const PRIME256V1: &[u8] = &[0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
@@ -268,7 +268,7 @@ fn pss_algorithm(mut fields: Der<'_>) -> Result<SignatureAlgorithm> {
     Ok(SignatureAlgorithm::RsaPss(hash))
 }
 
-/// What the extensions say (§4.2), with what is not there at its default.
+/// The extensions' content (§4.2), with absent ones at their default.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Extensions<'a> {
     pub(super) is_authority: bool,

@@ -87,7 +87,7 @@ pub fn verify_chain(
     if verdict == Verdict::Trusted { Ok(()) } else { Err(path.untrusted()) }
 }
 
-/// What a chain is held to.
+/// The rules for a chain.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Policy<'a> {
     pub(crate) purpose: Purpose,
@@ -97,7 +97,7 @@ pub(crate) struct Policy<'a> {
     pub(crate) anchors: &'a [Anchor<'a>],
 }
 
-/// What a certificate means for its chain.
+/// The part of a certificate in its chain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Verdict {
     /// An anchor issued it: the chain is complete.

@@ -1,5 +1,9 @@
-//! What the tests share: randomness, the date, and a loop that moves bytes over TCP.
+//! The common part of the tests: randomness, the date, and a loop that moves bytes over TCP.
 #![allow(dead_code, reason = "each test uses a part of it")]
+
+pub(crate) mod openssl;
+pub(crate) mod pair;
+pub(crate) mod rustls_peer;
 
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
@@ -59,7 +63,7 @@ impl Transport for TcpStream {
     }
 }
 
-/// What a client saw of a connection.
+/// A client's view of a connection.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
     pub(crate) certificates: usize,

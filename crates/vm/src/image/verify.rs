@@ -1,4 +1,4 @@
-//! What the interpreter relies on, checked once for a whole image.
+//! The interpreter's assumptions, checked once for a whole image.
 //!
 //! For every function: its code is a row of whole, known instructions that control cannot leave at the
 //! end; branches lead to the beginning of one of them; slots lie in the frame and none is the link;

@@ -82,13 +82,13 @@ pub struct Image<'a> {
 /// An exported function.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionExport<'a> {
-    /// What `Instance::prepare` takes.
+    /// The figures that `Instance::prepare` takes.
     pub index: FunctionIndex,
     /// Its parameters and results.
     pub signature: FunctionType<'a>,
 }
 
-/// What calling a function needs to know of it.
+/// The facts of a function that a call of it needs.
 #[derive(Clone, Copy, Debug)]
 pub struct FunctionShape<'a> {
     /// Where its code begins, counted from the image's first byte.
@@ -107,7 +107,7 @@ pub struct FunctionShape<'a> {
     pub signature: FunctionType<'a>,
 }
 
-/// What an export is.
+/// The kind of an export.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ExportKind {
     /// A function.
@@ -125,7 +125,7 @@ pub enum ExportKind {
 pub struct Export<'a> {
     /// The name.
     pub name: &'a str,
-    /// What it names.
+    /// The thing that it names.
     pub kind: ExportKind,
 }
 
@@ -299,7 +299,7 @@ impl<'a> Image<'a> {
         if token.length as usize != bytes.len() {
             return Err(ImageError::Truncated);
         }
-        // What reads the table of functions relies on this.
+        // The reader of the table of functions relies on this.
         let functions_end = functions.at as u64 + functions.count as u64 * FUNCTION_BYTES as u64;
         if functions_end > at as u64 || !functions.at.is_multiple_of(4) {
             return Err(ImageError::Forged(functions.at));
@@ -312,7 +312,7 @@ impl<'a> Image<'a> {
         if crate::interpreter::STRICT_ALIGNMENT && !bytes.as_ptr().addr().is_multiple_of(4) {
             return Err(ImageError::Misaligned);
         }
-        // What is owed lies below `pc` as an address, and must not wrap.
+        // Fuel owed lies below `pc` as an address, and must not wrap.
         if bytes.as_ptr().addr() < crate::interpreter::OVERRUN_BYTES {
             return Err(ImageError::Misaligned);
         }
@@ -360,7 +360,7 @@ impl<'a> Image<'a> {
         word(self.bytes, self.bytes.len() - FOOTER_BYTES + at)
     }
 
-    /// What lets [`Image::reopen`] know the image again.
+    /// The mark by which [`Image::reopen`] knows the image again.
     pub fn token(&self) -> ImageToken {
         self.token
     }
@@ -573,7 +573,7 @@ impl<'a> Image<'a> {
 }
 
 impl Image<'_> {
-    /// What calling a function needs to know of it, imported ones included.
+    /// The facts of a function that a call of it needs, imported ones included.
     pub fn shape(&self, function: FunctionIndex) -> Option<FunctionShape<'_>> {
         let entry = self.function_entry(function.0)?;
         Some(FunctionShape {

@@ -12,8 +12,8 @@ use crate::{
     memory::Lined,
 };
 
-/// What one unit of fuel fills or moves: bytes of memory, elements of a table. Copying takes longer where
-/// the `skew`, from which to which address, isn't whole words.
+/// The amount that one unit of fuel fills or moves: bytes of memory, elements of a table. Copying takes longer
+/// where the `skew`, the distance between both addresses, isn't whole words.
 fn granule(opcode: u16, skew: usize) -> u32 {
     match opcode {
         isa::MEMORY_FILL => 8,

@@ -137,7 +137,7 @@ impl Instance {
     }
 }
 
-/// What there is too little of.
+/// The resource that there is too little of.
 #[derive(Clone, Copy)]
 pub(crate) enum Shortage {
     /// The stack's bytes: globals and tables come out of them.

@@ -1,8 +1,9 @@
 //! The interpreter behind a second wall, as a board's `Wall` runs it.
 //!
-//! What crosses the wall are numbers. They go in as addresses of what the run may reach, and what
-//! comes back is compared with image and stack before it is used: the interpreter may be wrong, and
-//! the rest of this crate, which is safe code, isn't led astray by it.
+//! Numbers cross the wall, and nothing else. They go in as addresses of the memory that the run may reach,
+//! which the wall exposes ([`Stay::expose`]) when nothing else holds that memory any more. Numbers that come
+//! back are compared with image and stack before they are used: the interpreter may be wrong, and the rest of
+//! this crate, which is safe code, isn't led astray by it.
 
 use core::mem::MaybeUninit;
 use core::ptr::{with_exposed_provenance, with_exposed_provenance_mut};
@@ -22,10 +23,10 @@ impl Run<'_> {
     pub(super) fn confine(self, wall: &mut dyn Wall, apart: &[u8]) -> Result<Exit, Breach> {
         let Run { entry, pc, budget } = self;
         let (bytes, functions) = (entry.image.bytes(), entry.image.token.functions);
-        let image = bytes.as_ptr().expose_provenance();
-        let globals = entry.globals.as_mut_ptr().expose_provenance();
-        let stack = entry.stack.as_mut_ptr_range();
-        let (start, end) = (stack.start.expose_provenance(), stack.end.expose_provenance());
+        let image = bytes.as_ptr().addr();
+        let globals = entry.globals.as_ptr().addr();
+        let stack = entry.stack.as_ptr_range();
+        let (start, end) = (stack.start.addr(), stack.end.addr());
         let table_count = entry.table.len();
         let limit = pc.addr().wrapping_add(budget);
         let mut words = [0; WORDS];
@@ -34,11 +35,11 @@ impl Run<'_> {
         words[FUNCTION_COUNT] = functions.count as usize;
         words[GLOBALS] = globals;
         words[STACK_END] = end;
-        words[TABLE] = entry.table.as_ptr().expose_provenance();
+        words[TABLE] = entry.table.as_ptr().addr();
         words[TABLE_COUNT] = table_count;
-        words[MEMORY] = entry.memory.as_mut_ptr().expose_provenance();
+        words[MEMORY] = entry.memory.as_ptr().addr();
         words[MEMORY_BYTES] = entry.memory.len();
-        words[PC] = pc.expose_provenance();
+        words[PC] = pc.addr();
         words[FRAME] = start + entry.frame as usize;
         words[ACCUMULATOR] = entry.accumulator as usize;
         words[LIMIT] = limit;
@@ -67,10 +68,10 @@ impl Run<'_> {
     }
 }
 
-/// What comes back can't be.
+/// The breach of an interpreter that returned impossible numbers.
 pub(crate) const IMPOSSIBLE: Breach = Breach { cause: BreachCause::Numbers, address: 0, at: 0 };
-/// What may be used beyond a budget: what lies between two looks, and a call of a function with as many
-/// locals as a frame holds, with room to spare.
+/// The stack that may be used beyond a budget: the pushes between two checks, and a call of a function with as
+/// many locals as a frame holds, with room to spare.
 pub(crate) const OVERRUN_BYTES: usize = 4 * isa::WINDOW_UNITS + 2 * 8192;
 
 fn words_as_bytes(words: &[u32]) -> &[u8] {

@@ -17,7 +17,7 @@ use crate::isa;
 use crate::memory::LINE_BYTES;
 use crate::wall::{Breach, Wall};
 
-/// What `execute` needs to know of an instance.
+/// The facts of an instance that `execute` needs.
 pub(crate) struct Entry<'e> {
     pub(crate) image: &'e Image<'e>,
     pub(crate) globals: &'e mut [u64],
@@ -96,7 +96,7 @@ fn halves_as_bytes(halves: &[u16]) -> &[u8] {
 const COPY_BRANCH: u16 = 4;
 /// The longest instruction that does not look at the fuel, and what a branch may reach behind it.
 const COPY_UNITS: usize = isa::UNITS_MAX + COPY_BRANCH as usize / 2 + 1;
-/// What holds a copy and nothing else, in the steps of memory protection.
+/// The size of a copy's own memory, in the steps of memory protection.
 const COPY_LINES_UNITS: usize = COPY_UNITS.next_multiple_of(LINE_BYTES / 2);
 
 /// A copy of an instruction, and room that is nobody's.
@@ -351,7 +351,7 @@ macro_rules! go_on {
     };
 }
 
-/// What comes after an instruction.
+/// The instruction after this one.
 #[cfg(all(tail_dispatch, not(shared_tails)))]
 macro_rules! next {
     ($s:ident) => {

@@ -80,7 +80,7 @@ impl Flow {
     }
 }
 
-/// What does not fit registers, for the time of one `execute`.
+/// State that does not fit registers, for the time of one `execute`.
 pub(crate) struct Context {
     #[cfg(target_pointer_width = "64")]
     pub(super) memory_bytes: usize,
@@ -97,7 +97,7 @@ pub(crate) struct Context {
     pub(super) position: MaybeUninit<Position>,
 }
 
-/// What of the registers outlives an `execute`.
+/// Registers that outlive an `execute`.
 #[derive(Clone, Copy)]
 pub(super) struct Position {
     pub(super) pc: *const u8,

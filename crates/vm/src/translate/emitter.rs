@@ -10,7 +10,7 @@ use crate::{
     isa::{self, OPCODE_SCALE, WINDOW_UNITS},
 };
 
-/// What the most recent instruction leaves behind; says how it may still be changed.
+/// The result of the most recent instruction, and how it may still be changed.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Produced {
     /// Nothing that may be changed.

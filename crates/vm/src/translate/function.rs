@@ -72,7 +72,7 @@ pub(super) struct Buffers {
     scratch: Vec<Popped>,
 }
 
-/// What the image records of a function besides its code.
+/// The image's record of a function besides its code.
 pub(super) struct Frame {
     pub(super) frame_bytes: u16,
     pub(super) link: u16,
@@ -169,7 +169,7 @@ impl<'w> Body<'_, 'w> {
         while !self.controls.is_empty() {
             observe(self.emitter.position(), self.reader.offset());
             self.instruction()?;
-            // What was refused without ending the instruction.
+            // A refusal that didn't end the instruction.
             self.reader.unless_refused()?;
         }
         if !self.reader.is_empty() {

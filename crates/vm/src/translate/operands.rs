@@ -85,7 +85,7 @@ impl Operand {
     }
 }
 
-/// What an instruction reads.
+/// The operands that an instruction reads.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Source {
     Slot(u16),

@@ -1,4 +1,4 @@
-//! What follows the code in an image: segments, types, functions, exports, globals, tables.
+//! The sections after the code in an image: segments, types, functions, exports, globals, tables.
 
 use crate::{
     error::TranslateErrorKind,

@@ -1,4 +1,4 @@
-//! What is remembered of a module while its bodies are translated: types and counts, no names, no code.
+//! The part of a module that its translation remembers between bodies: types and counts, no names, no code.
 
 use alloc::vec::Vec;
 

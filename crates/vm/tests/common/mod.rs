@@ -1,9 +1,7 @@
-//! What several tests need.
+//! Helpers of several tests.
 #![allow(dead_code, unused_imports)]
 
-mod random;
-
-pub(crate) use random::Random;
+pub(crate) use tenure_hal::simulated::Random;
 
 /// The binary of a module in the text format.
 pub(crate) fn assemble(text: &str) -> Vec<u8> {

@@ -66,7 +66,7 @@ pub(crate) fn input(bytes: &[u8], peers: &[StartPeer]) -> bool {
     compare(&wasm, how as u64, slice, how & 0x40 != 0, peers)
 }
 
-/// What an engine is asked to compute, and what it says.
+/// A question to an engine, and its answer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum End {
     Values(Vec<Value>),
@@ -91,9 +91,9 @@ fn trap_name(kind: TrapKind) -> &'static str {
 fn argument(value_type: ValueType, random: &mut Random) -> Value {
     let bits = match random.below(4) {
         0 => 0,
-        1 => random.below(64) as u64,
-        2 => !(random.below(64) as u64),
-        _ => random.next(),
+        1 => random.below(64),
+        2 => !random.below(64),
+        _ => random.number(),
     };
     match value_type {
         ValueType::I32 => Value::I32(bits as i32),

@@ -1,4 +1,4 @@
-//! What a unit of fuel buys: instructions of a processor for each unit, by operation.
+//! The price of a unit of fuel: instructions of a processor for each unit, by operation.
 
 use super::common::Random;
 use super::journey::{put, take};
@@ -18,7 +18,7 @@ impl Count {
     }
 }
 
-/// What an operation takes with its cheapest and its dearest operands, for a unit.
+/// Instructions that an operation takes with its cheapest and its dearest operands, for a unit.
 pub(crate) struct Price {
     pub(crate) name: String,
     pub(crate) cheapest: Count,
@@ -95,7 +95,7 @@ pub(crate) fn hunt(
                     Some(parent) => parent.clone(),
                     None => random(operations, &mut dice),
                 };
-                let at = dice.below(child.len() as u32) as usize;
+                let at = dice.below(child.len() as u64) as usize;
                 child[at] = match dice.below(3) {
                     0 => (child[at].0, dice.below(90) as usize, dice.below(90) as usize),
                     _ => random_one(operations, &mut dice),

@@ -1,4 +1,4 @@
-//! What programs may do, as bodies of a loop: every kind of instruction, with operands that make it dear.
+//! All operations of programs, as bodies of a loop: every kind of instruction, with operands that make it dear.
 
 use super::common::{Random, assemble};
 
@@ -20,7 +20,7 @@ pub(crate) struct Program {
 const ROUNDS: u32 = 16;
 /// How often a body stands in the loop.
 const COPIES: usize = 8;
-/// What an operation is done in all.
+/// The total work of an operation.
 pub(crate) const TIMES: u32 = ROUNDS * COPIES as u32;
 
 const I32: [&str; 7] = ["0", "1", "-1", "7", "0x80000000", "0x7fffffff", "0x12345678"];
@@ -181,7 +181,7 @@ pub(crate) fn random_one<'o>(
     operations: &'o [Operation],
     random: &mut Random,
 ) -> (&'o Operation, usize, usize) {
-    let of = &operations[random.below(operations.len() as u32) as usize];
+    let of = &operations[random.below(operations.len() as u64) as usize];
     (of, random.below(90) as usize, random.below(90) as usize)
 }
 

@@ -1,8 +1,8 @@
 //! The kinds of things in a digested script: see `digest`.
-// Who writes scripts does not read them.
+// The authors of scripts do not read them.
 #![allow(dead_code)]
 
-/// What a directive asks for.
+/// The request of a directive.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Kind {
@@ -35,7 +35,7 @@ pub(crate) const KINDS: [Kind; 8] = [
     Kind::TextOnly,
 ];
 
-/// What is done, and then looked at.
+/// An action with a result to check.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Task {
@@ -47,7 +47,7 @@ pub(crate) enum Task {
     Get,
 }
 
-/// What a result must be.
+/// The expected form of a result.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Pattern {

@@ -24,7 +24,7 @@ pub(crate) enum Failure {
     Trap(String),
 }
 
-/// What a host number stands for.
+/// The meaning of a host number.
 #[derive(Clone)]
 enum HostFunction {
     /// Prints, says the suite; nothing to see here.

@@ -1,4 +1,4 @@
-//! What the suite asks for and this engine does not do.
+//! The directives of the suite that this engine refuses.
 
 /// Directives that must fail: what they test is no part of this engine.
 pub(crate) const REFUSED: &[(&str, &[usize], &str)] = &[

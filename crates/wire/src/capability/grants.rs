@@ -33,7 +33,7 @@ impl fmt::Display for Peer<'_> {
     }
 }
 
-/// What a machine may do. Each question that is answered by yes counts as a use.
+/// The rights of a machine. Each question that is answered by yes counts as a use.
 #[derive(Clone, Debug, Default)]
 pub struct Grants {
     publish: Vec<Held<TopicPattern>>,
@@ -55,16 +55,16 @@ struct Held<P> {
 /// How often a right was used since the machine took its place.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantUse {
-    /// What kind of right.
+    /// The kind of right.
     pub right: Right,
-    /// What it is to, as the lease says it.
+    /// The object of the right, as the lease names it.
     pub to: String,
     /// How often it was used.
     pub used: u64,
 }
 
 impl Grants {
-    /// What `capabilities` grant, none of it used yet.
+    /// The rights that `capabilities` grant, none of them used yet.
     pub fn new(capabilities: &Capabilities) -> Self {
         Self {
             publish: hold(&capabilities.publish),

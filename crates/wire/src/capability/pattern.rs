@@ -117,7 +117,7 @@ serialized_as_text!(PeerPattern);
 pub enum PatternError {
     /// It is in none of the forms.
     Form,
-    /// What follows `#` is no public key.
+    /// The text after `#` is no public key.
     Key,
 }
 

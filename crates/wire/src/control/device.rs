@@ -1,4 +1,4 @@
-//! What an owner asks of the device itself: its state, its name, time, hub and firmware.
+//! Requests of an owner about the device itself: its state, its name, time, hub and firmware.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -26,7 +26,7 @@ pub struct DeviceStatus {
     pub version: String,
     /// Milliseconds since it booted.
     pub uptime_ms: u64,
-    /// What time leases go by: by its clock, its owner, or a hub whose key is pinned, in seconds since 1970
+    /// The time that leases go by, from its clock, its owner, or a hub whose key is pinned, in seconds since 1970
     /// UTC; `None` if none has told it since it booted.
     pub unix_s: Option<u64>,
     /// How often it has booted.
@@ -48,7 +48,7 @@ pub struct DeviceStatus {
     /// Its heap, where the device has one of a fixed size.
     #[serde(with = "growing::option")]
     pub heap: Option<HeapStatus>,
-    /// What it would tell a directory: the proof that its owner enrolled it and that the machine
+    /// The record that it would publish in a directory: the proof that its owner enrolled it and that the machine
     /// that answers is its own. `None` if it isn't enrolled.
     pub record: Option<SignedRecord>,
     /// The number of the owner's list of revoked keys that is in force, 0 if there is none.
@@ -57,6 +57,22 @@ pub struct DeviceStatus {
     /// The number of the succession by which its owner holds it, 0 if it is the first one.
     #[serde(default)]
     pub succession: u64,
+    /// How far the flash below its store is worn; `None` where there is no store, or an older version doesn't say.
+    #[serde(default, with = "growing::option")]
+    pub wear: Option<FlashWear>,
+}
+
+/// How far the flash below a store is worn. Its sectors wear evenly: the store takes them in turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FlashWear {
+    /// The sectors of the store.
+    pub sectors: u32,
+    /// How many of their erases were spent since the store was made, all sectors together.
+    pub erases: u32,
+    /// Those since the device booted.
+    pub erases_since_boot: u32,
+    /// How many erases the maker of the flash promises for each sector, where the board knows.
+    pub rated_per_sector: Option<u32>,
 }
 
 /// How much room a device has for machines, in bytes unless said otherwise.
@@ -87,10 +103,10 @@ pub struct HeapStatus {
     pub peak_bytes: u32,
     /// In all.
     pub total_bytes: u32,
-    /// What the board itself took before the node booted: its drivers' buffers.
+    /// Bytes that the board itself took before the node booted: its drivers' buffers.
     pub board_bytes: u32,
-    /// What is kept of others' calls, so that each runs once at most and its answer can be asked for
-    /// again; it goes with the acknowledgements, or when there is need for the room.
+    /// The bytes of others' calls and their answers, kept so that each call runs once at most and its answer can be
+    /// asked for again; dropped with the acknowledgements, or when there is need for the room.
     pub answers_bytes: u32,
 }
 
@@ -163,7 +179,7 @@ pub struct FirmwareBegin {
     pub release: Vec<u8>,
 }
 
-/// What a device runs.
+/// The firmware of a device.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FirmwareStatus {
     /// The name of the board.
@@ -174,7 +190,7 @@ pub struct FirmwareStatus {
     pub slot: String,
     /// Whether it is on trial.
     pub on_trial: bool,
-    /// What stands in the other slot, if that is known.
+    /// The image in the other slot, if that is known.
     #[serde(with = "growing::option")]
     pub other: Option<OtherFirmware>,
     /// How long a firmware may be, in bytes.
@@ -194,6 +210,6 @@ pub struct OtherFirmware {
     pub number: u32,
     /// Whether the next start tries it.
     pub is_next: bool,
-    /// What has become of it, in words.
+    /// Its fate so far, in words.
     pub fate: String,
 }

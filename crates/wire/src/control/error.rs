@@ -37,7 +37,7 @@ pub enum ControlError {
     Other {
         /// Its code.
         code: u8,
-        /// What the device says of it.
+        /// The device's words.
         text: String,
     },
 }

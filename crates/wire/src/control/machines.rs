@@ -1,4 +1,4 @@
-//! What an owner asks about machines: lists, installs, removals, the trash, snapshots.
+//! Requests of an owner about machines: lists, installs, removals, the trash, snapshots.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -47,7 +47,7 @@ pub struct MachineStatus {
     pub tenant: VerifyingKey,
     /// The functions that others may call.
     pub exports: Vec<String>,
-    /// What it is doing, in a word.
+    /// Its state, in a word.
     pub state: String,
     /// Tasks waiting.
     pub queue_length: u32,
@@ -57,7 +57,7 @@ pub struct MachineStatus {
     pub fuel_used: u64,
     /// Faults that count against it.
     pub faults: u32,
-    /// What it is thought of for them: `good`, `probation` or `banned`.
+    /// Its standing for them: `good`, `probation` or `banned`.
     pub repute: String,
     /// The last fault since the device booted.
     pub last_fault: Option<String>,
@@ -65,7 +65,7 @@ pub struct MachineStatus {
     pub memory_bytes: u32,
     /// Keys and values in its tree, in bytes.
     pub stored_bytes: u32,
-    /// What it may use.
+    /// Its budget.
     #[serde(with = "growing")]
     pub budget: Budget,
     /// Whether it is run by its device's engine, and not by the vm.
@@ -76,7 +76,7 @@ pub struct MachineStatus {
     pub share: Share,
     /// For how long its lease counts.
     pub term: Term,
-    /// What time the device takes it to be for this lease, in seconds since 1970 UTC.
+    /// The time by which the device judges this lease, in seconds since 1970 UTC.
     pub lease_unix_s: u64,
     /// The number of the placement or renewal in force; the next one has a higher one.
     pub lease_number: u64,
@@ -84,7 +84,7 @@ pub struct MachineStatus {
     pub grace_left_s: u64,
     /// How much of its tree was given by its package and lies with its code, in bytes.
     pub base_bytes: u32,
-    /// The longest it has waited for its turn since the device booted, in microseconds.
+    /// The longest it has waited for its turn since the device booted, or since its last update, in microseconds.
     pub waited_max_us: u64,
     /// The longest that it has to wait, as the policy promises, in microseconds.
     pub wait_bound_us: u64,
@@ -174,7 +174,7 @@ pub struct Remove {
 /// Lifts what is held against a machine for its faults.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Unban {
-    /// Whom.
+    /// The machine.
     pub machine: Name,
 }
 

@@ -9,20 +9,21 @@ pub struct FunctionInfo {
     pub request: &'static str,
     /// The type of the answer, `()` if it is empty.
     pub response: &'static str,
-    /// Who may call it.
+    /// The callers who may call it.
     pub access: Access,
     /// The first version of the protocol that has it.
     pub since: u16,
-    /// What it does, a line of text each.
+    /// Its work, a line of text each.
     pub documentation: &'static [&'static str],
 }
 
-/// Who may call a function.
+/// The callers of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// The device's owner, by the key of the session.
     Owner,
-    /// The holder of a request that a tenant signed, in any session; the function checks the signature.
+    /// The holder of a request that a tenant signed, in any session, or who has shown one in it; the function
+    /// checks the signature.
     Tenant,
     /// Anybody who reaches the device.
     Anybody,
@@ -38,7 +39,7 @@ impl Access {
     }
 }
 
-/// Who calls, as the session has proved.
+/// The caller, as the session has proved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Caller {
     /// The device's owner.

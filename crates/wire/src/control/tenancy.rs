@@ -1,4 +1,4 @@
-//! What an owner and a tenant ask about leases, grants, receipts and secrets.
+//! Requests of an owner and a tenant about leases, grants, receipts and secrets.
 
 use alloc::vec::Vec;
 
@@ -31,7 +31,7 @@ pub struct GrantQuery {
     pub machine: Name,
 }
 
-/// What a machine may do, and has done.
+/// The rights of a machine, and its use of them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GrantReport {
     /// Each right that it holds, with its uses since the device booted.

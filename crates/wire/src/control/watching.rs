@@ -1,5 +1,5 @@
-//! What an owner reads on a device: trees, logs, topics and subscriptions; and values of trees that the owner
-//! changes.
+//! Requests by which an owner reads trees, logs, topics and subscriptions on a device, and changes values of
+//! trees.
 
 use alloc::string::String;
 use alloc::vec::Vec;
@@ -119,7 +119,7 @@ pub struct EventsPage {
     pub total: u32,
     /// Events under topics that are not counted one by one.
     pub uncounted: u64,
-    /// What all queued events take, each once, in bytes.
+    /// Bytes that all queued events take, each counted once.
     pub bytes: u32,
 }
 

@@ -1,4 +1,4 @@
-//! What a call says and what it comes to, once their fragments are together.
+//! The bodies of a call and of its result, once their fragments are together.
 
 use alloc::vec::Vec;
 use core::time::Duration;
@@ -7,7 +7,7 @@ use super::FrameError;
 use crate::NoResult;
 use crate::limits::{FUNCTION_BYTES_MAX, WORDS_BYTES_MAX};
 
-/// What is called, with what: milliseconds until the deadline 4 · length of the function's name 1 ·
+/// A call's function and parameter: milliseconds until the deadline 4 · length of the function's name 1 ·
 /// the name · 0 for a null parameter, 1 for one of bytes · the parameter.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct CallBody<'a> {
@@ -61,7 +61,7 @@ impl<'a> CallBody<'a> {
 
 const _: () = assert!(FUNCTION_BYTES_MAX <= u8::MAX as usize);
 
-/// What came of a call: 0 and a result, or the code of a reason from 1 on. A result is 0 if it is null,
+/// A call's outcome: 0 and a result, or the code of a reason from 1 on. A result is 0 if it is null,
 /// or 1 and its bytes. Reasons with a wait are followed by it, in milliseconds 4; those without one by the
 /// machine's own words, if it says any. Later versions may append more to a wait, which is ignored.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -130,7 +130,7 @@ proptest! {
         let floor = one.floor().max(two.floor()).0;
         for number in 0..300 {
             let number = CallNumber(number);
-            // What the lower of the two windows doesn't reach from the higher floor is kept.
+            // Numbers below the higher floor count as kept, as the lower window doesn't reach them.
             let expected = number.0 < floor || one.contains(number) || two.contains(number);
             prop_assert_eq!(both.contains(number), expected, "{:?}", number);
         }

@@ -11,9 +11,9 @@ pub struct HostCallInfo {
     pub name: &'static str,
     /// Its parameters, in order.
     pub parameters: &'static [Parameter],
-    /// What it returns.
+    /// The result.
     pub result: ResultKind,
-    /// What it does, a line of text each.
+    /// Its work, a line of text each.
     pub documentation: &'static [&'static str],
 }
 
@@ -40,7 +40,7 @@ impl HostCallInfo {
 pub struct Parameter {
     /// Its name in bindings.
     pub name: &'static str,
-    /// What it is.
+    /// The type.
     pub kind: ParameterKind,
 }
 

@@ -1,4 +1,4 @@
-//! What the processor has and the operating system saves (Intel SDM volume 1, §14.3, §15.2).
+//! The features that the processor has and the operating system saves (Intel SDM volume 1, §14.3, §15.2).
 
 use core::arch::x86_64::{__cpuid, __cpuid_count, _xgetbv};
 use core::sync::atomic::{AtomicU8, Ordering};
@@ -14,7 +14,7 @@ pub(super) enum Level {
     Avx512,
 }
 
-/// What this machine has; found out once.
+/// The features of this computer; detected once.
 #[inline]
 pub(super) fn level() -> Level {
     static LEVEL: AtomicU8 = AtomicU8::new(Level::Unknown as u8);

@@ -2,7 +2,7 @@ use super::*;
 use alloc::string::ToString;
 use alloc::vec;
 
-/// What a peripheral says at a moment, as text, and when it wants to be polled next.
+/// The reading of a peripheral at a moment, as text, and when it wants to be polled next.
 fn said(peripheral: &mut dyn Peripheral, millis: u64) -> (Vec<String>, Option<u64>) {
     let mut readings = Vec::new();
     let next = peripheral.poll(Instant::from_millis(millis), &mut |part, payload| {

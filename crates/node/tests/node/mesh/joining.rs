@@ -51,7 +51,7 @@ impl World {
         Admission { invitation, enrol: Enrol { enrolment, signature } }
     }
 
-    /// What was said in plain frames.
+    /// The frames that were sent in the open.
     fn words(&self) -> Vec<Word> {
         self.plain.iter().map(|frame| decode(&frame[1..]).unwrap().0).collect()
     }

@@ -12,7 +12,7 @@ use tenure_mesh::Port;
 
 /// How far a step goes.
 pub(super) const STEP_US: u32 = 1000;
-/// What 115,200 bits a second bring in a step, with a start and a stop bit each.
+/// The bytes of a step at 115,200 bits a second, with a start and a stop bit each.
 const BYTES_PER_STEP: usize = 11;
 /// Where the settings stand in the flash (boards/README.md).
 const SETTINGS: core::ops::Range<usize> = 0xA000..0xB000;
@@ -47,7 +47,7 @@ impl Port for End {
     }
 }
 
-/// What `cargo xtask board rp2040 --check` says of its files.
+/// The output of `cargo xtask board rp2040 --check` about its files.
 fn from_environment(name: &str) -> PathBuf {
     let value = std::env::var_os(name);
     value.unwrap_or_else(|| panic!("{name} is set by cargo xtask board rp2040 --check")).into()
@@ -62,6 +62,10 @@ pub(super) struct Chip {
     pub(super) lines: [End; 2],
     /// Instructions since power came.
     pub(super) instructions: u64,
+    /// Erases and programs of its flash so far.
+    pub(super) flash_operations: u32,
+    /// How often the power was cut in the middle of one.
+    pub(super) cuts: u32,
     /// All that its console showed.
     pub(super) console: String,
     /// Bytes on the second UART since the last zero: text, or a frame.
@@ -87,6 +91,8 @@ impl Chip {
             emulator,
             lines: Default::default(),
             instructions: 0,
+            flash_operations: 0,
+            cuts: 0,
             console: String::new(),
             unfinished: Vec::new(),
         }
@@ -104,6 +110,12 @@ impl Chip {
         self.requests.write_all(&request).expect("the chip runs");
     }
 
+    /// Lets the power be cut in the middle of the flash operation with that number from here on, and come back at once.
+    pub(super) fn cut_in(&mut self, operation: u32) {
+        let request = [(u32::MAX - 1).to_le_bytes(), operation.to_le_bytes()].concat();
+        self.requests.write_all(&request).expect("the chip runs");
+    }
+
     /// Cuts the power and brings it back.
     pub(super) fn power_cycle(&mut self) {
         self.requests.write_all(&u32::MAX.to_le_bytes()).expect("the chip runs");
@@ -117,16 +129,26 @@ impl Chip {
         let mut instructions = [0; 8];
         self.answers.read_exact(&mut instructions).expect("the chip runs");
         self.instructions = u64::from_le_bytes(instructions);
+        self.flash_operations = self.number();
+        let cuts = self.number();
+        if std::mem::replace(&mut self.cuts, cuts) != cuts {
+            self.console.clear();
+            self.unfinished.clear();
+        }
         for line in 0..self.lines.len() {
-            let mut length = [0; 4];
-            self.answers.read_exact(&mut length).expect("the chip runs");
-            let mut bytes = vec![0; u32::from_le_bytes(length) as usize];
+            let mut bytes = vec![0; self.number() as usize];
             self.answers.read_exact(&mut bytes).expect("the chip runs");
             self.lines[line].write(&bytes).unwrap();
             if line == 1 {
                 bytes.into_iter().for_each(|byte| self.show(byte));
             }
         }
+    }
+
+    fn number(&mut self) -> u32 {
+        let mut bytes = [0; 4];
+        self.answers.read_exact(&mut bytes).expect("the chip runs");
+        u32::from_le_bytes(bytes)
     }
 
     /// The console is text between zeros; a frame has bytes that are none.

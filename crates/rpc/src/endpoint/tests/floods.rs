@@ -186,7 +186,7 @@ fn forged_responses_cost_no_unbounded_work() {
         }
         caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &response);
         assert_eq!(caller.endpoint.sessions.len() == 1, opened_at_once, "after {forged}");
-        // Whoever forged them, the next transmission brings the true one again.
+        // The next transmission brings the true one again, whoever forged them.
         for _ in 0..20 {
             scene.exchange(&mut caller);
             scene.pass(Duration::from_millis(100));
@@ -196,6 +196,20 @@ fn forged_responses_cost_no_unbounded_work() {
     check(3, true);
     check(4, false);
     check(200, false);
+}
+
+#[test]
+fn datagrams_of_no_session_get_a_few_refusals_a_second_and_the_rest_none() {
+    let mut scene = Scene::new(Config::default());
+    let mut datagram = Data::header(SessionIndex(7), 1).to_vec();
+    datagram.extend_from_slice(&[0; 40]);
+    let mut refused = 0;
+    for at in 0..1_000 {
+        scene.device.receive(scene.now, &mut scene.entropy, STRANGERS + at, &datagram);
+        refused += core::iter::from_fn(|| scene.device.transmit()).count();
+        scene.pass(Duration::from_millis(10));
+    }
+    assert!((80..=88).contains(&refused), "{refused} refusals in ten seconds");
 }
 
 #[test]
@@ -212,6 +226,68 @@ fn reply_asked_for_again_and_again_is_sent_within_a_budget() {
         scene.pass(Duration::from_millis(10));
     }
     assert!(sent <= 64 * 11 + 10, "{sent} datagrams in ten seconds");
+}
+
+#[test]
+fn call_asked_for_again_and_again_is_sent_in_eight_bursts_a_second() {
+    let mut scene = Scene::new(Config::default());
+    let mut caller = scene.caller(50);
+    scene.call(&mut caller, "run", 8_000);
+    for _ in 0..20 {
+        scene.exchange(&mut caller);
+        scene.pass(Duration::from_millis(20));
+    }
+    assert_eq!(scene.unanswered, 1, "the call runs, and all of it has arrived");
+    let call = &caller.endpoint.calls[0];
+    let number = call.number;
+    let parts = call.sent.len();
+    let finished = Finished::below(CallNumber(0));
+    let mut sent = 0;
+    for _ in 0..5_000 {
+        let frame = Frame::Missing { number, fragments: FragmentSet::ALL };
+        let session = scene.device.sessions.last_mut().expect("a session");
+        let datagram = session.seal(&Config::default(), &Message { finished, frame });
+        let datagram = datagram.expect("a fresh session");
+        caller.endpoint.receive(scene.now, &mut scene.entropy, DEVICE, &datagram);
+        caller.endpoint.poll(scene.now, &mut scene.entropy);
+        sent += core::iter::from_fn(|| caller.endpoint.transmit()).count();
+        scene.pass(Duration::from_millis(1));
+    }
+    // The share of one second may be there at the beginning; the timeouts of five seconds come on top. A burst
+    // shrinks to one part where all is said to be lost.
+    let timeouts = 12;
+    assert!(sent >= 8 * 5, "{sent} datagrams: the budget was not reached");
+    assert!(sent <= (8 * 6 + timeouts) * parts, "{sent} datagrams in five seconds");
+}
+
+#[test]
+fn pair_that_opens_session_after_session_has_three_of_them() {
+    let mut scene = Scene::new(Config::default());
+    (0..2).for_each(|_| scene.add_stranger());
+    let pair = scene.strangers[0].endpoint.peers[0].pair;
+    let mut greedy = scene.strangers.remove(0);
+    let other = scene.device.sessions.last().expect("the other stranger's").pair;
+    let mut most = 0;
+    for _ in 0..20 {
+        greedy.endpoint.close_handshake(&pair);
+        greedy.endpoint.open(scene.now, &mut scene.entropy, &pair, DEVICE);
+        for _ in 0..50 {
+            scene.exchange(&mut greedy);
+            scene.pass(Duration::from_millis(20));
+        }
+        let of_pair = |pair| scene.device.sessions.iter().filter(|one| one.pair == pair).count();
+        let of_greedy = scene.device.sessions.len() - of_pair(other);
+        most = most.max(of_greedy);
+        assert!(of_greedy <= 3, "{of_greedy} sessions of one pair");
+        assert_eq!(of_pair(other), 1, "the other stranger's session goes on");
+    }
+    assert_eq!(most, 3, "the bound was not reached");
+    scene.call(&mut greedy, "answer", 10);
+    for _ in 0..50 {
+        scene.exchange(&mut greedy);
+        scene.pass(Duration::from_millis(20));
+    }
+    assert!(greedy.results.last().is_some_and(Result::is_ok), "the newest session serves");
 }
 
 #[test]
@@ -284,7 +360,7 @@ fn owner_gets_through_all_floods_at_once() {
     }
 }
 
-/// What strangers send in one tick.
+/// The datagrams of strangers in one tick.
 fn flood(scene: &mut Scene, tick: u32) {
     let Scene { now, entropy, device, .. } = scene;
     let id = device.machines[0].id;

@@ -1,4 +1,4 @@
-//! Who is connected to whom, and what those who are know of each other.
+//! Connected components of the mesh, and how much of its own component each node knows.
 
 use std::collections::BTreeSet;
 

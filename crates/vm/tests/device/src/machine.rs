@@ -16,7 +16,7 @@ core::arch::global_asm!(
     start = sym start,
 );
 
-/// What the processor finds behind its first stack pointer.
+/// The words behind the processor's first stack pointer.
 #[cfg(target_arch = "arm")]
 #[unsafe(link_section = ".vectors")]
 #[used]

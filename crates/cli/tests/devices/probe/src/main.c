@@ -19,6 +19,16 @@ TENURE_EXPORT(echo) {
     free(parameter);
 }
 
+/* "ROUNDS": asks the host for the time so often, and does nothing else. */
+TENURE_EXPORT(ask_time) {
+    char *text = tenure_parameter(NULL);
+    unsigned long rounds = strtoul(text, NULL, 10);
+    for (unsigned long round = 0; round < rounds; round++) {
+        tenure_uptime_us();
+    }
+    tenure_reply_text(text);
+}
+
 /* "TARGET FUNCTION PARAMETER": calls, waits and replies with what came, or with why nothing did. */
 TENURE_EXPORT(call) {
     char *rest = tenure_parameter(NULL);

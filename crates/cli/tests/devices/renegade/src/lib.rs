@@ -126,7 +126,7 @@ fn address(text: &str) -> Result<usize, core::num::ParseIntError> {
     usize::from_str_radix(text, 16)
 }
 
-/// What a processor doesn't let an unprivileged program do, and doesn't stop it for either: turning
+/// Instructions that a processor ignores in an unprivileged program, without a fault: turning
 /// interrupts off, taking another stack, becoming privileged.
 fn seize() {
     #[cfg(target_arch = "arm")]
@@ -263,6 +263,7 @@ fn bad_pointer(words: &str) -> Result<String, &'static str> {
             25 => host::timer_after(bytes, length, bytes, length, 10, 0),
             26 => host::timer_at(bytes, length, bytes, length, 10, 0),
             27 => host::timer_cancel(bytes, length),
+            28 => host::timer_schedule(bytes, length, bytes, length, bytes, length),
             30 => host::publish(bytes, length, bytes, length),
             31 => host::subscribe(bytes, length, 0, 1, bytes, length),
             32 => host::unsubscribe(bytes, length),

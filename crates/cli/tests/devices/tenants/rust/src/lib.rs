@@ -22,7 +22,7 @@ fn value() -> Result<String, Error> {
     tree::text("heard")?.ok_or(Error::NotFound)
 }
 
-/// What the machine that the parameter names has heard; it is kept.
+/// The topics that the machine named by the parameter has heard; they are kept.
 fn ask(target: &str) -> Result<String, Error> {
     let answer = call(target, "value", None)?.ok_or(Error::NotFound)?;
     tree::set("answer", &answer)?;

@@ -1,0 +1,108 @@
+//! A fleet that a file describes, on real devices.
+
+use serde_json::Value;
+
+use crate::harness::{Process, User, on};
+use crate::rollouts::built;
+
+struct Fleet {
+    user: User,
+    hub: Process,
+    attic: Process,
+    cellar: Process,
+}
+
+impl Fleet {
+    /// The attic, whose site is north, and the cellar, both without machines.
+    fn new() -> Self {
+        let user = User::new();
+        let hub = Process::start(user.own_hub("127.0.0.1:0"));
+        let mut attic = Process::start(attic(&user, &hub));
+        attic.wait_for_event("registered");
+        let cellar = user.device("cellar", Some(&hub));
+        Self { user, hub, attic, cellar }
+    }
+
+    fn describe(&self, text: &str) {
+        std::fs::write(self.user.path("fleet.toml"), text).unwrap();
+    }
+
+    /// `tenure fleet` with that verb; how many changes there were.
+    fn fleet(&self, verb: &str) -> i64 {
+        // The hub hears of labels a moment after it lists a device.
+        let text = self.user.ok_once_awake(&["fleet", verb, "--hub", &self.hub.address, "--json"]);
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(last["applied"], verb == "apply");
+        last["changes"].as_i64().unwrap()
+    }
+
+    /// The machines of both devices with their versions.
+    fn machines(&self) -> [Vec<String>; 2] {
+        [&self.attic, &self.cellar].map(|device| {
+            let list = self.user.json(&["list", "--device", &device.address]);
+            let machines = list["machines"].as_array().unwrap().iter();
+            let word = |machine: &Value, name: &str| machine[name].as_str().unwrap().to_string();
+            let line = |one| format!("{} {}", word(one, "name"), word(one, "version"));
+            let mut lines: Vec<String> = machines.map(line).collect();
+            lines.sort();
+            lines
+        })
+    }
+}
+
+fn attic(user: &User, hub: &Process) -> std::process::Command {
+    let mut command =
+        user.command(&["device", "--data", "attic", "--listen", "127.0.0.1:0", "--json"]);
+    command.args(["--hub", &hub.address, "--label", "site=north", "--survives", "kill"]);
+    command
+}
+
+#[test]
+fn fleet_becomes_what_its_file_says_and_the_same_file_again_changes_nothing() {
+    let fleet = Fleet::new();
+    built(&fleet.user, "0.1.0");
+    built(&fleet.user, "0.2.0");
+    fleet.describe(
+        "[[machine]]\npackage = \"served-0.1.0.tenure\"\ndevices = [\"attic\", \"cellar\"]\ngrant = [\"all\"]\n\
+         [[machine]]\nname = \"north\"\npackage = \"served-0.2.0.tenure\"\nlabels = [\"site=north\"]\n",
+    );
+    assert_eq!(fleet.fleet("plan"), 3);
+    assert_eq!(fleet.machines(), [vec![], Vec::<String>::new()], "a plan changes nothing");
+    assert_eq!(fleet.fleet("apply"), 3);
+    assert_eq!(fleet.machines(), [vec!["north 0.2.0", "served 0.1.0"], vec!["served 0.1.0"]]);
+    assert_eq!(fleet.user.call(on(&fleet.attic), &["served", "ping"]), "pong");
+    assert_eq!((fleet.fleet("plan"), fleet.fleet("apply")), (0, 0));
+
+    // A new version here, none there, and a right taken away; what isn't named stays.
+    fleet.describe(
+        "[[machine]]\npackage = \"served-0.2.0.tenure\"\ndevices = [\"attic\"]\ngrant = [\"none\"]\n\
+         [[machine]]\nname = \"served\"\nabsent = true\ndevices = [\"cellar\"]\n",
+    );
+    let text = fleet.user.ok(&["fleet", "plan", "--hub", &fleet.hub.address]);
+    assert!(
+        text.contains("~ served on attic: 0.1.0 to 0.2.0; granted: nothing (was: callers *@*)"),
+        "{text}"
+    );
+    assert!(text.contains("- served on cellar: removed"), "{text}");
+    assert_eq!(fleet.fleet("apply"), 2);
+    assert_eq!(fleet.machines(), [vec!["north 0.2.0", "served 0.2.0"], vec![]]);
+    assert_eq!(fleet.fleet("apply"), 0);
+}
+
+#[test]
+fn device_that_is_away_is_named_and_brought_there_by_the_same_command_later() {
+    let mut fleet = Fleet::new();
+    built(&fleet.user, "0.1.0");
+    fleet.describe(
+        "[[machine]]\npackage = \"served-0.1.0.tenure\"\ndevices = [\"attic\", \"cellar\"]\ngrant = [\"all\"]\n",
+    );
+    let (user, hub) = (&fleet.user, &fleet.hub);
+    fleet.attic.kill();
+    let error = user.error_after(&["fleet", "apply", "--hub", &hub.address]);
+    assert!(error.contains("not all devices are as the file says: attic"), "{error}");
+    let mut attic = Process::start(attic(user, hub));
+    attic.wait_for_event("registered");
+    fleet.attic = attic;
+    assert_eq!(fleet.fleet("apply"), 1, "the cellar was done already");
+    assert_eq!(fleet.machines(), [["served 0.1.0"], ["served 0.1.0"]]);
+}

@@ -1,0 +1,303 @@
+//! The hub's pages in a real browser: a person signs in, looks, clicks and types, by keyboard and on a phone.
+//!
+//! The tests leave a picture of each page in `target/pages`.
+
+#[path = "../tools/mod.rs"]
+mod tools;
+#[path = "../world/mod.rs"]
+mod world;
+
+mod fleet;
+mod webdriver;
+
+use std::process::Command;
+
+use serde_json::Value;
+use webdriver::Browser;
+use world::{World, owner};
+
+/// The pages that an owner comes to.
+const PAGES: [&str; 15] = [
+    "/devices",
+    "/devices/attic",
+    "/machines",
+    "/alarms",
+    "/faults",
+    "/machine-use",
+    "/packages",
+    "/rollouts",
+    "/rollouts/1",
+    "/receipts",
+    "/bills",
+    "/tenants",
+    "/audit",
+    "/passes",
+    "/nothing",
+];
+const TAB: &str = "\u{E004}";
+const ENTER: &str = "\u{E007}";
+
+/// Whether there is a browser; if there is none, the test counts as skipped.
+fn has_browser() -> bool {
+    let has = |tool: &str| Command::new(tool).arg("--version").output().is_ok();
+    let missing = ["chromium", "chromedriver"].into_iter().find(|tool| !has(tool));
+    missing.into_iter().for_each(tenure_testbed::skip_without_tool);
+    missing.is_none()
+}
+
+/// A browser that is signed in as the owner.
+fn signed_in(world: &mut World) -> Browser {
+    let browser = Browser::start();
+    let code = world.pass(&owner(1), tenure_wire::hub::Access::Page).unwrap().secret;
+    browser.go(&address(world, &format!("/sign-in?code={code}")));
+    browser.wait_for("Devices");
+    browser
+}
+
+fn address(world: &World, path: &str) -> String {
+    format!("http://{}{path}", world.pages)
+}
+
+/// The browser asked nobody but the hub, and no page complained.
+fn is_clean(world: &World, browser: &Browser) {
+    let own = address(world, "/");
+    let is_foreign = |url: &String| {
+        !url.starts_with(&own) && !url.starts_with("data:") && !url.starts_with("chrome")
+    };
+    let foreign: Vec<String> = browser.requests().into_iter().filter(is_foreign).collect();
+    assert_eq!(foreign, Vec::<String>::new(), "requests to others");
+    // The browser itself says that a page was not found.
+    let console: Vec<String> =
+        browser.console().into_iter().filter(|line| !line.contains("/nothing")).collect();
+    assert_eq!(console, Vec::<String>::new(), "the console");
+}
+
+#[test]
+fn owner_signs_in_watches_a_fault_arrive_reads_a_bill_and_signs_out() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    let browser = signed_in(&mut world);
+    browser.click("attic");
+    browser.wait_for("Reports");
+    assert!(!browser.text().contains("a fault that comes later"));
+    fleet::fault(&mut world, "a fault that comes later");
+    browser.wait_for("a fault that comes later");
+    browser.click("Bills");
+    browser.wait_for("EUR");
+    assert!(browser.text().contains("0.000021"), "{}", browser.text());
+    is_clean(&world, &browser);
+    browser.click("Sign out");
+    browser.wait_for("tenure login");
+    browser.go(&address(&world, "/devices"));
+    assert!(browser.url().ends_with("/sign-in"), "{}", browser.url());
+}
+
+/// The attic asks until it is told that the browser watches its log.
+fn is_asked(world: &mut World, browser: &Browser) {
+    let asks = |_| fleet::log(world, Vec::new()).is_some() || browser.text().is_empty();
+    assert!((0..2_000).any(asks), "nobody watches the log");
+}
+
+#[test]
+fn owner_watches_the_log_of_a_device_grow_until_the_pass_is_over() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    let browser = signed_in(&mut world);
+    browser.click("attic");
+    browser.wait_for("Watch the log");
+    assert_eq!(fleet::log(&mut world, Vec::new()), None, "a page alone asks for no line");
+    browser.click("Watch the log");
+    browser.wait_for("Waiting for the device");
+    is_asked(&mut world, &browser);
+    let script = "<img src=x onerror=document.title='broken-in'>";
+    fleet::log(&mut world, vec![fleet::line(0, "warm again"), fleet::line(1, script)]);
+    browser.wait_for(&format!("thermostat info: {script}"));
+    assert!(browser.text().contains("2026-11-18T11:06:40Z thermostat info: warm again"));
+    // The page changes around the log, which goes on.
+    fleet::fault(&mut world, "a fault that comes later");
+    browser.wait_for("a fault that comes later");
+    fleet::log(&mut world, vec![fleet::line(2, "the third line")]);
+    browser.wait_for("the third line");
+    assert!(browser.text().contains("warm again"), "{}", browser.text());
+    assert_ne!(browser.execute("return document.title"), "broken-in");
+    browser.click("Stop");
+    browser.wait_for("Stopped.");
+    browser.click("Watch the log");
+    // The device says it as long as it is asked: the watch before may end late, and what it had is forgotten then.
+    let says = |_| {
+        fleet::log(&mut world, vec![fleet::line(3, "once more")]);
+        browser.text().contains("once more")
+    };
+    assert!((0..2_000).any(says), "{}", browser.text());
+    is_clean(&world, &browser);
+    world.write_by_hand("DELETE FROM passes");
+    browser.wait_for("You are signed out");
+}
+
+#[test]
+fn owner_reads_on_the_page_of_a_device_how_to_install_what_was_pushed_last() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    let browser = signed_in(&mut world);
+    browser.click("attic");
+    browser.wait_for("Install a package");
+    let shown = "return [...document.querySelectorAll('pre code')].map(one => one.innerText)";
+    let commands = browser.execute(shown);
+    assert_eq!(
+        commands.as_array().unwrap().len(),
+        1,
+        "the newest of the one repository: {commands}"
+    );
+    let token = world.token(&owner(1));
+    let pushed = world.get("/v1/packages?version=1.1.0", &[&token]).json()["items"][0].clone();
+    let digest = pushed["digest"].as_str().unwrap();
+    let command = format!(
+        "tenure pull thermostat@{digest} --to thermostat.tenure\ntenure install thermostat.tenure --device attic"
+    );
+    assert_eq!(commands[0], *command);
+    // A version that is pushed while the page is open shows on it.
+    assert_eq!(world::push(&world, &token, "thermostat", &world::package("1.2.0")).status, 201);
+    browser.wait_for("thermostat 1.2.0 from thermostat");
+    is_clean(&world, &browser);
+}
+
+#[test]
+fn bad_rollout_is_pulled_back_before_its_owners_eyes_and_buttons_steer_it() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    let browser = signed_in(&mut world);
+    browser.click("Rollouts");
+    browser.wait_for("running");
+    browser.go(&address(&world, "/rollouts/1"));
+    browser.click("Pause");
+    browser.wait_for("paused");
+    browser.click("Resume");
+    browser.wait_for("running");
+    fleet::fail_rollout(&mut world);
+    browser.wait_for("3 faults since the update, 0 are allowed");
+    assert!(browser.text().contains("thermostat to 1.1.0: rolled back"), "{}", browser.text());
+    is_clean(&world, &browser);
+}
+
+#[test]
+fn every_page_passes_axe_in_light_and_dark_fits_a_phone_and_is_pictured() {
+    let Some(modules) = tools::installed().filter(|_| has_browser()) else { return };
+    let axe = std::fs::read_to_string(modules.join("axe-core/axe.min.js")).unwrap();
+    let mut world = fleet::world();
+    fleet::fail_rollout(&mut world);
+    let browser = signed_in(&mut world);
+    let folder = tools::target().join("pages");
+    std::fs::create_dir_all(&folder).unwrap();
+    let mut faults = Vec::new();
+    for scheme in ["light", "dark"] {
+        browser.prefer(scheme);
+        for page in PAGES {
+            browser.resize(1280, 900);
+            browser.go(&address(&world, page));
+            faults.extend(
+                serious(&browser, &axe)
+                    .into_iter()
+                    .map(|fault| format!("{page} {scheme}: {fault}")),
+            );
+            let name = page.trim_start_matches('/').replace('/', "-");
+            std::fs::write(folder.join(format!("{name}-{scheme}.png")), browser.picture()).unwrap();
+            if scheme == "light" {
+                browser.resize(390, 844);
+                let wide = browser.execute("return document.documentElement.scrollWidth");
+                if wide.as_u64() > Some(390) {
+                    faults.push(format!("{page}: {wide} pixels wide on a phone of 390"));
+                }
+                std::fs::write(folder.join(format!("{name}-phone.png")), browser.picture())
+                    .unwrap();
+            }
+        }
+    }
+    assert!(faults.is_empty(), "{}", faults.join("\n"));
+    is_clean(&world, &browser);
+    // A mistake is found, so that the silence before means something.
+    browser.execute(
+        "document.querySelector('main').insertAdjacentHTML('beforeend', '<button></button>')",
+    );
+    assert!(serious(&browser, &axe).iter().any(|fault| fault.contains("button-name")));
+}
+
+#[test]
+fn keyboard_alone_reaches_the_content_and_filters_a_list() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    let browser = signed_in(&mut world);
+    browser.go(&address(&world, "/machines"));
+    browser.press(&[TAB]);
+    let focused = "return document.activeElement.innerText";
+    assert_eq!(browser.execute(focused), "To the content");
+    browser.press(&[ENTER, TAB]);
+    assert_eq!(browser.execute("return document.activeElement.id"), "q");
+    browser.press(&["c", "e", "l", "l", "a", "r", ENTER]);
+    browser.wait_for("cellar");
+    assert!(
+        browser.url().contains("?q=cellar") && !browser.text().contains("attic"),
+        "{}",
+        browser.url()
+    );
+}
+
+#[test]
+fn text_of_a_tenant_never_runs_and_pages_are_framed_and_steered_by_nobody_else() {
+    if !has_browser() {
+        return;
+    }
+    let mut world = fleet::world();
+    fleet::fault(
+        &mut world,
+        "<img src=x onerror=document.title='broken-in'><script>document.title='broken-in'</script>",
+    );
+    let browser = signed_in(&mut world);
+    for page in ["/faults", "/alarms", "/devices/attic"] {
+        browser.go(&address(&world, page));
+        assert!(browser.text().contains("<img src=x"), "the text is there as text");
+        assert_ne!(browser.execute("return document.title"), "broken-in", "{page}");
+        assert_eq!(browser.execute("return document.images.length"), 0, "{page}");
+    }
+    is_clean(&world, &browser);
+    // Another site (another host name of this computer) frames a page, and posts a form in the owner's name.
+    let own = address(&world, "");
+    let html = format!(
+        "<title>elsewhere</title><iframe src='{own}/devices'></iframe>\
+         <form method=post action='{own}/rollouts/1/abort'><button>Win</button></form>"
+    );
+    browser.go(&format!("data:text/html,{}", html.replace('#', "%23")));
+    let framed = browser.text_of_frame();
+    assert!(
+        !framed.contains("attic") && !framed.contains("tenure login"),
+        "a page shows in a frame: {framed}"
+    );
+    browser.click("Win");
+    let token = world.token(&owner(1));
+    let state = world.get("/v1/rollouts/1", &[&token]).json()["state"].clone();
+    assert_eq!(state, "running", "the form of another site aborted nothing");
+}
+
+/// The violations of a page that axe calls serious or critical.
+fn serious(browser: &Browser, axe: &str) -> Vec<String> {
+    browser.execute(axe);
+    let run = "const done = arguments[arguments.length - 1]; axe.run().then(result => done(result.violations), \
+         error => done([{ id: String(error), impact: 'critical', nodes: [] }]))";
+    let violations = browser.execute_async(run);
+    let is_serious = |one: &&Value| matches!(one["impact"].as_str(), Some("serious" | "critical"));
+    let words = |one: &Value| {
+        let nodes: Vec<String> =
+            one["nodes"].as_array().unwrap().iter().map(|node| node["html"].to_string()).collect();
+        format!("{} ({}): {}", one["id"], one["help"], nodes.join(" "))
+    };
+    violations.as_array().unwrap().iter().filter(is_serious).map(words).collect()
+}

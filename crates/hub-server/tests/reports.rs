@@ -1,0 +1,270 @@
+//! Reports that are forged, heard twice, too long, or meant to fill the hub.
+
+mod world;
+
+use serde_json::Value;
+use tenure_hub::{ServiceCall, Storage as _};
+use tenure_wire::control::RoomStatus;
+use tenure_wire::hub::{Answer, HubRefusal, function};
+use tenure_wire::report::{DeviceReport, FaultReport, MachineReport, Report, Reported};
+use tenure_wire::{Digest, PublicKey};
+use world::{HUB, World, device, now, owner};
+
+fn report(number: u64) -> Report {
+    let room = RoomStatus {
+        memory_bytes_promised: 1_000,
+        memory_bytes_max: 2_000,
+        store_bytes_used: 950,
+        store_bytes_max: 1_000,
+        code_bytes_used: 5,
+        code_bytes_max: 6,
+        store_erases: 90_000,
+    };
+    let device = DeviceReport {
+        version: "0.1.0".into(),
+        uptime_s: 60,
+        room,
+        heap: None,
+        neighbours: Some(2),
+    };
+    let machines = vec![machine("thermostat", 10)];
+    Report { boot: 3, number, device, machines, faults: Vec::new(), faults_lost: 0 }
+}
+
+fn machine(name: &str, calls: u64) -> MachineReport {
+    MachineReport {
+        name: name.parse().unwrap(),
+        package: Digest([5; 32]),
+        version: "1.0.0".parse().unwrap(),
+        state: "idle".into(),
+        repute: "good".into(),
+        queue_length: 0,
+        tasks_done: calls,
+        fuel_used: 100 * calls,
+        waited_max_us: 7,
+        memory_bytes: 64,
+        memory_bytes_max: 65_536,
+        stored_bytes: 0,
+        metrics: vec![("rate".parse().unwrap(), -4)],
+    }
+}
+
+fn fault(number: u64, text: &str) -> FaultReport {
+    FaultReport { number, machine: "thermostat".parse().unwrap(), unix_s: None, text: text.into() }
+}
+
+/// The key by which the device number `number` speaks to its hub.
+fn key(number: u8) -> PublicKey {
+    device(number).device_secret().public_key()
+}
+
+fn tell(world: &mut World, from: PublicKey, report: &Report, at: u64) -> Answer<Reported> {
+    world.call_from(from, function::REPORT, report, at)
+}
+
+fn items(world: &mut World, path: &str) -> Vec<Value> {
+    let token = world.token(&owner(1));
+    world.get(path, &[&token]).json()["items"].as_array().unwrap().clone()
+}
+
+#[test]
+fn report_shows_on_the_lists_and_on_the_page_of_its_device() {
+    let mut world = World::with_fleet();
+    let mut first = report(0);
+    first.faults = vec![fault(4, "<script>alert(1)</script> \u{1b}[2J")];
+    assert_eq!(
+        tell(&mut world, key(10), &first, now() - 60),
+        Ok(Reported { again_s: 60, wants_all: false })
+    );
+    let second = Report { machines: vec![machine("thermostat", 30)], ..report(1) };
+    tell(&mut world, key(10), &second, now()).unwrap();
+
+    let known = items(&mut world, "/v1/machines?device=attic");
+    assert_eq!((&known[0]["state"], &known[0]["calls"]), (&"idle".into(), &30.into()));
+    assert_eq!(known[0]["fuel_per_call"], 100);
+    let used: i64 = items(&mut world, "/v1/machine-use?span_s=86400")
+        .iter()
+        .map(|one| one["calls"].as_i64().unwrap())
+        .sum();
+    assert_eq!(used, 30);
+    assert_eq!(items(&mut world, "/v1/machine-metrics")[0]["value"], -4);
+    assert_eq!(items(&mut world, "/v1/device-reports")[0]["store_erases"], 90_000);
+    let mut alarms: Vec<String> = items(&mut world, "/v1/alarms")
+        .iter()
+        .map(|alarm| alarm["alarm"].as_str().unwrap().to_string())
+        .collect();
+    alarms.sort();
+    assert_eq!(alarms, ["faults", "store", "wear"]);
+
+    let cookie = world.cookie(&owner(1));
+    let page = world.get("/devices/attic", &[&cookie]).body;
+    assert!(page.contains("&lt;script&gt;alert(1)") && !page.contains("<script>alert"), "escaped");
+    assert!(!page.contains('\u{1b}'), "nothing that a terminal obeys");
+    assert!(
+        page.contains("<svg role=\"img\" aria-label=\"thermostat: fuel"),
+        "a chart that has a name"
+    );
+    let token = world.token(&owner(2));
+    for path in
+        ["/v1/machine-use", "/v1/machine-metrics", "/v1/device-reports", "/v1/faults", "/v1/alarms"]
+    {
+        let rows = world.get(path, &[&token]).json()["items"].clone();
+        assert_eq!(rows, Value::Array(vec![]), "{path} of another owner");
+    }
+}
+
+#[test]
+fn report_of_a_key_that_is_no_listed_device_is_refused() {
+    let mut world = World::with_fleet();
+    assert_eq!(tell(&mut world, key(99), &report(0), now()), Err(HubRefusal::Stranger));
+    let of_owner = owner(1).verifying_key();
+    assert_eq!(
+        tell(&mut world, PublicKey(of_owner.0), &report(0), now()),
+        Err(HubRefusal::Stranger)
+    );
+    // Whatever one device says, it says of itself.
+    tell(&mut world, key(12), &report(0), now()).unwrap();
+    assert_eq!(items(&mut world, "/v1/device-reports"), Vec::<Value>::new());
+}
+
+#[test]
+fn report_that_is_heard_again_or_late_changes_nothing() {
+    let mut world = World::with_fleet();
+    let at = now() - 100;
+    let (first, second) =
+        (report(0), Report { machines: vec![machine("thermostat", 30)], ..report(1) });
+    for (report, at) in [(&first, at), (&second, at + 1), (&second, at + 2), (&first, at + 3)] {
+        tell(&mut world, key(10), report, at).unwrap();
+    }
+    let known = items(&mut world, "/v1/machines?device=attic");
+    assert_eq!((&known[0]["calls"], &known[0]["reported"]), (&30.into(), &(at + 1).into()));
+    let faulty = Report { faults: vec![fault(1, "once")], ..report(2) };
+    let again = Report { number: 3, ..faulty.clone() };
+    tell(&mut world, key(10), &faulty, at + 4).unwrap();
+    tell(&mut world, key(10), &again, at + 5).unwrap();
+    assert_eq!(
+        items(&mut world, "/v1/faults").len(),
+        1,
+        "a fault is told until it is known, and kept once"
+    );
+}
+
+#[test]
+fn one_report_of_a_device_is_taken_in_a_second() {
+    let mut world = World::with_fleet();
+    let at = now();
+    tell(&mut world, key(10), &report(0), at).unwrap();
+    assert_eq!(tell(&mut world, key(10), &report(1), at), Err(HubRefusal::TooMany));
+    tell(&mut world, key(11), &report(1), at).unwrap();
+}
+
+#[test]
+fn device_that_lies_without_bounds_fills_nothing_and_breaks_no_sum() {
+    let mut world = World::with_fleet();
+    let began = now() - 4_000;
+    for round in 0..200 {
+        let name = |index: u64| format!("m-{round}-{index}");
+        let machines = (0..32).map(|index| MachineReport {
+            tasks_done: u64::MAX,
+            fuel_used: u64::MAX,
+            waited_max_us: u64::MAX,
+            state: "x".repeat(500),
+            ..machine(&name(index), 1)
+        });
+        let faults = (0..8).map(|index| fault(u64::MAX - round * 8 - index, &"y".repeat(900)));
+        let lie =
+            Report { machines: machines.collect(), faults: faults.collect(), ..report(round) };
+        tell(&mut world, key(10), &lie, began + round * 10).unwrap();
+    }
+    let (machines, faults) = (
+        items(&mut world, "/v1/machine-use?limit=1000&span_s=86400"),
+        items(&mut world, "/v1/faults?limit=1000"),
+    );
+    assert!(machines.len() <= 2 * 65, "{} machines in two days at most", machines.len());
+    assert!(faults.len() <= 208, "{} faults", faults.len());
+    assert!(faults.iter().all(|fault| fault["text"].as_str().unwrap().len() <= 256));
+    let too_many = Report {
+        machines: (0..33).map(|index| machine(&format!("n-{index}"), 1)).collect(),
+        ..report(900)
+    };
+    assert_eq!(tell(&mut world, key(10), &too_many, now()), Err(HubRefusal::Malformed));
+}
+
+#[test]
+fn clock_that_jumps_loses_no_report_and_shortens_no_retention() {
+    let mut world = World::with_fleet();
+    let at = now();
+    tell(&mut world, key(10), &report(0), at - 10).unwrap();
+    // A year ahead, and back.
+    for (number, at) in [(1, at + 31_536_000), (2, at), (3, 0), (4, at + 1)] {
+        let report =
+            Report { machines: vec![machine("thermostat", 10 * (number + 1))], ..report(number) };
+        tell(&mut world, key(10), &report, at).unwrap();
+    }
+    let known = items(&mut world, "/v1/machines?device=attic");
+    assert_eq!((&known[0]["calls"], &known[0]["reported"]), (&50.into(), &(at + 1).into()));
+    let used = items(&mut world, "/v1/machine-use?span_s=86400");
+    let calls: i64 = used.iter().map(|one| one["calls"].as_i64().unwrap()).sum();
+    assert!(calls <= 50, "{used:?}");
+}
+
+#[test]
+fn history_is_thinned_as_it_ages() {
+    let mut world = World::with_fleet();
+    let began = now() - 40 * 86_400;
+    for (number, hours) in (0..40 * 24).step_by(6).enumerate() {
+        let at = began + hours * 3_600;
+        let report = Report {
+            machines: vec![machine("thermostat", number as u64 + 1)],
+            ..report(number as u64)
+        };
+        tell(&mut world, key(10), &report, at).unwrap();
+    }
+    let count = |world: &mut World, span: u32| {
+        items(world, &format!("/v1/machine-use?limit=1000&span_s={span}")).len()
+    };
+    assert!((7..=9).contains(&count(&mut world, 300)), "two days of four a day");
+    assert!((118..=122).contains(&count(&mut world, 3_600)), "thirty days");
+    assert!((39..=41).contains(&count(&mut world, 86_400)), "all of it");
+}
+
+#[test]
+fn device_of_another_key_under_the_name_begins_with_an_empty_page() {
+    let mut world = World::with_fleet();
+    tell(&mut world, key(10), &report(0), now()).unwrap();
+    assert_eq!(items(&mut world, "/v1/device-reports").len(), 1);
+    world.list(1, 20, "attic");
+    assert_eq!(items(&mut world, "/v1/device-reports"), Vec::<Value>::new());
+    assert_eq!(tell(&mut world, key(10), &report(1), now()), Err(HubRefusal::Stranger));
+}
+
+#[test]
+fn full_disk_takes_no_report_in_part_and_the_next_one_once_there_is_room() {
+    let mut world = World::with_fleet();
+    let before = now() - 10_000;
+    tell(&mut world, key(10), &report(0), before).unwrap();
+    // The limit is never below what is stored already.
+    world.database.limit_pages(Some(1)).unwrap();
+    let mut last_taken = 0;
+    let refused = (1..1_000).find(|number| {
+        let faults = (0..8).map(|index| fault(number * 8 + index, &"z".repeat(256))).collect();
+        let report = postcard::to_allocvec(&Report { faults, ..report(*number) }).unwrap();
+        let (peer, function) = (&key(10), function::REPORT);
+        let unix_s = before + number;
+        let call = ServiceCall { peer, hub: &HUB, function, parameter: &report, unix_s };
+        let answer = world.database.call(&call).unwrap().unwrap();
+        let is_taken = postcard::from_bytes::<Answer<Reported>>(&answer).unwrap().is_ok();
+        let is_kept = world.database.commit().is_ok();
+        assert_eq!(is_taken, is_kept, "the answer is the disk's");
+        if is_kept {
+            last_taken = before + number;
+        }
+        !is_kept
+    });
+    assert!(refused.is_some(), "the disk was full once");
+    let reported = |world: &mut World| items(world, "/v1/device-reports")[0]["reported"].clone();
+    world.database.limit_pages(None).unwrap();
+    assert_eq!(reported(&mut world), last_taken, "nothing of the report that didn't fit");
+    tell(&mut world, key(10), &report(2_000), before + 2_000).unwrap();
+    assert_eq!(reported(&mut world), before + 2_000);
+}
