@@ -2,11 +2,14 @@
 //! call one another, store, spin, crash and survive.
 
 mod cast;
+mod page;
 
 use std::path::Path;
 use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
+use tenure_vm::TrapKind;
+use tenure_wire::host_call::HostError;
 
 use crate::paint;
 use crate::process;
@@ -15,7 +18,7 @@ pub(crate) use cast::Player;
 use cast::{Cast, Device};
 
 /// Build everything and show the main job: three devices, a hub, machines that call one another.
-#[derive(clap::Args)]
+#[derive(clap::Args, Default)]
 #[command(after_help = "Example: cargo demo --keep")]
 pub(crate) struct Arguments {
     /// Leave hub and devices running at the end, until Ctrl-C, to be looked at.
@@ -41,7 +44,7 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     }
     play(&mut cast)?;
     title("The hub's pages show the fleet; the owner's key signs in");
-    cast.show_pages()?;
+    cast.show_pages(&["attic", "cellar", "garden"])?;
     closing(&cast);
     if arguments.keep {
         cast.wait_for_ctrl_c()?;
@@ -68,11 +71,11 @@ fn play(cast: &mut Cast) -> Result<()> {
     title("More machines are installed; each gets a key that never leaves its device");
     cast.install(&attic, &["thermostat"])?;
     cast.install(&cellar, &["thermostat", "counter", "crasher"])?;
-    cast.install(&garden, &["dashboard"])?;
+    cast.install(&garden, &["dashboard", "probe"])?;
 
     calls(cast, &cellar, &garden)?;
     spinner(cast, &cellar)?;
-    crasher(cast, &cellar)?;
+    crasher(cast, &cellar, &garden)?;
     power_cut(cast, &attic, &garden)?;
     mesh(cast)
 }
@@ -103,16 +106,19 @@ fn spinner(cast: &mut Cast, cellar: &Device) -> Result<()> {
     Ok(())
 }
 
-fn crasher(cast: &mut Cast, cellar: &Device) -> Result<()> {
-    title("A machine traps: it alone is stopped, and its caller learns nothing of its inside");
+fn crasher(cast: &mut Cast, cellar: &Device, garden: &Device) -> Result<()> {
+    title("A machine traps: it alone is stopped, and its owner learns where");
     let refusal = cast.call_that_fails(cellar, "crasher", "out_of_bounds")?;
-    ensure!(refusal.contains("execution error"), "unexpected: {refusal}");
+    ensure!(refusal.contains(&TrapKind::OutOfBounds.to_string()), "unexpected: {refusal}");
     cellar.wait_for_line("stopped while serving")?;
     let count = cast.call(cellar, "counter", "add", None)?;
     ensure!(count == "4", "the counter says {count}, not 4");
     explain("After a back-off the crasher runs again:");
     let pong = cast.call(cellar, "crasher", "ping", None)?;
     ensure!(pong == "pong", "unexpected: {pong}");
+    explain("A machine that calls it learns that it failed, and nothing of its inside:");
+    let told = cast.call(garden, "probe", "call", Some("crasher@cellar out_of_bounds"))?;
+    ensure!(told == HostError::Execution.to_string(), "unexpected: {told}");
     cast.show(&["list"], Some(cellar)).map(drop)
 }
 

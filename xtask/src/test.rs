@@ -10,7 +10,7 @@ use anyhow::Result;
 
 use crate::report::{Report, Tally, Verdict};
 use crate::setup::{self, Need};
-use crate::{check, files, mesh, mutants, paint, planted, process, toolchain};
+use crate::{check, demo, files, mesh, mutants, paint, planted, process, toolchain};
 use beside::Beside;
 
 /// Set up this machine, build everything, run every test.
@@ -54,6 +54,9 @@ fn host_steps(report: &mut Report, root: &Path) {
         let threads = 3 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
         command.args(["test", "--workspace"]).env("RUST_TEST_THREADS", threads.to_string());
         tests(&mut command)
+    });
+    report.step("the demo", || {
+        demo::run(&demo::Arguments::default(), root).map(|()| Verdict::Passed)
     });
     report.step("planted mistakes are found", || {
         let mut command = process::cargo(root);

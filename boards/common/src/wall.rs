@@ -80,45 +80,58 @@ impl<G: Guard + Send, C: Clock + Send> GuardedVm<G, C> {
 
 extern "C" fn do_nothing(_: *mut usize) {}
 
-/// The time that each machine's compiled code took beyond what it paid for, by the address of that code. Machines that run
-/// the same code owe together: the code is at fault.
+/// The accounts of compiled code, by its address. Machines that run the same code have one together: the code is
+/// at fault.
 #[derive(Debug, Default)]
 struct Unpaid {
-    owed: Vec<Owed>,
+    accounts: Vec<Account>,
     /// The time that a stay may take unpaid, in microseconds.
     stay_us: u64,
 }
 
+/// The time that code took beyond what it paid for; below zero, what it paid for and didn't take, up to
+/// [`COMPILED_MICROSECONDS`]. So a stay that lost the processor to others is set off by those around it.
 #[derive(Clone, Copy, Debug)]
-struct Owed {
+struct Account {
     code: usize,
-    /// Microseconds.
-    us: u64,
+    owed_us: i64,
     /// When that was, in microseconds since the device started.
     since_us: u64,
+}
+
+impl Account {
+    /// The rest at a later time: either side goes with time, by [`FREE_SHARE_BITS`].
+    fn left_us(self, now_us: u64) -> i64 {
+        let gone_us = now_us.saturating_sub(self.since_us) >> FREE_SHARE_BITS;
+        let left_us = self.owed_us.unsigned_abs().saturating_sub(gone_us).cast_signed();
+        left_us * self.owed_us.signum()
+    }
 }
 
 impl Unpaid {
     /// Counts a stay that lasted from one time to the other, in microseconds; returns whether its code took more
     /// than it may.
     fn count(&mut self, code: usize, [from_us, to_us]: [u64; 2], paid_bytes: usize) -> bool {
+        const MOST_US: i64 = COMPILED_MICROSECONDS as i64;
+        let before_us = self.forget(code).map_or(0, |account| account.left_us(from_us));
         let paid_us = paid_bytes as u64 / UNIT_BYTES * MICROSECONDS_PER_UNIT + self.stay_us;
-        let before_us = self.forget(code).map_or(0, |owed| {
-            owed.us.saturating_sub(from_us.saturating_sub(owed.since_us) >> FREE_SHARE_BITS)
-        });
-        let took_us = to_us.saturating_sub(from_us);
-        let us = before_us.saturating_add(took_us).saturating_sub(paid_us);
-        let is_over = us > COMPILED_MICROSECONDS.into();
-        if us > 0 && !is_over {
-            self.owed.push(Owed { code, us, since_us: to_us });
+        let took_us = to_us.saturating_sub(from_us).cast_signed();
+        let owed_us = before_us.saturating_add(took_us).saturating_sub_unsigned(paid_us);
+        if owed_us > MOST_US {
+            return true;
         }
-        is_over
+        if self.accounts.len() == self.accounts.capacity() {
+            // Code that is gone leaves an account behind, which time empties.
+            self.accounts.retain(|account| account.left_us(to_us) != 0);
+        }
+        self.accounts.push(Account { code, owed_us: owed_us.max(-MOST_US), since_us: to_us });
+        false
     }
 
-    /// Lets go of what the code at this address owes: other code may lie there soon.
-    fn forget(&mut self, code: usize) -> Option<Owed> {
-        let at = self.owed.iter().position(|owed| owed.code == code)?;
-        Some(self.owed.swap_remove(at))
+    /// Closes the account of the code at this address: other code may lie there soon.
+    fn forget(&mut self, code: usize) -> Option<Account> {
+        let at = self.accounts.iter().position(|account| account.code == code)?;
+        Some(self.accounts.swap_remove(at))
     }
 }
 

@@ -45,7 +45,7 @@ pub enum Durability {
 /// A NOR flash kept in a file, locked against every other process as long as it is open.
 #[derive(Debug)]
 pub struct FileFlash {
-    file: Arc<File>,
+    file: Arc<LockedFile>,
     durability: Durability,
     /// Where this flash begins in the file, in bytes: not 0 in a part of one.
     base: u64,
@@ -70,7 +70,7 @@ impl FileFlash {
             return Err(fail(OpenProblem::BadSize { bytes: u64::from(bytes) }));
         }
         let file = lock(path, true).map_err(fail)?;
-        complete(&file, path, bytes).map_err(fail)?;
+        complete(&file.0, path, bytes).map_err(fail)?;
         Self::load(file, durability).map_err(fail)
     }
 
@@ -84,8 +84,8 @@ impl FileFlash {
         Self::load(file, durability).map_err(fail)
     }
 
-    fn load(file: File, durability: Durability) -> Result<Self, OpenProblem> {
-        let metadata = file.metadata()?;
+    fn load(file: LockedFile, durability: Durability) -> Result<Self, OpenProblem> {
+        let metadata = file.0.metadata()?;
         let bytes = metadata.len();
         if metadata.permissions().mode() & OTHERS != 0 {
             return Err(OpenProblem::Exposed);
@@ -94,7 +94,7 @@ impl FileFlash {
             return Err(OpenProblem::BadSize { bytes });
         }
         let mut contents = vec![0; bytes as usize];
-        file.read_exact_at(&mut contents, 0)?;
+        file.0.read_exact_at(&mut contents, 0)?;
         Ok(Self { file: Arc::new(file), durability, base: 0, contents, failed: false })
     }
 
@@ -133,9 +133,9 @@ impl FileFlash {
     /// Writes `bytes` to the file and, once they are there, to the copy in memory.
     fn store(&mut self, start: usize, bytes: &[u8]) -> Result<(), FlashError> {
         self.check_sound()?;
-        let written = self.file.write_all_at(bytes, self.base + start as u64);
+        let written = self.file.0.write_all_at(bytes, self.base + start as u64);
         let settled = written.and_then(|()| match self.durability {
-            Durability::PowerLoss => self.file.sync_data(),
+            Durability::PowerLoss => self.file.0.sync_data(),
             Durability::ProcessKill => Ok(()),
         });
         if settled.is_err() {
@@ -187,14 +187,26 @@ impl Flash for FileFlash {
     }
 }
 
+/// A file that no other process has locked.
+#[derive(Debug)]
+struct LockedFile(File);
+
+impl Drop for LockedFile {
+    fn drop(&mut self) {
+        // Closing isn't enough: a process that is being started holds the file until it has become another program.
+        // A lock that can't be let go of ends when both have closed it.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Opens the file for reading and writing, and locks it.
-fn lock(path: &Path, create: bool) -> Result<File, OpenProblem> {
+fn lock(path: &Path, create: bool) -> Result<LockedFile, OpenProblem> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).create(create).truncate(false).mode(OWNER_ONLY);
     let file = options.open(path);
     let file = file.map_err(|error| OpenProblem::of_open(path, error))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(LockedFile(file)),
         Err(TryLockError::WouldBlock) => Err(OpenProblem::InUse),
         Err(TryLockError::Error(error)) => Err(OpenProblem::Io(error)),
     }

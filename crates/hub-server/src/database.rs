@@ -37,7 +37,7 @@ pub struct Database {
     /// The logs that are watched.
     pub(crate) logs: LiveLogs,
     /// Held while the hub runs, so that no second one takes up the same folder.
-    _lock: Option<File>,
+    _lock: Option<Lock>,
 }
 
 impl Database {
@@ -217,13 +217,24 @@ fn copy(source: &Connection, to: &Path) -> Result<(), DatabaseError> {
     Ok(())
 }
 
+/// The lock beside a database.
+pub(crate) struct Lock(File);
+
+impl Drop for Lock {
+    fn drop(&mut self) {
+        // Closing isn't enough: a process that is being started holds the file until it has become another program.
+        // A lock that can't be let go of ends when both have closed it.
+        let _ = self.0.unlock();
+    }
+}
+
 /// Takes the lock beside the database at `path`.
-fn lock(path: &Path) -> Result<File, DatabaseError> {
+fn lock(path: &Path) -> Result<Lock, DatabaseError> {
     let beside = path.with_extension("lock");
     let file = private().write(true).create(true).truncate(false).open(&beside);
     let file = file.map_err(failed("open", &beside))?;
     match file.try_lock() {
-        Ok(()) => Ok(file),
+        Ok(()) => Ok(Lock(file)),
         Err(TryLockError::WouldBlock) => Err(DatabaseError::InUse(path.to_path_buf())),
         Err(TryLockError::Error(source)) => Err(failed("lock", &beside)(source)),
     }

@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::prompt;
+use super::{page, prompt};
 use crate::{paint, process};
 
 /// How long anything in the demo may take before it counts as broken.
@@ -73,11 +73,17 @@ impl Cast {
         Ok(["login".into(), "--hub".into(), hub])
     }
 
-    /// Signs in to the hub's pages, and shows the address that opens them.
-    pub(super) fn show_pages(&self) -> Result<()> {
+    /// Signs in to the hub's pages by the address that the command prints, and sees that the first names these.
+    pub(super) fn show_pages(&self, devices: &[&str]) -> Result<()> {
         let words = self.sign_in()?;
         let shown = self.show(&words.each_ref().map(String::as_str), None)?;
-        ensure!(shown.contains("/sign-in?code="), "unexpected: {shown}");
+        let is_link = |word: &&str| word.contains("/sign-in?code=");
+        let link = shown.split_whitespace().find(is_link);
+        let page = page::open(link.with_context(|| format!("no link in {shown}"))?)?;
+        for device in devices {
+            ensure!(page.contains(device), "the hub's page doesn't name {device}: {page}");
+        }
+        super::explain(&format!("The page names {}.", devices.join(", ")));
         Ok(())
     }
 
