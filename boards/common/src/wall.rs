@@ -25,17 +25,14 @@ const COMPILED_MICROSECONDS: u32 = 500_000;
 const MICROSECONDS_PER_UNIT: u64 = 1;
 const UNIT_BYTES: u64 = 2;
 /// The time beside that for a stay to begin and end: so many times that of the shortest stay in which nothing is
-/// done, between these bounds. An emulator takes long to change its mind about memory, and longer when it is short
-/// of time.
+/// done, between these bounds.
 const MICROSECONDS_PER_STAY: RangeInclusive<u64> = 20..=2_000;
+/// The same in an emulator, whose clock counts what its computer does for others, too, and which translates code anew
+/// when memory protection changes: stays of a few instructions take a fifth of a millisecond, and some take many.
+const EMULATED_MICROSECONDS_PER_STAY: u64 = 10_000;
 const EMPTY_STAYS_PER_STAY: u64 = 8;
 /// The empty stays that are measured.
 const EMPTY_STAYS: u64 = 8;
-/// The same before code is stopped, in case that all stays have become slow, as they do in an emulator on a busy
-/// computer: the mean of so many empty stays, so many times, up to this bound.
-const EMPTY_STAYS_AGAIN: u64 = 1_000;
-const MEAN_STAYS_PER_STAY: u64 = 4;
-const MICROSECONDS_PER_STAY_MAX: u64 = 20_000;
 /// The part of all time that compiled code may take unpaid, as a power of two: a sixteenth. A clock that jumps
 /// now and then, as an emulator's does, stops no honest code.
 const FREE_SHARE_BITS: u32 = 4;
@@ -62,6 +59,12 @@ impl<G: Guard + Send, C: Clock + Send> GuardedVm<G, C> {
         Some(wall)
     }
 
+    /// The same in an emulator, where compiled code is stopped later.
+    pub fn emulated(mut self) -> Self {
+        self.unpaid.stay_us = EMULATED_MICROSECONDS_PER_STAY;
+        self
+    }
+
     /// Measures how long a stay takes here in which nothing is done. The shortest counts: the others may have waited
     /// for a processor that an emulator shares.
     fn measure_stays(&mut self) {
@@ -69,13 +72,6 @@ impl<G: Guard + Send, C: Clock + Send> GuardedVm<G, C> {
         let stay_us = shortest_us.saturating_mul(EMPTY_STAYS_PER_STAY);
         let (least, most) = MICROSECONDS_PER_STAY.into_inner();
         self.unpaid.stay_us = stay_us.clamp(least, most);
-    }
-
-    /// Whether code that is about to be stopped owes so much because all stays take longer by now. They may from then on.
-    fn is_excused(&mut self, code: usize) -> bool {
-        let all_us: u64 = (0..EMPTY_STAYS_AGAIN).map(|_| self.empty_stay_us()).sum();
-        let stay_us = all_us / EMPTY_STAYS_AGAIN * MEAN_STAYS_PER_STAY;
-        self.unpaid.allow(code, stay_us.min(MICROSECONDS_PER_STAY_MAX))
     }
 
     /// The microseconds that a stay takes in which nothing is done.
@@ -107,8 +103,6 @@ struct Unpaid {
 struct Account {
     code: usize,
     owed_us: i64,
-    /// The stays since it owed nothing.
-    stays: u32,
     /// When that was, in microseconds since the device started.
     since_us: u64,
 }
@@ -123,39 +117,23 @@ impl Account {
 }
 
 impl Unpaid {
-    /// The most that code may owe, and have to its credit.
-    const MOST_US: i64 = COMPILED_MICROSECONDS as i64;
-
     /// Counts a stay that lasted from one time to the other, in microseconds; returns whether its code took more
     /// than it may.
     fn count(&mut self, code: usize, [from_us, to_us]: [u64; 2], paid_bytes: usize) -> bool {
-        let before = self.forget(code);
-        let before_us = before.map_or(0, |account| account.left_us(from_us));
-        let stays = before.map_or(0, |account| account.stays);
+        const MOST_US: i64 = COMPILED_MICROSECONDS as i64;
+        let before_us = self.forget(code).map_or(0, |account| account.left_us(from_us));
         let paid_us = paid_bytes as u64 / UNIT_BYTES * MICROSECONDS_PER_UNIT + self.stay_us;
         let took_us = to_us.saturating_sub(from_us).cast_signed();
         let owed_us = before_us.saturating_add(took_us).saturating_sub_unsigned(paid_us);
+        if owed_us > MOST_US {
+            return true;
+        }
         if self.accounts.len() == self.accounts.capacity() {
             // Code that is gone leaves an account behind, which time empties.
             self.accounts.retain(|account| account.left_us(to_us) != 0);
         }
-        let stays = if owed_us > 0 { stays.saturating_add(1) } else { 0 };
-        let owed_us = owed_us.max(-Self::MOST_US);
-        self.accounts.push(Account { code, owed_us, stays, since_us: to_us });
-        owed_us > Self::MOST_US
-    }
-
-    /// Allows each stay `stay_us` from now on if that is more, and the stays for which code owes, too; returns whether it
-    /// owes no more than it may then.
-    fn allow(&mut self, code: usize, stay_us: u64) -> bool {
-        let more_us = stay_us.saturating_sub(self.stay_us);
-        self.stay_us += more_us;
-        let account = self.accounts.iter_mut().find(|account| account.code == code);
-        account.is_none_or(|account| {
-            let excused_us = more_us.saturating_mul(account.stays.into());
-            account.owed_us = account.owed_us.saturating_sub_unsigned(excused_us);
-            account.owed_us <= Self::MOST_US
-        })
+        self.accounts.push(Account { code, owed_us: owed_us.max(-MOST_US), since_us: to_us });
+        false
     }
 
     /// Closes the account of the code at this address: other code may lie there soon.
@@ -227,11 +205,10 @@ impl<G: Guard + Send, C: Clock + Send> Wall for GuardedVm<G, C> {
         }
         let times_us = [from_us, self.clock.now().as_micros()];
         let paid_bytes = usize::try_from(ahead.wrapping_sub(paid_ahead(words))).unwrap_or(0);
-        if !self.unpaid.count(code, times_us, paid_bytes) || self.is_excused(code) {
-            return Ok(());
+        match self.unpaid.count(code, times_us, paid_bytes) {
+            true => Err(Breach { cause: BreachCause::Unpaid, address: 0, at: 0 }),
+            false => Ok(()),
         }
-        self.unpaid.forget(code);
-        Err(Breach { cause: BreachCause::Unpaid, address: 0, at: 0 })
     }
 }
 

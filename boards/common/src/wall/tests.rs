@@ -25,8 +25,6 @@ impl Clock for Watch {
 struct Open {
     watch: Watch,
     takes_us: Arc<AtomicU64>,
-    /// The microseconds that a stay takes outside of compiled code.
-    empty_us: Arc<AtomicU64>,
     /// The microseconds that the next stay alone takes beside that.
     jump_us: Arc<AtomicU64>,
     pays_bytes: Arc<AtomicU64>,
@@ -48,15 +46,13 @@ impl Guard for Open {
     }
 
     fn run_firmware(&mut self, _: &mut Context, regions: &mut [Region<'_>], most_us: u32) -> Exit {
-        let is_compiled = regions.iter().any(|region| matches!(region, Region::Code(_)));
-        let takes_us = if is_compiled { &self.takes_us } else { &self.empty_us };
         let Some(Region::Own(stack)) = regions.last_mut() else { panic!("no stack") };
         let place = stack.len() - (word::COUNT - word::LIMIT) * WORD_BYTES;
         let limit: &mut [u8; WORD_BYTES] = stack[place..].first_chunk_mut().unwrap();
         let pays = self.pays_bytes.load(Ordering::Relaxed) as usize;
         *limit = usize::from_ne_bytes(*limit).wrapping_sub(pays).to_ne_bytes();
         let jump_us = self.jump_us.swap(0, Ordering::Relaxed);
-        let takes_us = takes_us.load(Ordering::Relaxed) + jump_us;
+        let takes_us = self.takes_us.load(Ordering::Relaxed) + jump_us;
         let most_us = most_us.into();
         self.watch.0.fetch_add(takes_us.min(most_us), Ordering::Relaxed);
         if takes_us < most_us { Exit::Call } else { Exit::Time }
@@ -80,7 +76,6 @@ struct Scene {
     wall: GuardedVm<Open, Watch>,
     watch: Watch,
     takes_us: Arc<AtomicU64>,
-    empty_us: Arc<AtomicU64>,
     jump_us: Arc<AtomicU64>,
     pays_bytes: Arc<AtomicU64>,
     machines: [(Vec<u8>, Vec<u8>); 2],
@@ -89,18 +84,16 @@ struct Scene {
 impl Scene {
     fn new() -> Self {
         let watch = Watch::default();
-        let [takes_us, empty_us, jump_us, pays_bytes] =
-            [(); 4].map(|()| Arc::<AtomicU64>::default());
+        let [takes_us, jump_us, pays_bytes] = [(); 3].map(|()| Arc::<AtomicU64>::default());
         let guard = Open {
             watch: watch.clone(),
             takes_us: Arc::clone(&takes_us),
-            empty_us: Arc::clone(&empty_us),
             jump_us: Arc::clone(&jump_us),
             pays_bytes: Arc::clone(&pays_bytes),
         };
         let wall = GuardedVm::new(guard, watch.clone()).unwrap();
         let machines = [0, 1].map(|_| (vec![0; 64], vec![0; 32]));
-        Self { wall, watch, takes_us, empty_us, jump_us, pays_bytes, machines }
+        Self { wall, watch, takes_us, jump_us, pays_bytes, machines }
     }
 
     /// A machine's stay in its compiled code.
@@ -137,7 +130,7 @@ impl Scene {
 fn stays_may_take_eight_times_what_an_empty_one_took_at_the_start() {
     for (empty_us, stay_us) in [(0, 20), (2, 20), (60, 480), (10_000, 2_000)] {
         let mut scene = Scene::new();
-        scene.empty_us.store(empty_us, Ordering::Relaxed);
+        scene.takes_us.store(empty_us, Ordering::Relaxed);
         // Once, the processor is needed for something else.
         scene.jump_us.store(1_000_000, Ordering::Relaxed);
         scene.wall.measure_stays();
@@ -193,16 +186,14 @@ fn honest_code_goes_on_while_others_take_four_fifths_of_the_processor() {
 }
 
 #[test]
-fn honest_code_goes_on_when_all_stays_have_become_slow_and_other_code_is_stopped_then() {
+fn honest_code_in_an_emulator_goes_on_and_code_that_pays_nothing_is_stopped() {
     let mut scene = Scene::new();
-    assert_eq!(scene.wall.unpaid.stay_us, 20);
-    scene.empty_us.store(500, Ordering::Relaxed);
-    for round in 0..100_000_u64 {
-        assert_eq!(scene.compiled(0, 500, 40), Ok(()), "round {round}");
+    scene.wall = scene.wall.emulated();
+    for round in 0..10_000_u64 {
+        assert_eq!(scene.compiled(0, 8_000, 40), Ok(()), "round {round}");
     }
-    assert_eq!(scene.wall.unpaid.stay_us, 2_000);
-    let stays = (0..100).take_while(|_| scene.compiled(1, 100_000, 0).is_ok()).count();
-    assert!(stays <= 6, "{stays} stays");
+    let stays = (0..100).take_while(|_| scene.compiled(1, 50_000, 0).is_ok()).count();
+    assert!((10..20).contains(&stays), "{stays} stays");
 }
 
 #[test]
@@ -257,9 +248,8 @@ fn code_that_says_it_paid_less_than_nothing_paid_nothing() {
 #[test]
 fn time_of_the_interpreter_is_not_counted() {
     let mut scene = Scene::new();
-    scene.empty_us.store(10_000, Ordering::Relaxed);
     for _ in 0..1_000 {
-        assert_eq!(scene.stay(0, false, 0, 4), Ok(()));
+        assert_eq!(scene.stay(0, false, 10_000, 4), Ok(()));
     }
     assert_eq!(scene.compiled(0, 400_000, 4), Ok(()));
 }
