@@ -20,7 +20,7 @@ use crate::served::Served;
 
 /// How long a write waits for that of another connection.
 const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
-/// How many pages a backup copies at a time, so that the hub's writes go on meanwhile.
+/// How many pages a backup copies at a time.
 const BACKUP_PAGES: i32 = 256;
 
 /// A hub's database.
@@ -164,10 +164,10 @@ impl Database {
     /// # Errors
     /// There is no database, `to` exists, or the disk is full; no half copy is left.
     pub fn back_up(from: &Path, to: &Path) -> Result<(), DatabaseError> {
-        let source = Self::read(from)?.connection;
+        let mut source = Self::read(from)?.connection;
         let file = private().write(true).create_new(true).open(to);
         drop(file.map_err(failed("make", to))?);
-        let copied = copy(&source, to);
+        let copied = copy(&mut source, to);
         if copied.is_err() {
             let _ = std::fs::remove_file(to);
         }
@@ -204,10 +204,15 @@ impl Database {
     }
 }
 
-fn copy(source: &Connection, to: &Path) -> Result<(), DatabaseError> {
+fn copy(source: &mut Connection, to: &Path) -> Result<(), DatabaseError> {
     let mut target = Connection::open(to)?;
     target.pragma_update(None, "synchronous", "FULL")?;
-    Backup::new(source, &mut target)?.run_to_completion(BACKUP_PAGES, Duration::ZERO, None)?;
+    // A backup begins anew when another connection has written between two of its steps, so that one beside a
+    // steady writer would never end. Its first read holds the snapshot; writers go on in the log meanwhile.
+    let snapshot = source.transaction()?;
+    snapshot.query_row("SELECT count(*) FROM sqlite_schema", [], |_| Ok(()))?;
+    Backup::new(&snapshot, &mut target)?.run_to_completion(BACKUP_PAGES, Duration::ZERO, None)?;
+    drop(snapshot);
     let verdict: String = target.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if verdict != "ok" {
         return Err(DatabaseError::Foreign);

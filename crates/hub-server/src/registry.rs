@@ -9,13 +9,14 @@
 mod artifact;
 mod blobs;
 mod manifests;
+mod range;
 mod uploads;
 
 use data_encoding::HEXLOWER;
 use http::{Method, StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _};
 use serde_json::json;
-use tenure_crypto::sha256;
+use tenure_crypto::{HashAlgorithm, sha256};
 
 use crate::exchange::{Exchange, Reply};
 
@@ -29,7 +30,8 @@ const CONTENT_DIGEST: header::HeaderName = header::HeaderName::from_static("dock
 /// The longest name of a repository, in bytes.
 const REPOSITORY_BYTES_MAX: usize = 255;
 
-/// An error code of the distribution spec 1.1, "Error codes".
+/// An error code of the distribution spec 1.1, "Error codes". `RANGE_INVALID` is that of the registry from which the
+/// spec was made: the spec has none for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Code {
     BlobUnknown,
@@ -41,6 +43,7 @@ pub(crate) enum Code {
     ManifestInvalid,
     ManifestUnknown,
     NameInvalid,
+    RangeInvalid,
     SizeInvalid,
     TooManyRequests,
     Unsupported,
@@ -58,6 +61,7 @@ impl Code {
             Self::ManifestInvalid => ("MANIFEST_INVALID", StatusCode::BAD_REQUEST),
             Self::ManifestUnknown => ("MANIFEST_UNKNOWN", StatusCode::NOT_FOUND),
             Self::NameInvalid => ("NAME_INVALID", StatusCode::BAD_REQUEST),
+            Self::RangeInvalid => ("RANGE_INVALID", StatusCode::RANGE_NOT_SATISFIABLE),
             Self::SizeInvalid => ("SIZE_INVALID", StatusCode::PAYLOAD_TOO_LARGE),
             Self::TooManyRequests => ("TOOMANYREQUESTS", StatusCode::TOO_MANY_REQUESTS),
             Self::Unsupported => ("UNSUPPORTED", StatusCode::METHOD_NOT_ALLOWED),
@@ -84,10 +88,11 @@ pub(crate) fn answer(
     let is_read = matches!(*method, Method::GET | Method::HEAD);
     match segments[..] {
         [] | [""] if is_read => Ok(Reply::json(StatusCode::OK, &json!({}))),
+        [] | [""] => unsupported("GET, HEAD"),
         [ref name @ .., "blobs", "uploads"] | [ref name @ .., "blobs", "uploads", ""] => {
             named(name, |repository| match *method {
                 Method::POST => uploads::begin(connection, exchange, repository),
-                _ => unsupported(),
+                _ => unsupported("POST"),
             })
         }
         [ref name @ .., "blobs", "uploads", id] => named(name, |repository| match *method {
@@ -95,12 +100,12 @@ pub(crate) fn answer(
             Method::PATCH => uploads::append(connection, exchange, repository, id),
             Method::PUT => uploads::finish(connection, exchange, repository, id),
             Method::DELETE => uploads::cancel(connection, exchange, repository, id),
-            _ => unsupported(),
+            _ => unsupported("GET, HEAD, PATCH, PUT, DELETE"),
         }),
         [ref name @ .., "blobs", digest] => named(name, |_| match *method {
             Method::GET | Method::HEAD => blobs::fetch(connection, exchange, digest),
             Method::DELETE => blobs::delete(connection, exchange, digest),
-            _ => unsupported(),
+            _ => unsupported("GET, HEAD, DELETE"),
         }),
         [ref name @ .., "manifests", reference] => named(name, |repository| match *method {
             Method::GET | Method::HEAD => {
@@ -108,7 +113,7 @@ pub(crate) fn answer(
             }
             Method::PUT => manifests::put(connection, exchange, repository, reference),
             Method::DELETE => manifests::delete(connection, exchange, repository, reference),
-            _ => unsupported(),
+            _ => unsupported("GET, HEAD, PUT, DELETE"),
         }),
         [ref name @ .., "tags", "list"] if is_read => {
             named(name, |repository| manifests::tags(connection, exchange, repository))
@@ -116,6 +121,7 @@ pub(crate) fn answer(
         [ref name @ .., "referrers", digest] if is_read => {
             named(name, |repository| manifests::referrers(connection, exchange, repository, digest))
         }
+        [.., "tags", "list"] | [.., "referrers", _] => unsupported("GET, HEAD"),
         _ => Ok(Code::NameInvalid.reply("there is nothing under this path")),
     }
 }
@@ -158,8 +164,10 @@ pub(crate) fn package_length(
     connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
 }
 
-fn unsupported() -> Result<Reply, rusqlite::Error> {
-    Ok(Code::Unsupported.reply("this can't be done here"))
+/// The answer to a method other than those in `allowed`, which it names (RFC 9110 15.5.6).
+fn unsupported(allowed: &str) -> Result<Reply, rusqlite::Error> {
+    let reply = Code::Unsupported.reply(&format!("this takes {allowed}"));
+    Ok(reply.with(header::ALLOW, allowed))
 }
 
 /// Runs `action` if the segments before are the name of a repository.
@@ -198,10 +206,32 @@ fn is_tag(text: &str) -> bool {
         && text.bytes().all(|byte| is_word(byte) || b".-".contains(&byte))
 }
 
-/// Whether `text` is a digest that is understood here: `sha256:` and 64 digits.
-fn is_digest(text: &str) -> bool {
-    let digits = text.strip_prefix("sha256:").unwrap_or("");
-    digits.len() == 64 && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'))
+/// The algorithm of a digest: `sha256:` and 64 digits, or `sha512:` and 128 (image spec 1.1, "Registered
+/// algorithms"). `None` if `text` is none of them.
+fn algorithm_of(text: &str) -> Option<HashAlgorithm> {
+    let (algorithm, digits) = match text.split_once(':')? {
+        ("sha256", digits) => (HashAlgorithm::Sha256, digits),
+        ("sha512", digits) => (HashAlgorithm::Sha512, digits),
+        _ => return None,
+    };
+    let is_digest = digits.len() == 2 * algorithm.digest_bytes()
+        && digits.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'a'..=b'f'));
+    is_digest.then_some(algorithm)
+}
+
+/// Whether `bytes` have the digest `digest`.
+fn has_digest(bytes: &[u8], digest: &str) -> bool {
+    algorithm_of(digest).is_some_and(|algorithm| {
+        let found = HEXLOWER.encode(&algorithm.digest(&[bytes]));
+        digest.split_once(':').is_some_and(|(_, digits)| digits == found)
+    })
+}
+
+/// Whether a media type is `expected`: its letters have no case, and parameters make it no other
+/// (RFC 9110 8.3.1).
+fn is_media_type(text: &str, expected: &str) -> bool {
+    let kind = text.split_once(';').map_or(text, |(kind, _)| kind);
+    kind.trim().eq_ignore_ascii_case(expected)
 }
 
 /// The digest of `bytes` as a registry writes it: `sha256:` and 64 hexadecimal digits.

@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use axum_core::response::{IntoResponse as _, Response};
-use http::{Method, Request, StatusCode};
+use http::{Method, Request, StatusCode, header};
 use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
@@ -173,7 +173,10 @@ async fn route(state: State, request: Request<Incoming>) -> Response {
             ["v1", "receipts"] => api::take_receipts(state, headers, body).await,
             _ => pages::missing(),
         },
-        _ => StatusCode::METHOD_NOT_ALLOWED.into_response(),
+        _ => {
+            let allowed = [(header::ALLOW, "GET, HEAD, POST")];
+            (StatusCode::METHOD_NOT_ALLOWED, allowed).into_response()
+        }
     }
 }
 

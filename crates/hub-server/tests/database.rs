@@ -3,6 +3,7 @@
 use std::io::{BufRead as _, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use tenure_crypto::{Seed, SigningKey};
 use tenure_directory::{enrol, seal};
@@ -178,6 +179,48 @@ fn backup_of_a_running_hub_is_a_whole_database_and_overwrites_nothing() {
     let missing = folder.path().join("missing.sqlite");
     assert!(Database::back_up(&missing, &folder.path().join("other")).is_err());
     assert!(!missing.exists(), "a backup makes no database");
+}
+
+/// A backup in steps begins anew after each write of another connection, unless it holds its snapshot.
+#[test]
+fn backup_beside_a_writer_that_never_stops_ends_and_is_of_one_moment() {
+    const COMMITS_MAX: u64 = 200_000;
+    let folder = tempfile::tempdir().unwrap();
+    let database = Database::open(&path(&folder)).unwrap();
+    let writer = rusqlite::Connection::open(path(&folder)).unwrap();
+    writer.pragma_update(None, "synchronous", "OFF").unwrap();
+    let ballast = "CREATE TABLE ballast (bytes BLOB); \
+         INSERT INTO ballast WITH RECURSIVE n (n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM n WHERE n < 16) \
+         SELECT zeroblob(1 << 20) FROM n; \
+         CREATE TABLE pair (one INTEGER, two INTEGER); INSERT INTO pair VALUES (0, 0)";
+    writer.execute_batch(ballast).unwrap();
+    let (begun, ended) = (AtomicU64::new(0), AtomicBool::new(false));
+    let copy = folder.path().join("copy.sqlite");
+    std::thread::scope(|scope| {
+        let (begun, ended) = (&begun, &ended);
+        scope.spawn(move || {
+            for _ in 0..COMMITS_MAX {
+                writer.execute("UPDATE pair SET one = one + 1, two = two + 1", []).unwrap();
+                begun.fetch_add(1, Ordering::Relaxed);
+                if ended.load(Ordering::Relaxed) {
+                    break;
+                }
+            }
+        });
+        while begun.load(Ordering::Relaxed) == 0 {
+            std::thread::yield_now();
+        }
+        Database::back_up(&path(&folder), &copy).unwrap();
+        ended.store(true, Ordering::Relaxed);
+    });
+    assert!(begun.into_inner() < COMMITS_MAX, "it ended before the writer did");
+    drop(database);
+    let copied = rusqlite::Connection::open(&copy).unwrap();
+    let pair = copied.query_row("SELECT one, two FROM pair", [], |row| {
+        Ok((row.get::<_, u64>(0)?, row.get::<_, u64>(1)?))
+    });
+    let (one, two) = pair.unwrap();
+    assert!(one == two && one > 0, "{one} and {two}");
 }
 
 #[test]

@@ -88,6 +88,186 @@ fn package_pushed_is_pulled_by_tag_and_digest_and_listed() {
     assert!(world.get("/packages", &[&cookie]).body.contains("house/thermostat"));
 }
 
+/// RFC 9110 14.2: a range is a `GET`'s; one that isn't understood, and several at once, are answered by the whole.
+#[test]
+fn part_of_a_blob_is_the_one_that_the_request_means() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    let bytes = b"0123456789abcdefghij";
+    assert_eq!(client.push_blob("a", bytes).status, 201);
+    let path = format!("/v2/a/blobs/{}", digest(bytes));
+    for (range, status, part) in [
+        ("bytes=3-5", 206, "345"),
+        ("bytes=18-99", 206, "ij"),
+        ("bytes=-3", 206, "hij"),
+        ("BYTES=-99", 206, "0123456789abcdefghij"),
+        ("items=0-5", 200, "0123456789abcdefghij"),
+        ("bytes=abc", 200, "0123456789abcdefghij"),
+        ("bytes=0-1,5-6", 200, "0123456789abcdefghij"),
+    ] {
+        let reply = client.send("GET", &path, &[&format!("range: {range}")], b"");
+        assert_eq!((reply.status, reply.body.as_str()), (status, part), "{range}");
+    }
+    let behind = client.send("GET", &path, &["range: bytes=20-"], b"");
+    assert_eq!((behind.status, code(&behind).as_str()), (416, "RANGE_INVALID"));
+    assert_eq!(behind.header("content-range"), Some("bytes */20"));
+    let head = client.send("HEAD", &path, &["range: bytes=50-"], b"");
+    assert_eq!((head.status, head.header("content-length")), (200, Some("20")));
+    assert_eq!(client.push_blob("a", b"").status, 201);
+    let head = client.send("HEAD", &format!("/v2/a/blobs/{}", digest(b"")), &[], b"");
+    assert_eq!((head.status, head.header("content-length")), (200, Some("0")));
+}
+
+/// RFC 9110 8.3.1 and 11.1: letters of media types and schemes have no case, and parameters make no other type.
+#[test]
+fn case_and_parameters_of_a_header_change_nothing() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    client.push_blob("a", b"{}");
+    let list = manifest("x/y", b"{}");
+    let put = |list: &str, kind: &str| {
+        let kind = format!("Content-Type: {kind}");
+        client.send("PUT", "/v2/a/manifests/one", &[&kind], list.as_bytes())
+    };
+    for kind in [
+        "application/vnd.oci.image.manifest.v1+json; charset=utf-8",
+        "Application/vnd.oci.image.manifest.v1+JSON",
+        "application/vnd.oci.image.manifest.v1+json ;a=b",
+    ] {
+        assert_eq!(put(&list, kind).status, 201, "{kind}");
+    }
+    assert_eq!(put(&list, "application/vnd.oci.image.manifest.v1+jsonx").status, 400);
+    // Other letters don't make a package something else, which nobody needed to sign.
+    let unsigned = manifest("Application/vnd.Tenure.package.v1", b"{}");
+    let refused = put(&unsigned, "application/vnd.oci.image.manifest.v1+json");
+    assert_eq!((refused.status, code(&refused).as_str()), (400, "MANIFEST_INVALID"));
+    let bearer = token.replace("authorization: Bearer ", "AUTHORIZATION: bEARER  ");
+    let basic = client.authorization.replace("authorization: Basic ", "Authorization: basic ");
+    for authorization in [&bearer, &basic] {
+        assert_eq!(world.get("/v2/", &[authorization]).status, 200, "{authorization}");
+        let path = format!("/v2/a/blobs/uploads/?digest={}", digest(b"{}"));
+        assert_eq!(world.request("POST", &path, &[authorization], "{}").status, 201);
+    }
+}
+
+/// Distribution spec 1.1, "Listing Tags": "lexical (i.e. case-insensitive alphanumeric) order".
+#[test]
+fn tags_are_listed_in_alphabetical_order_whatever_their_case_also_page_by_page() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    client.push_blob("a", b"{}");
+    for tag in ["gamma", "Beta", "alpha", "beta", "1.10", "_x", "ALPHA", "1.9"] {
+        assert_eq!(client.push_manifest("a", tag, &manifest("x/y", b"{}")).status, 201);
+    }
+    let listed = |query: &str| {
+        let reply = client.get(&format!("/v2/a/tags/list{query}"));
+        let tags = reply.json()["tags"].as_array().unwrap().clone();
+        let tags: Vec<String> = tags.iter().map(|tag| tag.as_str().unwrap().into()).collect();
+        (tags, reply.header("link").map(str::to_string))
+    };
+    let all = ["1.10", "1.9", "_x", "ALPHA", "alpha", "Beta", "beta", "gamma"];
+    assert_eq!(listed("").0, all);
+    for n in 1..=all.len() {
+        let (mut met, mut query) = (Vec::new(), format!("?n={n}"));
+        for _ in 0..=all.len() {
+            let (tags, link) = listed(&query);
+            met.extend(tags);
+            let Some(link) = link else { break };
+            query = link[link.find('?').unwrap()..link.find('>').unwrap()].to_string();
+        }
+        assert_eq!(met, all, "{n} at a time");
+    }
+    assert_eq!(listed("?last=ALPHB").0, ["Beta", "beta", "gamma"], "behind a tag that isn't there");
+    assert_eq!(listed("?n=0"), (Vec::new(), None));
+}
+
+#[test]
+fn request_without_a_pass_is_challenged_and_one_of_another_site_refused() {
+    let world = World::with_fleet();
+    let uploads = "/v2/a/blobs/uploads/";
+    for (method, path) in [
+        ("POST", uploads),
+        ("PUT", "/v2/a/manifests/one"),
+        ("PATCH", "/v2/a/blobs/uploads/1"),
+        ("DELETE", "/v2/a/manifests/one"),
+        ("HEAD", "/v2/a/manifests/one"),
+        ("POST", "/v1/rollouts"),
+    ] {
+        let reply = world.request(method, path, &[], "");
+        let challenge = reply.header("www-authenticate");
+        assert_eq!((reply.status, challenge), (401, Some("Basic realm=\"tenure\"")), "{path}");
+    }
+    let receipts = world.request("POST", "/v1/receipts", &[], "00");
+    assert_eq!((receipts.status, receipts.header("www-authenticate")), (401, Some("Bearer")));
+    for site in ["sec-fetch-site: cross-site", "origin: http://evil.example"] {
+        let reply = world.request("POST", uploads, &[site], "");
+        assert_eq!((reply.status, reply.header("www-authenticate")), (403, None), "{site}");
+    }
+    assert_eq!(world.request("POST", "/sign-out", &[], "").status, 403, "pages are for browsers");
+}
+
+#[test]
+fn method_that_a_path_does_not_take_is_told_those_that_it_does() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    for (path, allowed) in [
+        ("/v2/", "GET, HEAD"),
+        ("/v2/a/tags/list", "GET, HEAD"),
+        ("/v2/a/manifests/one", "GET, HEAD, PUT, DELETE"),
+        ("/v2/a/blobs/uploads/", "POST"),
+        ("/devices", "GET, HEAD, POST"),
+    ] {
+        let reply = world.request("PATCH", path, &[&token], "");
+        assert_eq!((reply.status, reply.header("allow")), (405, Some(allowed)), "{path}");
+    }
+}
+
+/// Image spec 1.1: a manifest may have members that no spec names, digests of SHA-512, and layers that are kept
+/// elsewhere; it is served as it came.
+#[test]
+fn manifest_of_other_tools_is_kept_as_it_came() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    let long = |bytes: &[u8]| {
+        let digest = tenure_crypto::HashAlgorithm::Sha512.digest(&[bytes]);
+        format!("sha512:{}", data_encoding::HEXLOWER.encode(&digest))
+    };
+    let push = |digest: &str, bytes: &[u8]| {
+        let path = format!("/v2/a/blobs/uploads/?digest={digest}");
+        client.send("POST", &path, &[], bytes).status
+    };
+    let layer = b"layer";
+    assert_eq!((push(&long(b"{}"), b"{}"), push(&long(layer), layer)), (201, 201));
+    assert_eq!(push(&long(b"other"), layer), 400);
+    assert_eq!(push(&long(layer)[..100], layer), 400);
+    let list = json!({
+        "schemaVersion": 2,
+        "mediaType": "application/vnd.oci.image.manifest.v1+json",
+        "config": { "mediaType": "x/config", "digest": long(b"{}"), "size": 2, "of": "ours" },
+        "layers": [
+            { "mediaType": "text/plain", "digest": long(layer), "size": 5 },
+            {
+                "mediaType": "application/vnd.oci.image.layer.nondistributable.v1.tar",
+                "digest": digest(b"elsewhere"), "size": 9, "urls": ["https://example.com/layer"],
+            },
+        ],
+        "org.example.custom": { "kept": [1, 2, 3] },
+    });
+    let list = list.to_string();
+    let named = long(list.as_bytes());
+    assert_eq!(client.push_manifest("a", &named, &list).status, 201);
+    let found = client.get(&format!("/v2/a/manifests/{named}"));
+    assert_eq!((found.status, found.body.as_str()), (200, list.as_str()));
+    assert_eq!(found.header("docker-content-digest"), Some(named.as_str()));
+    assert_eq!(client.push_manifest("a", &long(b"other"), &list).status, 400);
+    let blob = client.get(&format!("/v2/a/blobs/{}", long(layer)));
+    assert_eq!((blob.status, blob.body.as_str()), (200, "layer"));
+}
+
 #[test]
 fn skopeo_copies_a_package_here_and_back() {
     if Command::new("skopeo").arg("--version").output().is_err() {
@@ -150,7 +330,10 @@ fn upload_in_parts_goes_on_where_it_stopped() {
     let place = begun.header("location").unwrap();
     client.send("PATCH", place, &[], &bytes[..10_000]);
     let put = format!("{place}?digest={}", digest(&bytes));
-    assert_eq!(client.send("PUT", &put, &[], &bytes[10_000..]).status, 201);
+    let early = client.send("PUT", &put, &["content-range: 0-9"], &bytes[..10]);
+    assert_eq!((early.status, early.header("range")), (416, Some("0-9999")));
+    let rest = format!("content-range: bytes 10000-{}/*", bytes.len() - 1);
+    assert_eq!(client.send("PUT", &put, &[&rest], &bytes[10_000..]).status, 201);
     assert_eq!(client.get(place).status, 404, "the upload is over");
 }
 

@@ -5,10 +5,12 @@ use alloc::string::String;
 use alloc::vec::Vec;
 
 use tenure_crypto::SigningKey;
+use tenure_wire::timer::{PackageTimer, When};
 
 use crate::layout::{
     BODY_AT, CODE_BYTES_MAX, COMPILED_BYTES_MAX, COMPILED_LENGTH_BYTES, CONTEXT, MAGIC, MAGIC_NAME,
-    MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX, VERSION_WITHOUT_COMPILED,
+    MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX, VERSION_WITH_COMPILED,
+    VERSION_WITHOUT_COMPILED,
 };
 use crate::package::compiled_kind_bytes;
 use crate::{CodeKind, Entry, Manifest, PackageError, ValueKind};
@@ -103,14 +105,12 @@ impl PackageBuilder {
             return Err(PackageError::TooLarge);
         }
         let all = [&manifest, &tree, &self.code, &compiled];
-        let parts = if compiled.is_empty() { &all[..3] } else { &all[..] };
+        let version = self.version();
+        let parts = if version == VERSION_WITHOUT_COMPILED { &all[..3] } else { &all[..] };
         let sum = parts.iter().map(|part| part.len()).sum::<usize>();
         let mut bytes = Vec::with_capacity(BODY_AT + COMPILED_LENGTH_BYTES + sum + SIGNATURE_BYTES);
         bytes.extend(MAGIC_NAME);
-        bytes.push(match self.compiled.is_empty() {
-            true => VERSION_WITHOUT_COMPILED,
-            false => MAGIC[MAGIC_NAME.len()],
-        });
+        bytes.push(version);
         bytes.extend(key.verifying_key().0);
         for part in parts {
             bytes.extend((part.len() as u32).to_le_bytes());
@@ -121,5 +121,20 @@ impl PackageBuilder {
         let signature = key.sign(CONTEXT, &bytes);
         bytes.extend(signature.to_bytes());
         Ok(bytes)
+    }
+
+    /// The oldest format that says all that the package is.
+    fn version(&self) -> u8 {
+        let has_odd_star = |timer: &PackageTimer| match timer.when {
+            When::At(schedule) => schedule.has_odd_star(),
+            When::Every(_) => false,
+        };
+        if self.manifest.timers.iter().any(has_odd_star) {
+            MAGIC[MAGIC_NAME.len()]
+        } else if self.compiled.is_empty() {
+            VERSION_WITHOUT_COMPILED
+        } else {
+            VERSION_WITH_COMPILED
+        }
     }
 }

@@ -15,14 +15,18 @@
 //! That is format 5, which packages without compiled code have. Format 6 has in its header, at 52, the
 //! length `x` of compiled code, so that all behind it begins 4 bytes later; the compiled code stands between
 //! the code and the signature: for each kind of processor that there is some for, the kind in a byte (1 for
-//! `rv32`, 2 for `thumb`), three zeros, a length in 4 bytes and as many.
+//! `rv32`, 2 for `thumb`), three zeros, a length in 4 bytes and as many. Format 7 is laid out as format 6, with compiled
+//! code or none: it has a timer with a star that readers of before take for none
+//! ([`has_odd_star`](tenure_wire::timer::Schedule::has_odd_star)).
 
 use tenure_crypto::Context;
 
 /// The first bytes of a package.
-pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x06";
+pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x07";
 /// The version of packages without compiled code, which devices of older firmware read.
 pub(crate) const VERSION_WITHOUT_COMPILED: u8 = 5;
+/// The version of packages with compiled code, but without a star that only readers of format 7 know.
+pub(crate) const VERSION_WITH_COMPILED: u8 = 6;
 /// The magic without the version.
 pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
 /// The purpose of the tenant's signature.

@@ -8,7 +8,7 @@ use tenure_wire::{CodeKind, Digest, Signature, VerifyingKey};
 use crate::layout::{
     BODY_AT, CODE_BYTES_MAX, COMPILED_BYTES_MAX, COMPILED_HEADER_BYTES, COMPILED_LENGTH_BYTES,
     CONTEXT, KEY_AT, LENGTHS_AT, MAGIC, MAGIC_NAME, MANIFEST_BYTES_MAX, SIGNATURE_BYTES,
-    TREE_BYTES_MAX, VERSION_WITHOUT_COMPILED,
+    TREE_BYTES_MAX, VERSION_WITH_COMPILED, VERSION_WITHOUT_COMPILED,
 };
 use crate::{Manifest, ManifestError, Tree, TreeError};
 
@@ -38,6 +38,7 @@ impl<'a> Package<'a> {
         let version = *bytes.get(MAGIC_NAME.len()).ok_or(PackageError::Truncated)?;
         let has_compiled = match version {
             VERSION_WITHOUT_COMPILED => false,
+            VERSION_WITH_COMPILED => true,
             _ if version == MAGIC[MAGIC_NAME.len()] => true,
             _ => return Err(PackageError::FormatVersion { version }),
         };
@@ -63,7 +64,7 @@ impl<'a> Package<'a> {
         let (key, _) = header[KEY_AT..].split_first_chunk().ok_or(PackageError::Truncated)?;
         let manifest = parse_manifest(manifest)?;
         check_sections(code, manifest.code.len())?;
-        check_compiled(compiled, has_compiled)?;
+        check_compiled(compiled, version)?;
         Ok(Self {
             bytes,
             tenant: VerifyingKey(*key),
@@ -168,7 +169,7 @@ pub(crate) fn compiled_kind_bytes(kind: CodeKind) -> [u8; COMPILED_HEADER_BYTES 
 
 /// Checks that compiled code is whole sections in the order of their kinds, and that there is some where
 /// the format says so.
-fn check_compiled(compiled: &[u8], is_there: bool) -> Result<(), PackageError> {
+fn check_compiled(compiled: &[u8], version: u8) -> Result<(), PackageError> {
     let (mut bytes, mut last) = (0, None);
     for (kind, section) in compiled_sections(compiled) {
         if last >= Some(kind) {
@@ -177,7 +178,7 @@ fn check_compiled(compiled: &[u8], is_there: bool) -> Result<(), PackageError> {
         bytes += COMPILED_HEADER_BYTES + section.len();
         last = Some(kind);
     }
-    let is_well = bytes == compiled.len() && last.is_some() == is_there;
+    let is_well = bytes == compiled.len() && (version != VERSION_WITH_COMPILED || last.is_some());
     if is_well { Ok(()) } else { Err(PackageError::Code) }
 }
 
@@ -232,7 +233,7 @@ impl fmt::Display for PackageError {
             Self::NotAPackage => f.write_str("not a package; make one with `tenure build`"),
             Self::FormatVersion { version } => write!(
                 f,
-                "a package of format {version}, and only {VERSION_WITHOUT_COMPILED} and {} are known \
+                "a package of format {version}, and only {VERSION_WITHOUT_COMPILED} to {} are known \
                  here; build it again, or update what reads it",
                 MAGIC[MAGIC_NAME.len()]
             ),

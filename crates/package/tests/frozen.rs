@@ -208,8 +208,20 @@ fn package_of_version_6_is_written_with_compiled_code_and_read() {
     let mut other = bytes.clone();
     other[bytes.len() - 65] ^= 1;
     assert_eq!(Package::parse(&other).unwrap().verify(), Err(PackageError::Signature));
+}
+
+#[test]
+fn package_of_version_7_is_written_with_a_star_of_its_own_and_read() {
+    let mut manifest = Manifest::new("echo".parse().unwrap(), "1.2.3".parse().unwrap());
+    let when = When::At("30 6 */2 * mon".parse().unwrap());
+    manifest.timers = vec![PackageTimer { function: "tick".into(), when }];
+    let builder = PackageBuilder::new(manifest.clone(), b"\0asm\x01\0\0\0".to_vec()).unwrap();
+    let bytes = kept("package-7", &builder.sign(&key(4)).unwrap());
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!((package.verify(), package.manifest()), (Ok(()), &manifest));
+    assert_eq!(package.compiled_kinds().count(), 0);
     let later = of_next_version(&bytes, 7);
-    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 7 });
+    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 8 });
 }
 
 #[test]

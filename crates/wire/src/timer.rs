@@ -1,7 +1,7 @@
 //! Timers that a package brings along: a function that the device calls again and again.
 //!
-//! A schedule is that of crontab(5): five fields, each a set of numbers; where both the day of the month
-//! and the day of the week are restricted, either one will do. Its times are in UTC.
+//! A schedule is that of crontab(5) of Debian's cron: five fields, each a set of numbers. If neither the day of the
+//! month nor the day of the week has a star, either one will do; else both must hold. Its times are in UTC.
 
 use alloc::string::String;
 use core::fmt;
@@ -15,8 +15,9 @@ pub const PERIOD_MS_MIN: u32 = 10;
 const MINUTE_S: u64 = 60;
 const HOUR_S: u64 = 60 * MINUTE_S;
 const DAY_S: u64 = 24 * HOUR_S;
-/// The most days between two times of a schedule: 29 February is missing in 2100.
-const DAYS_BETWEEN_MAX: u32 = 8 * 366;
+/// The most days between two times of a schedule: 40 years lie between 29 February 2088 and 2128, which are Sundays,
+/// because that day is missing in 2100.
+const DAYS_BETWEEN_MAX: u32 = 41 * 366;
 /// The days after which the Gregorian calendar repeats: 400 years, which are whole weeks.
 const CALENDAR_DAYS: u64 = 146_097;
 
@@ -64,19 +65,30 @@ impl fmt::Display for When {
 }
 
 /// Minutes of the year at which something happens, as in crontab(5): each field has a bit for each number.
+///
+/// The fields of days have one bit more, for a star that the set doesn't show: `*/2` has one, and `1-31` hasn't. A build
+/// that doesn't know this bit takes a full set for a star and any other for none, and so does this one if it is clear.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
     /// Minutes of the hour, from 0.
     minutes: u64,
     /// Hours of the day, from 0.
     hours: u32,
-    /// Days of the month, from 1.
+    /// Days of the month, from 1; bit 0 is [`ODD_STAR_OF_DAYS`].
     days: u32,
     /// Months, from 1.
     months: u16,
-    /// Days of the week, from Sunday, which is 0.
+    /// Days of the week, from Sunday, which is 0; bit 7 is [`ODD_STAR_OF_WEEKDAYS`].
     weekdays: u8,
 }
+
+/// Days of the month have a star although they aren't all of them, or none although they are.
+const ODD_STAR_OF_DAYS: u32 = 1;
+/// The same of the days of the week.
+const ODD_STAR_OF_WEEKDAYS: u8 = 1 << 7;
+/// Where the fields stand that a star changes.
+const DAYS: usize = 2;
+const WEEKDAYS_AT: usize = 4;
 
 /// The fields of a schedule in the order of crontab(5), with their least and greatest numbers.
 const FIELDS: [(&str, u8, u8); 5] = [
@@ -117,13 +129,34 @@ impl Schedule {
         None
     }
 
-    /// Whether it has a time, if none of its sets is empty: its days may be longer than all its months.
+    /// Whether it has a time, if none of its sets is empty: its days may be longer than all its months. Each day of
+    /// the year is each day of the week at some time.
     fn comes(&self) -> bool {
         let is_in = |month: u8| {
             let days = 2_u64 << length(month, true);
-            bit(self.months.into(), month) && u64::from(self.days) & (days - 1) != 0
+            bit(self.months.into(), month) && self.field(DAYS) & (days - 1) != 0
         };
-        self.field(4) != full(0, 6) || (1..=12).any(is_in)
+        !self.has_star_of_day() || (1..=12).any(is_in)
+    }
+
+    /// Whether one of its fields of days has a star that the set doesn't show, or none although the set is full.
+    pub fn has_odd_star(&self) -> bool {
+        self.days & ODD_STAR_OF_DAYS != 0 || self.weekdays & ODD_STAR_OF_WEEKDAYS != 0
+    }
+
+    /// Whether one of its fields of days has a star.
+    fn has_star_of_day(&self) -> bool {
+        self.has_star(DAYS) || self.has_star(WEEKDAYS_AT)
+    }
+
+    /// Whether the field has a star.
+    fn has_star(&self, index: usize) -> bool {
+        let is_odd = match index {
+            DAYS => self.days & ODD_STAR_OF_DAYS != 0,
+            WEEKDAYS_AT => self.weekdays & ODD_STAR_OF_WEEKDAYS != 0,
+            _ => false,
+        };
+        is_odd != (self.field(index) == all_of(index))
     }
 
     /// Whether it is on that day, which is the one of that number in its month.
@@ -131,9 +164,9 @@ impl Schedule {
         // 1970-01-01 was a Thursday.
         let of_week = bit(self.weekdays.into(), ((day + 4) % 7) as u8);
         let of_month = bit(self.days.into(), of_month);
-        match (self.field(2) == full(1, 31), self.field(4) == full(0, 6)) {
-            (false, false) => of_month || of_week,
-            _ => of_month && of_week,
+        match self.has_star_of_day() {
+            true => of_month && of_week,
+            false => of_month || of_week,
         }
     }
 
@@ -152,9 +185,9 @@ impl Schedule {
         match index {
             0 => self.minutes,
             1 => self.hours.into(),
-            2 => self.days.into(),
+            DAYS => (self.days & !ODD_STAR_OF_DAYS).into(),
             3 => self.months.into(),
-            _ => self.weekdays.into(),
+            _ => (self.weekdays & !ODD_STAR_OF_WEEKDAYS).into(),
         }
     }
 }
@@ -166,6 +199,12 @@ fn bit(set: u64, number: u8) -> bool {
 /// The set of all numbers of a field.
 fn full(least: u8, most: u8) -> u64 {
     (least..=most).fold(0, |set, number| set | 1 << number)
+}
+
+/// The set of all numbers of the field with that index. Sunday is there once, as 0.
+fn all_of(index: usize) -> u64 {
+    let (_, least, most) = FIELDS[index];
+    full(least, if index == WEEKDAYS_AT { 6 } else { most })
 }
 
 /// A day of the Gregorian calendar.
@@ -235,7 +274,8 @@ impl FromStr for Schedule {
 
     /// Reads `HH:MM`, which is each day, or the five fields of crontab(5).
     fn from_str(text: &str) -> Result<Self, ScheduleError> {
-        let mut sets = [full(0, 0), full(0, 0), full(1, 31), full(1, 12), full(0, 6)];
+        let mut sets = [full(0, 0), full(0, 0), all_of(DAYS), all_of(3), all_of(WEEKDAYS_AT)];
+        let mut has_star = [true; FIELDS.len()];
         if let Some((hour, minute)) = text.split_once(':') {
             sets[0] = field(0, minute).ok_or(ScheduleError::Field(0))?;
             sets[1] = field(1, hour).ok_or(ScheduleError::Field(1))?;
@@ -244,6 +284,7 @@ impl FromStr for Schedule {
             for (index, set) in sets.iter_mut().enumerate() {
                 let text = fields.next().ok_or(ScheduleError::Fields)?;
                 *set = field(index, text).ok_or(ScheduleError::Field(index))?;
+                has_star[index] = text.contains('*');
             }
             if fields.next().is_some() {
                 return Err(ScheduleError::Fields);
@@ -253,9 +294,20 @@ impl FromStr for Schedule {
         // Sunday is 0 and 7.
         let weekdays = (weekdays | weekdays >> 7 & 1) as u8 & 0x7F;
         let (hours, days, months) = (hours as u32, days as u32, months as u16);
-        let schedule = Self { minutes, hours, days, months, weekdays };
+        let mut schedule = Self { minutes, hours, days, months, weekdays };
+        if schedule.has_star(DAYS) != has_star[DAYS] {
+            schedule.days |= ODD_STAR_OF_DAYS;
+        }
+        if schedule.has_star(WEEKDAYS_AT) != has_star[WEEKDAYS_AT] {
+            schedule.weekdays |= ODD_STAR_OF_WEEKDAYS;
+        }
         if schedule.comes() { Ok(schedule) } else { Err(ScheduleError::Never) }
     }
+}
+
+/// The number that `text` says in digits alone.
+fn plain_number(text: &str) -> Option<u8> {
+    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// The set that the text of the field with that index says.
@@ -267,23 +319,19 @@ fn field(index: usize, text: &str) -> Option<u64> {
             4 => &WEEKDAYS,
             _ => &[],
         };
-        let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
         let named = || names.iter().position(|name| name.eq_ignore_ascii_case(text));
-        let number = match digits {
-            true => text.parse().ok(),
-            false => named().map(|position| position as u8 + least),
-        };
+        let number = plain_number(text).or_else(|| Some(named()? as u8 + least));
         number.filter(|number| (least..=most).contains(number))
     };
     let mut set = 0;
     for part in text.split(',') {
         let (range, step) = match part.split_once('/') {
-            Some((range, step)) => (range, Some(step.parse::<u8>().ok().filter(|step| *step > 0)?)),
+            Some((range, step)) => (range, Some(plain_number(step).filter(|step| *step > 0)?)),
             None => (part, None),
         };
         let (first, last) = match range.split_once('-') {
             // A Sunday that is 7 would be there twice.
-            _ if range == "*" => (least, if index == 4 { 6 } else { most }),
+            _ if range == "*" => (least, if index == WEEKDAYS_AT { 6 } else { most }),
             Some((first, last)) => (number(first)?, number(last)?),
             None => (number(range)?, if step.is_some() { most } else { number(range)? }),
         };
@@ -297,35 +345,58 @@ fn field(index: usize, text: &str) -> Option<u64> {
 
 impl fmt::Display for Schedule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for (index, (_, least, most)) in FIELDS.into_iter().enumerate() {
+        for index in 0..FIELDS.len() {
             if index > 0 {
                 f.write_str(" ")?;
             }
-            let (set, most) = (self.field(index), if index == 4 { 6 } else { most });
-            if set == full(least, most) {
-                f.write_str("*")?;
-                continue;
-            }
+            let mut set = self.field(index);
             let mut separator = "";
-            let mut number = least;
-            while number <= most {
-                let first = number;
-                while number <= most && bit(set, number) {
-                    number += 1;
+            if self.has_star(index)
+                && let Some((step, of_star)) = star_in(index, set)
+            {
+                f.write_str("*")?;
+                if step > 1 {
+                    write!(f, "/{step}")?;
                 }
-                match number - first {
-                    0 => {}
-                    1 => write!(f, "{separator}{first}")?,
-                    _ => write!(f, "{separator}{first}-{}", number - 1)?,
+                (set, separator) = (set & !of_star, ",");
+            }
+            for (first, last) in runs(set) {
+                match last - first {
+                    0 => write!(f, "{separator}{first}")?,
+                    _ => write!(f, "{separator}{first}-{last}")?,
                 }
-                if number > first {
-                    separator = ",";
-                }
-                number += 1;
+                separator = ",";
             }
         }
         Ok(())
     }
+}
+
+/// The least step of a star that is in the set of the field with that index, and the numbers that it takes.
+fn star_in(index: usize, set: u64) -> Option<(u8, u64)> {
+    let steps = (1..=FIELDS[index].2).map(|step| (step, step_set(all_of(index), step)));
+    steps.into_iter().find(|(_, of_star)| set & of_star == *of_star)
+}
+
+/// Each number of `all` that is `step` after the one before.
+fn step_set(all: u64, step: u8) -> u64 {
+    let least = all.trailing_zeros() as u8;
+    (least..u64::BITS as u8).step_by(step.into()).fold(0, |set, number| set | 1 << number) & all
+}
+
+/// The numbers of a set, as runs from first to last.
+fn runs(set: u64) -> impl Iterator<Item = (u32, u32)> {
+    let mut from = 0;
+    core::iter::from_fn(move || {
+        let rest = set.checked_shr(from)?;
+        if rest == 0 {
+            return None;
+        }
+        let first = from + rest.trailing_zeros();
+        let last = first + (set >> first).trailing_ones() - 1;
+        from = last + 1;
+        Some((first, last))
+    })
 }
 
 #[cfg(test)]

@@ -4,7 +4,8 @@ use http::{StatusCode, header};
 use rusqlite::{Connection, OptionalExtension as _, params};
 use tenure_package::PACKAGE_BYTES_MAX;
 
-use super::{CONTENT_DIGEST, Code, digest_of, is_digest};
+use super::range::{self, Part};
+use super::{CONTENT_DIGEST, Code, has_digest};
 use crate::audit::seconds;
 use crate::exchange::{Exchange, Reply};
 
@@ -27,8 +28,9 @@ pub(super) fn store(
     digest: &str,
     bytes: &[u8],
 ) -> Result<Reply, rusqlite::Error> {
-    if !is_digest(digest) || digest_of(bytes) != digest {
-        return Ok(Code::DigestInvalid.reply("the bytes don't have that digest; it is sha256:…"));
+    if !has_digest(bytes, digest) {
+        let text = "the bytes don't have that digest; it is sha256:… or sha512:…";
+        return Ok(Code::DigestInvalid.reply(text));
     }
     if size(connection, &exchange.who, digest)?.is_none() {
         if !has_room(connection, &exchange.who, bytes.len())? {
@@ -82,7 +84,7 @@ pub(super) fn size(
     connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
 }
 
-/// `GET …/blobs/DIGEST`, or a part of it (RFC 9110 14.2).
+/// `GET …/blobs/DIGEST`, or a part of it.
 pub(super) fn fetch(
     connection: &Connection,
     exchange: &Exchange,
@@ -97,18 +99,21 @@ pub(super) fn fetch(
             .with(header::ACCEPT_RANGES, "bytes")
             .with(CONTENT_DIGEST, digest)
     };
-    let Some(range) = exchange.header(&header::RANGE) else {
-        return Ok(Reply { body: bytes, ..found(StatusCode::OK) });
-    };
     let length = bytes.len();
-    let Some((first, last)) = range_of(range, length) else {
-        let whole = format!("bytes */{length}");
-        let reply = Code::BlobUploadInvalid.reply("the blob has no such part");
-        return Ok(reply.with(header::CONTENT_RANGE, whole));
-    };
-    let part = bytes[first..=last].to_vec();
-    Ok(Reply { body: part, ..found(StatusCode::PARTIAL_CONTENT) }
-        .with(header::CONTENT_RANGE, format!("bytes {first}-{last}/{length}")))
+    Ok(match range::part(&exchange.method, &exchange.headers, length) {
+        // The answer to HEAD says it, too, where there are no bytes (distribution spec 1.1, "Checking if content
+        // exists").
+        Part::Whole => Reply { body: bytes, ..found(StatusCode::OK) }
+            .with(header::CONTENT_LENGTH, length.to_string()),
+        Part::Bytes { first, last } => {
+            let body = bytes[first..=last].to_vec();
+            Reply { body, ..found(StatusCode::PARTIAL_CONTENT) }
+                .with(header::CONTENT_RANGE, format!("bytes {first}-{last}/{length}"))
+        }
+        Part::Behind => Code::RangeInvalid
+            .reply("the blob has no such part")
+            .with(header::CONTENT_RANGE, format!("bytes */{length}")),
+    })
 }
 
 /// The bytes of a key's blob.
@@ -119,15 +124,6 @@ pub(super) fn bytes(
 ) -> Result<Option<Vec<u8>>, rusqlite::Error> {
     let query = "SELECT bytes FROM blobs WHERE who = ?1 AND digest = ?2";
     connection.prepare_cached(query)?.query_row([who, digest], |row| row.get(0)).optional()
-}
-
-/// The first and the last byte of `bytes=FIRST-LAST` or `bytes=FIRST-` in a blob of `length` bytes.
-fn range_of(range: &str, length: usize) -> Option<(usize, usize)> {
-    let (first, last) = range.strip_prefix("bytes=")?.split_once('-')?;
-    let first: usize = first.parse().ok()?;
-    let end = length.checked_sub(1)?;
-    let last = if last.is_empty() { end } else { last.parse::<usize>().ok()?.min(end) };
-    (first <= last).then_some((first, last))
 }
 
 /// `DELETE …/blobs/DIGEST`, if no manifest names it.

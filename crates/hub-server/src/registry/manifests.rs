@@ -6,7 +6,10 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use tenure_package::Package;
 
-use super::{CONTENT_DIGEST, Code, PACKAGE_TYPE, blobs, digest_of, is_digest, is_tag};
+use super::{
+    CONTENT_DIGEST, Code, PACKAGE_TYPE, algorithm_of, blobs, digest_of, has_digest, is_media_type,
+    is_tag,
+};
 use crate::audit::{self, seconds};
 use crate::exchange::{Exchange, Reply};
 
@@ -61,11 +64,11 @@ pub(super) fn put(
     repository: &str,
     reference: &str,
 ) -> Result<Reply, rusqlite::Error> {
-    let digest = digest_of(&exchange.body);
     let is_by_digest = reference.contains(':');
-    if is_by_digest && reference != digest {
+    if is_by_digest && !has_digest(&exchange.body, reference) {
         return Ok(Code::DigestInvalid.reply("the manifest doesn't have that digest"));
     }
+    let digest = if is_by_digest { reference.to_string() } else { digest_of(&exchange.body) };
     if !is_by_digest && !is_tag(reference) {
         return Ok(Code::ManifestInvalid.reply("a tag is of letters, digits, and . _ -"));
     }
@@ -74,7 +77,8 @@ pub(super) fn put(
         Err(reply) => return Ok(reply),
     };
     let who = exchange.who.as_str();
-    for blob in manifest.layers.iter().chain([&manifest.config]) {
+    let layers = manifest.layers.iter().filter(|layer| !layer.is_elsewhere());
+    for blob in layers.chain([&manifest.config]) {
         if blobs::size(connection, who, &blob.digest)? != Some(blob.size) {
             return Ok(Code::ManifestBlobUnknown
                 .reply("push the blobs first; one is missing, or of another length"));
@@ -133,17 +137,31 @@ fn read(exchange: &Exchange) -> Result<Manifest, Reply> {
     let manifest = serde_json::from_slice::<Manifest>(&exchange.body)
         .map_err(|error| Code::ManifestInvalid.reply(&format!("no image manifest: {error}")))?;
     let media_type = manifest.media_type.as_deref().unwrap_or(MANIFEST_TYPE);
-    if manifest.schema_version != 2 || media_type != MANIFEST_TYPE || content_type != MANIFEST_TYPE
-    {
+    let has_type = [media_type, content_type].iter().all(|kind| is_media_type(kind, MANIFEST_TYPE));
+    if manifest.schema_version != 2 || !has_type {
         let text = format!("only manifests of type {MANIFEST_TYPE} are kept here");
         return Err(Code::ManifestInvalid.reply(&text));
     }
     let blobs = manifest.layers.iter().chain([&manifest.config]);
-    let has_digests = blobs.chain(&manifest.subject).all(|one| is_digest(&one.digest));
+    let has_digests = blobs.chain(&manifest.subject).all(|one| algorithm_of(&one.digest).is_some());
     if manifest.layers.len() > LAYERS_MAX || !has_digests {
-        return Err(Code::ManifestInvalid.reply("64 layers at most, each with a sha256 digest"));
+        return Err(
+            Code::ManifestInvalid.reply("64 layers at most, each with a sha256 or sha512 digest")
+        );
     }
     Ok(manifest)
+}
+
+impl Descriptor {
+    /// Whether the blob may be missing here (image spec 1.1, "Non-Distributable Layers").
+    fn is_elsewhere(&self) -> bool {
+        let kind = self.media_type.to_ascii_lowercase();
+        kind.starts_with("application/vnd.oci.image.layer.nondistributable.")
+    }
+
+    fn is_package(&self) -> bool {
+        is_media_type(&self.media_type, PACKAGE_TYPE)
+    }
 }
 
 impl Manifest {
@@ -163,16 +181,15 @@ fn package_of(
     manifest: &Manifest,
 ) -> Result<Result<Option<Described>, Reply>, rusqlite::Error> {
     let layers = &manifest.layers;
-    if manifest.kind() != PACKAGE_TYPE
-        && layers.iter().all(|layer| layer.media_type != PACKAGE_TYPE)
-    {
+    let is_package = is_media_type(manifest.kind(), PACKAGE_TYPE);
+    if !is_package && !layers.iter().any(Descriptor::is_package) {
         return Ok(Ok(None));
     }
     let invalid = |text: &str| Ok(Err(Code::ManifestInvalid.reply(text)));
     let [layer] = layers.as_slice() else {
         return invalid("the manifest of a package has one layer: the package");
     };
-    if manifest.kind() != PACKAGE_TYPE || layer.media_type != PACKAGE_TYPE {
+    if !is_package || !layer.is_package() {
         return invalid("artifact and layer of a package both have its type");
     }
     let bytes = blobs::bytes(connection, who, &layer.digest)?.unwrap_or_default();
@@ -322,7 +339,8 @@ pub(super) fn delete(
     Ok(Reply::empty(StatusCode::ACCEPTED))
 }
 
-/// `GET …/tags/list`, in order, `n` at a time behind `last`.
+/// `GET …/tags/list`, in alphabetical order whatever their case (distribution spec 1.1, "Listing Tags"), `n` at a
+/// time behind `last`. Two that differ in case alone have the order of their bytes.
 pub(super) fn tags(
     connection: &Connection,
     exchange: &Exchange,
@@ -334,7 +352,8 @@ pub(super) fn tags(
     }
     let wanted = exchange.parameter("n").and_then(|n| n.parse().ok()).unwrap_or(LISTED_MAX);
     let count = wanted.min(LISTED_MAX);
-    let query = "SELECT tag FROM tags WHERE who = ?1 AND repository = ?2 AND tag > ?3 ORDER BY tag LIMIT ?4";
+    let query = "SELECT tag FROM tags WHERE who = ?1 AND repository = ?2 \
+         AND (tag COLLATE NOCASE, tag) > (?3, ?3) ORDER BY tag COLLATE NOCASE, tag LIMIT ?4";
     let last = exchange.parameter("last").unwrap_or("");
     let mut statement = connection.prepare_cached(query)?;
     let names = params![exchange.who, repository, last, count as i64 + 1];
@@ -359,12 +378,12 @@ pub(super) fn referrers(
     repository: &str,
     digest: &str,
 ) -> Result<Reply, rusqlite::Error> {
-    if !is_digest(digest) {
-        return Ok(Code::DigestInvalid.reply("a digest is sha256:… here"));
+    if algorithm_of(digest).is_none() {
+        return Ok(Code::DigestInvalid.reply("a digest is sha256:… or sha512:… here"));
     }
     let kind = exchange.parameter("artifactType");
     let query = "SELECT digest, length(bytes), artifact_type, annotations FROM manifests \
-         WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4) \
+         WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4 COLLATE NOCASE) \
          ORDER BY id LIMIT ?5";
     let mut statement = connection.prepare_cached(query)?;
     let descriptor = |row: &rusqlite::Row<'_>| {

@@ -3,7 +3,8 @@
 use http::{StatusCode, header};
 use rusqlite::{Connection, params};
 
-use super::{BLOB_BYTES_MAX, Code, blobs, is_digest};
+use super::range::number;
+use super::{BLOB_BYTES_MAX, Code, algorithm_of, blobs};
 use crate::audit::seconds;
 use crate::exchange::{Exchange, Reply};
 
@@ -23,7 +24,8 @@ pub(super) fn begin(
     if let Some(digest) = exchange.parameter("digest") {
         return blobs::store(connection, exchange, repository, digest, &exchange.body);
     }
-    if let Some(digest) = exchange.parameter("mount").filter(|digest| is_digest(digest))
+    if let Some(digest) =
+        exchange.parameter("mount").filter(|digest| algorithm_of(digest).is_some())
         && let Some(bytes) = blobs::bytes(connection, &exchange.who, digest)?
     {
         return blobs::store(connection, exchange, repository, digest, &bytes);
@@ -69,13 +71,8 @@ pub(super) fn append(
     id: &str,
 ) -> Result<Reply, rusqlite::Error> {
     let Some(length) = length(connection, exchange, repository, id)? else { return Ok(unknown()) };
-    let range = exchange.header(&header::CONTENT_RANGE);
-    if range.is_some_and(|range| !is_next(range, length, exchange.body.len())) {
-        let reply =
-            Code::BlobUploadInvalid.reply("the part doesn't begin where the last one ended");
-        return Ok(reply
-            .with(header::RANGE, range_of(length))
-            .with(header::LOCATION, format!("/v2/{repository}/blobs/uploads/{id}")));
+    if let Some(refusal) = out_of_order(exchange, repository, id, length) {
+        return Ok(refusal);
     }
     let sum = length + exchange.body.len();
     if sum > BLOB_BYTES_MAX {
@@ -103,6 +100,9 @@ pub(super) fn finish(
     id: &str,
 ) -> Result<Reply, rusqlite::Error> {
     let Some(length) = length(connection, exchange, repository, id)? else { return Ok(unknown()) };
+    if let Some(refusal) = out_of_order(exchange, repository, id, length) {
+        return Ok(refusal);
+    }
     if length + exchange.body.len() > BLOB_BYTES_MAX {
         delete(connection, id)?;
         return Ok(too_long());
@@ -156,13 +156,30 @@ fn delete(connection: &Connection, id: &str) -> Result<(), rusqlite::Error> {
     connection.prepare_cached("DELETE FROM uploads WHERE id = ?1")?.execute([id]).map(drop)
 }
 
-/// Whether `FIRST-LAST` is `bytes` bytes behind the first `length`.
+/// The answer to a part that says it doesn't begin where the `length` bytes before it end; the upload stays as it is.
+fn out_of_order(exchange: &Exchange, repository: &str, id: &str, length: usize) -> Option<Reply> {
+    let range = exchange.header(&header::CONTENT_RANGE)?;
+    if is_next(range, length, exchange.body.len()) {
+        return None;
+    }
+    let reply = Code::BlobUploadInvalid.reply("the part doesn't begin where the last one ended");
+    Some(
+        reply
+            .with(header::RANGE, range_of(length))
+            .with(header::LOCATION, format!("/v2/{repository}/blobs/uploads/{id}")),
+    )
+}
+
+/// Whether a `Content-Range` is `bytes` bytes behind the first `length`: `FIRST-LAST`, as the distribution
+/// spec has it, or `bytes FIRST-LAST/LENGTH`, as RFC 9110 14.4 does.
 fn is_next(range: &str, length: usize, bytes: usize) -> bool {
-    let range = range.strip_prefix("bytes ").unwrap_or(range);
-    let Some((first, last)) = range.split_once('-') else { return false };
-    let (Ok(first), Ok(last)) = (first.parse::<usize>(), last.parse::<usize>()) else {
-        return false;
+    let range = match range.split_once(' ') {
+        Some((unit, range)) if unit.eq_ignore_ascii_case("bytes") => range.trim_start(),
+        _ => range,
     };
+    let range = range.split_once('/').map_or(range, |(range, _)| range);
+    let Some((first, last)) = range.split_once('-') else { return false };
+    let (Some(first), Some(last)) = (number(first), number(last)) else { return false };
     first == length && last.checked_sub(first).and_then(|most| most.checked_add(1)) == Some(bytes)
 }
 

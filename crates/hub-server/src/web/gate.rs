@@ -33,7 +33,7 @@ pub(crate) fn refusal(method: &Method, path: &str, headers: &HeaderMap) -> Optio
         return Some(StatusCode::PAYLOAD_TOO_LARGE.into_response());
     }
     let text = "this request doesn't come from the hub's own pages\n";
-    let is_foreign = is_change && !is_from_here(headers);
+    let is_foreign = is_change && !is_from_here(headers) && !is_bare(path, headers);
     is_foreign.then(|| (StatusCode::FORBIDDEN, text).into_response())
 }
 
@@ -56,8 +56,7 @@ fn is_too_long(headers: &HeaderMap, limit: usize) -> bool {
 /// a program only if it says nothing of a site.
 fn is_from_here(headers: &HeaderMap) -> bool {
     let credentials = headers.get(header::AUTHORIZATION).and_then(|value| value.to_str().ok());
-    let is_of_browser = headers.contains_key("sec-fetch-site") || headers.contains_key("origin");
-    if credentials.is_some_and(|text| is_bearer(text) || !is_of_browser) {
+    if credentials.is_some_and(|text| bearer(text).is_some() || !is_of_browser(headers)) {
         return true;
     }
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok());
@@ -65,10 +64,25 @@ fn is_from_here(headers: &HeaderMap) -> bool {
         (Some(site), _) => site == "same-origin",
         (None, Some(origin)) => {
             let host = origin.split_once("://").map(|(_, host)| host);
-            host.is_some() && host == text("host")
+            // The letters of a host have no case (RFC 9110 4.2.3).
+            let is_host =
+                |host: &str| text("host").is_some_and(|own| own.eq_ignore_ascii_case(host));
+            host.is_some_and(is_host)
         }
         (None, None) => false,
     }
+}
+
+fn is_of_browser(headers: &HeaderMap) -> bool {
+    headers.contains_key("sec-fetch-site") || headers.contains_key("origin")
+}
+
+/// Whether a program asks the API for something without a pass. The answer is the challenge (RFC 9110 15.5.2), by
+/// which clients of registries learn to sign in.
+fn is_bare(path: &str, headers: &HeaderMap) -> bool {
+    let is_of_api = path.starts_with("/v1/") || path == "/v2" || path.starts_with("/v2/");
+    let has_pass = headers.contains_key(header::AUTHORIZATION) || session(headers).is_some();
+    is_of_api && !has_pass && !is_of_browser(headers)
 }
 
 /// The secret of the browser's session in a request.
@@ -111,17 +125,24 @@ pub(crate) async fn holder(state: &State, headers: &HeaderMap) -> Result<Holder,
     holder.await?.ok_or_else(unauthorized)
 }
 
-fn is_bearer(credentials: &str) -> bool {
-    credentials.starts_with("Bearer ")
+/// What follows the scheme `scheme`, whose letters have no case (RFC 9110 11.1).
+fn of_scheme<'a>(credentials: &'a str, scheme: &str) -> Option<&'a str> {
+    let (found, rest) = credentials.split_once(' ')?;
+    found.eq_ignore_ascii_case(scheme).then(|| rest.trim())
+}
+
+fn bearer(credentials: &str) -> Option<&str> {
+    of_scheme(credentials, "Bearer")
 }
 
 /// The token in an `Authorization` header: as a bearer's, or as the password of any user, which is how
 /// clients of registries send it.
 fn token(credentials: &str) -> Option<String> {
-    if let Some(token) = credentials.strip_prefix("Bearer ") {
+    if let Some(token) = bearer(credentials) {
         return Some(token.to_string());
     }
-    let pair = data_encoding::BASE64.decode(credentials.strip_prefix("Basic ")?.as_bytes()).ok()?;
+    let pair = of_scheme(credentials, "Basic")?.as_bytes();
+    let pair = data_encoding::BASE64.decode(pair).ok()?;
     let pair = String::from_utf8(pair).ok()?;
     pair.split_once(':').map(|(_, password)| password.to_string())
 }

@@ -94,3 +94,154 @@ fn sets_that_no_text_makes_have_a_next_time_or_none() {
     assert!(none.next_after(0).is_none() && !When::At(none).is_possible());
     assert!(!When::Every(9).is_possible() && When::Every(10).is_possible());
 }
+
+/// crontab(5) of Debian's cron: "If both fields are restricted (i.e., do not contain the "*" character), the command
+/// will be run when either field matches the current time."
+#[test]
+fn star_in_a_field_of_days_makes_both_count() {
+    let thursday = WEDNESDAY + DAY;
+    // The 29th is a Thursday, and 4 March the Monday after it.
+    assert_eq!(next("0 0 29 * mon", WEDNESDAY), thursday);
+    assert_eq!(next("0 0 1-31 * mon", WEDNESDAY), thursday, "any day is in 1-31");
+    assert_eq!(next("0 0 5 * 0-6", WEDNESDAY), thursday, "any day is in 0-6");
+    assert_eq!(next("0 0 * * mon", WEDNESDAY), WEDNESDAY + 5 * DAY);
+    // The next Monday with an odd number is 11 March.
+    assert_eq!(next("0 0 */2 * mon", WEDNESDAY), WEDNESDAY + 12 * DAY);
+    assert_eq!(next("0 0 2,*/2 * mon", WEDNESDAY), WEDNESDAY + 12 * DAY);
+    // The next 5th that is a Sunday, Tuesday, Thursday or Saturday is in March, which begins in two days.
+    assert_eq!(next("0 0 5 * */2", WEDNESDAY), WEDNESDAY + 6 * DAY);
+    assert_eq!("0 0 30 2 */2".parse::<Schedule>(), Err(ScheduleError::Never));
+    assert!("0 0 30 2 0-6".parse::<Schedule>().is_ok(), "any day of February");
+}
+
+/// 29 February is a Sunday in 2088, and then in 2128.
+#[test]
+fn two_fields_that_meet_once_in_forty_years_are_found() {
+    let sunday_2088 = next("0 0 29 feb */7", 3_700_000_000);
+    assert_eq!(next("0 0 29 feb */7", sunday_2088), sunday_2088 + 14_609 * DAY);
+    let mut after = 0;
+    while after < 400 * 366 * DAY {
+        after = next("0 0 29 2 */7", after);
+    }
+}
+
+#[test]
+fn star_is_shown_and_packed_and_read_back() {
+    for (text, shown) in [
+        ("0 0 */2 * mon", "0 0 */2 * 1"),
+        ("0 0 1-31 * 0-7", "0 0 1-31 * 0-6"),
+        ("0 0 3,*/15,5-6 * */2", "0 0 */15,3,5-6 * */2"),
+        ("0 0 */99 * *", "0 0 */31 * *"),
+        ("* * * * */7", "* * * * */7"),
+    ] {
+        let schedule: Schedule = text.parse().unwrap();
+        assert_eq!(schedule.to_string(), shown);
+        assert_eq!(shown.parse(), Ok(schedule));
+        let bytes = postcard::to_allocvec(&schedule).unwrap();
+        assert_eq!(postcard::from_bytes(&bytes), Ok(schedule));
+    }
+}
+
+/// Packages of before have sets alone: a full one of days was a star.
+#[test]
+fn schedule_of_before_counts_as_it_did() {
+    let weekdays =
+        postcard::to_allocvec(&(1_u64, 1_u32, u32::MAX - 1, 0x1FFE_u16, 0x3E_u8)).unwrap();
+    let schedule: Schedule = postcard::from_bytes(&weekdays).unwrap();
+    assert_eq!(Ok(schedule), "0 0 * * mon-fri".parse());
+    let either = postcard::to_allocvec(&(1_u64, 1_u32, 2_u32, 0x1FFE_u16, 2_u8)).unwrap();
+    let schedule: Schedule = postcard::from_bytes(&either).unwrap();
+    assert_eq!(Ok(schedule), "0 0 1 * mon".parse());
+}
+
+/// One field of a crontab as cron reads it: its text, and each number from 0 to 59 that is in it.
+struct Field {
+    text: String,
+    numbers: [bool; 60],
+}
+
+/// A field of one to three random parts from `least` to `most`.
+fn random_field(chance: &mut impl FnMut(u8) -> u8, least: u8, most: u8) -> Field {
+    let mut field = Field { text: String::new(), numbers: [false; 60] };
+    for part in 0..=chance(3) {
+        if part > 0 {
+            field.text.push(',');
+        }
+        let (one, two) = (least + chance(most - least + 1), least + chance(most - least + 1));
+        let (first, last, range) = match chance(4) {
+            0 => (least, most, "*".to_string()),
+            1 => (one, one, one.to_string()),
+            _ => (one.min(two), one.max(two), alloc::format!("{}-{}", one.min(two), one.max(two))),
+        };
+        field.text += &range;
+        let has_step =
+            range.len() > 1 - usize::from(range == "*") && first < last && chance(2) == 0;
+        let step = if has_step || range == "*" { 1 + chance(9) } else { 1 };
+        if step > 1 {
+            field.text += &alloc::format!("/{step}");
+        }
+        let mut number = first;
+        while number <= last {
+            field.numbers[usize::from(number)] = true;
+            number += step;
+        }
+    }
+    field
+}
+
+/// The rule of cron's `find_jobs`, day after day on a calendar of its own: the first time after a moment is the one that
+/// the rule finds.
+#[test]
+fn random_schedules_come_when_the_rule_of_cron_says() {
+    let mut seed = 2026_u64;
+    let mut chance = |below: u8| {
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((seed >> 33) % u64::from(below)) as u8
+    };
+    for round in 0..2_000_u64 {
+        let [minutes, hours, days, months, weekdays] = [(0, 59), (0, 23), (1, 31), (1, 12), (0, 7)]
+            .map(|(least, most)| random_field(&mut chance, least, most));
+        let texts = [&minutes, &hours, &days, &months, &weekdays].map(|field| field.text.as_str());
+        let text = texts.join(" ");
+        let Ok(schedule) = text.parse::<Schedule>() else {
+            assert!(days.text.contains('*') || weekdays.text.contains('*'), "{text}");
+            continue;
+        };
+        let shown: Schedule = schedule.to_string().parse().unwrap();
+        assert_eq!(shown, schedule, "{text} is shown as {schedule}");
+        let has_star = days.text.contains('*') || weekdays.text.contains('*');
+        let is_on = |month: usize, day: usize, since: u64| {
+            let weekday = ((since + 4) % 7) as usize;
+            let of_week = weekdays.numbers[weekday] || (weekday == 0 && weekdays.numbers[7]);
+            let of_month = days.numbers[day];
+            let is_day = if has_star { of_week && of_month } else { of_week || of_month };
+            months.numbers[month] && is_day
+        };
+        let first_of_day =
+            (0..24 * 60).find(|minute| hours.numbers[minute / 60] && minutes.numbers[minute % 60]);
+        // The calendar from 1970 on, for as long as it takes.
+        let from_day = 10_000 + round * 37;
+        let (mut year, mut month, mut day) = (1970, 1, 1);
+        let mut expected = None;
+        for since in 0..from_day + 20_000 {
+            if since >= from_day && is_on(month, day, since) {
+                expected = Some(since * DAY + first_of_day.unwrap() as u64 * 60);
+                break;
+            }
+            let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
+            let length = [31, 28 + usize::from(is_leap), 31, 30, 31, 30, 31, 31, 30, 31, 30, 31];
+            day += 1;
+            if day > length[month - 1] {
+                (day, month) = (1, month + 1);
+            }
+            if month > 12 {
+                (month, year) = (1, year + 1);
+            }
+        }
+        assert_eq!(
+            schedule.next_after(from_day * DAY - 1),
+            expected,
+            "{text} after day {from_day}"
+        );
+    }
+}
