@@ -40,14 +40,14 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     setup::ensure(&[Need::Lints])?;
-    let mut report = Report::only(arguments.only.as_deref());
+    let mut report = Report::new("check", arguments.only.as_deref());
     quick_steps(&mut report, root, arguments.fix);
     if !arguments.quick {
         setup::ensure(&[Need::Wasm, Need::BareMetal, Need::Emulators, Need::Clients])?;
         slow_steps(&mut report, root, arguments.fix, arguments.peers);
         firmware_step(&mut report, root);
     }
-    report.finish()
+    report.finish(root)
 }
 
 /// The steps that read and compile nothing, or next to nothing.

@@ -10,6 +10,7 @@ mod book;
 mod c_compiler;
 mod check;
 mod demo;
+mod failure;
 mod files;
 mod fuzz;
 mod generate;

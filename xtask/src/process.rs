@@ -1,11 +1,51 @@
 //! Runs other programs, and says which one failed.
 
-use std::io::{BufRead, BufReader};
+use std::collections::VecDeque;
+use std::fmt;
+use std::io::{BufRead, BufReader, IsTerminal, Read};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::thread;
 use std::time::Duration;
 
 use anyhow::{Context, Result, bail};
+
+/// How many of its last lines tell of a program's failure.
+pub(crate) const LAST_LINES: usize = 20;
+
+/// A program that failed.
+#[derive(Debug)]
+pub(crate) struct Failed {
+    message: String,
+    /// The end of its standard error, where that was kept.
+    pub(crate) last: Vec<String>,
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for Failed {}
+
+/// The last lines of what a program prints.
+#[derive(Default)]
+pub(crate) struct LastLines(VecDeque<String>);
+
+impl LastLines {
+    pub(crate) fn push(&mut self, line: &str) {
+        if self.0.len() == LAST_LINES {
+            self.0.pop_front();
+        }
+        self.0.push_back(line.to_owned());
+    }
+
+    pub(crate) fn into_vec(self) -> Vec<String> {
+        self.0.into()
+    }
+}
 
 /// The `cargo` that runs us, in `folder`.
 pub(crate) fn cargo(folder: &Path) -> Command {
@@ -15,7 +55,12 @@ pub(crate) fn cargo(folder: &Path) -> Command {
 }
 
 /// Runs `command` with our own standard streams.
+///
+/// Where standard error is no terminal, its last lines are kept for [`Failed`]; a terminal shows progress.
 pub(crate) fn run(command: &mut Command) -> Result<()> {
+    if !std::io::stderr().is_terminal() {
+        return run_and_keep(command, |_| true);
+    }
     let status = command.status().with_context(|| cannot_start(command))?;
     succeeded(command, status)
 }
@@ -24,32 +69,44 @@ pub(crate) fn run(command: &mut Command) -> Result<()> {
 /// `-Ctarget-feature` isn't stable, which nobody here can change: drops that paragraph.
 pub(crate) fn run_for_firmware(command: &mut Command) -> Result<()> {
     const KNOWN: &str = "unstable feature specified for `-Ctarget-feature`: `relax`";
+    let mut is_known = false;
+    run_and_keep(command, |line| {
+        is_known = !line.is_empty() && (is_known || line.contains(KNOWN));
+        !is_known
+    })
+}
+
+/// Shows those lines of `command`'s standard error that are `wanted`, and keeps the last of them.
+fn run_and_keep(command: &mut Command, mut wanted: impl FnMut(&str) -> bool) -> Result<()> {
     let mut child =
         command.stderr(Stdio::piped()).spawn().with_context(|| cannot_start(command))?;
     let errors = child.stderr.take().context("the child has no standard error")?;
-    let mut is_known = false;
-    for line in BufReader::new(errors).split(b'\n') {
-        let line = line?;
-        let line = String::from_utf8_lossy(&line);
-        is_known = !line.is_empty() && (is_known || line.contains(KNOWN));
-        if !is_known {
+    let mut last = LastLines::default();
+    let status = lines_until_end(&mut child, errors, |line| {
+        if wanted(line) {
             eprintln!("{line}");
+            last.push(line);
         }
+    })?;
+    if !status.success() {
+        let message = format!("`{}` failed ({status})", show(command));
+        return Err(Failed { message, last: last.into_vec() }.into());
     }
-    succeeded(command, child.wait()?)
+    Ok(())
 }
 
 /// Runs all `commands`, whatever becomes of each, and says which failed.
 pub(crate) fn run_all(commands: impl IntoIterator<Item = Command>) -> Result<()> {
-    let failures: Vec<_> = commands
-        .into_iter()
-        .filter_map(|mut command| {
-            let folder = command.get_current_dir().map(Path::to_path_buf).unwrap_or_default();
-            run(&mut command).err().map(|error| format!("{error:#} in {}", folder.display()))
-        })
-        .collect();
+    let (mut failures, mut last) = (Vec::new(), Vec::new());
+    for mut command in commands {
+        let folder = command.get_current_dir().map(Path::to_path_buf).unwrap_or_default();
+        if let Err(error) = run(&mut command) {
+            failures.push(format!("{error:#} in {}", folder.display()));
+            last.extend(error.downcast::<Failed>().map(|failed| failed.last).unwrap_or_default());
+        }
+    }
     if !failures.is_empty() {
-        bail!("{}", failures.join("\n  "));
+        return Err(Failed { message: failures.join("\n  "), last }.into());
     }
     Ok(())
 }
@@ -101,6 +158,48 @@ pub(crate) fn each_line(command: &mut Command, mut see: impl FnMut(&str)) -> Res
     Ok(child.wait()?)
 }
 
+/// As [`each_line`], of standard output and standard error in the order in which they were written.
+pub(crate) fn each_line_of_both(
+    command: &mut Command,
+    see: impl FnMut(&str),
+) -> Result<ExitStatus> {
+    let (reader, writer) = std::io::pipe()?;
+    command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+    let child = command.spawn().with_context(|| cannot_start(command));
+    // The pipe ends when nobody can write to it any more, and `command` could.
+    command.stdout(Stdio::inherit()).stderr(Stdio::inherit());
+    lines_until_end(&mut child?, reader, see)
+}
+
+/// Shows what `child` writes to `output` to `see`, line by line, until it has ended.
+///
+/// What it started and left behind may keep the pipe open for long; that isn't waited for.
+fn lines_until_end(
+    child: &mut Child,
+    output: impl Read + Send + 'static,
+    mut see: impl FnMut(&str),
+) -> Result<ExitStatus> {
+    const PAUSE: Duration = Duration::from_millis(100);
+    let (sender, lines) = mpsc::channel();
+    thread::spawn(move || {
+        for line in BufReader::new(output).split(b'\n') {
+            if !line.is_ok_and(|line| sender.send(line).is_ok()) {
+                break;
+            }
+        }
+    });
+    let mut has_ended = false;
+    loop {
+        match lines.recv_timeout(PAUSE) {
+            Ok(line) => see(String::from_utf8_lossy(&line).trim_end()),
+            Err(RecvTimeoutError::Disconnected) => break,
+            Err(RecvTimeoutError::Timeout) if has_ended => break,
+            Err(RecvTimeoutError::Timeout) => has_ended = child.try_wait()?.is_some(),
+        }
+    }
+    Ok(child.wait()?)
+}
+
 /// How long the processors have worked for our children that ended, and for theirs; zero where the system
 /// doesn't say.
 pub(crate) fn children_time() -> Duration {
@@ -147,7 +246,7 @@ fn cannot_start(command: &Command) -> String {
 }
 
 /// The command as one would type it, without its environment.
-fn show(command: &Command) -> String {
+pub(crate) fn show(command: &Command) -> String {
     let program = Path::new(command.get_program()).file_name().unwrap_or(command.get_program());
     std::iter::once(program)
         .chain(command.get_args())
@@ -158,7 +257,37 @@ fn show(command: &Command) -> String {
 
 #[cfg(test)]
 mod tests {
-    use super::children_ticks;
+    use super::*;
+
+    fn shell(script: &str) -> Command {
+        let mut command = Command::new("sh");
+        command.args(["-c", script]);
+        command
+    }
+
+    #[test]
+    fn lines_of_both_streams_come_in_the_order_in_which_they_were_written() {
+        let mut lines = Vec::new();
+        let mut command = shell("echo 1; echo 2 >&2; echo 3; exit 4");
+        let status = each_line_of_both(&mut command, |line| lines.push(line.to_owned())).unwrap();
+        assert_eq!((lines.join(" ").as_str(), status.code()), ("1 2 3", Some(4)));
+    }
+
+    #[test]
+    fn a_program_that_is_left_behind_with_the_streams_is_not_waited_for() {
+        let mut lines = Vec::new();
+        let mut command = shell("tail -f /dev/null & echo $!");
+        each_line_of_both(&mut command, |line| lines.push(line.to_owned())).unwrap();
+        assert!(succeeds(Command::new("kill").args(lines)), "it is still there");
+    }
+
+    #[test]
+    fn a_program_that_fails_leaves_its_last_lines() {
+        let error = run_and_keep(&mut shell("seq 1 30 >&2; exit 1"), |line| line != "30");
+        let failed = error.unwrap_err().downcast::<Failed>().unwrap();
+        let expected: Vec<_> = (10..30).map(|number| number.to_string()).collect();
+        assert_eq!(failed.last, expected);
+    }
 
     #[test]
     fn times_of_children_are_read_behind_a_name_with_brackets() {

@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result};
 use serde::{Deserialize, Serialize};
 
+use crate::failure::{Failure, Recipe, quoted};
 use crate::{files, paint, process};
 
 /// How many tests passed and failed, and how many weren't run.
@@ -49,13 +50,28 @@ impl fmt::Display for Tally {
     }
 }
 
+/// The tests that a step ran.
+#[derive(Default, Serialize, Deserialize)]
+pub(crate) struct Tests {
+    pub(crate) tally: Tally,
+    /// Those that failed and can be run again, by the recipe.
+    pub(crate) failures: Vec<Failure>,
+    pub(crate) recipe: Recipe,
+}
+
+impl From<Tally> for Tests {
+    fn from(tally: Tally) -> Self {
+        Self { tally, ..Self::default() }
+    }
+}
+
 /// The finding of a step that could run.
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Verdict {
     /// All is well.
     Passed,
     /// It ran tests, which may have failed.
-    Tests(Tally),
+    Tests(Tests),
     /// It could not or need not run, and why.
     Skipped(String),
 }
@@ -66,28 +82,42 @@ struct Step {
     duration: Duration,
     /// The time that its processes took of all processors together.
     processor: Duration,
-    /// The text of an error, with its causes.
-    result: Result<Verdict, String>,
+    result: Result<Verdict, Fault>,
 }
+
+/// An error that ended a step.
+#[derive(Serialize, Deserialize)]
+struct Fault {
+    /// With its causes.
+    text: String,
+    /// The end of what the program printed that failed, where that was kept.
+    last: Vec<String>,
+}
+
+impl From<anyhow::Error> for Fault {
+    fn from(error: anyhow::Error) -> Self {
+        let failed = error.downcast_ref::<process::Failed>();
+        let last = failed.map(|failed| failed.last.clone()).unwrap_or_default();
+        Self { text: format!("{error:#}"), last }
+    }
+}
+
+/// At most so many failed tests are run once more: more don't fail by accident.
+const AGAIN_MAX: usize = 10;
 
 /// The steps so far, in the order in which they ended.
 pub(crate) struct Report {
+    verb: &'static str,
     start: Instant,
     steps: Vec<Step>,
     /// Only steps whose name contains this are run.
     only: Option<String>,
 }
 
-impl Default for Report {
-    fn default() -> Self {
-        Self { start: Instant::now(), steps: Vec::new(), only: None }
-    }
-}
-
 impl Report {
-    /// A report of the steps whose name contains `words`.
-    pub(crate) fn only(words: Option<&str>) -> Self {
-        Self { only: words.map(str::to_owned), ..Self::default() }
+    /// A report of the steps of `cargo xtask VERB` whose name contains `only`.
+    pub(crate) fn new(verb: &'static str, only: Option<&str>) -> Self {
+        Self { verb, start: Instant::now(), steps: Vec::new(), only: only.map(str::to_owned) }
     }
 
     /// Runs one step, says how it went, and keeps it for the summary.
@@ -98,9 +128,9 @@ impl Report {
         let paint = paint::stdout();
         println!("{}", paint.strong(format!("== {name}")));
         let (start, processor_start) = (Instant::now(), process::children_time());
-        let result = work().map_err(|error| format!("{error:#}"));
+        let result = work().map_err(Fault::from);
         match &result {
-            Err(error) => println!("{} {error}", paint.bad("failed:")),
+            Err(fault) => println!("{} {}", paint.bad("failed:"), fault.text),
             Ok(Verdict::Skipped(reason)) => println!("{} {reason}", paint.faint("skipped:")),
             Ok(_) => {}
         }
@@ -134,14 +164,85 @@ impl Report {
         sum
     }
 
-    /// Prints a line per step, and the sum as the last line; fails if any step failed.
-    pub(crate) fn finish(self) -> Result<()> {
+    /// Runs each failed test once more by `pass`, which says whether it passed then. Such a test is no
+    /// failure any more, but unsteady.
+    pub(crate) fn try_again(&mut self, mut pass: impl FnMut(&Recipe, &Failure) -> Result<bool>) {
+        let tests = self.steps.iter_mut().filter_map(Step::tests);
+        let failed: usize = tests.map(|tests| tests.failures.len()).sum();
+        if failed > AGAIN_MAX {
+            println!("{failed} tests failed, too many to run them once more");
+            return;
+        }
+        for tests in self.steps.iter_mut().filter_map(Step::tests) {
+            // What took a whole program along is no accident either.
+            for failure in tests.failures.iter_mut().filter(|failure| failure.test.is_some()) {
+                println!("{}", paint::stdout().strong(format!("== again: {}", failure.name())));
+                failure.passed_alone = pass(&tests.recipe, failure).unwrap_or_else(|error| {
+                    println!("{} {error:#}", paint::stdout().bad("failed:"));
+                    false
+                });
+                if failure.passed_alone {
+                    tests.tally.failed -= 1;
+                    tests.tally.passed += 1;
+                }
+            }
+        }
+    }
+
+    /// Prints what a person needs to know of each test that is unsteady or failed, and of each failed step.
+    fn print_failures(&self, root: &Path) {
+        let paint = paint::stdout();
+        let print = |head: String, last: &[String], command: String| {
+            println!("\n{head}");
+            let skipped = last.len().saturating_sub(process::LAST_LINES);
+            last.iter().skip(skipped).for_each(|line| println!("    {line}"));
+            println!("  alone: {command}");
+        };
+        let mut failed = Vec::new();
+        for step in &self.steps {
+            let of_step = || format!("cargo xtask {} --only {}", self.verb, quoted(&step.name));
+            match &step.result {
+                Err(Fault { text, last }) => {
+                    let head = format!("{} {}: {text}", paint.bad("failed:"), step.name);
+                    failed.push((head, &last[..], of_step()));
+                }
+                Ok(Verdict::Tests(tests)) => {
+                    let (unsteady, failures): (Vec<_>, Vec<_>) =
+                        tests.failures.iter().partition(|failure| failure.passed_alone);
+                    for one in unsteady {
+                        let head = format!(
+                            "{} {}, which passed when it was run once more; the first time it printed",
+                            paint.bad("unsteady:"),
+                            one.name()
+                        );
+                        print(head, &one.last, tests.recipe.shown(one, root));
+                    }
+                    for one in &failures {
+                        let head = format!("{} {}", paint.bad("failed:"), one.name());
+                        failed.push((head, &one.last[..], tests.recipe.shown(one, root)));
+                    }
+                    if tests.tally.failed > failures.len() {
+                        let head = format!("{} tests of {}", paint.bad("failed:"), step.name);
+                        failed.push((head, &[], of_step()));
+                    }
+                }
+                Ok(Verdict::Passed | Verdict::Skipped(_)) => {}
+            }
+        }
+        for (head, last, command) in failed {
+            print(head, last, command);
+        }
+    }
+
+    /// Prints a line per step, what failed, and the sum as the last line; fails if any step failed.
+    pub(crate) fn finish(self, root: &Path) -> Result<()> {
         println!("\n{:<44} {:>9} {:>9}", "", "clock", "processor");
         for step in &self.steps {
             step.print();
         }
         let processor: Duration = self.steps.iter().map(|step| step.processor).sum();
         println!("{}", line("total", self.start.elapsed(), processor));
+        self.print_failures(root);
         let tally = self.tally();
         println!("{tally}");
         if tally.failed > 0 { Err(Reported.into()) } else { Ok(()) }
@@ -164,9 +265,16 @@ impl Step {
     fn tally(&self) -> Tally {
         match &self.result {
             Ok(Verdict::Passed) => Tally::ONE_PASSED,
-            Ok(Verdict::Tests(tally)) => *tally,
+            Ok(Verdict::Tests(tests)) => tests.tally,
             Ok(Verdict::Skipped(_)) => Tally::ONE_SKIPPED,
             Err(_) => Tally::ONE_FAILED,
+        }
+    }
+
+    fn tests(&mut self) -> Option<&mut Tests> {
+        match &mut self.result {
+            Ok(Verdict::Tests(tests)) => Some(tests),
+            _ => None,
         }
     }
 
@@ -174,11 +282,11 @@ impl Step {
         let paint = paint::stdout();
         let outcome = match &self.result {
             Ok(Verdict::Passed) => paint.good("ok"),
-            Ok(Verdict::Tests(tally)) if tally.failed == 0 => paint.good(tally),
-            Ok(Verdict::Tests(tally)) => paint.bad(tally),
+            Ok(Verdict::Tests(tests)) if tests.tally.failed == 0 => paint.good(tests.tally),
+            Ok(Verdict::Tests(tests)) => paint.bad(tests.tally),
             Ok(Verdict::Skipped(reason)) => paint.faint(format!("skipped: {reason}")),
-            Err(error) => {
-                paint.bad(format!("FAILED: {}", error.lines().next().unwrap_or_default()))
+            Err(fault) => {
+                paint.bad(format!("FAILED: {}", fault.text.lines().next().unwrap_or_default()))
             }
         };
         println!("{}  {outcome}", line(&self.name, self.duration, self.processor));
@@ -197,9 +305,9 @@ mod tests {
 
     #[test]
     fn what_was_not_run_is_counted_in_the_last_line() {
-        let mut report = Report::default();
+        let mut report = Report::new("test", None);
         let tests = Tally { passed: 5, failed: 0, ignored: 2, skipped: 1 };
-        report.step("tests", || Ok(Verdict::Tests(tests)));
+        report.step("tests", || Ok(Verdict::Tests(tests.into())));
         report.step("licences", || Ok(Verdict::Skipped("no tool".into())));
         report.step("links", || Ok(Verdict::Passed));
         assert_eq!(report.tally().to_string(), "6 passed, 0 failed, 2 ignored, 2 skipped");
@@ -207,12 +315,12 @@ mod tests {
 
     #[test]
     fn steps_of_another_process_count_with_its_failures() {
-        let mut beside = Report::default();
+        let mut beside = Report::new("test", None);
         beside.step("lints", || Err(anyhow::anyhow!("a lint")));
         beside.step("docs", || Ok(Verdict::Passed));
         let file = tempfile::NamedTempFile::new().unwrap();
         beside.write(file.path()).unwrap();
-        let mut report = Report::default();
+        let mut report = Report::new("test", None);
         report.step("links", || Ok(Verdict::Passed));
         report.join(file.path()).unwrap();
         assert_eq!(report.tally().to_string(), "2 passed, 1 failed");
@@ -220,9 +328,47 @@ mod tests {
 
     #[test]
     fn a_failed_step_counts_as_a_failed_test() {
-        let mut report = Report::default();
+        let mut report = Report::new("test", None);
         report.step("links", || Err(anyhow::anyhow!("a link leads nowhere")));
         assert_eq!(report.tally().to_string(), "0 passed, 1 failed");
-        assert!(report.finish().is_err());
+        assert!(report.finish(Path::new("/")).is_err());
+    }
+
+    fn failed(tests: &[&str]) -> Tests {
+        let failure = |test: &&str| Failure {
+            test: Some(test.to_string()),
+            program: "--lib".into(),
+            last: Vec::new(),
+            passed_alone: false,
+        };
+        let tally = Tally { passed: 1, failed: tests.len(), ..Tally::default() };
+        let failures = tests.iter().map(failure).collect();
+        Tests { tally, failures, recipe: Recipe::default() }
+    }
+
+    #[test]
+    fn a_test_that_passes_alone_is_no_failure_and_one_that_fails_again_is() {
+        let mut report = Report::new("test", None);
+        report.step("tests", || Ok(Verdict::Tests(failed(&["unsteady", "broken"]))));
+        report.try_again(|_, failure| Ok(failure.test.as_deref() == Some("unsteady")));
+        assert_eq!(report.tally().to_string(), "2 passed, 1 failed");
+        assert!(report.finish(Path::new("/")).is_err());
+    }
+
+    #[test]
+    fn tests_that_cannot_be_run_again_stay_failed() {
+        let mut report = Report::new("test", None);
+        report.step("tests", || Ok(Verdict::Tests(failed(&["one"]))));
+        report.try_again(|_, _| Err(anyhow::anyhow!("no cargo")));
+        assert_eq!(report.tally().to_string(), "1 passed, 1 failed");
+    }
+
+    #[test]
+    fn many_failures_are_no_accident_and_not_run_again() {
+        let mut report = Report::new("test", None);
+        let names = [""; AGAIN_MAX + 1];
+        report.step("tests", || Ok(Verdict::Tests(failed(&names))));
+        report.try_again(|_, _| panic!("it is run again"));
+        assert_eq!(report.tally().failed, names.len());
     }
 }

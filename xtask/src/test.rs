@@ -1,44 +1,116 @@
 //! `test`: sets up what is missing, builds everything and runs every test.
 
 mod beside;
+mod changed;
+mod transcript;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitStatus};
 
 use anyhow::Result;
 
-use crate::report::{Report, Tally, Verdict};
+use crate::failure::{Failure, Recipe};
+use crate::report::{Report, Tests, Verdict};
 use crate::setup::{self, Need};
 use crate::{check, demo, files, mesh, mutants, paint, planted, process, toolchain};
 use beside::Beside;
+use transcript::Transcript;
 
 /// Set up this machine, build everything, run every test.
+///
+/// A test that fails is run once more, alone, at the end; one that passes then is no failure, but is named as unsteady.
 #[derive(clap::Args)]
-#[command(after_help = "Example: cargo xtask test --quick")]
+#[command(after_help = "Examples:\n  cargo xtask test --quick\n  cargo xtask test --changed\n  \
+                  cargo xtask test --only 'the demo'\n  \
+                  cargo xtask test --until-failure 50 calls_over_a_rough_network")]
 pub(crate) struct Arguments {
     /// Only the tests that run on this machine: no lints, no docs, no bare-metal builds.
     #[arg(long)]
     quick: bool,
+    /// Only the steps whose name contains this.
+    #[arg(long, value_name = "WORDS")]
+    only: Option<String>,
+    /// Only the tests of packages that depend on what changed since BASE, by default since main was left,
+    /// and the checks that take seconds.
+    #[arg(long, value_name = "BASE", num_args = 0..=1, conflicts_with_all = ["quick", "only"])]
+    changed: Option<Option<String>>,
+    /// Only the tests, again and again until one fails, at most N times.
+    #[arg(long, value_name = "N", conflicts_with_all = ["quick", "only", "changed"])]
+    until_failure: Option<u32>,
+    /// Of those that are repeated, only the tests whose name contains this.
+    #[arg(requires = "until_failure")]
+    filter: Option<String>,
     /// Only the steps that run beside the tests, and write the report to this file.
     #[arg(long, value_name = "FILE", hide = true)]
     beside: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
+    let only = arguments.only.as_deref();
     if let Some(file) = &arguments.beside {
-        return beside::run(file, root);
+        return beside::run(file, only, root);
     }
-    let needs: &[Need] = if arguments.quick { &setup::QUICK_TESTS } else { &setup::TESTS };
+    let is_whole =
+        !arguments.quick && arguments.changed.is_none() && arguments.until_failure.is_none();
+    let needs: &[Need] = if is_whole { &setup::TESTS } else { &setup::QUICK_TESTS };
     setup::ensure(needs)?;
-    let mut report = Report::default();
-    check::quick_steps(&mut report, root, false);
-    let beside = if arguments.quick { None } else { Some(Beside::start()?) };
-    host_steps(&mut report, root);
-    if let Some(beside) = beside {
-        beside.finish(&mut report)?;
+    let mut report = Report::new("test", only);
+    if let Some(rounds) = arguments.until_failure {
+        until_failure(&mut report, rounds, arguments.filter.as_deref(), root);
+        return report.finish(root);
     }
-    report.finish()
+    check::quick_steps(&mut report, root, false);
+    if let Some(base) = &arguments.changed {
+        changed_steps(&mut report, base.as_deref(), root)?;
+    } else {
+        let beside = if is_whole { Some(Beside::start(only)?) } else { None };
+        host_steps(&mut report, root);
+        if let Some(beside) = beside {
+            beside.finish(&mut report)?;
+        }
+    }
+    report.try_again(passes_alone);
+    report.finish(root)
+}
+
+/// Runs the tests until one fails.
+fn until_failure(report: &mut Report, rounds: u32, filter: Option<&str>, root: &Path) {
+    let options: Vec<_> = filter.into_iter().collect();
+    for round in 1..=rounds {
+        report.step(&format!("round {round} of {rounds}"), || {
+            Ok(Verdict::Tests(tests_with(&mut workspace_tests(root), &options)?))
+        });
+        if report.tally().failed > 0 {
+            return;
+        }
+    }
+}
+
+/// Runs the tests of the packages that depend on what changed.
+fn changed_steps(report: &mut Report, base: Option<&str>, root: &Path) -> Result<()> {
+    let chosen = changed::packages(base, root)?;
+    if chosen.is_empty() {
+        println!("no package depends on what changed");
+        return Ok(());
+    }
+    println!("{}", paint::stdout().strong("== packages that depend on what changed"));
+    for (package, reason) in &chosen {
+        println!("{package}: {reason}");
+    }
+    report.step("tests of what changed", || {
+        let mut command = process::cargo(root);
+        command.arg("test").args(chosen.keys().flat_map(|package| ["--package", package]));
+        tests(with_threads(&mut command))
+    });
+    Ok(())
+}
+
+/// Whether a test that failed passes when nothing else runs.
+fn passes_alone(recipe: &Recipe, failure: &Failure) -> Result<bool> {
+    let (status, transcript) = follow(&mut recipe.again(failure))?;
+    let (tally, _) = transcript.end();
+    Ok(status.success() && tally.passed > 0)
 }
 
 /// The steps on this machine.
@@ -48,13 +120,7 @@ fn host_steps(report: &mut Report, root: &Path) {
         let mut command = process::cargo(root);
         process::run(command.args(["test", "--workspace", "--no-run"])).map(|()| Verdict::Passed)
     });
-    report.step("tests", || {
-        let mut command = process::cargo(root);
-        // Those with devices wait for them two thirds of their time.
-        let threads = 3 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
-        command.args(["test", "--workspace"]).env("RUST_TEST_THREADS", threads.to_string());
-        tests(&mut command)
-    });
+    report.step("tests", || tests(&mut workspace_tests(root)));
     report.step("the demo", || {
         demo::run(&demo::Arguments::default(), root).map(|()| Verdict::Passed)
     });
@@ -70,7 +136,7 @@ fn host_steps(report: &mut Report, root: &Path) {
             "--test",
             "weaknesses",
         ]);
-        tests_with(&mut command, &["are_found"])
+        tests_with(&mut command, &["are_found"]).map(Verdict::Tests)
     });
     report.step("mutants of the sample are found", || {
         mutants::sample(root).map(|()| Verdict::Passed)
@@ -78,6 +144,22 @@ fn host_steps(report: &mut Report, root: &Path) {
     report.step("tests of the SDK", || sdk_tests(root));
     report.step("a mesh of six devices on raw frames", || mesh::test(root));
 }
+
+/// `cargo test` of the main workspace.
+fn workspace_tests(root: &Path) -> Command {
+    let mut command = process::cargo(root);
+    with_threads(command.args(["test", "--workspace"]));
+    command
+}
+
+/// In more threads than there are cores: tests with devices wait for them two thirds of their time.
+fn with_threads(command: &mut Command) -> &mut Command {
+    let threads = 3 * std::thread::available_parallelism().map_or(1, |cores| cores.get());
+    command.env(THREADS, threads.to_string())
+}
+
+/// libtest's name for its number of threads.
+const THREADS: &str = "RUST_TEST_THREADS";
 
 /// The part of the SDK that can be tested without a machine; the products go to our target folder.
 fn sdk_tests(root: &Path) -> Result<Verdict> {
@@ -91,54 +173,46 @@ const SKIPPED: &str = "TENURE_SKIPPED";
 
 /// Runs a `cargo test` to its end and counts its tests.
 fn tests(command: &mut Command) -> Result<Verdict> {
-    tests_with(command, &[])
+    tests_with(command, &[]).map(Verdict::Tests)
 }
 
 /// As [`tests`]; `options` are libtest's.
-pub(crate) fn tests_with(command: &mut Command, options: &[&str]) -> Result<Verdict> {
+pub(crate) fn tests_with(command: &mut Command, options: &[&str]) -> Result<Tests> {
+    let recipe = Recipe::new(command, options);
+    // Apart from the tests, so that a terminal sees cargo's progress.
+    process::run(&mut recipe.build())?;
     command.arg("--no-fail-fast").arg("--").args(options);
-    let mut sum = Tally::default();
-    let mut failed = Vec::new();
     let skipped = tempfile::NamedTempFile::new()?;
     command.env(SKIPPED, skipped.path());
-    let status = process::each_line(command, |line| {
-        println!("{line}");
-        if let Some(tally) = parse_result(line) {
-            sum += tally;
-        } else if let Some(test) = parse_failure(line) {
-            failed.push(test.to_owned());
-        }
-    })?;
-    for test in failed {
-        println!("{} {test}", paint::stdout().bad("failed:"));
+    let (status, transcript) = follow(command)?;
+    let (mut tally, failures) = transcript.end();
+    let paint = paint::stdout();
+    for failure in &failures {
+        println!("{} {}", paint.bad("failed:"), failure.name());
     }
     let skipped = files::read(skipped.path())?;
     for line in skipped.lines() {
-        println!("{} {line}", paint::stdout().faint("skipped:"));
+        println!("{} {line}", paint.faint("skipped:"));
     }
     // The harness counted them as passed.
     let count = skipped_tests(&skipped);
-    sum.passed = sum.passed.saturating_sub(count);
-    sum.skipped += count;
-    if sum.failed == 0 {
-        // It did not build, or a test binary died before it could count.
+    tally.passed = tally.passed.saturating_sub(count);
+    tally.skipped += count;
+    if tally.failed == 0 {
         process::succeeded(command, status)?;
     }
-    Ok(Verdict::Tests(sum))
+    Ok(Tests { tally, failures, recipe })
 }
 
-/// Reads libtest's `test result: ok. 12 passed; 0 failed; …`.
-fn parse_result(line: &str) -> Option<Tally> {
-    let counts = line.strip_prefix("test result: ")?.split_once(". ")?.1;
-    let count = |word: &str| {
-        counts.split("; ").find_map(|part| part.strip_suffix(word)?.trim().parse().ok())
-    };
-    Some(Tally {
-        passed: count("passed")?,
-        failed: count("failed")?,
-        ignored: count("ignored")?,
-        skipped: 0,
-    })
+/// Runs a `cargo test`, shows what it prints, and reads it.
+fn follow(command: &mut Command) -> Result<(ExitStatus, Transcript)> {
+    let mut transcript = Transcript::default();
+    command.env("CARGO_TERM_COLOR", "never");
+    let status = process::each_line_of_both(command, |line| {
+        println!("{line}");
+        transcript.read(line);
+    })?;
+    Ok((status, transcript))
 }
 
 /// How many tests said `NAME (missing: …)`, some more than once.
@@ -147,34 +221,14 @@ fn skipped_tests(lines: &str) -> usize {
     names.map(|(name, _)| name).collect::<BTreeSet<_>>().len()
 }
 
-/// Reads the name in libtest's `test NAME ... FAILED`.
-fn parse_failure(line: &str) -> Option<&str> {
-    line.strip_prefix("test ")?.strip_suffix(" ... FAILED")
-}
-
 #[cfg(test)]
 mod unit_tests {
     use super::*;
-
-    #[test]
-    fn result_lines_of_libtest_are_counted() {
-        let line = "test result: FAILED. 12 passed; 3 failed; 1 ignored; 0 measured; 0 filtered out; finished in 0.02s";
-        let expected = Tally { passed: 12, failed: 3, ignored: 1, skipped: 0 };
-        assert_eq!(parse_result(line), Some(expected));
-        assert_eq!(parse_result("test result: ok."), None);
-        assert_eq!(parse_result("test wire::name ... ok"), None);
-    }
 
     #[test]
     fn a_test_that_lacks_two_things_is_skipped_once() {
         let lines =
             "machines (missing: valgrind)\nmachines (missing: QEMU)\nbits (missing: QEMU)\n";
         assert_eq!(skipped_tests(lines), 2);
-    }
-
-    #[test]
-    fn failed_tests_are_named() {
-        assert_eq!(parse_failure("test wire::name ... FAILED"), Some("wire::name"));
-        assert_eq!(parse_failure("test wire::name ... ok"), None);
     }
 }

@@ -82,6 +82,20 @@ pub(crate) struct Lint {
 }
 
 impl Package {
+    /// A package in that folder, for tests.
+    #[cfg(test)]
+    pub(crate) fn of(name: &str, folder: PathBuf, dependencies: Vec<Dependency>) -> Self {
+        Self {
+            name: name.into(),
+            manifest_path: folder.join("Cargo.toml"),
+            dependencies,
+            targets: Vec::new(),
+            rust_version: None,
+            publish: None,
+            metadata: None,
+        }
+    }
+
     /// The layer that the manifest declares in `[package.metadata.tenure]`.
     pub(crate) fn layer(&self) -> Option<u8> {
         self.metadata.as_ref()?.tenure.as_ref()?.layer

@@ -55,13 +55,15 @@ pub(crate) fn test(board: Board, root: &Path) -> Result<Verdict> {
         let word = outcome.map_or_else(|error| format!("FAILED: {error}"), |()| "ok".to_owned());
         println!("{}: {promise} ... {word}", board.name());
     }
-    Ok(Verdict::Tests(tally))
+    Ok(Verdict::Tests(tally.into()))
 }
 
 /// As [`test`], as a command.
 pub(super) fn check(board: Board, root: &Path) -> Result<()> {
     match test(board, root)? {
-        Verdict::Tests(tally) if tally.failed > 0 => bail!("{} tests failed", tally.failed),
+        Verdict::Tests(tests) if tests.tally.failed > 0 => {
+            bail!("{} tests failed", tests.tally.failed)
+        }
         _ => Ok(()),
     }
 }

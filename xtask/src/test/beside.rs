@@ -13,7 +13,7 @@ use tempfile::NamedTempFile;
 
 use super::{tests, tests_with};
 use crate::board::{Board, esp32, rp2040};
-use crate::report::Report;
+use crate::report::{Report, Verdict};
 use crate::{check, process};
 
 /// How much these steps are nicer than the tests.
@@ -28,12 +28,14 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    pub(super) fn start() -> Result<Self> {
+    /// Starts them, or those whose name contains `only`.
+    pub(super) fn start(only: Option<&str>) -> Result<Self> {
         let (output, report) = (NamedTempFile::new()?, NamedTempFile::new()?);
         let lines = output.reopen()?;
         let child = Command::new(std::env::current_exe()?)
             .args(["test", "--beside"])
             .arg(report.path())
+            .args(only.into_iter().flat_map(|words| ["--only", words]))
             .stdout(lines.try_clone()?)
             .stderr(lines)
             .spawn()
@@ -52,9 +54,9 @@ impl Beside {
 }
 
 /// Runs the steps, and writes their report to `file`.
-pub(super) fn run(file: &Path, root: &Path) -> Result<()> {
+pub(super) fn run(file: &Path, only: Option<&str>, root: &Path) -> Result<()> {
     rustix::process::nice(NICENESS)?;
-    let mut report = Report::default();
+    let mut report = Report::new("test", only);
     // First, as it takes nothing that the build of the tests holds.
     check::firmware_step(&mut report, root);
     check::slow_steps(&mut report, root, false, false);
@@ -64,7 +66,7 @@ pub(super) fn run(file: &Path, root: &Path) -> Result<()> {
     report.step("tests of the vm on emulated RV32 and Thumb", || {
         let mut command = process::cargo(root);
         command.args(optimised).args(["--test", "emulated"]);
-        tests_with(&mut command, &["--ignored", "--nocapture"])
+        tests_with(&mut command, &["--ignored", "--nocapture"]).map(Verdict::Tests)
     });
     for board in [Board::Esp32c3, Board::Esp32c6] {
         let step = format!("the image of the {}, by its maker's tool", board.name());
