@@ -25,9 +25,11 @@ const COMPILED_MICROSECONDS: u32 = 500_000;
 const MICROSECONDS_PER_UNIT: u64 = 1;
 const UNIT_BYTES: u64 = 2;
 /// The time beside that for a stay to begin and end: so many times that of the shortest stay in which nothing is
-/// done, between these bounds. An emulator takes long to change its mind about memory, and longer when it is short
-/// of time.
+/// done, between these bounds.
 const MICROSECONDS_PER_STAY: RangeInclusive<u64> = 20..=2_000;
+/// The same in an emulator, whose clock counts what its computer does for others, too, and which translates code anew
+/// when memory protection changes: stays of a few instructions take a fifth of a millisecond, and some take many.
+const EMULATED_MICROSECONDS_PER_STAY: u64 = 10_000;
 const EMPTY_STAYS_PER_STAY: u64 = 8;
 /// The empty stays that are measured.
 const EMPTY_STAYS: u64 = 8;
@@ -55,6 +57,12 @@ impl<G: Guard + Send, C: Clock + Send> GuardedVm<G, C> {
         let mut wall = Self { guard, clock, stack, last: 0, unpaid: Unpaid::default() };
         wall.measure_stays();
         Some(wall)
+    }
+
+    /// The same in an emulator, where compiled code is stopped later.
+    pub fn emulated(mut self) -> Self {
+        self.unpaid.stay_us = EMULATED_MICROSECONDS_PER_STAY;
+        self
     }
 
     /// Measures how long a stay takes here in which nothing is done. The shortest counts: the others may have waited

@@ -89,7 +89,8 @@ fn run() -> Result<Infallible, StartError> {
     #[cfg(memory_protection)]
     {
         let guard = Mpu::take(&start::HEAP);
-        let wall = GuardedVm::new(guard.clone(), clock).ok_or(StartError::Absent("memory"))?;
+        let wall =
+            GuardedVm::new(guard.clone(), clock).ok_or(StartError::Absent("memory"))?.emulated();
         device.node().use_wall(Box::new(wall));
         let now = device.now();
         device.node().use_compiled_code(CodeKind::Thumb, now);

@@ -186,6 +186,17 @@ fn honest_code_goes_on_while_others_take_four_fifths_of_the_processor() {
 }
 
 #[test]
+fn honest_code_in_an_emulator_goes_on_and_code_that_pays_nothing_is_stopped() {
+    let mut scene = Scene::new();
+    scene.wall = scene.wall.emulated();
+    for round in 0..10_000_u64 {
+        assert_eq!(scene.compiled(0, 8_000, 40), Ok(()), "round {round}");
+    }
+    let stays = (0..100).take_while(|_| scene.compiled(1, 50_000, 0).is_ok()).count();
+    assert!((10..20).contains(&stays), "{stays} stays");
+}
+
+#[test]
 fn code_that_saved_up_takes_half_a_second_more_and_is_stopped() {
     let mut scene = Scene::new();
     for _ in 0..100_000 {

@@ -227,8 +227,8 @@ fn compiled_code_that_counts_too_little_on_riscv32_is_stopped_and_interpreted_fr
     use rv32::{RETURN, SAY_WHY};
     // li a1, -1: the interpreter goes on, and counts the instructions that it executes.
     const SAY_INTERPRET: u32 = 0xFFF0_0593;
-    // lui a2, 0x800; addi a2, a2, -1; bne a2, zero, -4: eight million rounds, uncounted.
-    let code = [0x0080_0637, 0xFFF6_0613, 0xFE06_1EE3, SAY_INTERPRET, SAY_WHY, RETURN];
+    // lui a2, 0x3000; addi a2, a2, -1; bne a2, zero, -4: fifty million rounds, uncounted.
+    let code = [0x0300_0637, 0xFFF6_0613, 0xFE06_1EE3, SAY_INTERPRET, SAY_WHY, RETURN];
     let code = code.iter().flat_map(|word| word.to_le_bytes()).collect();
     check_uncounted(RISCV32, CodeKind::Rv32, "rv32", code);
 }
@@ -236,9 +236,9 @@ fn compiled_code_that_counts_too_little_on_riscv32_is_stopped_and_interpreted_fr
 #[test]
 fn compiled_code_that_counts_too_little_on_cortex_m_is_stopped_and_interpreted_from_then_on() {
     use thumb::{RETURN, SAY_WHY, address};
-    // subs r1, #1; bne to it: eight million rounds. movs r1, #0; mvns r1, r1: the interpreter goes on.
+    // subs r1, #1; bne to it: fifty million rounds. movs r1, #0; mvns r1, r1: the interpreter goes on.
     let code = [0x3901, 0xD1FD, 0x2100, 0x43C9, SAY_WHY, RETURN];
-    let code = [&address(8 << 20)[..], &code].concat();
+    let code = [&address(48 << 20)[..], &code].concat();
     let code = code.into_iter().flat_map(u16::to_le_bytes).collect();
     check_uncounted(CORTEX_M, CodeKind::Thumb, "thumb", code);
 }
