@@ -123,7 +123,7 @@ fn use_is_billed_once_whatever_empties_and_fills_its_machine() {
         device.kernel.tenancy(device.now).restore(&name("worker"), &values).unwrap();
     };
     let update: Refill =
-        |device| drop(device.try_install("worker", WORKER, 2, Budget::default()).unwrap());
+        |device| _ = device.try_install("worker", WORKER, 2, Budget::default()).unwrap();
     for refill in [restart, restore, update] {
         let mut device = Device::new();
         let worker = device.install("worker", WORKER);
