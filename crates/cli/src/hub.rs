@@ -149,6 +149,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let pages = serve_pages(arguments, &database)?;
     database.admit(config.owners.clone(), pages.clone());
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
+    let running = database.running();
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
@@ -164,6 +165,7 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
         }
         let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
         hub.poll(&mut moment);
+        running.hear(moment.unix_time.seconds);
         while let Some((to, datagram)) = hub.transmit() {
             // A datagram that isn't sent is one that is lost: it will be sent again.
             if let Address::Udp(to) = to {
@@ -200,9 +202,10 @@ fn serve_pages(arguments: &RunArguments, database: &Database) -> anyhow::Result<
     let tariff = arguments.tariff.as_deref().map(read_tariff).transpose()?;
     let url = arguments.pages_url.as_deref().map(|url| url.trim_end_matches('/').to_string());
     let by_tls = url.as_deref().is_some_and(|url| url.starts_with("https://"));
-    let (path, logs) = (folder.join(DATABASE), database.logs());
-    let address = tenure_hub_server::serve(Pages { listen, database: path, tariff, by_tls, logs })
-        .with_context(|| format!("can't serve pages at {listen}"))?;
+    let (path, running) = (folder.join(DATABASE), database.running());
+    let address =
+        tenure_hub_server::serve(Pages { listen, database: path, tariff, by_tls, running })
+            .with_context(|| format!("can't serve pages at {listen}"))?;
     Ok(Some(url.unwrap_or_else(|| format!("http://{address}"))))
 }
 

@@ -362,7 +362,10 @@ impl Worker {
                 show(&serde_json::from_str(&text)?, output);
                 last = text;
             }
-            if next["is_over"] == true || once {
+            if next["is_over"] == true {
+                return outcome(self.id, &next);
+            }
+            if once {
                 break;
             }
             std::thread::sleep(PAUSE);
@@ -402,10 +405,8 @@ impl Worker {
         machine: MachineStatus,
         output: &Output,
     ) -> anyhow::Result<()> {
-        if machine.version < self.plan.from {
-            let error =
-                anyhow::anyhow!("it has {}, which is older than the plan allows", machine.version);
-            return self.tell_missing(&task.device, &error);
+        if let Some(obstacle) = self.obstacle(&machine, task.package) {
+            return self.tell_missing(&task.device, &anyhow::anyhow!(obstacle));
         }
         let before = json!({ "saw": "before", "has": machine.digest.to_string() });
         if !self.tell(&task.device, &before)? {
@@ -431,6 +432,28 @@ impl Worker {
                 self.tell(&task.device, &saw).map(drop)
             }
         }
+    }
+
+    /// The reason for which a machine isn't updated: by an old plan, a hub that was broken into would take it back to an
+    /// old version.
+    fn obstacle(&mut self, machine: &MachineStatus, target: Digest) -> Option<String> {
+        let now_s = i64::try_from(self.client.unix_s()).unwrap_or(i64::MAX);
+        if now_s > self.plan.ends_unix_s {
+            return Some("the plan's time is over".into());
+        }
+        if machine.version < self.plan.from {
+            return Some(format!(
+                "it has {}, which is older than the plan allows",
+                machine.version
+            ));
+        }
+        if machine.digest == target {
+            return None;
+        }
+        let bytes = self.package(target).ok()?;
+        let version = Package::parse(&bytes).ok()?.manifest().version;
+        let is_newer = machine.version > version;
+        is_newer.then(|| format!("it has {}, which is newer than {version}", machine.version))
     }
 
     fn revert(
@@ -504,6 +527,16 @@ impl Worker {
             409 => Ok(false),
             _ => bail!("the hub: {}", crate::hub_session::reason(&answer)),
         }
+    }
+}
+
+/// The end of a rollout, as a script wants it: an error unless it is done.
+fn outcome(id: u32, over: &Value) -> anyhow::Result<()> {
+    let word = |name: &str| over[name].as_str().unwrap_or_default();
+    match (word("state"), word("reason")) {
+        ("done", _) => Ok(()),
+        (state, "") => bail!("rollout {id} is over: {state}"),
+        (state, reason) => bail!("rollout {id} is over: {state} ({reason})"),
     }
 }
 

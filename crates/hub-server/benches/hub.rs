@@ -193,7 +193,7 @@ fn measure(count: u32, rows: &mut Rows) -> Result<(), String> {
         database: path,
         tariff: None,
         by_tls: false,
-        logs: load.hub.storage().logs(),
+        running: load.hub.storage().running(),
     };
     let pages = serve(pages).map_err(|error| error.to_string())?;
     let device = format!("/v1/machines?device={}", name(count / 2));

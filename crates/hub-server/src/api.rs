@@ -50,7 +50,7 @@ pub(crate) fn exchange(
     holder: &Holder,
     exchange: &Exchange,
 ) -> Result<Reply, rusqlite::Error> {
-    let is_read = matches!(exchange.method, Method::GET | Method::HEAD);
+    let is_read = exchange.is_read();
     let may = |scope| holder.may(scope) || (is_read && holder.may(Scope::Read));
     let segments: Vec<&str> = exchange.segments.iter().map(String::as_str).collect();
     match segments[..] {
@@ -81,8 +81,9 @@ pub(crate) fn answer(
     holder: &Holder,
     request: &hub::Request,
     unix_s: u64,
+    hub_hears_since_unix_s: u64,
 ) -> Result<hub::Response, rusqlite::Error> {
-    let reply = match read(holder, request, unix_s) {
+    let reply = match read(holder, request, unix_s, hub_hears_since_unix_s) {
         Some(asked) => exchange(connection, holder, &asked)?,
         None => Reply::problem(StatusCode::NOT_FOUND, "there is nothing here"),
     };
@@ -95,7 +96,12 @@ pub(crate) fn answer(
 }
 
 /// A request of a session as it would be over HTTP; `None` if it is none for this module.
-fn read(holder: &Holder, request: &hub::Request, unix_s: u64) -> Option<Exchange> {
+fn read(
+    holder: &Holder,
+    request: &hub::Request,
+    unix_s: u64,
+    hub_hears_since_unix_s: u64,
+) -> Option<Exchange> {
     let (path, query) = request.path.split_once('?').unwrap_or((&request.path, ""));
     let segments = crate::web::segments_of(path);
     let mut headers = HeaderMap::new();
@@ -116,5 +122,6 @@ fn read(holder: &Holder, request: &hub::Request, unix_s: u64) -> Option<Exchange
         body: request.body.clone(),
         who: holder.who.clone(),
         unix_s,
+        hub_hears_since_unix_s,
     })
 }

@@ -13,9 +13,9 @@ use tenure_wire::hub::{HubRefusal, Taken};
 
 use crate::audit;
 use crate::error::DatabaseError;
-use crate::live_logs::LiveLogs;
 use crate::migrations::migrate;
 use crate::receipts;
+use crate::running::{Running, Turn};
 use crate::served::Served;
 
 /// How long a write waits for that of another connection.
@@ -34,8 +34,10 @@ pub struct Database {
     pub(crate) pages: Option<String>,
     /// Packages that devices fetch.
     pub(crate) served: Served,
-    /// The logs that are watched.
-    pub(crate) logs: LiveLogs,
+    /// The state that is shared with the pages.
+    running: Running,
+    /// The turn in which the transaction writes that is under way.
+    turn: Option<Turn>,
     /// Held while the hub runs, so that no second one takes up the same folder.
     _lock: Option<Lock>,
 }
@@ -65,7 +67,18 @@ impl Database {
         Ok(Self::on(connection))
     }
 
-    pub(crate) fn connect(path: &Path) -> Result<Self, DatabaseError> {
+    /// Another connection to the database of the hub that runs.
+    ///
+    /// # Errors
+    /// SQLite refuses.
+    pub(crate) fn beside(path: &Path, running: &Running) -> Result<Self, DatabaseError> {
+        let mut database = Self::connect(path)?;
+        database.running = running.clone();
+        database.limit_connection(running.pages_max())?;
+        Ok(database)
+    }
+
+    fn connect(path: &Path) -> Result<Self, DatabaseError> {
         create_private(path)?;
         let connection = Connection::open(path)?;
         connection.busy_timeout(BUSY_TIMEOUT)?;
@@ -85,7 +98,8 @@ impl Database {
             owners,
             pages,
             served: Served::default(),
-            logs: LiveLogs::default(),
+            running: Running::default(),
+            turn: None,
             _lock: None,
         }
     }
@@ -95,19 +109,35 @@ impl Database {
         (self.owners, self.pages) = (owners, pages);
     }
 
-    /// The logs that are watched, for the pages.
-    pub fn logs(&self) -> LiveLogs {
-        self.logs.clone()
+    /// The state of the hub that runs, for its pages.
+    pub fn running(&self) -> Running {
+        self.running.clone()
     }
 
-    /// Runs `action` in a transaction of its own.
+    /// Runs `action`, which reads only, on the database as it is at this moment; no writer waits for it.
     ///
     /// # Errors
-    /// SQLite fails; nothing was changed then.
+    /// SQLite fails.
+    pub(crate) fn look<T>(
+        &mut self,
+        action: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
+    ) -> Result<T, DatabaseError> {
+        let transaction =
+            self.connection.transaction_with_behavior(TransactionBehavior::Deferred)?;
+        let seen = action(&transaction)?;
+        transaction.commit()?;
+        Ok(seen)
+    }
+
+    /// Runs `action` in a transaction of its own, in a turn that the directory comes before.
+    ///
+    /// # Errors
+    /// SQLite fails, or others write for too long; nothing was changed then.
     pub(crate) fn transact<T>(
         &mut self,
         action: impl FnOnce(&Connection) -> Result<T, rusqlite::Error>,
     ) -> Result<T, DatabaseError> {
+        let _turn = self.running.others_write(BUSY_TIMEOUT).ok_or(DatabaseError::Busy)?;
         let behavior = TransactionBehavior::Immediate;
         let transaction = self.connection.transaction_with_behavior(behavior)?;
         let done = action(&transaction)?;
@@ -174,12 +204,18 @@ impl Database {
         copied
     }
 
-    /// Limits the database to `pages` pages, beyond which a write fails as on a full disk; `None` takes the
-    /// limit away.
+    /// Limits the database to `pages` pages, beyond which a write fails as on a full disk, on this and each
+    /// connection that is opened beside it; `None` takes the limit away.
     ///
     /// # Errors
     /// SQLite refuses.
     pub fn limit_pages(&mut self, pages: Option<u32>) -> Result<(), DatabaseError> {
+        self.running.limit_pages(pages);
+        self.limit_connection(pages)
+    }
+
+    /// `max_page_count` is a connection's own.
+    fn limit_connection(&mut self, pages: Option<u32>) -> Result<(), DatabaseError> {
         let pages = pages.map_or(i64::from(u32::MAX) - 1, i64::from);
         let set = format!("PRAGMA max_page_count = {pages}");
         Ok(self.connection.query_row(&set, [], |_| Ok(()))?)
@@ -198,9 +234,16 @@ impl Database {
     /// Begins a transaction, unless one is under way.
     pub(crate) fn begin(&mut self) -> Result<(), rusqlite::Error> {
         if self.connection.is_autocommit() && !self.has_failed {
+            // Another process that writes, as a restore might, is waited for by SQLite.
+            self.turn = self.running.directory_writes(BUSY_TIMEOUT);
             self.connection.execute_batch("BEGIN IMMEDIATE")?;
         }
         Ok(())
+    }
+
+    /// Ends the turn in which the transaction wrote that is over.
+    pub(crate) fn end_turn(&mut self) {
+        self.turn = None;
     }
 }
 

@@ -37,6 +37,9 @@ pub enum DatabaseError {
     /// The records of a hub's flash can't be taken over.
     #[error("the records of before can't be taken over: {0}")]
     Import(#[from] StorageError),
+    /// Others write, and have not come to an end.
+    #[error("others write to the database for too long")]
+    Busy,
     /// SQLite refused.
     #[error("the hub's database: {0}")]
     Sqlite(#[from] rusqlite::Error),

@@ -16,6 +16,8 @@ pub(crate) struct Exchange {
     pub(crate) who: String,
     /// The wall clock, in seconds since 1970 UTC.
     pub(crate) unix_s: u64,
+    /// Since when the hub has heard its devices without a gap, by the same clock.
+    pub(crate) hub_hears_since_unix_s: u64,
 }
 
 /// An answer.
@@ -27,6 +29,11 @@ pub(crate) struct Reply {
 }
 
 impl Exchange {
+    /// Whether it changes nothing that it is about.
+    pub(crate) fn is_read(&self) -> bool {
+        matches!(self.method, Method::GET | Method::HEAD)
+    }
+
     /// The parameter called `name`.
     pub(crate) fn parameter(&self, name: &str) -> Option<&str> {
         let mut parameters = self.parameters.iter();

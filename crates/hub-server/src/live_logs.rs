@@ -38,7 +38,7 @@ const SHARES_S: u64 = 60 * 60;
 
 /// The logs that are watched, shared by the hub and its pages.
 #[derive(Clone, Debug, Default)]
-pub struct LiveLogs(Arc<Mutex<Inner>>);
+pub(crate) struct LiveLogs(Arc<Mutex<Inner>>);
 
 #[derive(Debug, Default)]
 struct Inner {

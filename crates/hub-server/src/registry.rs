@@ -19,6 +19,7 @@ use serde_json::json;
 use tenure_crypto::{HashAlgorithm, sha256};
 
 use crate::exchange::{Exchange, Reply};
+use crate::room::{self, Keeps};
 
 pub use artifact::Artifact;
 pub(crate) use blobs::BLOB_BYTES_MAX;
@@ -38,6 +39,8 @@ pub(crate) enum Code {
     BlobUploadInvalid,
     BlobUploadUnknown,
     Denied,
+    /// None of the specification's: RFC 4918, 11.5.
+    DiskFull,
     DigestInvalid,
     ManifestBlobUnknown,
     ManifestInvalid,
@@ -56,6 +59,7 @@ impl Code {
             Self::BlobUploadInvalid => ("BLOB_UPLOAD_INVALID", StatusCode::RANGE_NOT_SATISFIABLE),
             Self::BlobUploadUnknown => ("BLOB_UPLOAD_UNKNOWN", StatusCode::NOT_FOUND),
             Self::Denied => ("DENIED", StatusCode::FORBIDDEN),
+            Self::DiskFull => ("DENIED", StatusCode::INSUFFICIENT_STORAGE),
             Self::DigestInvalid => ("DIGEST_INVALID", StatusCode::BAD_REQUEST),
             Self::ManifestBlobUnknown => ("MANIFEST_BLOB_UNKNOWN", StatusCode::NOT_FOUND),
             Self::ManifestInvalid => ("MANIFEST_INVALID", StatusCode::BAD_REQUEST),
@@ -85,7 +89,11 @@ pub(crate) fn answer(
 ) -> Result<Reply, rusqlite::Error> {
     let segments: Vec<&str> = exchange.segments.iter().skip(1).map(String::as_str).collect();
     let method = &exchange.method;
-    let is_read = matches!(*method, Method::GET | Method::HEAD);
+    let is_read = exchange.is_read();
+    let stores = matches!(*method, Method::POST | Method::PUT | Method::PATCH);
+    if stores && !room::is_left(connection, Keeps::Registry, exchange.body.len())? {
+        return Ok(Code::DiskFull.reply("the hub has no room for more packages: see --disk-max"));
+    }
     match segments[..] {
         [] | [""] if is_read => Ok(Reply::json(StatusCode::OK, &json!({}))),
         [] | [""] => unsupported("GET, HEAD"),

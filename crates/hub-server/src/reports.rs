@@ -16,6 +16,7 @@ use tenure_wire::printable::printable;
 use tenure_wire::report::{FAULTS_MAX, FaultReport, METRICS_MAX, Report, Reported};
 
 use crate::audit::seconds;
+use crate::room::{self, Keeps};
 
 /// How soon a device reports again, in seconds; and one on which a rollout is under way.
 const AGAIN_S: u32 = 60;
@@ -25,6 +26,8 @@ const REPORTS_PER_S: i64 = 1_000;
 /// The most faults of one device that are kept, and for how long, in seconds: 90 days.
 const FAULTS_KEPT_MAX: i64 = 200;
 const FAULTS_S: i64 = 90 * 24 * 60 * 60;
+/// The bytes that a report may add to the database: 64 machines, 32 faults and their lines.
+const REPORT_BYTES: usize = 64 * 1024;
 /// The longest word and the longest line of a device, in characters.
 const WORD_CHARS_MAX: usize = 32;
 const LINE_CHARS_MAX: usize = 256;
@@ -66,6 +69,9 @@ pub(crate) fn take(
     let row = params![reporter.device, reporter.now, reporter.boot, number(report.number)];
     if connection.prepare_cached(is_too_soon)?.exists(row)? {
         return Ok(Err(HubRefusal::TooMany));
+    }
+    if !room::is_left(connection, Keeps::History, REPORT_BYTES)? {
+        return Ok(Err(HubRefusal::Full));
     }
     if !is_known(connection, &reporter, report)? {
         insert(connection, &reporter, report)?;

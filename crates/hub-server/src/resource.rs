@@ -11,6 +11,8 @@ use rusqlite::{Connection, params_from_iter};
 
 /// The most rows of a page.
 pub(crate) const LIMIT_MAX: u64 = 1_000;
+/// The most filters of one request: each is a condition of the query, whose depth SQLite bounds.
+const FILTERS_MAX: usize = 32;
 const LIMIT: u64 = 100;
 
 /// How a column's values are to be read.
@@ -345,6 +347,9 @@ impl Request {
                     request.filters.push((index, value.clone()));
                 }
             }
+        }
+        if request.filters.len() > FILTERS_MAX {
+            return Err(format!("there are more than {FILTERS_MAX} filters"));
         }
         if request.limit == 0 || request.limit > LIMIT_MAX {
             return Err(format!("`limit` must be between 1 and {LIMIT_MAX}"));

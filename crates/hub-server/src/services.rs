@@ -57,11 +57,12 @@ impl Database {
         let request: Request = read(call.parameter)?;
         let mut done = Err(HubRefusal::Full);
         let written = self.write(|database| {
+            let hears_since = database.running().hears_since_unix_s();
             let connection = &database.connection;
             let (peer, now) = (call.peer, call.unix_s);
             let holder = sign_in::holder_in_session(connection, peer, &request.pass, now)?;
             done = match holder {
-                Some(holder) => Ok(api::answer(connection, &holder, &request, now)?),
+                Some(holder) => Ok(api::answer(connection, &holder, &request, now, hears_since)?),
                 None => Err(HubRefusal::Pass),
             };
             Ok(())
@@ -92,7 +93,9 @@ impl Database {
         let query: WorkQuery = read(call.parameter)?;
         let mut done = Err(HubRefusal::Full);
         let written = self.write(|database| {
-            done = rollouts::work(&database.connection, call.peer, &query, call.unix_s)?;
+            let hears_since = database.running().hears_since_unix_s();
+            let (connection, peer, now) = (&database.connection, call.peer, call.unix_s);
+            done = rollouts::work(connection, peer, &query, now, hears_since)?;
             Ok(())
         });
         written.map_err(|_| HubRefusal::Full)?;
@@ -114,7 +117,13 @@ impl Database {
     /// A device's question whether somebody watches its log.
     fn log(&mut self, call: &ServiceCall<'_>) -> Answer<LogWish> {
         let share: LogShare = read(call.parameter)?;
-        let taken = live_logs::take(&self.connection, &self.logs, call.peer, &share, call.unix_s);
+        let taken = live_logs::take(
+            &self.connection,
+            self.running().logs(),
+            call.peer,
+            &share,
+            call.unix_s,
+        );
         taken.map_err(|_| HubRefusal::Full)?
     }
 

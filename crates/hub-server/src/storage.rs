@@ -62,6 +62,7 @@ impl Storage for Database {
         if committed.is_err() {
             self.roll_back();
         }
+        self.end_turn();
         committed
     }
 }
@@ -89,6 +90,7 @@ impl Database {
             // A transaction that can't be rolled back ends with the connection.
             let _ = self.connection.execute_batch("ROLLBACK");
         }
+        self.end_turn();
     }
 
     fn put_record(&mut self, accepted: &Accepted<'_>) -> Result<(), rusqlite::Error> {

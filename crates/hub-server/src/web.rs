@@ -31,6 +31,7 @@ use http_body_util::{BodyExt as _, Limited};
 use hyper::body::{Body as _, Incoming};
 use hyper::service::service_fn;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use rusqlite::Connection;
 use tenure_package::Tariff;
 use tokio::sync::Semaphore;
 
@@ -39,6 +40,7 @@ use crate::database::Database;
 use crate::error::DatabaseError;
 use crate::exchange::Exchange;
 use crate::live_logs::LiveLogs;
+use crate::running::Running;
 use crate::web::bodies::Bodies;
 use crate::web::hosts::Hosts;
 
@@ -69,8 +71,8 @@ pub struct Pages {
     pub tariff: Option<Tariff>,
     /// Whether browsers reach the pages by a proxy with TLS, so that cookies never travel without it.
     pub by_tls: bool,
-    /// The logs of the hub that runs.
-    pub logs: LiveLogs,
+    /// The hub that runs.
+    pub running: Running,
 }
 
 /// The state that the pages are served from.
@@ -206,9 +208,15 @@ async fn exchange(state: State, part: Part, request: Request<Incoming>) -> Respo
         body: body.to_bytes().to_vec(),
         who: holder.who.clone(),
         unix_s: now(),
+        hub_hears_since_unix_s: state.hears_since_unix_s(),
     };
     let reply = state.run(move |_, database| {
-        database.transact(|connection| crate::api::exchange(connection, &holder, &asked))
+        let answer = |connection: &Connection| crate::api::exchange(connection, &holder, &asked);
+        match part {
+            Part::Packages if asked.is_read() => database.look(answer),
+            // A rollout takes the steps that are due before it is shown.
+            Part::Packages | Part::Rollouts => database.transact(answer),
+        }
     });
     match reply.await {
         Ok(reply) => (reply.status, reply.header_map(), reply.body).into_response(),
@@ -289,7 +297,12 @@ impl State {
 
     /// The logs that are watched.
     pub(crate) fn logs(&self) -> &LiveLogs {
-        &self.0.pages.logs
+        self.0.pages.running.logs()
+    }
+
+    /// Since when the hub has heard without a gap, in seconds since 1970 UTC.
+    pub(crate) fn hears_since_unix_s(&self) -> u64 {
+        self.0.pages.running.hears_since_unix_s()
     }
 
     /// Runs `action` on a connection to the database, on a thread that may wait for the disk.
@@ -317,7 +330,8 @@ impl State {
 
     fn database(&self) -> Result<Database, DatabaseError> {
         let idle = self.0.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        idle.map_or_else(|| Database::connect(&self.0.pages.database), Ok)
+        let Pages { database, running, .. } = &self.0.pages;
+        idle.map_or_else(|| Database::beside(database, running), Ok)
     }
 
     fn keep(&self, database: Database) {

@@ -164,6 +164,17 @@ fn token_is_revoked_by_its_own_key_alone() {
 }
 
 #[test]
+fn list_takes_32_filters_and_says_so_of_more() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let path = |count| format!("/v1/devices?{}", vec!["name=attic"; count].join("&"));
+    assert_eq!(world.get(&path(32), &[&token]).json()["items"][0]["name"], "attic");
+    let refused = world.get(&path(33), &[&token]);
+    assert_eq!(refused.status, 400);
+    assert!(refused.body.contains("more than 32 filters"), "{}", refused.body);
+}
+
+#[test]
 fn script_and_sql_in_any_parameter_are_text() {
     let mut world = World::with_fleet();
     let (cookie, token) = (world.cookie(&owner(1)), world.token(&owner(1)));

@@ -638,6 +638,81 @@ fn artifact_about_a_package_is_found_as_its_referrer() {
 }
 
 #[test]
+fn long_list_of_referrers_comes_in_parts_that_lead_to_each_other() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let client = Client::new(&world, &token);
+    client.push_blob("a", b"parts");
+    let subject = digest(b"anything");
+    let kind = "application/spdx+json";
+    let mut pushed = Vec::new();
+    for number in 0..40 {
+        let mut list: Value = serde_json::from_str(&manifest(kind, b"parts")).unwrap();
+        list["subject"] =
+            json!({ "mediaType": "application/json", "digest": subject, "size": number });
+        list["annotations"] = json!({ "text": "x".repeat(20_000) });
+        let list = list.to_string();
+        assert_eq!(client.push_manifest("a", &digest(list.as_bytes()), &list).status, 201);
+        pushed.push(digest(list.as_bytes()));
+    }
+    let mut path = format!("/v2/a/referrers/{subject}?artifactType=application%2Fspdx%2Bjson");
+    let mut found = Vec::new();
+    loop {
+        let part = client.get(&path);
+        assert!(part.body.len() < 300_000, "{} bytes at once", part.body.len());
+        let list = part.json();
+        let digests = list["manifests"].as_array().unwrap().iter().map(|one| one["digest"].clone());
+        found.extend(digests.map(|digest| digest.as_str().unwrap().to_string()));
+        let Some(link) = part.header("link") else { break };
+        path = link.trim_start_matches('<').split_once(">; rel=\"next\"").unwrap().0.into();
+    }
+    assert_eq!(found, pushed);
+}
+
+#[test]
+fn reads_wait_for_no_write_of_the_directory_and_none_waits_for_them() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    let bytes = package("1.0.0");
+    assert_eq!(Client::new(&world, &token).push("thermostat", "1", &bytes).status, 201);
+    // A transaction of the directory is under way.
+    world.list_until(1, 13, "den", world::now() + 600);
+    let client = Client::new(&world, &token);
+    for path in ["tags/list", "manifests/1", &format!("referrers/{}", digest(&bytes))] {
+        assert_eq!(client.get(&format!("/v2/thermostat/{path}")).status, 200, "{path}");
+    }
+    world.commit();
+}
+
+#[test]
+fn packages_fill_the_disk_up_to_its_limit_and_devices_are_listed_still() {
+    let mut world = World::with_fleet();
+    let token = world.token(&owner(1));
+    world.database.limit_pages(Some(2_000)).unwrap();
+    let client = Client::new(&world, &token);
+    let blob = |number: u8| vec![number; 256 * 1024];
+    let refused =
+        (0..64).map(|number| client.push_blob("a", &blob(number))).find(|one| one.status != 201);
+    let refused = refused.expect("eight megabytes are full");
+    assert_eq!((refused.status, code(&refused).as_str()), (507, "DENIED"), "{}", refused.body);
+    assert_eq!(client.get(&format!("/v2/a/blobs/{}", digest(&blob(0)))).status, 200);
+    for number in 0..100 {
+        world.list_until(1, 20 + number, &format!("device-{number}"), world::now() + 600);
+    }
+    world.commit();
+    let pass = world.pass(&owner(1), Access::Session).unwrap().secret;
+    let body = b"in a session".to_vec();
+    let path = format!("/v2/a/blobs/uploads/?digest={}", digest(&body));
+    let request = Request { pass, method: "POST".into(), path, headers: Vec::new(), body };
+    let answer: Answer<Response> = world.call(function::REQUEST, &request);
+    assert_eq!(answer.unwrap().status, 507);
+    let delete = Client::new(&world, &token);
+    let one = format!("/v2/a/blobs/{}", digest(&blob(0)));
+    assert_eq!(delete.send("DELETE", &one, &[], b"").status, 202);
+    assert_eq!(delete.push_blob("a", b"one more").status, 201, "there is room again");
+}
+
+#[test]
 fn session_pushes_by_the_same_requests_with_a_pass_of_its_own_alone() {
     let mut world = World::with_fleet();
     let pass = world.pass(&owner(1), Access::Session).unwrap().secret;

@@ -324,6 +324,41 @@ fn device_that_is_silent_after_the_update_fails_the_gate() {
     assert_eq!((&state["state"], fleet.all_have(OLD)), (&json!("rolled back"), true), "{state}");
 }
 
+#[test]
+fn silence_while_the_hub_was_away_fails_nobody_and_silence_afterwards_does() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    // Nobody could be heard; the command is the first who asks.
+    fleet.clock += 3_600;
+    fleet.world.database.running().hear(fleet.clock);
+    let next = fleet.round(id).ok().unwrap();
+    assert_eq!(next["state"], "running", "{next}");
+    let state = fleet.drive(id, 60);
+    assert_eq!((&state["state"], fleet.all_have(GOOD)), (&json!("done"), true), "{state}");
+
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    fleet.broken = vec!["attic".into()];
+    fleet.clock += 3_600;
+    fleet.world.database.running().hear(fleet.clock);
+    let state = fleet.drive(id, 60);
+    assert_eq!(state["reason"], "attic: missed its heartbeats after the update", "{state}");
+}
+
+#[test]
+fn device_that_nobody_asked_to_update_pulls_nothing_back_by_its_refusal() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    fleet.drive(id, 1);
+    let refused = json!({ "saw": "refused", "reason": "I don't like it" });
+    assert_eq!(fleet.report(id, "entry", &refused).ok(), Some(204));
+    let state = fleet.drive(id, 2);
+    assert_eq!((&state["state"], &state["devices"]["failed"]), (&json!("running"), &json!(0)));
+    assert_eq!(fleet.drive(id, 60)["state"], "done", "it is asked later, and takes it");
+}
+
 /// Rolls out to the attic, whose waits may be 50 ms. The longest wait that is reported is `before` until the update,
 /// `first` in the first report after it, and `after` from the second on, which is of the boot `boot`.
 fn roll_out_with_waits(before: u64, [first, after]: [u64; 2], boot: u32) -> Value {

@@ -8,6 +8,7 @@ use tenure_hal::{Flash, Instant, proportion};
 use tenure_wire::LogLevel;
 use tenure_wire::NoResult;
 use tenure_wire::host_call::HostError;
+use tenure_wire::usage::Usage;
 
 use crate::calls::Calls;
 use crate::clock::Clock;
@@ -215,12 +216,15 @@ impl<F: Flash> Parts<F> {
         self.exchange(now).refuse(tasks, failed);
     }
 
-    /// Empties a slot: its callers get a failure, its code its room back.
-    pub(crate) fn vacate(&mut self, now: Instant, slot: Slot) {
+    /// Empties a slot: its callers get a failure, its code its room back. Returns the use that isn't on a bill yet,
+    /// which goes to the machine that follows it.
+    #[must_use]
+    pub(crate) fn vacate(&mut self, now: Instant, slot: Slot) -> Usage {
         let Some(mut machine) = self.machines.take(slot).map(|machine| *machine) else {
             debug_assert!(false, "slot {slot} is empty");
-            return;
+            return Usage::default();
         };
+        self.storage.bill(&mut machine, now);
         self.events.forget(&mut machine);
         self.storage.code.release_all(machine.record.extents());
         self.storage.discard_state(&mut machine);
@@ -228,6 +232,7 @@ impl<F: Flash> Parts<F> {
         let current = machine.current.map(|running| running.task);
         let tasks = current.into_iter().chain(machine.queue);
         self.exchange(now).refuse(tasks, NoResult::Execution);
+        machine.usage
     }
 
     /// Lets good behaviour count, at the end of a task.

@@ -11,6 +11,7 @@ use tenure_hal::{Flash, Instant};
 use tenure_store::{BatchError, Change, Hidden, ReadError, SEAL_BYTES, Store, TreeId, ValueKind};
 use tenure_wire::LogLevel;
 use tenure_wire::NoResult;
+use tenure_wire::usage::Usage;
 use tenure_wire::{Budget, MachineId, Name, Term};
 
 use crate::halt::recall_halt;
@@ -75,10 +76,11 @@ impl<F: Flash> Tenancy<'_, F> {
             }
             return Err(error);
         }
-        if replaced.is_some() {
-            self.parts.vacate(self.now, slot);
-        }
-        self.begin(slot, record, id, hidden, "installed");
+        let unbilled = match replaced {
+            Some(_) => self.parts.vacate(self.now, slot),
+            None => Usage::default(),
+        };
+        self.begin(slot, record, id, hidden, unbilled, "installed");
         Ok(())
     }
 
@@ -113,9 +115,9 @@ impl<F: Flash> Tenancy<'_, F> {
             return Err(InstallError::StoredBudget);
         }
         storage.store.batch(&changes)?;
-        self.parts.vacate(self.now, slot);
+        let unbilled = self.parts.vacate(self.now, slot);
         self.parts.storage.code.claim_all(record.extents());
-        self.begin(slot, record, id, hidden, "its tree was restored");
+        self.begin(slot, record, id, hidden, unbilled, "its tree was restored");
         Ok(())
     }
 
@@ -127,22 +129,18 @@ impl<F: Flash> Tenancy<'_, F> {
     /// its owner stopped it.
     pub fn restart(&mut self, name: &Name) -> Result<(), InstallError> {
         let log_rate = self.parts.config.log_bytes_per_second;
-        let Parts { machines, storage, .. } = &mut *self.parts;
-        let before = machines.with_name_mut(name).ok_or(InstallError::NotFound)?;
+        let before = self.parts.machines.with_name_mut(name).ok_or(InstallError::NotFound)?;
         if before.is_stopped() {
             return Err(InstallError::Stopped);
         }
-        storage.bill(before, self.now);
         let slot = before.slot;
         let fresh = Machine::new(before.record.clone(), before.id, slot, self.now, log_rate);
-        let machine = Machine {
+        let mut machine = Machine {
             hidden: before.hidden.clone(),
             grants: before.grants.clone(),
             conduct: before.conduct,
             meters: before.meters,
             log: before.log,
-            usage: before.usage,
-            stored_until: before.stored_until,
             fuel_used: before.fuel_used,
             fuel_at_start: before.fuel_used,
             tasks_done: before.tasks_done,
@@ -151,7 +149,7 @@ impl<F: Flash> Tenancy<'_, F> {
             timers: before.timers.clone(),
             ..fresh
         };
-        self.parts.vacate(self.now, slot);
+        machine.usage = self.parts.vacate(self.now, slot);
         self.parts.storage.code.claim_all(machine.record.extents());
         self.parts.occupy(self.now, machine);
         self.parts.log(self.now, slot, LogLevel::Info, "restarted by its owner");
@@ -166,7 +164,8 @@ impl<F: Flash> Tenancy<'_, F> {
         let machine = self.parts.machines.with_name(name).ok_or(InstallError::NotFound)?;
         let (slot, placement) = (machine.slot, machine.record.placement);
         self.forget_record(slot, name, placement)?;
-        self.parts.vacate(self.now, slot);
+        // Whoever removes a machine has billed it.
+        let _ = self.parts.vacate(self.now, slot);
         self.parts.storage.unseal_tree(slot);
         self.policy.leave(slot.index());
         Ok(())
@@ -274,7 +273,8 @@ impl<F: Flash> Tenancy<'_, F> {
             clear(slot.tree()),
             clear(slot.hidden_tree()),
         ])?;
-        self.parts.vacate(self.now, slot);
+        // Whoever removes a machine has billed it.
+        let _ = self.parts.vacate(self.now, slot);
         self.parts.storage.unseal_tree(slot);
         Ok(())
     }
@@ -286,11 +286,12 @@ impl<F: Flash> Tenancy<'_, F> {
         record: MachineRecord,
         id: MachineId,
         hidden: Hidden,
+        unbilled: Usage,
         message: &str,
     ) {
         let log_rate = self.parts.config.log_bytes_per_second;
         let mut machine = Machine::new(record, id, slot, self.now, log_rate);
-        machine.hidden = hidden;
+        (machine.hidden, machine.usage) = (hidden, unbilled);
         self.parts.recall_timers(self.now, &mut machine);
         recall_halt(&mut self.parts.storage, &mut machine);
         self.parts.occupy(self.now, machine);

@@ -55,6 +55,19 @@ impl House {
         serde_json::from_str(text.lines().last().unwrap()).unwrap()
     }
 
+    /// As [`Self::rollout`], of a rollout that is rolled back: the command says so by its exit code, too.
+    fn rolled_back(&self, arguments: &[&str]) -> Value {
+        let at = ["--hub", &self.hub.address, "--json"];
+        let output = self.user.command(&[&["rollout"], arguments, &at[..]].concat()).output();
+        let output = output.unwrap();
+        let error = String::from_utf8(output.stderr).unwrap();
+        assert!(!output.status.success() && error.contains("is over: rolled back"), "{error}");
+        let text = String::from_utf8(output.stdout).unwrap();
+        let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
+        assert_eq!(last["state"], "rolled back", "{last}");
+        last
+    }
+
     fn start(&self, package: &str, more: &[&str]) -> Value {
         let start = ["start", package, "--devices", "attic,cellar", "--stages", "1"];
         self.rollout(&[&start[..], more].concat())
@@ -83,8 +96,8 @@ fn devices_fetch_and_install_a_version_themselves_and_put_a_bad_one_back() {
     assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
 
     let bad = built_with(&house.user, "0.3.0", "TENURE_EXPORT(entry) { __builtin_trap(); }");
-    let over = house.start(&bad, &["--soak", "1h"]);
-    assert_eq!(over["state"], "rolled back", "{over}");
+    let start = ["start", &bad, "--devices", "attic,cellar", "--stages", "1", "--soak", "1h"];
+    house.rolled_back(&start);
     assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
     assert_eq!(house.user.call(on(&house.attic), &["served", "ping"]), "pong");
 }
@@ -130,8 +143,7 @@ fn good_version_goes_through_and_bad_one_is_pulled_back_by_its_gate() {
     house.rollout(&["run", &id, "--once"]);
     assert_eq!(house.versions(), ["0.3.0", "0.2.0"], "the canary alone");
     house.user.call_error(on(&house.attic), &["served", "fail"]);
-    let over = house.rollout(&["run", &id]);
-    assert_eq!(over["state"], "rolled back", "{over}");
+    let over = house.rolled_back(&["run", &id]);
     assert!(over["reason"].as_str().unwrap().starts_with("attic: 1 faults"), "{over}");
     assert_eq!(house.versions(), ["0.2.0", "0.2.0"]);
     assert_eq!(house.user.call(on(&house.attic), &["served", "ping"]), "pong");
@@ -156,7 +168,7 @@ fn rollout_is_paused_resumed_and_aborted_and_goes_on_after_its_hub_was_killed() 
     let status = house.rollout(&["status", &id]);
     assert_eq!((&status["state"], &status["devices"]["soaking"]), (&"running".into(), &1.into()));
     assert_eq!(house.rollout(&["roll-back", &id])["state"], "rolling back");
-    assert_eq!(house.rollout(&["run", &id])["state"], "rolled back");
+    house.rolled_back(&["run", &id]);
     assert_eq!(house.versions(), ["0.1.0", "0.1.0"]);
     let again = house.user.error(&["rollout", "abort", &id, "--hub", &address]);
     assert!(again.ends_with("the rollout is rolled back; it can't abort"), "{again}");
@@ -186,4 +198,19 @@ fn false_hub_gets_the_command_no_further_than_its_owners_plan() {
     assert!(error.contains("the plan is of another package"), "{error}");
     let error = refused("UPDATE rollouts SET plan = replace(plan, 'attic', 'cellar')");
     assert!(error.contains("isn't signed by its owner"), "{error}");
+}
+
+#[test]
+fn old_plan_takes_no_device_back_to_an_older_version() {
+    let house = House::new();
+    let (older, newer) = (built(&house.user, "0.2.0"), built(&house.user, "0.3.0"));
+    let start = ["start", &older, "--devices", "attic", "--by-command", "--no-run", "--soak", "1h"];
+    let id = house.rollout(&start)["id"].to_string();
+    house.user.ok(&["install", &newer, "--grant", "same", "--device", &house.attic.address]);
+    house.rollout(&["run", &id, "--once"]);
+    assert_eq!(house.versions(), ["0.3.0", "0.1.0"]);
+    let database = rusqlite::Connection::open(house.user.path("hub/hub.sqlite")).unwrap();
+    let reason = "SELECT reason FROM rollout_devices WHERE device = 'attic'";
+    let reason: String = database.query_row(reason, [], |row| row.get(0)).unwrap();
+    assert_eq!(reason, "it has 0.3.0, which is newer than 0.2.0");
 }

@@ -26,6 +26,10 @@ const MANIFESTS_OF_KEY_MAX: i64 = 10_000;
 const TAGS_OF_KEY_MAX: i64 = 10_000;
 /// The most entries of a list of tags or referrers.
 const LISTED_MAX: usize = 1_000;
+/// The bytes of one answer about referrers, but for one that is longer by itself; and those of a descriptor beside its
+/// annotations.
+const REFERRERS_BYTES_MAX: usize = 256 * 1024;
+const DESCRIPTOR_BYTES: usize = 512;
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
@@ -371,7 +375,8 @@ pub(super) fn tags(
     })
 }
 
-/// `GET …/referrers/DIGEST`: the manifests whose subject it is, as an index.
+/// `GET …/referrers/DIGEST`: the manifests whose subject it is, as an index; those behind the row `last`, as many as fit
+/// [`REFERRERS_BYTES_MAX`], with a link to the rest (distribution spec 1.1, "Listing Referrers").
 pub(super) fn referrers(
     connection: &Connection,
     exchange: &Exchange,
@@ -382,27 +387,45 @@ pub(super) fn referrers(
         return Ok(Code::DigestInvalid.reply("a digest is sha256:… or sha512:… here"));
     }
     let kind = exchange.parameter("artifactType");
-    let query = "SELECT digest, length(bytes), artifact_type, annotations FROM manifests \
+    let last: i64 = exchange.parameter("last").and_then(|last| last.parse().ok()).unwrap_or(0);
+    let query = "SELECT id, digest, length(bytes), artifact_type, annotations FROM manifests \
          WHERE who = ?1 AND repository = ?2 AND subject = ?3 AND (?4 IS NULL OR artifact_type = ?4 COLLATE NOCASE) \
-         ORDER BY id LIMIT ?5";
+         AND id > ?5 ORDER BY id LIMIT ?6";
     let mut statement = connection.prepare_cached(query)?;
-    let descriptor = |row: &rusqlite::Row<'_>| {
-        let annotations: String = row.get(3)?;
-        Ok(json!({
+    let names = params![exchange.who, repository, digest, kind, last, LISTED_MAX as i64 + 1];
+    let mut rows = statement.query(names)?;
+    let (mut manifests, mut bytes, mut next) = (Vec::new(), 0, None);
+    let mut shown = last;
+    while let Some(row) = rows.next()? {
+        let annotations: String = row.get(4)?;
+        bytes += annotations.len() + DESCRIPTOR_BYTES;
+        let is_full = bytes > REFERRERS_BYTES_MAX || manifests.len() == LISTED_MAX;
+        if is_full && !manifests.is_empty() {
+            next = Some(shown);
+            break;
+        }
+        shown = row.get(0)?;
+        manifests.push(json!({
             "mediaType": MANIFEST_TYPE,
-            "digest": row.get::<_, String>(0)?,
-            "size": row.get::<_, i64>(1)?,
-            "artifactType": row.get::<_, String>(2)?,
+            "digest": row.get::<_, String>(1)?,
+            "size": row.get::<_, i64>(2)?,
+            "artifactType": row.get::<_, String>(3)?,
             "annotations": serde_json::from_str::<Value>(&annotations).unwrap_or_default(),
-        }))
-    };
-    let names = params![exchange.who, repository, digest, kind, LISTED_MAX as i64];
-    let rows = statement.query_map(names, descriptor)?;
-    let manifests: Vec<Value> = rows.collect::<Result<_, _>>()?;
+        }));
+    }
     let index = json!({ "schemaVersion": 2, "mediaType": INDEX_TYPE, "manifests": manifests });
     let body = index.to_string().into_bytes();
-    let reply =
+    let mut reply =
         Reply { body, ..Reply::empty(StatusCode::OK) }.with(header::CONTENT_TYPE, INDEX_TYPE);
+    if let Some(last) = next {
+        let mut parameters = form_urlencoded::Serializer::new(String::new());
+        parameters.append_pair("last", &last.to_string());
+        if let Some(kind) = kind {
+            parameters.append_pair("artifactType", kind);
+        }
+        let place = format!("/v2/{repository}/referrers/{digest}?{}", parameters.finish());
+        reply = reply.with(header::LINK, format!("<{place}>; rel=\"next\""));
+    }
     Ok(match kind {
         Some(_) => {
             reply.with(header::HeaderName::from_static("oci-filters-applied"), "artifactType")

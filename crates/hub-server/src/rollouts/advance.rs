@@ -3,6 +3,7 @@
 use rusqlite::{Connection, params};
 
 use super::{Rollout, enter, find, note, now};
+use crate::audit::seconds;
 use crate::exchange::Exchange;
 
 /// How long a device that updates itself may be silent, in seconds.
@@ -77,24 +78,52 @@ fn in_flight(rollout: &Rollout) -> &'static str {
 }
 
 /// A device that was updated and whose record ran out since has missed its heartbeats. One that was silent for
-/// longer while it updated itself may have started the new version and not have come back.
+/// longer while it updated itself may have started the new version and not have come back. Silence counts only
+/// while the hub could hear: each device has the life of a record again after the hub was away.
 fn note_silent(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
 ) -> Result<(), rusqlite::Error> {
-    let update = "UPDATE rollout_devices SET state = 'failed', reason = 'missed its heartbeats after the update' \
-         WHERE rollout = ?1 AND state = 'soaking' AND NOT EXISTS (SELECT 1 FROM devices d \
-         WHERE d.name = rollout_devices.device AND d.owner = ?2 AND d.expires_unix_s >= ?3)";
     let now = now(exchange);
-    connection.prepare_cached(update)?.execute(params![rollout.id, exchange.who, now])?;
+    fail_silent(
+        connection,
+        exchange,
+        rollout,
+        "soaking",
+        "missed its heartbeats after the update",
+        now,
+    )?;
     if rollout.mandate.is_none() {
         return Ok(());
     }
-    let update = "UPDATE rollout_devices SET state = 'failed', reason = 'went silent during the update' \
-         WHERE rollout = ?1 AND state = 'updating' AND NOT EXISTS (SELECT 1 FROM devices d \
-         WHERE d.name = rollout_devices.device AND d.owner = ?2 AND d.expires_unix_s >= ?3)";
-    let row = params![rollout.id, exchange.who, now - SILENT_S];
+    let long_ago = now - SILENT_S;
+    fail_silent(
+        connection,
+        exchange,
+        rollout,
+        "updating",
+        "went silent during the update",
+        long_ago,
+    )
+}
+
+/// The devices in that state fail that should have been heard by `by_unix_s`: their records were over by then, and the
+/// hub had heard for as long as a record lasts.
+fn fail_silent(
+    connection: &Connection,
+    exchange: &Exchange,
+    rollout: &Rollout,
+    state: &str,
+    reason: &str,
+    by_unix_s: i64,
+) -> Result<(), rusqlite::Error> {
+    let update = "UPDATE rollout_devices SET state = 'failed', reason = ?5 \
+         WHERE rollout = ?1 AND state = ?4 AND NOT EXISTS (SELECT 1 FROM devices d \
+         WHERE d.name = rollout_devices.device AND d.owner = ?2 \
+         AND max(d.expires_unix_s, ?6 + d.expires_unix_s - d.heard_unix_s) >= ?3)";
+    let hears_since = seconds(exchange.hub_hears_since_unix_s);
+    let row = params![rollout.id, exchange.who, by_unix_s, state, reason, hears_since];
     connection.prepare_cached(update)?.execute(row).map(drop)
 }
 

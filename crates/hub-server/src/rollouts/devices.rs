@@ -169,7 +169,8 @@ pub(super) fn see(
             let seen = Seen { has, faults: *faults, state, repute };
             seen.judge(connection, rollout, device, &part, now, &set)?;
         }
-        Saw::Refused { reason } if matches!(part.state.as_str(), "waiting" | "updating") => {
+        // A device that nobody asked to update decides nothing for the others.
+        Saw::Refused { reason } if part.state == "updating" || may_begin(rollout, &part, now) => {
             set("failed", &format!("refused the package: {reason}"))?;
         }
         Saw::None { .. } if part.state == "reverting" && part.was.as_deref() == Some("") => {

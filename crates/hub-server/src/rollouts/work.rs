@@ -42,11 +42,12 @@ pub(crate) fn work(
     caller: &PublicKey,
     query: &WorkQuery,
     unix_s: u64,
+    hub_hears_since_unix_s: u64,
 ) -> Result<Answer<Work>, rusqlite::Error> {
     let Some(mut device) = device(connection, caller)? else {
         return Ok(Err(HubRefusal::Stranger));
     };
-    let exchange = exchange_of(&device, unix_s);
+    let exchange = exchange_of(&device, unix_s, hub_hears_since_unix_s);
     if let Some(Labels(labels)) = &query.labels {
         let labels = labels.get(..LABELS_MAX).unwrap_or(labels);
         labels::store(connection, &device.name, labels)?;
@@ -115,7 +116,7 @@ fn device(connection: &Connection, caller: &PublicKey) -> Result<Option<Device>,
 }
 
 /// The request that a device's question comes to, in the name of its owner.
-fn exchange_of(device: &Device, unix_s: u64) -> Exchange {
+fn exchange_of(device: &Device, unix_s: u64, hub_hears_since_unix_s: u64) -> Exchange {
     Exchange {
         method: Method::POST,
         segments: Vec::new(),
@@ -124,6 +125,7 @@ fn exchange_of(device: &Device, unix_s: u64) -> Exchange {
         body: Vec::new(),
         who: device.owner.clone(),
         unix_s,
+        hub_hears_since_unix_s,
     }
 }
 

@@ -104,6 +104,7 @@ pub(crate) async fn steer(state: State, id: i64, verb: String, headers: HeaderMa
         body: Vec::new(),
         who: holder.who.clone(),
         unix_s: now(),
+        hub_hears_since_unix_s: state.hears_since_unix_s(),
     };
     let done = state.run(move |_, database| {
         database.transact(|connection| crate::api::exchange(connection, &holder, &asked))

@@ -73,7 +73,7 @@ impl World {
             database: path,
             tariff: Some(tariff),
             by_tls,
-            logs: database.logs(),
+            running: database.running(),
         });
         let pages = pages.unwrap();
         database.admit(vec![owner(1).verifying_key()], Some(format!("http://{pages}")));

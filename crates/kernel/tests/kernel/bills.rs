@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use tenure_store::ValueKind;
 use tenure_wire::Budget;
 use tenure_wire::usage::Usage;
 
@@ -110,6 +111,41 @@ fn a_message_is_billed_once_and_only_if_it_may_be_sent() {
     }
     assert_eq!(used(&mut device).messages, 4, "two seconds' worth, and five were refused");
     assert_eq!(device.effects.len(), 4);
+}
+
+#[test]
+fn use_is_billed_once_whatever_empties_and_fills_its_machine() {
+    type Refill = fn(&mut Device);
+    let restart: Refill =
+        |device| device.kernel.tenancy(device.now).restart(&name("worker")).unwrap();
+    let restore: Refill = |device| {
+        let values = [("key".to_string(), ValueKind::Text, b"1".to_vec())];
+        device.kernel.tenancy(device.now).restore(&name("worker"), &values).unwrap();
+    };
+    let update: Refill =
+        |device| _ = device.try_install("worker", WORKER, 2, Budget::default()).unwrap();
+    for refill in [restart, restore, update] {
+        let mut device = Device::new();
+        let worker = device.install("worker", WORKER);
+        device.settle(10);
+        device.call(worker, "keep", None).unwrap();
+        device.pass(Duration::from_secs(5));
+        let expected = {
+            let mut other = Device::new();
+            let worker = other.install("worker", WORKER);
+            other.settle(10);
+            other.call(worker, "keep", None).unwrap();
+            other.pass(Duration::from_secs(5));
+            used(&mut other)
+        };
+        refill(&mut device);
+        let usage = used(&mut device);
+        let of =
+            |usage: &Usage| (usage.fuel, usage.flash_writes, usage.messages, usage.code_byte_ms);
+        assert_eq!(of(&usage), of(&expected));
+        assert!(usage.fuel > 0 && usage.flash_writes > 0);
+        assert_eq!(of(&used(&mut device)), (0, 0, 0, 0), "once");
+    }
 }
 
 #[test]

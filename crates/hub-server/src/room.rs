@@ -1,0 +1,44 @@
+//! The room on the disk that is left for the directory: what people push and what devices tell of their past never
+//! takes it, so that a full disk costs nobody their registration.
+
+use rusqlite::Connection;
+
+/// The kinds of rows that stop before the disk's limit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keeps {
+    /// Packages and whatever else is pushed.
+    Registry,
+    /// Receipts and reports, which go on after the registry is full.
+    History,
+}
+
+/// The pages beyond their bytes that rows may take: of indexes, and of trees that grow.
+const PAGES_BESIDE: i64 = 16;
+
+impl Keeps {
+    /// The share of the limit that this kind leaves to those that matter more.
+    fn left_alone(self, pages_max: i64) -> i64 {
+        match self {
+            Self::Registry => pages_max / 8,
+            Self::History => pages_max / 16,
+        }
+    }
+}
+
+/// Whether so many bytes more of that kind leave enough of the disk's limit, as this connection has it.
+///
+/// # Errors
+/// SQLite fails.
+pub(crate) fn is_left(
+    connection: &Connection,
+    keeps: Keeps,
+    bytes: usize,
+) -> Result<bool, rusqlite::Error> {
+    let figure = |name: &str| -> Result<i64, rusqlite::Error> {
+        connection.query_row(&format!("PRAGMA {name}"), [], |row| row.get(0))
+    };
+    let (most, page_bytes) = (figure("max_page_count")?, figure("page_size")?);
+    let used = figure("page_count")? - figure("freelist_count")?;
+    let wanted = i64::try_from(bytes).unwrap_or(i64::MAX) / page_bytes.max(1) + PAGES_BESIDE;
+    Ok(used.saturating_add(wanted) <= most - keeps.left_alone(most))
+}

@@ -1,0 +1,154 @@
+//! The state that a hub's own thread and its pages share while they run, beside the database.
+
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use crate::live_logs::LiveLogs;
+
+/// The longest time between two turns of the hub's thread at which it still hears, in seconds.
+const DEAF_S: u64 = 10;
+
+/// A hub that runs, as its thread and its pages see it. Clones are the same hub.
+#[derive(Clone, Debug, Default)]
+pub struct Running(Arc<Shared>);
+
+#[derive(Debug, Default)]
+struct Shared {
+    logs: LiveLogs,
+    hears: Hears,
+    writers: Mutex<Writers>,
+    changed: Condvar,
+    /// The most pages of the database; 0 for no limit.
+    pages_max: AtomicU32,
+}
+
+/// Since when the hub has heard without a gap, and when it did last: seconds since 1970 UTC.
+#[derive(Debug, Default)]
+struct Hears {
+    since_unix_s: AtomicU64,
+    last_unix_s: AtomicU64,
+}
+
+/// The writers of the database: one at a time, the directory before all others.
+#[derive(Debug, Default)]
+struct Writers {
+    is_writing: bool,
+    directory_waits: bool,
+}
+
+/// A writer's turn; it ends when this is dropped.
+#[derive(Debug)]
+pub(crate) struct Turn(Running);
+
+impl Running {
+    /// The logs that are watched.
+    pub(crate) fn logs(&self) -> &LiveLogs {
+        &self.0.logs
+    }
+
+    /// Says that the hub hears its devices now, which it does every few seconds at least. After a gap, or a jump of the
+    /// clock, it hears anew from now on: silence of before proves nothing.
+    pub fn hear(&self, unix_s: u64) {
+        let Hears { since_unix_s, last_unix_s } = &self.0.hears;
+        let last = last_unix_s.swap(unix_s, Ordering::Relaxed);
+        if unix_s < last || unix_s - last > DEAF_S {
+            since_unix_s.store(unix_s, Ordering::Relaxed);
+        }
+    }
+
+    /// Since when the hub has heard without a gap, in seconds since 1970 UTC.
+    pub(crate) fn hears_since_unix_s(&self) -> u64 {
+        self.0.hears.since_unix_s.load(Ordering::Relaxed)
+    }
+
+    /// The most pages of the database, if there is a limit.
+    pub(crate) fn pages_max(&self) -> Option<u32> {
+        Some(self.0.pages_max.load(Ordering::Relaxed)).filter(|pages| *pages > 0)
+    }
+
+    pub(crate) fn limit_pages(&self, pages: Option<u32>) {
+        self.0.pages_max.store(pages.unwrap_or(0), Ordering::Relaxed);
+    }
+
+    /// The directory's turn to write, as soon as whoever writes now is done: nobody else comes before it.
+    /// `None` after `patience`.
+    pub(crate) fn directory_writes(&self, patience: Duration) -> Option<Turn> {
+        let mut writers = self.writers();
+        writers.directory_waits = true;
+        let waits = |writers: &mut Writers| writers.is_writing;
+        let waited = self.0.changed.wait_timeout_while(writers, patience, waits);
+        let (mut writers, _) = waited.unwrap_or_else(PoisonError::into_inner);
+        writers.directory_waits = false;
+        self.take(writers)
+    }
+
+    /// The turn of somebody else, when neither they nor the directory write or wait to. `None` after
+    /// `patience`.
+    pub(crate) fn others_write(&self, patience: Duration) -> Option<Turn> {
+        let waits = |writers: &mut Writers| writers.is_writing || writers.directory_waits;
+        let waited = self.0.changed.wait_timeout_while(self.writers(), patience, waits);
+        let (writers, waited) = waited.unwrap_or_else(PoisonError::into_inner);
+        if waited.timed_out() { None } else { self.take(writers) }
+    }
+
+    fn take(&self, mut writers: MutexGuard<'_, Writers>) -> Option<Turn> {
+        let is_free = !writers.is_writing;
+        writers.is_writing = true;
+        drop(writers);
+        // Others may wait for the directory, which waits no longer.
+        self.0.changed.notify_all();
+        is_free.then(|| Turn(self.clone()))
+    }
+
+    fn writers(&self) -> MutexGuard<'_, Writers> {
+        self.0.writers.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.writers().is_writing = false;
+        self.0.0.changed.notify_all();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SOON: Duration = Duration::from_millis(1);
+
+    #[test]
+    fn hub_that_stood_still_or_whose_clock_jumped_hears_anew() {
+        let running = Running::default();
+        for (unix_s, since) in [(100, 100), (105, 100), (115, 100), (126, 126), (120, 120)] {
+            running.hear(unix_s);
+            assert_eq!(running.hears_since_unix_s(), since, "at {unix_s}");
+        }
+    }
+
+    #[test]
+    fn one_writes_at_a_time_and_the_directory_comes_first() {
+        let running = Running::default();
+        let turn = running.others_write(SOON).unwrap();
+        assert!(running.others_write(SOON).is_none());
+        assert!(running.directory_writes(SOON).is_none());
+        drop(turn);
+        let turn = running.others_write(SOON).unwrap();
+        let patience = Duration::from_secs(600);
+        std::thread::scope(|scope| {
+            let directory = scope.spawn(|| running.directory_writes(patience).unwrap());
+            while !running.writers().directory_waits {
+                std::thread::yield_now();
+            }
+            // The place is free, and kept for the directory.
+            running.writers().is_writing = false;
+            assert!(running.others_write(Duration::ZERO).is_none());
+            std::mem::forget(turn);
+            running.0.changed.notify_all();
+            drop(directory.join().unwrap());
+        });
+        assert!(running.others_write(SOON).is_some());
+    }
+}
