@@ -273,6 +273,58 @@ fn module_that_another_tool_made_is_packed_as_it_is() {
     assert!(error.contains("either `language`") && error.contains("or `module`"), "{error}");
 }
 
+/// All that a loader runs is run once, in its order, before the first call, and no caller can run it again: the start
+/// function, then `_initialize` (WASI's "Application ABI"), which stands for `__wasm_call_ctors`.
+#[test]
+fn whatever_starts_a_module_runs_once_and_in_order() {
+    let module = |exports: &str, start: &str| {
+        wat::parse_str(format!(
+            "(module (import \"tenure\" \"reply\" (func $reply (param i32 i32) (result i32))) \
+             (memory (export \"memory\") 1) (global $length (mut i32) (i32.const 0)) \
+             (func $note (param i32) (i32.store8 offset=16 (global.get $length) (local.get 0)) \
+             (global.set $length (i32.add (global.get $length) (i32.const 1)))) \
+             (func $start (call $note (i32.const 0x73))) (func $init (call $note (i32.const 0x69))) \
+             (func $ctors (call $note (i32.const 0x63))) (func $nothing) \
+             (func (export \"show\") (drop (call $reply (i32.const 16) (global.get $length)))) \
+             {exports} {start} (@custom \"name\" \"\\ff\\ff\\ff\"))"
+        ))
+        .unwrap()
+    };
+    let export = |name: &str, function: &str| format!("(export \"{name}\" (func {function}))");
+    let (init, ctors) = (export("_initialize", "$init"), export("__wasm_call_ctors", "$ctors"));
+    let start = "(start $start)";
+    for (exports, start, order) in [
+        (String::new(), start, "s"),
+        (init.clone(), "", "i"),
+        (ctors.clone(), "", "c"),
+        (init.clone(), start, "si"),
+        (ctors.clone(), start, "sc"),
+        (ctors.clone() + &init, "", "i"),
+        (init.clone() + &ctors, start, "si"),
+        (init.clone(), "(start $init)", "i"),
+        (export("_initialize", "$nothing") + &ctors, start, "s"),
+        (export("_initialize", "$nothing"), "", ""),
+    ] {
+        let workbench = Workbench::new();
+        let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n[budget]\nmemory_bytes = 65536\n";
+        workbench.write(&[("m/tenure.toml", description)]);
+        std::fs::write(workbench.path("m/made.wasm"), module(&exports, start)).unwrap();
+        let bytes = workbench.build("m");
+        assert_eq!(Package::parse(&bytes).unwrap().manifest().exports, ["show"], "{exports}");
+        let mut device = Device::start(&bytes);
+        for _ in 0..2 {
+            assert_eq!(device.call("show", None), Ok(Some(order.into())), "{exports} {start}");
+        }
+    }
+    let workbench = Workbench::new();
+    let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n";
+    workbench.write(&[("m/tenure.toml", description)]);
+    let odd = module(&export("_initialize", "$note"), "");
+    std::fs::write(workbench.path("m/made.wasm"), odd).unwrap();
+    let error = workbench.tenure_error(&["build", "m"]);
+    assert!(error.contains("_initialize with parameters or results"), "{error}");
+}
+
 const STANDARD: &str = r#"
 #include <algorithm>
 #include <cmath>
