@@ -13,7 +13,7 @@ pub struct Module {
     pub functions: Vec<String>,
     /// The linear memory it starts with, in bytes.
     pub memory_bytes: u64,
-    /// The module without custom sections, and with the function that makes its variables as its start.
+    /// The module without custom sections, with all that starts it in its start function, and without exports of that.
     pub code: Vec<u8>,
 }
 
@@ -40,6 +40,15 @@ pub enum ModuleError {
         /// The import.
         name: String,
     },
+    /// It exports a function that a loader runs once, of a type that nobody can run.
+    #[error(
+        "the code exports {name} with parameters or results, and it is to run at the start without any; \
+         give it another name, or the type `(func)`"
+    )]
+    Constructor {
+        /// The export.
+        name: String,
+    },
 }
 
 impl Module {
@@ -50,7 +59,7 @@ impl Module {
     pub fn read(bytes: &[u8]) -> Result<Self, ModuleError> {
         let mut module = Self { code: bytes.get(..8).unwrap_or(bytes).into(), ..Self::default() };
         let mut types = Types::default();
-        let (mut exports, mut bodies) = (Vec::new(), Vec::new());
+        let (mut exports, mut bodies, mut start) = (Vec::new(), Vec::new(), None);
         let mut sections: Vec<(u8, Vec<u8>)> = Vec::new();
         for payload in Parser::new(0).parse_all(bytes) {
             let payload = payload?;
@@ -84,11 +93,12 @@ impl Module {
                         exports.push(export?);
                     }
                 }
+                Payload::StartSection { func, .. } => start = Some(func),
                 Payload::CodeSectionEntry(body) => bodies.push(body.range().len()),
                 _ => {}
             }
         }
-        construct_once(&mut sections, &mut exports, &types, &bodies);
+        start_once(&mut sections, &mut exports, &types, &bodies, start)?;
         sections.iter().for_each(|(id, content)| append_section(&mut module.code, *id, content));
         let functions = exports.iter().filter(|export| export.kind == ExternalKind::Func);
         let callable = functions.filter(|export| types.takes_nothing(export.index));
@@ -97,47 +107,99 @@ impl Module {
     }
 }
 
-/// The functions that make a module's variables, by the name that a linker or a compiler gives them: who
-/// loads the module calls it, once.
-const CONSTRUCTORS: [&str; 2] = ["__wasm_call_ctors", "_initialize"];
+/// The functions that a loader calls once, in the order of preference: `_initialize` calls the constructors itself
+/// (WASI's "Application ABI"), which linkers export beside it under the other name.
+const CONSTRUCTORS: [&str; 2] = ["_initialize", "__wasm_call_ctors"];
 
-/// Makes the function that makes the variables the module's start function, which runs before all others
-/// and once, so that no caller can run it again. An empty one goes without.
-fn construct_once(
+/// Makes the module's start function one that runs all that starts it, once and in order: the start function that it
+/// has, then what a loader calls. No caller can run the latter again. An empty one goes without.
+///
+/// # Errors
+/// [`ModuleError::Constructor`].
+fn start_once(
     sections: &mut Vec<(u8, Vec<u8>)>,
     exports: &mut Vec<Export<'_>>,
     types: &Types,
     bodies: &[usize],
-) {
+    start: Option<u32>,
+) -> Result<(), ModuleError> {
     let is_constructor = |export: &Export<'_>| {
-        export.kind == ExternalKind::Func
-            && CONSTRUCTORS.contains(&export.name)
-            && types.takes_nothing(export.index)
+        export.kind == ExternalKind::Func && CONSTRUCTORS.contains(&export.name)
     };
-    let Some(function) = exports.iter().find(|export| is_constructor(export)) else { return };
-    let function = function.index;
-    if sections.iter().any(|(id, _)| *id == START_SECTION) {
-        return;
+    let mut constructors = exports.iter().filter(|export| is_constructor(export));
+    if let Some(odd) = constructors.find(|export| !types.takes_nothing(export.index)) {
+        return Err(ModuleError::Constructor { name: odd.name.into() });
     }
+    let function = |name: &&str| {
+        let found = exports.iter().find(|export| is_constructor(export) && export.name == *name);
+        found.map(|export| export.index)
+    };
+    let Some(constructor) = CONSTRUCTORS.iter().find_map(function) else { return Ok(()) };
     exports.retain(|export| !is_constructor(export));
+    if let Some((_, content)) = sections.iter_mut().find(|(id, _)| *id == EXPORT_SECTION) {
+        *content = export_section(exports);
+    }
+    let body = (constructor as usize).checked_sub(types.imported).and_then(|body| bodies.get(body));
+    let is_empty = body.is_some_and(|bytes| *bytes <= EMPTY_BODY_BYTES);
+    let function = match start {
+        _ if is_empty => return Ok(()),
+        Some(start) if start == constructor => return Ok(()),
+        Some(start) => append_function(sections, types, bodies.len(), [start, constructor]),
+        None => constructor as usize,
+    };
+    let mut content = Vec::new();
+    append_number(&mut content, function);
+    sections.retain(|(id, _)| *id != START_SECTION);
+    let at = sections.iter().position(|(id, _)| *id == EXPORT_SECTION).map_or(0, |at| at + 1);
+    sections.insert(at, (START_SECTION, content));
+    Ok(())
+}
+
+fn export_section(exports: &[Export<'_>]) -> Vec<u8> {
     let mut content = Vec::new();
     append_number(&mut content, exports.len());
-    for export in exports.iter() {
+    for export in exports {
         append_number(&mut content, export.name.len());
         content.extend(export.name.as_bytes());
         content.push(kind_byte(export.kind));
         append_number(&mut content, export.index as usize);
     }
-    let at = sections.iter().position(|(id, _)| *id == EXPORT_SECTION).unwrap_or(sections.len());
-    if let Some(section) = sections.get_mut(at) {
-        section.1 = content;
+    content
+}
+
+/// Appends a function that calls those of `calls`, which take and return nothing, one after the other, to a module with
+/// `count` functions of its own; returns its index.
+fn append_function(
+    sections: &mut [(u8, Vec<u8>)],
+    types: &Types,
+    count: usize,
+    calls: [u32; 2],
+) -> usize {
+    let mut body = vec![NO_LOCALS];
+    for function in calls {
+        body.push(CALL);
+        append_number(&mut body, function as usize);
     }
-    let body = (function as usize).checked_sub(types.imported).and_then(|body| bodies.get(body));
-    if body.is_some_and(|bytes| *bytes > EMPTY_BODY_BYTES) {
-        let mut content = Vec::new();
-        append_number(&mut content, function as usize);
-        sections.insert((at + 1).min(sections.len()), (START_SECTION, content));
+    body.push(END);
+    let [first, _] = calls;
+    let kind = types.functions.get(first as usize).copied().unwrap_or_default();
+    for (id, content) in sections {
+        let mut item = Vec::new();
+        match *id {
+            FUNCTION_SECTION => append_number(&mut item, kind as usize),
+            CODE_SECTION => {
+                append_number(&mut item, body.len());
+                item.extend(&body);
+            }
+            _ => continue,
+        }
+        let mut longer = Vec::new();
+        append_number(&mut longer, count + 1);
+        longer.extend(content.iter().skip_while(|byte| **byte >= 0x80).skip(1));
+        longer.extend(item);
+        *content = longer;
     }
+    types.imported + count
 }
 
 /// The byte of an export's kind (wasm spec §5.5.10).
@@ -168,8 +230,14 @@ fn append_number(bytes: &mut Vec<u8>, mut number: usize) {
 }
 
 /// The ids of sections (wasm spec §5.5.2).
+const FUNCTION_SECTION: u8 = 3;
 const EXPORT_SECTION: u8 = 7;
 const START_SECTION: u8 = 8;
+const CODE_SECTION: u8 = 10;
+/// The bytes of a function's body (wasm spec §5.4, §5.5.13).
+const NO_LOCALS: u8 = 0;
+const CALL: u8 = 0x10;
+const END: u8 = 0x0b;
 /// A function without variables and instructions.
 const EMPTY_BODY_BYTES: usize = 2;
 /// The id of sections that mean nothing to who runs a module (wasm spec §5.5.3).

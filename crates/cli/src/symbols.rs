@@ -205,7 +205,8 @@ impl Sections {
                 Payload::CodeSectionStart { range, .. } => sections.code_at = range.start as u32,
                 Payload::CustomSection(section) => {
                     if let KnownCustom::Name(names) = section.as_known() {
-                        sections.read_names(names)?;
+                        // A broken name section is as good as none from there on (wasm spec §7.4.1).
+                        let _ = sections.read_names(names);
                     }
                     let (start, length) = (section.data_offset(), section.data().len());
                     sections.custom.insert(section.name().to_owned(), start..start + length);

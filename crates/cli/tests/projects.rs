@@ -174,6 +174,29 @@ fn c_library_passes_its_own_tests() {
     }
 }
 
+/// Random formats, numbers and strings, in this library and in the one of the computer that the tests run on.
+#[test]
+fn c_library_formats_and_reads_as_the_hosts_does() {
+    let sdk = repository().join("sdk/c");
+    let folder = tempfile::tempdir().unwrap();
+    let cc = |arguments: &[&str], source: &str, output: &str| {
+        let mut command = std::process::Command::new("cc");
+        command.args(["-std=c11", "-D_POSIX_C_SOURCE=200809L", "-O1", "-fno-builtin", "-w"]);
+        command.current_dir(folder.path()).args(arguments).arg(sdk.join(source));
+        let done = command.args(["-o", output]).output().unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+    };
+    let (headers, renamed) = (sdk.join("include"), sdk.join("tests/renamed.h"));
+    for part in ["format", "string"] {
+        let paths = [headers.to_str().unwrap(), renamed.to_str().unwrap()];
+        let arguments = ["-c", "-I", paths[0], "-include", paths[1]];
+        cc(&arguments, &format!("src/{part}.c"), &format!("{part}.o"));
+    }
+    cc(&["format.o", "string.o"], "tests/differential.c", "differential");
+    let run = std::process::Command::new(folder.path().join("differential")).output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stdout));
+}
+
 /// A project of these files, with a description that goes on after the head.
 fn project(description: &str, files: &[(&str, &str)]) -> Vec<u8> {
     let workbench = Workbench::new();
@@ -250,6 +273,58 @@ fn module_that_another_tool_made_is_packed_as_it_is() {
     assert!(error.contains("either `language`") && error.contains("or `module`"), "{error}");
 }
 
+/// All that a loader runs is run once, in its order, before the first call, and no caller can run it again: the start
+/// function, then `_initialize` (WASI's "Application ABI"), which stands for `__wasm_call_ctors`.
+#[test]
+fn whatever_starts_a_module_runs_once_and_in_order() {
+    let module = |exports: &str, start: &str| {
+        wat::parse_str(format!(
+            "(module (import \"tenure\" \"reply\" (func $reply (param i32 i32) (result i32))) \
+             (memory (export \"memory\") 1) (global $length (mut i32) (i32.const 0)) \
+             (func $note (param i32) (i32.store8 offset=16 (global.get $length) (local.get 0)) \
+             (global.set $length (i32.add (global.get $length) (i32.const 1)))) \
+             (func $start (call $note (i32.const 0x73))) (func $init (call $note (i32.const 0x69))) \
+             (func $ctors (call $note (i32.const 0x63))) (func $nothing) \
+             (func (export \"show\") (drop (call $reply (i32.const 16) (global.get $length)))) \
+             {exports} {start} (@custom \"name\" \"\\ff\\ff\\ff\"))"
+        ))
+        .unwrap()
+    };
+    let export = |name: &str, function: &str| format!("(export \"{name}\" (func {function}))");
+    let (init, ctors) = (export("_initialize", "$init"), export("__wasm_call_ctors", "$ctors"));
+    let start = "(start $start)";
+    for (exports, start, order) in [
+        (String::new(), start, "s"),
+        (init.clone(), "", "i"),
+        (ctors.clone(), "", "c"),
+        (init.clone(), start, "si"),
+        (ctors.clone(), start, "sc"),
+        (ctors.clone() + &init, "", "i"),
+        (init.clone() + &ctors, start, "si"),
+        (init.clone(), "(start $init)", "i"),
+        (export("_initialize", "$nothing") + &ctors, start, "s"),
+        (export("_initialize", "$nothing"), "", ""),
+    ] {
+        let workbench = Workbench::new();
+        let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n[budget]\nmemory_bytes = 65536\n";
+        workbench.write(&[("m/tenure.toml", description)]);
+        std::fs::write(workbench.path("m/made.wasm"), module(&exports, start)).unwrap();
+        let bytes = workbench.build("m");
+        assert_eq!(Package::parse(&bytes).unwrap().manifest().exports, ["show"], "{exports}");
+        let mut device = Device::start(&bytes);
+        for _ in 0..2 {
+            assert_eq!(device.call("show", None), Ok(Some(order.into())), "{exports} {start}");
+        }
+    }
+    let workbench = Workbench::new();
+    let description = "name = \"m\"\nversion = \"1.0.0\"\nmodule = \"made.wasm\"\n";
+    workbench.write(&[("m/tenure.toml", description)]);
+    let odd = module(&export("_initialize", "$note"), "");
+    std::fs::write(workbench.path("m/made.wasm"), odd).unwrap();
+    let error = workbench.tenure_error(&["build", "m"]);
+    assert!(error.contains("_initialize with parameters or results"), "{error}");
+}
+
 const STANDARD: &str = r#"
 #include <algorithm>
 #include <cmath>
@@ -308,6 +383,27 @@ TENURE_EXPORT(plain) {
     tenure_reply_text(text);
 }
 "#;
+
+/// Streams bring locales along, and functions for the exit, which ask the library for memory by names of its own.
+#[test]
+fn streams_of_cpp_take_their_memory_from_the_one_heap() {
+    if !std::path::Path::new("/usr/include/wasm32-wasi/c++/v1/vector").is_file() {
+        return skip_without_tool("wasi-libc and libc++-dev-wasm32");
+    }
+    let source = "#include <iostream>\n#include <sstream>\n#include <tenure.h>\n\
+                  extern \"C\" size_t malloc_usable_size(void *);\n\
+                  TENURE_EXPORT(run) { std::ostringstream out; out << 5 << ' ' << 2.5; \
+                  std::cout << \"hello \" << 7 << std::endl; void *block = malloc(20); \
+                  if (malloc_usable_size(block) >= 20) tenure_reply_text(out.str().c_str()); free(block); }\n";
+    let memory =
+        "name = \"m\"\nversion = \"1.0.0\"\nlanguage = \"c\"\n[budget]\nmemory_bytes = 600000\n";
+    let workbench = Workbench::new();
+    let description = format!("{memory}[build]\nlibrary = \"standard\"\n");
+    workbench.write(&[("m/tenure.toml", &description), ("m/src/main.cpp", source)]);
+    let mut device = Device::start(&workbench.build("m"));
+    assert_eq!(device.call("run", None), Ok(Some("5 2.5".into())));
+    assert_eq!(device.world().log, ["hello 7"]);
+}
 
 #[test]
 fn c_and_cpp_with_the_standard_library_do_what_they_do_elsewhere() {

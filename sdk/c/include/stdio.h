@@ -1,7 +1,7 @@
 /* The part of <stdio.h> that machines have.
  *
  * Conversions: d i u x X o c s p f %, with the flags - 0 + space #, width, precision and the lengths
- * hh h l ll z. */
+ * hh h l ll j z t. */
 #pragma once
 
 #include <stdarg.h>

@@ -32,9 +32,10 @@ static void put_many(struct output *output, char character, int count) {
     }
 }
 
-/* Writes sign or prefix, zeros and text, padded to the width. */
-static void put_field(struct output *output, const struct conversion *conversion,
-                      const char *prefix, int zeros, const char *text, int length) {
+/* Writes what stands before a text of that length: spaces up to the width, sign or prefix, zeros. Returns how many
+ * spaces stand behind it. */
+static int begin_field(struct output *output, const struct conversion *conversion,
+                       const char *prefix, int zeros, int length) {
     int prefix_length = (int)strlen(prefix);
     int padding = conversion->width - prefix_length - zeros - length;
     if (conversion->zero && !conversion->left && padding > 0) {
@@ -48,12 +49,17 @@ static void put_field(struct output *output, const struct conversion *conversion
         put(output, prefix[at]);
     }
     put_many(output, '0', zeros);
+    return conversion->left ? padding : 0;
+}
+
+/* Writes sign or prefix, zeros and text, padded to the width. */
+static void put_field(struct output *output, const struct conversion *conversion,
+                      const char *prefix, int zeros, const char *text, int length) {
+    int spaces = begin_field(output, conversion, prefix, zeros, length);
     for (int at = 0; at < length; at++) {
         put(output, text[at]);
     }
-    if (conversion->left) {
-        put_many(output, ' ', padding);
-    }
+    put_many(output, ' ', spaces);
 }
 
 /* Writes the digits of a number up to `end`; returns where they begin. */
@@ -79,49 +85,132 @@ static void put_integer(struct output *output, struct conversion *conversion, co
     if (conversion->precision >= 0) {
         conversion->zero = false;
     }
+    /* Octal digits begin with a zero then, one of the zeros that are there anyway or another. */
+    if (base == 8 && conversion->alternate && least <= length) {
+        least = length + 1;
+    }
     put_field(output, conversion, prefix, least > length ? least - length : 0, start, length);
 }
 
-#define FRACTION_DIGITS_MAX 9
+/* A double in full: its least bit is 2^-1074 and its greatest 2^1023. */
+#define FRACTION_WORDS 34
+#define WHOLE_WORDS 32
+#define WHOLE_DIGITS_MAX 309
+#define BITS_OF_WORD 32
+/* Behind these all digits of a fraction are 0. */
+#define FRACTION_DIGITS_MAX 1074
 
-/* Writes a number with a fraction. Beyond 2^63 it says "inf": machines count and measure. */
+struct exact {
+    /* The least first, and a word more for the shift. */
+    uint32_t fraction[FRACTION_WORDS];
+    uint32_t whole[WHOLE_WORDS + 1];
+};
+
+_Static_assert(sizeof(struct exact) == (FRACTION_WORDS + WHOLE_WORDS + 1) * sizeof(uint32_t),
+               "fraction and whole are one row of words");
+
+/* Sets it to `mantissa`, which has 53 bits, times 2^`exponent`. */
+static void set_exact(struct exact *exact, uint64_t mantissa, int exponent) {
+    memset(exact, 0, sizeof *exact);
+    unsigned bit = (unsigned)(exponent + FRACTION_WORDS * BITS_OF_WORD);
+    unsigned shift = bit % BITS_OF_WORD;
+    uint64_t low = (mantissa & UINT32_MAX) << shift;
+    uint64_t high = (mantissa >> BITS_OF_WORD << shift) | low >> BITS_OF_WORD;
+    uint32_t words[3] = {(uint32_t)low, (uint32_t)high, (uint32_t)(high >> BITS_OF_WORD)};
+    memcpy((char *)exact + bit / BITS_OF_WORD * sizeof(uint32_t), words, sizeof words);
+}
+
+/* Takes the next decimal digit off a fraction. */
+static unsigned next_digit(uint32_t *fraction) {
+    uint64_t carry = 0;
+    for (int at = 0; at < FRACTION_WORDS; at++) {
+        carry += (uint64_t)fraction[at] * 10;
+        fraction[at] = (uint32_t)carry;
+        carry >>= BITS_OF_WORD;
+    }
+    return (unsigned)carry;
+}
+
+/* Whether a number is rounded up that has this fraction behind its last digit: to the nearest, and to the even one of
+ * two. */
+static bool rounds_up(const uint32_t *fraction, bool is_odd) {
+    const uint32_t half = UINT32_C(1) << (BITS_OF_WORD - 1);
+    uint32_t most = fraction[FRACTION_WORDS - 1];
+    bool has_more = most > half;
+    for (int at = 0; at < FRACTION_WORDS - 1; at++) {
+        has_more |= fraction[at] != 0;
+    }
+    return most >= half && (has_more || is_odd);
+}
+
+/* Writes the digits of a whole number up to `end`, and returns where they begin; takes the number apart. */
+static char *whole_digits(char *end, uint32_t *whole) {
+    int count = WHOLE_WORDS + 1;
+    char *start = end;
+    do {
+        uint64_t rest = 0;
+        for (int at = count - 1; at >= 0; at--) {
+            rest = rest << BITS_OF_WORD | whole[at];
+            whole[at] = (uint32_t)(rest / 10);
+            rest %= 10;
+        }
+        *--start = (char)('0' + rest);
+        while (count > 0 && whole[count - 1] == 0) {
+            count--;
+        }
+    } while (count > 0);
+    return start;
+}
+
 static void put_decimal(struct output *output, struct conversion *conversion, double number) {
-    bool negative = number < 0;
-    const char *sign = sign_of(conversion, negative);
-    double magnitude = negative ? -number : number;
-    if (!(magnitude < 9.2e18)) {
+    uint64_t bits;
+    memcpy(&bits, &number, sizeof bits);
+    const char *sign = sign_of(conversion, bits >> 63);
+    int power = (int)(bits >> 52 & 0x7ff);
+    uint64_t mantissa = bits & ((UINT64_C(1) << 52) - 1);
+    if (power == 0x7ff) {
         conversion->zero = false;
-        put_field(output, conversion, sign, 0, magnitude != magnitude ? "nan" : "inf", 3);
+        put_field(output, conversion, sign, 0, mantissa != 0 ? "nan" : "inf", 3);
         return;
     }
+    mantissa |= power > 0 ? UINT64_C(1) << 52 : 0;
+    int exponent = (power > 0 ? power : 1) - 1075;
     int places = conversion->precision < 0 ? 6 : conversion->precision;
-    int exact = places < FRACTION_DIGITS_MAX ? places : FRACTION_DIGITS_MAX;
-    uint64_t scale = 1;
-    for (int place = 0; place < exact; place++) {
-        scale *= 10;
+    int exact_places = places < FRACTION_DIGITS_MAX ? places : FRACTION_DIGITS_MAX;
+    struct exact exact;
+    set_exact(&exact, mantissa, exponent);
+    /* The last digit that isn't a nine is the one that grows if the number is rounded up; 0: of the whole. */
+    int growing = 0;
+    bool is_odd = exact.whole[0] & 1;
+    for (int place = 1; place <= exact_places; place++) {
+        unsigned digit = next_digit(exact.fraction);
+        is_odd = digit & 1;
+        growing = digit == 9 ? growing : place;
     }
-    uint64_t whole = (uint64_t)magnitude;
-    uint64_t fraction = (uint64_t)((magnitude - (double)whole) * (double)scale + 0.5);
-    if (fraction >= scale) {
-        whole++;
-        fraction -= scale;
+    bool up = rounds_up(exact.fraction, is_odd);
+    for (int at = 0; up && growing == 0 && ++exact.whole[at] == 0;) {
+        at++;
     }
-    char buffer[24 + FRACTION_DIGITS_MAX];
+    char buffer[WHOLE_DIGITS_MAX + 1];
     char *end = buffer + sizeof buffer;
-    char *start = end;
-    if (exact > 0) {
-        start = digits(end, fraction, 10, false);
-        while (start > end - exact) {
-            *--start = '0';
-        }
-        *--start = '.';
+    char *start = whole_digits(end, exact.whole);
+    bool has_point = places > 0 || conversion->alternate;
+    int length = (int)(end - start);
+    int spaces = begin_field(output, conversion, sign, 0, length + has_point + places);
+    for (; start < end; start++) {
+        put(output, *start);
     }
-    char *whole_end = start;
-    start = digits(start, whole, 10, false);
-    if (start == whole_end) {
-        *--start = '0';
+    if (has_point) {
+        put(output, '.');
     }
-    put_field(output, conversion, sign, 0, start, (int)(end - start));
+    set_exact(&exact, mantissa, exponent);
+    for (int place = 1; place <= exact_places; place++) {
+        unsigned digit = next_digit(exact.fraction);
+        digit = !up || place < growing ? digit : place == growing ? digit + 1 : 0;
+        put(output, (char)('0' + digit));
+    }
+    put_many(output, '0', places - exact_places);
+    put_many(output, ' ', spaces);
 }
 
 static uint64_t take_unsigned(const struct conversion *conversion, va_list *arguments) {
@@ -178,7 +267,9 @@ static struct conversion read_conversion(const char **format, va_list *arguments
         switch (**format) {
         case 'h': conversion.length--; continue;
         case 'l': conversion.length++; continue;
-        case 'z': continue;
+        case 'j': conversion.length = 2; continue;
+        case 'z':
+        case 't': continue;
         }
         return conversion;
     }
@@ -206,8 +297,7 @@ static void put_conversion(struct output *output, char letter, struct conversion
         put_integer(output, conversion, "", take_unsigned(conversion, arguments), 10, false);
         return;
     case 'o':
-        put_integer(output, conversion, alternate ? "0" : "", take_unsigned(conversion, arguments),
-                    8, false);
+        put_integer(output, conversion, "", take_unsigned(conversion, arguments), 8, false);
         return;
     case 'x':
     case 'X': {
@@ -224,6 +314,7 @@ static void put_conversion(struct output *output, char letter, struct conversion
         return;
     case 'c': {
         char character = (char)va_arg(*arguments, int);
+        conversion->zero = false;
         put_field(output, conversion, "", 0, &character, 1);
         return;
     }

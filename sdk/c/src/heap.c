@@ -182,6 +182,13 @@ void free(void *memory) {
     place(block, size, 0);
 }
 
+/* How much of a block is the caller's: a GNU extension, whose callers would bring the standard library's own heap along
+ * otherwise. */
+size_t malloc_usable_size(void *memory);
+size_t malloc_usable_size(void *memory) {
+    return memory != NULL ? size_of(block_of(memory)) - HEADER_BYTES : 0;
+}
+
 void *calloc(size_t count, size_t size) {
     size_t bytes;
     if (__builtin_mul_overflow(count, size, &bytes)) {
@@ -193,10 +200,13 @@ void *calloc(size_t count, size_t size) {
 
 /* Takes more, and gives back what lies before the first place that is aligned. */
 void *aligned_alloc(size_t alignment, size_t size) {
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0) {
+        return NULL;
+    }
     if (alignment <= HEADER_BYTES) {
         return malloc(size);
     }
-    if ((alignment & (alignment - 1)) != 0 || alignment > REQUEST_BYTES_MAX - size) {
+    if (size > REQUEST_BYTES_MAX || alignment > REQUEST_BYTES_MAX - size) {
         return NULL;
     }
     void *memory = malloc(size + alignment);

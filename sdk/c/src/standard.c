@@ -138,6 +138,20 @@ WEAK _Noreturn void __wasi_proc_exit(__wasi_exitcode_t code) {
     tenure_abort(code == 0 ? "exit was called" : "exit was called with a failure");
 }
 
+/* The names by which the library's own files call its heap, as those of `atexit` and locales do, which streams bring
+ * along: they have ours. */
+void *__libc_malloc(size_t size) {
+    return malloc(size);
+}
+
+void *__libc_calloc(size_t count, size_t size) {
+    return calloc(count, size);
+}
+
+void __libc_free(void *memory) {
+    free(memory);
+}
+
 int posix_memalign(void **memory, size_t alignment, size_t size) {
     *memory = aligned_alloc(alignment, size);
     return *memory == NULL ? ENOMEM : 0;

@@ -153,11 +153,17 @@ int abs(int number) {
     return number < 0 ? (int)-(unsigned)number : number;
 }
 
-/* Reads digits; more than fits becomes `limit`. Returns where they end, or NULL if there is none. */
+struct number {
+    unsigned long value;
+    /* Whether it is more than the limit, which is its value then. */
+    bool beyond;
+};
+
+/* Reads digits. Returns where they end, or NULL if there is none. */
 static const char *read_digits(const char *text, int base, unsigned long limit,
-                               unsigned long *value) {
+                               struct number *number) {
     const char *start = text;
-    *value = 0;
+    *number = (struct number){0};
     for (;; text++) {
         unsigned digit = (unsigned char)*text;
         unsigned lower = digit | 32;
@@ -165,11 +171,9 @@ static const char *read_digits(const char *text, int base, unsigned long limit,
         if (digit >= (unsigned)base) {
             return text == start ? NULL : text;
         }
-        if (*value > (limit - digit) / (unsigned)base) {
-            *value = limit;
-        } else {
-            *value = *value * (unsigned)base + digit;
-        }
+        number->beyond |= number->value > (limit - digit) / (unsigned)base;
+        number->value =
+            number->beyond ? limit : number->value * (unsigned)base + digit;
     }
 }
 
@@ -188,18 +192,19 @@ static unsigned long read_number(const char *text, char **end, int base, unsigne
     if (limit == LONG_MAX && negative) {
         limit = (unsigned long)LONG_MAX + 1;
     }
-    unsigned long value = 0;
+    struct number number = {0};
     const char *stop = NULL;
     if (at[0] == '0' && (at[1] | 32) == 'x' && (base == 0 || base == 16)) {
-        stop = read_digits(at + 2, 16, limit, &value);
+        stop = read_digits(at + 2, 16, limit, &number);
     }
     if (stop == NULL) {
-        stop = read_digits(at, base != 0 ? base : *at == '0' ? 8 : 10, limit, &value);
+        stop = read_digits(at, base != 0 ? base : *at == '0' ? 8 : 10, limit, &number);
     }
     if (end != NULL) {
         *end = (char *)(stop ? stop : text);
     }
-    return negative ? 0ul - value : value;
+    /* A number beyond ULONG_MAX has no sign (C11 7.22.1.4). */
+    return negative && !(number.beyond && limit == ULONG_MAX) ? 0ul - number.value : number.value;
 }
 
 long strtol(const char *__restrict text, char **__restrict end, int base) {

@@ -67,6 +67,16 @@ TENURE_EXPORT(exhaustion) {
     assert(malloc(SIZE_MAX) == NULL);
     assert(calloc(SIZE_MAX / 2, 4) == NULL);
     assert(realloc(kept, SIZE_MAX) == NULL);
+    /* Size and alignment together are more than all addresses, or just not. */
+    for (size_t alignment = 1; alignment != 0; alignment *= 2) {
+        for (size_t less = 0; less < 80; less++) {
+            assert(aligned_alloc(alignment, SIZE_MAX - less) == NULL);
+            assert(aligned_alloc(alignment, SIZE_MAX - alignment - less) == NULL);
+        }
+        assert(aligned_alloc(alignment, 0x80000000) == NULL);
+        assert(aligned_alloc(alignment, 0x7fffffff) == NULL);
+    }
+    assert(aligned_alloc(0, 8) == NULL && aligned_alloc(3, 8) == NULL && aligned_alloc(48, 8) == NULL);
     check_filled(kept, 64, 7);
     free(kept);
     free(NULL);
@@ -108,6 +118,7 @@ TENURE_EXPORT(numbers) {
     assert(strtol("-2147483649", NULL, 10) == -2147483647 - 1);
     assert(strtoul("4294967295", NULL, 10) == 4294967295u);
     assert(strtoul("4294967296", NULL, 10) == 4294967295u);
+    assert(strtoul("-4294967295", NULL, 10) == 1 && strtoul("-4294967296", NULL, 10) == 4294967295u);
     const char *nothing = "+-1";
     assert(strtol(nothing, &end, 10) == 0 && end == nothing);
     assert(abs(-3) == 3);
@@ -133,6 +144,7 @@ TENURE_EXPORT(format) {
     expect("18446744073709551615", "%llu", 18446744073709551615ull);
     expect("ff|FF|0xff|  ff|00ff", "%x|%X|%#x|%4x|%.4x", 255, 255, 255, 255, 255);
     expect("0|17|017", "%x|%o|%#o", 0, 15, 15);
+    expect("0|0001|0|00000010", "%#o|%#.4o|%#.0o|%#08o", 0, 1, 0, 8);
     expect("1|-1|255", "%hhd|%hd|%hhu", 257, 65535, 255);
     expect("|0|  7", "%.0d|%d|%3.1d", 0, 0, 7);
     expect("ab|   ab|ab   |a|(null)", "%s|%5s|%-5s|%.1s|%s", "ab", "ab", "ab", "ab", (char *)NULL);

@@ -1,0 +1,24 @@
+/* The library's functions under names of their own, so that they stand beside those of the host's library. */
+#define snprintf sdk_snprintf
+#define vsnprintf sdk_vsnprintf
+#define memcpy sdk_memcpy
+#define memmove sdk_memmove
+#define memset sdk_memset
+#define memcmp sdk_memcmp
+#define memchr sdk_memchr
+#define strlen sdk_strlen
+#define strnlen sdk_strnlen
+#define strcmp sdk_strcmp
+#define strncmp sdk_strncmp
+#define strcpy sdk_strcpy
+#define strncpy sdk_strncpy
+#define strcat sdk_strcat
+#define strncat sdk_strncat
+#define strchr sdk_strchr
+#define strrchr sdk_strrchr
+#define strstr sdk_strstr
+#define strdup sdk_strdup
+#define abs sdk_abs
+#define strtol sdk_strtol
+#define strtoul sdk_strtoul
+#define atoi sdk_atoi
