@@ -20,6 +20,7 @@ use tenure_node::{
 };
 use tenure_replay::{Recorded, Tape};
 use tenure_wire::LogLevel;
+use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
 use tenure_wire::control::{Client as _, Enrol};
 use tenure_wire::directory::Enrolment;
 use tenure_wire::{Address, Label, Name, PublicKey, VerifyingKey};
@@ -331,7 +332,7 @@ impl Running {
         }
         let address = link.address();
         let text = match &joined {
-            Some(node) => format!("in the mesh as {node}, at {address}"),
+            Some(node) => format!("{IN_MESH} {node}, at {address}"),
             None => format!(
                 "at {address} asks to be let into the mesh: where its owner's keys are, \
                  `tenure invite` does that, over UDP or via a member that hears this device"
@@ -614,7 +615,7 @@ impl Running {
         let address = self.link.address().to_string();
         let (name, key) = (self.node.node().name(), self.node.node().device_machine());
         output.line(
-            &format!("device {name} listens on {address}, key {key}"),
+            &format!("device {name} {LISTENS_ON} {address}, key {key}"),
             &json!({ "event": "listening", "device": name.as_str(), "address": address, "key": key.to_string() }),
         );
     }
@@ -643,7 +644,7 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
     match notice {
         Notice::Log(line) => output.log(line, &symbols.trace_in(line)),
         Notice::Registered => {
-            output.line("the hub lists this device", &json!({ "event": "registered" }))
+            output.line(LISTED, &json!({ "event": "registered" }))
         }
         Notice::Refused(refusal) => output.line(
             &format!("the hub refuses to list this device: {refusal}"),
@@ -662,7 +663,7 @@ pub fn show(notice: &Notice, symbols: &MachineSymbols, output: &Output) {
             &json!({ "event": "step-refused", "machine": machine.as_str(), "reason": reason }),
         ),
         Notice::InMesh { node } => output.line(
-            &format!("in the mesh as {node}: a member passed the owner's invitation on"),
+            &format!("{IN_MESH} {node}: a member passed the owner's invitation on"),
             &json!({ "event": "mesh-joined", "node": node.to_string() }),
         ),
         Notice::HubSilent => output.line(

@@ -231,7 +231,8 @@ fn check_private(_path: &Path) -> Result<(), HomeError> {
     Ok(())
 }
 
-fn create_private_folder(folder: &Path) -> io::Result<()> {
+/// Makes a folder, and those that it lies in, for this user alone; one that is there stays as it is.
+pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -8,6 +8,7 @@ use tenure_board_linux::{Durability, FileFlash, LinuxClock, LinuxEntropy, UdpLin
 use tenure_hal::{Clock as _, Link as _, UnixTime};
 use tenure_hub::{Config, FlashStorage, Hub, Moment, Notice, Storage as _};
 use tenure_hub_server::{Database, Pages};
+use tenure_wire::console::LISTENS_ON;
 use tenure_wire::{Address, VerifyingKey};
 
 use crate::home::Home;
@@ -269,7 +270,8 @@ fn verify_audit(arguments: &VerifyArguments, output: &Output) -> anyhow::Result<
 
 fn announce(hub: &Hub<Database>, link: &UdpLink, pages: Option<&str>, output: &Output) {
     let (address, key) = (link.address().to_string(), hub.key().to_string());
-    let text = format!("hub listens on {address}, key {key}\n  for devices: --hub {address}#{key}");
+    let text =
+        format!("hub {LISTENS_ON} {address}, key {key}\n  for devices: --hub {address}#{key}");
     let login =
         pages.map(|url| format!("\n  pages: {url}; sign in with: tenure login --hub {address}"));
     output.line(

@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 use tenure_wire::directory::DeviceRecord;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
-use crate::home::Home;
+use crate::home::{Home, create_private_folder};
 use crate::private_file;
 
 /// The file's name.
@@ -202,6 +202,11 @@ impl Known {
         }
         change(&mut self.kept);
         let text = toml::to_string(&self.kept)?;
+        // The first command of a user may be one that needs no key.
+        if let Some(folder) = self.path.parent() {
+            create_private_folder(folder)
+                .with_context(|| format!("can't make {}", folder.display()))?;
+        }
         private_file::replace(&self.path, text.as_bytes())
     }
 }

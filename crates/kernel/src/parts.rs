@@ -7,6 +7,7 @@ use core::time::Duration;
 use tenure_hal::{Flash, Instant, proportion};
 use tenure_wire::LogLevel;
 use tenure_wire::NoResult;
+use tenure_wire::console::WHILE_SERVING;
 use tenure_wire::host_call::HostError;
 use tenure_wire::usage::Usage;
 
@@ -184,7 +185,7 @@ impl<F: Flash> Parts<F> {
         let running = machine.current.take();
         let serving = running.as_ref().map_or(String::new(), |running| {
             machine.tasks_done += 1;
-            alloc::format!(" while serving `{}`", running.task.function)
+            alloc::format!(" {WHILE_SERVING} `{}`", running.task.function)
         });
         self.events.forget(machine);
         self.storage.discard_state(machine);

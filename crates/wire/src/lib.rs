@@ -14,6 +14,7 @@ mod audience;
 mod budget;
 pub mod capability;
 mod code;
+pub mod console;
 pub mod control;
 pub mod datagram;
 pub mod directory;

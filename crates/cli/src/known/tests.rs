@@ -1,3 +1,5 @@
+use std::os::unix::fs::PermissionsExt as _;
+
 use tenure_crypto::SigningKey;
 use tenure_wire::directory::Enrolment;
 
@@ -31,6 +33,16 @@ fn record(key: u8, number: u64) -> DeviceRecord {
 
 fn at(port: u16) -> Address {
     Address::Udp(([10, 0, 0, 2], port).into())
+}
+
+#[test]
+fn user_without_keys_who_says_which_device_is_remembered_in_a_private_folder() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::at(folder.path().join("config/tenure"));
+    Known::of(&home).unwrap().set_defaults(Some("attic".into()), None).unwrap();
+    assert_eq!(Known::of(&home).unwrap().defaults(), (Some("attic"), None));
+    let mode = std::fs::metadata(home.folder()).unwrap().permissions().mode();
+    assert_eq!(mode & 0o777, 0o700);
 }
 
 #[test]

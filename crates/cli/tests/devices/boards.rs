@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 
 use tenure_testbed::skip_without_right;
+use tenure_wire::console::{LISTED, LISTENS_ON};
 
 use crate::guests::renegade;
 use crate::harness::{Chance, Process, User, by, finish, free_address, on, signal};
@@ -77,7 +78,7 @@ pub(crate) fn boot(
     arguments.extend(["--owner", &owner]);
     hub.iter().for_each(|hub| arguments.extend(["--hub", &hub.address]));
     let mut device = Process::spawn(xtask(user, &[&arguments[..], place].concat()));
-    device.wait_for_words("listens on");
+    device.wait_for_words(LISTENS_ON);
     device
 }
 
@@ -183,7 +184,7 @@ impl House {
             let mut device = house.power(name);
             device.address = place_of(&mut house.link, station);
             house.user.ok(&["enrol", &device.address]);
-            device.wait_for_words("the hub lists this device");
+            device.wait_for_words(LISTED);
             house.devices.insert(name, device);
         }
         for (degrees, name) in NAMES.iter().enumerate() {
@@ -213,7 +214,7 @@ impl House {
             _ => {
                 let mut device = self.power(name);
                 device.address = address;
-                device.wait_for_words("the hub lists this device");
+                device.wait_for_words(LISTED);
                 device
             }
         };

@@ -1,6 +1,8 @@
 //! Devices of one owner that find each other on their network, without a hub, and commands that find them there.
 
-use crate::harness::{PATIENCE, Process, User};
+use tenure_testbed::wait_until;
+
+use crate::harness::{Process, User};
 
 /// Starts a device that announces itself on loopback, where one does so only if told to.
 fn device(user: &User, name: &str) -> Process {
@@ -15,19 +17,6 @@ fn device(user: &User, name: &str) -> Process {
     ]);
     command.args(["--survives", "kill"]);
     Process::start(command)
-}
-
-/// Gives a command again and again until it goes well: an announcement takes a second.
-fn ok_once_found(user: &User, arguments: &[&str]) -> String {
-    let deadline = std::time::Instant::now() + PATIENCE;
-    loop {
-        let output = user.command(arguments).output().unwrap();
-        if output.status.success() {
-            return String::from_utf8(output.stdout).unwrap();
-        }
-        let error = String::from_utf8_lossy(&output.stderr);
-        assert!(std::time::Instant::now() < deadline, "tenure {arguments:?}: {error}");
-    }
 }
 
 #[test]
@@ -47,13 +36,13 @@ fn devices_without_a_hub_find_each_other_on_their_network_and_call_by_name() {
 fn command_finds_a_device_by_its_name_that_it_never_met() {
     let user = User::new();
     let attic = device(&user, "attic");
-    let list = ok_once_found(&user, &["list", "--device", "attic", "--json"]);
+    let list = user.ok_once_there(&["list", "--device", "attic", "--json"]);
     assert!(list.contains("\"device\":\"attic\""), "{list}");
     user.install(&attic, &["thermostat"]);
     assert_eq!(user.ok(&["call", "thermostat@attic", "read"]), "21.0\n");
     drop(attic);
     let moved = device(&user, "attic");
-    ok_once_found(&user, &["list", "--device", "attic"]);
+    user.ok_once_there(&["list", "--device", "attic"]);
     let devices = user.json(&["devices"]);
     assert_eq!(devices["devices"][0]["address"], moved.address.as_str());
     assert_eq!(devices["devices"][0]["answers"], true);
@@ -63,16 +52,15 @@ fn command_finds_a_device_by_its_name_that_it_never_met() {
 fn devices_lists_what_is_on_the_network_and_says_whose_it_is() {
     let (user, other) = (User::new(), User::new());
     let (attic, theirs) = (device(&user, "attic"), device(&other, "shed"));
-    let deadline = std::time::Instant::now() + PATIENCE;
-    loop {
+    wait_until(|| {
         let found = user.json(&["devices"]);
         let has = |list: &str, address: &str| found[list].to_string().contains(address);
-        if has("devices", &attic.address) && has("strangers", &theirs.address) {
-            assert!(!has("devices", &theirs.address) && !has("strangers", &attic.address));
-            break;
+        if !has("devices", &attic.address) || !has("strangers", &theirs.address) {
+            return Err(found);
         }
-        assert!(std::time::Instant::now() < deadline, "{found}");
-    }
+        assert!(!has("devices", &theirs.address) && !has("strangers", &attic.address));
+        Ok(())
+    });
 }
 
 #[test]

@@ -30,7 +30,7 @@ impl Fleet {
     /// `tenure fleet` with that verb; how many changes there were.
     fn fleet(&self, verb: &str) -> i64 {
         // The hub hears of labels a moment after it lists a device.
-        let text = self.user.ok_once_awake(&["fleet", verb, "--hub", &self.hub.address, "--json"]);
+        let text = self.user.ok_once_there(&["fleet", verb, "--hub", &self.hub.address, "--json"]);
         let last: Value = serde_json::from_str(text.lines().last().unwrap()).unwrap();
         assert_eq!(last["applied"], verb == "apply");
         last["changes"].as_i64().unwrap()

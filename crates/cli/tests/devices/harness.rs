@@ -9,17 +9,15 @@ use std::process::{Child, Command, ExitStatus, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use serde_json::Value;
 use tempfile::TempDir;
 
 use tenure_hal::simulated::Random;
+use tenure_testbed::{patience, wait_until};
 
 use crate::guests::package;
-
-/// When a test gives up waiting: far beyond what anything takes on a busy computer.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A user with keys, and a folder in which their devices' folders stand.
 pub(crate) struct User {
@@ -59,17 +57,18 @@ impl User {
         String::from_utf8(output.stdout).unwrap()
     }
 
-    /// As [`Self::ok`], of a command that may find its device asleep: it is given again until it goes well.
-    pub(crate) fn ok_once_awake(&self, arguments: &[&str]) -> String {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+    /// As [`Self::ok`], of a command that may find its device asleep, or not at all yet: it is given again until
+    /// it goes well.
+    #[track_caller]
+    pub(crate) fn ok_once_there(&self, arguments: &[&str]) -> String {
+        wait_until(|| {
             let output = finish(self.command(arguments));
-            if output.status.success() {
-                return String::from_utf8(output.stdout).unwrap();
-            }
             let error = String::from_utf8_lossy(&output.stderr);
-            assert!(Instant::now() < deadline, "tenure {arguments:?}: {error}");
-        }
+            match output.status.success() {
+                true => Ok(String::from_utf8(output.stdout).unwrap()),
+                false => Err(format!("tenure {arguments:?}: {error}")),
+            }
+        })
     }
 
     /// As [`Self::ok`] with `--json`, which must give one object.
@@ -139,17 +138,16 @@ impl User {
     /// result is the one expected.
     #[track_caller]
     pub(crate) fn call_until(&self, device: &Process, call: &[&str], expected: &str) {
-        let deadline = Instant::now() + PATIENCE;
         let arguments = [&["call", "--json", "--device", &device.address], call].concat();
-        loop {
+        wait_until(|| {
             let output = finish(self.command(&arguments));
             let answer = serde_json::from_slice::<Value>(&output.stdout).unwrap_or_default();
-            if answer["result"] == expected {
-                return;
-            }
             let error = String::from_utf8_lossy(&output.stderr);
-            assert!(Instant::now() < deadline, "{call:?} gives {answer}{error}, not {expected}");
-        }
+            match answer["result"] == expected {
+                true => Ok(()),
+                false => Err(format!("{call:?} gives {answer}{error}, not {expected}")),
+            }
+        });
     }
 
     pub(crate) fn call_error(&self, place: (&str, &Process), call: &[&str]) -> String {
@@ -231,7 +229,7 @@ impl Process {
         if let Some(position) = self.unclaimed.iter().position(&wanted) {
             return self.unclaimed.remove(position);
         }
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             match self.lines.recv_timeout(left) {
@@ -352,7 +350,7 @@ pub(crate) fn finish(mut command: Command) -> Output {
     let id = child.id();
     let (sender, ended) = channel();
     std::thread::spawn(move || sender.send(child.wait_with_output()));
-    match ended.recv_timeout(PATIENCE) {
+    match ended.recv_timeout(patience()) {
         Ok(output) => output.unwrap(),
         Err(_) => {
             signal("KILL", id);

@@ -10,9 +10,10 @@ use serde_json::Value;
 use tenure_cli::client::{Client, Device};
 use tenure_cli::home::Home;
 use tenure_cli::whom::machines;
+use tenure_testbed::patience;
 use tenure_wire::PublicKey;
 
-use crate::harness::{Chance, PATIENCE, Process, User, by, free_address, on};
+use crate::harness::{Chance, Process, User, by, free_address, on};
 
 /// The longest wait for an answer of a device that may be dead by then.
 const NO_ANSWER: Duration = Duration::from_secs(2);
@@ -60,7 +61,7 @@ impl Writer {
 
     /// Lets `count` more calls be answered, and kills the device in the middle of the next.
     pub(crate) fn kill_after(self, count: usize, kill: impl FnOnce()) -> Written {
-        let answer = || self.acknowledged.recv_timeout(PATIENCE).unwrap();
+        let answer = || self.acknowledged.recv_timeout(patience()).unwrap();
         let last = (0..count).fold(0, |_, _| answer());
         kill();
         self.enough.store(true, Ordering::Relaxed);

@@ -4,15 +4,15 @@
 use std::io::{Read as _, Seek as _, SeekFrom};
 use std::time::Duration;
 
-use tenure_testbed::skip_without_right;
+use tenure_testbed::{skip_without_right, wait_until};
 
 use crate::boards::{LEAF, boot};
 use crate::harness::{Process, User, on, signal};
 
-/// By then a call over two leaves is mostly answered.
-const ANSWERED: Duration = Duration::from_secs(1);
 /// The moments within a call that are tried lie so far apart.
 const STEP: Duration = Duration::from_millis(15);
+/// How long the answer to a stopped caller is looked for.
+const LOOK: Duration = Duration::from_secs(1);
 
 /// A leaf, enrolled and in its owner's mesh, and what reaches it by its service line.
 struct Wired {
@@ -166,22 +166,18 @@ fn leaves_in_a_line_carry_calls_that_they_cant_read() {
     // has left and before the answer comes, at a moment that is sought.
     let call = format!("thermostat@leaf set {words}");
     let place = ["call", "--device", &cellar.address, "probe", "call", &call];
-    let moments = (0..).map(|step| STEP * step).take_while(|moment| *moment < ANSWERED);
-    let holds = moments.map(|moment| {
+    let mut moments = (0..).map(|step| STEP * step);
+    wait_until(|| {
         let mut command = user.command(&place);
         let call = std::thread::spawn(move || command.output());
-        std::thread::sleep(moment);
+        std::thread::sleep(moments.next().unwrap());
         signal("STOP", cellar.id());
-        std::thread::sleep(ANSWERED);
+        std::thread::sleep(LOOK);
         let holds = memory_holds(&user, "leaf", middle);
         signal("CONT", cellar.id());
         call.join().unwrap().unwrap();
-        holds
+        if holds == Some(false) { Err("it isn't found where it must be") } else { Ok(()) }
     });
-    assert!(
-        holds.into_iter().any(|holds| holds != Some(false)),
-        "it is never found where it must be"
-    );
     assert_ne!(memory_holds(&user, "porch", middle), Some(true));
 }
 

@@ -262,12 +262,7 @@ fn an_experiment_is_directed_from_one_device_and_its_logs_come_back_to_it() {
 /// Looks again until it is so.
 #[track_caller]
 fn wait_until(what: &str, is_so: impl Fn() -> bool) {
-    let patience = std::time::Duration::from_secs(120);
-    let until = std::time::Instant::now() + patience;
-    while !is_so() {
-        assert!(std::time::Instant::now() < until, "not in time: {what}");
-        std::thread::sleep(std::time::Duration::from_millis(100));
-    }
+    tenure_testbed::wait_until(|| is_so().then_some(()).ok_or(what));
 }
 
 #[test]

@@ -1,5 +1,7 @@
 //! Emulated boards sleep with the power off, and start for each of the causes that a chip knows.
 
+use tenure_wire::console::LISTENS_ON;
+
 use crate::boards::{Board, CORTEX_M, RISCV32, UNCHECKED, boot, device_at, faults};
 use crate::guests::renegade;
 use crate::harness::{Process, User, free_address, on, signal};
@@ -7,7 +9,7 @@ use crate::harness::{Process, User, free_address, on, signal};
 /// The lines of the board's console at a start.
 fn started_by(device: &mut Process, cause: &str) {
     device.wait_for_words(&format!("started by {cause}"));
-    device.wait_for_words("listens on");
+    device.wait_for_words(LISTENS_ON);
 }
 
 #[test]
@@ -38,7 +40,7 @@ fn check_sleep(board: Board) {
     device.address = address.clone();
     // The call takes longer than the device is ever awake, and ends all the same.
     let queue = ["probe", "queue", "probe steps 60000 0"];
-    let queued = user.ok_once_awake(&[&["call", "--device", &address][..], &queue].concat());
+    let queued = user.ok_once_there(&[&["call", "--device", &address][..], &queue].concat());
     assert!(queued.contains("queued"), "{queued}");
     let mut words = ["step 1", "step 2", "step 3", "holds 496", "succeeded: sum 6 after"].to_vec();
     let mut answer = String::new();

@@ -8,8 +8,9 @@ use std::process::{Child, Output, Stdio};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use tenure_testbed::patience;
 
-use crate::harness::{PATIENCE, User, free_address, signal};
+use crate::harness::{User, free_address, signal};
 use crate::nat::{Nat, unaltered};
 
 /// Runs a shell to its end on these lines.
@@ -73,8 +74,8 @@ fn lines_of_a_pipe_are_run_in_order_and_the_first_that_fails_ends_it_with_its_ex
 fn wait_for(terminal: &mut File, words: &str) -> String {
     let (mut seen, mut byte) = (Vec::new(), [0]);
     while !seen.ends_with(words.as_bytes()) {
-        let patience = Timespec { tv_sec: PATIENCE.as_secs() as i64, tv_nsec: 0 };
-        let ready = poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&patience)).unwrap();
+        let limit = Timespec { tv_sec: patience().as_secs() as i64, tv_nsec: 0 };
+        let ready = poll(&mut [PollFd::new(terminal, PollFlags::IN)], Some(&limit)).unwrap();
         assert_eq!(ready, 1, "{words:?} doesn't come: {}", String::from_utf8_lossy(&seen));
         assert_eq!(terminal.read(&mut byte).unwrap(), 1, "{}", String::from_utf8_lossy(&seen));
         seen.push(byte[0]);

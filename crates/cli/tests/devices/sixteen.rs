@@ -3,17 +3,17 @@
 
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
-use std::time::Instant;
 
 use serde_json::Value;
 use tenure_cli::home::Home;
 use tenure_cli::module::Module;
 use tenure_cli::pack::{CompiledCode, pack};
 use tenure_cli::project_file::ProjectFile;
+use tenure_testbed::wait_until;
 
 use crate::boards::{RISCV32, device_at};
 use crate::guests::build_own;
-use crate::harness::{PATIENCE, Process, User, finish, free_address};
+use crate::harness::{Process, User, finish, free_address};
 
 /// The most that a machine may take beyond its linear memory: its stack, which is 1 KiB here, instance,
 /// queue, record and subscription.
@@ -168,15 +168,14 @@ impl Tenants<'_> {
 
     /// The list once nobody has anything to do.
     fn list_at_rest(&self) -> Value {
-        let deadline = Instant::now() + PATIENCE;
-        loop {
+        wait_until(|| {
             let list = self.list();
             let mut machines = list["machines"].as_array().unwrap().iter();
-            if machines.all(|it| it["state"] == "idle" && it["queue_length"] == 0) {
-                return list;
+            match machines.all(|it| it["state"] == "idle" && it["queue_length"] == 0) {
+                true => Ok(list),
+                false => Err(format!("they don't come to rest: {list}")),
             }
-            assert!(Instant::now() < deadline, "they don't come to rest: {list}");
-        }
+        })
     }
 }
 

@@ -1,6 +1,8 @@
 //! Machines that are updated, restarted, stopped and started by their owner.
 
-use crate::harness::{Process, User, on, signal};
+use tenure_testbed::wait_until;
+
+use crate::harness::{Process, User, finish, on, signal};
 
 /// A project in C whose package asks for `capabilities`.
 fn project(user: &User, version: &str, capabilities: &str) {
@@ -119,14 +121,13 @@ fn a_rollback_goes_to_the_packages_before_one_by_one_and_refuses_where_none_is_k
 /// Waits until `version` is what a machine says of itself.
 fn wait_for_count(user: &User, address: &str, expected: &str) {
     let device = ["call", "served", "count", "--device", address];
-    let deadline = std::time::Instant::now() + crate::harness::PATIENCE;
-    loop {
-        let output = crate::harness::finish(user.command(&device));
-        if String::from_utf8_lossy(&output.stdout).trim() == expected {
-            return;
+    wait_until(|| {
+        let output = finish(user.command(&device));
+        match String::from_utf8_lossy(&output.stdout).trim() == expected {
+            true => Ok(()),
+            false => Err(format!("{output:?}")),
         }
-        assert!(std::time::Instant::now() < deadline, "{output:?}");
-    }
+    });
 }
 
 #[test]

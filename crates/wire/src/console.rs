@@ -1,0 +1,10 @@
+//! The words in the lines of hubs and devices by which people and programs know what happened.
+
+/// Before the address at which a hub or a device can be reached from now on.
+pub const LISTENS_ON: &str = "listens on";
+/// The hub has taken the device's record.
+pub const LISTED: &str = "the hub lists this device";
+/// Before the device's address in its owner's mesh.
+pub const IN_MESH: &str = "in the mesh as";
+/// Before the function in which a fault stopped a machine.
+pub const WHILE_SERVING: &str = "while serving";
