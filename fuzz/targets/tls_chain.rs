@@ -1,5 +1,5 @@
 //! Certificates, keys in DER and chains of what the input says, whose signatures all verify: what is accepted
-//! here is accepted by rustls-webpki.
+//! here is accepted by rustls-webpki, but for names that it can't compare with a constraint.
 #![no_main]
 #![forbid(unsafe_code)]
 
@@ -42,6 +42,9 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
         x509::verify_chain(&mut Plain::new(), &chain, &[root], Purpose::Server, Some(name), date);
     if ours.is_ok() {
         match theirs(leaf, issuers) {
+            // It knows no constraints on mailboxes, which RFC 5280 does.
+            Err(webpki::Error::NameConstraintViolation)
+                if chain.iter().any(|der| has_mailbox(der)) => {}
             // It knows no years before 1970, which RFC 5280 does.
             Err(webpki::Error::BadDerTime) if chain.iter().any(|der| is_old(der)) => {}
             judged => judged.expect("an accepted chain is accepted by rustls-webpki"),
@@ -53,6 +56,11 @@ fuzz_target!(|bytes: &[u8]| -> Corpus {
 /// Whether a certificate was valid before 1970.
 fn is_old(der: &[u8]) -> bool {
     Certificate::parse(der).is_ok_and(|it| it.validity.not_before < x509::UnixTime(0))
+}
+
+/// Whether a certificate may have a mailbox among its names or constraints: the tag and the sign of one.
+fn has_mailbox(der: &[u8]) -> bool {
+    der.contains(&0x81) && der.contains(&b'@')
 }
 
 /// Everything that can be asked of a certificate, a key or an anchor.
@@ -98,6 +106,11 @@ impl SignatureVerificationAlgorithm for Lenient {
     }
 }
 
+/// `sha256WithRSAEncryption` and its kin with absent parameters (RFC 4055 §5).
+const fn rsa_pkcs1_without_parameters(der: &'static [u8; 11]) -> Lenient {
+    Lenient(RSA_ENCRYPTION, AlgorithmIdentifier::from_slice(der))
+}
+
 const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
     &Lenient(ECDSA_P256, ECDSA_SHA256),
     &Lenient(ECDSA_P256, ECDSA_SHA384),
@@ -109,6 +122,9 @@ const ALGORITHMS: &[&dyn SignatureVerificationAlgorithm] = &[
     &Lenient(RSA_ENCRYPTION, RSA_PKCS1_SHA256),
     &Lenient(RSA_ENCRYPTION, RSA_PKCS1_SHA384),
     &Lenient(RSA_ENCRYPTION, RSA_PKCS1_SHA512),
+    &rsa_pkcs1_without_parameters(b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0b"),
+    &rsa_pkcs1_without_parameters(b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0c"),
+    &rsa_pkcs1_without_parameters(b"\x06\x09\x2a\x86\x48\x86\xf7\x0d\x01\x01\x0d"),
     &Lenient(RSA_ENCRYPTION, RSA_PSS_SHA256),
     &Lenient(RSA_ENCRYPTION, RSA_PSS_SHA384),
     &Lenient(RSA_ENCRYPTION, RSA_PSS_SHA512),

@@ -28,6 +28,7 @@ mod report;
 mod setup;
 mod sim;
 mod size;
+mod suites;
 mod test;
 mod toolchain;
 mod workspace;
@@ -65,6 +66,7 @@ enum Verb {
     Miri(miri::Arguments),
     Mutants(mutants::Arguments),
     Sim(sim::Arguments),
+    Suites(suites::Arguments),
 }
 
 /// Write the guest bindings and their page from the table of host calls.
@@ -109,6 +111,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Miri(arguments) => miri::run(&arguments, root),
         Verb::Mutants(arguments) => mutants::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),
+        Verb::Suites(arguments) => suites::run(&arguments),
         Verb::Generate(arguments) => generate::run(arguments.check, root),
     }
 }

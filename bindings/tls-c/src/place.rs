@@ -242,7 +242,7 @@ unsafe fn list_of(list: &TenureTlsList) -> Result<List<&'static [u8]>, TenureTls
 unsafe fn anchors_of(list: &TenureTlsList) -> Result<List<Anchor<'static>>, TenureTlsResult> {
     // SAFETY: as the caller promises.
     let certificates = unsafe { list_of(list)? };
-    let nobody = Anchor { name: &[], key_info: &[] };
+    let nobody = Anchor { name: &[], key_info: &[], name_constraints: None };
     let mut anchors = List { items: [nobody; TENURE_TLS_LIST_MAX], count: certificates.count };
     for (anchor, der) in anchors.items.iter_mut().zip(certificates.as_slice()) {
         *anchor = Anchor::from_certificate(der).map_err(|_| TenureTlsResult::Configuration)?;

@@ -9,6 +9,11 @@ use common::Workbench;
 
 /// A root and a server's certificate for `device.test` and 127.0.0.1, made by OpenSSL.
 fn certificates(bench: &Workbench) {
+    certificates_with_root(bench, "-extfile ext -extensions ca");
+}
+
+/// The same with a root that OpenSSL is told to make by `options`, and another root, `other.pem`.
+fn certificates_with_root(bench: &Workbench, options: &str) {
     bench.write(&[(
         "ext",
         "[ca]\nbasicConstraints=critical,CA:TRUE\nkeyUsage=critical,keyCertSign\n\
@@ -20,7 +25,9 @@ fn certificates(bench: &Workbench) {
         &format!("{key} root.key"),
         &format!("{key} leaf.key"),
         "req -new -key root.key -subj /CN=root -out root.csr",
-        "x509 -req -in root.csr -signkey root.key -days 9 -extfile ext -extensions ca -out root.pem",
+        &format!("x509 -req -in root.csr -signkey root.key -days 9 {options} -out root.pem"),
+        &format!("{key} other.key"),
+        "req -x509 -new -key other.key -subj /CN=root -days 9 -out other.pem",
         "req -new -key leaf.key -subj /CN=leaf -out leaf.csr",
         "x509 -req -in leaf.csr -CA root.pem -CAkey root.key -CAcreateserial -days 9 \
          -extfile ext -extensions leaf -out leaf.pem",
@@ -200,6 +207,110 @@ fn ticket_of_one_connection_resumes_the_next_and_carries_early_data() {
         let output = connect(&bench, &address, &early, b"");
         assert!(text(&output.stdout).contains("</html>"), "{}", text(&output.stderr));
         assert_eq!(text(&output.stderr).contains(word), is_there, "{}", text(&output.stderr));
+    }
+}
+
+#[test]
+fn root_is_trusted_for_its_key_whatever_its_version_and_signature() {
+    let of_version_1 = "";
+    let by_sha_1 = "-sha1 -extfile ext -extensions ca";
+    for options in [of_version_1, by_sha_1] {
+        let bench = Workbench::new();
+        certificates_with_root(&bench, options);
+        let (_server, address) = openssl_server(&bench, &["-www"]);
+        let output = connect(&bench, &address, &["--ca", "root.pem", "--check"], b"");
+        assert!(output.status.success(), "`{options}`: {}", text(&output.stderr));
+        let output = connect_with_bundle(&bench, &address, "root.pem");
+        assert!(output.status.success(), "`{options}`: {}", text(&output.stderr));
+        // Its key can be pinned as well, and is another than the server's.
+        let output = connect(&bench, &address, &["--pin", "root.pem", "--check"], b"");
+        let error = text(&output.stderr);
+        assert!(error.contains("its key is not one of those"), "`{options}`: {error}");
+    }
+}
+
+/// `tenure tls connect --check` with the system's bundle of authorities set to `bundle`.
+fn connect_with_bundle(bench: &Workbench, address: &str, bundle: &str) -> Output {
+    Command::new(env!("CARGO_BIN_EXE_tenure"))
+        .args(["tls", "connect", address, "--check"])
+        .current_dir(bench.path(""))
+        .env("SSL_CERT_FILE", bundle)
+        .output()
+        .expect("it runs")
+}
+
+#[test]
+fn bundle_that_can_not_be_read_is_an_error_with_its_name() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    bench.write(&[("empty.pem", ""), ("text.pem", "no certificate"), ("folder/file", "")]);
+    let (_server, address) = openssl_server(&bench, &["-www"]);
+    assert!(connect_with_bundle(&bench, &address, "root.pem").status.success());
+    for bundle in ["rooot.pem", "empty.pem", "text.pem", "folder", "leaf.key"] {
+        let output = connect_with_bundle(&bench, &address, bundle);
+        let error = text(&output.stderr);
+        assert!(!output.status.success() && error.contains(bundle), "{bundle}: {error}");
+    }
+    let error = text(&connect_with_bundle(&bench, &address, "").stderr);
+    assert!(error.contains("SSL_CERT_FILE"), "{error}");
+}
+
+#[test]
+fn authority_of_the_bundle_that_can_not_be_used_is_named_where_one_is_missing() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let strange = "req -x509 -newkey ec -pkeyopt ec_paramgen_curve:secp256k1 -nodes -keyout strange.key \
+                   -subj /CN=strange -days 9 -out strange.pem";
+    let made = feed(&bench, "openssl", &strange.split_whitespace().collect::<Vec<_>>(), b"");
+    assert!(made.status.success(), "{}", text(&made.stderr));
+    let read = |name| std::fs::read_to_string(bench.path(name)).expect("a certificate");
+    let (strange, other, root) = (read("strange.pem"), read("other.pem"), read("root.pem"));
+    bench.write(&[
+        ("good.pem", &format!("{strange}{other}{root}")),
+        ("bad.pem", &format!("{strange}{}", read("leaf.pem"))),
+    ]);
+    let (_server, address) = openssl_server(&bench, &["-www"]);
+    let output = connect_with_bundle(&bench, &address, "good.pem");
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let error = text(&connect_with_bundle(&bench, &address, "bad.pem").stderr);
+    let reason = "bad.pem, certificate 1: its kind of key is not supported";
+    assert!(error.contains(reason), "{error}");
+    // With --ca it is refused at once.
+    let output = connect(&bench, &address, &["--ca", "good.pem", "--check"], b"");
+    let error = text(&output.stderr);
+    assert!(error.contains("good.pem, certificate 1: its kind of key"), "{error}");
+}
+
+#[test]
+fn ticket_is_forgotten_where_it_vouches_for_something_else() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    let (_server, address) = serve(&bench, &[]);
+    let own = ["--cert", "leaf.pem", "--key", "leaf.key"];
+    let first = ["--ca", "root.pem", "--sni", "device.test"];
+    // The ticket comes before the echo.
+    let talk = |arguments: &[&str]| {
+        let arguments = [arguments, &["--resume", "ticket"]].concat();
+        let output = connect(&bench, &address, &arguments, b"abc\n");
+        (text(&output.stdout) == "abc\n", text(&output.stderr))
+    };
+    for (arguments, is_right) in [
+        (&["--ca", "other.pem", "--sni", "device.test"][..], false),
+        (&["--ca", "root.pem", "--ca", "other.pem", "--sni", "device.test"], true),
+        (&["--pin", "root.pem", "--sni", "device.test"], false),
+        (&["--pin", "leaf.pem", "--sni", "device.test"], true),
+        (&["--ca", "root.pem", "--sni", "other.test"], false),
+        (&["--ca", "root.pem"], true),
+        (&[&first[..], &own].concat(), true),
+    ] {
+        // The first of each round has no ticket, although it asks for what an earlier round did.
+        for resumed in ["resumed     no", "resumed     yes"] {
+            let (is_echoed, report) = talk(&first);
+            assert!(is_echoed && report.contains(resumed), "{arguments:?}: {report}");
+        }
+        let (is_echoed, report) = talk(arguments);
+        assert_eq!(is_echoed, is_right, "{arguments:?}: {report}");
+        assert!(!report.contains("resumed     yes"), "{arguments:?}: {report}");
     }
 }
 

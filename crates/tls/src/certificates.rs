@@ -1,8 +1,8 @@
 //! The peer's `Certificate` and `CertificateVerify` messages, read as they come in (RFC 8446 §4.4.2,
 //! §4.4.3).
 //!
-//! Only three certificates are ever in the buffer: the peer's own, the last one that counted, and the
-//! one that is being judged. Once the chain is trusted, the rest of the message is hashed and dropped.
+//! Certificates stay in the buffer until a path leads from the peer's own to an anchor, which is
+//! searched for whenever one more is there. Then the rest of the message is hashed and dropped.
 
 use tenure_crypto::{PrivateKey, PublicKeyRef, SIGNATURE_BYTES_MAX, Security, Signed};
 
@@ -14,8 +14,8 @@ use crate::state::Message;
 use crate::suite::{handshake_scheme, scheme_number};
 use crate::wire::Reader;
 use crate::x509::{
-    Anchor, Certificate, CertificateError, Path, Policy, Purpose, ServerName, Verdict,
-    parse_public_key,
+    Anchor, CERTIFICATES_MAX, Certificate, CertificateError, Policy, Purpose, Search, ServerName,
+    check_leaf, nth_of, parse_public_key,
 };
 
 /// The trust in a peer's identity.
@@ -79,11 +79,22 @@ pub(crate) struct CertificateReader {
     left: usize,
     /// The length of the certificate at the front, and of its entry.
     entry: Option<(usize, usize)>,
-    entries: usize,
+    entries: u8,
     /// The length of the peer's own certificate, which is pinned first.
     leaf_bytes: usize,
-    path: Path,
+    search: Search,
     is_trusted: bool,
+}
+
+/// The part of a certificate in the search for a path.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// There is a path.
+    Trusted,
+    /// It may be in one, and is kept.
+    Kept,
+    /// It can't be read, and is in none.
+    PassedOver,
 }
 
 impl CertificateReader {
@@ -93,6 +104,11 @@ impl CertificateReader {
 
     pub(crate) fn is_empty(&self) -> bool {
         self.entries == 0
+    }
+
+    /// The place in the message of the certificate that a refusal is about.
+    pub(crate) fn refused_at(&self) -> usize {
+        usize::from(self.search.refusal.at)
     }
 
     /// Begins with the message at the front, if its lengths are there.
@@ -188,8 +204,7 @@ impl CertificateReader {
         if is_leaf {
             channel.pin(certificate_bytes);
             self.leaf_bytes = certificate_bytes;
-        } else if verdict == Verdict::NeedsIssuer {
-            channel.unpin_from(self.leaf_bytes);
+        } else if verdict == Verdict::Kept {
             channel.pin(certificate_bytes);
         } else {
             channel.consume(certificate_bytes);
@@ -213,21 +228,28 @@ impl Core<'_> {
         let Some((length, _)) = certificates.entry else { return Ok(()) };
         let der = &opened[3..3 + length];
         let (keys, anchors) = trust.at(now);
-        let is_leaf = certificates.entries == 0;
+        let at = certificates.entries;
+        let is_leaf = at == 0;
+        if at == CERTIFICATES_MAX {
+            return Err(CertificateError::TooManyCertificates.into());
+        }
         let verdict = if certificates.are_keys {
             judge_key(der, keys.filter(|_| is_leaf))?
         } else if let Some(keys) = keys {
-            judge_key(Certificate::parse(der)?.key_info, Some(keys))?
+            judge_key(Certificate::key_info_of(der)?, Some(keys))?
         } else {
             let policy = Policy { purpose, name, now: now.date, anchors };
-            let certificate = Certificate::parse(der)?;
-            if is_leaf {
-                certificates.path.leaf(security, &certificate, &policy)?
-            } else {
-                let (leaf, child) = pinned.split_at(certificates.leaf_bytes);
-                let child = if child.is_empty() { leaf } else { child };
-                let (leaf, child) = (Certificate::parse(leaf)?, Certificate::parse(child)?);
-                certificates.path.next(security, &leaf, &child, &certificate, &policy)?
+            match check_alone(der, is_leaf, &policy) {
+                Ok(()) => {
+                    let pool = |index| nth_of(pinned, der, index);
+                    let is_found = certificates.search.find(security, &pool, &policy)?;
+                    if is_found { Verdict::Trusted } else { Verdict::Kept }
+                }
+                Err(error) if is_leaf => return Err(error.into()),
+                Err(error) => {
+                    certificates.search.refuse(error, at);
+                    Verdict::PassedOver
+                }
             }
         };
         certificates.judged(channel, transcript, verdict);
@@ -239,12 +261,12 @@ impl Core<'_> {
         let Self { channel, certificates, .. } = self;
         certificates.is_reading = false;
         if !certificates.is_trusted {
-            return Err(certificates.path.untrusted().into());
+            return Err(certificates.search.refusal.error.into());
         }
         if !certificates.are_keys {
             let (pinned, _) = channel.pinned_and_opened();
             let leaf = &pinned[..certificates.leaf_bytes];
-            let info = Certificate::parse(leaf)?.key_info;
+            let info = Certificate::key_info_of(leaf)?;
             let start = info.as_ptr() as usize - leaf.as_ptr() as usize;
             let range = start..start + info.len();
             channel.repin(range);
@@ -329,6 +351,14 @@ impl Core<'_> {
 
 fn write_u24(into: &mut [u8], value: usize) {
     into.copy_from_slice(&(value as u32).to_be_bytes()[1..]);
+}
+
+/// Checks that a certificate can be read, and the peer's own by its rules. Not inlined: the memory for
+/// it isn't needed during the search.
+#[inline(never)]
+fn check_alone(der: &[u8], is_leaf: bool, policy: &Policy<'_>) -> Result<(), CertificateError> {
+    let certificate = Certificate::parse(der)?;
+    if is_leaf { check_leaf(&certificate, policy) } else { Ok(()) }
 }
 
 fn judge_key(info: &[u8], keys: Option<&[&[u8]]>) -> Result<Verdict, CertificateError> {

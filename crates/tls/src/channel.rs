@@ -153,11 +153,6 @@ impl<'b> Channel<'b> {
         self.pinned = range.len();
     }
 
-    /// Keeps only the first `length` bytes of what is pinned.
-    pub(crate) fn unpin_from(&mut self, length: usize) {
-        self.pinned = self.pinned.min(length);
-    }
-
     pub(crate) fn unpin(&mut self) {
         self.pinned = 0;
     }

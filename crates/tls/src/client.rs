@@ -62,6 +62,9 @@ impl core::fmt::Debug for PreSharedKey<'_> {
 }
 
 /// A server's ticket for a later connection (RFC 8446 §4.6.1).
+///
+/// It vouches for what this connection checked: on resumption no certificate is shown. Its keeper
+/// forgets it when the server's name, the trust or the own identity is another.
 #[derive(Clone, Debug)]
 pub struct Ticket<'a> {
     /// The ticket itself.

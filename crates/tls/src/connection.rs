@@ -651,6 +651,12 @@ impl<H: Handshake> Connection<'_, H> {
         self.core.certificates.announced(&self.core.channel)
     }
 
+    /// The place of the certificate that an [`Error::Certificate`] is about, in the order in which they
+    /// were announced.
+    pub fn refused_certificate(&self) -> usize {
+        self.core.certificates.refused_at()
+    }
+
     /// Fills `output` with bytes that only the two ends know, bound to `label` and `context`
     /// (RFC 8446 §7.5).
     ///

@@ -17,7 +17,8 @@ pub(crate) const TICKET_BYTES: usize = NONCE_BYTES + HEAD_BYTES + KEY_BYTES_MAX 
 
 /// The key that a server seals its tickets with, so that it needs to remember none of them.
 ///
-/// It is the server's own, and replaced when it starts or from time to time: tickets under an old one
+/// It is the server's own, and replaced when it starts or from time to time, and when the trust in
+/// clients changes: a ticket vouches for what was checked when it was made. Tickets under an old one
 /// lead to a full handshake.
 #[derive(Zeroize, ZeroizeOnDrop)]
 pub struct TicketKey([u8; 32]);

@@ -13,6 +13,6 @@ pub use certificate::{Certificate, Validity, parse_public_key};
 pub use error::CertificateError;
 pub use name::{AlternativeName, ServerName};
 pub use path::{Anchor, Purpose, verify_chain};
-pub(crate) use path::{Path, Policy, Verdict};
+pub(crate) use path::{CERTIFICATES_MAX, Policy, Search, check_leaf, nth_of};
 pub use private_key::parse_private_key;
 pub use time::UnixTime;

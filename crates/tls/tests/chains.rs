@@ -1,5 +1,5 @@
 //! Chains made for each rule of RFC 5280 §6: a good one, and one that breaks each rule, whose refusal
-//! names it.
+//! names it. Which path is found in many certificates is in `paths.rs`.
 
 mod common;
 
@@ -127,7 +127,7 @@ fn a_leaf_that_issued_another_leaf_is_refused() {
 fn each_broken_rule_is_named() {
     use CertificateError as E;
     type Change = fn(&mut Plan);
-    let cases: [(Change, E); 24] = [
+    let cases: [(Change, E); 28] = [
         (|plan| plan.leaf.not_after = date_time_ymd(2026, 12, 31), E::Expired),
         (|plan| plan.leaf.not_before = date_time_ymd(2027, 12, 31), E::NotYetValid),
         (|plan| plan.middle.not_after = date_time_ymd(2026, 12, 31), E::Expired),
@@ -218,6 +218,21 @@ fn each_broken_rule_is_named() {
             },
             E::Malformed,
         ),
+        (|plan| plan.leaf.key_usages.push(KeyUsagePurpose::KeyCertSign), E::KeyUsage),
+        (
+            |plan| plan.leaf.name_constraints = Some(subtrees(&[dns("test")], &[])),
+            E::NameConstraint,
+        ),
+        (
+            |plan| {
+                // Policy constraints, which ask for policies.
+                let value = vec![0x30, 3, 0x80, 1, 0];
+                let policies = CustomExtension::from_oid_content(&[2, 5, 29, 36], value);
+                plan.middle.custom_extensions.push(policies);
+            },
+            E::UnknownCriticalExtension,
+        ),
+        (|plan| plan.leaf.serial_number = Some(vec![1; 21].into()), E::Malformed),
     ];
     for (index, (change, error)) in cases.into_iter().enumerate() {
         assert_eq!(check(change), Err(error), "case {index}");
@@ -229,10 +244,11 @@ fn dns(base: &str) -> GeneralSubtree {
 }
 
 fn constrain(plan: &mut Plan, permitted: &[GeneralSubtree], excluded: &[GeneralSubtree]) {
-    plan.middle.name_constraints = Some(NameConstraints {
-        permitted_subtrees: permitted.to_vec(),
-        excluded_subtrees: excluded.to_vec(),
-    });
+    plan.middle.name_constraints = Some(subtrees(permitted, excluded));
+}
+
+fn subtrees(permitted: &[GeneralSubtree], excluded: &[GeneralSubtree]) -> NameConstraints {
+    NameConstraints { permitted_subtrees: permitted.to_vec(), excluded_subtrees: excluded.to_vec() }
 }
 
 fn unknown_extension(is_critical: bool) -> CustomExtension {
@@ -257,6 +273,46 @@ fn what_constraints_and_unknown_extensions_allow_is_trusted() {
     ];
     for (index, change) in cases.into_iter().enumerate() {
         assert_eq!(check(change), Ok(()), "case {index}");
+    }
+}
+
+#[test]
+fn names_are_within_constraints_as_rfc_5280_and_its_practice_have_it() {
+    type Names = fn(&str) -> SanType;
+    let dns_name: Names = |text| SanType::DnsName(text.try_into().expect("ASCII"));
+    let mailbox: Names = |text| SanType::Rfc822Name(text.try_into().expect("ASCII"));
+    let base_of_dns: fn(&str) -> GeneralSubtree = dns;
+    let base_of_mailbox: fn(&str) -> GeneralSubtree =
+        |base| GeneralSubtree::Rfc822Name(base.into());
+    for (kind, base_kind, base, name, is_within) in [
+        (dns_name, base_of_dns, "device.test", "device.test", true),
+        (dns_name, base_of_dns, "device.test", "www.DEVICE.test", true),
+        (dns_name, base_of_dns, "device.test", "mydevice.test", false),
+        (dns_name, base_of_dns, "device.test", "*.device.test", true),
+        (dns_name, base_of_dns, ".device.test", "device.test", false),
+        (dns_name, base_of_dns, ".device.test", "www.device.test", true),
+        (dns_name, base_of_dns, ".device.test", "a.b.device.test", true),
+        (dns_name, base_of_dns, ".device.test", "*.device.test", true),
+        (dns_name, base_of_dns, ".device.test", "mydevice.test", false),
+        (dns_name, base_of_dns, "", "device.test", true),
+        (mailbox, base_of_mailbox, "device.test", "me@device.test", true),
+        (mailbox, base_of_mailbox, "device.test", "me@DEVICE.test", true),
+        (mailbox, base_of_mailbox, "device.test", "me@www.device.test", false),
+        (mailbox, base_of_mailbox, ".device.test", "me@www.device.test", true),
+        (mailbox, base_of_mailbox, ".device.test", "me@device.test", false),
+        (mailbox, base_of_mailbox, "me@device.test", "me@device.test", true),
+        (mailbox, base_of_mailbox, "me@device.test", "ME@device.test", false),
+        (mailbox, base_of_mailbox, "*@device.test", "me@device.test", false),
+        (mailbox, base_of_mailbox, "device.test", "me@you@device.test", false),
+    ] {
+        let mut plan = plan();
+        let address = SanType::IpAddress([192, 0, 2, 1].into());
+        plan.leaf.subject_alt_names = vec![kind(name), address];
+        constrain(&mut plan, &[base_kind(base)], &[]);
+        let [leaf, middle, root] = sign(&plan);
+        let expected = if is_within { Ok(()) } else { Err(CertificateError::NameConstraint) };
+        let verified = verify(&[&leaf, &middle], &root, ServerName::Ipv4([192, 0, 2, 1]));
+        assert_eq!(verified, expected, "{name} in `{base}`");
     }
 }
 
@@ -295,6 +351,137 @@ fn a_chain_that_ends_at_a_stranger_is_refused() {
 }
 
 #[test]
+fn a_root_is_trusted_whatever_it_says_of_itself() {
+    type Change = fn(&mut Plan);
+    let cases: [Change; 6] = [
+        |plan| plan.root.not_after = date_time_ymd(2026, 12, 31),
+        |plan| plan.root.is_ca = IsCa::NoCa,
+        |plan| plan.root.key_usages = vec![KeyUsagePurpose::DigitalSignature],
+        |plan| plan.root.extended_key_usages = vec![ExtendedKeyUsagePurpose::ClientAuth],
+        |plan| plan.root.custom_extensions.push(unknown_extension(true)),
+        |plan| {
+            // Key usage with a zero byte at its end, which is no DER.
+            let usage = CustomExtension::from_oid_content(&[2, 5, 29, 15], vec![3, 3, 7, 6, 0]);
+            plan.root.key_usages.clear();
+            plan.root.custom_extensions.push(usage);
+        },
+    ];
+    for (index, change) in cases.into_iter().enumerate() {
+        assert_eq!(check(change), Ok(()), "case {index}");
+    }
+}
+
+#[test]
+fn a_root_is_trusted_whatever_signed_it_and_no_other_certificate_is() {
+    const ECDSA_WITH_SHA_256: [u8; 8] = [0x2a, 0x86, 0x48, 0xce, 0x3d, 4, 3, 2];
+    // ecdsa-with-SHA224 (RFC 5758 §3.2), which isn't supported, in both of its places.
+    let by_sha_224 = |der: &[u8]| {
+        let mut der = der.to_vec();
+        let places = 0..der.len() - ECDSA_WITH_SHA_256.len();
+        let places: Vec<_> =
+            places.filter(|at| der[*at..].starts_with(&ECDSA_WITH_SHA_256)).collect();
+        assert_eq!(places.len(), 2);
+        places.into_iter().for_each(|at| der[at + 7] = 1);
+        der
+    };
+    let [leaf, middle, root] = sign(&plan());
+    assert_eq!(verify(&[&leaf, &middle], &by_sha_224(&root), NAME), Ok(()));
+    let refused = Err(CertificateError::UnsupportedSignatureAlgorithm);
+    assert_eq!(verify(&[&leaf, &by_sha_224(&middle)], &root, NAME), refused);
+    assert_eq!(verify(&[&by_sha_224(&leaf), &middle], &root, NAME), refused);
+}
+
+/// The header's and the content's length of the value at the front.
+fn lengths(der: &[u8]) -> (usize, usize) {
+    match der[1] {
+        0x82 => (4, usize::from(u16::from_be_bytes([der[2], der[3]]))),
+        0x81 => (3, usize::from(der[2])),
+        short => (2, usize::from(short)),
+    }
+}
+
+/// The values in a sequence.
+fn parts(der: &[u8]) -> Vec<&[u8]> {
+    let (header, content) = lengths(der);
+    let mut rest = &der[header..header + content];
+    let mut parts = Vec::new();
+    while !rest.is_empty() {
+        let (header, content) = lengths(rest);
+        let (part, after) = rest.split_at(header + content);
+        parts.push(part);
+        rest = after;
+    }
+    parts
+}
+
+/// A sequence of `parts`.
+fn sequence(parts: &[&[u8]]) -> Vec<u8> {
+    let content = parts.concat();
+    let header = match content.len() {
+        length @ ..0x80 => vec![0x30, length as u8],
+        length @ ..0x100 => vec![0x30, 0x81, length as u8],
+        length => [&[0x30, 0x82], &(length as u16).to_be_bytes()[..]].concat(),
+    };
+    [header, content].concat()
+}
+
+/// `der` as a certificate of version 1: without its version, and without extensions.
+fn as_version_1(der: &[u8]) -> Vec<u8> {
+    let outer = parts(der);
+    let mut fields = parts(outer[0]);
+    fields.retain(|it| ![0xa0, 0xa3].contains(&it[0]));
+    sequence(&[&sequence(&fields), outer[1], outer[2]])
+}
+
+#[test]
+fn a_root_of_version_1_is_trusted_and_no_other_certificate_is() {
+    let [leaf, middle, root] = sign(&plan());
+    assert_eq!(verify(&[&leaf, &middle], &as_version_1(&root), NAME), Ok(()));
+    let refused = Err(CertificateError::UnsupportedVersion);
+    assert_eq!(verify(&[&leaf, &as_version_1(&middle)], &root, NAME), refused);
+    assert_eq!(verify(&[&as_version_1(&leaf), &middle], &root, NAME), refused);
+}
+
+#[test]
+fn what_is_no_certificate_or_has_no_usable_key_is_no_anchor() {
+    let [_, _, root] = sign(&plan());
+    // A key on a curve that isn't supported: secp256k1 in the place of P-256.
+    let curve = [0x2a, 0x86, 0x48, 0xce, 0x3d, 3, 1, 7];
+    let at = root.windows(8).position(|it| it == curve).expect("a curve");
+    let mut strange = root.clone();
+    strange[at + 7] = 6;
+    assert_eq!(Anchor::from_certificate(&strange).err(), Some(CertificateError::UnsupportedKey));
+    for length in 0..root.len() {
+        assert!(Anchor::from_certificate(&root[..length]).is_err(), "{length} bytes");
+    }
+}
+
+#[test]
+fn constraints_of_a_root_on_names_hold() {
+    let constrained = |permitted: &[GeneralSubtree], excluded: &[GeneralSubtree]| {
+        check(|plan| plan.root.name_constraints = Some(subtrees(permitted, excluded)))
+    };
+    let net = |base| GeneralSubtree::IpAddress(CidrSubnet::from_v4_prefix(base, 24));
+    assert_eq!(constrained(&[dns("test"), net([192, 0, 2, 0])], &[]), Ok(()));
+    for (permitted, excluded) in [
+        (&[dns("corp.example")][..], &[][..]),
+        (&[net([10, 0, 0, 0])], &[]),
+        (&[], &[dns("server.test")]),
+        // The names of subjects count as well.
+        (&[GeneralSubtree::DirectoryName(name("leaf"))], &[]),
+    ] {
+        let refused = Err(CertificateError::NameConstraint);
+        assert_eq!(constrained(permitted, excluded), refused, "{permitted:?} {excluded:?}");
+    }
+    let mut plan = plan();
+    let mut empty = CustomExtension::from_oid_content(&[2, 5, 29, 30], vec![0x30, 0]);
+    empty.set_criticality(true);
+    plan.root.custom_extensions.push(empty);
+    let [_, _, root] = sign(&plan);
+    assert_eq!(Anchor::from_certificate(&root).err(), Some(CertificateError::Malformed));
+}
+
+#[test]
 fn an_anchor_with_the_right_name_and_another_key_is_refused() {
     let [leaf, middle, _] = sign(&plan());
     let [_, other_middle, other_root] = sign(&plan());
@@ -306,8 +493,10 @@ fn an_anchor_with_the_right_name_and_another_key_is_refused() {
 
 #[test]
 fn more_certificates_than_any_chain_needs_are_refused() {
-    let [leaf, _, root] = sign(&plan());
-    let chain = [&leaf[..]; 12];
+    let [leaf, middle, root] = sign(&plan());
+    let chain = [&[&leaf[..]; 63][..], &[&middle]].concat();
+    assert_eq!(verify(&chain, &root, NAME), Ok(()));
+    let chain = [&[&leaf[..]; 64][..], &[&middle]].concat();
     assert_eq!(verify(&chain, &root, NAME), Err(CertificateError::TooManyCertificates));
 }
 

@@ -19,10 +19,16 @@ const BENCH_REPORT: &str = "benches/report";
 /// The highest layer that `xtask` may use, so that it stays quick to build.
 const XTASK_LAYER_MAX: u8 = 0;
 /// The crates that it may use beside: the medium of `xtask mesh` is raw frames on this computer, `xtask board`
-/// flashes what a loader starts, and docs/limits.md has the limits of kernel and package, which the Linux
-/// board brings along anyway.
-const XTASK_BESIDE: [&str; 4] =
-    ["tenure-board-linux", "tenure-boot", "tenure-kernel", "tenure-package"];
+/// flashes what a loader starts, docs/limits.md has the limits of kernel and package, which the Linux
+/// board brings along anyway, and `xtask suites` judges certificates by TLS.
+const XTASK_BESIDE: [&str; 6] = [
+    "tenure-board-linux",
+    "tenure-boot",
+    "tenure-crypto",
+    "tenure-kernel",
+    "tenure-package",
+    "tenure-tls",
+];
 
 pub(super) fn check(root: &Path) -> Result<Verdict> {
     let mut packages = workspace::packages(root)?;

@@ -18,7 +18,11 @@ impl Entropy for Unknown {
 }
 
 probe!({
-    let anchors = [Anchor { name: unknown_bytes(), key_info: unknown_bytes() }];
+    let anchors = [Anchor {
+        name: unknown_bytes(),
+        key_info: unknown_bytes(),
+        name_constraints: Some(unknown_bytes()),
+    }];
     let config = ClientConfig {
         server_name: ServerName::Ipv4(unknown()),
         trust: Trust::Anchors { anchors: &anchors, without_date: &[] },

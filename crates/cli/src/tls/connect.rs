@@ -10,13 +10,13 @@ use anyhow::Context as _;
 use serde_json::json;
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::Software;
-use tenure_tls::x509::{ServerName, parse_private_key};
+use tenure_tls::x509::{CertificateError, ServerName, parse_private_key};
 use tenure_tls::{Client, ClientConfig, Error, Event, Identity, PreSharedKey, Suite, Trust};
 
 use super::Offers;
 use super::files::{self, Authorities};
 use super::report::{Facts, Shown, milliseconds};
-use super::ticket::StoredTicket;
+use super::ticket::{Scope, StoredTicket};
 use super::transport;
 use crate::output::Output;
 
@@ -55,7 +55,8 @@ pub(super) struct Arguments {
     /// The key of the first of them.
     #[arg(long, value_name = "FILE", requires = "cert")]
     key: Option<PathBuf>,
-    /// Resume by the ticket in this file, if there is one, and keep the server's next ticket there.
+    /// Resume by the ticket in this file, if there is one, and keep the server's next ticket there. It is
+    /// deleted if the server, the name, the authorities, the pins or the own certificates are others.
     #[arg(long, value_name = "FILE")]
     resume: Option<PathBuf>,
     /// Send this file's content with the first message, if the ticket allows it. An attacker can replay it.
@@ -102,8 +103,9 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> 
     let own_chain: Vec<&[u8]> = own_chain.iter().map(Vec::as_slice).collect();
     let own_key = arguments.key.as_deref().map(files::private_key).transpose()?;
     let own_key = own_key.as_ref().map(|der| parse_private_key(der)).transpose();
+    let scope = Scope::new((host, port), name, &trust, &own_chain);
     let ticket = match &arguments.resume {
-        Some(path) => StoredTicket::load(path, &arguments.server)?,
+        Some(path) => StoredTicket::load(path, &scope)?,
         None => None,
     };
     let external = external.as_ref().map(|(identity, key)| PreSharedKey {
@@ -138,6 +140,8 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> 
     let session = Session {
         arguments,
         output,
+        scope,
+        left_out: authorities.as_ref().map(Authorities::left_out).unwrap_or_default(),
         start,
         connected_in: start.elapsed(),
         client,
@@ -265,6 +269,10 @@ impl Inputs {
 struct Session<'a> {
     arguments: &'a Arguments,
     output: &'a Output,
+    /// The scope of tickets of this connection.
+    scope: Scope,
+    /// The authorities of the system that can't be used.
+    left_out: &'a [String],
     start: Instant,
     connected_in: Duration,
     client: Client<'a, 'a>,
@@ -472,23 +480,28 @@ impl Session<'_> {
 
     fn keep_ticket(&self) -> anyhow::Result<()> {
         match (&self.arguments.resume, self.client.ticket()) {
-            (Some(path), Some(ticket)) => {
-                StoredTicket::new(&self.arguments.server, &ticket).save(path)
-            }
+            (Some(path), Some(ticket)) => StoredTicket::new(&self.scope, &ticket).save(path),
             _ => Ok(()),
         }
     }
 
     /// The reason, with the certificate that it concerns.
     fn explain(&self, error: Error) -> anyhow::Error {
-        let (Error::Certificate(_), Some(last)) = (error, self.shown.last()) else {
+        let at = self.client.refused_certificate();
+        let (Error::Certificate(rule), Some(refused)) = (error, self.shown.get(at)) else {
             return anyhow::Error::new(error);
         };
         let alert = error.alert().map_or("", tenure_tls::Alert::name);
-        anyhow::Error::new(error).context(format!(
+        let mut error = anyhow::Error::new(error);
+        if rule == CertificateError::UnknownIssuer && !self.left_out.is_empty() {
+            let left_out = self.left_out.join("; ");
+            error =
+                anyhow::anyhow!("{error}; of the system's authorities can't be used: {left_out}");
+        }
+        error.context(format!(
             "certificate {} of the server ({}) is refused with the alert {alert}",
-            self.shown.len(),
-            last.subject()
+            at + 1,
+            refused.subject()
         ))
     }
 }

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use rustls_pki_types::pem::{PemObject as _, SectionKind};
-use tenure_tls::x509::{Anchor, Certificate, parse_private_key, parse_public_key};
+use tenure_tls::x509::{Anchor, parse_private_key, parse_public_key};
 
 /// The bundles of authorities of common systems.
 const SYSTEM_BUNDLES: [&str; 4] = [
@@ -69,7 +69,8 @@ pub(super) fn public_key(path: &Path) -> anyhow::Result<Vec<u8>> {
         if parse_public_key(&der).is_ok() {
             return Ok(der);
         }
-        let certificate = Certificate::parse(&der)
+        // Of a certificate the key alone counts, as of an authority.
+        let certificate = Anchor::from_certificate(&der)
             .map_err(|error| anyhow::anyhow!("neither a public key nor a certificate: {error}"))?;
         Ok::<_, anyhow::Error>(certificate.key_info.to_vec())
     };
@@ -77,34 +78,64 @@ pub(super) fn public_key(path: &Path) -> anyhow::Result<Vec<u8>> {
 }
 
 /// Authorities, which [`Anchor`]s are made of.
-pub(super) struct Authorities(Vec<Vec<u8>>);
+pub(super) struct Authorities {
+    certificates: Vec<Vec<u8>>,
+    /// Those of the system that can't be used, and why.
+    left_out: Vec<String>,
+}
 
 impl Authorities {
     /// Those of `paths`, or of the system if there are none.
+    ///
+    /// # Errors
+    /// A file can't be read, or one of `paths` has a certificate that can't be used. The system's
+    /// bundle may have some: [`Self::left_out`].
     pub(super) fn load(paths: &[PathBuf]) -> anyhow::Result<Self> {
-        let own = std::env::var_os("SSL_CERT_FILE").map(PathBuf::from);
-        let mut authorities = Vec::new();
-        if paths.is_empty() {
-            let mut bundles = own.into_iter().chain(SYSTEM_BUNDLES.map(PathBuf::from));
-            let bundle = bundles.find(|path| path.is_file()).context(
-                "this system has no bundle of authorities in the usual places; name one with --ca",
-            )?;
-            // Some of a system's authorities have keys that aren't supported: they are left out below.
-            return Ok(Self(certificates(&bundle)?));
-        }
-        for path in paths {
-            for der in certificates(path)? {
-                Anchor::from_certificate(&der)
-                    .map_err(|error| anyhow::anyhow!("{}: {error}", path.display()))?;
-                authorities.push(der);
+        let mut authorities = Self { certificates: Vec::new(), left_out: Vec::new() };
+        let bundle = if paths.is_empty() { Some(system_bundle()?) } else { None };
+        for path in paths.iter().chain(&bundle) {
+            for (index, der) in certificates(path)?.into_iter().enumerate() {
+                match Anchor::from_certificate(&der) {
+                    Ok(_) => authorities.certificates.push(der),
+                    Err(error) => {
+                        let place = format!("{}, certificate {}", path.display(), index + 1);
+                        if bundle.is_none() {
+                            bail!("{place}: {error}");
+                        }
+                        authorities.left_out.push(format!("{place}: {error}"));
+                    }
+                }
             }
         }
-        Ok(Self(authorities))
+        if let ([], [reason, ..]) = (&authorities.certificates[..], &authorities.left_out[..]) {
+            bail!("no authority can be used: {reason}");
+        }
+        Ok(authorities)
+    }
+
+    /// The authorities of the system that can't be used, each with the reason.
+    pub(super) fn left_out(&self) -> &[String] {
+        &self.left_out
     }
 
     pub(super) fn anchors(&self) -> Vec<Anchor<'_>> {
-        self.0.iter().filter_map(|der| Anchor::from_certificate(der).ok()).collect()
+        self.certificates.iter().filter_map(|der| Anchor::from_certificate(der).ok()).collect()
     }
+}
+
+/// The file of `SSL_CERT_FILE`, and no other if that is set: it narrows trust. Otherwise the first of
+/// the usual places that is there.
+fn system_bundle() -> anyhow::Result<PathBuf> {
+    if let Some(own) = std::env::var_os("SSL_CERT_FILE") {
+        anyhow::ensure!(!own.is_empty(), "SSL_CERT_FILE is empty; set it to a file, or not at all");
+        return Ok(own.into());
+    }
+    // Not `exists`: a bundle that may not be read is an error, and not another bundle.
+    let mut bundles = SYSTEM_BUNDLES.iter().map(Path::new);
+    let bundle = bundles.find(|path| path.symlink_metadata().is_ok()).context(
+        "this system has no bundle of authorities in the usual places; name one with --ca",
+    )?;
+    Ok(bundle.to_path_buf())
 }
 
 /// `der` as a PEM section.

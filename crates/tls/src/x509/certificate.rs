@@ -4,7 +4,7 @@ use tenure_crypto::{HashAlgorithm, PublicKeyRef, SignatureAlgorithm};
 
 use super::constraints::NameConstraints;
 use super::der::{
-    BIT_STRING, Der, NULL, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, explicit, implicit,
+    BIT_STRING, Der, INTEGER, NULL, OBJECT_IDENTIFIER, OCTET_STRING, SEQUENCE, explicit, implicit,
 };
 use super::name::AlternativeName;
 use super::{CertificateError, UnixTime};
@@ -19,6 +19,13 @@ pub struct Validity {
     /// The last second.
     pub not_after: UnixTime,
 }
+
+/// The longest serial number.
+const SERIAL_BYTES_MAX: usize = 20;
+/// The most extensions.
+const EXTENSIONS_MAX: usize = 64;
+/// A name without a part, which no issuer has (§4.1.2.4).
+const EMPTY_NAME: &[u8] = &[SEQUENCE, 0];
 
 /// A certificate, whose parts are where it lies.
 #[derive(Clone, Copy, Debug)]
@@ -63,12 +70,19 @@ impl<'a> Certificate<'a> {
             Some([0x02, 0x01, 2]) => {}
             _ => return Err(CertificateError::UnsupportedVersion),
         }
-        let serial = fields.expect(super::der::INTEGER)?;
+        let serial = fields.expect(INTEGER)?;
+        // Twenty bytes at most (§4.1.2.2); negative ones and zero are borne, as it says.
+        if serial.strip_prefix(&[0]).unwrap_or(serial).len() > SERIAL_BYTES_MAX {
+            return Err(CertificateError::Malformed);
+        }
         let (_, _, algorithm_der) = fields.any()?;
         if algorithm_der != outer_algorithm {
             return Err(CertificateError::UnsupportedSignatureAlgorithm);
         }
         let issuer = name(&mut fields)?;
+        if issuer == EMPTY_NAME {
+            return Err(CertificateError::Malformed);
+        }
         let mut validity = fields.sequence()?;
         let dates = Validity {
             not_before: UnixTime::read(&mut validity)?,
@@ -99,6 +113,33 @@ impl<'a> Certificate<'a> {
             key,
             key_info,
         })
+    }
+
+    /// The subject and the key info of a certificate of any version, and the fields behind them. No
+    /// other part is looked at, the key but for its kind.
+    pub(super) fn name_and_key(der: &'a [u8]) -> Result<(&'a [u8], &'a [u8], Der<'a>)> {
+        let mut outer = Der::new(der);
+        let mut fields = outer.sequence()?.sequence()?;
+        outer.finish()?;
+        fields.optional(explicit(0))?;
+        let _serial = fields.any()?;
+        let _algorithm = fields.any()?;
+        let _issuer = fields.any()?;
+        let _validity = fields.any()?;
+        let subject = name(&mut fields)?;
+        let (_, _, key_info) = fields.any()?;
+        parse_public_key(key_info)?;
+        Ok((subject, key_info, fields))
+    }
+
+    /// The key info of a certificate of any version, of which no other part is looked at.
+    pub(crate) fn key_info_of(der: &'a [u8]) -> Result<&'a [u8]> {
+        Self::name_and_key(der).map(|(_, key_info, _)| key_info)
+    }
+
+    /// Whether its issuer has its own name.
+    pub(super) fn is_self_issued(&self) -> bool {
+        self.issuer == self.subject
     }
 
     /// Whether it says that it is an authority.
@@ -220,7 +261,8 @@ fn signature_algorithm(der: &[u8]) -> Result<SignatureAlgorithm> {
             _ => return Err(unsupported),
         };
         if family == RSA {
-            fields.expect(NULL)?;
+            // Absent parameters are to be taken as well (RFC 4055 §5).
+            fields.optional(NULL)?;
             SignatureAlgorithm::RsaPkcs1(hash)
         } else {
             SignatureAlgorithm::EcdsaP256(hash)
@@ -258,8 +300,11 @@ fn pss_algorithm(mut fields: Der<'_>) -> Result<SignatureAlgorithm> {
     let (_, _, mask_hash) = mask.any()?;
     let salt_bytes =
         Der::new(parameters.optional(explicit(2))?.ok_or(unsupported)?).small_unsigned()?;
+    // The one trailer there is may be named or not (RFC 4055 §3.1).
+    let trailer = parameters.optional(explicit(3))?;
     parameters.finish()?;
-    if mask_kind != MGF1
+    if trailer.is_some_and(|trailer| trailer != [INTEGER, 1, 1])
+        || mask_kind != MGF1
         || hash_of(mask_hash)? != hash
         || salt_bytes as usize != hash.digest_bytes()
     {
@@ -294,7 +339,12 @@ impl<'a> Extensions<'a> {
             return Err(CertificateError::Malformed);
         }
         let mut extensions = Self::default();
+        let mut count = 0;
         while !list.is_empty() {
+            count += 1;
+            if count > EXTENSIONS_MAX {
+                return Err(CertificateError::TooMuchWork);
+            }
             let mut fields = list.sequence()?;
             let kind = fields.expect(OBJECT_IDENTIFIER)?;
             let is_critical = fields.optional_true()?;
@@ -315,6 +365,8 @@ impl<'a> Extensions<'a> {
                 19 => extensions.basic_constraints(value)?,
                 30 => extensions.constraints = Some(NameConstraints::parse(value)?),
                 37 => extensions.extended_key_usage = Some(sequence_of_some(value)?),
+                // Policy constraints must be critical (§4.2.1.11), and aren't known here.
+                36 => return Err(CertificateError::UnknownCriticalExtension),
                 _ if is_critical => return Err(CertificateError::UnknownCriticalExtension),
                 _ => {}
             }
@@ -374,3 +426,7 @@ fn key_usage(value: &[u8]) -> Result<u16> {
     }
     Ok(value)
 }
+
+#[cfg(test)]
+#[path = "certificate_tests.rs"]
+mod tests;

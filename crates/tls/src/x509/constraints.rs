@@ -2,12 +2,29 @@
 
 use super::CertificateError;
 use super::certificate::Certificate;
-use super::der::{Der, explicit};
-use super::name::{DNS_NAME, IP_ADDRESS, is_dns_name, is_general_name};
+use super::der::{Der, OBJECT_IDENTIFIER, OCTET_STRING, explicit, implicit};
+use super::name::{DNS_NAME, IP_ADDRESS, MAILBOX, is_dns_name, is_general_name};
 
 const DIRECTORY_NAME: u8 = explicit(4);
 
 type Result<T> = core::result::Result<T, CertificateError>;
+
+/// The value of the name constraints among the fields of a certificate that follow its key; the other
+/// extensions aren't looked at.
+pub(super) fn of_anchor<'a>(fields: &mut Der<'a>) -> Result<Option<&'a [u8]>> {
+    fields.optional(implicit(1))?;
+    fields.optional(implicit(2))?;
+    let Some(list) = fields.optional(explicit(3))? else { return Ok(None) };
+    let mut list = Der::new(list).sequence()?;
+    while !list.is_empty() {
+        let mut extension = list.sequence()?;
+        if extension.expect(OBJECT_IDENTIFIER)? == [0x55, 29, 30] {
+            extension.optional_true()?;
+            return extension.expect(OCTET_STRING).map(Some);
+        }
+    }
+    Ok(None)
+}
 
 /// The two lists of an authority.
 #[derive(Clone, Copy, Debug)]
@@ -35,34 +52,29 @@ impl<'a> NameConstraints<'a> {
         Ok(lists)
     }
 
-    /// Whether directory names are among them.
-    pub(super) fn has_directory_names(&self) -> bool {
-        let mut found = false;
-        // The lists were read to their ends before.
-        let _ = self.each(|_, tag, _| {
-            found |= tag == DIRECTORY_NAME;
-            Ok(())
-        });
-        found
-    }
-
-    /// Checks every name of `certificate` that isn't an authority's own.
-    pub(super) fn check(&self, certificate: &Certificate<'_>) -> Result<()> {
+    /// Checks every name of `certificate`, by at most `comparisons_left` comparisons.
+    pub(super) fn check(
+        &self,
+        certificate: &Certificate<'_>,
+        comparisons_left: &mut u32,
+    ) -> Result<()> {
         let mut names = Der::new(certificate.extensions.alternative_names.unwrap_or_default());
         while !names.is_empty() {
             let (tag, value, _) = names.any()?;
-            self.check_name(tag, value)?;
+            self.check_name(tag, value, comparisons_left)?;
         }
         // An empty subject is no name.
         if Der::new(certificate.subject).sequence()?.is_empty() {
             return Ok(());
         }
-        self.check_name(DIRECTORY_NAME, certificate.subject)
+        self.check_name(DIRECTORY_NAME, certificate.subject, comparisons_left)
     }
 
-    fn check_name(&self, tag: u8, name: &[u8]) -> Result<()> {
+    fn check_name(&self, tag: u8, name: &[u8], comparisons_left: &mut u32) -> Result<()> {
         let (mut must_be_permitted, mut is_permitted, mut is_excluded) = (false, false, false);
         self.each(|is_exclusion, base_tag, base| {
+            let left = comparisons_left.checked_sub(1);
+            *comparisons_left = left.ok_or(CertificateError::TooMuchWork)?;
             if base_tag == tag {
                 let is_within = is_within(tag, name, base)?;
                 if is_exclusion {
@@ -103,36 +115,69 @@ impl<'a> NameConstraints<'a> {
 fn is_within(tag: u8, name: &[u8], base: &[u8]) -> Result<bool> {
     match tag {
         DNS_NAME => {
-            let base = base.strip_prefix(b".").unwrap_or(base);
-            if !base.is_empty() && !is_dns_name(base) {
-                return Err(CertificateError::Malformed);
-            }
+            check_dns_base(base)?;
             // A name that is none lies nowhere: it may be read as anything.
             if !is_dns_name(name.strip_prefix(b"*.").unwrap_or(name)) {
                 return Err(CertificateError::NameConstraint);
             }
             Ok(dns_is_within(name, base))
         }
+        MAILBOX => mailbox_is_within(name, base),
         IP_ADDRESS => ip_is_within(name, base),
         DIRECTORY_NAME => directory_is_within(name, base),
         _ => Err(CertificateError::UnsupportedNameConstraint),
     }
 }
 
-/// Whether `name` is a wildcard of which some names lie in the subtree of `base`.
+/// A base is a DNS name, empty for all of them, or has a dot in front.
+fn check_dns_base(base: &[u8]) -> Result<()> {
+    if base.is_empty() || is_dns_name(base.strip_prefix(b".").unwrap_or(base)) {
+        Ok(())
+    } else {
+        Err(CertificateError::Malformed)
+    }
+}
+
+/// Whether `name` is a wildcard of which some names may lie in the subtree of `base`.
 fn may_name_within(name: &[u8], base: &[u8]) -> bool {
+    let base = base.strip_prefix(b".").unwrap_or(base);
     name.strip_prefix(b"*.").is_some_and(|domain| dns_is_within(base, domain))
 }
 
-/// Whether `name`, or every name of it if it is a wildcard, is `base` or ends with its labels.
+/// Whether `name`, or every name of it if it is a wildcard, ends with the labels of `base`. With a dot
+/// in front a base is for names below it alone, as Go, webpki and OpenSSL have it.
 fn dns_is_within(name: &[u8], base: &[u8]) -> bool {
-    let base = base.strip_prefix(b".").unwrap_or(base);
     if base.is_empty() {
         return true;
     }
     let Some(start) = name.len().checked_sub(base.len()) else { return false };
     let (head, tail) = name.split_at(start);
-    tail.eq_ignore_ascii_case(base) && (head.is_empty() || head.ends_with(b"."))
+    let is_at_label = if base.starts_with(b".") {
+        !head.is_empty()
+    } else {
+        head.is_empty() || head.ends_with(b".")
+    };
+    is_at_label && tail.eq_ignore_ascii_case(base)
+}
+
+/// Whether `name` is the mailbox `base`, or is at the host `base`, or below a `base` that begins with a
+/// dot. Only hosts have no case (RFC 5280 §4.2.1.10, §7.5).
+fn mailbox_is_within(name: &[u8], base: &[u8]) -> Result<bool> {
+    let (local, host) = split_mailbox(name).ok_or(CertificateError::NameConstraint)?;
+    if base.contains(&b'@') {
+        let (its_local, its_host) = split_mailbox(base).ok_or(CertificateError::Malformed)?;
+        return Ok(local == its_local && host.eq_ignore_ascii_case(its_host));
+    }
+    check_dns_base(base)?;
+    let is_host = base.is_empty() || host.eq_ignore_ascii_case(base);
+    Ok(is_host || base.starts_with(b".") && dns_is_within(host, base))
+}
+
+/// The local part and the host of a mailbox. Quoted local parts with an at sign aren't taken.
+fn split_mailbox(mailbox: &[u8]) -> Option<(&[u8], &[u8])> {
+    let at = mailbox.iter().position(|byte| *byte == b'@')?;
+    let (local, host) = (&mailbox[..at], &mailbox[at + 1..]);
+    (at > 0 && is_dns_name(host)).then_some((local, host))
 }
 
 fn ip_is_within(name: &[u8], base: &[u8]) -> Result<bool> {

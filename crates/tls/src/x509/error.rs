@@ -38,6 +38,8 @@ pub enum CertificateError {
     PathTooLong,
     /// More certificates than any chain needs.
     TooManyCertificates,
+    /// To judge it takes more work than any chain needs: more paths, signatures or compared names.
+    TooMuchWork,
     /// Its key may not sign certificates, or not make signatures (§4.2.1.3).
     KeyUsage,
     /// Its key isn't for servers, or for clients (§4.2.1.12).
@@ -88,6 +90,7 @@ impl fmt::Display for CertificateError {
             Self::AuthorityAsLeaf => "it is an authority",
             Self::PathTooLong => "there are more authorities than one above allows",
             Self::TooManyCertificates => "the chain has too many certificates",
+            Self::TooMuchWork => "the chain takes too much work to judge",
             Self::KeyUsage => "its key usage does not allow that",
             Self::ExtendedKeyUsage => "its extended key usage does not allow that",
             Self::NameConstraint => "an authority above may not vouch for its name",

@@ -7,12 +7,13 @@ use super::certificate::Certificate;
 use super::der::{Der, implicit};
 
 /// General names (RFC 5280 §4.2.1.6), by their tags.
+pub(super) const MAILBOX: u8 = implicit(1);
 pub(super) const DNS_NAME: u8 = implicit(2);
 pub(super) const IP_ADDRESS: u8 = implicit(7);
 
 /// Whether `tag` is that of a general name: nine there are.
 pub(super) fn is_general_name(tag: u8) -> bool {
-    matches!(tag, 0xa0 | 0x81 | DNS_NAME | 0xa3 | 0xa4 | 0xa5 | 0x86 | IP_ADDRESS | 0x88)
+    matches!(tag, 0xa0 | MAILBOX | DNS_NAME | 0xa3 | 0xa4 | 0xa5 | 0x86 | IP_ADDRESS | 0x88)
 }
 
 /// The name that a client wants to speak to.

@@ -1,0 +1,56 @@
+//! Encodings of signature algorithms that verifiers are obliged to take, and others.
+
+extern crate std;
+
+use std::vec::Vec;
+
+use super::*;
+
+/// A value with `tag` and the `parts` as its content.
+fn value<const N: usize>(tag: u8, parts: [&[u8]; N]) -> Vec<u8> {
+    let content = parts.concat();
+    [&[tag, content.len() as u8], &content[..]].concat()
+}
+
+const NULL_VALUE: &[u8] = &[NULL, 0];
+
+fn rsa(number: u8) -> Vec<u8> {
+    value(OBJECT_IDENTIFIER, [&RSA_ENCRYPTION[..8], &[number]])
+}
+
+#[test]
+fn parameters_of_rsa_signatures_are_null_or_absent() {
+    for parameters in [NULL_VALUE, &[]] {
+        let algorithm = value(SEQUENCE, [&rsa(11), parameters]);
+        let expected = SignatureAlgorithm::RsaPkcs1(HashAlgorithm::Sha256);
+        assert_eq!(signature_algorithm(&algorithm), Ok(expected));
+    }
+    let algorithm = value(SEQUENCE, [&rsa(11), NULL_VALUE, NULL_VALUE]);
+    assert!(signature_algorithm(&algorithm).is_err());
+}
+
+#[test]
+fn parameters_of_pss_have_their_trailer_or_not_and_null_or_not() {
+    let algorithm = |null: &[u8], salt: u8, trailer: &[u8]| {
+        let sha256 = [0x60, 0x86, 0x48, 1, 0x65, 3, 4, 2, 1];
+        let hash = value(SEQUENCE, [&value(OBJECT_IDENTIFIER, [&sha256]), null]);
+        let mask = value(SEQUENCE, [&rsa(8), &hash]);
+        let parameters = [
+            &value(explicit(0), [&hash])[..],
+            &value(explicit(1), [&mask]),
+            &value(explicit(2), [&[INTEGER, 1, salt]]),
+            trailer,
+        ];
+        let parameters = value(SEQUENCE, parameters);
+        signature_algorithm(&value(SEQUENCE, [&rsa(10), &parameters]))
+    };
+    let expected = Ok(SignatureAlgorithm::RsaPss(HashAlgorithm::Sha256));
+    let trailer = value(explicit(3), [&[INTEGER, 1, 1]]);
+    for null in [NULL_VALUE, &[]] {
+        assert_eq!(algorithm(null, 32, &[]), expected);
+        assert_eq!(algorithm(null, 32, &trailer), expected);
+    }
+    assert!(algorithm(NULL_VALUE, 20, &[]).is_err());
+    let another = value(explicit(3), [&[INTEGER, 1, 2]]);
+    assert!(algorithm(NULL_VALUE, 32, &another).is_err());
+}
