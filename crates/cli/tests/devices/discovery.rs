@@ -50,7 +50,7 @@ fn command_finds_a_device_by_its_name_that_it_never_met() {
     let list = ok_once_found(&user, &["list", "--device", "attic", "--json"]);
     assert!(list.contains("\"device\":\"attic\""), "{list}");
     user.install(&attic, &["thermostat"]);
-    assert_eq!(user.ok(&["call", "thermostat@attic", "read"]), "21.0\n");
+    assert_eq!(user.ok(&["call", "thermostat@attic", "read"]), "21.0");
     drop(attic);
     let moved = device(&user, "attic");
     ok_once_found(&user, &["list", "--device", "attic"]);
