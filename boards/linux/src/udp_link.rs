@@ -1,10 +1,11 @@
 //! UDP as a link: datagrams over IPv4 and IPv6.
 
-use std::net::{IpAddr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::Duration;
 use std::{fmt, io};
 
+use socket2::{Domain, Socket, Type};
 use tenure_hal::{DATAGRAM_BYTES_MAX, Link, LinkError};
 
 use crate::wait::{Woken, wait_any};
@@ -29,10 +30,19 @@ impl UdpLink {
     /// [`BindError`].
     pub fn bind(address: SocketAddr) -> Result<Self, BindError> {
         let fail = |error| BindError { address, error };
-        let socket = UdpSocket::bind(address).map_err(fail)?;
+        let socket = socket_at(address).map_err(fail)?;
         socket.set_nonblocking(true).map_err(fail)?;
         let address = socket.local_addr().map_err(fail)?;
         Ok(Self { socket, address })
+    }
+
+    /// Takes a free port, to send to addresses of both families; on a computer without IPv6 to those of IPv4.
+    ///
+    /// # Errors
+    /// [`BindError`].
+    pub fn bind_any() -> Result<Self, BindError> {
+        Self::bind((Ipv6Addr::UNSPECIFIED, 0).into())
+            .or_else(|_| Self::bind((Ipv4Addr::UNSPECIFIED, 0).into()))
     }
 
     /// A link over a socket that is bound already.
@@ -65,6 +75,17 @@ impl UdpLink {
             _ => address,
         }
     }
+}
+
+/// A socket at `address`. The one at `[::]` takes IPv4 too, whatever the system's default is (RFC 3493 §5.3).
+fn socket_at(address: SocketAddr) -> io::Result<UdpSocket> {
+    if !(address.is_ipv6() && address.ip().is_unspecified()) {
+        return UdpSocket::bind(address);
+    }
+    let socket = Socket::new(Domain::IPV6, Type::DGRAM, None)?;
+    socket.set_only_v6(false)?;
+    socket.bind(&address.into())?;
+    Ok(socket.into())
 }
 
 /// One form for each address: an IPv4 sender is one, whatever the socket's family.

@@ -11,7 +11,7 @@ use tenure_wire::directory::DeviceRecord;
 use tenure_wire::ownership::{SignedSuccession, Succession};
 use tenure_wire::{PublicKey, VerifyingKey};
 
-use crate::home::Home;
+use crate::home::{Home, HomeLock};
 use crate::private_file;
 
 /// The file of the list, as it was signed.
@@ -34,7 +34,10 @@ impl Authority {
     /// # Errors
     /// A file can't be read, or holds something else.
     pub fn of(home: &Home) -> anyhow::Result<Self> {
-        let folder = home.folder().to_path_buf();
+        Self::read(home.folder().to_path_buf())
+    }
+
+    fn read(folder: PathBuf) -> anyhow::Result<Self> {
         let signed_list = read(&folder.join(LIST_FILE))?;
         let list = signed_list.as_deref().map(Revocations::verify).transpose();
         let list = list.with_context(|| folder.join(LIST_FILE).display().to_string())?;
@@ -44,6 +47,15 @@ impl Authority {
             changes.with_context(|| folder.join(CHANGES_FILE).display().to_string())?;
         let revoked = list.map(|(list, _)| list).unwrap_or_default();
         Ok(Self { folder, revoked, signed_list, changes: changes.unwrap_or_default() })
+    }
+
+    /// Learns what other commands have written meanwhile. Until `_lock` is dropped, none writes more.
+    ///
+    /// # Errors
+    /// A file can't be read, or holds something else.
+    pub fn read_again(&mut self, _lock: &HomeLock) -> anyhow::Result<()> {
+        *self = Self::read(self.folder.clone())?;
+        Ok(())
     }
 
     /// The keys that the user revoked.
@@ -56,11 +68,16 @@ impl Authority {
         self.signed_list.as_deref()
     }
 
-    /// Signs and keeps a list.
+    /// Signs and keeps a list, which was made of the one that [`Self::read_again`] found under the same lock.
     ///
     /// # Errors
     /// It has too many entries, or the file can't be written.
-    pub fn sign_list(&mut self, list: Revocations, key: &SigningKey) -> anyhow::Result<()> {
+    pub fn sign_list(
+        &mut self,
+        _lock: &HomeLock,
+        list: Revocations,
+        key: &SigningKey,
+    ) -> anyhow::Result<()> {
         let signed = list.sign(key)?;
         private_file::replace(&self.folder.join(LIST_FILE), &signed)?;
         (self.revoked, self.signed_list) = (list, Some(signed));
@@ -71,7 +88,13 @@ impl Authority {
     ///
     /// # Errors
     /// It proves nothing, or the file can't be written.
-    pub fn learn_list(&mut self, signed: Vec<u8>, owner: &VerifyingKey) -> anyhow::Result<()> {
+    pub fn learn_list(
+        &mut self,
+        lock: &HomeLock,
+        signed: Vec<u8>,
+        owner: &VerifyingKey,
+    ) -> anyhow::Result<()> {
+        self.read_again(lock)?;
         let (list, signer) = Revocations::verify(&signed)?;
         if !self.is_or_was(owner, &signer) {
             bail!("the device's list of revoked keys is by another owner");
@@ -90,10 +113,12 @@ impl Authority {
     /// The file can't be written.
     pub fn change_keys(
         &mut self,
+        lock: &HomeLock,
         by: &SigningKey,
         next: (VerifyingKey, PublicKey),
         now_ms: u64,
     ) -> anyhow::Result<()> {
+        self.read_again(lock)?;
         let last = self.changes.last().and_then(|last| open_succession(last).ok());
         let succession = Succession {
             by: by.verifying_key(),
@@ -168,19 +193,19 @@ mod tests {
         SigningKey::from_bytes(&[number; 32])
     }
 
-    fn change(authority: &mut Authority, by: u8, next: u8, now_ms: u64) {
+    fn change(home: &Home, by: u8, next: u8, now_ms: u64) {
         let next = (key(next).verifying_key(), PublicKey([next; 32]));
-        authority.change_keys(&key(by), next, now_ms).unwrap();
+        let mut authority = Authority::of(home).unwrap();
+        authority.change_keys(&home.lock().unwrap(), &key(by), next, now_ms).unwrap();
     }
 
     #[test]
     fn changes_lead_from_each_former_key_to_the_present_one() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(folder.path());
-        let mut authority = Authority::of(&home).unwrap();
-        change(&mut authority, 1, 2, 5_000);
+        change(&home, 1, 2, 5_000);
         // A clock that was set back makes no number that a device has seen.
-        change(&mut authority, 2, 3, 10);
+        change(&home, 2, 3, 10);
         let authority = Authority::of(&home).unwrap();
         let count = |by: u8| authority.changes_since(&key(by).verifying_key()).len();
         assert_eq!([count(1), count(2), count(3), count(4)], [2, 1, 0, 0]);
@@ -198,11 +223,12 @@ mod tests {
         let list = |number: u64| Revocations { number, ..Revocations::default() };
         let owner = key(1).verifying_key();
         let mut authority = Authority::of(&home).unwrap();
-        authority.sign_list(list(3), &key(1)).unwrap();
-        authority.learn_list(list(2).sign(&key(1)).unwrap(), &owner).unwrap();
+        let lock = home.lock().unwrap();
+        authority.sign_list(&lock, list(3), &key(1)).unwrap();
+        authority.learn_list(&lock, list(2).sign(&key(1)).unwrap(), &owner).unwrap();
         assert_eq!(authority.revoked().number, 3);
-        authority.learn_list(list(7).sign(&key(2)).unwrap(), &owner).unwrap_err();
-        authority.learn_list(list(5).sign(&key(1)).unwrap(), &owner).unwrap();
+        authority.learn_list(&lock, list(7).sign(&key(2)).unwrap(), &owner).unwrap_err();
+        authority.learn_list(&lock, list(5).sign(&key(1)).unwrap(), &owner).unwrap();
         assert_eq!(Authority::of(&home).unwrap().revoked().number, 5);
     }
 }

@@ -1,6 +1,8 @@
 //! `tenure call`: calling a function of a machine.
 
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -17,7 +19,8 @@ use crate::whom::Where;
 
 /// Call a function of a machine and print its result.
 ///
-/// The machine is one on the device, or with @ one on any device that the hub knows.
+/// The machine is one on the device, or with @ one on any device that the hub knows. The result goes to a file or a pipe
+/// as it is, and to a terminal with a line's end.
 ///
 /// Example: tenure call thermostat set 21.5
 #[derive(clap::Args)]
@@ -26,8 +29,9 @@ pub struct Arguments {
     machine: Target,
     /// The function.
     function: String,
-    /// The parameter; `-` reads it from standard input. Without it the parameter is null.
-    parameter: Option<String>,
+    /// The parameter, as it is; `-` reads it from standard input. Without it the parameter is null.
+    #[arg(allow_hyphen_values = true)]
+    parameter: Option<OsString>,
     /// How long to wait, in seconds.
     #[arg(long, value_name = "SECONDS", default_value_t = 10.0)]
     timeout: f64,
@@ -59,18 +63,19 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     let result = client
         .call_and_hear(&route, function, parameter, timeout)
         .map_err(|(failure, words)| explain(failure, &words, &arguments.machine, function))?;
-    print(result.as_deref(), output)
+    print(result.as_deref(), output);
+    Ok(())
 }
 
-fn read_parameter(argument: Option<&str>) -> anyhow::Result<Option<Vec<u8>>> {
+fn read_parameter(argument: Option<&OsStr>) -> anyhow::Result<Option<Vec<u8>>> {
     let parameter = match argument {
-        Some("-") => {
+        Some(argument) if argument == "-" => {
             let mut bytes = Vec::new();
             let limit = PARAMETER_BYTES_MAX as u64 + 1;
             std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
             Some(bytes)
         }
-        argument => argument.map(|text| text.as_bytes().to_vec()),
+        argument => argument.map(|bytes| bytes.as_bytes().to_vec()),
     };
     if parameter.as_ref().is_some_and(|bytes| bytes.len() > PARAMETER_BYTES_MAX) {
         bail!("the parameter is over the limit of {PARAMETER_BYTES_MAX} bytes; send it in parts");
@@ -149,7 +154,7 @@ fn log_of_fault(words: &str, machine: &Target) -> String {
     if named { hint } else { String::new() }
 }
 
-fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {
+fn print(result: Option<&[u8]>, output: &Output) {
     let text = result.map(std::str::from_utf8);
     if output.is_json() {
         let object = match (result, text) {
@@ -157,15 +162,11 @@ fn print(result: Option<&[u8]>, output: &Output) -> anyhow::Result<()> {
             (_, Some(Ok(text))) => serde_json::json!({ "result": text }),
             (Some(bytes), _) => serde_json::json!({ "result_hex": hex(bytes) }),
         };
-        output.line("", &object);
-        return Ok(());
+        return output.line("", &object);
     }
     match (result, text) {
-        (None, _) => Ok(()),
-        (_, Some(Ok(text))) => {
-            output.words(text);
-            Ok(())
-        }
+        (None, _) => {}
+        (_, Some(Ok(text))) => output.words(text),
         (Some(bytes), _) => output.bytes(bytes),
     }
 }

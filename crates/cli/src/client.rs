@@ -7,7 +7,7 @@ use std::time::Duration;
 use anyhow::{Context as _, anyhow, bail, ensure};
 use tenure_board_linux::{LinuxClock, LinuxEntropy, UdpLink};
 use tenure_crypto::{Seed, SigningKey, StaticSecret};
-use tenure_hal::{Clock as _, Link as _};
+use tenure_hal::{Clock as _, Instant, Link as _};
 use tenure_package::Revocations;
 use tenure_rpc::{CallHandle, Config, Endpoint, Event, Identity, NoResult, OutgoingCall, Whose};
 use tenure_wire::control::{
@@ -30,6 +30,8 @@ mod via;
 
 /// How long a device or hub may take to say who it is.
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
+/// How long one address of a host may take to answer before the next is asked beside it (RFC 8305 §8).
+const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
 /// How long a control function may take.
 const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
 /// The longest wait for one answer: so a device that is gone is known to be before a call's
@@ -83,6 +85,7 @@ pub struct Client {
     clock: LinuxClock,
     entropy: LinuxEntropy,
     own: MachineId,
+    home: Home,
     keys: OwnerKeys,
     known: Known,
     /// The versions that devices speak which were greeted, and the epoch in which they said so.
@@ -136,11 +139,25 @@ impl Client {
         let config = Config { timeout_max: TIMEOUT_MAX, ..Config::default() };
         let mut endpoint = Endpoint::new(config, clock.now(), &mut entropy)?;
         let own = endpoint.add_machine(keys.machine.clone())?;
-        let link = UdpLink::bind(SocketAddr::from(([0, 0, 0, 0], 0)))?;
+        let link = UdpLink::bind_any()?;
         let (known, authority) = (Known::of(home)?, Authority::of(home)?);
         let greeted = BTreeMap::new();
         let (via, stop) = (None, None);
-        Ok(Self { endpoint, link, clock, entropy, own, keys, known, greeted, authority, via, stop })
+        let home = home.clone();
+        Ok(Self {
+            endpoint,
+            link,
+            clock,
+            entropy,
+            own,
+            home,
+            keys,
+            known,
+            greeted,
+            authority,
+            via,
+            stop,
+        })
     }
 
     /// Lets `stop` end what is waited for from now on.
@@ -185,17 +202,23 @@ impl Client {
         &self.authority
     }
 
-    /// The same, to be changed.
-    pub fn authority_mut(&mut self) -> &mut Authority {
-        &mut self.authority
-    }
-
-    /// Signs and keeps the list of whom this user revoked.
+    /// Changes the list of whom this user revoked, beginning with what another command has made of it; signs and keeps
+    /// it under the next number. One that stays as it is isn't signed.
     ///
     /// # Errors
     /// It has too many entries, or can't be kept.
-    pub fn sign_revocations(&mut self, list: Revocations) -> anyhow::Result<()> {
-        self.authority.sign_list(list, &self.keys.signing_key)
+    pub fn change_revocations(
+        &mut self,
+        change: impl FnOnce(&mut Revocations) -> bool,
+    ) -> anyhow::Result<()> {
+        let lock = self.home.lock()?;
+        self.authority.read_again(&lock)?;
+        let mut list = self.authority.revoked().clone();
+        if change(&mut list) {
+            list.number += 1;
+            self.authority.sign_list(&lock, list, &self.keys.signing_key)?;
+        }
+        Ok(())
     }
 
     /// The seconds since 1970 UTC by this computer's clock.
@@ -203,20 +226,41 @@ impl Client {
         self.clock.unix_time().map_or(0, |time| time.seconds)
     }
 
-    /// Asks who is at `address`. The answer proves nothing yet.
+    /// Asks who is at a host's `addresses`: one after the other, without waiting for the one before to be given up
+    /// (RFC 8305 §5). Returns where the first answer comes from, and what it says, which proves nothing yet.
     ///
     /// # Errors
     /// Nobody answers.
-    pub fn identify(&mut self, address: SocketAddr, what: &str) -> anyhow::Result<Identity> {
-        let deadline = self.clock.now() + IDENTIFY_TIMEOUT;
-        let now = self.clock.now();
-        let handle = self.endpoint.identify(now, address.into(), deadline)?;
+    pub fn identify(
+        &mut self,
+        addresses: &[SocketAddr],
+        what: &str,
+    ) -> anyhow::Result<(SocketAddr, Identity)> {
+        let mut left = addresses.iter();
+        let mut asked = Vec::new();
         loop {
-            match self.next_event()? {
-                Event::Identified { handle: answered, identity } if answered == handle => {
-                    return identity.ok_or_else(|| no_answer(what, address));
+            let now = self.clock.now();
+            if let Some(address) = left.next() {
+                let deadline = now + IDENTIFY_TIMEOUT;
+                let handle = self.endpoint.identify(now, (*address).into(), deadline)?;
+                asked.push((handle, *address));
+            }
+            if asked.is_empty() {
+                return Err(no_answer(what, addresses));
+            }
+            let next_at = (!left.as_slice().is_empty()).then(|| now + NEXT_ADDRESS_AFTER);
+            while let Some(event) = self.event_before(next_at)? {
+                let Event::Identified { handle, identity } = event else { continue };
+                let Some(place) = asked.iter().position(|(one, _)| *one == handle) else {
+                    continue;
+                };
+                let (_, address) = asked.remove(place);
+                if let Some(identity) = identity {
+                    return Ok((address, identity));
                 }
-                _ => {}
+                if asked.is_empty() {
+                    break;
+                }
             }
         }
     }
@@ -226,8 +270,7 @@ impl Client {
     /// # Errors
     /// Nobody answers, or another device.
     pub fn route(&mut self, place: &Place) -> anyhow::Result<Route> {
-        let address = place.address;
-        let identity = self.identify(address, "device")?;
+        let (address, identity) = self.identify(&place.addresses, "device")?;
         let key = identity.key.context("what answers there has no key of its own")?;
         if place.key.is_some_and(|expected| expected != key) {
             let name = place.name.as_ref().map_or(String::new(), |name| format!(", not {name}"));
@@ -315,7 +358,9 @@ impl Client {
         } else if device.status.revocations > here {
             let list = self.at(&device.route).revoked(())?;
             let owner = self.keys.signing_key.verifying_key();
-            list.map_or(Ok(()), |list| self.authority.learn_list(list, &owner))?;
+            if let Some(list) = list {
+                self.authority.learn_list(&self.home.lock()?, list, &owner)?;
+            }
         }
         Ok(())
     }
@@ -498,18 +543,32 @@ impl Client {
 
     /// Moves datagrams until something happens.
     fn next_event(&mut self) -> anyhow::Result<Event<Address>> {
+        loop {
+            if let Some(event) = self.event_before(None)? {
+                return Ok(event);
+            }
+        }
+    }
+
+    /// Moves datagrams until something happens, or it is `end`.
+    fn event_before(&mut self, end: Option<Instant>) -> anyhow::Result<Option<Event<Address>>> {
         let mut datagram = vec![0; 65_536];
         loop {
             if let Some(event) = self.endpoint.event() {
-                return Ok(event);
+                return Ok(Some(event));
             }
             self.endpoint.poll(self.clock.now(), &mut self.entropy);
             self.send_all()?;
             if let Some(event) = self.endpoint.event() {
-                return Ok(event);
+                return Ok(Some(event));
+            }
+            let now = self.clock.now();
+            if end.is_some_and(|end| end <= now) {
+                return Ok(None);
             }
             let at = self.endpoint.poll_at();
-            let mut wait = at.map_or(IDENTIFY_TIMEOUT, |at| at.since(self.clock.now()));
+            let mut wait = at.map_or(IDENTIFY_TIMEOUT, |at| at.since(now));
+            wait = end.map_or(wait, |end| wait.min(end.since(now)));
             if let Some(stop) = &self.stop {
                 ensure!(!stop.is_requested(), "interrupted");
                 wait = wait.min(STOP_AFTER_MAX);
@@ -675,11 +734,14 @@ fn way_out(error: &ControlError) -> Option<&'static str> {
     }
 }
 
-fn no_answer(what: &str, address: SocketAddr) -> anyhow::Error {
+fn no_answer(what: &str, addresses: &[SocketAddr]) -> anyhow::Error {
     let whose = if what == "hub" { " --owner own" } else { "" };
+    let texts: Vec<String> = addresses.iter().map(ToString::to_string).collect();
+    let listen = texts.first().map_or("", String::as_str);
     anyhow!(
-        "no {what} answers at {address}; is it running, and is the address right? \
-         Start one with: tenure {what} --data DIR{whose} --listen {address}"
+        "no {what} answers at {}; is it running, and is the address right? \
+         Start one with: tenure {what} --data DIR{whose} --listen {listen}",
+        texts.join(" or ")
     )
 }
 

@@ -55,7 +55,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     };
     let mut script = Vec::new();
     shell.write_registration(VARIABLE, "tenure", "tenure", "tenure", &mut script)?;
-    output.words(String::from_utf8_lossy(&script).trim_end());
+    output.words(&String::from_utf8_lossy(&script));
     Ok(())
 }
 

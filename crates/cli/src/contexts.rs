@@ -61,12 +61,9 @@ pub fn run(arguments: &UseArguments, output: &Output) -> anyhow::Result<()> {
     }
     let mut known = Known::of(&home)?;
     if *none {
-        known.set_defaults(None, None)?;
+        known.forget_defaults()?;
     } else if device.is_some() || hub.is_some() {
-        let (device_before, hub_before) = known.defaults();
-        let device = device.as_deref().or(device_before).map(str::to_string);
-        let hub = hub.as_deref().or(hub_before).map(str::to_string);
-        known.set_defaults(device, hub)?;
+        known.set_defaults(device.clone(), hub.clone())?;
     }
     let (device, hub) = known.defaults();
     let text = format!("device  {}\nhub     {}", device.unwrap_or("-"), hub.unwrap_or("-"));
@@ -164,6 +161,7 @@ fn meet_nearby(client: &mut Client) -> Vec<String> {
 /// Whether what is at `address` says that it has that key, which proves nothing.
 fn answers(client: &mut Client, address: &str, key: &str) -> bool {
     let Ok(address) = address.parse() else { return false };
-    let identity = client.identify(address, "device").ok().and_then(|identity| identity.key);
-    identity.is_some_and(|shown| shown.to_string() == key)
+    let identity = client.identify(&[address], "device").ok();
+    let shown = identity.and_then(|(_, identity)| identity.key);
+    shown.is_some_and(|shown| shown.to_string() == key)
 }

@@ -32,7 +32,9 @@ use crate::discovery::{self, Discovery};
 use crate::home::Home;
 use crate::lease::parse_span;
 use crate::mesh;
-use crate::network::{DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_of, split_key};
+use crate::network::{
+    DATAGRAMS_PER_TURN, DEVICE_PORT, HUB_PORT, address_from, address_of, split_key,
+};
 use crate::output::Output;
 use crate::stop::Stop;
 use crate::symbols::MachineSymbols;
@@ -156,10 +158,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let home = Home::from_environment()?;
     let settings = settings(&arguments.data, arguments, &home)?;
-    let hub = arguments.hub.as_deref().map(hub_of).transpose()?;
+    let listen = address_of(&arguments.listen, DEVICE_PORT)?;
+    let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
     let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
     start.config()?;
-    let listen = address_of(&arguments.listen, DEVICE_PORT)?;
     let mut parts = {
         let open = || open_flash(&arguments.data, arguments.survives.into());
         predecessor::wait_for(&arguments.data, open, &stop, output)?
@@ -212,10 +214,10 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The hub that `text` names.
-fn hub_of(text: &str) -> anyhow::Result<(Address, Option<PublicKey>)> {
+/// The hub that `text` names, for a device that listens at `listen`.
+fn hub_of(text: &str, listen: SocketAddr) -> anyhow::Result<(Address, Option<PublicKey>)> {
     let (address, key) = split_key(text)?;
-    Ok((address_of(address, HUB_PORT)?.into(), key))
+    Ok((address_from(listen, address, HUB_PORT)?.into(), key))
 }
 
 /// The kernel's limits on a computer with room to spare.

@@ -17,6 +17,7 @@ use mdns_sd::{IfKind, Receiver, ResolvedService, ServiceDaemon, ServiceEvent, Se
 use serde_json::json;
 use tenure_wire::PublicKey;
 
+use crate::network::can_send;
 use crate::output::Output;
 
 /// The service type of devices (RFC 6763 §7).
@@ -223,8 +224,7 @@ fn addresses_in(service: &ResolvedService, own: &str, listen: SocketAddr) -> Vec
         return Vec::new();
     }
     let reachable = |address: &SocketAddr| {
-        let same_kind = address.is_ipv4() == listen.is_ipv4();
-        same_kind && address.ip().is_loopback() == listen.ip().is_loopback()
+        can_send(listen, *address) && address.ip().is_loopback() == listen.ip().is_loopback()
     };
     local_addresses(service).filter(reachable).take(ADDRESSES_MAX).collect()
 }

@@ -7,7 +7,7 @@ use tenure_wire::directory::Enrolment;
 use crate::client::Client;
 use crate::clock::now_in_milliseconds;
 use crate::home::Home;
-use crate::network::{DEVICE_PORT, address_of, split_key};
+use crate::network::{DEVICE_PORT, addresses_of, split_key};
 use crate::output::Output;
 use crate::whom::Place;
 
@@ -33,8 +33,8 @@ pub struct Arguments {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let (address, key) = split_key(&arguments.address)?;
-    let address = address_of(address, DEVICE_PORT)?;
-    let place = Place { address, key: arguments.key.or(key), name: None };
+    let addresses = addresses_of(address, DEVICE_PORT)?;
+    let place = Place { addresses, key: arguments.key.or(key), name: None };
     let route = client.route(&place)?;
     let key = route.key;
     let status: DeviceStatus = client.at(&route).status(())?;

@@ -1,6 +1,9 @@
 //! The user's folder of keys: `$TENURE_HOME`, or `tenure` below the configuration folder (XDG).
 //!
-//! Invariant: a key file is created complete, readable by its user alone, and never overwritten.
+//! Invariants:
+//! - A key file is created complete, readable by its user alone, and never overwritten.
+//! - A file that commands change is changed under the folder's lock, beginning with what is on the disk then, and replaced
+//!   or added to as a whole ([`crate::private_file`]). Who changes one takes a [`HomeLock`] or makes one.
 
 use std::fs;
 use std::io::{self, Write as _};
@@ -14,6 +17,15 @@ use tenure_crypto::SigningKey;
 pub struct Home {
     folder: PathBuf,
 }
+
+/// The right to change the files of a folder of keys. Other commands of the user's wait until it is dropped.
+#[derive(Debug)]
+pub struct HomeLock {
+    _file: fs::File,
+}
+
+/// The file that a command locks which changes something in the folder.
+const LOCK: &str = "lock";
 
 /// Why a key could not be had.
 #[derive(Debug, thiserror::Error)]
@@ -67,6 +79,24 @@ impl Home {
         &self.folder
     }
 
+    /// Waits until no other command changes what the folder keeps. One that holds the lock already would wait for
+    /// itself.
+    ///
+    /// # Errors
+    /// See [`HomeError`].
+    pub fn lock(&self) -> Result<HomeLock, HomeError> {
+        let path = self.folder.join(LOCK);
+        let failed = |source| HomeError::File { action: "lock", path: path.clone(), source };
+        create_private_folder(&self.folder).map_err(failed)?;
+        let mut options = fs::OpenOptions::new();
+        options.create(true).truncate(false).write(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let file = options.open(&path).map_err(failed)?;
+        file.lock().map_err(failed)?;
+        Ok(HomeLock { _file: file })
+    }
+
     /// The key with which this user signs packages, made at its first use.
     ///
     /// # Errors
@@ -101,7 +131,7 @@ impl Home {
     ///
     /// # Errors
     /// See [`HomeError`].
-    pub fn replace_owner_key(&self) -> Result<PathBuf, HomeError> {
+    pub fn replace_owner_key(&self, _: &HomeLock) -> Result<PathBuf, HomeError> {
         let (next, own) = (self.folder.join("next-owner.key"), self.folder.join("owner.key"));
         let former = (1..)
             .map(|number| self.folder.join(format!("former-owner-{number}.key")))
@@ -146,6 +176,7 @@ impl Home {
     /// # Errors
     /// See [`HomeError`].
     pub fn renew_network_key(&self) -> Result<(), HomeError> {
+        let _lock = self.lock()?;
         let (path, next) = (self.folder.join("network.key"), self.folder.join("next-network.key"));
         // One that was made and not put in place by a command that was broken off does as well.
         self.key("next-network.key")?;
@@ -232,7 +263,7 @@ fn check_private(_path: &Path) -> Result<(), HomeError> {
 }
 
 /// Makes a folder, and those that it lies in, for this user alone; one that is there stays as it is.
-pub(crate) fn create_private_folder(folder: &Path) -> io::Result<()> {
+fn create_private_folder(folder: &Path) -> io::Result<()> {
     let mut builder = fs::DirBuilder::new();
     builder.recursive(true);
     #[cfg(unix)]

@@ -21,8 +21,6 @@ const VERSIONS_MAX: usize = 4;
 const MACHINES_MAX: usize = 256;
 /// The folder, in that of the keys.
 const FOLDER: &str = "packages";
-/// The file that a command locks which changes something in that folder.
-const LOCK: &str = "lock";
 /// The order of packages, in that folder.
 const HISTORY: &str = "history.toml";
 
@@ -80,8 +78,7 @@ impl KeptPackages {
         let folder = home.folder().join(FOLDER);
         let failed = || format!("can't write to {}", folder.display());
         std::fs::create_dir_all(&folder).with_context(failed)?;
-        let lock = std::fs::File::create(folder.join(LOCK)).with_context(failed)?;
-        lock.lock().with_context(failed)?;
+        let _lock = home.lock()?;
         Self::of(home)?.add(machine, package, since)
     }
 

@@ -5,17 +5,18 @@
 //!   the user names it by its key.
 //! - A device's name stands for the key that the owner's newest enrolment of that name has. An older
 //!   enrolment of it, or another key under the same one, is refused.
-//! - The file is replaced as a whole, so a reader never finds half of it.
+//! - The file is changed under the folder's lock, and replaced as a whole: a reader never finds half of it, and no command
+//!   takes back what another wrote. What is checked before a change is checked again under the lock.
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
 use serde::{Deserialize, Serialize};
 use tenure_wire::directory::DeviceRecord;
 use tenure_wire::{Address, Name, PublicKey, VerifyingKey};
 
-use crate::home::{Home, create_private_folder};
+use crate::home::Home;
 use crate::private_file;
 
 /// The file's name.
@@ -24,11 +25,12 @@ const FILE: &str = "known.toml";
 /// The remembered devices and hubs, and where they are kept.
 #[derive(Debug)]
 pub struct Known {
+    home: Home,
     path: PathBuf,
     kept: Kept,
 }
 
-#[derive(Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 struct Kept {
     /// The device that commands are about unless told otherwise.
@@ -64,15 +66,7 @@ impl Known {
     /// The file can't be read, or holds something else.
     pub fn of(home: &Home) -> anyhow::Result<Self> {
         let path = home.folder().join(FILE);
-        let kept = match std::fs::read_to_string(&path) {
-            Ok(text) => toml::from_str(&text)
-                .with_context(|| format!("{} can't be used; mend it", path.display()))?,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Kept::default(),
-            Err(error) => {
-                return Err(error).with_context(|| format!("can't read {}", path.display()));
-            }
-        };
-        Ok(Self { path, kept })
+        Ok(Self { home: home.clone(), kept: read(&path)?, path })
     }
 
     /// The device and the hub that commands are about unless told otherwise.
@@ -80,7 +74,7 @@ impl Known {
         (self.kept.device.as_deref(), self.kept.hub.as_deref())
     }
 
-    /// Sets both.
+    /// Sets those of both that are given.
     ///
     /// # Errors
     /// The file can't be written.
@@ -89,7 +83,22 @@ impl Known {
         device: Option<String>,
         hub: Option<String>,
     ) -> anyhow::Result<()> {
-        self.change(|kept| (kept.device, kept.hub) = (device, hub))
+        self.change(|kept| {
+            kept.device = device.or(kept.device.take());
+            kept.hub = hub.or(kept.hub.take());
+            Ok(())
+        })
+    }
+
+    /// Forgets both.
+    ///
+    /// # Errors
+    /// The file can't be written.
+    pub fn forget_defaults(&mut self) -> anyhow::Result<()> {
+        self.change(|kept| {
+            (kept.device, kept.hub) = (None, None);
+            Ok(())
+        })
     }
 
     /// The key and the last address of a device of this name, if it was ever met.
@@ -127,18 +136,7 @@ impl Known {
     /// # Errors
     /// A newer enrolment gave that name to another device.
     pub fn check_device(&self, record: &DeviceRecord) -> anyhow::Result<()> {
-        let name = &record.enrolment.device;
-        let Some(known) = self.kept.devices.get(name.as_str()) else { return Ok(()) };
-        let (key, number) = (record.device_machine.to_string(), record.enrolment.number);
-        let is_same = known.key == key;
-        if number <= known.enrolment && !is_same {
-            bail!(
-                "the record of {name} is out of date: its key {key} was replaced by {} when {name} was \
-                 enrolled anew",
-                known.key
-            );
-        }
-        Ok(())
+        self.kept.check_device(record)
     }
 
     /// Remembers a device that proved itself at `address`.
@@ -146,20 +144,13 @@ impl Known {
     /// # Errors
     /// As [`Self::check_device`], or the file can't be written.
     pub fn met_device(&mut self, record: &DeviceRecord, address: &Address) -> anyhow::Result<()> {
-        self.check_device(record)?;
-        let Address::Udp(address) = address else { return Ok(()) };
-        let name = record.enrolment.device.to_string();
-        let known = self.kept.devices.get(&name).map_or(0, |known| known.enrolment);
-        let met = KnownDevice {
-            key: record.device_machine.to_string(),
-            enrolment: record.enrolment.number.max(known),
-            address: address.to_string(),
-            signing_key: Some(record.enrolment.device_key.to_string()),
-        };
-        if self.kept.devices.get(&name) == Some(&met) {
+        let Address::Udp(address) = *address else { return self.check_device(record) };
+        let mut met = self.kept.clone();
+        met.meet_device(record, address)?;
+        if met == self.kept {
             return Ok(());
         }
-        self.change(|kept| drop(kept.devices.insert(name, met)))
+        self.change(|kept| kept.meet_device(record, address))
     }
 
     /// Forgets a device.
@@ -167,7 +158,10 @@ impl Known {
     /// # Errors
     /// The file can't be written.
     pub fn forget_device(&mut self, name: &Name) -> anyhow::Result<()> {
-        self.change(|kept| drop(kept.devices.remove(name.as_str())))
+        self.change(|kept| {
+            kept.devices.remove(name.as_str());
+            Ok(())
+        })
     }
 
     /// Decides whether the hub that shows `key` at `address` is the one meant: `named` by the user, else
@@ -181,7 +175,74 @@ impl Known {
         named: Option<&PublicKey>,
         key: &PublicKey,
     ) -> anyhow::Result<()> {
-        let (known, shown) = (self.kept.hubs.get(address), key.to_string());
+        let mut met = self.kept.clone();
+        met.meet_hub(address, named, key)?;
+        if met == self.kept {
+            return Ok(());
+        }
+        self.change(|kept| kept.meet_hub(address, named, key))
+    }
+
+    /// Changes what is kept under the lock of the folder, beginning with what another command has written since. A
+    /// change that is refused, or changes nothing, writes nothing.
+    fn change(
+        &mut self,
+        change: impl FnOnce(&mut Kept) -> anyhow::Result<()>,
+    ) -> anyhow::Result<()> {
+        let _lock = self.home.lock()?;
+        let before = read(&self.path)?;
+        let mut kept = before.clone();
+        change(&mut kept)?;
+        if kept != before {
+            private_file::replace(&self.path, toml::to_string(&kept)?.as_bytes())?;
+        }
+        self.kept = kept;
+        Ok(())
+    }
+}
+
+impl Kept {
+    fn check_device(&self, record: &DeviceRecord) -> anyhow::Result<()> {
+        let name = &record.enrolment.device;
+        let Some(known) = self.devices.get(name.as_str()) else { return Ok(()) };
+        let (key, number) = (record.device_machine.to_string(), record.enrolment.number);
+        if number <= known.enrolment && known.key != key {
+            bail!(
+                "the record of {name} is out of date: its key {key} was replaced by {} when {name} was \
+                 enrolled anew",
+                known.key
+            );
+        }
+        Ok(())
+    }
+
+    /// Puts a device that proved itself at `address` in its place.
+    fn meet_device(
+        &mut self,
+        record: &DeviceRecord,
+        address: std::net::SocketAddr,
+    ) -> anyhow::Result<()> {
+        self.check_device(record)?;
+        let name = record.enrolment.device.to_string();
+        let known = self.devices.get(&name).map_or(0, |known| known.enrolment);
+        let met = KnownDevice {
+            key: record.device_machine.to_string(),
+            enrolment: record.enrolment.number.max(known),
+            address: address.to_string(),
+            signing_key: Some(record.enrolment.device_key.to_string()),
+        };
+        self.devices.insert(name, met);
+        Ok(())
+    }
+
+    /// Puts the hub that shows `key` at `address` in its place, if it is the one meant.
+    fn meet_hub(
+        &mut self,
+        address: &str,
+        named: Option<&PublicKey>,
+        key: &PublicKey,
+    ) -> anyhow::Result<()> {
+        let (known, shown) = (self.hubs.get(address), key.to_string());
         match (named, known) {
             (Some(named), _) if named != key => {
                 bail!("the hub at {address} has the key {shown}, and not the one that you name")
@@ -190,24 +251,18 @@ impl Known {
                 "the hub at {address} has the key {shown}, and you know it by {known}: it is another \
                  hub. If yours was made anew, say so once: --hub {address}#{shown}"
             ),
-            (_, Some(known)) if *known == shown => Ok(()),
-            _ => self.change(|kept| drop(kept.hubs.insert(address.to_string(), shown))),
+            _ => drop(self.hubs.insert(address.to_string(), shown)),
         }
+        Ok(())
     }
+}
 
-    /// Changes what is kept, beginning with what another command may have written since.
-    fn change(&mut self, change: impl FnOnce(&mut Kept)) -> anyhow::Result<()> {
-        if let Ok(text) = std::fs::read_to_string(&self.path) {
-            self.kept = toml::from_str(&text).unwrap_or_default();
-        }
-        change(&mut self.kept);
-        let text = toml::to_string(&self.kept)?;
-        // The first command of a user may be one that needs no key.
-        if let Some(folder) = self.path.parent() {
-            create_private_folder(folder)
-                .with_context(|| format!("can't make {}", folder.display()))?;
-        }
-        private_file::replace(&self.path, text.as_bytes())
+fn read(path: &Path) -> anyhow::Result<Kept> {
+    match std::fs::read_to_string(path) {
+        Ok(text) => toml::from_str(&text)
+            .with_context(|| format!("{} can't be used; mend it", path.display())),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Kept::default()),
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
     }
 }
 

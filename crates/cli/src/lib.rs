@@ -81,3 +81,4 @@ pub mod tree;
 pub mod trust_hub;
 pub mod watch;
 pub mod whom;
+mod written_file;

@@ -16,7 +16,7 @@ use crate::home::Home;
 use crate::hub_session::UNREADABLE;
 use crate::install::read_package;
 use crate::lease;
-use crate::output::Output;
+use crate::output::{Output, has_reader};
 use crate::pack::START_FUNCTION;
 use crate::pages::gather;
 use crate::stop::Stop;
@@ -251,7 +251,7 @@ pub fn log(arguments: &LogArguments, client: &mut Client, output: &Output) -> an
             }
         }
         from = page.next;
-        if !page.more && !arguments.follow || stop.is_requested() {
+        if !page.more && !arguments.follow || stop.is_requested() || !has_reader() {
             return Ok(());
         }
         if !page.more {
@@ -270,7 +270,7 @@ fn reconnect(
     let object = json!({ "event": "silent" });
     output.line("(the device doesn't answer; its log goes on when it is back)", &object);
     loop {
-        if stop.is_requested() {
+        if stop.is_requested() || !has_reader() {
             return Ok(None);
         }
         match arguments.place.connect(client) {

@@ -1,9 +1,10 @@
 //! The output of a command: text for people, or one JSON object a line.
 
-use std::io::{IsTerminal as _, Write as _};
+use std::io::{ErrorKind, IsTerminal as _, Write as _};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::Context as _;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde_json::Value;
 use tenure_wire::control::LogLine;
 
@@ -19,24 +20,44 @@ pub fn lost() -> Option<&'static str> {
     LOST.get().map(String::as_str)
 }
 
+/// Whether a write has shown that nobody reads standard output any more.
+static UNREAD: AtomicBool = AtomicBool::new(false);
+
+/// Whether somebody may still read standard output: not if it is a pipe whose reader has ended, or a terminal that is
+/// gone. What prints again and again ends then.
+pub fn has_reader() -> bool {
+    let stdout = std::io::stdout();
+    let mut watched = [PollFd::new(&stdout, PollFlags::empty())];
+    let ended = PollFlags::ERR | PollFlags::HUP | PollFlags::NVAL;
+    let is_ended = poll(&mut watched, Some(&Timespec::default())).is_ok()
+        && watched[0].revents().intersects(ended);
+    !is_ended && !UNREAD.load(Ordering::Relaxed)
+}
+
 /// How a command prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
     json: bool,
     colour: bool,
     silent: bool,
+    by_lines: bool,
 }
 
 impl Output {
     /// JSON if asked for; else text, with colours if it goes to a terminal that wants them.
     pub fn new(json: bool) -> Self {
-        let colour = std::io::stdout().is_terminal() && std::env::var_os("NO_COLOR").is_none();
-        Self { json, colour, silent: false }
+        let colour = std::io::stdout().is_terminal() && wants_colour();
+        Self { json, colour, silent: false, by_lines: false }
     }
 
     /// Prints nothing.
     pub fn silent() -> Self {
-        Self { json: false, colour: false, silent: true }
+        Self { json: false, colour: false, silent: true, by_lines: false }
+    }
+
+    /// As this one, for several commands that print one after the other: the output of each ends with a line's end.
+    pub fn by_lines(self) -> Self {
+        Self { by_lines: true, ..self }
     }
 
     /// Whether JSON was asked for.
@@ -68,24 +89,23 @@ impl Output {
     }
 
     /// Prints bytes that are no text: to a file or pipe as they are, to a terminal in hexadecimal digits.
-    ///
-    /// # Errors
-    /// They can't be written.
-    pub fn bytes(&self, bytes: &[u8]) -> anyhow::Result<()> {
+    pub fn bytes(&self, bytes: &[u8]) {
         if std::io::stdout().is_terminal() {
-            self.print(&format!("0x{}", hex(bytes)));
-            return Ok(());
+            return self.print(&format!("0x{}", hex(bytes)));
         }
-        std::io::stdout().write_all(bytes).context("standard output")
+        self.write(bytes);
+        if self.by_lines {
+            self.write(b"\n");
+        }
     }
 
     /// Prints a machine's own words: to a file or pipe as they are, to a terminal without what could
-    /// steer it.
+    /// steer it and with a line's end.
     pub fn words(&self, text: &str) {
         if !std::io::stdout().is_terminal() {
-            return self.print(text);
+            return self.bytes(text.as_bytes());
         }
-        self.print(&printable_lines(text));
+        self.print(&printable_lines(text.strip_suffix('\n').unwrap_or(text)));
     }
 
     /// Prints a line of a machine's log, and where in the source the fault is that it tells of, with the
@@ -145,18 +165,30 @@ impl Output {
         self.print(&printable_json(object));
     }
 
-    /// Prints a line. That nobody reads any more is no error; that there is no room is told at the end.
+    /// Prints a line.
     fn print(&self, text: &str) {
+        self.write(format!("{text}\n").as_bytes());
+    }
+
+    /// Writes bytes. That nobody reads any more is no error; that there is no room is told at the end.
+    fn write(&self, bytes: &[u8]) {
         if self.silent {
             return;
         }
         let mut stdout = std::io::stdout().lock();
-        if let Err(error) = writeln!(stdout, "{text}").and_then(|()| stdout.flush())
-            && error.kind() != std::io::ErrorKind::BrokenPipe
-        {
-            let _ = LOST.set(error.to_string());
+        match stdout.write_all(bytes).and_then(|()| stdout.flush()) {
+            Ok(()) => {}
+            Err(error) if error.kind() == ErrorKind::BrokenPipe => {
+                UNREAD.store(true, Ordering::Relaxed);
+            }
+            Err(error) => drop(LOST.set(error.to_string())),
         }
     }
+}
+
+/// Whether the user wants colours: not with a variable `NO_COLOR` that isn't empty (no-color.org).
+fn wants_colour() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// A fault's place and the calls that led there, a line each.

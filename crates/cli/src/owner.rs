@@ -1,11 +1,12 @@
 //! `tenure owner`: other keys for the owner, or another owner for a device.
 
-use anyhow::{Context as _, bail};
+use anyhow::{Context as _, bail, ensure};
 use tenure_directory::succeed;
 use tenure_node::Owner;
 use tenure_wire::control::{ChangeOwner, Client as _};
 use tenure_wire::ownership::{Succession, SuccessionKind};
 
+use crate::authority::Authority;
 use crate::client::{Client, OwnerKeys};
 use crate::clock::now_in_milliseconds;
 use crate::confirm::confirm;
@@ -80,16 +81,19 @@ fn change_keys(home: &Home, change: &Change, output: &Output) -> anyhow::Result<
     let next = OwnerKeys::of_signing_key(home.next_owner_key()?);
     let old = client.keys().signing_key.clone();
     let keys = next.owner();
-    let revoked = client.authority().revoked().clone();
-    let authority = client.authority_mut();
-    authority.change_keys(&old, (keys.verifying_key, keys.machine), now_in_milliseconds())?;
-    let former = home.replace_owner_key().context("the change is signed; run this again")?;
+    let former = {
+        let lock = home.lock()?;
+        ensure!(
+            home.owner_key()?.verifying_key() == old.verifying_key(),
+            "another command changed your keys meanwhile"
+        );
+        let next = (keys.verifying_key, keys.machine);
+        Authority::of(home)?.change_keys(&lock, &old, next, now_in_milliseconds())?;
+        home.replace_owner_key(&lock).context("the change is signed; run this again")?
+    };
     // From here on with the new keys.
     let mut client = Client::new(home)?;
-    if revoked.number > 0 {
-        let revoked = tenure_package::Revocations { number: revoked.number + 1, ..revoked };
-        client.sign_revocations(revoked)?;
-    }
+    client.change_revocations(|revoked| revoked.number > 0)?;
     let (devices, away) = reach_all(&mut client);
     let told: Vec<String> = devices.iter().map(|one| one.status.name.to_string()).collect();
     let key = keys.verifying_key.to_string();

@@ -9,6 +9,8 @@ use serde::Deserialize;
 use tenure_hal::Peripheral;
 use tenure_hal::simulated::{Button, Camera, Lamp, Point, Thermometer};
 
+use crate::written_file;
+
 /// One peripheral of the file; the name of its table is its own.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase", deny_unknown_fields)]
@@ -57,7 +59,7 @@ pub fn load(path: &Path) -> anyhow::Result<Vec<Box<dyn Peripheral + Send>>> {
 }
 
 fn parse(text: &str) -> anyhow::Result<Vec<Box<dyn Peripheral + Send>>> {
-    let descriptions: BTreeMap<String, Description> = toml::from_str(text)?;
+    let descriptions: BTreeMap<String, Description> = written_file::parse(text)?;
     descriptions
         .iter()
         .map(|(name, description)| {

@@ -8,6 +8,8 @@ use tenure_package::{CodeKind, Engine, Version};
 use tenure_wire::timer::{PERIOD_MS_MIN, ScheduleError, When};
 use tenure_wire::{Audience, Budget, Capabilities, LogLevel, Name};
 
+use crate::written_file;
+
 /// The file's name.
 pub const FILE_NAME: &str = "tenure.toml";
 
@@ -189,7 +191,7 @@ pub enum ProjectFileError {
     File(PathBuf, std::io::Error),
     /// The file is not as it should be; the text shows where and what is allowed.
     #[error("in {0}: {1}")]
-    Content(PathBuf, Box<toml::de::Error>),
+    Content(PathBuf, anyhow::Error),
     /// It doesn't say where its code comes from, or says it twice.
     #[error(
         "{FILE_NAME} says either `language` (rust, c), or `module`, the WebAssembly file that another \
@@ -224,6 +226,6 @@ impl ProjectFile {
             }
             Err(error) => return Err(ProjectFileError::File(path, error)),
         };
-        toml::from_str(&text).map_err(|error| ProjectFileError::Content(path, Box::new(error)))
+        written_file::parse(&text).map_err(|error| ProjectFileError::Content(path, error))
     }
 }

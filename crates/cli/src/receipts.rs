@@ -1,7 +1,6 @@
 //! `tenure receipts` and `tenure bill`: what machines used, fetched and checked.
 
 use std::collections::BTreeMap;
-use std::io::{Seek as _, SeekFrom, Write as _};
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
@@ -17,7 +16,9 @@ use crate::home::Home;
 use crate::login;
 use crate::output::{Output, hex};
 use crate::pages::gather;
+use crate::private_file;
 use crate::whom::Where;
+use crate::written_file;
 
 /// Fetch the receipts of a device's machines: what each has used, period by period.
 ///
@@ -83,7 +84,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         known.push(receipt);
     }
     if let Some(path) = &arguments.save {
-        save(path, &fetched)?;
+        // Receipts that were saved before and not forgotten, because something went wrong between, come again.
+        let lines: Vec<String> = fetched.iter().map(|bytes| hex(bytes)).collect();
+        private_file::add_lines(path, &lines)?;
     }
     if arguments.to_hub {
         let Taken { new, known } = login::hand_in(&mut client, &arguments.place, &fetched)?;
@@ -100,41 +103,6 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
         output.line(&text(receipt), &object(receipt));
     }
     Ok(())
-}
-
-/// Adds receipts to a file, and waits until they are safe.
-fn save(path: &Path, receipts: &[Vec<u8>]) -> anyhow::Result<()> {
-    let known = match std::fs::read_to_string(path) {
-        Ok(text) => text,
-        Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
-        Err(error) => return Err(error).context(path.display().to_string()),
-    };
-    let failed = || format!("can't write {}", path.display());
-    let mut file = std::fs::OpenOptions::new()
-        .create(true)
-        .truncate(false)
-        .read(true)
-        .write(true)
-        .open(path)
-        .with_context(failed)?;
-    // A line without an end was broken off by a full disk or a loss of power, and wasn't forgotten.
-    let whole = known.rfind('\n').map_or(0, |end| end + 1);
-    let known = &known[..whole];
-    // Receipts that were saved before and not forgotten, because something went wrong between, come again.
-    let new = receipts.iter().map(|bytes| hex(bytes)).filter(|line| !known.contains(line));
-    let text: String = new.map(|line| line + "\n").collect();
-    append(&mut file, whole as u64, text.as_bytes()).with_context(failed)
-}
-
-/// Writes at `end` of a file and waits until all is safe; what couldn't be written whole is cut off again.
-fn append(file: &mut std::fs::File, end: u64, bytes: &[u8]) -> std::io::Result<()> {
-    file.set_len(end)?;
-    file.seek(SeekFrom::Start(end))?;
-    let written = file.write_all(bytes).and_then(|()| file.sync_all());
-    if written.is_err() {
-        file.set_len(end)?;
-    }
-    written
 }
 
 fn forget(client: &mut Client, device: &Device, receipts: &[Receipt]) -> anyhow::Result<()> {
@@ -233,7 +201,7 @@ fn print_chain(
 pub(crate) fn read_tariff(path: &Path) -> anyhow::Result<Tariff> {
     let text =
         std::fs::read_to_string(path).with_context(|| format!("can't read {}", path.display()))?;
-    toml::from_str(&text).with_context(|| path.display().to_string())
+    written_file::parse(&text).with_context(|| path.display().to_string())
 }
 
 fn unhex(text: &str) -> anyhow::Result<Vec<u8>> {
@@ -314,15 +282,21 @@ fn usage(usage: &Usage) -> Value {
 mod tests {
     use super::*;
 
-    #[test]
-    fn line_that_a_full_disk_broke_off_is_cut_off_before_the_next_are_added() {
+    fn read(tariff: &str) -> Result<Tariff, String> {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("r.receipts");
-        let receipts = [vec![1, 2, 3], vec![4, 5, 6]];
-        save(&path, &receipts[..1]).unwrap();
-        let whole = std::fs::read_to_string(&path).unwrap();
-        std::fs::write(&path, whole + "0405").unwrap();
-        save(&path, &receipts).unwrap();
-        assert_eq!(std::fs::read_to_string(&path).unwrap(), "010203\n040506\n");
+        let path = folder.path().join("tariff.toml");
+        std::fs::write(&path, tariff).unwrap();
+        read_tariff(&path).map_err(|error| format!("{error:#}"))
+    }
+
+    #[test]
+    fn tariff_with_a_tier_that_none_can_be_is_refused() {
+        assert_eq!(read("[tiers_percent]\n4 = 250").unwrap().tiers_percent[&4], 250);
+        for tier in ["tier4", "04", "four", "70000", "\"-1\"", "\" 4\"", "\"+4\""] {
+            let error = read(&format!("[tiers_percent]\n{tier} = 250")).unwrap_err();
+            assert!(error.contains("is no tier"), "{tier}: {error}");
+        }
+        let error = read("fuel_milion = 1").unwrap_err();
+        assert!(error.contains("did you mean `fuel_million`?"), "{error}");
     }
 }

@@ -109,34 +109,43 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     };
     // A list that was made on another computer comes first, so that it is added to.
     let (mut devices, mut away) = reach_all(&mut client);
-    let mut revoked = client.authority().revoked().clone();
+    let mut beside = Vec::new();
     for device in &devices {
-        add_all(&mut revoked, &client.list_beside(device)?);
+        beside.push(client.list_beside(device)?);
     }
-    let is_changed = match (&arguments.action, how.undo) {
-        (Action::Tenant(Tenant { key, .. }), undo) => put(&mut revoked.tenants, *key, undo),
-        (Action::Hub(Hub { key, .. }), undo) => put(&mut revoked.hubs, *key, undo),
-        (Action::Device(Named { name, .. }), true) => {
-            let before = revoked.devices.len();
-            revoked.devices.retain(|device| device.name != *name);
-            revoked.devices.len() < before
+    let mut gone = None;
+    if let (Action::Device(named), false) = (&arguments.action, how.undo) {
+        let device = device_of(&mut client, named)?;
+        devices.retain(|one| one.route.key != device.machine);
+        away.retain(|(one, _)| *one != device.name.as_str());
+        gone = Some(device);
+    }
+    let change = |revoked: &mut Revocations| {
+        // Another command may have made a newer one meanwhile, beside which those are old.
+        let number = revoked.number;
+        beside.iter().filter(|one| one.number == number).for_each(|one| add_all(revoked, one));
+        match (&arguments.action, how.undo) {
+            (Action::Tenant(Tenant { key, .. }), undo) => put(&mut revoked.tenants, *key, undo),
+            (Action::Hub(Hub { key, .. }), undo) => put(&mut revoked.hubs, *key, undo),
+            (Action::Device(Named { name, .. }), true) => {
+                let before = revoked.devices.len();
+                revoked.devices.retain(|device| device.name != *name);
+                revoked.devices.len() < before
+            }
+            (Action::Device(_), false) => {
+                gone.clone().is_some_and(|device| put(&mut revoked.devices, device, false))
+            }
+            (Action::MeshKey(_) | Action::List, _) => false,
         }
-        (Action::Device(named), false) => {
-            let device = device_of(&mut client, named)?;
-            devices.retain(|one| one.route.key != device.machine);
-            away.retain(|(one, _)| *one != device.name.as_str());
-            put(&mut revoked.devices, device, false)
-        }
-        (Action::MeshKey(_) | Action::List, _) => false,
     };
+    let is_changed = change(&mut client.authority().revoked().clone());
     match (is_changed, how.undo) {
         (false, true) => bail!("{what} isn't revoked; see `tenure revoke list`"),
         (false, false) => {}
         (true, undo) => {
             let verb = if undo { "trust again" } else { "revoke" };
             confirm(&format!("{verb} {what} on all your devices?"), how.yes)?;
-            revoked.number += 1;
-            client.sign_revocations(revoked)?;
+            client.change_revocations(change)?;
         }
     }
     let changes_key = matches!(arguments.action, Action::Device(_)) && !how.undo;
@@ -207,7 +216,7 @@ pub fn reach_all(client: &mut Client) -> (Vec<Device>, Vec<Away>) {
     for [name, key, address] in met {
         let place = || -> anyhow::Result<Place> {
             let address: SocketAddr = address.parse().context("its address")?;
-            Ok(Place { address, key: Some(key.parse()?), name: Some(name.parse()?) })
+            Ok(Place { key: Some(key.parse()?), name: Some(name.parse()?), ..address.into() })
         };
         match place().and_then(|place| client.device(&place)) {
             Ok(device) => devices.push(device),

@@ -15,7 +15,7 @@ use crate::clock::now_in_milliseconds;
 use crate::device::{Running, open_flash, roomy_kernel};
 use crate::home::Home;
 use crate::install::{Terms, package_at, place, read_package};
-use crate::output::Output;
+use crate::output::{Output, has_reader};
 use crate::stop::Stop;
 use crate::symbols::Symbols;
 use crate::watch::{LOOK_EVERY, Watched};
@@ -77,7 +77,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     if arguments.watch {
         return watch(&mut device, &keys, &builds(&arguments.packages, home, &stop), &stop, output);
     }
-    while !stop.is_requested() {
+    while !stop.is_requested() && has_reader() {
         let wake = device.turn(output)?;
         if let Some(machine) = device.failed()
             && !arguments.keep
@@ -148,7 +148,7 @@ fn watch(
     stop: &Stop,
     output: &Output,
 ) -> anyhow::Result<()> {
-    while !stop.is_requested() {
+    while !stop.is_requested() && has_reader() {
         let outcome = match built.try_recv() {
             Ok(outcome) => Some(outcome),
             Err(TryRecvError::Empty) => None,

@@ -189,8 +189,13 @@ fn read(value: &Value) -> anyhow::Result<Zeroizing<Vec<u8>>> {
         }
         None => {
             std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
-            if bytes.ends_with(b"\n") {
-                bytes.pop();
+            // One line's end, which `echo` and editors add; that of Windows has two bytes.
+            for end in [b'\n', b'\r'] {
+                if bytes.last() == Some(&end) {
+                    bytes.pop();
+                } else {
+                    break;
+                }
             }
         }
     }

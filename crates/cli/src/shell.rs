@@ -86,6 +86,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let Arguments { name, place } = arguments;
     let place = Where { device: name.clone().or(place.device.clone()), ..place.clone() };
     let device = place.connect(&mut client)?;
+    let output = &output.by_lines();
     let shell = Shell { commands: commands_at(Line::command(), &Defaults::of(&place)), output };
     if std::io::stdin().is_terminal() && std::io::stdout().is_terminal() {
         return shell.at_terminal(&home, place, (client, device));

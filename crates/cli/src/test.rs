@@ -16,6 +16,7 @@ use crate::build;
 use crate::grant::{Grant, decide};
 use crate::home::Home;
 use crate::output::Output;
+use crate::written_file;
 use world::World;
 
 /// The file's name.
@@ -126,7 +127,7 @@ fn read(project: &Path) -> anyhow::Result<TestFile> {
     let path = project.join(FILE_NAME);
     let text = std::fs::read_to_string(&path)
         .with_context(|| format!("there are no tests: can't read {}", path.display()))?;
-    let file: TestFile = toml::from_str(&text).with_context(|| path.display().to_string())?;
+    let file: TestFile = written_file::parse(&text).with_context(|| path.display().to_string())?;
     for test in &file.test {
         let expectations =
             [&test.expect, &test.contains, &test.error].into_iter().flatten().count();

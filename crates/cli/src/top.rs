@@ -8,7 +8,7 @@ use tenure_wire::control::{Client as _, DeviceStatus, MachineStatus};
 
 use crate::client::{Client, Device};
 use crate::list::serves;
-use crate::output::Output;
+use crate::output::{Output, has_reader};
 use crate::stop::Stop;
 use crate::whom::{Where, machines};
 
@@ -66,15 +66,16 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
     Ok(())
 }
 
-/// Waits for `span`; whether nobody has asked for an end meanwhile.
+/// Waits for `span`; whether somebody still reads, and nobody has asked for an end meanwhile.
 fn wait(span: Duration, stop: &Stop) -> bool {
     let mut left = span;
-    while !left.is_zero() && !stop.is_requested() {
+    let is_wanted = || has_reader() && !stop.is_requested();
+    while !left.is_zero() && is_wanted() {
         let nap = left.min(NAP);
         std::thread::sleep(nap);
         left -= nap;
     }
-    !stop.is_requested()
+    is_wanted()
 }
 
 /// A device at one moment.

@@ -1,6 +1,8 @@
 //! `tenure tree`: what a machine stores, shown and changed by its device's owner.
 
+use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
+use std::os::unix::ffi::OsStrExt as _;
 
 use anyhow::{Context as _, bail, ensure};
 use serde_json::{Value, json};
@@ -39,7 +41,7 @@ enum Action {
     Delete(DeleteArguments),
 }
 
-/// Print one value, as it is.
+/// Print one value: to a file or a pipe as it is, to a terminal with a line's end.
 ///
 /// Example: tenure tree get thermostat target
 #[derive(clap::Args)]
@@ -54,7 +56,8 @@ struct GetArguments {
 
 /// Set a value. The machine goes on running, and finds it when it reads that path next.
 ///
-/// The value counts against what the machine may store.
+/// The value counts against what the machine may store. What `tree get` wrote to a file or a pipe is the same value again;
+/// a line's end that `echo` adds is part of it.
 ///
 /// Example: tenure tree set thermostat target 21.5
 #[derive(clap::Args)]
@@ -63,9 +66,9 @@ struct SetArguments {
     machine: Name,
     /// The place in its tree (a.b.c).
     path: String,
-    /// The value; `-` reads it from standard input.
+    /// The value; `-` reads it from standard input, as it is.
     #[arg(allow_hyphen_values = true)]
-    value: String,
+    value: OsString,
     /// The value is bytes, in hexadecimal digits.
     #[arg(long)]
     hex: bool,
@@ -155,19 +158,14 @@ fn get(
         ),
     })?;
     match (&value, output.is_json()) {
-        (value, true) => {
-            output.line(
-                "",
-                &json!({ "machine": machine.as_str(), "path": path, "value": value_object(value) }),
-            );
-            Ok(())
-        }
-        (TreeValue::Text(text), false) => {
-            output.words(text);
-            Ok(())
-        }
+        (value, true) => output.line(
+            "",
+            &json!({ "machine": machine.as_str(), "path": path, "value": value_object(value) }),
+        ),
+        (TreeValue::Text(text), false) => output.words(text),
         (TreeValue::Bytes(bytes), false) => output.bytes(bytes),
     }
+    Ok(())
 }
 
 /// Sets the value at a path of a machine's tree.
@@ -207,14 +205,14 @@ fn delete(
 }
 
 /// The value that an argument means: itself, standard input, or bytes in hexadecimal digits.
-fn value_of(argument: &str, is_hex: bool) -> anyhow::Result<TreeValue> {
-    let bytes = match argument {
-        "-" => {
+fn value_of(argument: &OsStr, is_hex: bool) -> anyhow::Result<TreeValue> {
+    let bytes = match argument.as_bytes() {
+        b"-" => {
             let (mut bytes, limit) = (Vec::new(), VALUE_BYTES_MAX as u64 * 2 + 2);
             std::io::stdin().take(limit).read_to_end(&mut bytes).context("standard input")?;
             bytes
         }
-        text => text.as_bytes().to_vec(),
+        bytes => bytes.to_vec(),
     };
     let value = match is_hex {
         true => {

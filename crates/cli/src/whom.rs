@@ -13,7 +13,7 @@ use crate::client::{Client, Device, LeasedDevice, Route, in_mesh};
 use crate::discovery;
 use crate::home::Home;
 use crate::hub_session::UNREADABLE;
-use crate::network::{DEVICE_PORT, HUB_PORT, address_of, split_key};
+use crate::network::{DEVICE_PORT, HUB_PORT, addresses_of, split_key};
 use crate::pages::gather;
 
 /// How long the hub may take to answer.
@@ -40,8 +40,8 @@ pub struct Where {
 /// Where to look for a device, and which one is meant.
 #[derive(Clone, Debug)]
 pub struct Place {
-    /// Where it was last seen.
-    pub address: SocketAddr,
+    /// Where it was last seen, or all addresses of the host that was named.
+    pub addresses: Vec<SocketAddr>,
     /// The key of its own machine, if that is known; else whichever device of the owner is there.
     pub key: Option<PublicKey>,
     /// Its name, if it was named.
@@ -51,7 +51,7 @@ pub struct Place {
 impl From<SocketAddr> for Place {
     /// Whichever device of the owner is there.
     fn from(address: SocketAddr) -> Self {
-        Self { address, key: None, name: None }
+        Self { addresses: vec![address], key: None, name: None }
     }
 }
 
@@ -247,20 +247,21 @@ impl Where {
             self.device.as_deref().or(client.known().defaults().0).unwrap_or(HERE).to_string();
         let Ok(name) = text.parse::<Name>() else {
             let (address, key) = split_key(&text)?;
-            return Ok(Place { address: address_of(address, DEVICE_PORT)?, key, name: None });
+            return Ok(Place { addresses: addresses_of(address, DEVICE_PORT)?, key, name: None });
         };
         let own = *owner == client.keys().signing_key.verifying_key();
         let known = if own { client.known().device(&name)? } else { None };
-        let known = known.map(|(key, address)| Place { address, key: Some(key), name: None });
+        let known = known.map(|(key, address)| Place { key: Some(key), ..address.into() });
         if self.hub_text(client).is_none() {
             let place = known.or_else(|| {
                 // A host may have a name that could be a device's.
-                Some(Place { address: address_of(&text, DEVICE_PORT).ok()?, key: None, name: None })
+                let addresses = addresses_of(&text, DEVICE_PORT).ok()?;
+                Some(Place { addresses, key: None, name: None })
             });
             let place = place.or_else(|| {
                 let route = nearby(client, &name).filter(|_| own)?.route;
                 let Address::Udp(address) = route.address else { return None };
-                Some(Place { address, key: Some(route.key), name: None })
+                Some(Place { key: Some(route.key), ..address.into() })
             });
             return place.map(|place| Place { name: place.key.map(|_| name), ..place }).context(
                 "no device of that name was met before, and none announces itself on this network; to \
@@ -280,7 +281,8 @@ impl Where {
         }
         match found.seen_at {
             Address::Udp(address) => {
-                Ok(Place { address, key: Some(record.device_machine), name: Some(name) })
+                let key = Some(record.device_machine);
+                Ok(Place { key, name: Some(name), ..address.into() })
             }
             other => bail!("the device `{name}` is at {other}, which can't be reached from here"),
         }
@@ -341,8 +343,8 @@ impl Where {
         let text = self.hub_text(client);
         let text = text.context("say where the hub is with --hub or TENURE_HUB")?;
         let (place, named) = split_key(&text)?;
-        let address = address_of(place, HUB_PORT)?;
-        let identity = client.identify(address, "hub")?;
+        let addresses = addresses_of(place, HUB_PORT)?;
+        let (address, identity) = client.identify(&addresses, "hub")?;
         let key = identity.key.context("what answers there is no hub")?;
         client.authority().check_hub(&key)?;
         client.known_mut().met_hub(place, named.as_ref(), &key)?;
@@ -356,7 +358,7 @@ impl Where {
 
 /// The user's device `name`, if it announces itself on this network.
 fn nearby(client: &mut Client, name: &Name) -> Option<Device> {
-    let place = |address| Place { address, key: None, name: Some(name.clone()) };
+    let place = |address: SocketAddr| Place { name: Some(name.clone()), ..address.into() };
     discovery::announced().find_map(|address| client.device(&place(address)).ok())
 }
 

@@ -1,9 +1,10 @@
 //! The price of usage. Money is whole millionths of the tariff's unit; nothing is ever rounded up.
 
 use alloc::collections::BTreeMap;
-use alloc::string::String;
+use alloc::string::{String, ToString as _};
 
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use tenure_wire::usage::Usage;
 
 use crate::Receipt;
@@ -35,7 +36,8 @@ pub struct Tariff {
     /// For a MiB sent.
     pub air_mib: u64,
     /// The part of the sum that leases of a tier pay, in hundredths; a tier that isn't named pays all of it.
-    pub tiers_percent: BTreeMap<String, u64>,
+    #[serde(deserialize_with = "tiers")]
+    pub tiers_percent: BTreeMap<u16, u64>,
 }
 
 const MIB: u128 = 1 << 20;
@@ -45,8 +47,7 @@ impl Tariff {
     /// The price of a receipt, in millionths.
     pub fn price(&self, receipt: &Receipt) -> u128 {
         let lines: u128 = self.lines(receipt).iter().map(|(_, price)| price).sum();
-        let tier = alloc::format!("{}", receipt.tier);
-        let percent = self.tiers_percent.get(&tier).copied().unwrap_or(100);
+        let percent = self.tiers_percent.get(&receipt.tier).copied().unwrap_or(100);
         lines * u128::from(percent) / 100
     }
 
@@ -77,6 +78,23 @@ impl Tariff {
             ("air", cost(air_bytes, self.air_mib, MIB)),
         ]
     }
+}
+
+/// Tiers by their number, which formats like TOML have as text: one that none can be is an error, as an unknown key is.
+fn tiers<'de, D: Deserializer<'de>>(deserializer: D) -> Result<BTreeMap<u16, u64>, D::Error> {
+    let texts = BTreeMap::<String, u64>::deserialize(deserializer)?;
+    let tier = |(text, percent): (String, u64)| {
+        // One spelling for each tier, so that none is named twice.
+        let tier = text.parse::<u16>().ok().filter(|tier| tier.to_string() == text);
+        let unknown = || {
+            D::Error::custom(alloc::format!(
+                "`{text}` is no tier: those are whole numbers from 0 to {}, such as `4`",
+                u16::MAX
+            ))
+        };
+        Ok((tier.ok_or_else(unknown)?, percent))
+    };
+    texts.into_iter().map(tier).collect()
 }
 
 #[cfg(test)]
@@ -133,8 +151,8 @@ mod tests {
         let lines = tariff.lines(&receipt(1, usage)).map(|(_, price)| price);
         assert_eq!(lines, [15, 7, 199, 16, 2000, 500, 15, 21, 0, 2]);
         assert_eq!(tariff.price(&receipt(1, usage)), 2775);
-        tariff.tiers_percent.insert("2".into(), 150);
-        tariff.tiers_percent.insert("0".into(), 50);
+        tariff.tiers_percent.insert(2, 150);
+        tariff.tiers_percent.insert(0, 50);
         assert_eq!(tariff.price(&receipt(2, usage)), 4162);
         assert_eq!(tariff.price(&receipt(0, usage)), 1387);
     }

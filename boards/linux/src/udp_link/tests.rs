@@ -39,6 +39,20 @@ fn a_link_of_ipv6_speaks_to_one_of_ipv4_by_its_plain_address() {
 }
 
 #[test]
+fn a_link_at_any_port_reaches_both_families() {
+    let mut any = UdpLink::bind_any().unwrap();
+    for address in ["127.0.0.1:0", "[::1]:0"] {
+        let Ok(mut link) = UdpLink::bind(address.parse().unwrap()) else {
+            continue; // This computer has no IPv6.
+        };
+        let there = link.address();
+        let (_, sender) = pass(&mut any, &mut link, there);
+        let (_, answerer) = pass(&mut link, &mut any, sender);
+        assert_eq!(answerer, there);
+    }
+}
+
+#[test]
 fn nothing_to_receive_is_no_error_and_wait_ends() {
     let mut link = bind("127.0.0.1:0");
     assert_eq!(link.receive(&mut [0; 8]), Ok(None));

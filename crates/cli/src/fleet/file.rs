@@ -11,6 +11,7 @@ use tenure_wire::{Label, Name};
 use crate::grant::Grant;
 use crate::home::Home;
 use crate::install::{package_at, read_package};
+use crate::written_file;
 
 /// The most entries of a file.
 const ENTRIES_MAX: usize = 1_000;
@@ -98,7 +99,7 @@ impl Fleet {
         listed: &[Listed],
         mut read: impl FnMut(&Path) -> anyhow::Result<Vec<u8>>,
     ) -> anyhow::Result<Self> {
-        let file: File = toml::from_str(text)?;
+        let file: File = written_file::parse(text)?;
         ensure!(file.machine.len() <= ENTRIES_MAX, "it has more than {ENTRIES_MAX} entries");
         let mut fleet = Self { packages: Vec::new(), wishes: BTreeMap::new() };
         for (index, entry) in file.machine.iter().enumerate() {

@@ -93,3 +93,44 @@ fn two_commands_that_write_at_once_keep_what_the_other_wrote() {
     assert_eq!(known.defaults(), (Some("attic"), Some(HUB)));
     assert_eq!(known.kept.hubs.len(), 1);
 }
+
+#[test]
+fn many_commands_that_meet_devices_and_hubs_at_once_forget_none() {
+    let (_folder, home) = home();
+    std::thread::scope(|scope| {
+        for command in 0..4_u16 {
+            let home = &home;
+            scope.spawn(move || {
+                for number in 0..8 {
+                    let mut known = Known::of(home).unwrap();
+                    known
+                        .met_hub(&at(command * 8 + number).to_string(), None, &PublicKey([1; 32]))
+                        .unwrap();
+                }
+            });
+        }
+    });
+    assert_eq!(Known::of(&home).unwrap().kept.hubs.len(), 32);
+}
+
+#[test]
+fn key_that_another_command_pinned_meanwhile_counts() {
+    let (_folder, home) = home();
+    let (mut one, mut other) = (Known::of(&home).unwrap(), Known::of(&home).unwrap());
+    one.met_hub(HUB, None, &PublicKey([1; 32])).unwrap();
+    other.met_hub(HUB, None, &PublicKey([2; 32])).unwrap_err();
+    let (mut one, mut other) = (Known::of(&home).unwrap(), Known::of(&home).unwrap());
+    one.met_device(&record(11, 6), &at(9)).unwrap();
+    other.met_device(&record(10, 5), &at(8)).unwrap_err();
+    let (key, _) = Known::of(&home).unwrap().device(&"attic".parse().unwrap()).unwrap().unwrap();
+    assert_eq!(key, PublicKey([11; 32]));
+}
+
+#[test]
+fn file_that_was_damaged_meanwhile_is_not_replaced() {
+    let (_folder, home) = home();
+    let mut known = Known::of(&home).unwrap();
+    std::fs::write(home.folder().join(FILE), "hubs = 7").unwrap();
+    known.met_hub(HUB, None, &PublicKey([1; 32])).unwrap_err();
+    assert_eq!(std::fs::read_to_string(home.folder().join(FILE)).unwrap(), "hubs = 7");
+}

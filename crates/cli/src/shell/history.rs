@@ -1,7 +1,6 @@
 //! The lines that a user typed before: `shell_history`, in the folder of keys, readable by the user alone.
 
-use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 
@@ -15,6 +14,7 @@ const FILE: &str = "shell_history";
 
 /// The history of all of a user's shells.
 pub(super) struct History {
+    home: Home,
     path: PathBuf,
     lines: Vec<String>,
 }
@@ -23,25 +23,16 @@ impl History {
     /// Reads the user's history, and drops its oldest lines where there are too many.
     ///
     /// # Errors
-    /// The file can't be read or written.
+    /// The file can't be read.
     pub(super) fn of(home: &Home) -> anyhow::Result<Self> {
         let path = home.folder().join(FILE);
-        let bytes = match std::fs::read(&path) {
-            Ok(bytes) => bytes,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Vec::new(),
-            Err(error) => {
-                return Err(error).with_context(|| format!("can't read {}", path.display()));
-            }
-        };
-        let text = String::from_utf8_lossy(&bytes);
-        let lines: Vec<String> = text.lines().map(str::to_string).collect();
-        let too_many = lines.len().saturating_sub(LINES_MAX);
-        let lines = lines[too_many..].to_vec();
-        if too_many > 0 || bytes.is_empty() {
-            let text: String = lines.iter().map(|line| format!("{line}\n")).collect();
-            private_file::replace(&path, text.as_bytes())?;
+        let mut lines = read(&path)?;
+        if lines.len() > LINES_MAX {
+            // A folder that can't be written to keeps all its lines.
+            let _ = trim(home, &path);
+            lines.drain(..lines.len() - LINES_MAX);
         }
-        Ok(Self { path, lines })
+        Ok(Self { home: home.clone(), path, lines })
     }
 
     /// The lines, oldest first.
@@ -55,7 +46,25 @@ impl History {
         if line.trim().is_empty() || line.starts_with(' ') {
             return;
         }
-        let file = std::fs::OpenOptions::new().append(true).open(&self.path);
-        let _ = file.and_then(|mut file| writeln!(file, "{line}"));
+        if let Ok(_lock) = self.home.lock() {
+            let _ = private_file::append_line(&self.path, line);
+        }
+    }
+}
+
+/// Drops the oldest lines of the file, where there are too many by now.
+fn trim(home: &Home, path: &Path) -> anyhow::Result<()> {
+    let _lock = home.lock()?;
+    let lines = read(path)?;
+    let kept = &lines[lines.len().saturating_sub(LINES_MAX)..];
+    let text: String = kept.iter().map(|line| format!("{line}\n")).collect();
+    private_file::replace(path, text.as_bytes())
+}
+
+fn read(path: &Path) -> anyhow::Result<Vec<String>> {
+    match std::fs::read(path) {
+        Ok(bytes) => Ok(String::from_utf8_lossy(&bytes).lines().map(str::to_string).collect()),
+        Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(error) => Err(error).with_context(|| format!("can't read {}", path.display())),
     }
 }

@@ -26,6 +26,30 @@ fn address_that_is_none_is_refused() {
 }
 
 #[test]
+fn device_and_hub_that_listen_on_ipv6_are_reached_as_those_on_ipv4() {
+    if std::net::UdpSocket::bind("[::1]:0").is_err() {
+        return; // This computer has no IPv6.
+    }
+    let user = User::new();
+    let hub = user.hub_at("[::1]:0");
+    let narrow = user.device_at("narrow", "[::1]:0", Some(&hub.address));
+    let wide = user.device_at("wide", "[::]:0", Some(&hub.address));
+    let port = wide.socket_address().port();
+    for address in [&narrow.address, &format!("[::1]:{port}"), &format!("127.0.0.1:{port}")] {
+        user.json(&["status", "--device", address]);
+    }
+    // Whichever family the name stands for first.
+    user.json(&["status", "--device", &format!("localhost:{port}")]);
+    assert_eq!(
+        user.json(&["list", "--device", "narrow", "--hub", &hub.address])["device"],
+        "narrow"
+    );
+    let alone = ["device", "--data", "four", "--listen", "127.0.0.1:0", "--hub", &hub.address];
+    let error = user.error(&alone);
+    assert!(error.contains("speaks IPv4 alone") && error.contains("listen at [::]:0"), "{error}");
+}
+
+#[test]
 fn silence_says_how_to_start_what_is_missing() {
     let user = User::new();
     let address = free_address();

@@ -1,11 +1,12 @@
 //! The duties of every command: an end on Ctrl-C, JSON, help with an example, completions.
 
-use std::process::Command;
+use std::io::{BufRead as _, BufReader};
+use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
 use crate::guests::package;
-use crate::harness::{Process, User, finish, on, signal};
+use crate::harness::{PATIENCE, Process, User, finish, on, signal};
 
 const COMMANDS: [&str; 29] = [
     "new",
@@ -351,4 +352,33 @@ fn each_shell_completes_commands_devices_machines_functions_and_rights() {
     }
     device.kill();
     assert_eq!(completed(&user, "bash", &["call", "c"]), Vec::<String>::new(), "nobody answers");
+}
+
+#[test]
+fn followers_end_with_their_reader() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["thermostat"]);
+    let at = ["--device", &device.address];
+    for words in
+        [&["log", "--follow"][..], &["top", "--every", "0.1"], &["log", "--follow", "--json"]]
+    {
+        read_one_line_of(user.command(&[words, &at].concat()));
+    }
+    read_one_line_of(user.command(&["run", &package("thermostat"), "--keep"]));
+}
+
+/// Reads one line of what a command prints and no more; the command has to end then.
+fn read_one_line_of(mut command: Command) {
+    let mut child = command.stdout(Stdio::piped()).spawn().unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+    let id = child.id();
+    let (sender, ended) = std::sync::mpsc::channel();
+    std::thread::spawn(move || sender.send(child.wait()));
+    let Ok(status) = ended.recv_timeout(PATIENCE) else {
+        signal("KILL", id);
+        panic!("{command:?} goes on without a reader")
+    };
+    assert!(status.unwrap().success() && !line.is_empty(), "{command:?}: {line}");
 }

@@ -280,9 +280,9 @@ fn a_device_that_only_a_member_hears_is_managed_by_way_of_it() {
     let package = package("thermostat");
     let installed = run(&["install", &package, "--grant", "all"]);
     assert!(installed.contains("installed thermostat") && installed.contains("on attic"));
-    assert_eq!(run(&["call", "thermostat", "read"]), "21.0\n");
+    assert_eq!(run(&["call", "thermostat", "read"]), "21.0");
     let remote = ["call", "thermostat@attic", "read", "--via", &stairs.address];
-    assert_eq!(user.ok(&remote), "21.0\n");
+    assert_eq!(user.ok(&remote), "21.0");
     assert!(run(&["list"]).contains("thermostat"));
     assert!(run(&["log", "thermostat"]).contains("holding 21.0 degrees"));
     assert!(run(&["tree", "thermostat"]).contains("target"));
@@ -336,7 +336,7 @@ fn a_tenant_keeps_secrets_and_calls_its_machine_by_way_of_a_member_with_the_owne
     wait_until("the member knows the machine", || {
         call(&[&secret[..], &by_pass[..]].concat()).status.success()
     });
-    assert_eq!(tenant.ok(&[&["call"], &secret[..], &by_pass[..]].concat()), "open sesame\n");
+    assert_eq!(tenant.ok(&[&["call"], &secret[..], &by_pass[..]].concat()), "open sesame");
 
     // A pass opens nothing else.
     let refused = tenant.error(&[&["list"], &at[..]].concat());
@@ -368,5 +368,5 @@ fn an_owner_who_is_its_own_tenant_keeps_secrets_by_way_of_a_member_without_a_pas
     user.ok(&[&["install", &package("probe"), "--grant", "all"], &at[..]].concat());
     let set = tell(&user, &[&["set", "wifi"], &at[..]].concat(), "open sesame").unwrap();
     assert_eq!(set["device"], "attic", "{set}");
-    assert_eq!(user.ok(&[&["call", "probe", "secret", "wifi"], &at[..]].concat()), "open sesame\n");
+    assert_eq!(user.ok(&[&["call", "probe", "secret", "wifi"], &at[..]].concat()), "open sesame");
 }

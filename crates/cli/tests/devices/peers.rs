@@ -77,6 +77,23 @@ fn names_that_nobody_has_are_told_apart() {
 }
 
 #[test]
+fn parameter_that_begins_with_a_hyphen_passes_and_options_count_around_it() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["probe"]);
+    for parameter in ["-5", "-0.5", "-x", "- "] {
+        let (echo, at) = (["probe", "echo", parameter], ["--device", &device.address]);
+        for words in [
+            [&["call"], &echo[..], &at].concat(),
+            [&["call"], &at[..], &echo].concat(),
+            [&["call"], &at[..], &["--"], &echo].concat(),
+        ] {
+            assert_eq!(user.ok(&words), parameter, "to a pipe as it is");
+        }
+    }
+}
+
+#[test]
 fn parameter_over_the_limit_is_refused_and_one_at_the_limit_passes() {
     let user = User::new();
     let device = user.device("attic", None);

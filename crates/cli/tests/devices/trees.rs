@@ -1,5 +1,10 @@
 //! A machine's tree, read and changed by its device's owner.
 
+use std::ffi::OsStr;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStrExt as _;
+use std::process::Stdio;
+
 use crate::harness::{User, on};
 
 #[test]
@@ -15,7 +20,7 @@ fn value_that_the_owner_sets_is_what_the_machine_reads_next() {
     let error = |words: &[&str]| user.error(&[&["tree"], words, &at].concat());
     let shown = ok(&["counter"]);
     let (path, _) = shown.split_once(" = ").unwrap();
-    assert_eq!(ok(&["get", "counter", path]), "41\n");
+    assert_eq!(ok(&["get", "counter", path]), "41", "to a pipe as it is");
     let text = ok(&["set", "counter", path, "7"]);
     assert_eq!(text, format!("counter stores {path} = \"7\"\n"));
     device.wait_for_log("counter", &format!("its owner set `{path}`"));
@@ -49,4 +54,28 @@ fn value_that_the_owner_sets_is_what_the_machine_reads_next() {
         }
     }
     panic!("what the owner sets counts against the machine's budget");
+}
+
+#[test]
+fn value_of_any_bytes_that_is_read_and_set_again_stays_the_same() {
+    let user = User::new();
+    let device = user.device("attic", None);
+    user.install(&device, &["counter"]);
+    let at = ["--device", &device.address];
+    let get = || {
+        let output =
+            user.command(&[&["tree", "get", "counter", "kept"], &at[..]].concat()).output();
+        output.unwrap().stdout
+    };
+    for value in [&b"21.5"[..], b"21.5\n", b"-5", b"--json", b"\xff\x01-\r\n", b""] {
+        let mut set = user.command(&["tree", "set", "counter", "kept"]);
+        set.args(at).arg("--").arg(OsStr::from_bytes(value));
+        assert!(set.output().unwrap().status.success(), "{value:?}");
+        assert_eq!(get(), value);
+        let mut set = user.command(&[&["tree", "set", "counter", "kept", "-"], &at[..]].concat());
+        let mut child = set.stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(&get()).unwrap();
+        assert!(child.wait().unwrap().success());
+        assert_eq!(get(), value);
+    }
 }
