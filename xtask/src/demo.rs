@@ -9,6 +9,7 @@ use std::process::Command;
 
 use anyhow::{Context, Result, ensure};
 use tenure_vm::TrapKind;
+use tenure_wire::console::WHILE_SERVING;
 use tenure_wire::host_call::HostError;
 
 use crate::paint;
@@ -110,7 +111,7 @@ fn crasher(cast: &mut Cast, cellar: &Device, garden: &Device) -> Result<()> {
     title("A machine traps: it alone is stopped, and its owner learns where");
     let refusal = cast.call_that_fails(cellar, "crasher", "out_of_bounds")?;
     ensure!(refusal.contains(&TrapKind::OutOfBounds.to_string()), "unexpected: {refusal}");
-    cellar.wait_for_line("stopped while serving")?;
+    cellar.wait_for_line(WHILE_SERVING)?;
     let count = cast.call(cellar, "counter", "add", None)?;
     ensure!(count == "4", "the counter says {count}, not 4");
     explain("After a back-off the crasher runs again:");

@@ -14,6 +14,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
+use tenure_testbed::patience;
 
 use crate::setup::{self, Need};
 use crate::{paint, process, toolchain};
@@ -30,8 +31,6 @@ pub(crate) struct Arguments {
     verbose: bool,
 }
 
-/// How long a process may take for one case.
-const PATIENCE_S: &str = "20";
 const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
 
 /// A connection to try, both ways.
@@ -236,7 +235,7 @@ fn answered(output: Output) -> Result<String> {
 /// `program`, which is ended when it takes too long.
 fn limited(program: impl AsRef<Path>) -> Command {
     let mut command = Command::new("timeout");
-    command.arg(PATIENCE_S).arg(program.as_ref());
+    command.arg(patience().as_secs().to_string()).arg(program.as_ref());
     command
 }
 
@@ -257,7 +256,7 @@ impl Running {
             if let Some(status) = running.0.try_wait()? {
                 bail!("the server ended with {status}");
             }
-            ensure!(begin.elapsed() < Duration::from_secs(10), "the server doesn't listen");
+            ensure!(begin.elapsed() < patience(), "the server doesn't listen");
             std::thread::sleep(Duration::from_millis(20));
         }
         Ok(running)

@@ -17,6 +17,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 use serde_json::json;
+use tenure_testbed::patience;
+use tenure_wire::console::IN_MESH;
 
 use crate::demo::{self, Profile};
 use crate::process;
@@ -79,11 +81,8 @@ enum Topology {
     All,
 }
 
-/// How long it may take until everybody has a way to everybody, and the machines of all have called
-/// those of all.
-const PATIENCE: Duration = Duration::from_secs(240);
-/// How long one device may take to call all others.
-const SURVEY_PATIENCE_S: &str = "120";
+/// How long one device may take to call all others; what it didn't reach by then counts as unanswered.
+const SURVEY_S: &str = "120";
 
 impl Arguments {
     fn profile(&self) -> Profile {
@@ -189,7 +188,7 @@ impl Mesh {
         command.arg(self.folder.path().join(&name));
         let mut player = demo::Player::start_silent(&mut command, &name)?;
         let address = player.address()?;
-        player.wait_for("in the mesh as")?;
+        player.wait_for(IN_MESH)?;
         for project in ["thermostat", "probe"] {
             let mut command = self.command(Some(node), &["install", "--grant", "all"]);
             command.arg(self.package(project)).args(["--device", &address]);
@@ -243,7 +242,7 @@ impl Mesh {
                 return Ok(begun.elapsed());
             }
             let left = missing.len();
-            ensure!(begun.elapsed() < PATIENCE, "{left} nodes never knew all ways");
+            ensure!(begun.elapsed() < patience(), "{left} nodes never knew all ways");
         }
     }
 
@@ -282,7 +281,7 @@ impl Mesh {
             if missing.is_empty() {
                 return Ok(begun.elapsed());
             }
-            ensure!(begun.elapsed() < PATIENCE, "{} devices never did", missing.len());
+            ensure!(begun.elapsed() < patience(), "{} devices never did", missing.len());
         }
     }
 
@@ -327,7 +326,7 @@ impl Mesh {
         let targets = others.map(|to| format!(" thermostat@{}", device_name(to)));
         let mut command = self.command(Some(from), &["call", "probe", "survey"]);
         command.arg(format!("read{}", targets.collect::<String>()));
-        command.args(["--timeout", SURVEY_PATIENCE_S, "--device", &devices[from].address]);
+        command.args(["--timeout", SURVEY_S, "--device", &devices[from].address]);
         command
     }
 

@@ -19,6 +19,7 @@ use tenure_node::{
     Bedtime, BootError, Config, Door, FirmwareParts, HeapUse, Input, Moment, Node, Notice, Wake,
 };
 use tenure_wire::Address;
+use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
 use tenure_wire::printable::printable;
 
 use crate::layout::Parts;
@@ -251,7 +252,7 @@ where
             }
             None => writeln!(self.console, "started by {}", self.power.reset_cause()),
         };
-        let _ = writeln!(self.console, "device {name} listens on {address}:{port}, key {key}");
+        let _ = writeln!(self.console, "device {name} {LISTENS_ON} {address}:{port}, key {key}");
         if !self.node.is_enrolled() {
             let _ = writeln!(self.console, "not enrolled; its owner types: tenure enrol HOST:PORT");
         }
@@ -269,7 +270,7 @@ pub(crate) fn show(console: &mut impl Write, notice: &Notice) {
             let message = printable(&line.message);
             writeln!(console, "[{}] {}: {message}", line.machine, printable(&line.level))
         }
-        Notice::Registered => writeln!(console, "the hub lists this device"),
+        Notice::Registered => writeln!(console, "{LISTED}"),
         Notice::Refused(refusal) => {
             writeln!(console, "the hub refuses to list this device: {refusal}")
         }
@@ -282,7 +283,7 @@ pub(crate) fn show(console: &mut impl Write, notice: &Notice) {
         Notice::StepRefused { machine, reason } => {
             writeln!(console, "the hub's step for {machine} isn't taken: {reason}")
         }
-        Notice::InMesh { node } => writeln!(console, "in the mesh as {node}"),
+        Notice::InMesh { node } => writeln!(console, "{IN_MESH} {node}"),
         Notice::HubSilent => writeln!(console, "the hub doesn't answer; trying on"),
         Notice::HubKeyDiffers { key } => writeln!(
             console,

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use tenure_testbed::skip_without_tool;
+use tenure_testbed::{patience, skip_without_tool};
 
 #[test]
 fn assembly_on_an_emulated_core_does_what_the_portable_code_does() {
@@ -24,7 +24,8 @@ fn assembly_on_an_emulated_core_does_what_the_portable_code_does() {
     }
     assert!(build.status.success(), "{said}");
     let run = Command::new("timeout")
-        .args(["120", "qemu-system-arm", "-M", "mps2-an385", "-nographic", "-monitor", "none"])
+        .arg(patience().as_secs().to_string())
+        .args(["qemu-system-arm", "-M", "mps2-an385", "-nographic", "-monitor", "none"])
         .args(["-serial", "null", "-semihosting-config", "enable=on,target=native", "-kernel"])
         .arg(products.join(TARGET).join("release/tenure-bignum-device"))
         .status()

@@ -6,11 +6,10 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::Path;
 use std::process::Command;
-use std::time::Duration;
 
 use serde_json::{Value, json};
 use tenure_package::PACKAGE_BYTES_MAX;
-use tenure_testbed::skip_without_tool;
+use tenure_testbed::{patience, skip_without_tool};
 use tenure_wire::hub::{Access, Answer, HubRefusal, Request, Response, Scope, function};
 use world::{Reply, World, digest, manifest, owner, package};
 
@@ -465,15 +464,32 @@ fn upload_takes_1024_parts_and_ends_with_its_last_one() {
     assert_eq!(client.send("PUT", &put, &[], b"x").status, 201);
 }
 
-/// A client whose push of a blob stops after the first byte.
-fn stalled_push(world: &World, token: &str) -> TcpStream {
+/// A client whose push of a blob stops after `headers`, each with its end of the line, and `begun`.
+fn push_with(world: &World, token: &str, headers: &str, begun: &str) -> TcpStream {
     let authorization = Client::new(world, token).authorization;
     let path = format!("/v2/a/blobs/uploads/?digest={}", digest(b"{}"));
-    let request = format!(
-        "POST {path} HTTP/1.1\r\nhost: hub\r\n{authorization}\r\ncontent-length: 2\r\n\r\n{{"
-    );
+    let head = format!("POST {path} HTTP/1.1\r\nhost: hub\r\n{authorization}\r\n{headers}");
+    let request = format!("{head}content-length: 2\r\n\r\n{begun}");
     let mut stream = world.connect();
+    stream.set_read_timeout(Some(patience())).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
+    stream
+}
+
+/// A client whose push of a blob stops after the first byte.
+fn stalled_push(world: &World, token: &str) -> TcpStream {
+    let stream = push_with(world, token, "", "{");
+    stream.set_nonblocking(true).unwrap();
+    stream
+}
+
+/// A client whose push of a blob stops once the hub reads its body, and so has a place for it (RFC 9110 §10.1.1).
+fn push_with_a_place(world: &World, token: &str) -> TcpStream {
+    const GO_ON: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
+    let mut stream = push_with(world, token, "expect: 100-continue\r\n", "");
+    let mut answer = [0; GO_ON.len()];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, GO_ON, "{}", String::from_utf8_lossy(&answer));
     stream.set_nonblocking(true).unwrap();
     stream
 }
@@ -503,11 +519,13 @@ fn body_beyond_the_sixteenth_waits_for_a_place() {
     }
     let tokens: Vec<String> = (1..=5).map(|key| world.token(&owner(key))).collect();
     let stalls = tokens[..4].iter().flat_map(|token| [token; 4]);
-    let mut stalled: Vec<TcpStream> = stalls.map(|token| stalled_push(&world, token)).collect();
-    std::thread::sleep(Duration::from_secs(1));
+    let mut stalled: Vec<TcpStream> =
+        stalls.map(|token| push_with_a_place(&world, token)).collect();
     let mut seventeenth = stalled_push(&world, &tokens[4]);
     seventeenth.write_all(b"}").unwrap();
-    std::thread::sleep(Duration::from_secs(1));
+    for _ in 0..20 {
+        assert_eq!(Client::new(&world, &tokens[4]).get("/v2/").status, 200, "no body, no wait");
+    }
     assert!(is_waiting(&seventeenth), "each place is taken");
     stalled.pop();
     seventeenth.set_nonblocking(false).unwrap();

@@ -1,7 +1,8 @@
 //! The layers' arrows point strictly down, and are those that `ARCHITECTURE.md` shows.
 //!
 //! `sdk` and `apps` are guests and know the rest only through the host calls; `xtask` may read the
-//! descriptions on layer 0, and use the Linux board and what flashes firmware, and nothing knows it.
+//! descriptions on layer 0, and use the Linux board, what flashes firmware and the test bed, and nothing knows
+//! it.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ use crate::report::Verdict;
 use crate::workspace::{self, Package};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
-/// The crate that only tests use.
+/// The crate that only tests use, and `xtask`, which runs them.
 const TESTBED: &str = "crates/testbed";
 /// The figures of benchmarks.
 const BENCH_REPORT: &str = "benches/report";
@@ -52,7 +53,7 @@ enum Zone {
     Sdk,
     Apps,
     Xtask,
-    /// `crates/testbed` and `benches/report`: tests and benchmarks use them, and no product.
+    /// `crates/testbed` and `benches/report`: tests, benchmarks and `xtask` use them, and no product.
     Testbed,
     /// Fuzz targets, benches: they use whatever they try, and nothing else uses them.
     Trial,
@@ -208,7 +209,7 @@ impl<'a> Row<'a> {
 fn arrow_fault(node: &Node, target: &Node, is_dev: bool) -> Option<String> {
     match (node.zone, target.zone) {
         (Zone::Trial, Zone::Trial) => None,
-        (Zone::Trial | Zone::Testbed, Zone::Testbed) => None,
+        (Zone::Trial | Zone::Testbed | Zone::Xtask, Zone::Testbed) => None,
         (_, Zone::Testbed) if is_dev => None,
         (_, Zone::Testbed) => Some("only tests may use the test bed".into()),
         (Zone::Testbed, Zone::Host) => None,

@@ -11,11 +11,11 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
+use tenure_testbed::patience;
+use tenure_wire::console::{IN_MESH, LISTED, LISTENS_ON};
+
 use super::{page, prompt};
 use crate::{paint, process};
-
-/// How long anything in the demo may take before it counts as broken.
-const PATIENCE: Duration = Duration::from_secs(60);
 
 /// All processes of the demo, and the folder that they live in.
 pub(super) struct Cast {
@@ -91,7 +91,7 @@ impl Cast {
         let player = self.start_player(name, "127.0.0.1:0")?;
         let address = player.address()?;
         let device = Device { name, address, player: Arc::new(Mutex::new(player)) };
-        device.wait_for_line("the hub lists this device")?;
+        device.wait_for_line(LISTED)?;
         self.devices.push(device.clone());
         Ok(device)
     }
@@ -99,7 +99,7 @@ impl Cast {
     /// Starts a device again that was killed, on what its flash holds.
     pub(super) fn restart_device(&mut self, device: &Device) -> Result<()> {
         *device.lock() = self.start_player(device.name, &device.address)?;
-        device.wait_for_line("the hub lists this device")
+        device.wait_for_line(LISTED)
     }
 
     /// Installs packages on a device, and shows that.
@@ -131,7 +131,7 @@ impl Cast {
         call: [&str; 3],
         wanted: &str,
     ) -> Result<()> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         while Instant::now() < deadline {
             let mut command = self.command(&["call"]);
             command.args(call).args(["--device", &device.address]);
@@ -203,7 +203,7 @@ impl Cast {
             command.args(["--mesh-peer", neighbour]);
         }
         let mut player = Player::start(&mut command, name)?;
-        let joined = player.wait_for("in the mesh as")?;
+        let joined = player.wait_for(IN_MESH)?;
         let place = joined.rsplit(", at ").next().unwrap_or_default().to_string();
         let device =
             Device { name, address: player.address()?, player: Arc::new(Mutex::new(player)) };
@@ -284,20 +284,20 @@ impl Player {
             }
         });
         let mut player = Self { child, lines, seen: Vec::new() };
-        player.wait_for("listens on")?;
+        player.wait_for(LISTENS_ON)?;
         Ok(player)
     }
 
     /// The address in the line by which it said that it listens.
     pub(crate) fn address(&self) -> Result<String> {
-        let announced = self.seen.iter().find_map(|line| line.split("listens on ").nth(1));
-        let address = announced.and_then(|rest| rest.split(',').next());
-        address.map(str::to_string).context("the process names no address")
+        let announced = self.seen.iter().find_map(|line| line.split_once(LISTENS_ON));
+        let address = announced.and_then(|(_, rest)| rest.split(',').next());
+        address.map(|address| address.trim().to_string()).context("the process names no address")
     }
 
     /// Waits until it has said a line with `text` in it, and gives that.
     pub(crate) fn wait_for(&mut self, text: &str) -> Result<String> {
-        let deadline = Instant::now() + PATIENCE;
+        let deadline = Instant::now() + patience();
         self.seen.extend(self.lines.try_iter());
         loop {
             if let Some(line) = self.seen.iter().find(|line| line.contains(text)) {

@@ -2,12 +2,9 @@
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
-use std::time::Duration;
 
 use anyhow::{Context, Result, ensure};
-
-/// How long the hub may take to send a page.
-const PATIENCE: Duration = Duration::from_secs(60);
+use tenure_testbed::patience;
 
 /// Follows `link`, which signs in, and gives the hub's first page as HTML.
 pub(super) fn open(link: &str) -> Result<String> {
@@ -30,7 +27,7 @@ fn split(link: &str) -> Result<(&str, &str)> {
 /// The whole answer to a `GET`, head and body.
 fn get(host: &str, path: &str, cookie: Option<&str>) -> Result<String> {
     let mut connection = TcpStream::connect(host).with_context(|| format!("no page at {host}"))?;
-    connection.set_read_timeout(Some(PATIENCE))?;
+    connection.set_read_timeout(Some(patience()))?;
     write!(connection, "GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n")?;
     if let Some(cookie) = cookie {
         write!(connection, "Cookie: {cookie}\r\n")?;

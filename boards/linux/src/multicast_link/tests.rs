@@ -1,9 +1,7 @@
-use std::time::Duration;
+use tenure_testbed::patience;
 
 use super::*;
 use crate::wait::{Woken, wait_any};
-
-const LONG: Duration = Duration::from_secs(20);
 
 /// A group on the loopback interface, with a port that nothing else here uses at the moment.
 fn members(count: usize) -> Vec<MulticastLink> {
@@ -19,7 +17,7 @@ fn next(link: &mut MulticastLink) -> (Vec<u8>, SocketAddr) {
         if let Some((length, from)) = link.receive(&mut into).unwrap() {
             return (into[..length].to_vec(), from);
         }
-        assert_eq!(wait_any(&link.sockets(), LONG), Ok(Woken::ByDatagram));
+        assert_eq!(wait_any(&link.sockets(), patience()), Ok(Woken::ByDatagram));
     }
 }
 

@@ -5,11 +5,10 @@ use tenure_mesh::{
     Context, Expires, Framer, FramerConfig, NodeId, Notification, Protocol, Question, Request,
     Serves, Stack, StackConfig, Unsealed,
 };
+use tenure_testbed::patience;
 
 use super::*;
 use crate::wait::{Woken, wait_any};
-
-const LONG: Duration = Duration::from_secs(20);
 
 /// How long is the body, and on which thread was it measured?
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -91,7 +90,7 @@ fn its_protocols_serve_and_tell_from_a_thread_of_their_own() {
             ticked |= event.notification::<Ticked>().is_some();
         }
         if measured.is_none() || !ticked {
-            assert_eq!(wait_any(&[&thread], LONG), Ok(Woken::ByDatagram));
+            assert_eq!(wait_any(&[&thread], patience()), Ok(Woken::ByDatagram));
         }
     }
     assert_eq!(measured, Some(Some((4, true))));

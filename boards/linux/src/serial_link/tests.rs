@@ -3,17 +3,15 @@
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStringExt as _;
 use std::os::unix::fs::symlink;
-use std::time::Duration;
 
 use rustix::fs::{OFlags, fcntl_setfl};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 
 use tenure_mesh::frame_for_serial;
+use tenure_testbed::patience;
 
 use super::*;
 use crate::wait::wait_any;
-
-const LONG: Duration = Duration::from_secs(20);
 
 /// A device at one end of a line, and the other end.
 fn pair() -> (SerialLink, SerialLink) {
@@ -39,7 +37,7 @@ fn next(link: &mut SerialLink) -> Vec<u8> {
         if let Some((length, ())) = link.receive(&mut into).unwrap() {
             return into[..length].to_vec();
         }
-        assert_eq!(wait_any(&[link.socket().unwrap()], LONG), Ok(crate::Woken::ByDatagram));
+        assert_eq!(wait_any(&[link.socket().unwrap()], patience()), Ok(crate::Woken::ByDatagram));
     }
 }
 

@@ -1,6 +1,6 @@
-use super::*;
+use tenure_testbed::patience;
 
-const LONG: Duration = Duration::from_secs(20);
+use super::*;
 
 fn bind(address: &str) -> UdpLink {
     UdpLink::bind(address.parse().unwrap()).unwrap()
@@ -9,7 +9,7 @@ fn bind(address: &str) -> UdpLink {
 /// Sends one datagram from one to the other and gives what arrived and from where.
 fn pass(from: &mut UdpLink, to: &mut UdpLink, at: SocketAddr) -> (Vec<u8>, SocketAddr) {
     from.send(&at, b"hello").unwrap();
-    assert_eq!(to.wait(LONG).unwrap(), Woken::ByDatagram);
+    assert_eq!(to.wait(patience()).unwrap(), Woken::ByDatagram);
     let mut into = [0; 64];
     let (length, sender) = to.receive(&mut into).unwrap().expect("wait said so");
     (into[..length].to_vec(), sender)

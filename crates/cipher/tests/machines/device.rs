@@ -3,6 +3,8 @@
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
+use tenure_testbed::patience;
+
 /// A machine that QEMU emulates.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
@@ -119,7 +121,7 @@ impl Machine {
     pub(crate) fn run_on(self, image: &Path, cores: u32) -> Result<(String, bool), Missing> {
         let (qemu, arguments) = self.qemu();
         let mut command = Command::new("timeout");
-        command.args(["120", qemu]).args(arguments);
+        command.arg(patience().as_secs().to_string()).arg(qemu).args(arguments);
         if !self.is_process() {
             command.args(["-smp", &cores.to_string()]);
             if cores == 1 {
@@ -177,7 +179,8 @@ pub(crate) fn trace(image: &Path) -> Result<String, Missing> {
     // The newer form, then that of QEMU before 8.1.
     for one_by_one in [&["-accel", "tcg,one-insn-per-tb=on"][..], &["-singlestep"]] {
         let output = Command::new("timeout")
-            .args(["120", qemu])
+            .arg(patience().as_secs().to_string())
+            .arg(qemu)
             .args(arguments)
             .args(one_by_one)
             .args(["-d", "exec,nochain", "-nographic", "-monitor", "none", "-D"])

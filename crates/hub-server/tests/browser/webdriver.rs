@@ -6,14 +6,11 @@
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::process::{Child, Command, Stdio};
-use std::thread::sleep;
-use std::time::{Duration, Instant};
 
 use data_encoding::BASE64;
 use serde_json::{Value, json};
+use tenure_testbed::wait_until;
 
-/// How long something may take to show before the test gives up.
-const PATIENCE: Duration = Duration::from_secs(60);
 /// The name of an element in the protocol (W3C WebDriver §12.1).
 const ELEMENT: &str = "element-6066-11e4-a52e-4f735466cecf";
 
@@ -99,11 +96,13 @@ impl Browser {
 
     /// Waits until the page shows that text, without a hand of ours.
     pub(crate) fn wait_for(&self, text: &str) {
-        let began = Instant::now();
-        while !self.text().contains(text) {
-            assert!(began.elapsed() < PATIENCE, "no `{text}` on {}:\n{}", self.url(), self.text());
-            sleep(Duration::from_millis(100));
-        }
+        wait_until(|| {
+            let shown = self.text();
+            match shown.contains(text) {
+                true => Ok(()),
+                false => Err(format!("no `{text}` on {}:\n{shown}", self.url())),
+            }
+        });
     }
 
     /// Clicks the button or link with that text.

@@ -8,7 +8,7 @@ pub(crate) mod rustls_peer;
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
 use std::net::TcpStream;
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use tenure_crypto::{Group, Software};
 use tenure_hal::{Entropy, EntropyError};
@@ -59,7 +59,7 @@ pub(crate) trait Transport: Read + Write {
 
 impl Transport for TcpStream {
     fn set_patience(&mut self) {
-        self.set_read_timeout(Some(Duration::from_secs(20))).expect("a timeout");
+        self.set_read_timeout(Some(tenure_testbed::patience())).expect("a timeout");
     }
 }
 

@@ -127,13 +127,14 @@ fn developer_tools_are_used_by_nothing_and_use_the_lowest_layer() {
 }
 
 #[test]
-fn only_tests_use_the_test_bed() {
+fn only_tests_and_what_runs_them_use_the_test_bed() {
     check(
         &[
             node("crates/a", Some(0), &["dev:crates/testbed"]),
             node("crates/b", Some(1), &["crates/testbed"]),
             node("crates/testbed", None, &["crates/a"]),
             node("fuzz", None, &["crates/testbed"]),
+            node("xtask", None, &["crates/testbed"]),
         ],
         &["b uses testbed: only tests may use the test bed"],
     );
