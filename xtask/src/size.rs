@@ -9,9 +9,11 @@
 //!
 //! Probes are built with the flags of a board with the same core: what is counted is what is flashed.
 //!
-//! A board's firmware is counted as it is, and held to the budgets of its `board.toml`.
+//! A board's firmware is counted as it is, and held to the figures that its `board.toml` records.
 
 mod board;
+mod gate;
+mod record;
 
 use std::path::{Path, PathBuf};
 
@@ -25,11 +27,13 @@ use crate::setup::{self, Need};
 use crate::toolchain::{self, BARE_METAL_TARGETS};
 use crate::{bench, process, workspace};
 
+use self::gate::Row;
+
 /// Count the flash and RAM that each crate costs on rv32imac and thumbv7m.
 #[derive(clap::Args)]
 #[command(
     after_help = "Examples:\n  cargo xtask size store --json\n  cargo xtask size qemu-riscv32\n  \
-                        cargo xtask size tls"
+                        cargo xtask size qemu-leaf --record\n  cargo xtask size tls"
 )]
 pub(crate) struct Arguments {
     /// The crate, without `tenure-`, or the board to count; all, if none is named.
@@ -37,6 +41,9 @@ pub(crate) struct Arguments {
     /// One JSON object a line: bench, target, subject, metric, unit, value.
     #[arg(long)]
     json: bool,
+    /// Write the boards' figures into their `board.toml`, over those that the check holds later ones to.
+    #[arg(long)]
+    record: bool,
 }
 
 /// The profiles of `benches/size`, by the level they optimise for.
@@ -53,6 +60,9 @@ const EMPTY: &str = "empty";
 
 pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     if arguments.name.as_deref() == Some(TLS) {
+        if arguments.record {
+            bail!("only the figures of boards are recorded");
+        }
         setup::ensure(&[Need::BareMetal, Need::Emulators, Need::Clients])?;
         let found = bench::figures(TLS, &[], root)?;
         if arguments.json {
@@ -71,16 +81,38 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
             bail!("no crate with a probe and no board is called {name}");
         }
     }
-    setup::ensure(&[Need::BareMetal])?;
+    if arguments.record {
+        // The figures of crates alone are recorded nowhere.
+        probes.clear();
+        if boards.is_empty() {
+            bail!("only the figures of boards are recorded");
+        }
+    }
+    let needs: &[Need] = if boards.iter().any(|board| board.counts()) {
+        &[Need::BareMetal, Need::Emulators]
+    } else {
+        &[Need::BareMetal]
+    };
+    setup::ensure(needs)?;
     let mut measurements = Vec::new();
+    let mut rows = Vec::new();
     let mut failed = Vec::new();
     for board in boards {
-        let (found, over) = board::measure(board, root)?;
-        failed.extend(over);
+        let mut found = board::measure(board, root)?;
+        if arguments.record {
+            board::record(board, &found.rows, root)?;
+            // The file has them now.
+            found.rows.iter_mut().for_each(|row| row.recorded = Some(row.measured));
+        }
+        failed.extend(found.unknown);
+        failed.extend(found.rows.iter().flat_map(Row::faults));
         if arguments.json {
-            found.iter().for_each(|it| println!("{}", it.to_json()));
+            found.crates.iter().for_each(|it| println!("{}", it.to_json()));
+            let lines = found.rows.iter().flat_map(|row| row.measurements(board.target()));
+            lines.for_each(|it| println!("{}", it.to_json()));
         } else {
-            measurements.extend(found);
+            measurements.extend(found.crates);
+            rows.extend(found.rows);
         }
     }
     for probe in &probes {
@@ -94,21 +126,26 @@ pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
         }
     }
     print!("{}", measurement::tables(&measurements));
+    if !rows.is_empty() {
+        print!("{}", gate::table(&rows));
+    }
+    rows.iter().filter_map(Row::hint).for_each(|hint| println!("{hint}"));
     if !failed.is_empty() {
-        bail!("failed: {}", failed.join(", "));
+        bail!("failed:\n  {}", failed.join("\n  "));
     }
     Ok(())
 }
 
-/// Fails if a board takes more than its `board.toml` allows, in memory or in instructions, or a TLS client more than
-/// its benchmark does.
+/// Fails if a board takes more than the figures that its `board.toml` records by more than [`gate`] lets through, in
+/// memory or in instructions, or has too little room below a hard limit, or if a TLS client takes more than its
+/// benchmark lets it.
 pub(crate) fn check_budgets(root: &Path) -> Result<()> {
     let mut over = Vec::new();
     for board in Board::ALL {
-        over.extend(board::measure(board, root)?.1);
-        if board.counts() {
-            over.extend(board::exceeded_costs(board, root)?);
-        }
+        let found = board::measure(board, root)?;
+        over.extend(found.unknown);
+        over.extend(found.rows.iter().flat_map(Row::faults));
+        found.rows.iter().filter_map(Row::hint).for_each(|hint| println!("{hint}"));
     }
     if !over.is_empty() {
         bail!("over budget:\n  {}", over.join("\n  "));

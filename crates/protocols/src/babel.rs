@@ -51,10 +51,10 @@ mod unrest;
 mod updates;
 mod wants;
 
-use alloc::collections::BTreeMap;
 use alloc::vec::Vec;
 use core::time::Duration;
 
+use litemap::LiteMap;
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
 use tenure_mesh::{Context, NodeId, Protocol, Question, Serves};
@@ -201,10 +201,10 @@ pub struct Babel {
     /// The neighbours that asked for lines: after which version, and up to which.
     asked: Vec<Asked>,
     chase_at: Option<Instant>,
-    wants: BTreeMap<NodeId, Wanted>,
+    wants: LiteMap<NodeId, Wanted>,
     demand: Demand,
     /// The searches of others, by destination.
-    searches: BTreeMap<NodeId, Searched>,
+    searches: LiteMap<NodeId, Searched>,
     search_budget: search::Budget,
     unrest: Unrest,
 }
@@ -242,9 +242,9 @@ impl Babel {
             flush_news: News::None,
             asked: Vec::new(),
             chase_at: None,
-            wants: BTreeMap::new(),
+            wants: LiteMap::new(),
             demand: Demand::default(),
-            searches: BTreeMap::new(),
+            searches: LiteMap::new(),
             search_budget: search::Budget::default(),
             unrest: Unrest::default(),
         }

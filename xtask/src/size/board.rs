@@ -1,10 +1,10 @@
-//! The flash and RAM of a board's firmware, crate by crate, against its `board.toml`.
+//! The flash and RAM of a board's firmware, crate by crate, and the budgets of its `board.toml`.
 //!
 //! Each symbol of the linked program counts for the crate in whose path it stands: a function of
 //! `store` that the optimiser merged into one of `node` counts for `node`. What has no name
 //! (strings, tables) is the rest.
 //!
-//! The cost of walls and calls there is held to the same file, where the board's emulator counts.
+//! The cost of walls and calls there stands in the same file, where the board's emulator counts.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -18,13 +18,16 @@ use crate::board::{Board, Cost};
 use crate::files;
 use crate::measurement::Measurement;
 
+use super::gate::{Quantity, Row};
+use super::record;
+
 /// `board.toml`.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Manifest {
-    /// Limits on the sum of some crates, or of all.
+    /// Budgets of the sum of some crates, or of all.
     budget: Vec<Budget>,
-    /// Limits on what walls and calls cost; a board that counts has one for each figure.
+    /// What walls and calls cost; a board that counts has one for each figure.
     #[serde(default)]
     cost: Vec<CostBudget>,
 }
@@ -34,7 +37,15 @@ struct Manifest {
 struct CostBudget {
     /// Its name in the firmware.
     name: String,
-    instructions_max: u32,
+    /// The figures that were recorded last, by the board's name.
+    #[serde(default)]
+    recorded: BTreeMap<String, RecordedCost>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedCost {
+    instructions: u64,
 }
 
 #[derive(Debug, Deserialize)]
@@ -45,9 +56,31 @@ struct Budget {
     /// The crates, without `tenure-`; all of the firmware if there are none.
     #[serde(default)]
     crates: Vec<String>,
-    flash_bytes_max: u64,
-    /// Variables; what the heap holds is limited by the node's configuration.
-    ram_bytes_max: u64,
+    /// The chip's hard limit: a slot of flash.
+    flash_bytes_max: Option<u64>,
+    /// The chip's hard limit on variables; what the heap holds is limited by the node's configuration.
+    ram_bytes_max: Option<u64>,
+    /// The figures that were recorded last, by the board's name.
+    #[serde(default)]
+    recorded: BTreeMap<String, RecordedBytes>,
+}
+
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct RecordedBytes {
+    flash_bytes: u64,
+    ram_bytes: u64,
+}
+
+/// A board's figures.
+#[derive(Debug, Default)]
+pub(super) struct Found {
+    /// Flash and RAM of each crate.
+    pub(super) crates: Vec<Measurement>,
+    /// Figures with what they are held to.
+    pub(super) rows: Vec<Row>,
+    /// Names in `board.toml` that nothing was measured for, in words.
+    pub(super) unknown: Vec<String>,
 }
 
 /// Flash and RAM.
@@ -64,17 +97,16 @@ struct Sizes {
     all: Bytes,
 }
 
-/// The figures of a board, and which budgets it exceeds.
-pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Vec<String>)> {
+/// The figures of a board's firmware, and what its walls and calls cost where its emulator counts.
+pub(super) fn measure(board: Board, root: &Path) -> Result<Found> {
     let manifest = manifest(board, root)?;
     let file = board.build(root)?;
     let bytes = std::fs::read(&file).with_context(|| format!("cannot read {}", file.display()))?;
     let sizes = sizes(&bytes)?;
-    let mut measurements = Vec::new();
-    let mut over = Vec::new();
+    let mut found = Found::default();
     let mut line = |what: &str, bytes: Bytes| {
         for (kind, value) in [("flash", bytes.flash), ("RAM", bytes.ram)] {
-            measurements.push(Measurement {
+            found.crates.push(Measurement {
                 bench: format!("size of {}", board.name()),
                 target: board.target().split('-').next().unwrap_or_default().into(),
                 subject: kind.into(),
@@ -87,18 +119,23 @@ pub(super) fn measure(board: Board, root: &Path) -> Result<(Vec<Measurement>, Ve
     sizes.crates.iter().for_each(|(name, bytes)| line(name, *bytes));
     line("strings, tables and stack, without a name", sizes.nameless());
     for budget in &manifest.budget {
-        let Budget { name, crates, flash_bytes_max, ram_bytes_max } = budget;
-        line(&format!("{name}: in all"), sizes.of(crates));
-        line(&format!("{name}: at most"), Bytes { flash: *flash_bytes_max, ram: *ram_bytes_max });
-        over.extend(budget.exceeded(&sizes).map(|what| format!("{}: {what}", board.name())));
+        found.unknown.extend(budget.unknown(&sizes));
+        found.rows.extend(budget.rows(board.name(), &sizes));
     }
-    Ok((measurements, over))
+    if board.counts() {
+        let costs = board.costs(root)?;
+        found.unknown.extend(manifest.idle_costs(&costs));
+        found.rows.extend(manifest.cost_rows(board.name(), &costs));
+    }
+    found.unknown.iter_mut().for_each(|what| *what = format!("{}: {what}", board.name()));
+    Ok(found)
 }
 
-/// The costs of walls and calls over the limits of the board's `board.toml`.
-pub(super) fn exceeded_costs(board: Board, root: &Path) -> Result<Vec<String>> {
-    let over = manifest(board, root)?.exceeded_costs(&board.costs(root)?);
-    Ok(over.into_iter().map(|what| format!("{}: {what}", board.name())).collect())
+/// Writes `rows`, all of this board, over the recorded figures in its `board.toml`.
+pub(super) fn record(board: Board, rows: &[Row], root: &Path) -> Result<()> {
+    let path = board.folder(root).join("board.toml");
+    let text = record::rewritten(&files::read(&path)?, rows);
+    std::fs::write(&path, text).with_context(|| format!("cannot write {}", path.display()))
 }
 
 fn manifest(board: Board, root: &Path) -> Result<Manifest> {
@@ -107,41 +144,54 @@ fn manifest(board: Board, root: &Path) -> Result<Manifest> {
 }
 
 impl Manifest {
-    /// The costs that are over their limit or have none, and the limits on nothing, in words.
-    fn exceeded_costs(&self, costs: &[Cost]) -> Vec<String> {
-        let mut faults = Vec::new();
-        for Cost { what, instructions } in costs {
-            match self.cost.iter().find(|limit| limit.name == *what) {
-                None => faults.push(format!("{what}: {instructions} instructions, and no limit")),
-                Some(CostBudget { instructions_max, .. }) if instructions > instructions_max => {
-                    faults.push(format!(
-                        "{what}: {instructions} instructions, {instructions_max} at most"
-                    ));
-                }
-                Some(_) => {}
-            }
-        }
-        let is_counted = |limit: &&CostBudget| costs.iter().any(|cost| cost.what == limit.name);
-        let idle = self.cost.iter().filter(|limit| !is_counted(limit));
-        faults.extend(idle.map(|limit| format!("{}: a limit, and nothing counts it", limit.name)));
-        faults
+    /// The costs with what they are held to.
+    fn cost_rows(&self, board: &'static str, costs: &[Cost]) -> Vec<Row> {
+        let named = |what: &str| self.cost.iter().find(|cost| cost.name == *what);
+        let row = |Cost { what, instructions }: &Cost| Row {
+            board,
+            name: what.clone(),
+            quantity: Quantity::Instructions,
+            measured: u64::from(*instructions),
+            recorded: named(what).and_then(|it| it.recorded.get(board)).map(|it| it.instructions),
+            limit: None,
+        };
+        costs.iter().map(row).collect()
+    }
+
+    /// The costs that the firmware counts and the file doesn't name, and those that it names in vain, in words.
+    fn idle_costs(&self, costs: &[Cost]) -> Vec<String> {
+        let unnamed = costs.iter().filter(|cost| self.cost.iter().all(|it| it.name != cost.what));
+        let unnamed = unnamed.map(|cost| format!("{}: counted, and not in board.toml", cost.what));
+        let idle = self.cost.iter().filter(|it| costs.iter().all(|cost| cost.what != it.name));
+        unnamed
+            .chain(idle.map(|it| format!("{}: in board.toml, and nothing counts it", it.name)))
+            .collect()
     }
 }
 
 impl Budget {
-    /// The budgets that these sizes exceed, or say nothing of, in words.
-    fn exceeded(&self, sizes: &Sizes) -> impl Iterator<Item = String> {
+    /// The crates that it names and the firmware doesn't have, in words.
+    fn unknown(&self, sizes: &Sizes) -> impl Iterator<Item = String> {
         let unknown = self.crates.iter().filter(|name| !sizes.crates.contains_key(*name));
-        let unknown = unknown
-            .map(|crate_name| format!("{}: no symbol of {crate_name} was found", self.name))
-            .collect::<Vec<_>>();
+        unknown.map(|crate_name| format!("{}: no symbol of {crate_name} was found", self.name))
+    }
+
+    /// Its flash and RAM with what they are held to.
+    fn rows(&self, board: &'static str, sizes: &Sizes) -> [Row; 2] {
         let Bytes { flash, ram } = sizes.of(&self.crates);
-        let kinds = [("flash", flash, self.flash_bytes_max), ("RAM", ram, self.ram_bytes_max)];
-        let exceeded = kinds.into_iter().filter(|(_, value, most)| value > most);
-        let exceeded = exceeded.map(|(kind, value, most)| {
-            format!("{} takes {value} bytes of {kind}, {most} at most", self.name)
-        });
-        unknown.into_iter().chain(exceeded)
+        let recorded = self.recorded.get(board);
+        let row = |quantity, measured, recorded, limit| Row {
+            board,
+            name: self.name.clone(),
+            quantity,
+            measured,
+            recorded,
+            limit,
+        };
+        [
+            row(Quantity::Flash, flash, recorded.map(|it| it.flash_bytes), self.flash_bytes_max),
+            row(Quantity::Ram, ram, recorded.map(|it| it.ram_bytes), self.ram_bytes_max),
+        ]
     }
 }
 
@@ -219,45 +269,87 @@ fn owner(symbol: &str) -> Option<String> {
 mod tests {
     use super::*;
 
+    const MANIFEST: &str = "
+        [[budget]]
+        name = \"core\"
+        crates = [\"vm\", \"store\"]
+        flash_bytes_max = 40
+        [budget.recorded]
+        attic = { flash_bytes = 30, ram_bytes = 7 }
+        [[cost]]
+        name = \"call\"
+        [cost.recorded]
+        attic = { instructions = 30 }
+        [[cost]]
+        name = \"switch\"
+    ";
+
     #[test]
-    fn a_byte_too_much_exceeds_a_budget() {
-        let manifest = "[[budget]]\nname = \"core\"\ncrates = [\"vm\", \"store\"]\n\
-                        flash_bytes_max = 30\nram_bytes_max = 7";
-        let manifest: Manifest = toml::from_str(manifest).unwrap();
-        let with = |flash, ram| {
-            let one = |name: &str, flash, ram| (name.to_owned(), Bytes { flash, ram });
-            let crates = [one("vm", flash, ram), one("store", 10, 3), one("wire", 99, 99)];
-            let sizes = Sizes { crates: crates.into(), all: Bytes { flash: 999, ram: 999 } };
-            manifest.budget[0].exceeded(&sizes).collect::<Vec<_>>()
+    fn a_budget_counts_its_crates_for_each_board_apart() {
+        let manifest: Manifest = toml::from_str(MANIFEST).unwrap();
+        let one = |name: &str, flash, ram| (name.to_owned(), Bytes { flash, ram });
+        let crates = [one("vm", 20, 4), one("store", 10, 3), one("wire", 99, 99)];
+        let sizes = Sizes { crates: crates.into(), all: Bytes { flash: 999, ram: 999 } };
+        let of = |board| {
+            let rows = manifest.budget[0].rows(board, &sizes);
+            rows.map(|row| (row.measured, row.recorded, row.limit))
         };
-        assert_eq!(with(20, 4), [""; 0]);
-        assert_eq!(with(21, 4), ["core takes 31 bytes of flash, 30 at most"]);
-        assert_eq!(with(20, 5), ["core takes 8 bytes of RAM, 7 at most"]);
+        assert_eq!(of("attic"), [(30, Some(30), Some(40)), (7, Some(7), None)]);
+        assert_eq!(of("cellar"), [(30, None, Some(40)), (7, None, None)]);
+        assert_eq!(manifest.budget[0].unknown(&sizes).count(), 0);
         let nameless = Sizes { crates: BTreeMap::new(), all: Bytes { flash: 999, ram: 999 } };
         assert_eq!(
-            manifest.budget[0].exceeded(&nameless).collect::<Vec<_>>(),
+            manifest.budget[0].unknown(&nameless).collect::<Vec<_>>(),
             ["core: no symbol of vm was found", "core: no symbol of store was found"]
         );
     }
 
     #[test]
-    fn an_instruction_too_much_exceeds_a_limit_and_each_figure_has_one() {
-        let manifest = "budget = []\n[[cost]]\nname = \"call\"\ninstructions_max = 30\n\
-                        [[cost]]\nname = \"switch\"\ninstructions_max = 40";
-        let manifest: Manifest = toml::from_str(manifest).unwrap();
-        let faults = |costs: &[(&str, u32)]| {
-            let cost = |(what, instructions): &(&str, u32)| Cost {
-                what: (*what).into(),
-                instructions: *instructions,
-            };
-            manifest.exceeded_costs(&costs.iter().map(cost).collect::<Vec<_>>())
-        };
-        assert_eq!(faults(&[("call", 30), ("switch", 1)]), [""; 0]);
-        assert_eq!(faults(&[("call", 31), ("switch", 1)]), ["call: 31 instructions, 30 at most"]);
+    fn each_counted_cost_is_named_and_each_named_cost_is_counted() {
+        let manifest: Manifest = toml::from_str(MANIFEST).unwrap();
+        let cost = |(what, instructions): (&str, u32)| Cost { what: what.into(), instructions };
+        let costs = [("call", 31), ("turn", 9)].map(cost);
+        let rows = manifest.cost_rows("attic", &costs);
+        let figures = rows.iter().map(|row| (row.measured, row.recorded)).collect::<Vec<_>>();
+        assert_eq!(figures, [(31, Some(30)), (9, None)]);
         assert_eq!(
-            faults(&[("call", 30), ("turn", 9)]),
-            ["turn: 9 instructions, and no limit", "switch: a limit, and nothing counts it"]
+            manifest.idle_costs(&costs),
+            [
+                "turn: counted, and not in board.toml",
+                "switch: in board.toml, and nothing counts it"
+            ]
         );
+    }
+
+    /// The files name each board that reads them, so that none has to record before it can be checked.
+    #[test]
+    fn each_board_has_recorded_figures_that_leave_room_below_the_hard_limits() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+        for board in Board::ALL {
+            let manifest = manifest(board, &root).unwrap();
+            for budget in &manifest.budget {
+                let Some(recorded) = budget.recorded.get(board.name()) else {
+                    panic!("{}: nothing recorded for {}", board.name(), budget.name);
+                };
+                let limits = [
+                    (recorded.flash_bytes, budget.flash_bytes_max),
+                    (recorded.ram_bytes, budget.ram_bytes_max),
+                ];
+                for (figure, limit) in limits {
+                    let row = Row {
+                        board: board.name(),
+                        name: budget.name.clone(),
+                        quantity: Quantity::Flash,
+                        measured: figure,
+                        recorded: Some(figure),
+                        limit,
+                    };
+                    assert_eq!(row.faults(), [""; 0]);
+                }
+            }
+            let is_recorded = |cost: &CostBudget| cost.recorded.contains_key(board.name());
+            assert!(!board.counts() || manifest.cost.iter().all(is_recorded));
+        }
     }
 
     #[test]

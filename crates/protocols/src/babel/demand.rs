@@ -5,9 +5,9 @@
 //! time, and only a newer sequence number lets ways be used again. Asking for all of them fills the air that
 //! hellos need, which loses links, which makes more of it.
 
-use alloc::collections::BTreeMap;
 use core::time::Duration;
 
+use litemap::LiteMap;
 use tenure_hal::Instant;
 use tenure_mesh::NodeId;
 
@@ -22,7 +22,7 @@ const SPARE_EVERY: Duration = Duration::from_secs(2);
 /// The ways that were used lately, and the rest of the budget for others.
 #[derive(Debug, Default)]
 pub(super) struct Demand {
-    used: BTreeMap<NodeId, Instant>,
+    used: LiteMap<NodeId, Instant>,
     /// How many were asked for beyond what was used, less what time gave back.
     spent: u32,
     given_back_at: Option<Instant>,

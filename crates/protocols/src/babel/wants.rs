@@ -104,7 +104,7 @@ impl Babel {
             false => self.patient(self.shared(WANT_PAUSE)),
         };
         let table = &self.table;
-        self.wants.retain(|destination, wanted| {
+        let mut keep = |destination: &NodeId, wanted: &mut Wanted| {
             if wanted.at <= now && due.len() < WANTS_AT_EASE {
                 let is_reachable = table.has_open_way(*destination);
                 if !wanted.is_own || (wanted.tries >= WANT_TRIES && is_reachable) {
@@ -138,7 +138,13 @@ impl Babel {
             }
             next = Some(next.map_or(wanted.at, |next| next.min(wanted.at)));
             true
-        });
+        };
+        let wants = self.wants.iter_mut();
+        let given_up: Vec<_> =
+            wants.filter_map(|(id, wanted)| (!keep(id, wanted)).then_some(*id)).collect();
+        for destination in given_up {
+            self.wants.remove(&destination);
+        }
         let is_full = due.len() == WANTS_AT_EASE;
         for (destination, seqno, tries) in due {
             if is_restless {
