@@ -4,9 +4,10 @@ use std::io::{BufRead as _, BufReader};
 use std::process::{Command, Stdio};
 
 use serde_json::Value;
+use tenure_testbed::patience;
 
 use crate::guests::package;
-use crate::harness::{PATIENCE, Process, User, finish, on, signal};
+use crate::harness::{Process, User, finish, on, signal};
 
 const COMMANDS: [&str; 29] = [
     "new",
@@ -376,7 +377,7 @@ fn read_one_line_of(mut command: Command) {
     let id = child.id();
     let (sender, ended) = std::sync::mpsc::channel();
     std::thread::spawn(move || sender.send(child.wait()));
-    let Ok(status) = ended.recv_timeout(PATIENCE) else {
+    let Ok(status) = ended.recv_timeout(patience()) else {
         signal("KILL", id);
         panic!("{command:?} goes on without a reader")
     };
