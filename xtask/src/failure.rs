@@ -31,7 +31,7 @@ impl Failure {
 
     /// The part of `program` that chooses among the programs of a package.
     ///
-    /// What cargo compiles of a crate's dependencies differs by the packages that are asked for, so that a
+    /// The parts that cargo compiles of a crate's dependencies differ by the packages that are asked for, so that a
     /// run of one package alone may compile anew what a run of all has compiled.
     fn target(&self) -> impl Iterator<Item = &str> {
         let words: Vec<_> = self.program.split_whitespace().collect();

@@ -173,7 +173,7 @@ pub(crate) fn each_line_of_both(
 
 /// Shows what `child` writes to `output` to `see`, line by line, until it has ended.
 ///
-/// What it started and left behind may keep the pipe open for long; that isn't waited for.
+/// A process that it started and left behind may keep the pipe open for long; it isn't waited for.
 fn lines_until_end(
     child: &mut Child,
     output: impl Read + Send + 'static,

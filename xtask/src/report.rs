@@ -174,7 +174,7 @@ impl Report {
             return;
         }
         for tests in self.steps.iter_mut().filter_map(Step::tests) {
-            // What took a whole program along is no accident either.
+            // A failure that took a whole program along is no accident either.
             for failure in tests.failures.iter_mut().filter(|failure| failure.test.is_some()) {
                 println!("{}", paint::stdout().strong(format!("== again: {}", failure.name())));
                 failure.passed_alone = pass(&tests.recipe, failure).unwrap_or_else(|error| {

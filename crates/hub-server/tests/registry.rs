@@ -660,6 +660,7 @@ fn long_list_of_referrers_comes_in_parts_that_lead_to_each_other() {
     let mut world = World::with_fleet();
     let token = world.token(&owner(1));
     let client = Client::new(&world, &token);
+    client.push_blob("a", b"{}");
     client.push_blob("a", b"parts");
     let subject = digest(b"anything");
     let kind = "application/spdx+json";

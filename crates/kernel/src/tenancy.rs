@@ -164,7 +164,7 @@ impl<F: Flash> Tenancy<'_, F> {
         let machine = self.parts.machines.with_name(name).ok_or(InstallError::NotFound)?;
         let (slot, placement) = (machine.slot, machine.record.placement);
         self.forget_record(slot, name, placement)?;
-        // Whoever removes a machine has billed it.
+        // Its use was billed before it was removed.
         let _ = self.parts.vacate(self.now, slot);
         self.parts.storage.unseal_tree(slot);
         self.policy.leave(slot.index());
@@ -273,7 +273,7 @@ impl<F: Flash> Tenancy<'_, F> {
             clear(slot.tree()),
             clear(slot.hidden_tree()),
         ])?;
-        // Whoever removes a machine has billed it.
+        // Its use was billed before it was removed.
         let _ = self.parts.vacate(self.now, slot);
         self.parts.storage.unseal_tree(slot);
         Ok(())

@@ -27,7 +27,7 @@ use super::record;
 struct Manifest {
     /// Budgets of the sum of some crates, or of all.
     budget: Vec<Budget>,
-    /// What walls and calls cost; a board that counts has one for each figure.
+    /// The costs of walls and calls; a board that counts has one for each figure.
     #[serde(default)]
     cost: Vec<CostBudget>,
 }

@@ -1,4 +1,4 @@
-//! What was measured against what was recorded, and against the chip's hard limit.
+//! Measured figures against the recorded ones, and against the chip's hard limit.
 //!
 //! A figure may grow by [`GROWTH_PERCENT_MAX`] over the recorded one, or by some bytes where that is less, as with
 //! variables of crates that have none. It must leave [`ROOM_PERCENT_MIN`] below the

@@ -6,7 +6,7 @@ use crate::failure::Failure;
 use crate::process::LastLines;
 use crate::report::Tally;
 
-/// What cargo and the test programs have printed so far.
+/// The lines that cargo and the test programs have printed so far.
 #[derive(Default)]
 pub(super) struct Transcript {
     tally: Tally,
@@ -30,7 +30,7 @@ struct Program {
 enum Part {
     #[default]
     Running,
-    /// What failed tests printed, and of which the lines are.
+    /// The output of failed tests, and of which of them the lines are.
     Printed(Option<String>),
     Names,
 }

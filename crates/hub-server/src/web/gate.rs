@@ -125,7 +125,7 @@ pub(crate) async fn holder(state: &State, headers: &HeaderMap) -> Result<Holder,
     holder.await?.ok_or_else(unauthorized)
 }
 
-/// What follows the scheme `scheme`, whose letters have no case (RFC 9110 11.1).
+/// The credentials behind the scheme `scheme`, whose letters have no case (RFC 9110 11.1).
 fn of_scheme<'a>(credentials: &'a str, scheme: &str) -> Option<&'a str> {
     let (found, rest) = credentials.split_once(' ')?;
     found.eq_ignore_ascii_case(scheme).then(|| rest.trim())

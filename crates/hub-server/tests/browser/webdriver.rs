@@ -25,17 +25,8 @@ pub(crate) struct Browser {
 impl Browser {
     /// Starts one that has never been anywhere.
     pub(crate) fn start() -> Self {
-        let mut driver = Command::new("chromedriver")
-            .args(["--port=0", "--log-level=SEVERE"])
-            .stdout(Stdio::piped())
-            .stderr(Stdio::null())
-            .spawn()
-            .unwrap();
-        let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
-        let port = lines.find_map(|line| {
-            let line = line.unwrap();
-            line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok()
-        });
+        // A port that another driver took meanwhile ends it.
+        let (driver, port) = wait_until(|| driver().ok_or("chromedriver ends and names no port"));
         let profile = tempfile::tempdir().unwrap();
         let folder = format!("--user-data-dir={}", profile.path().display());
         let arguments = [
@@ -51,8 +42,7 @@ impl Browser {
             "--window-size=1280,900",
             &folder,
         ];
-        let mut browser =
-            Self { driver, port: port.unwrap(), session: String::new(), _profile: profile };
+        let mut browser = Self { driver, port, session: String::new(), _profile: profile };
         let capabilities = json!({ "capabilities": { "alwaysMatch": {
             "browserName": "chrome",
             "goog:chromeOptions": { "args": arguments },
@@ -205,6 +195,25 @@ impl Browser {
         );
         answer["value"].clone()
     }
+}
+
+/// Starts a driver, and returns it with the port that it listens on, unless it ended before.
+fn driver() -> Option<(Child, u16)> {
+    let mut driver = Command::new("chromedriver")
+        .args(["--port=0", "--log-level=SEVERE"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut lines = BufReader::new(driver.stdout.take().unwrap()).lines();
+    let port = lines.find_map(|line| {
+        let line = line.unwrap();
+        line.split_once("successfully on port ")?.1.trim_end_matches('.').parse().ok()
+    });
+    if port.is_none() {
+        driver.wait().unwrap();
+    }
+    Some((driver, port?))
 }
 
 impl Drop for Browser {
