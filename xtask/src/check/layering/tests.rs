@@ -119,8 +119,8 @@ fn developer_tools_are_used_by_nothing_and_use_the_lowest_layer() {
         ],
         &[
             "store uses xtask: nothing may use the developer's tools",
-            "xtask uses store: xtask may use layer 0 and tenure-board-linux, tenure-boot, tenure-kernel, \
-             tenure-package only",
+            "xtask uses store: xtask may use layer 0 and tenure-board-linux, tenure-boot, tenure-crypto, tenure-kernel, \
+             tenure-package, tenure-tls only",
             "xtask uses crates/gone, which is in no workspace here",
         ],
     );
