@@ -147,12 +147,14 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let mut database = open_database(arguments)?;
     let config = config(arguments)?;
+    let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
+    let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
+    // Before anybody asks by the pages: the silence until now proves nothing.
+    let running = database.running();
+    running.hear(unix_time().seconds);
     let pages = serve_pages(arguments, &database)?;
     database.admit(config.owners.clone(), pages.clone());
     let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
-    let running = database.running();
-    let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
-    let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
     announce(&hub, &link, pages.as_deref(), output);
