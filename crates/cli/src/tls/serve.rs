@@ -252,8 +252,10 @@ impl Conversation<'_> {
         Ok(())
     }
 
-    /// Closes, and sends what is left as long as the client takes it.
+    /// Closes, and sends what is left as long as the client takes it: a client that has said all that it has to say
+    /// still listens (RFC 8446 §6.1), and resumes by its ticket.
     fn end(mut self) -> anyhow::Result<()> {
+        let _ = self.send_ticket();
         while !self.reply.is_empty() && self.send_reply()? {}
         self.server.close(&mut self.security);
         while !self.server.output().is_empty() && self.last_moved.elapsed() < SILENCE_MAX {
