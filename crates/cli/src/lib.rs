@@ -82,3 +82,4 @@ pub mod trust_hub;
 pub mod watch;
 pub mod whom;
 mod written_file;
+pub mod zones;

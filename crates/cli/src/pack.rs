@@ -247,7 +247,7 @@ fn timers(
 ) -> Result<Vec<PackageTimer>, PackError> {
     let timers = project.timers.iter().map(|(function, timer)| {
         check_there(function, compiled)?;
-        let when = timer.when();
+        let when = timer.when(project.zone.as_deref());
         let when = when.map_err(|error| PackError::Timer { function: function.clone(), error })?;
         Ok(PackageTimer { function: function.clone(), when })
     });

@@ -5,10 +5,11 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use tenure_package::{CodeKind, Engine, Version};
-use tenure_wire::timer::{PERIOD_MS_MIN, ScheduleError, When};
+use tenure_wire::timer::{LocalSchedule, PERIOD_MS_MIN, Schedule, ScheduleError, When, Zone};
 use tenure_wire::{Audience, Budget, Capabilities, LogLevel, Name};
 
 use crate::written_file;
+use crate::zones::{self, ZoneNameError};
 
 /// The file's name.
 pub const FILE_NAME: &str = "tenure.toml";
@@ -56,6 +57,10 @@ pub struct ProjectFile {
     /// The rights that its machine asks for; it has no other.
     #[serde(default)]
     pub capabilities: Capabilities,
+    /// The time zone whose clock its timers with times of day go by, unless they name another: `Europe/Berlin`; UTC
+    /// without it.
+    #[serde(default)]
+    pub zone: Option<String>,
     /// Timers that its machine begins with, by the name of the function that is called.
     #[serde(default)]
     pub timers: BTreeMap<String, ProjectTimer>,
@@ -75,16 +80,19 @@ pub struct ProjectTimer {
     /// The period: `500ms`, `10s`, `15min`, `2h`, `7d`.
     #[serde(default)]
     every: Option<String>,
-    /// At which times, in UTC: `06:30`, or as in crontab.
+    /// At which times: `06:30`, or as in crontab.
     #[serde(default)]
     at: Option<String>,
+    /// The time zone of those times.
+    #[serde(default)]
+    zone: Option<String>,
 }
 
 /// Why a timer can't be set. Its author is to blame.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TimerError {
     /// It says nothing, or two things.
-    #[error("it says either `every = \"10s\"` or `at = \"06:30\"`")]
+    #[error("it says either `every = \"10s\"` or `at = \"06:30\"`, and `zone` beside `at` alone")]
     Form,
     /// Its period is none, or too short or too long.
     #[error("`every` is a time from {PERIOD_MS_MIN}ms to 49d, such as `10s`")]
@@ -92,23 +100,34 @@ pub enum TimerError {
     /// It isn't at a time.
     #[error(transparent)]
     Schedule(#[from] ScheduleError),
+    /// Its zone is none.
+    #[error(transparent)]
+    Zone(#[from] ZoneNameError),
 }
 
 impl ProjectTimer {
-    /// The times at which it fires.
+    /// When it fires; `zone` is its project's.
     ///
     /// # Errors
     /// See [`TimerError`].
-    pub fn when(&self) -> Result<When, TimerError> {
+    pub fn when(&self, zone: Option<&str>) -> Result<When, TimerError> {
         match (&self.every, &self.at) {
-            (Some(period), None) => {
+            (Some(period), None) if self.zone.is_none() => {
                 let period = humantime::parse_duration(period).map_err(|_| TimerError::Period)?;
                 let period_ms =
                     u32::try_from(period.as_millis()).map_err(|_| TimerError::Period)?;
                 let when = When::Every(period_ms);
                 when.is_possible().then_some(when).ok_or(TimerError::Period)
             }
-            (None, Some(schedule)) => Ok(When::At(schedule.parse()?)),
+            (None, Some(schedule)) => {
+                let schedule: Schedule = schedule.parse()?;
+                let zone = self.zone.as_deref().or(zone).map(zones::rules).transpose()?;
+                let Some(zone) = zone.filter(|zone| Some(*zone) != Zone::fixed(0)) else {
+                    return Ok(When::At(schedule));
+                };
+                let when = When::AtLocal(LocalSchedule { schedule, zone });
+                when.is_possible().then_some(when).ok_or(ScheduleError::Never.into())
+            }
             _ => Err(TimerError::Form),
         }
     }

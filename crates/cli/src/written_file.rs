@@ -24,7 +24,12 @@ fn meant(message: &str) -> Option<&str> {
     }
     let mut quoted = message.split('`').skip(1).step_by(2);
     let unknown = quoted.next()?;
-    let distances = quoted.map(|known| (distance(unknown, known), known));
+    nearest(unknown, quoted)
+}
+
+/// The known word that is nearest to an unknown one, if it is near.
+pub(crate) fn nearest<'a>(unknown: &str, known: impl Iterator<Item = &'a str>) -> Option<&'a str> {
+    let distances = known.map(|known| (distance(unknown, known), known));
     let (least, nearest) = distances.min()?;
     (least <= DISTANCE_MAX && least < unknown.chars().count()).then_some(nearest)
 }

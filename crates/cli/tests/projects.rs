@@ -122,6 +122,18 @@ fn mistakes_in_the_description_are_named() {
         (&format!("{HEAD}[timers]\nrun = {{ every = \"10\" }}\n"), "such as `10s`"),
         (&format!("{HEAD}[timers]\nrun = {{ at = \"24:00\" }}\n"), "the hour takes numbers"),
         (&format!("{HEAD}[timers]\nrun = {{ at = \"0 0 31 apr *\" }}\n"), "never comes"),
+        (
+            &format!("{HEAD}[timers]\nrun = {{ every = \"1s\", zone = \"UTC\" }}\n"),
+            "beside `at` alone",
+        ),
+        (
+            &format!("{HEAD}[timers]\nrun = {{ at = \"6:30\", zone = \"Europe/Berlim\" }}\n"),
+            "did you mean `Europe/Berlin`?",
+        ),
+        (
+            &format!("zone = \"Asia/Gaza\"\n{HEAD}[timers]\nrun = {{ at = \"6:30\" }}\n"),
+            "has no rule for its clock",
+        ),
         (&format!("{HEAD}[capabilities]\npublish = [\"device.x\"]\n"), "no owner can grant"),
     ] {
         let error = complaint(description, SOURCE);

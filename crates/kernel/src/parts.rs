@@ -29,7 +29,7 @@ use crate::residence::Residence;
 use crate::slot::Slot;
 use crate::storage::Storage;
 use crate::task::{ENTRY, Task};
-use crate::timer::{self, First, Timer};
+use crate::timer::{self, Timer};
 
 /// The parts of a kernel below its scheduler.
 pub(crate) struct Parts<F> {
@@ -295,7 +295,7 @@ impl<F: Flash> Parts<F> {
         // The time goes on as it was known.
         let Some(unix_us) = self.clock.hear(now, unix_s) else { return };
         for timer in self.machines.iter_mut().flat_map(|machine| &mut machine.timers) {
-            if matches!(timer.first, First::At(_) | First::By(_)) {
+            if timer.first.takes_time_of_day() {
                 timer.begin(now, Some(unix_us));
             }
         }

@@ -13,7 +13,7 @@ use core::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tenure_hal::Instant;
-use tenure_wire::timer::{PackageTimer, Schedule, When};
+use tenure_wire::timer::{LocalSchedule, PackageTimer, Schedule, When};
 
 use crate::task::Task;
 
@@ -33,8 +33,40 @@ pub(crate) enum First {
     After(u32),
     /// At that time of day, in seconds since 1970.
     At(u32),
-    /// At the next time of a schedule.
+    /// At the next time of a schedule in UTC.
     By(Schedule),
+    /// At the next time of a schedule on the clock of a zone.
+    ByLocal(LocalSchedule),
+}
+
+impl First {
+    /// Whether it has its own times, one after the other.
+    fn is_schedule(&self) -> bool {
+        matches!(self, Self::By(_) | Self::ByLocal(_))
+    }
+
+    /// Whether it takes the time of day.
+    pub(crate) fn takes_time_of_day(&self) -> bool {
+        self.is_schedule() || matches!(self, Self::At(_))
+    }
+
+    /// The first time of a schedule after `unix_s`, in seconds since 1970.
+    fn next_after(&self, unix_s: u64) -> Option<u64> {
+        match self {
+            Self::By(schedule) => schedule.next_after(unix_s),
+            Self::ByLocal(schedule) => schedule.next_after(unix_s),
+            Self::After(_) | Self::At(_) => None,
+        }
+    }
+
+    /// When a timer fires first that fires at `when`, and its period in milliseconds; 0 if it has none.
+    pub(crate) fn of(when: When) -> (Self, u32) {
+        match when {
+            When::Every(period_ms) => (Self::After(period_ms), period_ms),
+            When::At(schedule) => (Self::By(schedule), 0),
+            When::AtLocal(schedule) => (Self::ByLocal(schedule), 0),
+        }
+    }
 }
 
 /// A function that is to be called at a time.
@@ -64,16 +96,12 @@ impl Timer {
 
     /// A timer that a machine begins with; its wait hasn't begun.
     pub(crate) fn of_package(timer: &PackageTimer) -> Self {
-        let (first, period_ms) = match timer.when {
-            When::Every(period_ms) => (First::After(period_ms), period_ms),
-            When::At(schedule) => (First::By(schedule), 0),
-        };
-        Self::new((timer.function.clone(), None), (first, period_ms))
+        Self::new((timer.function.clone(), None), First::of(timer.when))
     }
 
     /// Whether setting `other` would change nothing.
     pub(crate) fn is_same(&self, other: &Self) -> bool {
-        let is_repeated = self.period_ms > 0 || matches!(self.first, First::By(_));
+        let is_repeated = self.period_ms > 0 || self.first.is_schedule();
         is_repeated
             && (&self.function, &self.parameter, self.first, self.period_ms)
                 == (&other.function, &other.parameter, other.first, other.period_ms)
@@ -87,7 +115,7 @@ impl Timer {
     fn wakes_at(&self) -> Option<Instant> {
         let wait_ms = match (self.period_ms, self.first) {
             (0, First::After(ms)) => ms,
-            (0, First::At(_) | First::By(_)) => 0,
+            (0, _) => 0,
             (period_ms, _) => period_ms,
         };
         let slack = Duration::from_millis((wait_ms / SLACK_PART).into()).min(SLACK_MAX);
@@ -113,7 +141,7 @@ impl Timer {
                 };
                 now + Duration::from_micros(next_us.saturating_sub(unix_us))
             }),
-            First::By(schedule) => self.next_by(&schedule, now, unix_us),
+            First::By(_) | First::ByLocal(_) => self.next_of_schedule(now, unix_us),
         };
     }
 
@@ -124,19 +152,19 @@ impl Timer {
         self.fired_unix_us.filter(is_set_back).map_or(unix_us, |fired| fired.max(unix_us))
     }
 
-    /// The next time of `schedule`, if the time of day is known.
-    fn next_by(&self, schedule: &Schedule, now: Instant, unix_us: Option<u64>) -> Option<Instant> {
+    /// The next time of its schedule, if the time of day is known.
+    fn next_of_schedule(&self, now: Instant, unix_us: Option<u64>) -> Option<Instant> {
         let unix_us = unix_us?;
         let after_s = self.after(unix_us) / 1_000_000;
-        let next_us = schedule.next_after(after_s)?.checked_mul(1_000_000)?;
+        let next_us = self.first.next_after(after_s)?.checked_mul(1_000_000)?;
         Some(now + Duration::from_micros(next_us.saturating_sub(unix_us)))
     }
 
     /// Sets it to its next time after `now`; returns whether it has one.
     pub(crate) fn advance(&mut self, now: Instant, unix_us: Option<u64>) -> bool {
         self.fired_unix_us = unix_us;
-        if let First::By(schedule) = self.first {
-            self.due = self.next_by(&schedule, now, unix_us);
+        if self.first.is_schedule() {
+            self.due = self.next_of_schedule(now, unix_us);
             return true;
         }
         let period = self.period();

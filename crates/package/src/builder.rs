@@ -9,7 +9,7 @@ use tenure_wire::timer::{PackageTimer, When};
 
 use crate::layout::{
     BODY_AT, CODE_BYTES_MAX, COMPILED_BYTES_MAX, COMPILED_LENGTH_BYTES, CONTEXT, MAGIC, MAGIC_NAME,
-    MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX, VERSION_WITH_COMPILED,
+    MANIFEST_BYTES_MAX, SIGNATURE_BYTES, TREE_BYTES_MAX, VERSION_WITH_COMPILED, VERSION_WITH_STAR,
     VERSION_WITHOUT_COMPILED,
 };
 use crate::package::compiled_kind_bytes;
@@ -127,10 +127,13 @@ impl PackageBuilder {
     fn version(&self) -> u8 {
         let has_odd_star = |timer: &PackageTimer| match timer.when {
             When::At(schedule) => schedule.has_odd_star(),
-            When::Every(_) => false,
+            When::Every(_) | When::AtLocal(_) => false,
         };
-        if self.manifest.timers.iter().any(has_odd_star) {
+        let has_zone = |timer: &PackageTimer| matches!(timer.when, When::AtLocal(_));
+        if self.manifest.timers.iter().any(has_zone) {
             MAGIC[MAGIC_NAME.len()]
+        } else if self.manifest.timers.iter().any(has_odd_star) {
+            VERSION_WITH_STAR
         } else if self.compiled.is_empty() {
             VERSION_WITHOUT_COMPILED
         } else {

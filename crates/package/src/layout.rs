@@ -17,16 +17,19 @@
 //! the code and the signature: for each kind of processor that there is some for, the kind in a byte (1 for
 //! `rv32`, 2 for `thumb`), three zeros, a length in 4 bytes and as many. Format 7 is laid out as format 6, with compiled
 //! code or none: it has a timer with a star that readers of before take for none
-//! ([`has_odd_star`](tenure_wire::timer::Schedule::has_odd_star)).
+//! ([`has_odd_star`](tenure_wire::timer::Schedule::has_odd_star)). Format 8 is laid out as format 7: it has a timer on
+//! the clock of a [`Zone`](tenure_wire::timer::Zone).
 
 use tenure_crypto::Context;
 
 /// The first bytes of a package.
-pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x07";
+pub(crate) const MAGIC: [u8; 8] = *b"tenurpk\x08";
 /// The version of packages without compiled code, which devices of older firmware read.
 pub(crate) const VERSION_WITHOUT_COMPILED: u8 = 5;
 /// The version of packages with compiled code, but without a star that only readers of format 7 know.
 pub(crate) const VERSION_WITH_COMPILED: u8 = 6;
+/// The version of packages with such a star, but without a zone, which only readers of format 8 know.
+pub(crate) const VERSION_WITH_STAR: u8 = 7;
 /// The magic without the version.
 pub(crate) const MAGIC_NAME: &[u8] = b"tenurpk";
 /// The purpose of the tenant's signature.

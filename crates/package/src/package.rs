@@ -8,7 +8,7 @@ use tenure_wire::{CodeKind, Digest, Signature, VerifyingKey};
 use crate::layout::{
     BODY_AT, CODE_BYTES_MAX, COMPILED_BYTES_MAX, COMPILED_HEADER_BYTES, COMPILED_LENGTH_BYTES,
     CONTEXT, KEY_AT, LENGTHS_AT, MAGIC, MAGIC_NAME, MANIFEST_BYTES_MAX, SIGNATURE_BYTES,
-    TREE_BYTES_MAX, VERSION_WITH_COMPILED, VERSION_WITHOUT_COMPILED,
+    TREE_BYTES_MAX, VERSION_WITH_COMPILED, VERSION_WITH_STAR, VERSION_WITHOUT_COMPILED,
 };
 use crate::{Manifest, ManifestError, Tree, TreeError};
 
@@ -38,7 +38,7 @@ impl<'a> Package<'a> {
         let version = *bytes.get(MAGIC_NAME.len()).ok_or(PackageError::Truncated)?;
         let has_compiled = match version {
             VERSION_WITHOUT_COMPILED => false,
-            VERSION_WITH_COMPILED => true,
+            VERSION_WITH_COMPILED | VERSION_WITH_STAR => true,
             _ if version == MAGIC[MAGIC_NAME.len()] => true,
             _ => return Err(PackageError::FormatVersion { version }),
         };

@@ -220,8 +220,19 @@ fn package_of_version_7_is_written_with_a_star_of_its_own_and_read() {
     let package = Package::parse(&bytes).unwrap();
     assert_eq!((package.verify(), package.manifest()), (Ok(()), &manifest));
     assert_eq!(package.compiled_kinds().count(), 0);
+}
+
+#[test]
+fn package_of_version_8_is_written_with_a_zone_and_read() {
+    let mut manifest = Manifest::new("echo".parse().unwrap(), "1.2.3".parse().unwrap());
+    let when = When::at("TZ=CET-1CEST,M3.5.0,M10.5.0/3 30 6 * * mon").unwrap();
+    manifest.timers = vec![PackageTimer { function: "tick".into(), when }];
+    let builder = PackageBuilder::new(manifest.clone(), b"\0asm\x01\0\0\0".to_vec()).unwrap();
+    let bytes = kept("package-8", &builder.sign(&key(4)).unwrap());
+    let package = Package::parse(&bytes).unwrap();
+    assert_eq!((package.verify(), package.manifest()), (Ok(()), &manifest));
     let later = of_next_version(&bytes, 7);
-    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 8 });
+    assert_eq!(Package::parse(&later).unwrap_err(), PackageError::FormatVersion { version: 9 });
 }
 
 #[test]

@@ -210,10 +210,11 @@ host_calls! {
     /// Ends the timer of `function`, or returns `NotFound`. A call that waits already is made.
     27 => timer_cancel(function: Text) -> Status;
 
-    /// The same as `timer_after` at each time of `schedule`, in UTC: a time of day (`06:30`) or the five
-    /// fields of crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * *
-    /// mon-fri`), 64 bytes at most. It waits until the device knows the time; of the times that passed
-    /// while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
+    /// The same as `timer_after` at each time of `schedule`: a time of day (`06:30`) or the five fields of
+    /// crontab(5): minute, hour, day of the month, month, day of the week (`0,30 8-18 * * mon-fri`), 128
+    /// bytes at most. Its times are in UTC, or on the clock whose rules stand before it as in POSIX's `TZ`
+    /// (`TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30`). It waits until the device knows the time; of the times that
+    /// passed while the device was off none is made up for. `Invalid` if the text is no schedule, or its day
     /// never comes.
     28 => timer_schedule(function: Text, parameter: Optional, schedule: Text) -> Status;
 

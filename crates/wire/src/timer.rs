@@ -1,13 +1,20 @@
 //! Timers that a package brings along: a function that the device calls again and again.
 //!
 //! A schedule is that of crontab(5) of Debian's cron: five fields, each a set of numbers. If neither the day of the
-//! month nor the day of the week has a star, either one will do; else both must hold. Its times are in UTC.
+//! month nor the day of the week has a star, either one will do; else both must hold. Its times are in UTC, or on the
+//! clock of a [`Zone`].
+
+mod local;
+mod zone;
 
 use alloc::string::String;
 use core::fmt;
 use core::str::FromStr;
 
 use serde::{Deserialize, Serialize};
+
+pub use self::local::LocalSchedule;
+pub use self::zone::{Zone, ZoneError};
 
 /// The shortest time between two calls of one timer, in milliseconds.
 pub const PERIOD_MS_MIN: u32 = 10;
@@ -24,7 +31,7 @@ const CALENDAR_DAYS: u64 = 146_097;
 const _: () = assert!(CALENDAR_DAYS.is_multiple_of(7));
 
 /// The longest text of a schedule that a machine sets, in bytes.
-pub const SCHEDULE_BYTES_MAX: usize = 64;
+pub const SCHEDULE_BYTES_MAX: usize = 128;
 
 /// A timer that stands in a package: what it calls, and when.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,16 +47,30 @@ pub struct PackageTimer {
 pub enum When {
     /// Again and again, so many milliseconds apart, counted from the start of the machine.
     Every(u32),
-    /// At times of day, once the device knows it.
+    /// At times of day in UTC, once the device knows it.
     At(Schedule),
+    /// At times of day on the clock of a zone.
+    AtLocal(LocalSchedule),
 }
 
 impl When {
+    /// The times that `text` says: a [`Schedule`], or a [`LocalSchedule`] if it begins with a zone.
+    ///
+    /// # Errors
+    /// See [`ScheduleError`].
+    pub fn at(text: &str) -> Result<Self, ScheduleError> {
+        match text.trim_start().starts_with(local::PREFIX) {
+            true => text.parse().map(Self::AtLocal),
+            false => text.parse().map(Self::At),
+        }
+    }
+
     /// Whether it ever fires, and no oftener than timers may.
     pub fn is_possible(&self) -> bool {
         match self {
             Self::Every(period_ms) => *period_ms >= PERIOD_MS_MIN,
             Self::At(schedule) => schedule.next_after(0).is_some(),
+            Self::AtLocal(schedule) => schedule.next_after(0).is_some(),
         }
     }
 }
@@ -60,19 +81,21 @@ impl fmt::Display for When {
             Self::Every(ms) if ms % 1000 == 0 => write!(f, "every {} s", ms / 1000),
             Self::Every(ms) => write!(f, "every {ms} ms"),
             Self::At(schedule) => write!(f, "at `{schedule}` UTC"),
+            Self::AtLocal(local) => write!(f, "at `{}` {}", local.schedule, local.zone),
         }
     }
 }
 
 /// Minutes of the year at which something happens, as in crontab(5): each field has a bit for each number.
 ///
-/// The fields of days have one bit more, for a star that the set doesn't show: `*/2` has one, and `1-31` hasn't. A build
-/// that doesn't know this bit takes a full set for a star and any other for none, and so does this one if it is clear.
+/// All fields but the month have one bit more, for a star that the set doesn't show: `*/2` has one, and `1-31` hasn't. A
+/// build that doesn't know this bit takes a full set for a star and any other for none, and so does this one if it is
+/// clear. In UTC a star of minutes or hours means no more than its set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Schedule {
-    /// Minutes of the hour, from 0.
+    /// Minutes of the hour, from 0; bit 63 is [`ODD_STAR_OF_MINUTES`].
     minutes: u64,
-    /// Hours of the day, from 0.
+    /// Hours of the day, from 0; bit 31 is [`ODD_STAR_OF_HOURS`].
     hours: u32,
     /// Days of the month, from 1; bit 0 is [`ODD_STAR_OF_DAYS`].
     days: u32,
@@ -86,7 +109,13 @@ pub struct Schedule {
 const ODD_STAR_OF_DAYS: u32 = 1;
 /// The same of the days of the week.
 const ODD_STAR_OF_WEEKDAYS: u8 = 1 << 7;
+/// The same of the minutes.
+const ODD_STAR_OF_MINUTES: u64 = 1 << 63;
+/// The same of the hours.
+const ODD_STAR_OF_HOURS: u32 = 1 << 31;
 /// Where the fields stand that a star changes.
+const MINUTES: usize = 0;
+const HOURS: usize = 1;
 const DAYS: usize = 2;
 const WEEKDAYS_AT: usize = 4;
 
@@ -144,6 +173,12 @@ impl Schedule {
         self.days & ODD_STAR_OF_DAYS != 0 || self.weekdays & ODD_STAR_OF_WEEKDAYS != 0
     }
 
+    /// Whether it says at which times of day, without a star in the minutes or hours. A change of the clock makes none
+    /// of those fall out or come twice (crontab(5), "Local time changes").
+    fn is_fixed(&self) -> bool {
+        !self.has_star(MINUTES) && !self.has_star(HOURS)
+    }
+
     /// Whether one of its fields of days has a star.
     fn has_star_of_day(&self) -> bool {
         self.has_star(DAYS) || self.has_star(WEEKDAYS_AT)
@@ -152,6 +187,8 @@ impl Schedule {
     /// Whether the field has a star.
     fn has_star(&self, index: usize) -> bool {
         let is_odd = match index {
+            MINUTES => self.minutes & ODD_STAR_OF_MINUTES != 0,
+            HOURS => self.hours & ODD_STAR_OF_HOURS != 0,
             DAYS => self.days & ODD_STAR_OF_DAYS != 0,
             WEEKDAYS_AT => self.weekdays & ODD_STAR_OF_WEEKDAYS != 0,
             _ => false,
@@ -183,8 +220,8 @@ impl Schedule {
 
     fn field(&self, index: usize) -> u64 {
         match index {
-            0 => self.minutes,
-            1 => self.hours.into(),
+            MINUTES => self.minutes & !ODD_STAR_OF_MINUTES,
+            HOURS => (self.hours & !ODD_STAR_OF_HOURS).into(),
             DAYS => (self.days & !ODD_STAR_OF_DAYS).into(),
             3 => self.months.into(),
             _ => (self.weekdays & !ODD_STAR_OF_WEEKDAYS).into(),
@@ -209,6 +246,7 @@ fn all_of(index: usize) -> u64 {
 
 /// A day of the Gregorian calendar.
 struct Date {
+    year: u32,
     month: u8,
     day: u8,
     /// How many days of its month are left, itself included.
@@ -226,9 +264,12 @@ impl Date {
         let day = (of_year - (153 * from_march + 2) / 5 + 1) as u8;
         let month = if from_march < 10 { from_march + 3 } else { from_march - 9 } as u8;
         let year = year_of_era + era * 400 + u32::from(month <= 2);
-        let is_leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0);
-        Self { month, day, days_left: length(month, is_leap) + 1 - day }
+        Self { year, month, day, days_left: length(month, is_leap(year)) + 1 - day }
     }
+}
+
+fn is_leap(year: u32) -> bool {
+    year.is_multiple_of(4) && (!year.is_multiple_of(100) || year.is_multiple_of(400))
 }
 
 /// The days of a month.
@@ -249,13 +290,15 @@ pub enum ScheduleError {
     Field(usize),
     /// It never comes, as 30 February.
     Never,
+    /// The zone before it is none.
+    Zone(ZoneError),
 }
 
 impl fmt::Display for ScheduleError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Fields => f.write_str(
-                "a schedule is a time of day in UTC (`06:30`) or has five fields as in crontab: minute, hour, \
+                "a schedule is a time of day (`06:30`) or has five fields as in crontab: minute, hour, \
                  day of the month, month, day of the week (`*/15 8-18 * * mon-fri`)",
             ),
             Self::Field(index) => {
@@ -263,6 +306,7 @@ impl fmt::Display for ScheduleError {
                 write!(f, "the {name} takes numbers from {least} to {most}, as in `*`, `{least},{most}`, `{least}-{most}` or `*/2`")
             }
             Self::Never => f.write_str("that day never comes"),
+            Self::Zone(error) => error.fmt(f),
         }
     }
 }
@@ -277,6 +321,7 @@ impl FromStr for Schedule {
         let mut sets = [full(0, 0), full(0, 0), all_of(DAYS), all_of(3), all_of(WEEKDAYS_AT)];
         let mut has_star = [true; FIELDS.len()];
         if let Some((hour, minute)) = text.split_once(':') {
+            has_star[..DAYS].fill(false);
             sets[0] = field(0, minute).ok_or(ScheduleError::Field(0))?;
             sets[1] = field(1, hour).ok_or(ScheduleError::Field(1))?;
         } else {
@@ -295,6 +340,12 @@ impl FromStr for Schedule {
         let weekdays = (weekdays | weekdays >> 7 & 1) as u8 & 0x7F;
         let (hours, days, months) = (hours as u32, days as u32, months as u16);
         let mut schedule = Self { minutes, hours, days, months, weekdays };
+        if schedule.has_star(MINUTES) != has_star[MINUTES] {
+            schedule.minutes |= ODD_STAR_OF_MINUTES;
+        }
+        if schedule.has_star(HOURS) != has_star[HOURS] {
+            schedule.hours |= ODD_STAR_OF_HOURS;
+        }
         if schedule.has_star(DAYS) != has_star[DAYS] {
             schedule.days |= ODD_STAR_OF_DAYS;
         }

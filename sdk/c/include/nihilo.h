@@ -88,8 +88,9 @@ void queue(const unsigned char *target_pub, const char *fname, const char *param
  * logged. `fname` stands for the timer, which queueCancel ends. */
 void queueAfter(uint32_t delay_ms, const char *fname, const char *param);
 void queueEvery(uint32_t period_ms, const char *fname, const char *param);
-/* At each time of a schedule, in UTC: a time of day ("06:30"), or the five fields of crontab
- * ("0,30 8-18 * * mon-fri"), 64 bytes at most. */
+/* At each time of a schedule: a time of day ("06:30"), or the five fields of crontab
+ * ("0,30 8-18 * * mon-fri"), 128 bytes at most; in UTC, or behind the rules of a clock
+ * ("TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30"). */
 void queueSchedule(const char *schedule, const char *fname, const char *param);
 void queueCancel(const char *fname);
 

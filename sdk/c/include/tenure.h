@@ -153,8 +153,9 @@ int tenure_every(uint32_t period_ms, const char *function);
 /* Calls `function` at a time of day, in seconds since 1970-01-01 00:00 UTC, and then after each
  * `period_ms` milliseconds if that isn't 0. */
 int tenure_at(uint32_t unix_time_s, uint32_t period_ms, const char *function);
-/* Calls `function` at each time of `schedule`, in UTC: a time of day ("06:30"), or the five fields of
- * crontab ("0,30 8-18 * * mon-fri"), 64 bytes at most. */
+/* Calls `function` at each time of `schedule`: a time of day ("06:30"), or the five fields of crontab
+ * ("0,30 8-18 * * mon-fri"), 128 bytes at most; in UTC, or behind the rules of a clock as in POSIX's TZ
+ * ("TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30"). */
 int tenure_schedule(const char *schedule, const char *function);
 /* Ends the timer of `function`. A call that waits already is made. */
 int tenure_cancel(const char *function);

@@ -59,9 +59,10 @@ pub fn at(unix_time: Duration) -> Timer<'static> {
     Timer { first: First::At(unix_time_s), period_ms: 0, parameter: None }
 }
 
-/// Describes a timer that fires at each time of `schedule`, in UTC: a time of day (`06:30`), or the five
-/// fields of crontab(5) (`*/15 8-18 * * mon-fri`), 64 bytes at most. It waits until the device knows the
-/// time, and makes up for none that passed while the device was off.
+/// Describes a timer that fires at each time of `schedule`: a time of day (`06:30`), or the five fields of
+/// crontab(5) (`*/15 8-18 * * mon-fri`), 128 bytes at most. Its times are in UTC, or on the clock whose rules
+/// stand before it as in POSIX's `TZ` (`TZ=CET-1CEST,M3.5.0,M10.5.0/3 06:30`). It waits until the device knows
+/// the time, and makes up for none that passed while the device was off.
 pub fn schedule(schedule: &str) -> Timer<'_> {
     Timer { first: First::By(schedule), period_ms: 0, parameter: None }
 }

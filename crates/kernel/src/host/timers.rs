@@ -13,7 +13,7 @@ use core::time::Duration;
 use tenure_hal::Flash;
 use tenure_wire::host_call::{GuestBytes, GuestText, HostError};
 use tenure_wire::limits::TIMERS_MAX;
-use tenure_wire::timer::{PERIOD_MS_MIN, SCHEDULE_BYTES_MAX};
+use tenure_wire::timer::{PERIOD_MS_MIN, SCHEDULE_BYTES_MAX, When};
 
 use super::{Status, Stop, check_flash, function_name, read_parameter, text};
 use crate::storage::KeepTimersError;
@@ -53,7 +53,7 @@ impl<F: Flash> Turn<'_, '_, F> {
         let mut timer = Timer::new((function, parameter), (first, period_ms));
         match first {
             First::After(ms) => timer.due = Some(now + Duration::from_millis(ms.into())),
-            First::At(_) | First::By(_) => timer.begin(now, self.parts.clock.unix_us(now)),
+            _ => timer.begin(now, self.parts.clock.unix_us(now)),
         }
         let mut timers = self.machine.timers.clone();
         match timers.iter().position(|known| known.function == timer.function) {
@@ -71,8 +71,8 @@ impl<F: Flash> Turn<'_, '_, F> {
         schedule: GuestText,
     ) -> Status {
         let schedule = text(&self.program, schedule, SCHEDULE_BYTES_MAX)?;
-        let schedule = schedule.parse().map_err(|_| HostError::Invalid)?;
-        self.timer_set(called, (First::By(schedule), 0))
+        let when = When::at(schedule).map_err(|_| HostError::Invalid)?;
+        self.timer_set(called, First::of(when))
     }
 
     pub(super) fn timer_cancel(&mut self, function: GuestText) -> Status {

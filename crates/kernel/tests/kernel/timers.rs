@@ -356,15 +356,56 @@ fn a_schedule_that_a_machine_sets_counts_as_one_of_its_package_does() {
     assert_eq!(ticks(&device), 1, "on Wednesday");
 }
 
+/// In Berlin clocks go from two to three in the morning on 2026-03-29, and from three to two on 2026-10-25.
+#[test]
+fn schedule_goes_by_the_clock_of_its_zone_which_is_put_forward_and_back() {
+    const HALF_PAST_TWO: &str = "TZ=CET-1CEST,M3.5.0,M10.5.0/3 02:30";
+    let mut brought = with_timer(When::at(HALF_PAST_TWO).unwrap());
+    brought.install("ticking", BROUGHT);
+    let (mut set, ticking) = device();
+    assert_eq!(text(set.call(ticking, "schedule", Some(HALF_PAST_TWO.as_bytes()))), "0");
+    for mut device in [brought, set] {
+        let until = |device: &mut Device, unix_s: u64| {
+            let now_s = device.booted_unix_s.unwrap() + device.now.as_micros() / 1_000_000;
+            pass(device, Duration::from_secs(unix_s - now_s));
+            ticks(device)
+        };
+        // 01:30 in Berlin, half an hour before two is leapt over.
+        let forward = 1_774_744_200;
+        device.booted_unix_s = Some(forward - device.now.as_micros() / 1_000_000);
+        assert_eq!(until(&mut device, forward + 1_790), 0);
+        assert_eq!(until(&mut device, forward + 1_810), 1, "as two is leapt over");
+        assert_eq!(until(&mut device, forward + 24 * 3_600 - 1_810), 1);
+        assert_eq!(
+            until(&mut device, forward + 24 * 3_600 + 10),
+            2,
+            "at half past two of the next day"
+        );
+        // 02:15 in Berlin, the first time.
+        let back = 1_792_887_300;
+        device.booted_unix_s = Some(back - device.now.as_micros() / 1_000_000);
+        let before = until(&mut device, back);
+        assert_eq!(until(&mut device, back + 910), before + 1);
+        assert_eq!(
+            until(&mut device, back + 24 * 3_600),
+            before + 1,
+            "not at the second half past two"
+        );
+        assert_eq!(until(&mut device, back + 24 * 3_600 + 4_510), before + 2);
+    }
+}
+
 #[test]
 fn a_schedule_is_written_once_however_often_it_is_set_and_refused_if_it_never_comes() {
     let (mut device, ticking) = device();
-    let long = format!("{} * * * *", "1,".repeat(40) + "1");
+    let long = format!("{} * * * *", "1,".repeat(64) + "1");
     for (schedule, error) in [
         ("", HostError::Invalid),
         ("0 0 30 2 *", HostError::Invalid),
         ("60 * * * *", HostError::Invalid),
         ("* * * * * *", HostError::Invalid),
+        ("TZ=Europe/Berlin 06:30", HostError::Invalid),
+        ("TZ=UTC0", HostError::Invalid),
         (&long, HostError::TooLong),
     ] {
         let status = device.call(ticking, "schedule", Some(schedule.as_bytes()));
