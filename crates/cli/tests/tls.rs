@@ -273,7 +273,7 @@ fn authority_of_the_bundle_that_can_not_be_used_is_named_where_one_is_missing() 
     let output = connect_with_bundle(&bench, &address, "good.pem");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let error = text(&connect_with_bundle(&bench, &address, "bad.pem").stderr);
-    let reason = "bad.pem, certificate 1: its kind of key is not supported";
+    let reason = "bad.pem, certificate 1: its kind or length of key is not supported";
     assert!(error.contains(reason), "{error}");
     // With --ca it is refused at once.
     let output = connect(&bench, &address, &["--ca", "good.pem", "--check"], b"");

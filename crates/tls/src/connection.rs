@@ -15,9 +15,9 @@ use crate::x509::UnixTime;
 /// A `KeyUpdate` message.
 const KEY_UPDATE_BYTES: usize = 5;
 /// Key updates that a peer may ask for without sending any data between them.
-const KEY_UPDATES_MAX: u8 = 8;
+const KEY_UPDATES_MAX: u8 = 32;
 /// Tickets that a server may send without sending any data between them.
-const TICKETS_MAX: u8 = 8;
+const TICKETS_MAX: u8 = 32;
 /// The deadline of a connection that has none.
 const NEVER: u64 = u64::MAX;
 /// Records under one key after which the own side changes it: far below the 2^24.5 of AES-GCM (RFC
@@ -168,8 +168,7 @@ impl<'b> Core<'b> {
         channel.consume(total);
     }
 
-    /// Sends a handshake message of one record, whose body `build` writes, and takes it into the
-    /// transcript.
+    /// Sends a handshake message, whose body `build` writes, and takes it into the transcript.
     pub(crate) fn send_message<S: Security>(
         &mut self,
         security: &mut S,
@@ -515,12 +514,14 @@ impl<H: Handshake> Connection<'_, H> {
 
     fn take_data(&mut self) -> Result<(), Error> {
         let core = &mut self.core;
-        core.key_updates = 0;
-        core.tickets = 0;
+        let length = core.channel.opened().len();
+        if length > 0 {
+            core.key_updates = 0;
+            core.tickets = 0;
+        }
         if core.state.is_connected() {
             return Ok(());
         }
-        let length = core.channel.opened().len();
         if !core.takes_early_data || length > core.early_data_left {
             return Err(Misbehaviour::Unexpected.into());
         }
