@@ -53,7 +53,8 @@ pub struct PreSharedKey<'a> {
     pub is_external: bool,
     /// The age of a ticket in milliseconds plus its `age_add`; 0 for an external key.
     pub obfuscated_age: u32,
-    /// How many bytes of early data the server takes with it.
+    /// How many bytes of early data the server takes with it: 0 where this connection doesn't offer the
+    /// application protocol of the one that the ticket is from (RFC 8446 §4.2.10).
     pub early_data_bytes_max: u32,
 }
 
@@ -99,7 +100,6 @@ pub struct ClientHandshake<'c> {
     share: Range<usize>,
     schedule: Option<Schedule>,
     is_retried: bool,
-    is_change_cipher_spec_sent: bool,
     /// Whether the server chose the pre-shared key.
     has_psk: bool,
     early_data: EarlyData,
@@ -147,7 +147,6 @@ impl<'b, 'c> Client<'b, 'c> {
             share: 0..0,
             schedule: None,
             is_retried: false,
-            is_change_cipher_spec_sent: false,
             has_psk: false,
             early_data: EarlyData::NotOffered,
             is_asked: false,
@@ -218,7 +217,7 @@ impl Handshake for ClientHandshake<'_> {
         {
             let early = Schedule::early(psk.suite.hash(), Some(psk.key));
             let secret = early.derive(b"c e traffic", &core.transcript.digest(psk.suite.hash()));
-            self.send_change_cipher_spec(core, security)?;
+            core.send_change_cipher_spec_once(security)?;
             #[cfg(feature = "keylog")]
             {
                 core.key_log.set_random(&self.random);
@@ -512,11 +511,11 @@ impl<'c> ClientHandshake<'c> {
         core.key_log.set_random(&self.random);
         core.handshake_secrets(&schedule)?;
         core.channel.unpin();
-        core.read_with_peer_secret()?;
         // While early data is sent, its keys protect what this end says.
         if self.early_data != EarlyData::Offered {
             core.write_with_own_secret()?;
         }
+        core.read_with_peer_secret()?;
         self.schedule = Some(schedule.master());
         core.state = State::EncryptedExtensions;
         self.has_psk = has_psk;
@@ -583,7 +582,9 @@ impl<'c> ClientHandshake<'c> {
         total: usize,
     ) -> Result<(), Error> {
         let hello = self.parse_server_hello(&core.channel.opened()[..total])?;
-        if core::mem::replace(&mut self.is_retried, true) {
+        // Nothing else is due before the second first message.
+        let is_alone = core.channel.opened().len() == total;
+        if core::mem::replace(&mut self.is_retried, true) || !is_alone {
             return Err(Misbehaviour::Unexpected.into());
         }
         let old = self.config.groups[0];
@@ -614,24 +615,11 @@ impl<'c> ClientHandshake<'c> {
         if self.early_data == EarlyData::Offered {
             self.early_data = EarlyData::Refused;
         }
-        self.send_change_cipher_spec(core, security)?;
+        core.send_change_cipher_spec_once(security)?;
         self.send_hello(core, security, group, Some(suite))?;
         core.channel.unpin();
         core.channel.consume(total);
         Ok(())
-    }
-
-    /// Sends a `change_cipher_spec`, once, before the second flight, or behind the first message where
-    /// early data follows it (§D.4).
-    fn send_change_cipher_spec(
-        &mut self,
-        core: &mut Core<'_>,
-        security: &mut impl Security,
-    ) -> Result<(), Error> {
-        if core::mem::replace(&mut self.is_change_cipher_spec_sent, true) {
-            return Ok(());
-        }
-        core.send_change_cipher_spec(security)
     }
 
     fn encrypted_extensions(&mut self, core: &mut Core<'_>, total: usize) -> Result<(), Error> {
@@ -708,11 +696,14 @@ impl<'c> ClientHandshake<'c> {
             .ok_or(Misbehaviour::MissingExtension)?;
         let mut schemes = list.vector16()?;
         list.finish()?;
-        // Others than those known may stand there, and mean nothing (§4.3.2).
+        // There is one at least (§4.2.3). Others than those known mean nothing (§4.3.2).
         let own = self.config.identity.and_then(|it| it.key.algorithm());
         let own = own.and_then(crate::suite::scheme_number);
-        while !schemes.is_empty() {
+        loop {
             self.can_answer |= Some(schemes.u16()?) == own;
+            if schemes.is_empty() {
+                break;
+            }
         }
         self.is_asked = true;
         core.take_in(total);
@@ -732,7 +723,7 @@ impl<'c> ClientHandshake<'c> {
         core.check_finished(&core.peer_secret, total)?;
         core.take_in(total);
         let transcript = core.transcript_digest()?;
-        self.send_change_cipher_spec(core, security)?;
+        core.send_change_cipher_spec_once(security)?;
         if self.early_data == EarlyData::Accepted {
             core.send_message(security, Message::EndOfEarlyData, |_, _| Ok(()))?;
             core.write_with_own_secret()?;

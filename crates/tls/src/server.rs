@@ -322,6 +322,10 @@ impl<'c> ServerHandshake<'c> {
         if core::mem::replace(&mut self.is_retried, true) {
             return Err(Misbehaviour::IllegalParameter.into());
         }
+        // The client's second message answers what isn't sent yet.
+        if core.channel.opened().len() > total {
+            return Err(Misbehaviour::Unexpected.into());
+        }
         core.suite = Some(choice.suite);
         core.transcript.choose(choice.suite.hash());
         core.take_in(total);

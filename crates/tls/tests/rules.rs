@@ -142,7 +142,7 @@ fn clients_alerts_after_server_hello_are_encrypted_as_the_server_reads() {
             assert!(matches!(end, Err(Error::Certificate(_))), "{end:?}");
             let output = pair.client.output().to_vec();
             let kinds: Vec<u8> = records(&output).iter().map(|record| record[0]).collect();
-            assert_eq!(kinds, [23], "an alert in the open says to all why");
+            assert_eq!(kinds, [20, 23], "an alert in the open says to all why");
             pair.server.feed(&output);
             let end = skip(|| pair.server.poll(&mut pair.security, &NOW));
             assert_eq!(end, Err(Error::Alerted(Alert::CERTIFICATE_UNKNOWN)));
@@ -202,10 +202,27 @@ fn servers_flight_keeps_to_the_smallest_limit_of_records() {
     });
 }
 
+/// A `HelloRetryRequest` with a cookie alone, as an answer to `hello`, and `more` behind it in its record.
+fn cookie_for(hello: &[u8], more: &[u8]) -> Vec<u8> {
+    let mut body = vec![3, 3];
+    body.extend(RETRY_RANDOM);
+    body.extend(&hello[43..43 + 33]);
+    body.extend(Suite::ChaCha20Poly1305Sha256.number().to_be_bytes());
+    body.extend([0, 0, 16, 0, 43, 0, 2, 3, 4, 0, 44, 0, 6]);
+    body.extend(COOKIE);
+    let length = 4 + body.len() + more.len();
+    let mut retry = vec![22, 3, 3, 0, length as u8, 2, 0, 0, body.len() as u8];
+    retry.extend(body);
+    retry.extend(more);
+    retry
+}
+
+/// The cookie in that, behind its length.
+const COOKIE: [u8; 6] = [0, 4, 9, 9, 9, 9];
+
 /// RFC 8446 §4.1.2: the second message differs from the first only where the answer asks for it.
 #[test]
 fn client_keeps_its_key_share_where_the_retry_has_a_cookie_alone() {
-    const COOKIE: [u8; 6] = [0, 4, 9, 9, 9, 9];
     const SHARE: u16 = 51;
     in_world(|client, _, _| {
         for group in common::GROUPS {
@@ -214,21 +231,33 @@ fn client_keeps_its_key_share_where_the_retry_has_a_cookie_alone() {
             let mut buffer = vec![0; 20_000];
             let mut client = Client::new(&mut buffer, &client, &NOW).expect("a client");
             let hello = hello_of(&mut client);
-            let mut body = vec![3, 3];
-            body.extend(RETRY_RANDOM);
-            body.extend(&hello[43..43 + 33]);
-            body.extend(Suite::ChaCha20Poly1305Sha256.number().to_be_bytes());
-            body.extend([0, 0, 16, 0, 43, 0, 2, 3, 4, 0, 44, 0, 6]);
-            body.extend(COOKIE);
-            let mut retry = vec![22, 3, 3, 0, 4 + body.len() as u8, 2, 0, 0, body.len() as u8];
-            retry.extend(body);
-            client.feed(&retry);
+            client.feed(&cookie_for(&hello, &[]));
             assert_eq!(client.poll(&mut security(), &NOW), Ok(Event::Idle), "{group:?}");
             let output = client.output().to_vec();
             let second = records(&output).into_iter().find(|it| it[0] == 22).expect("a message");
             assert_eq!(extension(second, 44).as_deref(), Some(&COOKIE[..]));
             assert_eq!(extension(second, SHARE), extension(&hello, SHARE), "{group:?}");
         }
+    });
+}
+
+/// RFC 8446 §4.1.4: after a retry the client speaks, and before it has heard of one it doesn't answer it.
+#[test]
+fn nothing_stands_behind_a_retry_or_behind_the_message_that_leads_to_one() {
+    in_world(|client, server, _| {
+        let mut buffer = vec![0; 20_000];
+        let mut client = Client::new(&mut buffer, client, &NOW).expect("a client");
+        let hello = hello_of(&mut client);
+        client.feed(&cookie_for(&hello, &[2, 0]));
+        let unexpected = Err(Error::Peer(Misbehaviour::Unexpected));
+        assert_eq!(client.poll(&mut security(), &NOW), unexpected);
+        let server = ServerConfig { groups: &[Group::Secp384r1], ..*server };
+        assert_eq!(serve(&server, &hello).0, Ok(Event::Idle));
+        let mut more = hello.clone();
+        more.extend([1, 0]);
+        let length = (more.len() - 5) as u16;
+        more[3..5].copy_from_slice(&length.to_be_bytes());
+        assert_eq!(serve(&server, &more).0, unexpected);
     });
 }
 

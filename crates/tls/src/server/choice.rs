@@ -12,6 +12,8 @@ use crate::suite::{Suite, group_from_number, group_number, scheme_number};
 use crate::tickets::TicketKey;
 use crate::wire::Reader;
 
+/// The longest session id (§4.1.2), in bytes.
+const SESSION_BYTES_MAX: usize = 32;
 /// The longest external key, in bytes.
 const KEY_BYTES_MAX: usize = 64;
 /// How far the age of a ticket may be off for its early data to be taken, in milliseconds (§8.3).
@@ -46,6 +48,9 @@ impl<'a> ClientHello<'a> {
         let version = body.u16()?;
         body.take(32)?;
         let session = body.vector8()?.rest();
+        if session.len() > SESSION_BYTES_MAX {
+            return Err(Misbehaviour::Malformed.into());
+        }
         let suites = body.vector16()?;
         let compressions = body.vector8()?.rest();
         let mut extensions = Extensions::parse_or_none(&mut body)?;
@@ -65,7 +70,7 @@ impl<'a> ClientHello<'a> {
         if extensions.take(extension::COOKIE).is_some() {
             return Err(Misbehaviour::IllegalParameter.into());
         }
-        if compressions != [0] || session.len() > 32 {
+        if compressions != [0] {
             return Err(Misbehaviour::IllegalParameter.into());
         }
         Ok(Self { session, suites, extensions })
