@@ -150,7 +150,7 @@ impl Asked {
             "-min-version" => (number::<u16>(text()?)? <= TLS_1_3).then_some(())?,
             // Only BoringSSL tells why early data isn't taken.
             "-expect-early-data-reason" => drop(text()?),
-            // What is always so here, or how BoringSSL's interface is called.
+            // These are always so here, or name ways of calling BoringSSL's interface.
             "-async"
             | "-partial-write"
             | "-implicit-handshake"
@@ -197,7 +197,7 @@ impl Asked {
         if self.groups.is_empty() { &GROUPS } else { &self.groups }
     }
 
-    /// What is written before anything is read, each in a record of its own.
+    /// The words that are written before anything is read, each in a record of its own.
     fn first_words(&self) -> Vec<&[u8]> {
         let words = self.initial_write.as_deref().unwrap_or(INITIAL_WRITE);
         let times = if self.writes_first { self.initial_writes.unwrap_or(1) } else { 0 };
@@ -232,8 +232,9 @@ trait End {
     fn close(&mut self, security: &mut Software<System>);
     fn export(&self, asked: &Asked) -> Result<Vec<u8>, Error>;
     fn facts(&self) -> (Option<Suite>, Option<Group>, bool, Vec<u8>);
-    /// What goes out before anything comes in, and after the handshake.
+    /// Sends the part that goes out before anything comes in.
     fn begin(&mut self, security: &mut Software<System>, now: &Now) -> Result<(), Error>;
+    /// Sends the part that goes out after the handshake.
     fn after(&mut self, security: &mut Software<System>, now: &Now) -> Result<(), Error>;
     fn took_early_data(&self) -> Option<bool>;
     fn ticket(&self) -> Option<Ticket<'_>>;
@@ -370,7 +371,7 @@ impl Kept {
     }
 }
 
-/// What lasts from one connection to the next.
+/// The state that lasts from one connection to the next.
 struct Shim {
     clock: Clock,
     ticket_key: TicketKey,
@@ -451,7 +452,7 @@ impl Shim {
         let mut buffer = vec![0; BUFFER_BYTES];
         let end = Client::new(&mut buffer, &config, &self.clock.now())?;
         let new = Exchange::run(end, asked, self.clock, is_resumption)?;
-        // Whoever shuts down at once reads no ticket for sure.
+        // A client that shuts down at once may or may not have read a ticket.
         let is_as_due = asked.shuts_down || new.is_some() != asked.expects_no_session;
         check(is_as_due, "a ticket, or none, contrary to what is expected")?;
         if let Some(new) = &new {
@@ -517,7 +518,7 @@ impl<E: End> Exchange<'_, E> {
             Exchange { end, asked, stream, security, clock, early_bytes: 0, kept: None };
         let ended = exchange.go_through(is_resumption);
         exchange.flush();
-        // What is on its way must reach the runner, an alert above all.
+        // The output must reach the runner, an alert above all.
         let _ = exchange.stream.shutdown(Shutdown::Write);
         let _ = exchange.stream.read_to_end(&mut Vec::new());
         ended.map(|()| exchange.kept)
