@@ -17,7 +17,7 @@ use tenure_hal::{Entropy, EntropyError};
 use tenure_tls::x509::{Anchor, ServerName, UnixTime, parse_private_key};
 use tenure_tls::{
     Alert, Client, ClientConfig, EarlyDataGuard, Error, Event, Identity, Misbehaviour, Now,
-    PreSharedKey, Server, ServerConfig, Suite, Ticket, TicketKey, Trust, group_number,
+    PreSharedKey, Server, ServerConfig, Suite, Ticket, TicketKey, Trust, group_number, scheme_name,
 };
 
 /// The code of a shim that doesn't have what a test needs.
@@ -32,6 +32,16 @@ const EARLY_DATA_BYTES_MAX: u32 = 14_336;
 const HANDSHAKE_MS_MAX: u64 = 20_000;
 const GROUPS: [Group; 4] =
     [Group::X25519, Group::Secp256r1, Group::Secp384r1, Group::X25519MlKem768];
+
+/// The signature algorithms of a handshake, by number and name.
+const SCHEMES: [(u16, &str); 6] = [
+    (0x0403, "ecdsa_secp256r1_sha256"),
+    (0x0503, "ecdsa_secp384r1_sha384"),
+    (0x0804, "rsa_pss_rsae_sha256"),
+    (0x0805, "rsa_pss_rsae_sha384"),
+    (0x0806, "rsa_pss_rsae_sha512"),
+    (0x0807, "ed25519"),
+];
 
 /// Why a connection wasn't what the runner wants.
 #[derive(Debug)]
@@ -97,6 +107,7 @@ struct Asked {
     expects_no_offer: bool,
     expected_group: Option<u16>,
     expected_suite: Option<u16>,
+    expected_signature: Option<&'static str>,
 }
 
 impl Asked {
@@ -143,6 +154,10 @@ impl Asked {
             "-expect-reject-early-data" => self.expects_refused = true,
             "-expect-no-offer-early-data" => self.expects_no_offer = true,
             "-expect-curve-id" => self.expected_group = Some(number(text()?)?),
+            "-expect-peer-signature-algorithm" => {
+                let number: u16 = number(text()?)?;
+                self.expected_signature = Some(SCHEMES.iter().find(|it| it.0 == number)?.1);
+            }
             "-expect-cipher" => self.expected_suite = Some(number(text()?)?),
             "-expect-version" | "-max-version" => {
                 (number::<u16>(text()?)? == TLS_1_3).then_some(())?
@@ -164,6 +179,10 @@ impl Asked {
             | "-no-legacy-server-connect"
             | "-server-preference"
             | "-use-export-context"
+            | "-use-early-callback"
+            | "-use-old-client-cert-callback"
+            | "-expect-verify-result"
+            | "-expect-extended-master-secret"
             | "-decline-alpn"
             | "-renegotiate-freely"
             | "-renegotiate-ignore"
@@ -232,6 +251,7 @@ trait End {
     fn close(&mut self, security: &mut Software<System>);
     fn export(&self, asked: &Asked) -> Result<Vec<u8>, Error>;
     fn facts(&self) -> (Option<Suite>, Option<Group>, bool, Vec<u8>);
+    fn signature(&self) -> Option<&'static str>;
     /// Sends the part that goes out before anything comes in.
     fn begin(&mut self, security: &mut Software<System>, now: &Now) -> Result<(), Error>;
     /// Sends the part that goes out after the handshake.
@@ -281,6 +301,9 @@ macro_rules! end {
         fn facts(&self) -> (Option<Suite>, Option<Group>, bool, Vec<u8>) {
             let protocol = self.application_protocol().unwrap_or_default().to_vec();
             (self.suite(), self.group(), self.is_resumed(), protocol)
+        }
+        fn signature(&self) -> Option<&'static str> {
+            self.peer_signature().and_then(scheme_name)
         }
     };
 }
@@ -592,6 +615,11 @@ impl<E: End> Exchange<'_, E> {
         }
         if let Some(expected) = asked.expected_suite {
             check(suite.map(Suite::number) == Some(expected), "another suite than is expected")?;
+        }
+        // On resumption there is no signature; BoringSSL's sessions keep the first one's.
+        if let (Some(expected), false) = (asked.expected_signature, is_resumed) {
+            let is_so = self.end.signature() == Some(expected);
+            check(is_so, "another signature algorithm than is expected")?;
         }
         let took = self.end.took_early_data();
         check(!asked.expects_accepted || took == Some(true), "early data was refused")?;
