@@ -23,7 +23,7 @@ use crate::record::{
 };
 use crate::wire::Writer;
 
-/// Records without content that are taken in a row.
+/// Records without content, and warnings, that are taken in a row.
 const EMPTY_RECORDS_MAX: u8 = 32;
 /// `change_cipher_spec` records that are taken: a peer sends at most one per flight.
 const CHANGE_CIPHER_SPECS_MAX: u8 = 2;
@@ -298,8 +298,14 @@ impl<'b> Channel<'b> {
         if has_message_begun && content != ContentType::Handshake {
             return Err(Misbehaviour::Unexpected.into());
         }
-        if !body.is_empty() {
+        // An alert that ends nothing brings no more than an empty record does.
+        if !body.is_empty() && content != ContentType::Alert {
             self.empty_records = 0;
+        } else {
+            self.empty_records += 1;
+            if self.empty_records > EMPTY_RECORDS_MAX {
+                return Err(Misbehaviour::Flood.into());
+            }
         }
         match content {
             // §5.4
@@ -319,13 +325,7 @@ impl<'b> Channel<'b> {
                 self.opened.end += body.len();
                 Ok(Incoming::Handshake)
             }
-            _ if body.is_empty() => {
-                self.empty_records += 1;
-                if self.empty_records > EMPTY_RECORDS_MAX {
-                    return Err(Misbehaviour::Flood.into());
-                }
-                Ok(Incoming::Data)
-            }
+            _ if body.is_empty() => Ok(Incoming::Data),
             _ => {
                 self.opened = body;
                 self.opened_is_data = true;

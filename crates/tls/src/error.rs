@@ -120,7 +120,7 @@ pub enum Misbehaviour {
     NoApplicationProtocol,
     /// A client certificate is required, and there is none.
     NoCertificate,
-    /// More empty records, key updates or tickets than any use has for.
+    /// More empty records, warnings, key updates or tickets than any use has for.
     Flood,
 }
 
@@ -192,7 +192,9 @@ impl fmt::Display for Misbehaviour {
             Self::BadKeyShare => "a key share is no key of its group",
             Self::NoApplicationProtocol => "no application protocol in common",
             Self::NoCertificate => "a client certificate is required",
-            Self::Flood => "more empty records, key updates or tickets than any use has for",
+            Self::Flood => {
+                "more empty records, warnings, key updates or tickets than any use has for"
+            }
         })
     }
 }
