@@ -111,7 +111,7 @@ fn dispatch(verb: Verb, root: &Path) -> Result<()> {
         Verb::Miri(arguments) => miri::run(&arguments, root),
         Verb::Mutants(arguments) => mutants::run(&arguments, root),
         Verb::Sim(arguments) => sim::run(&arguments, root),
-        Verb::Suites(arguments) => suites::run(&arguments),
+        Verb::Suites(arguments) => suites::run(&arguments, root),
         Verb::Generate(arguments) => generate::run(arguments.check, root),
     }
 }

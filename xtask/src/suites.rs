@@ -1,8 +1,9 @@
 //! `suites`: runs suites of others' cases that are too large for the repository, from a file that the caller has.
 
+mod bogo;
 mod limbo;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -17,7 +18,19 @@ pub(crate) struct Arguments {
 
 #[derive(Subcommand)]
 enum Suite {
+    Bogo(BogoArguments),
     Limbo(LimboArguments),
+}
+
+/// Let the tests of BoringSSL's own TLS speak with `tenure_tls`; needs Go.
+#[derive(clap::Args)]
+struct BogoArguments {
+    /// A checkout of BoringSSL.
+    #[arg(long, value_name = "FOLDER")]
+    from: PathBuf,
+    /// List the tests that fail for a reason, too.
+    #[arg(long)]
+    verbose: bool,
 }
 
 /// Judge the certificate chains of C2SP's x509-limbo, with BetterTLS among them.
@@ -31,8 +44,9 @@ struct LimboArguments {
     verbose: bool,
 }
 
-pub(crate) fn run(arguments: &Arguments) -> Result<()> {
+pub(crate) fn run(arguments: &Arguments, root: &Path) -> Result<()> {
     match &arguments.suite {
+        Suite::Bogo(arguments) => bogo::run(root, &arguments.from, arguments.verbose),
         Suite::Limbo(arguments) => limbo::run(&arguments.from, arguments.verbose),
     }
 }

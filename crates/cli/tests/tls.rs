@@ -211,6 +211,24 @@ fn ticket_of_one_connection_resumes_the_next_and_carries_early_data() {
 }
 
 #[test]
+fn early_data_goes_out_after_the_handshake_where_another_protocol_is_offered() {
+    let bench = Workbench::new();
+    certificates(&bench);
+    bench.write(&[("request", "GET / HTTP/1.0\r\n\r\n")]);
+    let (_server, address) = serve(&bench, &["--early-data", "1000", "--www", "--alpn", "aaa,bbb"]);
+    let words = ["--ca", "root.pem", "--resume", "ticket", "--early-data", "request", "--alpn"];
+    for (protocol, is_resumed, is_taken) in
+        [("aaa", false, false), ("bbb", true, false), ("bbb", true, true)]
+    {
+        let output = connect(&bench, &address, &[&words[..], &[protocol]].concat(), b"");
+        let report = text(&output.stderr);
+        assert!(text(&output.stdout).contains("</html>"), "{report}");
+        assert_eq!(report.contains("resumed     yes"), is_resumed, "{report}");
+        assert_eq!(report.contains("early data  taken"), is_taken, "{report}");
+    }
+}
+
+#[test]
 fn root_is_trusted_for_its_key_whatever_its_version_and_signature() {
     let of_version_1 = "";
     let by_sha_1 = "-sha1 -extfile ext -extensions ca";
@@ -273,12 +291,12 @@ fn authority_of_the_bundle_that_can_not_be_used_is_named_where_one_is_missing() 
     let output = connect_with_bundle(&bench, &address, "good.pem");
     assert!(output.status.success(), "{}", text(&output.stderr));
     let error = text(&connect_with_bundle(&bench, &address, "bad.pem").stderr);
-    let reason = "bad.pem, certificate 1: its kind of key is not supported";
+    let reason = "bad.pem, certificate 1: its kind or length of key is not supported";
     assert!(error.contains(reason), "{error}");
     // With --ca it is refused at once.
     let output = connect(&bench, &address, &["--ca", "good.pem", "--check"], b"");
     let error = text(&output.stderr);
-    assert!(error.contains("good.pem, certificate 1: its kind of key"), "{error}");
+    assert!(error.contains("good.pem, certificate 1: its kind or length of key"), "{error}");
 }
 
 #[test]

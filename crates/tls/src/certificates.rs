@@ -4,7 +4,10 @@
 //! Certificates stay in the buffer until a path leads from the peer's own to an anchor, which is
 //! searched for whenever one more is there. Then the rest of the message is hashed and dropped.
 
-use tenure_crypto::{PrivateKey, PublicKeyRef, SIGNATURE_BYTES_MAX, Security, Signed};
+use tenure_crypto::{
+    PrivateKey, PublicKeyRef, SIGNATURE_BYTES_MAX, Security, SecurityError, SignatureAlgorithm,
+    Signed,
+};
 
 use crate::channel::Channel;
 use crate::connection::{Core, Now};
@@ -296,9 +299,25 @@ impl Core<'_> {
             .filter(|algorithm| security.has_signature(*algorithm))
             .ok_or(Misbehaviour::IllegalParameter)?;
         let key: PublicKeyRef<'_> = parse_public_key(pinned)?;
+        // §4.4.3: the algorithm is one of the certificate's kind of key.
+        let fits = match algorithm {
+            SignatureAlgorithm::EcdsaP256(_) => matches!(key, PublicKeyRef::P256(_)),
+            SignatureAlgorithm::EcdsaP384(_) => matches!(key, PublicKeyRef::P384(_)),
+            SignatureAlgorithm::Ed25519 => matches!(key, PublicKeyRef::Ed25519(_)),
+            _ => matches!(key, PublicKeyRef::Rsa { .. }),
+        };
+        if !fits {
+            return Err(Misbehaviour::IllegalParameter.into());
+        }
         let mut statement = [0; STATEMENT_BYTES_MAX];
         let statement = write_statement(purpose, &digest, &mut statement);
-        security.verify(algorithm, &key, Signed::Message(statement), signature)?;
+        match security.verify(algorithm, &key, Signed::Message(statement), signature) {
+            // Of a length that nobody here verifies with, or on no curve.
+            Err(SecurityError::InvalidPublicKey) => {
+                return Err(CertificateError::UnsupportedKey.into());
+            }
+            verified => verified?,
+        }
         self.peer_signature = Some(algorithm);
         self.channel.unpin();
         self.take_in(total);

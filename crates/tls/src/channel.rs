@@ -13,7 +13,7 @@
 
 use core::ops::Range;
 
-use tenure_crypto::Security;
+use tenure_crypto::{AEAD_TAG_BYTES, Security};
 use zeroize::Zeroize;
 
 use crate::error::{Alert, Error, Misbehaviour};
@@ -23,8 +23,8 @@ use crate::record::{
 };
 use crate::wire::Writer;
 
-/// Records without content that are taken in a row.
-const EMPTY_RECORDS_MAX: u8 = 16;
+/// Records without content, and warnings, that are taken in a row.
+const EMPTY_RECORDS_MAX: u8 = 32;
 /// `change_cipher_spec` records that are taken: a peer sends at most one per flight.
 const CHANGE_CIPHER_SPECS_MAX: u8 = 2;
 
@@ -33,7 +33,7 @@ const CHANGE_CIPHER_SPECS_MAX: u8 = 2;
 pub(crate) enum Incoming {
     /// Content of handshake messages, which [`Channel::opened`] ends with.
     Handshake,
-    /// Data, which [`Channel::opened`] is.
+    /// Data, which [`Channel::opened`] is; it may be none.
     Data,
     /// An alert.
     Alert(Alert),
@@ -153,6 +153,23 @@ impl<'b> Channel<'b> {
         self.pinned = range.len();
     }
 
+    /// Pins a copy of `range` of [`Self::output`], before anything came in: where the buffer leaves three times
+    /// as much for the answer.
+    pub(crate) fn pin_output(&mut self, range: Range<usize>) {
+        let length = range.len();
+        let is_first = self.raw.is_empty() && self.opened.is_empty();
+        if is_first && length <= self.out && 4 * length <= self.buffer.len() {
+            self.buffer.copy_within(self.out + range.start..self.out + range.end, 0);
+            self.pinned = length;
+            self.compact();
+        }
+    }
+
+    /// The length of what is pinned.
+    pub(crate) fn pinned_bytes(&self) -> usize {
+        self.pinned
+    }
+
     pub(crate) fn unpin(&mut self) {
         self.pinned = 0;
     }
@@ -235,7 +252,8 @@ impl<'b> Channel<'b> {
             Err(error) => return Err(error.into()),
         };
         self.skippable = 0;
-        if length + 1 > self.own_limit {
+        // Padding and the type count as well (§5.4, RFC 8449 §4).
+        if record.len() - HEADER_BYTES - AEAD_TAG_BYTES > self.own_limit {
             return Err(Misbehaviour::Oversized.into());
         }
         let start = record.start + HEADER_BYTES;
@@ -280,15 +298,25 @@ impl<'b> Channel<'b> {
         if has_message_begun && content != ContentType::Handshake {
             return Err(Misbehaviour::Unexpected.into());
         }
-        if !body.is_empty() {
+        // An alert that ends nothing brings no more than an empty record does.
+        if !body.is_empty() && content != ContentType::Alert {
             self.empty_records = 0;
+        } else {
+            self.empty_records += 1;
+            if self.empty_records > EMPTY_RECORDS_MAX {
+                return Err(Misbehaviour::Flood.into());
+            }
         }
         match content {
+            // §5.4
+            ContentType::Alert | ContentType::Handshake if body.is_empty() => {
+                Err(Misbehaviour::Unexpected.into())
+            }
             ContentType::Alert => match &self.buffer[body] {
                 [1 | 2, description] => Ok(Incoming::Alert(Alert(*description))),
+                [_, _] => Err(Misbehaviour::IllegalParameter.into()),
                 _ => Err(Misbehaviour::Malformed.into()),
             },
-            ContentType::Handshake if body.is_empty() => Err(Misbehaviour::Unexpected.into()),
             ContentType::Handshake => {
                 if !has_message_begun {
                     self.opened = self.pinned..self.pinned;
@@ -297,13 +325,7 @@ impl<'b> Channel<'b> {
                 self.opened.end += body.len();
                 Ok(Incoming::Handshake)
             }
-            _ if body.is_empty() => {
-                self.empty_records += 1;
-                if self.empty_records > EMPTY_RECORDS_MAX {
-                    return Err(Misbehaviour::Flood.into());
-                }
-                Ok(Incoming::Nothing)
-            }
+            _ if body.is_empty() => Ok(Incoming::Data),
             _ => {
                 self.opened = body;
                 self.opened_is_data = true;
@@ -314,9 +336,14 @@ impl<'b> Channel<'b> {
 
     /// How many bytes of content fit into the next record to be sent.
     pub(crate) fn content_room(&self) -> usize {
+        self.free_room().min(self.content_limit())
+    }
+
+    /// The same, whatever the peer's limit is.
+    fn free_room(&self) -> usize {
         let used = self.pinned + self.opened.len() + self.raw.len();
         let free = self.out.saturating_sub(used);
-        free.saturating_sub(HEADER_BYTES + PROTECTION_BYTES).min(self.content_limit())
+        free.saturating_sub(HEADER_BYTES + PROTECTION_BYTES)
     }
 
     fn content_limit(&self) -> usize {
@@ -324,7 +351,8 @@ impl<'b> Channel<'b> {
     }
 
     /// Appends a record, protected once there are keys, with the content that `build` writes; what
-    /// `build` returns comes back. It is lent [`Self::opened`] beside the place to write to.
+    /// `build` returns comes back. It is lent what is pinned, with [`Self::opened`] behind that, beside the
+    /// place to write to. A handshake message takes more records where the peer's limit asks for that.
     pub(crate) fn emit<S: Security, T>(
         &mut self,
         security: &mut S,
@@ -333,31 +361,67 @@ impl<'b> Channel<'b> {
     ) -> Result<T, Error> {
         self.compact();
         let start = self.raw.end;
-        let room = HEADER_BYTES + self.content_room();
-        let added = if self.writing.is_some() { PROTECTION_BYTES } else { 0 };
+        let room =
+            if content == ContentType::Handshake { self.free_room() } else { self.content_room() };
         let (front, back) = self.buffer.split_at_mut(start);
-        let built = back.get_mut(HEADER_BYTES..room).ok_or(Error::BufferTooSmall)?;
+        let built = back.get_mut(HEADER_BYTES..HEADER_BYTES + room).ok_or(Error::BufferTooSmall)?;
         let mut writer = Writer::new(built);
-        let result = build(security, &front[self.opened.clone()], &mut writer)?;
+        let result = build(security, &front[..self.opened.end], &mut writer)?;
         let length = writer.len();
-        let record = start..start + HEADER_BYTES + length + added;
-        match &mut self.writing {
-            Some(writing) => writing.seal(security, content, &mut self.buffer[record.clone()])?,
-            None => {
-                self.buffer[start..start + HEADER_BYTES].copy_from_slice(&header(content, length))
-            }
+        if length <= self.content_limit() {
+            self.append(security, content, start, length)?;
+        } else {
+            self.append_parts(security, content, start + HEADER_BYTES, length)?;
         }
-        self.append(record);
         Ok(result)
     }
 
-    /// Moves a record that was built in the free middle behind what is to be sent.
-    fn append(&mut self, record: Range<usize>) {
+    /// Appends the `length` bytes at `start` in as many records as the peer's limit asks for: each is built
+    /// behind what is left of them.
+    fn append_parts(
+        &mut self,
+        security: &mut impl Security,
+        content: ContentType,
+        mut start: usize,
+        length: usize,
+    ) -> Result<(), Error> {
+        let end = start + length;
+        while start < end {
+            let part = start..end.min(start + self.content_limit());
+            if end + HEADER_BYTES + part.len() + PROTECTION_BYTES > self.out {
+                return Err(Error::BufferTooSmall);
+            }
+            start = part.end;
+            let length = part.len();
+            self.buffer.copy_within(part, end + HEADER_BYTES);
+            self.append(security, content, end, length)?;
+        }
+        Ok(())
+    }
+
+    /// Protects the record at `start` in the free middle, with `length` bytes of content behind room for its
+    /// header, and moves it behind what is to be sent. A `change_cipher_spec` is always in the open (§5).
+    fn append(
+        &mut self,
+        security: &mut impl Security,
+        content: ContentType,
+        start: usize,
+        length: usize,
+    ) -> Result<(), Error> {
+        let mut record = start..start + HEADER_BYTES + length;
+        match &mut self.writing {
+            Some(writing) if content != ContentType::ChangeCipherSpec => {
+                record.end += PROTECTION_BYTES;
+                writing.seal(security, content, &mut self.buffer[record.clone()])?;
+            }
+            _ => self.buffer[start..start + HEADER_BYTES].copy_from_slice(&header(content, length)),
+        }
         let length = record.len();
         let out = self.out - length;
         self.buffer.copy_within(record, out);
         self.buffer[out..].rotate_left(length);
         self.out = out;
+        Ok(())
     }
 
     /// Appends a handshake message in `parts`, in as many records as the peer's limit asks for.
@@ -437,3 +501,7 @@ impl Drop for Channel<'_> {
         wipe_stack();
     }
 }
+
+#[cfg(test)]
+#[path = "channel_tests.rs"]
+mod tests;

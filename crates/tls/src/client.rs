@@ -1,14 +1,16 @@
 //! The client's side of the handshake (RFC 8446 §4).
 
+use core::ops::Range;
+
 use tenure_crypto::{EphemeralKey, Group, HashAlgorithm, HashValue, Security};
 
 use crate::certificates::{Identity, Reading, Trust};
 use crate::connection::{Connection, Core, Handshake, Now};
 use crate::error::{Error, Misbehaviour};
 use crate::hello::{
-    Extensions, RETRY_RANDOM, extension, is_downgrade, offer_limits, settle_limits,
+    Extensions, RETRY_RANDOM, SSL, extension, is_downgrade, offer_limits, settle_limits,
 };
-use crate::record::ContentType;
+use crate::record::{ContentType, HEADER_BYTES};
 use crate::schedule::{Schedule, Transcript, expand_secret, finished, traffic_keys};
 use crate::state::{Message, State};
 use crate::suite::{Suite, group_from_number, group_number, offered_schemes};
@@ -51,7 +53,8 @@ pub struct PreSharedKey<'a> {
     pub is_external: bool,
     /// The age of a ticket in milliseconds plus its `age_add`; 0 for an external key.
     pub obfuscated_age: u32,
-    /// How many bytes of early data the server takes with it.
+    /// How many bytes of early data the server takes with it: 0 where this connection doesn't offer the
+    /// application protocol of the one that the ticket is from (RFC 8446 §4.2.10).
     pub early_data_bytes_max: u32,
 }
 
@@ -93,9 +96,10 @@ pub struct ClientHandshake<'c> {
     random: [u8; 32],
     session: [u8; 32],
     key: Option<EphemeralKey>,
+    /// Where the public part of `key` stands in the first message.
+    share: Range<usize>,
     schedule: Option<Schedule>,
     is_retried: bool,
-    is_change_cipher_spec_sent: bool,
     /// Whether the server chose the pre-shared key.
     has_psk: bool,
     early_data: EarlyData,
@@ -140,9 +144,9 @@ impl<'b, 'c> Client<'b, 'c> {
             random: [0; 32],
             session: [0; 32],
             key: None,
+            share: 0..0,
             schedule: None,
             is_retried: false,
-            is_change_cipher_spec_sent: false,
             has_psk: false,
             early_data: EarlyData::NotOffered,
             is_asked: false,
@@ -206,13 +210,14 @@ impl Handshake for ClientHandshake<'_> {
             self.early_data = EarlyData::Offered;
         }
         self.send_hello(core, security, self.config.groups[0], None)?;
+        core.channel.pin_output(self.share.clone());
         core.state = State::ServerHello;
         if self.early_data == EarlyData::Offered
             && let Some(psk) = self.config.pre_shared_key
         {
             let early = Schedule::early(psk.suite.hash(), Some(psk.key));
             let secret = early.derive(b"c e traffic", &core.transcript.digest(psk.suite.hash()));
-            self.send_change_cipher_spec(core, security)?;
+            core.send_change_cipher_spec_once(security)?;
             #[cfg(feature = "keylog")]
             {
                 core.key_log.set_random(&self.random);
@@ -290,8 +295,8 @@ struct ServerHello<'a> {
 }
 
 impl<'c> ClientHandshake<'c> {
-    /// Sends a `ClientHello` with a key in `group`, the second time after `retry`, the extensions of
-    /// a `HelloRetryRequest`, whose cookie it repeats.
+    /// Sends a `ClientHello` with a key in `group`, the second time after a `HelloRetryRequest` with the suite
+    /// `retry`, whose cookie it repeats. The key is the old one while its public part is pinned.
     fn send_hello(
         &mut self,
         core: &mut Core<'_>,
@@ -305,8 +310,10 @@ impl<'c> ClientHandshake<'c> {
             return self.send_script(core, security, group, retry, hello);
         }
         let limit = core.channel.comfortable_limit();
+        let pinned = core.channel.pinned_bytes();
         let Core { channel, transcript, .. } = core;
-        channel.emit(security, ContentType::Handshake, |security, opened, writer| {
+        channel.emit(security, ContentType::Handshake, |security, lent, writer| {
+            let (share, opened) = lent.split_at(pinned);
             let cookie = match retry {
                 Some(_) => cookie_of(opened),
                 None => None,
@@ -319,7 +326,7 @@ impl<'c> ClientHandshake<'c> {
                 self.write_suites(security, writer)?;
                 writer.vector(1, |writer| writer.u8(0))?;
                 writer.vector(2, |writer| {
-                    self.write_extensions(security, writer, group, cookie)?;
+                    self.write_extensions(security, writer, group, share, cookie)?;
                     offer_limits(writer, limit)?;
                     Ok::<_, Error>(self.write_pre_shared_key(writer, retry)?)
                 })
@@ -345,6 +352,7 @@ impl<'c> ClientHandshake<'c> {
         security: &mut impl Security,
         writer: &mut Writer<'_>,
         group: Group,
+        share: &[u8],
         cookie: Option<&[u8]>,
     ) -> Result<(), Error> {
         let config = self.config;
@@ -374,9 +382,14 @@ impl<'c> ClientHandshake<'c> {
             writer.vector(2, |writer| {
                 writer.u16(group_number(group))?;
                 writer.vector(2, |writer| {
+                    if !share.is_empty() {
+                        return Ok(writer.bytes(share)?);
+                    }
+                    let start = HEADER_BYTES + writer.len();
                     writer.fill(|room| {
                         let (key, length) = security.begin_agreement(group, room)?;
                         self.key = Some(key);
+                        self.share = start..start + length;
                         Ok::<_, Error>(length)
                     })
                 })
@@ -497,6 +510,11 @@ impl<'c> ClientHandshake<'c> {
         #[cfg(feature = "keylog")]
         core.key_log.set_random(&self.random);
         core.handshake_secrets(&schedule)?;
+        core.channel.unpin();
+        // While early data is sent, its keys protect what this end says.
+        if self.early_data != EarlyData::Offered {
+            core.write_with_own_secret()?;
+        }
         core.read_with_peer_secret()?;
         self.schedule = Some(schedule.master());
         core.state = State::EncryptedExtensions;
@@ -520,6 +538,9 @@ impl<'c> ClientHandshake<'c> {
         let suite = body.u16()?;
         let compression = body.u8()?;
         let is_retry = random == RETRY_RANDOM;
+        if version <= SSL {
+            return Err(Misbehaviour::OldVersion.into());
+        }
         // A server without extensions is of TLS 1.2 or older (§4.2.1).
         let mut extensions = Extensions::parse_or_none(&mut body)?;
         body.finish()?;
@@ -561,7 +582,9 @@ impl<'c> ClientHandshake<'c> {
         total: usize,
     ) -> Result<(), Error> {
         let hello = self.parse_server_hello(&core.channel.opened()[..total])?;
-        if core::mem::replace(&mut self.is_retried, true) {
+        // Nothing else is due before the second first message.
+        let is_alone = core.channel.opened().len() == total;
+        if core::mem::replace(&mut self.is_retried, true) || !is_alone {
             return Err(Misbehaviour::Unexpected.into());
         }
         let old = self.config.groups[0];
@@ -578,7 +601,10 @@ impl<'c> ClientHandshake<'c> {
             None if hello.cookie => old,
             None => return Err(Misbehaviour::IllegalParameter.into()),
         };
-        let suite = hello.suite;
+        let (suite, is_same_key) = (hello.suite, hello.share.is_none());
+        if !is_same_key {
+            core.channel.unpin();
+        }
         core.suite = Some(suite);
         core.transcript.choose(suite.hash());
         core.transcript.restart();
@@ -589,23 +615,11 @@ impl<'c> ClientHandshake<'c> {
         if self.early_data == EarlyData::Offered {
             self.early_data = EarlyData::Refused;
         }
-        self.send_change_cipher_spec(core, security)?;
+        core.send_change_cipher_spec_once(security)?;
         self.send_hello(core, security, group, Some(suite))?;
+        core.channel.unpin();
         core.channel.consume(total);
         Ok(())
-    }
-
-    /// Sends a `change_cipher_spec`, once, before the second flight, or behind the first message where
-    /// early data follows it (§D.4).
-    fn send_change_cipher_spec(
-        &mut self,
-        core: &mut Core<'_>,
-        security: &mut impl Security,
-    ) -> Result<(), Error> {
-        if core::mem::replace(&mut self.is_change_cipher_spec_sent, true) {
-            return Ok(());
-        }
-        core.send_change_cipher_spec(security)
     }
 
     fn encrypted_extensions(&mut self, core: &mut Core<'_>, total: usize) -> Result<(), Error> {
@@ -631,6 +645,10 @@ impl<'c> ClientHandshake<'c> {
         let takes_early_data = extensions.take(extension::EARLY_DATA);
         match (takes_early_data, self.early_data) {
             (Some(it), EarlyData::Offered) if it.is_empty() && self.has_psk => {
+                // It was sent under the suite of its key (§4.2.10).
+                if self.config.pre_shared_key.map(|psk| psk.suite) != core.suite {
+                    return Err(Misbehaviour::IllegalParameter.into());
+                }
                 self.early_data = EarlyData::Accepted;
             }
             (Some(_), _) => return Err(Misbehaviour::UnsolicitedExtension.into()),
@@ -643,6 +661,9 @@ impl<'c> ClientHandshake<'c> {
             core.channel.own_limit = limits.own;
         }
         core.sends_early_data = self.early_data == EarlyData::Accepted;
+        if self.early_data == EarlyData::Refused {
+            core.write_with_own_secret()?;
+        }
         core.take_in(total);
         core.state = if self.has_psk { State::ServerFinished } else { State::CertificateOrRequest };
         Ok(())
@@ -675,11 +696,14 @@ impl<'c> ClientHandshake<'c> {
             .ok_or(Misbehaviour::MissingExtension)?;
         let mut schemes = list.vector16()?;
         list.finish()?;
-        // Others than those known may stand there, and mean nothing (§4.3.2).
+        // There is one at least (§4.2.3). Others than those known mean nothing (§4.3.2).
         let own = self.config.identity.and_then(|it| it.key.algorithm());
         let own = own.and_then(crate::suite::scheme_number);
-        while !schemes.is_empty() {
+        loop {
             self.can_answer |= Some(schemes.u16()?) == own;
+            if schemes.is_empty() {
+                break;
+            }
         }
         self.is_asked = true;
         core.take_in(total);
@@ -699,12 +723,12 @@ impl<'c> ClientHandshake<'c> {
         core.check_finished(&core.peer_secret, total)?;
         core.take_in(total);
         let transcript = core.transcript_digest()?;
-        self.send_change_cipher_spec(core, security)?;
+        core.send_change_cipher_spec_once(security)?;
         if self.early_data == EarlyData::Accepted {
             core.send_message(security, Message::EndOfEarlyData, |_, _| Ok(()))?;
+            core.write_with_own_secret()?;
         }
         core.sends_early_data = false;
-        core.write_with_own_secret()?;
         if self.is_asked {
             let identity = self.config.identity.filter(|_| self.can_answer);
             core.send_certificates(security, identity.as_ref())?;

@@ -64,7 +64,7 @@ fn follow(section: u8) -> Option<HashValue> {
     let mut client = Client::new(&mut buffer, &config, &NOW).expect("a client");
     client.handshake.script = &hellos;
     // Only the client of §7 is one that middleboxes understand.
-    client.handshake.is_change_cipher_spec_sent = section != 7;
+    client.core.is_change_cipher_spec_sent = section != 7;
     let mut key = None;
     let mut is_first = true;
     for (label, record) in trace.records() {

@@ -15,9 +15,9 @@ use crate::x509::UnixTime;
 /// A `KeyUpdate` message.
 const KEY_UPDATE_BYTES: usize = 5;
 /// Key updates that a peer may ask for without sending any data between them.
-const KEY_UPDATES_MAX: u8 = 8;
+const KEY_UPDATES_MAX: u8 = 32;
 /// Tickets that a server may send without sending any data between them.
-const TICKETS_MAX: u8 = 8;
+const TICKETS_MAX: u8 = 32;
 /// The deadline of a connection that has none.
 const NEVER: u64 = u64::MAX;
 /// Records under one key after which the own side changes it: far below the 2^24.5 of AES-GCM (RFC
@@ -72,6 +72,8 @@ pub(crate) struct Core<'b> {
     /// How much more of it.
     pub(crate) early_data_left: usize,
     pub(crate) is_client: bool,
+    /// A client: whether its `change_cipher_spec` is out.
+    pub(crate) is_change_cipher_spec_sent: bool,
     pub(crate) deadline_ms: u64,
     pub(crate) ticket_waits: bool,
     connected_is_told: bool,
@@ -125,6 +127,7 @@ impl<'b> Core<'b> {
             channel: Channel::new(buffer),
             transcript: Transcript::new(),
             is_client: state == State::Start,
+            is_change_cipher_spec_sent: false,
             state,
             suite: None,
             group: None,
@@ -168,8 +171,7 @@ impl<'b> Core<'b> {
         channel.consume(total);
     }
 
-    /// Sends a handshake message of one record, whose body `build` writes, and takes it into the
-    /// transcript.
+    /// Sends a handshake message, whose body `build` writes, and takes it into the transcript.
     pub(crate) fn send_message<S: Security>(
         &mut self,
         security: &mut S,
@@ -192,6 +194,18 @@ impl<'b> Core<'b> {
     ) -> Result<(), Error> {
         let content = ContentType::ChangeCipherSpec;
         self.channel.emit(security, content, |_, _, writer| Ok(writer.u8(1)?))
+    }
+
+    /// A client's, before whatever it sends first of its second flight, or behind the first message where early
+    /// data follows it.
+    pub(crate) fn send_change_cipher_spec_once(
+        &mut self,
+        security: &mut impl Security,
+    ) -> Result<(), Error> {
+        if core::mem::replace(&mut self.is_change_cipher_spec_sent, true) {
+            return Ok(());
+        }
+        self.send_change_cipher_spec(security)
     }
 
     /// The handshake secrets of both ends, and the keys of what is read now.
@@ -312,6 +326,9 @@ impl<'b> Core<'b> {
         let level =
             if alert == Alert::CLOSE_NOTIFY || alert == Alert::USER_CANCELED { 1 } else { 2 };
         // Where there is no room for an alert, the peer learns of the end from the transport.
+        if self.is_client && self.channel.writing.is_some() {
+            let _ = self.send_change_cipher_spec_once(security);
+        }
         let _ = self.channel.emit(security, ContentType::Alert, |_, _, writer| {
             Ok(writer.bytes(&[level, alert.0])?)
         });
@@ -515,12 +532,14 @@ impl<H: Handshake> Connection<'_, H> {
 
     fn take_data(&mut self) -> Result<(), Error> {
         let core = &mut self.core;
-        core.key_updates = 0;
-        core.tickets = 0;
+        let length = core.channel.opened().len();
+        if length > 0 {
+            core.key_updates = 0;
+            core.tickets = 0;
+        }
         if core.state.is_connected() {
             return Ok(());
         }
-        let length = core.channel.opened().len();
         if !core.takes_early_data || length > core.early_data_left {
             return Err(Misbehaviour::Unexpected.into());
         }

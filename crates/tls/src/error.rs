@@ -83,7 +83,7 @@ pub enum Error {
     Truncated,
     /// The peer did not finish in time.
     Deadline,
-    /// A record or message of the peer doesn't fit the buffer that the caller lent.
+    /// A record or message, the peer's or an own one, doesn't fit the buffer that the caller lent.
     BufferTooSmall,
     /// The caller's own certificates, keys or names can't be used.
     Configuration,
@@ -120,7 +120,7 @@ pub enum Misbehaviour {
     NoApplicationProtocol,
     /// A client certificate is required, and there is none.
     NoCertificate,
-    /// More empty records, key updates or tickets than any use has for.
+    /// More empty records, warnings, key updates or tickets than any use has for.
     Flood,
 }
 
@@ -167,7 +167,9 @@ impl fmt::Display for Error {
             Self::Alerted(alert) => write!(f, "the peer ended the connection: {alert}"),
             Self::Truncated => f.write_str("the peer closed the transport without closing TLS"),
             Self::Deadline => f.write_str("the peer did not finish in time"),
-            Self::BufferTooSmall => f.write_str("the peer's record or message exceeds the buffer"),
+            Self::BufferTooSmall => {
+                f.write_str("a record or message, the peer's or the own, exceeds the buffer")
+            }
             Self::Configuration => f.write_str("the own certificates, keys or names are unusable"),
             Self::Security(error) => write!(f, "an operation with keys failed: {error}"),
         }
@@ -190,7 +192,9 @@ impl fmt::Display for Misbehaviour {
             Self::BadKeyShare => "a key share is no key of its group",
             Self::NoApplicationProtocol => "no application protocol in common",
             Self::NoCertificate => "a client certificate is required",
-            Self::Flood => "more empty records, key updates or tickets than any use has for",
+            Self::Flood => {
+                "more empty records, warnings, key updates or tickets than any use has for"
+            }
         })
     }
 }

@@ -15,6 +15,9 @@ pub(crate) fn is_downgrade(random: &[u8]) -> bool {
     matches!(random.strip_prefix(&random[..24]), Some(b"DOWNGRD\x01" | b"DOWNGRD\x00"))
 }
 
+/// The version of SSL 3.0, which no hello names (§D.5).
+pub(crate) const SSL: u16 = 0x0300;
+
 /// Extensions' numbers.
 pub(crate) mod extension {
     pub(crate) const SERVER_NAME: u16 = 0;
@@ -51,7 +54,7 @@ pub(crate) struct Extensions<'a> {
 }
 
 /// The extensions that a message is looked at for.
-const EXTENSIONS_MAX: u8 = 64;
+const EXTENSIONS_MAX: u8 = 128;
 
 impl<'a> Extensions<'a> {
     /// Reads a list, which has no extension twice (§4.2).

@@ -6,7 +6,7 @@
 //! Invariants:
 //! - Which message is due in which state stands in one table, and nothing else is taken.
 //! - What a peer can fill has a limit: the lent buffer for what it sends, and the deadline, the
-//!   number of certificates, tickets, key updates and empty records for what it repeats.
+//!   number of certificates, tickets, key updates, warnings and empty records for what it repeats.
 //! - TLS 1.2 and older, renegotiation, compression, and pre-shared keys without a key agreement don't
 //!   exist here.
 //! - A connection that ended forgets its secrets and wipes the buffer but for what is to be sent.

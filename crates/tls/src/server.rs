@@ -13,7 +13,7 @@ use crate::record::PLAINTEXT_BYTES_MAX;
 use crate::schedule::{Schedule, expand_secret, traffic_keys};
 use crate::state::{Message, State};
 use crate::suite::{Suite, group_number, offered_schemes};
-use crate::tickets::{EarlyDataGuard, TICKET_BYTES, TicketContent, TicketKey};
+use crate::tickets::{EarlyDataGuard, EarlyScope, TICKET_BYTES, TicketContent, TicketKey};
 use crate::wire::{Full, Writer};
 use crate::x509::Purpose;
 
@@ -111,8 +111,7 @@ impl<'b, 'c> Server<'b, 'c> {
 
     /// The application protocol that was agreed on.
     pub fn application_protocol(&self) -> Option<&'c [u8]> {
-        let protocols = self.handshake.config.application_protocols;
-        self.handshake.protocol.map(|index| protocols[usize::from(index)])
+        self.handshake.agreed_protocol()
     }
 
     /// Whether the client had a ticket or a pre-shared key.
@@ -139,10 +138,12 @@ impl<'b, 'c> Server<'b, 'c> {
         let age_add = u32::from_be_bytes([age_add[0], age_add[1], age_add[2], age_add[3]]);
         let nonce = &nonce[..8];
         let psk = expand_secret(suite.hash(), &core.resumption, b"resumption", nonce);
-        let content = TicketContent { suite, key: psk, age_add, made_ms: now.uptime_ms };
+        let early_data = handshake.early_data_bytes();
+        let early_scope = if early_data == 0 { EarlyScope::NONE } else { handshake.early_scope() };
+        let made_ms = now.uptime_ms;
+        let content = TicketContent { suite, key: psk, age_add, made_ms, early_scope };
         let mut ticket = [0; TICKET_BYTES];
         let length = key.seal(security, &content, &mut ticket)?;
-        let early_data = handshake.early_data_bytes();
         core.channel.emit(security, crate::record::ContentType::Handshake, |_, _, writer| {
             writer.u8(Message::NewSessionTicket as u8)?;
             writer
@@ -225,6 +226,15 @@ impl Handshake for ServerHandshake<'_> {
 impl<'c> ServerHandshake<'c> {
     fn early_data_bytes(&self) -> u32 {
         if self.guard.is_some() { self.config.early_data_bytes_max } else { 0 }
+    }
+
+    fn agreed_protocol(&self) -> Option<&'c [u8]> {
+        self.protocol.map(|index| self.config.application_protocols[usize::from(index)])
+    }
+
+    /// The connections like this one, as far as early data must be of one.
+    fn early_scope(&self) -> EarlyScope {
+        EarlyScope::of(self.agreed_protocol())
     }
 
     fn client_hello(
@@ -312,6 +322,10 @@ impl<'c> ServerHandshake<'c> {
         if core::mem::replace(&mut self.is_retried, true) {
             return Err(Misbehaviour::IllegalParameter.into());
         }
+        // The client's second message answers what isn't sent yet.
+        if core.channel.opened().len() > total {
+            return Err(Misbehaviour::Unexpected.into());
+        }
         core.suite = Some(choice.suite);
         core.transcript.choose(choice.suite.hash());
         core.take_in(total);
@@ -353,10 +367,7 @@ impl<'c> ServerHandshake<'c> {
         is_raw_key: bool,
     ) -> Result<(), Error> {
         let room = core.channel.comfortable_limit();
-        core.send_message(security, Message::EncryptedExtensions, |_, writer| {
-            writer.vector(2, |writer| self.write_extensions(writer, choice, is_raw_key, room))
-        })?;
-        // From here on both keep to what was agreed.
+        // They hold for all records under keys that this handshake makes (RFC 8449 §4).
         if let Some(limit) = choice.limit {
             core.channel.peer_limit = limit;
             core.channel.own_limit = usize::from(limit_of(room));
@@ -364,6 +375,9 @@ impl<'c> ServerHandshake<'c> {
             core.channel.peer_limit = fragment_bytes(code) + 1;
             core.channel.own_limit = core.channel.peer_limit;
         }
+        core.send_message(security, Message::EncryptedExtensions, |_, writer| {
+            writer.vector(2, |writer| self.write_extensions(writer, choice, is_raw_key, room))
+        })?;
         if let Some(identity) = identity {
             if self.config.client_trust.is_some() {
                 core.send_message(security, Message::CertificateRequest, |security, writer| {
@@ -396,8 +410,7 @@ impl<'c> ServerHandshake<'c> {
         if choice.names_server && choice.psk.is_none() {
             extension(writer, extension::SERVER_NAME, |_| Ok::<_, Full>(()))?;
         }
-        if let Some(index) = self.protocol {
-            let protocol = self.config.application_protocols[usize::from(index)];
+        if let Some(protocol) = self.agreed_protocol() {
             extension(writer, extension::APPLICATION_PROTOCOLS, |writer| {
                 writer.vector(2, |writer| writer.vector(1, |writer| writer.bytes(protocol)))
             })?;

@@ -2,15 +2,16 @@
 
 use core::sync::atomic::{AtomicU32, Ordering};
 
-use tenure_crypto::{AEAD_TAG_BYTES, AeadAlgorithm, HashValue, Security};
+use tenure_crypto::{AEAD_TAG_BYTES, AeadAlgorithm, HashAlgorithm, HashValue, Security};
 use zeroize::{Zeroize, ZeroizeOnDrop};
 
 use crate::error::Error;
 use crate::suite::Suite;
 
 const NONCE_BYTES: usize = 12;
-/// Suite, age, time, length of the key.
-const HEAD_BYTES: usize = 2 + 4 + 8 + 1;
+/// Suite, age, time, early data, length of the key.
+const HEAD_BYTES: usize = 2 + 4 + 8 + EARLY_SCOPE_BYTES + 1;
+const EARLY_SCOPE_BYTES: usize = 8;
 const KEY_BYTES_MAX: usize = 64;
 /// The longest ticket, in bytes.
 pub(crate) const TICKET_BYTES: usize = NONCE_BYTES + HEAD_BYTES + KEY_BYTES_MAX + AEAD_TAG_BYTES;
@@ -36,6 +37,23 @@ pub(crate) struct TicketContent {
     pub(crate) age_add: u32,
     /// When it was made, in milliseconds on the server's clock.
     pub(crate) made_ms: u64,
+    /// The connections that early data is for; none if the ticket allows no early data.
+    pub(crate) early_scope: EarlyScope,
+}
+
+/// A mark of the application protocol that early data is for: it is taken under no other (RFC 8446 §4.2.10).
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) struct EarlyScope([u8; EARLY_SCOPE_BYTES]);
+
+impl EarlyScope {
+    /// No connection.
+    pub(crate) const NONE: Self = Self([0; EARLY_SCOPE_BYTES]);
+
+    /// Connections with `protocol`, or those that agreed on none.
+    pub(crate) fn of(protocol: Option<&[u8]>) -> Self {
+        let digest = HashAlgorithm::Sha256.digest(&[protocol.unwrap_or_default()]);
+        digest.first_chunk().map_or(Self::NONE, |mark| Self(*mark))
+    }
 }
 
 impl TicketKey {
@@ -72,7 +90,8 @@ impl TicketKey {
         rest[..2].copy_from_slice(&content.suite.number().to_be_bytes());
         rest[2..6].copy_from_slice(&content.age_add.to_be_bytes());
         rest[6..14].copy_from_slice(&content.made_ms.to_be_bytes());
-        rest[14] = content.key.len() as u8;
+        rest[14..HEAD_BYTES - 1].copy_from_slice(&content.early_scope.0);
+        rest[HEAD_BYTES - 1] = content.key.len() as u8;
         rest[HEAD_BYTES..end].copy_from_slice(&content.key);
         let algorithm = AeadAlgorithm::ChaCha20Poly1305;
         let tag = security.seal(algorithm, &self.0, nonce, &[], &mut rest[..end])?;
@@ -98,7 +117,8 @@ impl TicketKey {
             suite: Suite::from_number(u16::from_be_bytes([head[0], head[1]]))?,
             age_add: u32::from_be_bytes(*head[2..].first_chunk()?),
             made_ms: u64::from_be_bytes(*head[6..].first_chunk()?),
-            key: (key.len() == usize::from(head[14]) && key.len() <= KEY_BYTES_MAX)
+            early_scope: EarlyScope(*head[14..].first_chunk()?),
+            key: (key.len() == usize::from(head[HEAD_BYTES - 1]) && key.len() <= KEY_BYTES_MAX)
                 .then(|| HashValue::from_slice(key))?,
         };
         content.zeroize();

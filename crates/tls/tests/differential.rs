@@ -200,7 +200,27 @@ fn first_message_put_together_otherwise_gets_the_same_verdict_from_both_servers(
         case("no compression method".into(), &|it| it.compressions.clear());
         case("compression by choice".into(), &|it| it.compressions.push(1));
         case("compression alone".into(), &|it| it.compressions = vec![1]);
+        case("SSL 3.0 by its old name".into(), &|it| it.head[1] = 0);
         case("TLS 1.1 by its old name".into(), &|it| it.head[1] = 2);
+        case("TLS 1.3 by its old name".into(), &|it| it.head[1] = 4);
+        case("a hundred unknown extensions".into(), &|it| {
+            it.extensions.extend((0..100).map(|number| (0xfa00 + number, vec![])));
+        });
+        for (name, list) in [
+            ("no protocol", &[0, 0][..]),
+            ("an empty name of a protocol", &[0, 1, 0]),
+            ("an empty name of a protocol behind another", &[0, 3, 1, b'a', 0]),
+            ("a protocol", &[0, 2, 1, b'a']),
+        ] {
+            case(name.into(), &|it| it.extensions.insert(0, (16, list.to_vec())));
+        }
+        for (name, limit) in [
+            ("a limit of records that is too small", &[0, 63][..]),
+            ("the smallest limit of records", &[0, 64]),
+            ("a limit of records with a byte more", &[0, 64, 0]),
+        ] {
+            case(name.into(), &|it| it.extensions.insert(0, (28, limit.to_vec())));
+        }
         let mut found = Vec::new();
         for (name, hello) in &cases {
             let (ours, theirs) = servers.verdicts(&hello.record());
@@ -213,7 +233,7 @@ fn first_message_put_together_otherwise_gets_the_same_verdict_from_both_servers(
 }
 
 /// The first messages of which one end refuses what the other lets pass.
-const STRICTER: [(&str, Verdict, Verdict); 10] = [
+const STRICTER: [(&str, Verdict, Verdict); 12] = [
     // Of TLS 1.2 alone, and not read: extended master secret, stapled OCSP, point formats.
     ("23 with a byte more", Verdict::Answer, Verdict::Alert),
     ("5 empty", Verdict::Answer, Verdict::Alert),
@@ -225,8 +245,11 @@ const STRICTER: [(&str, Verdict, Verdict); 10] = [
     ("11 with a byte more", Verdict::Answer, Verdict::Alert),
     // It must be a copy of what a retry gave (RFC 8446 §4.2.2).
     ("a cookie that nobody gave", Verdict::Alert, Verdict::Answer),
-    // The version in this place must be that of TLS 1.2 (RFC 8446 §4.1.2).
-    ("TLS 1.1 by its old name", Verdict::Alert, Verdict::Answer),
+    // That of SSL is refused wherever it stands (RFC 8446 §D.5).
+    ("SSL 3.0 by its old name", Verdict::Alert, Verdict::Answer),
+    // rustls doesn't read limits of records (RFC 8449 §4).
+    ("a limit of records that is too small", Verdict::Alert, Verdict::Answer),
+    ("a limit of records with a byte more", Verdict::Alert, Verdict::Answer),
 ];
 
 #[test]
@@ -352,7 +375,7 @@ fn answer(mut server: ServerConnection, mut hello: &[u8]) -> Vec<u8> {
 
 /// The extension of the first message in which one end is stricter, and what ours and theirs say.
 const KNOWN: [(Option<u16>, Verdict, Verdict); 8] = [
-    // A legacy_version that isn't that of TLS 1.2 (RFC 8446 §4.1.2).
+    // A legacy_version of SSL 3.0 or less (RFC 8446 §D.5).
     (None, Verdict::Alert, Verdict::Answer),
     // A first message shorter than its fields, with more behind it: rustls waits for the rest of that.
     (None, Verdict::Alert, Verdict::Waits),

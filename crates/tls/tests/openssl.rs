@@ -7,7 +7,7 @@ use common::{GROUPS, Seen, client_config, converse, now};
 use tenure_crypto::{
     Group, PrivateKey, RsaPrivateKey, SIGNATURE_BYTES_MAX, Security as _, SecurityError,
 };
-use tenure_tls::x509::{Anchor, ServerName, parse_private_key};
+use tenure_tls::x509::{Anchor, CertificateError, ServerName, parse_private_key};
 use tenure_tls::{Client, Error, Identity, PreSharedKey, Suite, Trust};
 
 const REQUEST: &[u8] = b"GET / HTTP/1.0\r\n\r\n";
@@ -145,6 +145,20 @@ fn a_pinned_key_is_trusted_whatever_its_certificate_says() {
             assert!(matches!(error, Error::Certificate(_)));
         }
     }
+}
+
+#[test]
+fn key_that_is_too_short_is_a_fault_of_the_certificate_and_not_of_the_protocol() {
+    let folder = chain("rsa-1024");
+    let server = Server::start(&folder, &["-cipher", "DEFAULT:@SECLEVEL=0"]);
+    let key = std::fs::read(folder.path().join("leaf.spki")).expect("a key");
+    let keys = [&key[..]];
+    let mut config = client_config(&[]);
+    config.trust = Trust::Keys(&keys);
+    let mut buffer = [0; 20_000];
+    let mut client = Client::new(&mut buffer, &config, &now()).expect("a client");
+    let seen = converse(&mut client, server.connect(), REQUEST, is_page);
+    assert_eq!(seen.err(), Some(Error::Certificate(CertificateError::UnsupportedKey)));
 }
 
 #[test]

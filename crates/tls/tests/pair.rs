@@ -338,7 +338,7 @@ fn a_peer_that_only_changes_keys_is_cut_off() {
         with_pair(client, server, LARGE, |pair| {
             pair.connect();
             let mut outcome = Ok(Event::Idle);
-            for _ in 0..20 {
+            for _ in 0..40 {
                 if pair.client.update_keys(&mut pair.security, true).is_ok() {
                     outcome = pair.run().1;
                 }

@@ -124,7 +124,7 @@ pub(super) fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> 
         groups: &groups,
         application_protocols: &protocols,
         identity: own_key?.map(|key| Identity { chain: &own_chain, key }),
-        pre_shared_key: external.or(ticket.as_ref().map(|ticket| ticket.key())),
+        pre_shared_key: external.or(ticket.as_ref().map(|ticket| ticket.key(&protocols))),
         early_data: arguments.early_data.is_some(),
         handshake_ms_max: offers.timeout.as_millis() as u64,
     };
@@ -480,7 +480,10 @@ impl Session<'_> {
 
     fn keep_ticket(&self) -> anyhow::Result<()> {
         match (&self.arguments.resume, self.client.ticket()) {
-            (Some(path), Some(ticket)) => StoredTicket::new(&self.scope, &ticket).save(path),
+            (Some(path), Some(ticket)) => {
+                let protocol = self.client.application_protocol();
+                StoredTicket::new(&self.scope, &ticket, protocol).save(path)
+            }
             _ => Ok(()),
         }
     }

@@ -26,6 +26,9 @@ pub(super) struct StoredTicket {
     age_add: u32,
     lifetime_s: u32,
     early_data_bytes_max: u32,
+    /// The application protocol of the connection that it came on; empty if none was agreed on.
+    #[serde(default)]
+    protocol: String,
     /// When it came, in milliseconds since 1970.
     received_ms: u64,
 }
@@ -82,6 +85,7 @@ pub(super) struct UsableTicket {
     suite: Suite,
     obfuscated_age: u32,
     early_data_bytes_max: u32,
+    protocol: Vec<u8>,
 }
 
 fn now_ms() -> u64 {
@@ -90,7 +94,8 @@ fn now_ms() -> u64 {
 }
 
 impl StoredTicket {
-    pub(super) fn new(scope: &Scope, ticket: &Ticket<'_>) -> Self {
+    /// The ticket of a connection of `scope` that agreed on `protocol`.
+    pub(super) fn new(scope: &Scope, ticket: &Ticket<'_>, protocol: Option<&[u8]>) -> Self {
         Self {
             scope: scope.0.clone(),
             suite: ticket.suite.name().to_owned(),
@@ -99,6 +104,7 @@ impl StoredTicket {
             age_add: ticket.age_add,
             lifetime_s: ticket.lifetime_s,
             early_data_bytes_max: ticket.early_data_bytes_max,
+            protocol: hex(protocol.unwrap_or_default()),
             received_ms: now_ms(),
         }
     }
@@ -129,19 +135,23 @@ impl StoredTicket {
             suite: *suite.with_context(damaged)?,
             obfuscated_age: (age_ms as u32).wrapping_add(stored.age_add),
             early_data_bytes_max: stored.early_data_bytes_max,
+            protocol: bytes_of_hex(&stored.protocol).with_context(damaged)?,
         }))
     }
 }
 
 impl UsableTicket {
-    pub(super) fn key(&self) -> PreSharedKey<'_> {
+    /// The key for a connection that offers `protocols`. Early data goes with it where the ticket's is one of
+    /// them: a server takes it under no other (RFC 8446 §4.2.10).
+    pub(super) fn key(&self, protocols: &[&[u8]]) -> PreSharedKey<'_> {
+        let is_same = self.protocol.is_empty() || protocols.contains(&&*self.protocol);
         PreSharedKey {
             identity: &self.identity,
             key: &self.key,
             suite: self.suite,
             is_external: false,
             obfuscated_age: self.obfuscated_age,
-            early_data_bytes_max: self.early_data_bytes_max,
+            early_data_bytes_max: if is_same { self.early_data_bytes_max } else { 0 },
         }
     }
 }
@@ -188,5 +198,26 @@ mod tests {
         }
         assert_eq!(scope_of(&[ANCHOR, other], &[]), scope_of(&[other, ANCHOR], &[]));
         assert_eq!(first, Scope::new(("host", 443), "DEVICE.test", &trust, &[]));
+    }
+
+    #[test]
+    fn early_data_goes_with_a_ticket_where_its_protocol_is_offered() {
+        for (protocol, offered, bytes) in [
+            (&b"h2"[..], &[&b"mqtt"[..], b"h2"][..], 100),
+            (b"h2", &[b"mqtt"], 0),
+            (b"h2", &[], 0),
+            (b"", &[b"mqtt"], 100),
+            (b"", &[], 100),
+        ] {
+            let ticket = UsableTicket {
+                identity: Vec::new(),
+                key: Vec::new().into(),
+                suite: Suite::ChaCha20Poly1305Sha256,
+                obfuscated_age: 0,
+                early_data_bytes_max: 100,
+                protocol: protocol.to_vec(),
+            };
+            assert_eq!(ticket.key(offered).early_data_bytes_max, bytes);
+        }
     }
 }

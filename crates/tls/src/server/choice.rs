@@ -7,11 +7,13 @@ use crate::certificates::Identity;
 use crate::client::binder_of;
 use crate::connection::Core;
 use crate::error::{Error, Misbehaviour};
-use crate::hello::{Extensions, check_server_name, extension, read_limit};
+use crate::hello::{Extensions, SSL, check_server_name, extension, read_limit};
 use crate::suite::{Suite, group_from_number, group_number, scheme_number};
 use crate::tickets::TicketKey;
 use crate::wire::Reader;
 
+/// The longest session id (§4.1.2), in bytes.
+const SESSION_BYTES_MAX: usize = 32;
 /// The longest external key, in bytes.
 const KEY_BYTES_MAX: usize = 64;
 /// How far the age of a ticket may be off for its early data to be taken, in milliseconds (§8.3).
@@ -46,6 +48,9 @@ impl<'a> ClientHello<'a> {
         let version = body.u16()?;
         body.take(32)?;
         let session = body.vector8()?.rest();
+        if session.len() > SESSION_BYTES_MAX {
+            return Err(Misbehaviour::Malformed.into());
+        }
         let suites = body.vector16()?;
         let compressions = body.vector8()?.rest();
         let mut extensions = Extensions::parse_or_none(&mut body)?;
@@ -57,11 +62,15 @@ impl<'a> ClientHello<'a> {
         if !contains_number(list, 0x0304)? {
             return Err(Misbehaviour::OldVersion.into());
         }
+        // The version stands in the extension alone (§4.2.1), but that of SSL is refused (§D.5).
+        if version <= SSL {
+            return Err(Misbehaviour::OldVersion.into());
+        }
         // No cookie was sent that the client could repeat (§4.2.2).
         if extensions.take(extension::COOKIE).is_some() {
             return Err(Misbehaviour::IllegalParameter.into());
         }
-        if version != 0x0303 || compressions != [0] || session.len() > 32 {
+        if compressions != [0] {
             return Err(Misbehaviour::IllegalParameter.into());
         }
         Ok(Self { session, suites, extensions })
@@ -153,27 +162,32 @@ impl<'c> ServerHandshake<'c> {
         };
         let list = offered.vector16()?;
         offered.finish()?;
-        if own.is_empty() {
-            return Ok(());
-        }
         self.protocol = None;
         let mut rest = list;
-        while !rest.is_empty() {
+        // Neither the list nor a name in it is empty (RFC 7301 §3.1).
+        loop {
             let protocol = rest.vector8()?.rest();
+            if protocol.is_empty() {
+                return Err(Misbehaviour::Malformed.into());
+            }
             let index = own.iter().position(|it| *it == protocol).map(|index| index as u8);
             self.protocol = match (self.protocol, index) {
                 (Some(best), Some(index)) => Some(best.min(index)),
                 (best, index) => best.or(index),
             };
+            if rest.is_empty() {
+                break;
+            }
         }
-        if self.protocol.is_none() {
+        if self.protocol.is_none() && !own.is_empty() {
             return Err(Misbehaviour::NoApplicationProtocol.into());
         }
         Ok(())
     }
 
-    /// The first pre-shared key that is known and good for `suite`, and whether it is a ticket whose
-    /// age agrees with what the client says (§8.3).
+    /// The first pre-shared key that is known and good for `suite`, and whether early data may be taken with
+    /// it: it is a ticket for that from a connection like this one (§4.2.10), whose age agrees with what the
+    /// client says (§8.3).
     fn choose_psk(
         &mut self,
         core: &Core<'_>,
@@ -236,7 +250,7 @@ impl<'c> ServerHandshake<'c> {
         Ok((Some(ChosenKey { index, key }), is_fresh))
     }
 
-    /// The key that `identity` stands for, whether it is external, and whether `age` is right.
+    /// The key that `identity` stands for, whether it is external, and whether early data may be taken with it.
     fn find_key(
         &self,
         security: &mut impl Security,
@@ -263,7 +277,9 @@ impl<'c> ServerHandshake<'c> {
             return Ok(None);
         }
         let claimed_ms = u64::from(age.wrapping_sub(content.age_add));
-        let is_fresh = content.suite == suite && claimed_ms.abs_diff(age_ms) <= AGE_ERROR_MS_MAX;
+        let is_fresh = content.suite == suite
+            && content.early_scope == self.early_scope()
+            && claimed_ms.abs_diff(age_ms) <= AGE_ERROR_MS_MAX;
         Ok(Some((content.key, false, is_fresh)))
     }
 

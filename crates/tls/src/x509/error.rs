@@ -18,7 +18,7 @@ pub enum CertificateError {
     /// A signature algorithm that isn't supported, or that its two places name differently
     /// (§4.1.1.2).
     UnsupportedSignatureAlgorithm,
-    /// A kind of public key that isn't supported.
+    /// A kind or length of public key that isn't supported.
     UnsupportedKey,
     /// The signature of the issuer doesn't verify.
     BadSignature,
@@ -80,7 +80,7 @@ impl fmt::Display for CertificateError {
             Self::DuplicateExtension => "an extension stands there twice",
             Self::UnknownCriticalExtension => "a critical extension is unknown",
             Self::UnsupportedSignatureAlgorithm => "its signature algorithm is not supported",
-            Self::UnsupportedKey => "its kind of key is not supported",
+            Self::UnsupportedKey => "its kind or length of key is not supported",
             Self::BadSignature => "the signature of its issuer does not verify",
             Self::NotYetValid => "it is not valid yet",
             Self::Expired => "it has expired",
