@@ -26,6 +26,7 @@ use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 #[cfg(feature = "mesh")]
 use tenure_wire::message::List;
+use tenure_wire::path::{self, PathError};
 use tenure_wire::{Budget, MachineId, Name, PublicKey};
 
 use super::Node;
@@ -204,6 +205,7 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     fn tree_change(&mut self, change: TreeChange) -> Answer<u32> {
         let TreeChange { machine, path, value } = change;
+        path::check_value(&path).map_err(no_path(&path))?;
         let mut tenancy = self.node.services.kernel.tenancy(self.moment.now);
         let changed = match value {
             Some(TreeValue::Text(text)) => {
@@ -416,6 +418,7 @@ impl<F: Flash> Served<'_, '_, F> {
     }
 
     fn tree_node(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
+        path::check_node(&query.path).map_err(no_path(&query.path))?;
         let look = self.node.services.kernel.look(&query.machine, &query.path).map_err(
             |error| match error {
                 LookError::NoSuchMachine => ControlError::NoSuchMachine(query.machine.clone()),
@@ -564,6 +567,11 @@ fn unless_there(name: &Name) -> impl FnOnce(InstallError) -> ControlError {
         InstallError::NotFound => ControlError::NoSuchMachine(name.clone()),
         error => install::not_installed(error),
     }
+}
+
+/// The refusal of a path that is none.
+fn no_path(path: &str) -> impl FnOnce(PathError) -> ControlError {
+    |error| ControlError::Refused(path::refusal(path, error))
 }
 
 /// The word for a machine that stands in flash.
