@@ -1,6 +1,7 @@
 //! Devices, a hub and the command `tenure` as real processes on loopback.
 
 mod addresses;
+mod at_once;
 mod boards;
 mod commands;
 mod compiled;
