@@ -7,6 +7,7 @@ mod commands;
 mod compiled;
 mod discovery;
 mod events;
+mod every_command;
 mod faults;
 mod firmware;
 mod flash;
