@@ -222,8 +222,12 @@ fn complete(file: &File, path: &Path, bytes: u32) -> Result<(), OpenProblem> {
         return Err(OpenProblem::WrongSize { bytes: present, asked: u64::from(bytes) });
     }
     let erased = vec![0xFF; bytes as usize - present as usize];
-    file.write_all_at(&erased, present)?;
-    file.sync_all()?;
+    let written = file.write_all_at(&erased, present).and_then(|()| file.sync_all());
+    if let Err(error) = written {
+        // A full disk gets its room back; the next start makes the rest.
+        let _ = file.set_len(present);
+        return Err(error.into());
+    }
     sync_folder(path)?;
     Ok(())
 }

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::path::PathBuf;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tenure_rpc::NoResult;
@@ -12,10 +12,13 @@ use tenure_wire::Target;
 use tenure_wire::limits::{FUNCTION_BYTES_MAX, PARAMETER_BYTES_MAX};
 use tenure_wire::printable::printable;
 
-use crate::client::Client;
-use crate::output::{Output, hex};
+use crate::client::{Client, Route};
+use crate::output::{Output, hex, tell_of_wait};
 use crate::symbols::Site;
 use crate::whom::Where;
+
+/// The pause before a machine that is busy is called again.
+const BUSY_AGAIN: Duration = Duration::from_millis(200);
 
 /// Call a function of a machine and print its result.
 ///
@@ -60,11 +63,39 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
         Some(pass) => place.machine_by_pass(client, machine, pass)?,
         None => place.machine(client, machine)?,
     };
-    let result = client
-        .call_and_hear(&route, function, parameter, timeout)
-        .map_err(|(failure, words)| explain(failure, &words, &arguments.machine, function))?;
+    let result = call(client, (&route, machine), (function.as_str(), parameter), timeout)?;
     print(result.as_deref(), output);
     Ok(())
+}
+
+/// Calls a function; while the machine, or the way to it, has no room for another call, again and again until
+/// `timeout` is over.
+fn call(
+    client: &mut Client,
+    (route, machine): (&Route, &Target),
+    (function, parameter): (&str, Option<Vec<u8>>),
+    timeout: Duration,
+) -> anyhow::Result<Option<Vec<u8>>> {
+    let begun = Instant::now();
+    let mut is_told = false;
+    loop {
+        let left = timeout.saturating_sub(begun.elapsed());
+        let (failure, words) = match client.call_and_hear(route, function, parameter.clone(), left)
+        {
+            Ok(result) => return Ok(result),
+            Err(failure) => failure,
+        };
+        if failure == NoResult::Busy && begun.elapsed() + BUSY_AGAIN < timeout {
+            if !std::mem::replace(&mut is_told, true) {
+                tell_of_wait(&format!("{machine} is busy"));
+            }
+            client.pause(BUSY_AGAIN)?;
+            continue;
+        }
+        let is_gone = failure == NoResult::Deadline && !client.is_there(route);
+        let failure = if is_gone { NoResult::Unreachable } else { failure };
+        return Err(explain(failure, &words, machine, function));
+    }
 }
 
 fn read_parameter(argument: Option<&OsStr>) -> anyhow::Result<Option<Vec<u8>>> {

@@ -21,6 +21,7 @@ use tenure_wire::{Address, MachineId, Name, PublicKey, VerifyingKey};
 use crate::authority::Authority;
 use crate::home::Home;
 use crate::known::Known;
+use crate::output::tell_of_wait;
 use crate::stop::Stop;
 use crate::whom::Place;
 
@@ -32,13 +33,16 @@ mod via;
 const IDENTIFY_TIMEOUT: Duration = Duration::from_secs(3);
 /// How long one address of a host may take to answer before the next is asked beside it (RFC 8305 §8).
 const NEXT_ADDRESS_AFTER: Duration = Duration::from_millis(250);
-/// How long a control function may take.
-const CONTROL_TIMEOUT: Duration = Duration::from_secs(15);
+/// How long a control function may take: a device that others keep busy shows meanwhile that it is there.
+const CONTROL_TIMEOUT: Duration = Duration::from_secs(60);
+/// How long a control function takes before the user is told that it is waited for.
+const TOLD_AFTER: Duration = Duration::from_secs(5);
 /// The longest wait for one answer: so a device that is gone is known to be before a call's
 /// deadline, and not only then.
 const TIMEOUT_MAX: Duration = Duration::from_secs(2);
-/// How often something is sent without an answer before the peer counts as unreachable.
-const ATTEMPTS: u8 = 5;
+/// How often something is sent without an answer before the peer counts as unreachable: for twenty seconds at least, as
+/// the timeouts double from 50 ms to [`TIMEOUT_MAX`]. A device does nothing else while it takes in a package.
+const ATTEMPTS: u8 = 14;
 /// The longest that Ctrl-C waits in a shell.
 const STOP_AFTER_MAX: Duration = Duration::from_millis(200);
 /// How far a device's clock may be behind this computer's before it is told the time, in seconds.
@@ -474,7 +478,10 @@ impl Client {
         function: Function,
         request: Vec<u8>,
     ) -> anyhow::Result<Vec<u8>> {
-        self.call(route, function.name(), Some(request), CONTROL_TIMEOUT)
+        self.start_call(route, function.name(), Some(request), CONTROL_TIMEOUT)
+            .and_then(|handle| {
+                self.end_of_call(handle, Some(&route.address)).map_err(|(reason, _)| reason)
+            })
             .map_err(|failure| unanswered(failure, &route.address))?
             .context("the device gave no answer to that request: it runs another version")
     }
@@ -506,19 +513,50 @@ impl Client {
     ) -> Result<Option<Vec<u8>>, (NoResult, String)> {
         let silent = |reason| (reason, String::new());
         let handle = self.start_call(route, name, parameter, timeout).map_err(silent)?;
+        self.end_of_call(handle, None)
+    }
+
+    /// Waits for the end of a call. The user is told of a long wait if `tells_of` names who is waited for.
+    fn end_of_call(
+        &mut self,
+        handle: CallHandle,
+        tells_of: Option<&Address>,
+    ) -> Result<Option<Vec<u8>>, (NoResult, String)> {
+        let mut tell_at = tells_of.map(|address| (self.clock.now() + TOLD_AFTER, address));
         loop {
-            let Ok(event) = self.next_event() else {
-                self.endpoint.cancel(self.clock.now(), handle);
-                return Err(silent(NoResult::Unreachable));
-            };
-            match event {
-                Event::CallDone { handle: done, result, words } if done == handle => {
+            match self.event_before(tell_at.map(|(at, _)| at)) {
+                Ok(Some(Event::CallDone { handle: done, result, words })) if done == handle => {
                     let words = String::from_utf8_lossy(&words).into_owned();
                     return result.map_err(|reason| (reason, words));
                 }
-                _ => {}
+                Ok(Some(_)) => {}
+                Ok(None) => {
+                    if let Some((_, address)) = tell_at.take() {
+                        tell_of_wait(&format!("the device at {address} takes long to answer"));
+                    }
+                }
+                Err(_) => {
+                    self.endpoint.cancel(self.clock.now(), handle);
+                    return Err((NoResult::Unreachable, String::new()));
+                }
             }
         }
+    }
+
+    /// Lets `pause` pass.
+    ///
+    /// # Errors
+    /// The user has had enough, or the socket fails.
+    pub fn pause(&mut self, pause: Duration) -> anyhow::Result<()> {
+        let end = self.clock.now() + pause;
+        while self.event_before(Some(end))?.is_some() {}
+        Ok(())
+    }
+
+    /// Whether anybody answers at a route. By way of a member that isn't asked.
+    pub fn is_there(&mut self, route: &Route) -> bool {
+        let Address::Udp(address) = route.address else { return true };
+        self.identify(&[address], "device").is_ok()
     }
 
     fn start_call(
@@ -539,15 +577,6 @@ impl Client {
         self.endpoint
             .call(now, &mut self.entropy, &self.own, &route.key, address, epoch, call)
             .map_err(NoResult::from)
-    }
-
-    /// Moves datagrams until something happens.
-    fn next_event(&mut self) -> anyhow::Result<Event<Address>> {
-        loop {
-            if let Some(event) = self.event_before(None)? {
-                return Ok(event);
-            }
-        }
     }
 
     /// Moves datagrams until something happens, or it is `end`.
@@ -713,12 +742,23 @@ fn check_name(meant: Option<&Name>, name: &Name) -> anyhow::Result<()> {
     }
 }
 
-/// The error, with what a user can do about it.
-fn explained(error: ControlError) -> anyhow::Error {
-    match way_out(&error) {
-        Some(way_out) => anyhow!("{error}; {way_out}"),
-        None => error.into(),
+/// A device's refusal, told with what a user can do about it.
+#[derive(Debug)]
+pub struct Refused(pub ControlError);
+
+impl std::fmt::Display for Refused {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match way_out(&self.0) {
+            Some(way_out) => write!(f, "{}; {way_out}", self.0),
+            None => self.0.fmt(f),
+        }
     }
+}
+
+impl std::error::Error for Refused {}
+
+fn explained(error: ControlError) -> anyhow::Error {
+    Refused(error).into()
 }
 
 /// The user's way out, where that isn't plain from the error.

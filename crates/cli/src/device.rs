@@ -157,11 +157,16 @@ impl From<Survives> for Durability {
 pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
     let home = Home::from_environment()?;
-    let settings = settings(&arguments.data, arguments, &home)?;
+    let (settings, is_new) = settings(&arguments.data, arguments, &home)?;
     let listen = address_of(&arguments.listen, DEVICE_PORT)?;
     let hub = arguments.hub.as_deref().map(|text| hub_of(text, listen)).transpose()?;
     let mut start = Start { settings, sleep: arguments.sleep, hub, bite: None };
     start.config()?;
+    // A port that is in use leaves no folder behind. A device that was there waits for the one before it first.
+    let free = is_new.then(|| UdpLink::bind(listen)).transpose()?;
+    if is_new {
+        settings::make(&arguments.data, &start.settings)?;
+    }
     let mut parts = {
         let open = || open_flash(&arguments.data, arguments.survives.into());
         predecessor::wait_for(&arguments.data, open, &stop, output)?
@@ -173,7 +178,7 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let tape =
         arguments.record.as_deref().map(|path| start.record(path, &mut parts)).transpose()?;
     let Start { settings, .. } = start;
-    let link = UdpLink::bind(listen)?;
+    let link = free.map_or_else(|| UdpLink::bind(listen), Ok)?;
     let started = Running::start(config.clone(), parts, link, &home, &arguments.data, tape);
     let mut device = started.map_err(|error| {
         let path = arguments.data.join(FLASH);

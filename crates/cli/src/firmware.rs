@@ -13,7 +13,7 @@ use tenure_wire::control::{
 
 use crate::client::{Client, Device, OwnerKeys};
 use crate::home::Home;
-use crate::install::progress;
+use crate::install::{in_turn, progress};
 use crate::output::Output;
 use crate::whom::Where;
 
@@ -192,7 +192,7 @@ fn transfer(
 ) -> anyhow::Result<()> {
     let (route, image) = (&device.route, firmware.image);
     let begin = FirmwareBegin { release: firmware.signed.to_vec() };
-    client.at(route).firmware_begin(begin)?;
+    in_turn(client, device, |client| client.at(route).firmware_begin(begin.clone()))?;
     for (index, bytes) in image.chunks(CHUNK_BYTES_MAX).enumerate() {
         let offset = (index * CHUNK_BYTES_MAX) as u32;
         let part = InstallChunk { offset, bytes };

@@ -214,7 +214,10 @@ impl Home {
         let key = SigningKey::from_bytes(&secret);
         create_private_folder(&self.folder).map_err(failed("create", &self.folder))?;
         let draft = path.with_extension(format!("key.{}", std::process::id()));
-        write_private(&draft, &text(&key)).map_err(failed("write", &draft))?;
+        if let Err(source) = write_private(&draft, &text(&key)) {
+            let _ = fs::remove_file(&draft);
+            return Err(failed("write", path)(source));
+        }
         let linked = fs::hard_link(&draft, path);
         fs::remove_file(&draft).map_err(failed("remove", &draft))?;
         match linked {

@@ -145,8 +145,14 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
 
 fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     let stop = Stop::on_signals()?;
-    let mut database = open_database(arguments)?;
     let config = config(arguments)?;
+    // A port that is in use leaves no folder behind.
+    let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
+    if let Some(listen) = arguments.pages {
+        let free = std::net::TcpListener::bind(listen);
+        free.with_context(|| format!("can't serve pages at {listen}"))?;
+    }
+    let mut database = open_database(arguments)?;
     let (clock, mut entropy) = (LinuxClock::start(), LinuxEntropy);
     let unix_time = || clock.unix_time().unwrap_or(UnixTime { seconds: 0 });
     // Before anybody asks by the pages: the silence until now proves nothing.
@@ -154,7 +160,6 @@ fn serve(arguments: &RunArguments, output: &Output) -> anyhow::Result<()> {
     running.hear(unix_time().seconds);
     let pages = serve_pages(arguments, &database)?;
     database.admit(config.owners.clone(), pages.clone());
-    let mut link = UdpLink::bind(address_of(&arguments.listen, HUB_PORT)?)?;
     let mut moment = Moment { now: clock.now(), unix_time: unix_time(), entropy: &mut entropy };
     let mut hub = Hub::open(config, database, &mut moment)?;
     announce(&hub, &link, pages.as_deref(), output);
@@ -215,7 +220,11 @@ fn serve_pages(arguments: &RunArguments, database: &Database) -> anyhow::Result<
 fn open_database(arguments: &RunArguments) -> anyhow::Result<Database> {
     let folder = arguments.data.as_deref().context("say where the hub is with --data")?;
     let (path, flash) = (folder.join(DATABASE), folder.join(FLASH));
-    let holds_something = std::fs::read_dir(folder).is_ok_and(|mut files| files.next().is_some());
+    // The lock comes before the database, where a full disk may break off the making of a hub.
+    let is_others = |file: std::io::Result<std::fs::DirEntry>| {
+        file.is_ok_and(|file| file.path() != path.with_extension("lock"))
+    };
+    let holds_something = std::fs::read_dir(folder).is_ok_and(|mut files| files.any(is_others));
     if holds_something && !path.exists() && !flash.exists() {
         bail!("{} holds other files and is no hub's; name a new or empty folder", folder.display());
     }

@@ -2,25 +2,32 @@
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use tenure_package::{Package, Placement};
 use tenure_wire::control::{
-    CHUNK_BYTES_MAX, Client as _, GrantQuery, InstallBegin, InstallChunk, InstallCommit,
-    LeaseNumber, MachineStatus, Remove, Unban,
+    CHUNK_BYTES_MAX, Client as _, ControlError, GrantQuery, InstallBegin, InstallChunk,
+    InstallCommit, LeaseNumber, MachineStatus, Remove, Unban,
 };
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 use tenure_wire::{Capabilities, Name, Share, Term, VerifyingKey, Version};
 
-use crate::client::{Client, Device, OwnerKeys};
+use crate::client::{Client, Device, OwnerKeys, Refused};
 use crate::grant::{self, Grant, decide, describe};
 use crate::home::Home;
 use crate::kept_packages::KeptPackages;
 use crate::lease::{self, TermArguments};
-use crate::output::Output;
+use crate::output::{Output, tell_of_wait};
 use crate::stop::Stop;
 use crate::watch::Watched;
 use crate::whom::{Where, machines};
+
+/// How long a command waits for its turn, while other commands transfer something to the same device. One that is
+/// gone loses its turn after 20 seconds.
+const TURN_PATIENCE: Duration = Duration::from_secs(10 * 60);
+/// The pause before it asks again.
+const TURN_AGAIN: Duration = Duration::from_millis(300);
 
 /// Put machines on a device, or update those that are there.
 ///
@@ -402,13 +409,18 @@ pub fn install(
 ) -> anyhow::Result<MachineStatus> {
     let parsed = Package::parse(package)?;
     let name = terms.name.as_ref().unwrap_or(&parsed.manifest().name);
-    let sequence = next_lease_number(client, device, name)?;
-    let placement = place(client.keys(), device.status.key, package, terms, sequence)?;
-    if placement.len() + 16 > PARAMETER_BYTES_MAX {
+    let key = device.status.key;
+    let longest = place(client.keys(), key, package, terms, u64::MAX)?;
+    if longest.len() + 16 > PARAMETER_BYTES_MAX {
         bail!("the package asks for more capabilities than one placement can grant");
     }
-    transfer(client, device, package, output)?;
-    let machine = client.at(&device.route).install_commit(InstallCommit { placement })?;
+    let machine = in_turn(client, device, |client| {
+        transfer(client, device, package, output)?;
+        // Until it is committed no other command installs anything: the number is still the next.
+        let sequence = next_lease_number(client, device, name)?;
+        let placement = place(client.keys(), key, package, terms, sequence)?;
+        client.at(&device.route).install_commit(InstallCommit { placement })
+    })?;
     let before = known.map(|known| known.digest.to_string());
     if let Err(error) = keep(&machine, package, before, client.unix_s()) {
         eprintln!("`tenure rollback` won't find this package: {error:#}");
@@ -440,10 +452,44 @@ pub fn next_lease_number(
     Ok(last.saturating_add(1))
 }
 
+/// Tries something that one command at a time can do again and again, while others do it.
+///
+/// # Errors
+/// Those of `attempt`; others still do it after ten minutes.
+pub fn in_turn<T>(
+    client: &mut Client,
+    device: &Device,
+    mut attempt: impl FnMut(&mut Client) -> anyhow::Result<T>,
+) -> anyhow::Result<T> {
+    let mut until = None;
+    loop {
+        let error = match attempt(client) {
+            Err(error) if comes_later(&error) => error,
+            done => return done,
+        };
+        let until = *until.get_or_insert_with(|| {
+            let name = &device.status.name;
+            tell_of_wait(&format!("another command transfers something to {name}; its turn first"));
+            Instant::now() + TURN_PATIENCE
+        });
+        if Instant::now() >= until {
+            return Err(error);
+        }
+        client.pause(TURN_AGAIN)?;
+    }
+}
+
+/// Whether somebody else's turn is the reason: it wasn't this command's turn yet, or it was away for so long that
+/// another took it.
+fn comes_later(error: &anyhow::Error) -> bool {
+    let refusal = error.downcast_ref::<Refused>().map(|Refused(refusal)| refusal);
+    matches!(refusal, Some(ControlError::Busy(_) | ControlError::Transfer))
+}
+
 /// Brings something to the device, part by part.
 ///
 /// # Errors
-/// The device's, or it is too large.
+/// The device's, such as that another command does so now (see [`in_turn`]), or it is too large.
 pub fn transfer(
     client: &mut Client,
     device: &Device,

@@ -14,6 +14,7 @@ mod c_project;
 pub mod call;
 pub mod client;
 pub mod clock;
+pub mod command_line;
 mod compiled;
 pub mod completions;
 pub mod confirm;

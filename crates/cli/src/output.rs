@@ -34,6 +34,18 @@ pub fn has_reader() -> bool {
     !is_ended && !UNREAD.load(Ordering::Relaxed)
 }
 
+/// Whether JSON was asked for.
+static AS_JSON: AtomicBool = AtomicBool::new(false);
+
+/// Says to standard error what a command waits for, as text or as an object.
+pub fn tell_of_wait(text: &str) {
+    let text = match AS_JSON.load(Ordering::Relaxed) {
+        true => printable_json(&serde_json::json!({ "waiting": text })),
+        false => format!("waiting: {}", printable(text)),
+    };
+    let _ = writeln!(std::io::stderr(), "{text}");
+}
+
 /// How a command prints.
 #[derive(Clone, Copy, Debug)]
 pub struct Output {
@@ -46,6 +58,7 @@ pub struct Output {
 impl Output {
     /// JSON if asked for; else text, with colours if it goes to a terminal that wants them.
     pub fn new(json: bool) -> Self {
+        AS_JSON.store(json, Ordering::Relaxed);
         let colour = std::io::stdout().is_terminal() && wants_colour();
         Self { json, colour, silent: false, by_lines: false }
     }

@@ -4,6 +4,7 @@ use tenure_crypto::SigningKey;
 use tenure_kernel::{NativeBinary, NativeError};
 use tenure_package::{CodeKind, Manifest, PackageBuilder, PackageError, ValueKind};
 use tenure_vm::Limits;
+use tenure_wire::path;
 use tenure_wire::timer::PackageTimer;
 
 use crate::device::STORE_BYTES;
@@ -67,6 +68,9 @@ pub enum PackError {
         /// The kind of the value.
         found: &'static str,
     },
+    /// A path of the initial tree is none.
+    #[error("tenure.toml, [tree]: {0}")]
+    Path(String),
     /// A budget that no machine can live on.
     #[error(
         "tenure.toml sets {name} = {value} in [{table}], with which no machine can do anything; leave it out for \
@@ -271,6 +275,8 @@ fn add_values(
 ) -> Result<PackageBuilder, PackError> {
     for (name, value) in table {
         let path = if parent.is_empty() { name.clone() } else { format!("{parent}.{name}") };
+        let checked = path::check_value(&path);
+        checked.map_err(|error| PackError::Path(path::refusal(&path, error)))?;
         builder = match value {
             toml::Value::String(text) => builder.value(&path, ValueKind::Text, text.as_bytes())?,
             toml::Value::Table(table) => add_values(builder, &path, table)?,

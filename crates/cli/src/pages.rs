@@ -3,7 +3,7 @@
 
 use anyhow::ensure;
 use tenure_wire::control::{TreeNode, TreeValue};
-use tenure_wire::limits::PATH_BYTES_MAX;
+use tenure_wire::path;
 
 /// The most entries of a list, and questions for one, that a command takes in: far above what any device has.
 pub(crate) const LISTED_MAX: usize = 100_000;
@@ -49,7 +49,7 @@ impl<A: FnMut(&str, u32) -> anyhow::Result<TreeNode>> TreeWalk<A> {
     }
 
     fn visit(&mut self, path: &str) -> anyhow::Result<()> {
-        ensure!(path.len() <= PATH_BYTES_MAX, "the device tells of a path that none can be");
+        ensure!(path::check_node(path).is_ok(), "the device tells of a path that none can be");
         let mut skip = 0;
         loop {
             self.asked += 1;

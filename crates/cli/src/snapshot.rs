@@ -10,7 +10,7 @@ use tenure_wire::control::{Client as _, Restore, SnapshotBegin, SnapshotInfo, Sn
 
 use crate::client::Client;
 use crate::home::Home;
-use crate::install::transfer;
+use crate::install::{in_turn, transfer};
 use crate::output::Output;
 use crate::private_file;
 use crate::whom::Where;
@@ -53,7 +53,9 @@ pub fn run(arguments: &Arguments, output: &Output) -> anyhow::Result<()> {
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
     let begin = SnapshotBegin { machine: arguments.machine.clone() };
-    let info: SnapshotInfo = client.at(&device.route).snapshot_begin(begin)?;
+    let info: SnapshotInfo = in_turn(&mut client, &device, |client| {
+        client.at(&device.route).snapshot_begin(begin.clone())
+    })?;
     let mut bytes: Vec<u8> = Vec::new();
     while bytes.len() < info.bytes as usize {
         let read = SnapshotRead { offset: bytes.len() as u32 };
@@ -99,9 +101,10 @@ pub fn restore(arguments: &RestoreArguments, output: &Output) -> anyhow::Result<
     let values = snapshot.entries().count();
     let mut client = Client::new(&Home::from_environment()?)?;
     let device = arguments.place.connect(&mut client)?;
-    transfer(&mut client, &device, &bytes, output)?;
-    let restore = Restore { machine: arguments.machine.clone() };
-    client.at(&device.route).restore(restore)?;
+    in_turn(&mut client, &device, |client| {
+        transfer(client, &device, &bytes, output)?;
+        client.at(&device.route).restore(Restore { machine: arguments.machine.clone() })
+    })?;
     output.line(
         &format!("{} has {values} values from {}", arguments.machine, path.display()),
         &json!({ "machine": arguments.machine.as_str(), "values": values }),

@@ -4,11 +4,12 @@ use std::ffi::{OsStr, OsString};
 use std::io::Read as _;
 use std::os::unix::ffi::OsStrExt as _;
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use serde_json::{Value, json};
 use tenure_wire::Name;
 use tenure_wire::control::{Client as _, TreeChange, TreeNode, TreeQuery, TreeValue};
 use tenure_wire::limits::VALUE_BYTES_MAX;
+use tenure_wire::path;
 use tenure_wire::printable::printable;
 
 use crate::client::{Client, Device};
@@ -95,6 +96,7 @@ struct DeleteArguments {
 /// The device can't be reached or has no such machine, there is nothing at that place, or the machine's budget
 /// has no room for the value.
 pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyhow::Result<()> {
+    check_path(arguments)?;
     match &arguments.action {
         None => {
             let machine = arguments.machine.as_ref().context("name a machine")?;
@@ -112,6 +114,17 @@ pub fn run(arguments: &Arguments, client: &mut Client, output: &Output) -> anyho
             delete((place.connect(client)?, client), machine, path, output)
         }
     }
+}
+
+/// Refuses a path that is none before a device is asked.
+fn check_path(arguments: &Arguments) -> anyhow::Result<()> {
+    let (path, checked) = match &arguments.action {
+        None => (&arguments.path, path::check_node(&arguments.path)),
+        Some(Action::Get(GetArguments { path, .. })) => (path, path::check_node(path)),
+        Some(Action::Set(SetArguments { path, .. })) => (path, path::check_value(path)),
+        Some(Action::Delete(DeleteArguments { path, .. })) => (path, path::check_node(path)),
+    };
+    checked.map_err(|error| anyhow!(path::refusal(path, error)))
 }
 
 /// Shows what `machine` stores at `path` and below.
@@ -235,7 +248,10 @@ fn value_of(argument: &OsStr, is_hex: bool) -> anyhow::Result<TreeValue> {
 
 fn value_text(value: &TreeValue) -> String {
     match value {
-        TreeValue::Text(text) => format!("\"{}\"", printable(text)),
+        TreeValue::Text(text) => {
+            let escaped = text.replace('\\', r"\\").replace('"', r#"\""#).replace('\n', r"\n");
+            format!("\"{}\"", printable(&escaped))
+        }
         TreeValue::Bytes(bytes) => format!("0x{}", hex(bytes)),
     }
 }

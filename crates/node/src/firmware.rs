@@ -19,6 +19,7 @@ use tenure_wire::control::{
     OtherFirmware,
 };
 
+use crate::claim::{Claim, Visit};
 use crate::notice::Notice;
 use crate::services::Services;
 
@@ -52,6 +53,8 @@ pub(crate) struct Firmware<F> {
     linked_for: Option<[u32; 2]>,
     maker: Option<VerifyingKey>,
     arriving: Option<Arriving>,
+    /// Which of the owner's commands brings it.
+    claim: Claim,
     restart_at: Option<Instant>,
 }
 
@@ -66,7 +69,8 @@ impl<F: Flash> Firmware<F> {
     fn open(parts: FirmwareParts<F>) -> Result<Self, LogError> {
         let FirmwareParts { board, log, slots, trial, linked_for, maker } = parts;
         let log = BootLog::open(log)?;
-        Ok(Self { board, log, slots, trial, linked_for, maker, arriving: None, restart_at: None })
+        let (arriving, claim, restart_at) = (None, Claim::default(), None);
+        Ok(Self { board, log, slots, trial, linked_for, maker, arriving, claim, restart_at })
     }
 
     /// Whether what runs now is on trial.
@@ -79,7 +83,12 @@ impl<F: Flash> Firmware<F> {
         self.is_on_trial() || self.arriving.is_some() || self.restart_at.is_some()
     }
 
-    fn begin(&mut self, release: Release, has_machines: bool) -> Result<(), ControlError> {
+    fn begin(
+        &mut self,
+        release: Release,
+        has_machines: bool,
+        visit: Visit,
+    ) -> Result<(), ControlError> {
         if release.board != self.board {
             return Err(ControlError::Refused(alloc::format!(
                 "the firmware is for `{}`, the device is a `{}`",
@@ -95,6 +104,7 @@ impl<F: Flash> Firmware<F> {
                 MACHINE_FORMAT
             )));
         }
+        self.claim.begin(visit, self.arriving.is_some())?;
         self.arriving = None;
         let room = self.slots[0].geometry().bytes();
         let update = Update::begin(&mut self.log, release.number, release.bytes, room);
@@ -103,11 +113,12 @@ impl<F: Flash> Firmware<F> {
         Ok(())
     }
 
-    fn chunk(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
+    fn chunk(&mut self, offset: u32, bytes: &[u8], visit: Visit) -> Result<(), ControlError> {
         let arriving = self.arriving.as_mut().ok_or(ControlError::Transfer)?;
         if bytes.len() > CHUNK_BYTES_MAX || offset != arriving.update.written() {
             return Err(ControlError::Transfer);
         }
+        self.claim.go_on(visit);
         let slot = &mut self.slots[arriving.update.slot().index()];
         let written = arriving.update.append(slot, bytes);
         arriving.hash.update(bytes);
@@ -218,7 +229,12 @@ impl<F: Flash> Updates<F> {
         })
     }
 
-    pub(crate) fn begin(&mut self, services: &Services<F>, begin: &FirmwareBegin) -> Answer<()> {
+    pub(crate) fn begin(
+        &mut self,
+        services: &Services<F>,
+        visit: Visit,
+        begin: &FirmwareBegin,
+    ) -> Answer<()> {
         let firmware = self.0.as_mut().ok_or_else(no_loader)?;
         let signer = Release::signer(&begin.release)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
@@ -229,11 +245,11 @@ impl<F: Flash> Updates<F> {
             [services.config.owner.verifying_key].into_iter().chain(firmware.maker).collect();
         let release = Release::verify(&begin.release, &signers)
             .map_err(|error| ControlError::Refused(error.to_string()))?;
-        firmware.begin(release, services.kernel.machines().next().is_some())
+        firmware.begin(release, services.kernel.machines().next().is_some(), visit)
     }
 
-    pub(crate) fn chunk(&mut self, chunk: &InstallChunk<'_>) -> Answer<()> {
-        self.0.as_mut().ok_or_else(no_loader)?.chunk(chunk.offset, chunk.bytes)
+    pub(crate) fn chunk(&mut self, visit: Visit, chunk: &InstallChunk<'_>) -> Answer<()> {
+        self.0.as_mut().ok_or_else(no_loader)?.chunk(chunk.offset, chunk.bytes, visit)
     }
 
     pub(crate) fn commit(&mut self, now: Instant) -> Answer<()> {

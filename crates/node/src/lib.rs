@@ -19,6 +19,7 @@ mod boot_error;
 mod calibration;
 #[cfg(feature = "mesh")]
 mod carriage;
+mod claim;
 mod clock;
 mod config;
 mod directory;

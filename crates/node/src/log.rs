@@ -188,6 +188,12 @@ impl Log {
         }
     }
 
+    /// Forgets the lines of a machine that is gone, whose name another takes. Until then its owner may read why it went.
+    pub(crate) fn forget(&mut self, machine: &Name) {
+        self.rings.remove(machine);
+        self.unkept.remove(machine);
+    }
+
     fn dated(&self, line: LogLine, now: Instant, unix: Option<UnixTime>) -> LogLine {
         let ago_s = now.as_millis().saturating_sub(line.at_ms) / 1000;
         let by_now = unix.filter(|_| line.boot == self.boot);
@@ -212,7 +218,16 @@ impl Log {
 /// Takes up what was kept of the machines' logs before the restart.
 pub(crate) fn take_up<F: Flash>(log: &mut Log, services: &mut Services<F>) {
     let machines = services.kernel.machines().map(|info| (info.id, info.record.name.clone()));
-    let machines: Vec<_> = machines.collect();
+    let machines = machines.collect();
+    take_up_of(log, services, machines);
+}
+
+/// As [`take_up`], of some machines.
+pub(crate) fn take_up_of<F: Flash>(
+    log: &mut Log,
+    services: &mut Services<F>,
+    machines: Vec<(MachineId, Name)>,
+) {
     let mut kept_of = |id: &MachineId| {
         let kept = services.kernel.store().get(SEALED_TREE, &kept_path(id));
         kept.ok().flatten().map(|kept| kept.bytes)

@@ -545,15 +545,17 @@ impl<F: Flash> Node<F> {
     }
 
     fn tenancy_and_transfer(&mut self) -> (Tenancy<'_, F>, &mut Transfer<F>) {
-        let Self { services, clock, meter, serving, hub, transfer, .. } = self;
-        (Tenancy { services, clock, meter, serving, hub }, transfer)
+        let Self { services, clock, meter, serving, hub, log, transfer, .. } = self;
+        (Tenancy { services, clock, meter, serving, hub, log }, transfer)
     }
 
     /// Lends the parts that a step of a rollout concerns.
     #[cfg(feature = "rollouts")]
     fn director(&mut self) -> Director<'_, F> {
-        let Self { services, clock, meter, serving, hub, transfer, outbound, mandated, .. } = self;
-        let tenancy = Tenancy { services, clock, meter, serving, hub };
+        let Self {
+            services, clock, meter, serving, hub, log, transfer, outbound, mandated, ..
+        } = self;
+        let tenancy = Tenancy { services, clock, meter, serving, hub, log };
         Director { state: mandated, tenancy, transfer, outbound }
     }
 
@@ -576,9 +578,9 @@ impl<F: Flash> Node<F> {
 
     /// Lends the parts that a change of owner concerns.
     fn handover(&mut self) -> Handover<'_, F> {
-        let Self { services, clock, meter, serving, hub, .. } = self;
+        let Self { services, clock, meter, serving, hub, log, .. } = self;
         Handover {
-            tenancy: Tenancy { services, clock, meter, serving, hub },
+            tenancy: Tenancy { services, clock, meter, serving, hub, log },
             secrets: &mut self.secrets,
             transfer: &mut self.transfer,
             directory: &mut self.directory,

@@ -15,6 +15,7 @@ use tenure_wire::control::{
     Answer, CHUNK_BYTES_MAX, ControlError, Restore, SnapshotBegin, SnapshotInfo, SnapshotRead,
 };
 
+use crate::claim::Visit;
 use crate::install;
 use crate::moment::Moment;
 use crate::transfer::{Frozen, Transfer};
@@ -64,12 +65,14 @@ pub(crate) fn begin<F: Flash>(
     transfer: &mut Transfer<F>,
     kernel: &mut Kernel<F>,
     moment: &mut Moment<'_>,
+    visit: Visit,
     begin: &SnapshotBegin,
 ) -> Answer<SnapshotInfo> {
     let name = &begin.machine;
     let no_machine = || ControlError::NoSuchMachine(name.clone());
     let found = kernel.machines().find(|info| info.record.name == *name);
     let package = found.ok_or_else(no_machine)?.record.package;
+    transfer.claim(visit)?;
     let mut key = [0; 32];
     moment.entropy.fill(&mut key).map_err(|error| ControlError::Device(error.to_string()))?;
     let room = transfer.flash().geometry().bytes();
@@ -107,8 +110,12 @@ pub(crate) fn begin<F: Flash>(
 }
 
 /// A part of the snapshot in staging flash; the last part frees the flash.
-pub(crate) fn read<F: Flash>(transfer: &mut Transfer<F>, read: &SnapshotRead) -> Answer<Vec<u8>> {
-    let (frozen, flash) = transfer.frozen().ok_or(ControlError::Transfer)?;
+pub(crate) fn read<F: Flash>(
+    transfer: &mut Transfer<F>,
+    visit: Visit,
+    read: &SnapshotRead,
+) -> Answer<Vec<u8>> {
+    let (frozen, flash) = transfer.frozen(visit).ok_or(ControlError::Transfer)?;
     let left = frozen.bytes.checked_sub(read.offset).ok_or(ControlError::Transfer)?;
     if !read.offset.is_multiple_of(PIECE_BYTES as u32) || left == 0 {
         return Err(ControlError::Transfer);

@@ -21,6 +21,7 @@ use crate::clock::Clock;
 use crate::hub::Registration;
 use crate::install;
 use crate::kept_owner::Ownership;
+use crate::log::Log;
 use crate::meter::Meter;
 use crate::moment::Moment;
 use crate::services::Services;
@@ -36,6 +37,7 @@ pub(crate) struct Tenancy<'a, F> {
     pub(crate) meter: &'a mut Meter,
     pub(crate) serving: &'a mut Serving,
     pub(crate) hub: &'a mut Registration,
+    pub(crate) log: &'a mut Log,
 }
 
 impl<F: Flash> Tenancy<'_, F> {
@@ -86,6 +88,7 @@ impl<F: Flash> Tenancy<'_, F> {
             return Err(self.without_room(install::not_installed(error)));
         }
         if !replaces {
+            self.log.forget(&name);
             self.services.speak_for(id, &salt, public_key);
             self.meter.take_up_ledger(self.services, self.clock, moment, id);
         }

@@ -1,7 +1,7 @@
 //! Staging flash: a package that arrives in parts, or a snapshot that waits to be fetched.
 //!
-//! The owner and the rollouts share it. The owner takes it at any time; a rollout that finds that out begins
-//! its fetch anew later.
+//! The owner and the rollouts share it. The owner takes it from a rollout at any time; a rollout that finds that out
+//! begins its fetch anew later. The owner's own commands wait for one another ([`Claim`]).
 
 use alloc::string::ToString;
 
@@ -12,6 +12,8 @@ use tenure_kernel::{CodeError, Draft, Extent};
 use tenure_wire::Digest;
 use tenure_wire::control::{CHUNK_BYTES_MAX, ControlError};
 
+use crate::claim::{Claim, Visit};
+
 /// A package on its way to the device, kept in flash of its own until it is whole.
 pub(crate) struct Transfer<F> {
     staging: F,
@@ -19,6 +21,8 @@ pub(crate) struct Transfer<F> {
     under_way: Option<Draft>,
     /// The snapshot that stands there instead, to be fetched.
     frozen: Option<Frozen>,
+    /// Which of the owner's commands it is for.
+    claim: Claim,
     /// The package that a rollout fetches; `None` while the owner's stands there.
     #[cfg(feature = "rollouts")]
     fetched: Option<Digest>,
@@ -30,6 +34,7 @@ impl<F: Flash> Transfer<F> {
             staging,
             under_way: None,
             frozen: None,
+            claim: Claim::default(),
             #[cfg(feature = "rollouts")]
             fetched: None,
         }
@@ -59,12 +64,37 @@ impl<F: Flash> Transfer<F> {
     }
 
     /// The snapshot that stands there, and the flash that it stands in.
-    pub(crate) fn frozen(&mut self) -> Option<(&Frozen, &mut F)> {
-        Some((self.frozen.as_ref()?, &mut self.staging))
+    pub(crate) fn frozen(&mut self, visit: Visit) -> Option<(&Frozen, &mut F)> {
+        let frozen = self.frozen.as_ref()?;
+        self.claim.go_on(visit);
+        Some((frozen, &mut self.staging))
     }
 
-    /// Makes ready for a package of `bytes` bytes; one that was under way is dropped.
-    pub(crate) fn begin(&mut self, bytes: u32) -> Result<(), ControlError> {
+    /// Makes ready for a package of `bytes` bytes; one of the same caller's that was under way is dropped.
+    pub(crate) fn begin(&mut self, bytes: u32, visit: Visit) -> Result<(), ControlError> {
+        self.claim(visit)?;
+        self.make_ready(bytes)
+    }
+
+    /// Gives the staging flash to one of the owner's commands.
+    pub(crate) fn claim(&mut self, visit: Visit) -> Result<(), ControlError> {
+        let is_in_use = self.frozen.is_some() || self.under_way.is_some() && !self.is_fetching();
+        self.claim.begin(visit, is_in_use)
+    }
+
+    /// Whether what is under way is a rollout's.
+    fn is_fetching(&self) -> bool {
+        #[cfg(feature = "rollouts")]
+        {
+            self.fetched.is_some()
+        }
+        #[cfg(not(feature = "rollouts"))]
+        {
+            false
+        }
+    }
+
+    fn make_ready(&mut self, bytes: u32) -> Result<(), ControlError> {
         let room = self.staging.geometry().bytes();
         if bytes > room {
             let message = alloc::format!("the package has {bytes} bytes, the device takes {room}");
@@ -76,12 +106,18 @@ impl<F: Flash> Transfer<F> {
     }
 
     /// Takes the next part that the owner sends.
-    pub(crate) fn chunk(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
-        #[cfg(feature = "rollouts")]
-        if self.fetched.is_some() {
+    pub(crate) fn chunk(
+        &mut self,
+        offset: u32,
+        bytes: &[u8],
+        visit: Visit,
+    ) -> Result<(), ControlError> {
+        if self.is_fetching() {
             return Err(ControlError::Transfer);
         }
-        self.append(offset, bytes)
+        self.append(offset, bytes)?;
+        self.claim.go_on(visit);
+        Ok(())
     }
 
     fn append(&mut self, offset: u32, bytes: &[u8]) -> Result<(), ControlError> {
@@ -119,9 +155,9 @@ impl<F: Flash> Transfer<F> {
         under_way.or_else(|| self.frozen.as_ref().map(|_| u32::MAX))
     }
 
-    /// Makes ready for the package `fetched`, as [`Self::begin`] does.
+    /// Makes ready for the package `fetched`, in the place of whatever stands there.
     pub(crate) fn begin_fetch(&mut self, fetched: Digest, bytes: u32) -> Result<(), ControlError> {
-        self.begin(bytes)?;
+        self.make_ready(bytes)?;
         self.fetched = Some(fetched);
         Ok(())
     }

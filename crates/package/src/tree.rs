@@ -76,10 +76,7 @@ impl<'a> Tree<'a> {
 impl Entry<'_> {
     /// Checks path and value.
     pub(crate) fn check(&self) -> Result<(), TreeError> {
-        // The store's rule: whatever a machine could set, its snapshot can hold.
-        if self.path.len() > PATH_BYTES_MAX || self.path.split('.').any(str::is_empty) {
-            return Err(TreeError::Path);
-        }
+        tenure_wire::path::check_value(self.path).map_err(|_| TreeError::Path)?;
         if self.value.len() > VALUE_BYTES_MAX {
             return Err(TreeError::Value);
         }
@@ -121,7 +118,7 @@ pub(crate) fn take_entry(bytes: &[u8]) -> Result<(Entry<'_>, &[u8]), TreeError> 
 pub enum TreeError {
     /// It ends within an entry.
     Truncated,
-    /// A path is empty, too long, or has an empty part.
+    /// A path is empty, too long, or has an empty part or a control character.
     Path,
     /// A path is there twice, or not in order.
     Order,
@@ -139,7 +136,8 @@ impl fmt::Display for TreeError {
             Self::Truncated => f.write_str("it ends within an entry"),
             Self::Path => write!(
                 f,
-                "a path isn't 1 to {PATH_BYTES_MAX} bytes of names with a dot between each two"
+                "a path isn't 1 to {PATH_BYTES_MAX} bytes of names without control characters, with a dot between \
+                 each two"
             ),
             Self::Order => f.write_str("a path is there twice, or not in order"),
             Self::Kind => f.write_str("a value is neither bytes nor text"),

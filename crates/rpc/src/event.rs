@@ -40,6 +40,13 @@ pub struct IncomingCallHandle {
     pub(crate) number: CallNumber,
 }
 
+impl IncomingCallHandle {
+    /// A number by which its caller, one incarnation of one peer, is told from all others while it is remembered.
+    pub fn caller(&self) -> u64 {
+        self.caller
+    }
+}
+
 /// Names a question for a device's identity, until its [`Event::Identified`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct IdentifyHandle(pub(crate) u64);

@@ -215,10 +215,8 @@ fn is_sensible(entry: &Entry) -> bool {
     let Ok(path) = core::str::from_utf8(entry.path()) else {
         return false;
     };
-    match entry.head.action {
-        Action::Set(_) => path::check_value(path).is_ok(),
-        Action::Delete | Action::Commit | Action::Reclaimed => path::check_node(path).is_ok(),
-    }
+    let needs_name = matches!(entry.head.action, Action::Set(_));
+    path::may_be_stored(path) && !(needs_name && path.is_empty())
 }
 
 /// Which sectors the log consists of, as far as headers tell.

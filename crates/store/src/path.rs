@@ -5,53 +5,17 @@
 
 use alloc::string::String;
 use core::cmp::Ordering;
-use core::fmt;
 
-/// The longest path, in bytes, dots included.
-pub const PATH_BYTES_MAX: usize = 128;
+pub use tenure_wire::limits::PATH_BYTES_MAX;
+pub use tenure_wire::path::PathError;
+pub(crate) use tenure_wire::path::{check_node, check_value};
 
 const _: () = assert!(PATH_BYTES_MAX <= u8::MAX as usize, "a record gives it one byte");
 
-/// Why a path is none. The caller's mistake.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PathError {
-    /// It has no segment, where a value's place is needed.
-    Empty,
-    /// Two dots stand side by side, or a dot stands first or last.
-    EmptySegment,
-    /// Longer than [`PATH_BYTES_MAX`].
-    TooLong,
-}
-
-impl fmt::Display for PathError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("the path is empty"),
-            Self::EmptySegment => f.write_str("the path has an empty segment"),
-            Self::TooLong => write!(f, "the path is longer than {PATH_BYTES_MAX} bytes"),
-        }
-    }
-}
-
-impl core::error::Error for PathError {}
-
-/// Checks the path of a value.
-pub(crate) fn check_value(path: &str) -> Result<(), PathError> {
-    if path.is_empty() {
-        return Err(PathError::Empty);
-    }
-    check_node(path)
-}
-
-/// Checks the path of a node; the empty path is the tree itself.
-pub(crate) fn check_node(path: &str) -> Result<(), PathError> {
-    if path.len() > PATH_BYTES_MAX {
-        return Err(PathError::TooLong);
-    }
-    if !path.is_empty() && path.split('.').any(str::is_empty) {
-        return Err(PathError::EmptySegment);
-    }
-    Ok(())
+/// Whether flash may hold a path of a node: stores of former versions took control characters too.
+pub(crate) fn may_be_stored(path: &str) -> bool {
+    // Control characters are what is looked for last.
+    matches!(check_node(path), Ok(()) | Err(PathError::ControlCharacter))
 }
 
 /// How two paths of one tree are ordered.
@@ -120,5 +84,20 @@ impl Place<'_> {
             _ => order(path, self.path),
         };
         tree.cmp(&self.tree).then_with(by_path)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn flash_may_hold_paths_of_former_versions_and_no_others() {
+        for path in ["", "a.b", "a\0b.\x1b[2J"] {
+            assert!(may_be_stored(path), "{path:?}");
+        }
+        for path in [".", "a..b\0", &"\n".repeat(PATH_BYTES_MAX + 1)] {
+            assert!(!may_be_stored(path), "{path:?}");
+        }
     }
 }

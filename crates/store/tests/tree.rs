@@ -154,7 +154,7 @@ fn a_batch_with_one_bad_change_does_nothing() {
     let good = Change::Set { tree: OURS, path: "a", kind: ValueKind::Text, value: b"x" };
     let bad = Change::Delete { tree: OURS, path: "a..b" };
     let error = store.batch(&[good, bad]).unwrap_err();
-    assert_eq!(error.to_string(), "change 1: the path has an empty segment");
+    assert_eq!(error.to_string(), "change 1: the path has an empty name");
     assert_eq!(text(&mut store, OURS, "a"), None);
     store.batch(&[]).unwrap();
 }
@@ -170,6 +170,10 @@ fn bad_paths_and_long_values_are_refused() {
         (".a", PathError::EmptySegment),
         ("a..b", PathError::EmptySegment),
         (&long, PathError::TooLong),
+        ("a\0b", PathError::ControlCharacter),
+        ("a.b\n", PathError::ControlCharacter),
+        ("\u{7f}", PathError::ControlCharacter),
+        ("a.\u{85}", PathError::ControlCharacter),
     ];
     for (path, error) in cases {
         let set = store.set(OURS, path, ValueKind::Text, b"");

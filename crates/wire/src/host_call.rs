@@ -100,7 +100,9 @@ host_calls! {
     7 => reply(value: Optional) -> Status;
 
     /// Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
-    /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power.
+    /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power. A name
+    /// between dots that is empty or has a control character makes `path` invalid, here and in
+    /// the other calls.
     8 => tree_set(path: Text, kind: Word, value: Bytes) -> Status;
 
     /// Copies the value at `path` to `into`, as much as fits, and returns its whole length.

@@ -31,6 +31,7 @@ pub mod message;
 mod name;
 mod no_result;
 pub mod ownership;
+pub mod path;
 pub mod printable;
 pub mod report;
 pub mod rollout;

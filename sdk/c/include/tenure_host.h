@@ -97,7 +97,9 @@ TENURE_CALL(int32_t, 6, parameter_read, (uint32_t offset, void *into, uint32_t i
 TENURE_CALL(int32_t, 7, reply, (const void *value, uint32_t value_length), { return (int32_t)tenure_request(7, (uint32_t)value, value_length, 0, 0, 0, 0); })
 
 /* Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
- * is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power. */
+ * is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power. A name
+ * between dots that is empty or has a control character makes `path` invalid, here and in
+ * the other calls. */
 TENURE_CALL(int32_t, 8, tree_set, (const char *path, uint32_t path_length, uint32_t kind, const void *value, uint32_t value_length), { return (int32_t)tenure_request(8, (uint32_t)path, path_length, kind, (uint32_t)value, value_length, 0); })
 
 /* Copies the value at `path` to `into`, as much as fits, and returns its whole length. */

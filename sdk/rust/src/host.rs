@@ -149,7 +149,9 @@ mod machine {
         pub fn reply(value: *const u8, value_length: usize) -> i32;
 
         /// Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
-        /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power.
+        /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power. A name
+        /// between dots that is empty or has a control character makes `path` invalid, here and in
+        /// the other calls.
         pub fn tree_set(
             path: *const u8,
             path_length: usize,
@@ -437,7 +439,9 @@ mod native {
     }
 
     /// Stores `value` at `path` (`a.b.c`) in the machine's tree, replacing what was there. `kind`
-    /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power.
+    /// is 0 for bytes, 1 for text. Once it returns 0 the value survives a loss of power. A name
+    /// between dots that is empty or has a control character makes `path` invalid, here and in
+    /// the other calls.
     pub unsafe fn tree_set(
         path: *const u8,
         path_length: usize,

@@ -16,7 +16,7 @@ use tenure_node::{Config, Hub, Owner, Parts};
 use tenure_replay::Tape;
 use tenure_wire::{Address, Label, LabelError, Name, PublicKey};
 
-use super::{Arguments, SETTINGS, parse_owner, roomy_kernel};
+use super::{Arguments, FLASH, SETTINGS, parse_owner, roomy_kernel};
 use crate::client::OwnerKeys;
 use crate::deep_sleep;
 use crate::home::Home;
@@ -125,13 +125,13 @@ impl Start {
     }
 }
 
-/// The settings of the folder as the arguments say. They are kept at once in a folder without any, and otherwise when
-/// the device is this process's: see [`keep`].
+/// The settings of the folder as the arguments say, and whether the device is yet to be made there ([`make`]). They are
+/// kept when the device is this process's: see [`keep`].
 pub(super) fn settings(
     folder: &Path,
     arguments: &Arguments,
     home: &Home,
-) -> anyhow::Result<Settings> {
+) -> anyhow::Result<(Settings, bool)> {
     let path = folder.join(SETTINGS);
     let known = read_settings(folder, &path)?;
     let name = match (&arguments.name, &known) {
@@ -182,12 +182,21 @@ pub(super) fn settings(
             .map(|span| span.as_secs())
             .or(known.as_ref().and_then(|one| one.receipts_every_s)),
     };
-    if known.is_none() {
-        std::fs::create_dir_all(folder)
-            .with_context(|| format!("can't make the folder {}", folder.display()))?;
-        keep(folder, &settings)?;
+    Ok((settings, known.is_none()))
+}
+
+/// Makes the folder of a new device with its settings, or leaves nothing behind.
+pub(super) fn make(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
+    let is_missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
+    let missing: Vec<&Path> = folder.ancestors().take_while(is_missing).collect();
+    let made = std::fs::create_dir_all(folder)
+        .with_context(|| format!("can't make the folder {}", folder.display()))
+        .and_then(|()| keep(folder, settings));
+    if made.is_err() {
+        // Each is empty, or another process uses it by now and it stays.
+        missing.into_iter().for_each(|folder| drop(std::fs::remove_dir(folder)));
     }
-    Ok(settings)
+    made
 }
 
 /// Keeps the settings in the folder for the next start, whole or not at all.
@@ -203,15 +212,22 @@ pub(super) fn keep(folder: &Path, settings: &Settings) -> anyhow::Result<()> {
 /// Puts a file of these bytes in the place of `path`; after a loss of power there is the one or the other.
 fn replace_file(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     let next = path.with_extension(NEXT);
-    let mut file = std::fs::File::create(&next)?;
-    file.write_all(bytes)?;
-    file.sync_all()?;
-    std::fs::rename(&next, path)
+    let written = std::fs::File::create(&next).and_then(|mut file| {
+        file.write_all(bytes)?;
+        file.sync_all()?;
+        std::fs::rename(&next, path)
+    });
+    if written.is_err() {
+        let _ = std::fs::remove_file(&next);
+    }
+    written
 }
 
 /// The settings in the folder, if it is a device's; an error if it holds something else.
 fn read_settings(folder: &Path, path: &Path) -> anyhow::Result<Option<Settings>> {
     match std::fs::read_to_string(path) {
+        // A full disk broke off the making of the device.
+        Ok(text) if text.is_empty() && !folder.join(FLASH).exists() => Ok(None),
         Ok(text) => checked_settings(&text)
             .map(Some)
             .with_context(|| format!("{} can't be used; mend it", path.display())),

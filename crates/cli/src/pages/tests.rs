@@ -2,6 +2,7 @@
 
 use anyhow::bail;
 use tenure_wire::control::TreeNode;
+use tenure_wire::limits::PATH_BYTES_MAX;
 
 use super::*;
 

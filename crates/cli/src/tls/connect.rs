@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::time::{Duration, Instant};
 
-use anyhow::Context as _;
+use anyhow::{Context as _, ensure};
 use serde_json::json;
 use tenure_board_linux::LinuxEntropy;
 use tenure_crypto::Software;
@@ -20,7 +20,9 @@ use super::ticket::{Scope, StoredTicket};
 use super::transport;
 use crate::output::Output;
 
-/// The longest wait for a server to close after the own close, since it was last heard.
+/// The longest wait for a server to close after the own close, since it was last heard: where its answer is wanted, and
+/// with --check.
+const ANSWER_PATIENCE: Duration = Duration::from_secs(60);
 const CLOSE_PATIENCE: Duration = Duration::from_secs(2);
 /// How long one write waits before what came in is looked at.
 const WRITE_PATIENCE: Duration = Duration::from_millis(50);
@@ -31,7 +33,8 @@ const CHUNK_BYTES: usize = 16_384;
 /// Connect to a server, show what it proves, and carry standard input and output.
 ///
 /// The report goes to standard error, or with --check to standard output. The connection is closed when
-/// standard input ends; what the server still sends is printed.
+/// standard input ends; what the server still sends is printed until it closes, too. It fails if the server is silent for
+/// a minute instead.
 ///
 /// Examples: tenure tls connect example.com:443 --check;
 /// printf 'GET / HTTP/1.0\r\n\r\n' | tenure tls connect 127.0.0.1:4433 --ca root.pem --sni device.test
@@ -354,7 +357,14 @@ impl Session<'_> {
 
     /// Waits for input, and returns whether the server ended without it mattering any more.
     fn is_over(&mut self, inputs: &mut Inputs) -> anyhow::Result<bool> {
-        if self.closed && self.last_heard.elapsed() > CLOSE_PATIENCE {
+        let is_check = self.arguments.check;
+        let patience = if is_check { CLOSE_PATIENCE } else { ANSWER_PATIENCE };
+        if self.closed && self.last_heard.elapsed() > patience {
+            let seconds = patience.as_secs();
+            ensure!(
+                is_check,
+                "the server is silent for {seconds} s, and hasn't ended the connection"
+            );
             return Ok(true);
         }
         let uptime_ms = self.start.elapsed().as_millis() as u64;

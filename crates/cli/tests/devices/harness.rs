@@ -159,6 +159,11 @@ impl User {
 fn complaint(output: Output, arguments: &[&str]) -> String {
     assert_eq!(output.status.code(), Some(1), "tenure {arguments:?} must fail");
     let error = String::from_utf8(output.stderr).unwrap();
+    let mut error = error.as_str();
+    // On a busy computer a command tells first of what it waits for.
+    while let Some((_, rest)) = error.split_once('\n').filter(|_| error.starts_with("waiting: ")) {
+        error = rest;
+    }
     let error = error.strip_prefix("error: ").unwrap_or_else(|| panic!("{error}"));
     error.trim_end().to_string()
 }

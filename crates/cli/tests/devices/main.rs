@@ -1,11 +1,13 @@
 //! Devices, a hub and the command `tenure` as real processes on loopback.
 
 mod addresses;
+mod at_once;
 mod boards;
 mod commands;
 mod compiled;
 mod discovery;
 mod events;
+mod every_command;
 mod faults;
 mod firmware;
 mod flash;

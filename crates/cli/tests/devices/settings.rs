@@ -1,6 +1,54 @@
 //! The settings that a device's folder remembers, and the errors about a `device.toml` that can't be used.
 
-use crate::harness::User;
+use std::net::{TcpListener, UdpSocket};
+use std::process::{Command, Output};
+
+use crate::harness::{Process, User};
+
+/// Runs a command on a disk that has room for so many kilobytes in one file.
+fn with_little_room(user: &User, kilobytes: u32, words: &[&str]) -> Output {
+    let mut command = Command::new("bash");
+    command.args(["-c", "trap '' XFSZ; ulimit -f \"$0\"; exec \"$@\"", &kilobytes.to_string()]);
+    command.arg(env!("CARGO_BIN_EXE_tenure")).args(words);
+    command.current_dir(user.path("")).env("TENURE_HOME", user.home());
+    command.output().unwrap()
+}
+
+#[test]
+fn first_start_on_a_full_disk_leaves_nothing_to_mend() {
+    let device = ["device", "--data", "deep/attic", "--listen", "127.0.0.1:0", "--json"];
+    let hub = ["hub", "--data", "deep/hub", "--owner", "own", "--listen", "127.0.0.1:0", "--json"];
+    for (words, rooms) in [(&device[..], [0, 0, 64]), (&hub, [0, 4, 64])] {
+        let user = User::new();
+        for (start, room) in rooms.into_iter().enumerate() {
+            let output = with_little_room(&user, room, words);
+            let error = String::from_utf8(output.stderr).unwrap();
+            assert_eq!(output.status.code(), Some(1), "{words:?}, {room} KB: {error}");
+            assert!(error.starts_with("{\"error\":"), "{error}");
+            let is_left = user.path("deep/attic").exists();
+            assert!(room > 0 || !is_left, "a device that has no settings leaves a folder");
+            if start == 0 {
+                user.ok(&["key", "--own"]);
+            }
+        }
+        let started = Process::start(user.command(words));
+        assert_eq!(started.interrupt().code(), Some(0));
+    }
+}
+
+#[test]
+fn port_in_use_leaves_no_folder_behind() {
+    let user = User::new();
+    let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+    let listen = taken.local_addr().unwrap().to_string();
+    user.error(&["device", "--data", "attic", "--listen", &listen]);
+    user.error(&["hub", "--data", "hub", "--owner", "own", "--listen", &listen]);
+    let pages = TcpListener::bind("127.0.0.1:0").unwrap();
+    let pages = pages.local_addr().unwrap().to_string();
+    let hub = ["hub", "--data", "hub", "--owner", "own", "--listen", "127.0.0.1:0"];
+    user.error(&[&hub[..], &["--pages", &pages]].concat());
+    assert!(!user.path("attic").exists() && !user.path("hub").exists());
+}
 
 #[test]
 fn what_a_device_was_told_once_it_remembers() {

@@ -5,6 +5,8 @@ use std::io::Write as _;
 use std::os::unix::ffi::OsStrExt as _;
 use std::process::Stdio;
 
+use tenure_wire::path;
+
 use crate::harness::{User, on};
 
 #[test]
@@ -28,6 +30,8 @@ fn value_that_the_owner_sets_is_what_the_machine_reads_next() {
     ok(&["set", "counter", "kept.bytes", "--hex", "00ff"]);
     ok(&["set", "counter", "kept.below", "-5"]);
     assert_eq!(ok(&["counter", "kept"]), "kept.below = \"-5\"\nkept.bytes = 0x00ff\n");
+    let text = ok(&["set", "counter", "kept.below", "say \"a\\b\"\n"]);
+    assert_eq!(text, "counter stores kept.below = \"say \\\"a\\\\b\\\"\\n\"\n");
     assert_eq!(
         user.json(&[&["tree", "delete", "counter", "kept"], &at[..]].concat())["deleted"],
         2
@@ -37,8 +41,14 @@ fn value_that_the_owner_sets_is_what_the_machine_reads_next() {
     let long = "v".repeat(2049);
     let refused = error(&["set", "counter", "kept", &long]);
     assert!(refused.contains("limit of 2048 bytes"), "{refused}");
-    let refused = error(&["set", "counter", "kept..below", "1"]);
-    assert!(refused.contains("a path or value that is not allowed"), "{refused}");
+    for path in ["kept..below", ".kept", "kept\n", "kept.\u{85}", &"p".repeat(129)] {
+        let rule = path::check_value(path).unwrap_err();
+        let named = path::refusal(path, rule);
+        assert_eq!(error(&["set", "counter", path, "1"]), named);
+        assert_eq!(error(&["get", "counter", path]), named);
+        assert_eq!(error(&["delete", "counter", path]), named);
+        assert_eq!(error(&["counter", path]), named);
+    }
     let refused = error(&["set", "kettle", "kept", "1"]);
     assert!(refused.contains("no machine `kettle`"), "{refused}");
     let value = "v".repeat(2000);

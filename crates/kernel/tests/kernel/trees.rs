@@ -44,6 +44,16 @@ fn stored(device: &Device) -> usize {
 }
 
 #[test]
+fn a_path_that_a_list_of_names_could_not_show_is_refused() {
+    let mut device = keeper(&[]);
+    for path in ["a\0b", "a.b\n", "\u{7f}", "a..b", "."] {
+        assert_ne!(ask(&mut device, "set", path), "0", "{path:?}");
+        assert_eq!(ask(&mut device, "get", path), "nothing", "{path:?}");
+    }
+    assert_eq!((ask(&mut device, "list", ""), stored(&device)), (String::new(), 0));
+}
+
+#[test]
 fn what_a_package_gives_is_read_where_it_stands_and_only_changes_are_stored() {
     let mut device =
         keeper(&[("level.one", "1"), ("level.two", "2"), ("level-3", "3"), ("z", "9")]);

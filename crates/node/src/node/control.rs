@@ -26,11 +26,13 @@ use tenure_wire::directory::SignedRecord;
 use tenure_wire::limits::PARAMETER_BYTES_MAX;
 #[cfg(feature = "mesh")]
 use tenure_wire::message::List;
+use tenure_wire::path::{self, PathError};
 use tenure_wire::{Budget, MachineId, Name, PublicKey};
 
 use super::Node;
 #[cfg(feature = "mesh")]
 use crate::carriage::{CarryCall, PassCheck};
+use crate::claim::Visit;
 #[cfg(feature = "experiments")]
 use crate::experiment::Experimenting;
 use crate::install;
@@ -73,7 +75,6 @@ struct Served<'a, 'm, F> {
     moment: &'a mut Moment<'m>,
     caller: &'a PublicKey,
     /// By which it can be answered later, if it came over a session.
-    #[cfg_attr(not(feature = "mesh"), expect(dead_code, reason = "the mesh alone answers later"))]
     handle: Option<IncomingCallHandle>,
 }
 
@@ -97,11 +98,13 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     }
 
     fn install_begin(&mut self, InstallBegin { bytes }: InstallBegin) -> Answer<()> {
-        self.node.transfer.begin(bytes)
+        let visit = self.visit();
+        self.node.transfer.begin(bytes, visit)
     }
 
     fn install_chunk(&mut self, InstallChunk { offset, bytes }: InstallChunk<'_>) -> Answer<()> {
-        self.node.transfer.chunk(offset, bytes)
+        let visit = self.visit();
+        self.node.transfer.chunk(offset, bytes, visit)
     }
 
     fn install_commit(&mut self, commit: InstallCommit) -> Answer<MachineStatus> {
@@ -204,6 +207,7 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 
     fn tree_change(&mut self, change: TreeChange) -> Answer<u32> {
         let TreeChange { machine, path, value } = change;
+        path::check_value(&path).map_err(no_path(&path))?;
         let mut tenancy = self.node.services.kernel.tenancy(self.moment.now);
         let changed = match value {
             Some(TreeValue::Text(text)) => {
@@ -299,12 +303,14 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     }
 
     fn snapshot_begin(&mut self, begin: SnapshotBegin) -> Answer<SnapshotInfo> {
+        let visit = self.visit();
         let Node { services, transfer, .. } = &mut *self.node;
-        snapshot::begin(transfer, &mut services.kernel, self.moment, &begin)
+        snapshot::begin(transfer, &mut services.kernel, self.moment, visit, &begin)
     }
 
     fn snapshot_read(&mut self, read: SnapshotRead) -> Answer<Vec<u8>> {
-        snapshot::read(&mut self.node.transfer, &read)
+        let visit = self.visit();
+        snapshot::read(&mut self.node.transfer, visit, &read)
     }
 
     fn restore(&mut self, restore: Restore) -> Answer<()> {
@@ -321,11 +327,13 @@ impl<F: Flash> Service for Served<'_, '_, F> {
     }
 
     fn firmware_begin(&mut self, begin: FirmwareBegin) -> Answer<()> {
-        self.node.firmware.begin(&self.node.services, &begin)
+        let visit = self.visit();
+        self.node.firmware.begin(&self.node.services, visit, &begin)
     }
 
     fn firmware_chunk(&mut self, chunk: InstallChunk<'_>) -> Answer<()> {
-        self.node.firmware.chunk(&chunk)
+        let visit = self.visit();
+        self.node.firmware.chunk(visit, &chunk)
     }
 
     fn firmware_commit(&mut self, (): ()) -> Answer<()> {
@@ -338,6 +346,11 @@ impl<F: Flash> Service for Served<'_, '_, F> {
 }
 
 impl<F: Flash> Served<'_, '_, F> {
+    /// The caller as one who brings or fetches something in parts.
+    fn visit(&self) -> Visit {
+        Visit { caller: self.handle.map(|handle| handle.caller()), now: self.moment.now }
+    }
+
     fn device_status(&mut self) -> DeviceStatus {
         let (trash_machines, trash_bytes) = self.node.tenancy().trash_use();
         let record = self.signed_record();
@@ -416,6 +429,7 @@ impl<F: Flash> Served<'_, '_, F> {
     }
 
     fn tree_node(&mut self, query: &TreeQuery) -> Answer<TreeNode> {
+        path::check_node(&query.path).map_err(no_path(&query.path))?;
         let look = self.node.services.kernel.look(&query.machine, &query.path).map_err(
             |error| match error {
                 LookError::NoSuchMachine => ControlError::NoSuchMachine(query.machine.clone()),
@@ -564,6 +578,11 @@ fn unless_there(name: &Name) -> impl FnOnce(InstallError) -> ControlError {
         InstallError::NotFound => ControlError::NoSuchMachine(name.clone()),
         error => install::not_installed(error),
     }
+}
+
+/// The refusal of a path that is none.
+fn no_path(path: &str) -> impl FnOnce(PathError) -> ControlError {
+    |error| ControlError::Refused(path::refusal(path, error))
 }
 
 /// The word for a machine that stands in flash.

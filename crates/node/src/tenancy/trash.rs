@@ -3,10 +3,11 @@
 //! A span is counted while the device is on, so that no told time and no clock shortens it. What a machine
 //! in the trash takes in flash stays on its lease: its receipts go on.
 
+use alloc::vec;
 use alloc::vec::Vec;
 
 use tenure_hal::{Flash, Instant};
-use tenure_kernel::InstallError;
+use tenure_kernel::{InstallError, MachineRecord};
 use tenure_wire::control::{
     Answer, ControlError, LeaseNumber, Remove, Trash, TrashEmpty, TrashRestore, TrashedMachine,
 };
@@ -14,6 +15,7 @@ use tenure_wire::{MachineId, Name};
 
 use super::Tenancy;
 use crate::install;
+use crate::log;
 use crate::moment::Moment;
 use crate::secrets;
 
@@ -29,6 +31,8 @@ impl<F: Flash> Tenancy<'_, F> {
     /// Takes a machine off the device and puts it into the trash.
     pub(crate) fn discard_machine(&mut self, moment: &Moment<'_>, name: &Name) -> Answer<()> {
         let id = self.id_of(name)?;
+        // For the case that it is fetched back.
+        log::keep_of(self.log, self.services, moment.now, name);
         self.end_lease(moment, id);
         self.services.kernel.tenancy(moment.now).discard(name).map_err(|error| match error {
             InstallError::StoreFull => ControlError::Full(
@@ -88,9 +92,9 @@ impl<F: Flash> Tenancy<'_, F> {
         restore: &TrashRestore,
     ) -> Answer<()> {
         let found = self.services.kernel.trash().find(|info| info.id == restore.machine);
-        let found =
-            found.map(|info| (info.record.salt, info.record.public_key, info.record.tenant));
-        let (salt, key, tenant) = found.ok_or_else(not_there)?;
+        let found = found.map(|info| info.record.clone());
+        let MachineRecord { name, salt, public_key: key, tenant, .. } =
+            found.ok_or_else(not_there)?;
         self.services.ownership.check_tenant(&tenant)?;
         self.end_lease(moment, restore.machine);
         self.services
@@ -99,6 +103,8 @@ impl<F: Flash> Tenancy<'_, F> {
             .fetch_back(restore.machine)
             .map_err(install::not_installed)?;
         self.meter.count_over(self.services, &restore.machine, None);
+        self.log.forget(&name);
+        log::take_up_of(self.log, self.services, vec![(restore.machine, name)]);
         self.services.speak_for(restore.machine, &salt, key);
         self.hub.register_soon(moment.now);
         self.attend_to_leases(moment);

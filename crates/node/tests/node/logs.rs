@@ -3,10 +3,11 @@
 use std::time::Duration;
 
 use tenure_wire::LogLevel;
-use tenure_wire::control::{Function, LogLine, LogPage, LogQuery};
+use tenure_wire::control::{Function, LogLine, LogPage, LogQuery, Remove, Trash, TrashRestore};
 
+use crate::leases::{Lease, anybody};
 use crate::snapshots::ask;
-use crate::world::World;
+use crate::world::{PRELUDE, World};
 
 const TALKER: &str = r#"(data (i32.const 0) "said")
     (func (export "say") (call $log (i32.const 1) (i32.const 0) (i32.const 4)))
@@ -52,7 +53,6 @@ fn last_lines_of_a_machine_outlast_a_restart_and_those_of_a_fault_a_loss_of_powe
 
 #[test]
 fn log_of_a_machine_that_is_gone_goes_with_it() {
-    use tenure_wire::control::Remove;
     let mut world = World::new(|_| {});
     let key = world.install("talker", 4, TALKER);
     world.call(0, &key, "fall", None).unwrap_err();
@@ -63,4 +63,43 @@ fn log_of_a_machine_that_is_gone_goes_with_it() {
         kept = store.children(tenure_store::TreeId(u16::MAX - 1), "logs").unwrap();
     });
     assert_eq!(kept, [] as [String; 0]);
+}
+
+#[test]
+fn log_of_a_machine_that_was_removed_is_none_of_the_next_of_its_name() {
+    for for_good in [true, false] {
+        let mut world = World::new(|_| {});
+        let key = world.install("talker", 4, TALKER);
+        world.call(0, &key, "fall", None).unwrap_err();
+        world.pass(Duration::from_secs(60));
+        world.call(0, &key, "say", None).unwrap();
+        let remove = Remove { machine: "talker".parse().unwrap(), for_good };
+        ask::<()>(&mut world, Function::remove.name(), &remove).unwrap();
+        let mut lease = Lease::of("talker", &format!("(module {PRELUDE} {TALKER})"), anybody());
+        lease.sequence = 2;
+        let key = world.install_lease(lease);
+        world.call(0, &key, "say", None).unwrap();
+        let messages = |world: &mut World| {
+            let lines = lines(world, None).into_iter();
+            lines.map(|line| line.message).collect::<Vec<_>>()
+        };
+        assert_eq!(messages(&mut world), ["installed", "said"]);
+        world.pass(Duration::from_secs(301));
+        let mut world = world.off_for(Duration::from_secs(5));
+        world.pass(Duration::from_secs(1));
+        assert_eq!(messages(&mut world)[..2], ["installed", "said"]);
+    }
+}
+
+#[test]
+fn log_of_a_machine_comes_back_from_the_trash_with_it() {
+    let mut world = World::new(|_| {});
+    let key = world.install("talker", 4, TALKER);
+    world.call(0, &key, "say", None).unwrap();
+    let remove = Remove { machine: "talker".parse().unwrap(), for_good: false };
+    ask::<()>(&mut world, Function::remove.name(), &remove).unwrap();
+    let trash: Trash = ask(&mut world, Function::trash.name(), &()).unwrap();
+    let restore = TrashRestore { machine: trash.machines[0].id };
+    ask::<()>(&mut world, Function::trash_restore.name(), &restore).unwrap();
+    assert_eq!(said(&lines(&mut world, None), "said").len(), 1);
 }

@@ -34,8 +34,12 @@ const RESPONSES_TRIED_MAX: u8 = 4;
 const ABSENCES_BELIEVED: u32 = 2;
 /// How often an initiation is sent while no call waits for it.
 const ATTEMPTS_IN_BACKGROUND: u8 = 4;
-/// Sessions of one pair; a successor, and one that the other end opened at the same time.
-const SESSIONS_PER_PAIR_MAX: usize = 3;
+/// Sessions of one pair and one incarnation of the peer; a successor, and one that the other end opened at the
+/// same time.
+const SESSIONS_PER_CALLER_MAX: usize = 3;
+/// The share of all sessions that one pair may have, whatever its incarnations: one part in so many. A user's
+/// commands are incarnations of one peer, and several may run at once.
+const SHARE_OF_PAIR: usize = 3;
 /// The least time between two handshakes that are begun because a peer seems to have lost its
 /// sessions.
 const DOUBT_PERIOD: Duration = Duration::from_secs(1);
@@ -336,9 +340,17 @@ impl<A: PeerAddress> Endpoint<A> {
         let same_epoch = peer.epoch == Some(challenge.epoch);
         peer.epoch = Some(challenge.epoch);
         handshake.challenges = handshake.challenges.saturating_add(1);
-        if handshake.challenges > CHALLENGES_AT_ONCE {
+        let is_answered_later = handshake.challenges > CHALLENGES_AT_ONCE;
+        // It is there, if it has no time for a handshake now: until its deadline a call may wait for its turn.
+        for call in self.calls.iter_mut().filter(|call| call.waits_for_session(&pair)) {
+            call.attempts_left = call.attempts;
+        }
+        if is_answered_later {
             return;
         }
+        let Some(handshake) = self.peer(&pair).and_then(|peer| peer.handshake.as_mut()) else {
+            return;
+        };
         match handshake.step {
             Step::Initiating(_) if same_epoch => self.transmit_handshake(now, &pair),
             _ => self.begin_again(now, entropy, &pair),
@@ -401,7 +413,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let measured = (handshake.transmissions == 1).then(|| now.since(handshake.sent_at));
         let (index, rider) = (initiating.index, initiating.rider);
         let is_shown = handshake.sent_to == SentTo::One(from.clone());
-        if !self.make_room_for_session(now, &pair, true) {
+        if !self.make_room_for_session(now, &pair, greeting.incarnation, true) {
             // The response will come again when the initiation is.
             return;
         }
@@ -528,7 +540,7 @@ impl<A: PeerAddress> Endpoint<A> {
         let Ok(message) = Message::parse(rest) else { return };
         let Ok(ephemeral) = StaticSecret::generate(entropy) else { return };
         let pair = Pair { local: initiation.destination, peer: invited.peer() };
-        if !self.make_room_for_session(now, &pair, false) {
+        if !self.make_room_for_session(now, &pair, greeting.incarnation, false) {
             return;
         }
 
@@ -599,20 +611,34 @@ impl<A: PeerAddress> Endpoint<A> {
     }
 
     /// Sees to it that there is room for one more session, by ending others if need be: those that
-    /// are over, the oldest of the same pair, half-open ones, and then the one that was silent for
-    /// longest among those that no call uses. For a session of the owner's, or one that this end
+    /// are over, the oldest of the same pair and incarnation, of the pair the one that was silent for longest,
+    /// half-open ones, and then the one that was silent for longest among those that no call uses. For a session of the owner's, or one that this end
     /// opens (`opened_here`), a stranger's ends even if calls use it: its opener can open another,
     /// and finds its calls there. The owner's end last.
-    fn make_room_for_session(&mut self, now: Instant, pair: &Pair, opened_here: bool) -> bool {
+    fn make_room_for_session(
+        &mut self,
+        now: Instant,
+        pair: &Pair,
+        incarnation: u64,
+        opened_here: bool,
+    ) -> bool {
         let config = &self.config;
         let over = |session: &Session<A>| session.is_over(config, now);
         while let Some(index) = self.sessions.iter().find(|one| over(one)).map(|one| one.index) {
             end_session(&mut self.sessions, &mut self.calls, index);
         }
-        let of_pair = |session: &Session<A>| session.pair == *pair;
-        if self.sessions.iter().filter(|session| of_pair(session)).count() >= SESSIONS_PER_PAIR_MAX
-        {
-            self.end_oldest(of_pair);
+        let of_pair = |session: &&Session<A>| session.pair == *pair;
+        let of_caller =
+            |session: &Session<A>| session.pair == *pair && session.incarnation == incarnation;
+        let of_callers = self.sessions.iter().filter(|session| of_caller(session)).count();
+        if of_callers >= SESSIONS_PER_CALLER_MAX {
+            self.end_oldest(of_caller);
+        } else if self.sessions.iter().filter(of_pair).count() >= self.of_pair_max() {
+            let sessions = self.sessions.iter().filter(of_pair);
+            let least_missed = sessions.min_by_key(|one| (self.is_in_use(one), one.last_heard));
+            if let Some(index) = least_missed.map(|session| session.index) {
+                self.end_session(index);
+            }
         }
         let half_open = |session: &Session<A>| !session.confirmed;
         if !opened_here
@@ -642,6 +668,11 @@ impl<A: PeerAddress> Endpoint<A> {
             }
             None => false,
         }
+    }
+
+    /// How many sessions one pair may have.
+    fn of_pair_max(&self) -> usize {
+        (self.config.sessions_max / SHARE_OF_PAIR).max(SESSIONS_PER_CALLER_MAX)
     }
 
     /// Ends the oldest of some sessions, of half-open ones if there are any.

@@ -33,6 +33,8 @@ pub enum ControlError {
     Device(String),
     /// The answer can't be read. No device sends this.
     Unreadable,
+    /// Others are served first; the text says with what. Nothing was done: ask again in a while.
+    Busy(String),
     /// An error of a later version.
     Other {
         /// Its code.
@@ -63,6 +65,7 @@ impl ControlError {
             Self::Full(_) => 6,
             Self::Device(_) => 7,
             Self::Unreadable => 8,
+            Self::Busy(_) => 9,
             Self::Other { code, .. } => *code,
         }
     }
@@ -79,6 +82,7 @@ impl ControlError {
             (6, _) => Self::Full(text.to_string()),
             (7, _) => Self::Device(text.to_string()),
             (8, _) => Self::Unreadable,
+            (9, _) => Self::Busy(text.to_string()),
             (code, _) => Self::Other { code, text: text.to_string() },
         }
     }
@@ -91,6 +95,7 @@ impl Serialize for ControlError {
             Self::Refused(text)
             | Self::Full(text)
             | Self::Device(text)
+            | Self::Busy(text)
             | Self::Other { text, .. } => text,
             _ => "",
         };
@@ -121,6 +126,7 @@ impl fmt::Display for ControlError {
             Self::Unreadable => {
                 f.write_str("the device's answer can't be read: it runs another version")
             }
+            Self::Busy(with) => write!(f, "the device is busy: {with}"),
             Self::Other { code, text } => {
                 write!(f, "the device, of a later version, answers with error {code}: {text}")
             }

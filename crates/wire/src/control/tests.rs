@@ -121,6 +121,7 @@ fn every_error_comes_back_as_it_went() {
         ControlError::Full("what".into()),
         ControlError::Device("how".into()),
         ControlError::Unreadable,
+        ControlError::Busy("with whom".into()),
     ];
     for (code, error) in errors.into_iter().enumerate() {
         assert_eq!(usize::from(error.code()), code);

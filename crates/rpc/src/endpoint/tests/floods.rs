@@ -316,6 +316,53 @@ fn a_called_peer_that_never_ends_its_reply_keeps_no_other_reply_out() {
     assert!(reply(later, 3), "the first stands still");
 }
 
+/// So many commands of one user: endpoints with one key.
+fn commands(scene: &mut Scene, count: u32) -> Vec<Caller> {
+    let secret = StaticSecret::generate(&mut Sequence(6)).expect("randomness");
+    let command = |place| {
+        let (mut endpoint, ..) = super::endpoint(Config::default(), &mut scene.entropy);
+        let id = endpoint.add_machine(secret.clone()).expect("room");
+        Caller { endpoint, id, place: STRANGERS + place, results: Vec::new() }
+    };
+    (0..count).map(command).collect()
+}
+
+/// Lets each command make one call and wait for its end.
+fn call_by_turns(scene: &mut Scene, commands: &mut [Caller]) {
+    for command in commands {
+        scene.call(command, "answer", 10);
+        for _ in 0..100 {
+            scene.exchange(command);
+            scene.pass(Duration::from_millis(20));
+        }
+        assert!(command.results.pop().is_some_and(|result| result.is_ok()));
+    }
+}
+
+#[test]
+fn commands_of_one_user_at_once_keep_their_sessions() {
+    let mut scene = Scene::new(Config::default());
+    let mut commands = commands(&mut scene, 8);
+    (0..3).for_each(|_| call_by_turns(&mut scene, &mut commands));
+    for command in &commands {
+        assert_eq!(command.endpoint.sessions.len(), 1, "none had to open another");
+    }
+}
+
+#[test]
+fn commands_beyond_the_sessions_of_one_user_get_through_and_leave_others_theirs() {
+    let mut scene = Scene::new(Config::default());
+    scene.add_stranger();
+    let other = scene.device.sessions[0].pair;
+    let mut commands = commands(&mut scene, 12);
+    for _ in 0..2 {
+        call_by_turns(&mut scene, &mut commands);
+        let of_user = scene.device.sessions.iter().filter(|one| one.pair != other).count();
+        assert_eq!(of_user, Config::default().sessions_max / 3);
+        assert_eq!(scene.device.sessions.len(), of_user + 1, "the stranger's session goes on");
+    }
+}
+
 /// Strangers do all at once what a stranger can do, for half a minute; the owner calls meanwhile, sometimes
 /// with a session and sometimes after its tool was started anew, the device's own machine and another by turns.
 #[test]
