@@ -216,6 +216,10 @@ fn steer(
         }
         ("roll-back", "running" | "paused" | "done" | "ended" | "aborted") => {
             advance::roll_back(connection, exchange, &rollout, "by its owner")?;
+            // Where no device can go back, it is over already.
+            if let Some(rollout) = find(connection, &exchange.who, rollout.id)? {
+                advance::advance(connection, exchange, &rollout)?;
+            }
         }
         (_, state) => return conflict(&format!("the rollout is {state}; it can't {verb}")),
     }

@@ -450,6 +450,26 @@ fn paused_rollout_updates_nothing_and_aborted_one_stays_as_it_is() {
 }
 
 #[test]
+fn roll_back_to_a_package_that_is_deleted_fails_there_and_is_over() {
+    let mut fleet = Fleet::new();
+    let id = fleet.start(GOOD);
+    assert_eq!(fleet.drive(id, 120)["state"], "done");
+    fleet.world.commit();
+    let gone = digest(OLD);
+    fleet.world.write_by_hand(&format!("DELETE FROM manifests WHERE package_digest = '{gone}'"));
+    let roll_back = format!("/v1/rollouts/{id}/roll-back");
+    let (status, rolled) = fleet.ask("POST", &roll_back, &Value::Null).ok().unwrap();
+    assert_eq!((status, &rolled["is_over"]), (200, &json!(true)), "{rolled}");
+    assert_eq!(rolled["devices"]["failed"], json!(DEVICES.len()), "{rolled}");
+    assert!(rolled["reason"].as_str().unwrap().contains("not in the registry"), "{rolled}");
+    let cookie = fleet.world.cookie(&owner(1));
+    let page = fleet.world.get(&format!("/rollouts/{id}"), &[&cookie]).body;
+    assert!(page.contains(&format!("the package {gone}")), "{page}");
+    // The machine isn't busy any more.
+    fleet.start(BAD);
+}
+
+#[test]
 fn rollout_whose_time_is_over_updates_nothing_more() {
     let mut fleet = Fleet::new();
     let id = fleet.start(GOOD);

@@ -148,16 +148,32 @@ fn fail(
     }
 }
 
-/// Begins to give every device that was touched what it had before.
+/// Begins to give every device that was touched what it had before. One whose package is kept no more fails: nobody
+/// could deliver it, and the rollout would never be over.
 pub(super) fn roll_back(
     connection: &Connection,
     exchange: &Exchange,
     rollout: &Rollout,
     reason: &str,
 ) -> Result<(), rusqlite::Error> {
-    let revert = "UPDATE rollout_devices SET state = 'reverting', tried_unix_s = NULL WHERE rollout = ?1 \
-         AND was IS NOT NULL AND state IN ('updating', 'soaking', 'healthy', 'failed')";
-    connection.prepare_cached(revert)?.execute([rollout.id])?;
+    const TOUCHED: &str =
+        "was IS NOT NULL AND state IN ('updating', 'soaking', 'healthy', 'failed')";
+    let fail = format!(
+        "UPDATE rollout_devices SET state = 'failed', reason = 'the package ' || was || ', which it had before, is \
+         not in the registry: push it and install it there' WHERE rollout = ?1 AND {TOUCHED} AND was <> '' \
+         AND NOT EXISTS (SELECT 1 FROM manifests m WHERE m.who = ?2 AND m.package_digest = was)"
+    );
+    let lost = connection.prepare_cached(&fail)?.execute(params![rollout.id, exchange.who])?;
+    let revert = format!(
+        "UPDATE rollout_devices SET state = 'reverting', tried_unix_s = NULL WHERE rollout = ?1 AND {TOUCHED} \
+         AND (was = '' OR EXISTS (SELECT 1 FROM manifests m WHERE m.who = ?2 AND m.package_digest = was))"
+    );
+    connection.prepare_cached(&revert)?.execute(params![rollout.id, exchange.who])?;
+    let reason = match lost {
+        0 => reason.to_string(),
+        _ => format!("{reason}; {lost} can't go back: the package before is not in the registry"),
+    };
+    let reason = reason.as_str();
     enter(connection, exchange, rollout, "rolling back", reason)
 }
 
