@@ -17,10 +17,11 @@ use alloc::vec::Vec;
 use core::hash::Hasher;
 use core::time::Duration;
 
+use litemap::LiteMap;
 use tenure_crypto::{Hmac, equal};
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, EntropyError, Instant};
-use tenure_wire::datagram::{Cookie, Echo, Epoch, Initiation, SessionIndex};
+use tenure_wire::datagram::{Cookie, ECHO_BYTES, Echo, Epoch, Initiation, SessionIndex};
 use zeroize::Zeroizing;
 
 use crate::budget::Budget;
@@ -46,6 +47,12 @@ pub(crate) struct Gate {
     epoch_lifetime: Duration,
     previous: Option<PreviousEpoch>,
     accepted: VecDeque<Accepted>,
+    /// The numbers of those in [`Self::accepted`], by what tells them apart; anybody's datagram is looked up here.
+    by_echo: LiteMap<[u8; ECHO_BYTES], u64>,
+    /// How many were forgotten, which is the number of the first.
+    forgotten: u64,
+    /// How many of them were forgotten for want of room, and ended an epoch.
+    epochs_cut: u64,
     accepted_max: usize,
     for_anybody: Budget,
     shares: Shares,
@@ -129,6 +136,9 @@ impl Gate {
             epoch_lifetime: config.epoch_lifetime,
             previous: None,
             accepted: VecDeque::new(),
+            by_echo: LiteMap::new(),
+            forgotten: 0,
+            epochs_cut: 0,
             accepted_max: config.accepted_initiations_max,
             for_anybody: Budget::new(now, config.handshakes_per_second),
             shares: Shares::new(config.handshakes_per_second_max),
@@ -189,7 +199,8 @@ impl Gate {
         echo: &Echo,
         is_shown: bool,
     ) -> Option<Repeated> {
-        let accepted = self.accepted.iter().find(|accepted| accepted.echo == *echo)?;
+        let number = self.by_echo.get(&echo.0)?.checked_sub(self.forgotten)?;
+        let accepted = self.accepted.get(usize::try_from(number).ok()?)?;
         let response = || accepted.response.clone();
         let goes_anywhere = is_planted(Weakness::ResponsesGoAnywhere);
         Some(if goes_anywhere || accepted.from == self.address_code(from) {
@@ -270,14 +281,25 @@ impl Gate {
         let from = self.address_code(from);
         while self.accepted.len() >= self.accepted_max {
             let Some(oldest) = self.accepted.pop_front() else { break };
+            if self.by_echo.get(&oldest.echo.0) == Some(&self.forgotten) {
+                self.by_echo.remove(&oldest.echo.0);
+            }
+            self.forgotten += 1;
             if oldest.epoch == self.epoch {
+                self.epochs_cut += 1;
                 self.begin_epoch(now);
             }
             self.previous.take_if(|previous| previous.epoch == oldest.epoch);
         }
         // An initiation of an epoch that just ended may stay here: it is refused anyway once it is
         // dropped.
+        self.by_echo.insert(echo.0, self.forgotten + self.accepted.len() as u64);
         self.accepted.push_back(Accepted { epoch, echo, from, session, response });
+    }
+
+    /// How many initiations are remembered, and how often one was forgotten while it counted.
+    pub(crate) fn remembered(&self) -> (usize, u64) {
+        (self.accepted.len(), self.epochs_cut)
     }
 
     /// The state that distinguishes gates in the model: epochs and remembered initiations.
