@@ -229,7 +229,9 @@ impl House {
         hub.poll(now, entropy);
         while let Some(event) = hub.event() {
             let Event::IncomingCall { handle, function, parameter, .. } = event else { continue };
-            let answer = serve_as_hub(table, &function, &parameter.unwrap_or_default());
+            let unix_s = UNIX_S + now.as_micros() / 1_000_000;
+            let parameter = parameter.unwrap_or_default();
+            let answer = serve_as_hub(table, unix_s, &function, &parameter);
             hub.reply(now, handle, answer);
         }
         while let Some((to, datagram)) = hub.transmit() {
@@ -241,6 +243,7 @@ impl House {
 /// Serves the directory, and nothing beside it.
 fn serve_as_hub(
     table: &mut Table,
+    unix_s: u64,
     name: &str,
     parameter: &[u8],
 ) -> Result<Option<Vec<u8>>, NoResult> {
@@ -249,14 +252,14 @@ fn serve_as_hub(
         let opened = tenure_directory::open_whenever(&record).unwrap();
         let position = NAMES.iter().position(|name| opened.enrolment.device.as_str() == *name);
         let seen_at = Address::Udp(socket_at(position.unwrap() as u32));
-        let refusal = table.accept(record, seen_at, UNIX_S).err();
-        return Ok(postcard::to_allocvec(&Registered { refusal, unix_s: UNIX_S }).ok());
+        let refusal = table.accept(record, seen_at, unix_s).err();
+        return Ok(postcard::to_allocvec(&Registered { refusal, unix_s }).ok());
     }
     if name != function::RESOLVE {
         return Err(NoResult::NoSuchFunction);
     }
     let query: Query = postcard::from_bytes(parameter).unwrap();
-    let found = table.find(&query, UNIX_S).map(|entry| entry.found());
+    let found = table.find(&query, unix_s).map(|entry| entry.found());
     Ok(found.map(|found| postcard::to_allocvec(&found).unwrap()))
 }
 
