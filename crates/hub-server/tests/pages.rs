@@ -372,6 +372,9 @@ fn every_path_of_the_openapi_document_answers_and_every_list_is_in_it() {
     let paths = document["paths"].as_object().unwrap();
     // Paths with an id in them are driven by the tests of rollouts.
     for path in paths.keys().filter(|path| !path.contains('{')) {
+        if paths[path].get("get").is_none() {
+            continue;
+        }
         assert_eq!(world.get(path, &[&token]).status, 200, "{path}");
     }
     for name in ["devices", "machines", "receipts", "alarms", "audit", "passes", "tenants", "bills"]
@@ -439,15 +442,32 @@ fn host_that_takes_all_its_connections_keeps_no_other_host_out() {
 }
 
 #[test]
-fn connection_beyond_those_of_the_hub_waits_until_another_ends() {
+fn hosts_that_take_all_that_they_can_leave_connections_for_others() {
     let world = World::new();
     let mut held: Vec<TcpStream> = Vec::new();
     for host in 1..=4 {
         for _ in 0..64 {
             let mut stream = connect(&world, [127, 0, 0, host]);
-            ask_for_style(&mut stream).unwrap();
-            held.push(stream);
+            if ask_for_style(&mut stream).is_ok() {
+                held.push(stream);
+            }
         }
+    }
+    assert_eq!(held.len(), 64 + 64 + 64 + 32, "as many as are free, each");
+    for host in 5..=9 {
+        let answer = ask_for_style(&mut connect(&world, [127, 0, 0, host])).unwrap();
+        assert!(answer.starts_with("http/1.1 200"), "{answer}");
+    }
+}
+
+#[test]
+fn connection_beyond_those_of_the_hub_waits_until_another_ends() {
+    let world = World::new();
+    let mut held: Vec<TcpStream> = Vec::new();
+    for host in 0..=255 {
+        let mut stream = connect(&world, [127, 0, 1, host]);
+        ask_for_style(&mut stream).unwrap();
+        held.push(stream);
     }
     let mut newcomer = connect(&world, [127, 0, 0, 5]);
     newcomer.write_all(b"GET /style.css HTTP/1.1\r\nhost: hub\r\n\r\n").unwrap();
