@@ -10,7 +10,7 @@ use serde_json::Value;
 use socket2::{Domain, Socket, Type};
 use tenure_hub_server::sign_in_request;
 use tenure_package::{NO_RECEIPT, digest_of_receipt};
-use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Taken, function};
+use tenure_wire::hub::{Access, Answer, HubRefusal, Pass, Scope, Taken, function};
 use tenure_wire::{Digest, PublicKey};
 
 use world::{HUB, SESSION, World, owner, package, push, receipt};
@@ -81,6 +81,30 @@ fn commands_that_install_are_shown_to_the_owner_of_the_device_with_the_own_packa
     let token = world.token(&owner(1));
     assert_eq!(push(&world, &token, "house/thermostat", &package("1.0.0")).status, 201);
     assert!(shows(&mut world, 1) && !shows(&mut world, 50));
+}
+
+#[test]
+fn tenant_that_anybodys_device_named_has_no_room_for_packages_on_an_open_hub() {
+    let mut world = World::with_fleet();
+    world.hand_in(vec![receipt(10, 1, 1, 0, NO_RECEIPT, 1)]).unwrap();
+    world.database.admit(Vec::new(), Some("http://hub".into()));
+    let token = |scopes: &[Scope]| Access::Token {
+        name: "ci".parse().unwrap(),
+        days: 1,
+        scopes: scopes.to_vec(),
+    };
+    for (key, scopes, is_let_in) in [
+        (50, &[Scope::Read, Scope::Receipts][..], true),
+        (50, &[Scope::Read, Scope::Packages], false),
+        (50, &[Scope::Rollouts], false),
+        (1, &[Scope::Packages, Scope::Rollouts], true),
+    ] {
+        let pass = world.pass(&owner(key), token(scopes));
+        assert_eq!(pass.is_ok(), is_let_in, "{key} {scopes:?}: {pass:?}");
+        assert!(is_let_in || pass == Err(HubRefusal::TenantAlone), "{pass:?}");
+    }
+    let cookie = world.cookie(&owner(50));
+    assert_eq!(world.get("/v1/receipts", &[&cookie]).status, 200, "it sees its bills");
 }
 
 #[test]
