@@ -14,9 +14,7 @@
 mod memory;
 
 use alloc::boxed::Box;
-use alloc::collections::BinaryHeap;
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 use litemap::LiteMap;
 
@@ -30,6 +28,7 @@ use crate::assembly::Assembly;
 use crate::budget::Budget;
 use crate::calls::REPEATS_PER_SECOND;
 use crate::config::Standing;
+use crate::places::{Ends, LeastMissed};
 use crate::rest::{RestingCaller, RestingCallers};
 use crate::session::Pair;
 use crate::{Config, IncomingCallHandle};
@@ -43,8 +42,7 @@ pub(crate) use memory::owners_reserve;
 pub(crate) struct Callers {
     table: LiteMap<u64, Box<Caller>>,
     by_key: LiteMap<Key, u64>,
-    /// The one that is missed least first, as far as it was known when it was last looked at.
-    least_missed: BinaryHeap<Reverse<(Standing, Instant, u64)>>,
+    pub(crate) least_missed: LeastMissed,
     /// What all of them have together but the one in [`Self::lent`], of which it is what it had before.
     sums: Sums,
     /// Those with calls of which parts are missing.
@@ -53,9 +51,6 @@ pub(crate) struct Callers {
     lent: Option<u64>,
     next_id: u64,
     horizon: Instant,
-    /// How many entries were looked at to choose who is forgotten.
-    #[cfg(test)]
-    pub(crate) steps: u64,
 }
 
 /// What tells callers apart: the caller, the called machine and the incarnation.
@@ -92,11 +87,6 @@ impl Sums {
         }
     }
 }
-
-/// How many callers with results that they may still ask for are passed over for one without, at most.
-const PASSED_OVER_MAX: usize = 64;
-/// Entries of callers that were forgotten may be as many as there are callers, and so many more.
-const STALE_MAX: usize = 16;
 
 /// One incarnation of one peer, as a caller.
 #[cfg_attr(test, derive(Clone))]
@@ -226,14 +216,12 @@ impl Callers {
         Self {
             table: LiteMap::new(),
             by_key: LiteMap::new(),
-            least_missed: BinaryHeap::new(),
+            least_missed: LeastMissed::default(),
             sums: Sums::default(),
             assembling: Vec::new(),
             lent: None,
             next_id: 0,
             horizon: now,
-            #[cfg(test)]
-            steps: 0,
         }
     }
 
@@ -278,7 +266,7 @@ impl Callers {
             self.next_id += 1;
             self.by_key.insert(key_of(&pair, incarnation), self.next_id);
             // Its standing isn't known here; it is looked up when its turn to be forgotten comes.
-            self.least_missed.push(Reverse((Standing::Stranger, now, self.next_id)));
+            self.least_missed.add((Standing::Stranger, true, now), self.next_id);
             self.next_id
         });
         self.lent = Some(id);
@@ -305,36 +293,17 @@ impl Callers {
     /// longest. `None` if calls of all of them are running.
     pub(crate) fn forget_one(&mut self, config: &Config, by: Standing) -> Option<Forgotten> {
         self.settle();
-        let mut aside = Vec::new();
-        let (mut found, mut with_results, mut passed_over) = (None, None, 0);
-        while let Some(Reverse((standing, last_used, id))) = self.least_missed.pop() {
-            #[cfg(test)]
-            {
-                self.steps += 1;
-            }
-            let Some(caller) = self.table.get(&id) else { continue };
-            let rank = (config.standing(&caller.pair.peer), caller.last_used);
-            if rank != (standing, last_used) {
-                self.least_missed.push(Reverse((rank.0, rank.1, id)));
-                continue;
-            }
-            aside.push(Reverse((standing, last_used, id)));
-            let is_another_kind = with_results.is_some_and(|(of, _)| of != standing);
-            if is_another_kind || !by.may_end(standing) || passed_over >= PASSED_OVER_MAX {
-                break;
-            }
-            if caller.running() > 0 {
-                continue;
-            }
-            if caller.calls.is_empty() {
-                found = Some(id);
-                break;
-            }
-            passed_over += 1;
-            with_results = with_results.or(Some((standing, id)));
-        }
-        self.least_missed.extend(aside);
-        let id = found.or(with_results.map(|(_, id)| id))?;
+        let table = &self.table;
+        let rank_of = |id| {
+            let caller = table.get(&id)?;
+            let ends = match (caller.counted.running, caller.calls.is_empty()) {
+                (0, true) => Ends::Yes,
+                (0, false) => Ends::AtWorst,
+                (_, _) => Ends::No,
+            };
+            Some(((config.standing(&caller.pair.peer), true, caller.last_used), ends))
+        };
+        let id = self.least_missed.choose(by, &rank_of)?;
         self.forget(id)
     }
 
@@ -494,7 +463,7 @@ impl Callers {
         for caller in callers {
             let id = caller.id;
             woken.by_key.insert(key_of(&caller.pair, caller.incarnation), id);
-            woken.least_missed.push(Reverse((Standing::Stranger, caller.last_used, id)));
+            woken.least_missed.add((Standing::Stranger, true, caller.last_used), id);
             woken.table.insert(id, Box::new(caller));
             woken.settle();
             woken.lent = Some(id);
@@ -536,10 +505,8 @@ impl Callers {
         self.by_key.remove(&key_of(&caller.pair, caller.incarnation));
         self.sums = self.sums.minus(caller.counted);
         self.assembling.retain(|one| *one != id);
-        if self.least_missed.len() > 2 * self.table.len() + STALE_MAX {
-            let table = &self.table;
-            self.least_missed.retain(|Reverse((.., id))| table.contains_key(id));
-        }
+        let table = &self.table;
+        self.least_missed.drop_gone(table.len(), &|id| table.contains_key(&id));
         if let Some(last_call) = caller.last_call {
             self.horizon = self.horizon.max(last_call);
         }

@@ -17,15 +17,15 @@ use alloc::vec::Vec;
 use core::hash::Hasher;
 use core::time::Duration;
 
-use litemap::LiteMap;
 use tenure_crypto::{Hmac, equal};
 use tenure_hal::planted::{Weakness, is_planted};
 use tenure_hal::{Entropy, EntropyError, Instant};
-use tenure_wire::datagram::{Cookie, ECHO_BYTES, Echo, Epoch, Initiation, SessionIndex};
+use tenure_wire::datagram::{Cookie, Echo, Epoch, Initiation, SessionIndex};
 use zeroize::Zeroizing;
 
 use crate::budget::Budget;
 use crate::noise::proof;
+use crate::places::Index;
 use crate::{Config, PeerAddress};
 use shares::{HOSTS, REHASH_PERIOD, Share, Shares};
 
@@ -47,8 +47,9 @@ pub(crate) struct Gate {
     epoch_lifetime: Duration,
     previous: Option<PreviousEpoch>,
     accepted: VecDeque<Accepted>,
-    /// The numbers of those in [`Self::accepted`], by what tells them apart; anybody's datagram is looked up here.
-    by_echo: LiteMap<[u8; ECHO_BYTES], u64>,
+    /// The numbers of those in [`Self::accepted`], by the beginning of what tells them apart; anybody's datagram is
+    /// looked up here.
+    by_echo: Index,
     /// How many were forgotten, which is the number of the first.
     forgotten: u64,
     /// How many of them were forgotten for want of room, and ended an epoch.
@@ -136,7 +137,7 @@ impl Gate {
             epoch_lifetime: config.epoch_lifetime,
             previous: None,
             accepted: VecDeque::new(),
-            by_echo: LiteMap::new(),
+            by_echo: Index::default(),
             forgotten: 0,
             epochs_cut: 0,
             accepted_max: config.accepted_initiations_max,
@@ -199,8 +200,10 @@ impl Gate {
         echo: &Echo,
         is_shown: bool,
     ) -> Option<Repeated> {
-        let number = self.by_echo.get(&echo.0)?.checked_sub(self.forgotten)?;
-        let accepted = self.accepted.get(usize::try_from(number).ok()?)?;
+        let accepted = self.by_echo.of(beginning(echo)).find_map(|number| {
+            let place = usize::try_from(number.checked_sub(self.forgotten)?).ok()?;
+            self.accepted.get(place).filter(|accepted| accepted.echo == *echo)
+        })?;
         let response = || accepted.response.clone();
         let goes_anywhere = is_planted(Weakness::ResponsesGoAnywhere);
         Some(if goes_anywhere || accepted.from == self.address_code(from) {
@@ -281,9 +284,7 @@ impl Gate {
         let from = self.address_code(from);
         while self.accepted.len() >= self.accepted_max {
             let Some(oldest) = self.accepted.pop_front() else { break };
-            if self.by_echo.get(&oldest.echo.0) == Some(&self.forgotten) {
-                self.by_echo.remove(&oldest.echo.0);
-            }
+            self.by_echo.remove(beginning(&oldest.echo), self.forgotten);
             self.forgotten += 1;
             if oldest.epoch == self.epoch {
                 self.epochs_cut += 1;
@@ -293,7 +294,7 @@ impl Gate {
         }
         // An initiation of an epoch that just ended may stay here: it is refused anyway once it is
         // dropped.
-        self.by_echo.insert(echo.0, self.forgotten + self.accepted.len() as u64);
+        self.by_echo.insert(beginning(&echo), self.forgotten + self.accepted.len() as u64);
         self.accepted.push_back(Accepted { epoch, echo, from, session, response });
     }
 
@@ -395,6 +396,12 @@ impl Gate {
 
 fn cookie_period(now: Instant) -> u64 {
     now.as_micros() / COOKIE_PERIOD.as_micros() as u64
+}
+
+/// The first bytes of an initiation's mark: a part of a public key, which nobody chooses at will.
+fn beginning(echo: &Echo) -> u64 {
+    let [a, b, c, d, e, f, g, h, ..] = echo.0;
+    u64::from_le_bytes([a, b, c, d, e, f, g, h])
 }
 
 fn truncated<const N: usize>(code: &[u8; 32]) -> [u8; N] {

@@ -77,6 +77,7 @@ mod gate;
 mod model;
 mod noise;
 mod peer_address;
+mod places;
 mod question;
 mod rest;
 mod round_trip;

@@ -6,9 +6,7 @@
 //! - Whatever is queued here of a session that ended or was heard since is corrected when it comes to the front.
 
 use alloc::boxed::Box;
-use alloc::collections::{BinaryHeap, VecDeque};
 use alloc::vec::Vec;
-use core::cmp::Reverse;
 
 use litemap::LiteMap;
 use tenure_hal::Instant;
@@ -17,54 +15,32 @@ use tenure_wire::datagram::SessionIndex;
 
 use crate::Config;
 use crate::config::Standing;
+use crate::places::{Ends, Index, LeastMissed, Rank};
 use crate::session::{Pair, Session};
-
-/// How much a session is missed: by whose it is, whether it was ever confirmed, and when it was last heard.
-type Rank = (Standing, bool, Instant);
-
-/// Entries of sessions that ended may be as many as there are sessions, and so many more.
-const STALE_MAX: usize = 16;
 
 /// All sessions of an endpoint.
 pub(crate) struct Sessions<A> {
     table: LiteMap<SessionIndex, Box<Session<A>>>,
     /// The sessions of each peer, by the beginning of its key; others' whose keys begin alike stand among them.
-    of_peers: Vec<(u64, SessionIndex)>,
-    /// In the order in which they were opened, which is that in which they end by their age.
-    by_age: VecDeque<(Instant, SessionIndex)>,
+    of_peers: Index,
+    /// The sessions by when they were opened, which is the order in which they end by their age.
+    by_age: Index,
     /// Those whose opener hasn't shown that it got the response, and some that have.
     half_open: Vec<SessionIndex>,
-    /// The one that is missed least first, as far as it was known when it was last looked at.
-    least_missed: BinaryHeap<Reverse<(Rank, SessionIndex)>>,
+    pub(crate) least_missed: LeastMissed,
     /// Those that have sent as much as they may.
     used_up: Vec<SessionIndex>,
-    /// How many entries were looked at to choose which session ends.
-    #[cfg(test)]
-    pub(crate) steps: u64,
-}
-
-/// Whether a session may end to make room.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Ends {
-    /// It may.
-    Yes,
-    /// Only if no other may.
-    AtWorst,
-    /// It may not.
-    No,
 }
 
 impl<A> Sessions<A> {
     pub(crate) fn new() -> Self {
         Self {
             table: LiteMap::new(),
-            of_peers: Vec::new(),
-            by_age: VecDeque::new(),
+            of_peers: Index::default(),
+            by_age: Index::default(),
             half_open: Vec::new(),
-            least_missed: BinaryHeap::new(),
+            least_missed: LeastMissed::default(),
             used_up: Vec::new(),
-            #[cfg(test)]
-            steps: 0,
         }
     }
 
@@ -87,34 +63,32 @@ impl<A> Sessions<A> {
 
     /// Those of one pair.
     pub(crate) fn of_pair(&self, pair: &Pair) -> impl Iterator<Item = &Session<A>> {
-        let (pair, key) = (*pair, beginning(&pair.peer));
-        let first = self.of_peers.partition_point(|(peer, _)| *peer < key);
-        let of_peer = self.of_peers.iter().skip(first).take_while(move |(peer, _)| *peer == key);
-        of_peer.filter_map(move |(_, index)| self.get(*index)).filter(move |one| one.pair == pair)
+        let pair = *pair;
+        let of_peer = self.of_peers.of(beginning(&pair.peer));
+        of_peer
+            .filter_map(move |index| self.get(index_of(index)))
+            .filter(move |one| one.pair == pair)
     }
 
     /// Adds a session whose number is unused.
     pub(crate) fn add(&mut self, config: &Config, session: Session<A>) {
-        let index = session.index;
-        let of_peer = (beginning(&session.pair.peer), index);
-        if let Err(position) = self.of_peers.binary_search(&of_peer) {
-            self.of_peers.insert(position, of_peer);
-        }
+        let (index, item) = (session.index, item_of(session.index));
+        self.of_peers.insert(beginning(&session.pair.peer), item);
+        self.by_age.insert(session.created.as_micros(), item);
         if !session.confirmed {
             self.half_open.push(index);
         }
-        self.by_age.push_back((session.created, index));
-        self.least_missed.push(Reverse((rank(config, &session), index)));
+        self.least_missed.add(rank(config, &session), item);
         self.table.insert(index, Box::new(session));
-        self.drop_stale(config);
     }
 
     /// Ends a session.
     pub(crate) fn remove(&mut self, index: SessionIndex) {
         let Some(session) = self.table.remove(&index) else { return };
-        if let Ok(position) = self.of_peers.binary_search(&(beginning(&session.pair.peer), index)) {
-            self.of_peers.remove(position);
-        }
+        self.of_peers.remove(beginning(&session.pair.peer), item_of(index));
+        self.by_age.remove(session.created.as_micros(), item_of(index));
+        let table = &self.table;
+        self.least_missed.drop_gone(table.len(), &|item| table.get(&index_of(item)).is_some());
     }
 
     /// Takes note that a session has sent as much as it may.
@@ -130,31 +104,20 @@ impl<A> Sessions<A> {
         config: &Config,
         now: Instant,
     ) -> Option<(SessionIndex, Pair)> {
-        while let Some(index) = self.used_up.pop() {
-            if let Some(session) = self.get(index).filter(|session| session.is_used_up(config)) {
-                let pair = session.pair;
-                self.remove(index);
-                return Some((index, pair));
-            }
-        }
-        while let Some((created, index)) = self.by_age.front().copied() {
-            let known = self.get(index).filter(|session| session.created == created);
-            let known = known.map(|session| (session.pair, session.is_over(config, now)));
-            if let Some((_, false)) = known {
-                break;
-            }
-            self.by_age.pop_front();
-            if let Some((pair, _)) = known {
-                self.remove(index);
-                return Some((index, pair));
-            }
-        }
-        None
+        let oldest = self.by_age.first().map(|(_, item)| index_of(item));
+        let used_up = self.used_up.pop();
+        let is_over = |one: &&Session<A>| one.is_over(config, now);
+        let over =
+            used_up.into_iter().chain(oldest).find_map(|index| self.get(index).filter(is_over));
+        let over = over.map(|session| (session.index, session.pair))?;
+        self.remove(over.0);
+        Some(over)
     }
 
-    /// When the next session ends by its age, at the earliest.
+    /// When the next session ends by its age.
     pub(crate) fn next_over(&self, config: &Config) -> Option<Instant> {
-        self.by_age.front().map(|(created, _)| *created + config.session_lifetime)
+        let (created, _) = self.by_age.first()?;
+        Some(Instant::from_micros(created) + config.session_lifetime)
     }
 
     /// The half-open session that makes room for one of a peer of that standing, if as many as may be are half open.
@@ -172,11 +135,10 @@ impl<A> Sessions<A> {
             return None;
         }
         let open = self.half_open.iter().filter_map(|index| self.get(*index));
-        let oldest = open
-            .map(|session| ((config.standing(&session.pair.peer), session.created), session.index))
-            .min_by_key(|(order, _)| *order)?;
-        let ((whose, _), index) = oldest;
-        Some(if standing.may_end(whose) { Ok(index) } else { Err(()) })
+        let order = |one: &&Session<A>| (config.standing(&one.pair.peer), one.created);
+        let oldest = open.min_by_key(order)?;
+        let may_end = standing.may_end(config.standing(&oldest.pair.peer));
+        Some(if may_end { Ok(oldest.index) } else { Err(()) })
     }
 
     /// The session that is missed least among those that `ends` says may end; one of a peer that comes before
@@ -187,52 +149,25 @@ impl<A> Sessions<A> {
         standing: Standing,
         ends: impl Fn(&Session<A>) -> Ends,
     ) -> Option<SessionIndex> {
-        let mut aside = Vec::new();
-        let (mut found, mut at_worst) = (None, None);
-        while let Some(Reverse((known, index))) = self.least_missed.pop() {
-            #[cfg(test)]
-            {
-                self.steps += 1;
-            }
-            let Some(session) = self.table.get(&index) else { continue };
-            let rank = rank(config, session);
-            if rank != known {
-                self.least_missed.push(Reverse((rank, index)));
-                continue;
-            }
-            aside.push(Reverse((rank, index)));
-            if !standing.may_end(rank.0) {
-                break;
-            }
-            match ends(session) {
-                Ends::Yes => {
-                    found = Some(index);
-                    break;
-                }
-                Ends::AtWorst => at_worst = at_worst.or(Some(index)),
-                Ends::No => {}
-            }
-        }
-        self.least_missed.extend(aside);
-        found.or(at_worst)
-    }
-
-    /// Drops what is queued of sessions that ended, once it is more than of those that are there.
-    fn drop_stale(&mut self, config: &Config) {
-        let most = 2 * self.table.len() + STALE_MAX;
-        if self.by_age.len() > most {
-            let table = &self.table;
-            self.by_age.retain(|(_, index)| table.get(index).is_some());
-        }
-        if self.least_missed.len() > most {
-            let ranked = self.table.iter().map(|(index, one)| Reverse((rank(config, one), *index)));
-            self.least_missed = ranked.collect();
-        }
+        let table = &self.table;
+        let rank_of = |item| {
+            let session = table.get(&index_of(item))?;
+            Some((rank(config, session), ends(session)))
+        };
+        self.least_missed.choose(standing, &rank_of).map(index_of)
     }
 }
 
 fn rank<A>(config: &Config, session: &Session<A>) -> Rank {
     (config.standing(&session.pair.peer), session.confirmed, session.last_heard)
+}
+
+fn item_of(index: SessionIndex) -> u64 {
+    index.0.into()
+}
+
+fn index_of(item: u64) -> SessionIndex {
+    SessionIndex(item as u32)
 }
 
 /// The first bytes of a key, which hardly two peers share.
@@ -249,12 +184,12 @@ impl<A> Sessions<A> {
 
     /// The one that was opened last.
     pub(crate) fn last(&self) -> Option<&Session<A>> {
-        self.by_age.back().and_then(|(_, index)| self.get(*index))
+        self.by_age.last().and_then(|(_, item)| self.get(index_of(item)))
     }
 
     pub(crate) fn last_mut(&mut self) -> Option<&mut Session<A>> {
-        let (_, index) = *self.by_age.back()?;
-        self.get_mut(index)
+        let (_, item) = self.by_age.last()?;
+        self.get_mut(index_of(item))
     }
 }
 

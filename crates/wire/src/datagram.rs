@@ -41,8 +41,7 @@ pub const REFUSAL_BYTES: usize = 2 + ECHO_BYTES;
 
 const TAG_BYTES: usize = 16;
 const COOKIE_BYTES: usize = 16;
-/// The bytes of an [`Echo`].
-pub const ECHO_BYTES: usize = 16;
+const ECHO_BYTES: usize = 16;
 
 const _: () = assert!(INITIATION_OVERHEAD >= CHALLENGE_BYTES, "a challenge must not amplify");
 const _: () = assert!(DATA_OVERHEAD >= REFUSAL_BYTES, "a refusal must not amplify");

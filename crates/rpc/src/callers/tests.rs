@@ -289,13 +289,13 @@ fn listed_callers_are_remembered_whoever_else_calls_and_choosing_takes_few_steps
     for number in 0..most {
         callers.know(at(1), key_of_peer(number), 7);
     }
-    callers.steps = 0;
+    callers.least_missed.steps = 0;
     for number in most..most + LISTED {
         let forgotten = callers.forget_one(&config, Standing::Stranger).expect("a stranger");
         assert!(forgotten.pair.peer >= key_of_peer(LISTED).peer, "a listed one was forgotten");
         callers.know(at(2), key_of_peer(number), 7);
     }
-    let steps = callers.steps;
+    let steps = callers.least_missed.steps;
     assert!(steps <= u64::from(3 * LISTED), "{steps} steps for {LISTED} choices");
     assert_eq!(callers.len(), config.callers_max);
     assert!((0..LISTED).all(|number| callers.get(&key_of_peer(number), 7).is_some()));

@@ -19,8 +19,8 @@ use crate::calls::{Call, Handshake, Initiating, Peer, SentTo, Stage, Step};
 use crate::config::Standing;
 use crate::gate::{Acceptance, Admission, Repeated};
 use crate::noise::{Acquaintance, Invited, initiate, proof};
+use crate::places::Ends;
 use crate::session::{Opening, Pair, Reach, Session};
-use crate::sessions::Ends;
 use crate::{CallHandle, Event, Identity, NoResult, PeerAddress};
 
 /// The constant that binds a handshake to this protocol; the initiation's header follows it in the prologue.
