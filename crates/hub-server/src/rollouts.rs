@@ -4,7 +4,7 @@
 //! next step, and takes it only as far as the owner's mandate allows. A rollout without a mandate is carried out
 //! by the owner's command, which goes no further than the plan that the owner signed.
 //!
-//! What happens to a rollout or to a device in it is an event, and [`states`] says what comes of it. Events are an
+//! Whatever becomes of a rollout or of a device in it begins with an event, and [`states`] says what comes of it. Events are an
 //! owner's act, a device's word, and the clock's tick.
 //!
 //! Invariants:

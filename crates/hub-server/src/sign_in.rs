@@ -20,7 +20,7 @@ const CODE_S: u64 = 2 * 60;
 pub(crate) const PAGE_S: u64 = 12 * 60 * 60;
 /// How long a pass for a session is good, in seconds.
 const SESSION_S: u64 = 10 * 60;
-/// What a key may on an open hub that has no device there, and is named in receipts alone.
+/// The scopes of a key on an open hub that has no device there, and is named in receipts alone.
 const SCOPES_OF_TENANT: [Scope; 3] = [Scope::Read, Scope::Receipts, Scope::Passes];
 const DAY_S: u64 = 24 * 60 * 60;
 /// The longest that a token is good, in days.

@@ -33,7 +33,7 @@ pub(crate) struct KnownHub {
     /// The longest wait between two tries: as long as a record lasts, so that all devices are listed again soon after
     /// the hub is back, unless a device saves power.
     retry_max: Duration,
-    /// What tells this device's waits from those of others.
+    /// The mark that tells this device's waits from those of others.
     spread: [u8; 12],
 }
 

@@ -43,7 +43,7 @@ pub(crate) struct Callers {
     table: LiteMap<u64, Box<Caller>>,
     by_key: LiteMap<Key, u64>,
     pub(crate) least_missed: LeastMissed,
-    /// What all of them have together but the one in [`Self::lent`], of which it is what it had before.
+    /// The sums of all of them but the one in [`Self::lent`], of which it is what it had before.
     sums: Sums,
     /// Those with calls of which parts are missing.
     assembling: Vec<u64>,
@@ -53,10 +53,10 @@ pub(crate) struct Callers {
     horizon: Instant,
 }
 
-/// What tells callers apart: the caller, the called machine and the incarnation.
+/// The key that tells callers apart: the caller, the called machine and the incarnation.
 type Key = (PublicKey, MachineId, u64);
 
-/// What calls take that are remembered.
+/// The room that remembered calls take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Sums {
     running: usize,
@@ -107,7 +107,7 @@ pub(crate) struct Caller {
     /// Whether the last call that it sent in parts never became whole.
     abandons_calls: bool,
     calls: Vec<RememberedCall>,
-    /// What it has of [`Callers::sums`].
+    /// Its part of [`Callers::sums`].
     counted: Sums,
 }
 
@@ -477,7 +477,7 @@ impl Callers {
         self.table.get(id).map(|caller| &**caller)
     }
 
-    /// What all callers have together.
+    /// The sums of all callers.
     fn sums(&self) -> Sums {
         match self.lent.and_then(|id| self.table.get(&id)) {
             Some(caller) => self.sums.minus(caller.counted).plus(caller.sums()),
@@ -767,7 +767,7 @@ impl Caller {
         self.calls.iter().filter(|call| matches!(call.state, State::Running)).count()
     }
 
-    /// What its calls take.
+    /// The room that its calls take.
     fn sums(&self) -> Sums {
         let mut sums = Sums::default();
         for call in &self.calls {

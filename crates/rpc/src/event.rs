@@ -43,7 +43,7 @@ pub struct IncomingCallHandle {
 /// How full a table of an endpoint is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Fullness {
-    /// What it holds.
+    /// Its name: that of the things in it.
     pub table: &'static str,
     /// How many there are.
     pub used: usize,

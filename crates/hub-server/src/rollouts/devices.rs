@@ -301,7 +301,7 @@ struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// What this means for the device, with the reason: an event, or nothing that changes where it is. `None` if there
+    /// The meaning of this for the device, with the reason: an event, or nothing that changes where it is. `None` if there
     /// is nothing to note.
     fn judge(
         &self,

@@ -24,7 +24,7 @@ pub(crate) enum State {
     Ended,
 }
 
-/// What happens to a rollout.
+/// An event in the life of a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Event {
     /// Its owner's act.
@@ -90,7 +90,7 @@ pub(crate) enum DeviceState {
     Reverted,
 }
 
-/// What happens to a device in a rollout.
+/// An event in the life of a device in a rollout.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum DeviceEvent {
     /// It is asked to update, and what it has is written down.
@@ -339,7 +339,7 @@ mod tests {
             let again = DEVICE[at + 1..].iter().any(|(f, w, _)| f == from && w == what);
             assert!(!again, "{from:?} {what:?}");
         }
-        // What is written for many devices at once leads to one state.
+        // An event that is written for many devices at once leads to one state.
         for event in [DeviceEvent::GoesBack, DeviceEvent::CannotGoBack, DeviceEvent::Forgiven] {
             let outcomes = DEVICE.iter().filter(|(_, what, _)| *what == event);
             assert!(outcomes.into_iter().all(|(.., to)| Some(*to) == event.outcome()));

@@ -1,4 +1,4 @@
-//! What a rollout counts and what a question costs, whatever happened and however large the fleet is.
+//! The counts of a rollout and the cost of a question, whatever happened and however large the fleet is.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -102,6 +102,7 @@ impl Scene {
     }
 
     /// How many instructions SQLite's machine carries out for `action`, the second time that it is done.
+    /// A count of a whole table is one of them, however large it is.
     fn steps_of(&self, action: impl Fn()) -> u64 {
         let steps = Arc::new(AtomicU64::new(0));
         action();

@@ -355,7 +355,7 @@ fn calls_go_on_while_a_hub_that_came_back_has_not_heard_of_the_other_device_yet(
     assert_eq!(listed, ["attic"], "the hub has heard of the one that calls");
     assert_eq!(house.ask(&caller, b"echo@cellar"), done, "by the record of before");
     assert_ne!(house.ask(&caller, b"echo@barn"), done, "nobody has ever been called that");
-    // Whoever is revoked has no record any more.
+    // A device that is revoked has no record any more.
     revoke(&mut house, 0, 1);
     assert_ne!(house.ask(&caller, b"echo@cellar"), done);
 }
